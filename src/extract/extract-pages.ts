@@ -11,69 +11,69 @@ import {
   withPage,
 } from '../core/index.ts'
 import { type ChainRequest, pageRequests } from './page-requests.ts'
-import type { ResponseFacts, Service } from './service.ts'
+import type { ResponseOutcome, Service } from './service.ts'
 import { interrupted } from './transport/http-client.ts'
 
-// Cursors are some hundred characters at most; a longer tail is not worth looking through.
+// Cursors have some hundred characters at most, so a longer tail is not searched.
 const TAIL_BYTES = 8192
 
 /** `next` as the last member of the outermost object, a plain ASCII string without escapes. */
 const LAST_MEMBER = /"next"\s*:\s*"([ !#-[\]-~]+)"\s*\}\s*$/
 
-/** One chain of cursors, from its beginning or from where a checkpoint left it. */
+/** A chain, from its beginning or from the resume position of a checkpoint. */
 export type Chain = ChainRequest & {
   readonly query: NamedQuery
-  /** What of the requested range is its own, the end excluded; may become less while it goes on. */
+  /** The part of the requested range whose rows the chain keeps, the end excluded. It may shrink during the chain. */
   readonly own: () => Window | null
   /** The key of its current partition, for messages. */
   readonly partition: () => string
-  /** Whether it has all of its rows, though there are more pages; called after each commit. */
+  /** Whether the chain has all of its rows although more pages follow. Called after each commit. */
   readonly isOver: () => boolean
-  /** What is to become of that; null: it stays as it is. */
+  /** How the size of pages changes; null: it does not. */
   readonly sizing: Sizing | null
-  /** Where to go on; null: from the beginning. */
+  /** The cursor to resume with; null: from the beginning. */
   readonly cursor: string | null
   /** Pages received before. */
   readonly page: number
-  /** Requests that were sent for the first page before, in vain. */
+  /** Failed requests for the first page in earlier runs. */
   readonly requestsBefore: number
   /** The `query_value` column. */
   readonly queryValue: string
   /** The ids of the last pages before. */
   readonly recent: readonly PageIds[]
-  /** Every cursor met in this chain; grows before the page that brings one is yielded. */
+  /** Every cursor of this chain. Each is added before its page is yielded. */
   readonly seen: SeenCursors
   /** Called each time a request of this chain is sent. */
   readonly onRequest: () => void
-  /** Whether a page may be requested before the one before it is committed. */
+  /** The slots for requesting a page before its predecessor is committed. */
   readonly prefetch: Prefetch
 }
 
 export type ExtractedPage = {
   readonly page: DecodedPage
-  /** Sent for this page, retries included. */
+  /** Requests sent for this page, retries included. */
   readonly requests: number
   /** Rows that were requested. */
   readonly size: number
   /** How long the response took. */
   readonly ms: number
-  /** Whether the pages that follow may be larger: the chain can leave its cursors, as no other page is on its way. */
+  /** Whether the following pages may be larger: no other page is in flight, so the chain can drop its cursors. */
   readonly mayGrow: boolean
 }
 
-/** How a chain finds the size of its pages: see `ChainSize`. */
+/** How a chain chooses the size of its pages: see `ChainSize`. */
 export type Sizing = {
-  /** Whether fewer rows can be requested, if the service can't serve so many. */
+  /** Whether smaller pages can be requested if the service can't serve pages of this size. */
   readonly canShrink: boolean
-  /** Whether the page on its way may be the last of this size. */
+  /** Whether the page in flight may be the last of this size. */
   readonly mayGrowNext: boolean
   /** @returns whether to request more rows for the pages that follow */
   served(page: { readonly ms: number; readonly isNew: boolean }): boolean
 }
 
 /**
- * Prefetch slots: the right to request a page before the one before it is committed. A crash costs every response
- * that is paid for and not committed, so all chains share a fixed number of slots.
+ * Prefetch slots: the right to request a page before its predecessor is committed. A crash loses every response that
+ * is charged and not committed, so all chains share a fixed number of slots.
  */
 export type Prefetch = {
   /** Takes a slot. @returns false: none is free */
@@ -81,7 +81,7 @@ export type Prefetch = {
   give(): void
 }
 
-/** @param free returns how many slots there are at the moment */
+/** @param free returns the number of slots that exist at the moment */
 export function prefetchSlots(free: () => number): Prefetch {
   let taken = 0
   return {
@@ -96,8 +96,8 @@ export function prefetchSlots(free: () => number): Prefetch {
   }
 }
 
-// An empty page does not end a chain, nor does one of repeated rows. But a service that sends nothing else would cost
-// searches for ever.
+// An empty page does not end a chain, nor does a page of repeated rows. But a service that sends nothing else would
+// cost searches without end.
 const MAX_EMPTY_PAGES = 100
 
 /** A page that has been requested. */
@@ -105,29 +105,29 @@ type PageInFlight = {
   readonly cursor: string | null
   readonly about: string
   readonly response: Promise<DecodedPage>
-  /** What is known of the chain's rows once this page is decoded. */
+  /** The ids of the chain's last pages, once this page is decoded. */
   readonly known: Promise<readonly PageIds[]>
   /** Requests sent for it so far. */
   requests: number
   /** How long its response took. */
   ms: number
-  /** The cursor of the page after it, as soon as it can be read off. */
+  /** The cursor of the next page, as soon as it is known. */
   next: string | null
-  /** Called when `next` has become known. */
+  /** Called when `next` is known. */
   onNext: () => void
   /** Whether the consumer has its page. */
   isHandedOut: boolean
-  /** Aborts it: nothing more is sent for it, and the request in flight is aborted. */
+  /** Aborts the request in flight and sends no more for this page. */
   abort(): void
 }
 
 /**
- * Follows a chain of cursors to its end. `next` alone decides: short and empty pages go on. Where `chain.prefetch` has
- * a slot, the next page is requested as soon as the cursor to it has arrived; otherwise when the consumer comes
- * back. A chain is never more than one page ahead of its consumer. It may be over before its last page: see
- * `Chain.isOver`. The consumer may leave it after a page with `mayGrow`, to go on with larger pages.
- * @param release called with pages that were decoded and that the consumer does not get
- * @throws ExportError `data` when a cursor comes twice or is too long, or nothing but pages without news come; else as
+ * Follows a chain of cursors to its end. Only a missing `next` ends it: short and empty pages do not. If
+ * `chain.prefetch` has a slot, the next page is requested as soon as its cursor arrives; otherwise when the consumer
+ * requests it. At most one page is prefetched. A chain may be over before its last page: see `Chain.isOver`. The
+ * consumer may stop after a page with `mayGrow`, to continue with larger pages.
+ * @param release called with decoded pages that the consumer does not get
+ * @throws ExportError `data` when a cursor is repeated or too long, or when pages without new rows keep coming; else as
  *   `Service.request`
  */
 export async function* extractPages(
@@ -147,11 +147,11 @@ export async function* extractPages(
     const about = `${chain.partition()}, page ${page + 1}`
     const { query, requested: range, queryValue, since } = chain
     const controller = new AbortController()
-    const read = async (body: Uint8Array, _where: string, facts: ResponseFacts): Promise<DecodedPage> => {
-      inFlight.ms = facts.ms
+    const read = async (body: Uint8Array, _where: string, outcome: ResponseOutcome): Promise<DecodedPage> => {
+      inFlight.ms = outcome.ms
       inFlight.next = nextAtEnd(body)
       inFlight.onNext()
-      // Rows that the page before brought are not taken again, so it has to be decoded first.
+      // Rows of the previous page are dropped when they repeat, so that page has to be decoded first.
       const recent = await before(known, about)
       const partition = chain.partition()
       const own = chain.own()
@@ -166,7 +166,7 @@ export async function* extractPages(
         recent,
       }
       const decoded = await decode(body, context)
-      facts.hasRows(decoded.items)
+      outcome.hasRows(decoded.items)
       return decoded
     }
     const onSent = (): void => {
@@ -207,7 +207,7 @@ export async function* extractPages(
   const prefetchNext = (): void => {
     const { next } = current
     if (following !== null || next === null || chain.seen.has(next)) return
-    // After an empty page the next may be one too many.
+    // After an empty page, the next may exceed the limit of empty pages.
     if (emptyPages > 0 || chain.sizing?.mayGrowNext === true || !chain.prefetch.take()) return
     following = requestPage(next, page + 1, current.known)
   }
@@ -227,7 +227,7 @@ export async function* extractPages(
       prefetchNext()
       const decoded = await current.response
       const { next } = decoded
-      // The first response may have been broken, and a retry may have brought another one.
+      // The first response may have been broken, and a retry may have returned another one.
       if ((following as PageInFlight | null)?.cursor !== next) wasted += dropFollowing()
       if (next !== null && Buffer.byteLength(next) > MAX_CURSOR_BYTES) {
         throw longCursor(Buffer.byteLength(next), current.about)
@@ -258,7 +258,7 @@ export async function* extractPages(
   }
 }
 
-/** @throws ExportError `interrupted` when the page before never came: its own error is thrown where it is waited for */
+/** @throws ExportError `interrupted` when the previous page failed: its own error is thrown where it is awaited */
 async function before(
   known: Promise<readonly PageIds[]> | readonly PageIds[],
   about: string,
@@ -273,35 +273,35 @@ async function before(
 function repeatedCursor(about: string): ExportError {
   return new ExportError(
     'data',
-    'The service sent a cursor that this chain has had before, so it would never end',
+    'The service repeated a cursor of this chain, which would never end',
     about,
-    'Run again; if it stays so, report it to the service with the name of the query.',
+    'Run again. If the error persists, report it to the service with the name of the query.',
   )
 }
 
 function longCursor(bytes: number, about: string): ExportError {
   return new ExportError(
     'data',
-    `The service sent a cursor of ${bytes} bytes; up to ${MAX_CURSOR_BYTES} are taken`,
+    `The service sent a cursor of ${bytes} bytes; at most ${MAX_CURSOR_BYTES} are accepted`,
     about,
-    'Run again to go on before that page; if it stays so, report it to the service with the name of the query.',
+    'Run again to resume before that page. If the error persists, report it to the service with the name of the query.',
   )
 }
 
 function nothingButEmptyPages(about: string): ExportError {
   return new ExportError(
     'data',
-    `The service sent ${MAX_EMPTY_PAGES} empty pages in a row, or pages without anything new, and still more to come`,
+    `The service sent ${MAX_EMPTY_PAGES} pages in a row that are empty or hold only repeated rows`,
     about,
-    'Run again to go on from there.',
+    'Run again to resume from there.',
   )
 }
 
 /**
- * The cursor that a response ends with, read off its last bytes long before the whole is decoded. In valid JSON the
- * last brace closes the outermost object, and a key and a string right before it can be nothing but its last member,
- * which is the one that counts if the key comes twice. So it is the cursor, or the response is no JSON at all.
- * @returns null when it does not end so: it may still have a cursor
+ * The cursor at the end of a response, read from its last bytes before the response is decoded. In valid JSON the last
+ * brace closes the outermost object, so a key and a string right before it are its last member, which counts if a key
+ * is repeated. So the string is the cursor, or the response is no JSON.
+ * @returns null when the response ends in another way: it may still have a cursor
  */
 export function nextAtEnd(body: Uint8Array): string | null {
   const tail = Buffer.from(body.buffer, body.byteOffset, body.byteLength).subarray(-TAIL_BYTES)

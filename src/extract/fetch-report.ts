@@ -46,15 +46,17 @@ function parseReport(body: Uint8Array, id: number, where: string): Report {
   if (response.success) {
     throw new ExportError(
       'data',
-      'The answer holds another report than the one that was asked for',
+      'The response holds another report than the requested one',
       where,
-      'Check service.report_path, and what stands between here and the service: a cache may mix up answers.',
+      'Check service.report_path, and proxies and caches before the service: a cache may mix up responses.',
     )
   }
-  const fields = [...new Set(response.error.issues.map(({ path }) => path.join('.') || 'the answer itself'))]
+  const fields = [
+    ...new Set(response.error.issues.map(({ path }) => path.join('.') || 'the response itself')),
+  ]
   throw new ExportError(
     'data',
-    `The answer is no report; wrong or missing: ${fields.join(', ')}`,
+    `The response is no report; wrong or missing: ${fields.join(', ')}`,
     where,
     'Check service.report_path.',
   )

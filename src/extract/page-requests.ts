@@ -15,19 +15,19 @@ export type ChainRequest = {
   readonly query: Query
   /** The requested range, both ends included, the same on every page; null: everything. */
   readonly requested: Window | null
-  /** Set when the chain starts again from rows already exported. */
+  /** Set when the chain restarts after rows that are already exported. */
   readonly since: Restart | null
   readonly include: readonly string[]
   readonly order: Order
   /** Rows to request for each of its pages: the same for all cursors of a sequence. */
   readonly pageSize: number
-  /** Whether fewer rows can be requested, if the service can't serve so many; null: not. */
+  /** Whether smaller pages can be requested if the service can't serve this size; null: not. */
   readonly sizing: { readonly canShrink: boolean } | null
   /** The value of a secret query, the same for all of its chains in a run; null for other queries. */
   readonly secret: string | null
 }
 
-/** How the pages of a chain are requested; everything but the cursor is fixed once. */
+/** Builds the requests of a chain's pages; only the cursor differs between them. */
 export function pageRequests(
   { endpoints }: Pick<Service, 'endpoints'>,
   chain: ChainRequest,
@@ -91,7 +91,7 @@ function withPath(base: URL, last: string): URL {
   return url
 }
 
-/** A query as the credential search takes it. Source: public API. */
+/** A query in the form of the credential search. Source: public API. */
 function searchedQuery(query: Exclude<Query, { type: 'report' | 'reports' }>, secret: string | null) {
   const { type } = query
   switch (type) {
@@ -123,7 +123,7 @@ function searchBody(chain: ChainRequest, query: object, cursor: string | null): 
   })
 }
 
-/** Both bounds are inclusive at the service; a row exactly at the window's end is left to the next window later. */
+/** The service includes both bounds. A row exactly at a window's end is assigned to the next window later. */
 function importedAtFilter({ requested, since, order }: ChainRequest): { gte?: string; lte?: string } | null {
   const gte = order === 'asc' && since !== null ? since.at : requested?.from
   const lte = order === 'desc' && since !== null ? since.at : requested?.until

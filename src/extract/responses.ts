@@ -10,9 +10,9 @@ import {
 } from '../core/index.ts'
 import type { HttpResponse } from './transport/http-client.ts'
 
-type RequestFacts = {
+type ResponseContext = {
   readonly where: string
-  /** Whether a cursor went along: only then can a refusal mean the cursor. */
+  /** Whether the request had a cursor: only then can a rejection concern the cursor. */
   readonly hasCursor: boolean
 }
 
@@ -20,7 +20,7 @@ type RequestFacts = {
 export class ResponseError extends ExportError {
   constructor(
     readonly status: number,
-    /** Whether something that stands before the service says so: a page of HTML, or plain text. */
+    /** Whether the response is a gateway's: an HTML page, or plain text. */
     readonly isGateways: boolean,
     ...parts: ConstructorParameters<typeof ExportError>
   ) {
@@ -29,21 +29,21 @@ export class ResponseError extends ExportError {
 }
 
 /**
- * What a response other than 2xx means, with the service's own words where they can be shown.
+ * What a response other than 2xx means, with the service's own message if it can be shown.
  * Source: public API documentation, errors; the spec shows none.
  */
 export function responseError(
   { status, headers, body }: HttpResponse,
   auth: Auth,
-  request: RequestFacts,
+  request: ResponseContext,
 ): ResponseError {
   const said = serviceWords(body, headers['content-type'])
-  const what = `The service answered ${status}${said}`
+  const what = `The service responded with ${status}${said}`
   const isGateways = body.byteLength > 0 && parsed(body) === null
   const fail = (kind: ErrorKind, next: string) =>
     new ResponseError(status, isGateways, kind, what, request.where, next)
   if (OUT_OF_SEARCHES.has(status) && headers['x-flare-global-searches-remaining'] === '0') {
-    return fail('quota', 'Wait for the next quota period, then run again: the export goes on from there.')
+    return fail('quota', 'Wait for the next quota period, then run again: the export resumes from there.')
   }
   if (status === 401 || status === 403) {
     const [variable, what, other] =
@@ -52,11 +52,11 @@ export function responseError(
         : [auth.apiKeyEnv, 'API key', 'an access token belongs into service.token_env']
     return fail(
       'credentials',
-      `Check that ${variable} holds a valid ${what} with access to what is asked for; ${other}.`,
+      `Check that ${variable} holds a valid ${what} with access to the requested data; ${other}.`,
     )
   }
   if (status === 408 || status === 429 || status >= 500) {
-    return fail('transient', 'Run again later: the export goes on from where it stopped.')
+    return fail('transient', 'Run again later: the export resumes where it stopped.')
   }
   if (status >= 300 && status < 400) {
     return fail(
@@ -65,18 +65,18 @@ export function responseError(
     )
   }
   if (request.hasCursor && CURSOR_STATUSES.has(status)) {
-    return fail(
-      'cursor',
-      'The cursor is no longer accepted: run again to search on from the last exported row.',
-    )
+    return fail('cursor', 'The cursor is no longer accepted: run again to resume from the last exported row.')
   }
-  return fail('refused', 'It would be refused again: correct what the answer names, then run again.')
+  return fail(
+    'refused',
+    'A repeated request would be rejected too: correct what the response names, then run again.',
+  )
 }
 
-// How a service that has no searches left may refuse one; the public documentation does not say.
+// Statuses by which a service may report that no searches are left; the public documentation names none.
 const OUT_OF_SEARCHES = new Set([402, 403, 429])
 
-// Statuses by which a service may say that it does not know a cursor, or no longer.
+// Statuses by which a service may report an unknown or expired cursor.
 const CURSOR_STATUSES = new Set([400, 404, 409, 410, 422])
 
 const CodedError = z.object({
@@ -89,9 +89,9 @@ const Detail = z.object({ detail: z.string() })
 
 const LESS_THAN = 0x3c
 
-/** `: …` to be put behind the status, or nothing. */
+/** The service's message as `: …`, to be appended to the status, or nothing. */
 function serviceWords(body: Uint8Array, contentType: string | undefined): string {
-  if (contentType?.includes('html') || body[0] === LESS_THAN) return ' with an HTML page'
+  if (contentType?.includes('html') || body[0] === LESS_THAN) return ' and an HTML page'
   const shown = serverTexts(errorWords(parsed(body))).filter((words) => words !== '')
   return shown.length === 0 ? '' : `: ${shown.join(': ')}`
 }
@@ -117,42 +117,52 @@ function parsed(body: Uint8Array): unknown {
 
 const MAX_LENGTH = 300
 
-// Looked through for secrets; the rest is never shown.
+// This part is searched for secrets; the rest is never shown.
 const MAX_EXAMINED = 4096
 
 // Tokens, reports and errors.
 const MAX_BYTES = 16 << 20
 
 /**
- * Parses a whole response. The parser's error is not kept: it quotes the text.
- * @throws ExportError `transient` when it is no JSON in UTF-8: responses cut short or replaced by a proxy look like that;
- *   `data` when it is larger than any response of this kind, or holds more values
+ * Parses a response. The parser's error is not kept: it quotes the text.
+ * @throws ExportError `transient` when it is no JSON in UTF-8, as when a response is truncated or replaced by a proxy;
+ *   `data` when it is larger, or holds more values, than any response of this kind
  */
 export function jsonBody(body: Uint8Array, where: string): unknown {
   if (body.byteLength > MAX_BYTES) {
-    const next = 'Check the address; if it stays so, report it to the service.'
-    throw new ExportError('data', `The answer is larger than ${MAX_BYTES} bytes`, where, next)
+    const next = 'Check the address. If the error persists, report it to the service.'
+    throw new ExportError('data', `The response is larger than ${MAX_BYTES} bytes`, where, next)
   }
   if (hasTooManyValues(body)) {
-    const next = 'Check the address; if it stays so, report it to the service.'
-    throw new ExportError('data', 'The answer holds more values than any answer of this kind', where, next)
+    const next = 'Check the address. If the error persists, report it to the service.'
+    throw new ExportError(
+      'data',
+      'The response holds more values than any response of this kind',
+      where,
+      next,
+    )
   }
-  if (!isUtf8(body)) throw brokenResponse('The answer is no UTF-8', where)
+  if (!isUtf8(body)) throw brokenResponse('The response is no UTF-8', where)
   try {
     return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString())
   } catch {
-    throw brokenResponse('The answer is no JSON', where)
+    throw brokenResponse('The response is no JSON', where)
   }
 }
 
 function brokenResponse(what: string, where: string): ExportError {
-  return new ExportError('transient', what, where, 'Run again later; if it stays so, check the address.')
+  return new ExportError(
+    'transient',
+    what,
+    where,
+    'Run again later. If the error persists, check the address.',
+  )
 }
 
 /**
- * Texts that the service wrote, fit for a message: each on one line, without control characters, cut short, and left
- * out altogether when it repeats a secret: any that this process knows, whatever the request was that brought it up.
- * Texts that only together repeat one are all left out.
+ * The service's strings, made safe for a message: each on one line, without control characters, and truncated. A string
+ * that repeats any secret known to this process, of this request or another, is left out. Strings that repeat a secret
+ * only together are all left out.
  */
 export function serverTexts(texts: readonly string[]): readonly string[] {
   const examined = texts.map((text) => text.slice(0, MAX_EXAMINED))

@@ -6,14 +6,14 @@ import type { Flight, SearchLedger } from './pace/search-ledger.ts'
 import { type ResponseError, responseError } from './responses.ts'
 import type { Token, Tokens } from './tokens.ts'
 import { type HttpClient, type HttpResponse, isSuccess, ResponseTimeout } from './transport/http-client.ts'
-/** Where lines for the log go. Nothing secret is among them. */
+/** Writes a log line. Lines hold no secrets. */
 export type Log = (
   level: 'trace' | 'debug' | 'info' | 'warn' | 'error',
   message: string,
   fields?: Readonly<Record<string, string | number | boolean | null>>,
 ) => void
 
-/** Searches have a pace of their own; everything else shares the other. */
+/** Searches have their own rate limit; all other requests share one. */
 type Tier = 'search' | 'basic'
 
 export type Outgoing = {
@@ -22,21 +22,21 @@ export type Outgoing = {
   readonly tier: Tier
   /** JSON; null: none. */
   readonly body: string | null
-  /** What it is about, for the log: `domain.acme.com/all, page 3`. */
+  /** The subject of the request, for the log: `domain.acme.com/all, page 3`. */
   readonly about: string
   /** Names the request in messages. */
   readonly where: string
-  /** Whether a cursor goes along. */
+  /** Whether the request has a cursor. */
   readonly hasCursor: boolean
-  /** Whether it is paid for from the budget. */
+  /** Whether the request counts against the budget. */
   readonly metered: boolean
-  /** Rows that it requests, if they may cost searches; null: it costs none. */
+  /** Requested rows, if they may cost searches; null: the request costs none. */
   readonly size: number | null
-  /** Whether fewer rows can be requested instead, if the service can't serve so many. */
+  /** Whether a smaller page can be requested if the service can't serve this one. */
   readonly canShrink: boolean
-  /** Ends every wait before it is written. */
+  /** Ends every wait before the request is written. */
   readonly signal: AbortSignal
-  /** Breaks it off, written or not; null: nothing does but the run's own signals. */
+  /** Aborts the request, written or not; null: only the run's own signals do. */
   readonly abort: AbortSignal | null
 }
 
@@ -48,51 +48,51 @@ type SenderParts = {
   readonly auth: Auth
   readonly clock: Clock
   readonly log: Log
-  /** Called with the status of every response to a search; `hasCursor`: to a request that had one. */
+  /** Called with the status of every response to a search; `hasCursor`: whether its request had a cursor. */
   readonly onStatus: (status: number, hasCursor: boolean) => void
   readonly board: WaitBoard
 }
 
 type Sent =
   | {
-      readonly kind: 'answered'
+      readonly kind: 'ok'
       readonly body: Uint8Array
       /** From the request to the last byte. */
       readonly ms: number
-      /** To be told how many rows it has; null: it cost no searches. */
+      /** Receives the number of rows; null: the request cost no searches. */
       readonly flight: Flight | null
       release(): void
     }
-  /** Status 401: `token` is not, or no longer, accepted. */
+  /** Status 401: `token` is not accepted, or no longer. */
   | { readonly kind: 'unauthorised'; readonly token: Token; readonly error: ExportError }
 
 /**
- * Sends one request once it has a permit and within the budget. `onSent` is called when the request is written.
+ * Sends one request within the budget, after it has a permit. `onSent` is called when the request is written.
  * `attempt` counts from 1 on.
  * @throws TryAgain when another attempt may help
  * @throws ExportError otherwise; or the signal's reason
  */
 export type Send = (outgoing: Outgoing, attempt: number, tokens: Tokens, onSent: () => void) => Promise<Sent>
 
-// Recommended by the public API documentation where a 429 says nothing better.
+// Recommended by the public API documentation for a 429 without Retry-After.
 const RATE_LIMITED_MS = 10_000
 const LEAST_PAUSE_MS = 1_000
-// Who is told to wait longer than this had better run again later.
+// If the service demands a longer wait than this, the run ends.
 const LONGEST_WAIT_MS = 15 * 60_000
 
 const MAX_STALE_TOKENS = 3
 
-/** Everybody was paused between getting a permit and writing. */
+/** All requests were paused between this permit and the write. */
 class PermitLost extends Error {}
 
-/** What was reserved no longer pays for it. */
+/** The reservation no longer covers the cost of the request. */
 class ReservationLost extends Error {}
 
-/** The service could not serve so many rows: by what it or a gateway says, or because no response came in time. */
+/** The service could not serve so many rows: by its response or a gateway's, or because no response came in time. */
 export class PageTooLarge extends ExportError {
   constructor(
     { kind, what, where, next }: ExportError,
-    /** After which this was known. */
+    /** The time until this was known. */
     readonly ms: number,
   ) {
     super(kind, what, where, next)
@@ -113,9 +113,9 @@ export function sender(parts: SenderParts): Send {
       const hasToken = board.token()
       const token = await tokens.current().finally(hasToken)
       const permit = await pace[outgoing.tier].permit(outgoing.signal)
-      let hasEnded = (_facts: Readonly<Record<string, string | number>>): number => 0
+      let hasEnded = (_outcome: Readonly<Record<string, string | number>>): number => 0
       try {
-        // A permit can be long in coming; still, a token that never outlives the wait must not hold us for ever.
+        // The wait for a permit can be long. A token that expires during each wait must not keep the request here.
         if (!tokens.isCurrent(token) && tries <= MAX_STALE_TOKENS) continue
         const response = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, () => {
           if (!reservation.holds()) throw new ReservationLost()
@@ -138,24 +138,24 @@ export function sender(parts: SenderParts): Send {
     }
   }
 
-  /** @returns a function to call when the response is there or will not come, with its facts */
+  /** @returns a function to call with the outcome when the response is there or will not come */
   function begin({ method, url, about }: Outgoing, attempt: number) {
     const startMs = clock.monotonicMs()
     const hasResponse = board.response()
-    return (facts: Readonly<Record<string, string | number>>): number => {
+    return (outcome: Readonly<Record<string, string | number>>): number => {
       hasResponse()
       const duration_ms = Math.round(clock.monotonicMs() - startMs)
       const request = { request: about, method, path: url.pathname, attempt }
-      log('debug', 'request', { event: 'request', ...request, ...facts, duration_ms })
+      log('debug', 'request', { event: 'request', ...request, ...outcome, duration_ms })
       return duration_ms
     }
   }
 
-  /** Reads what the response says about limits, whatever its status. */
+  /** Reads the limits in the response's headers, whatever its status. */
   function readLimits({ status, headers }: HttpResponse, about: string, flight: Flight | null): void {
-    if (flight !== null || ledger.tells === false) {
+    if (flight !== null || ledger.isReported === false) {
       const remaining = searchesLeft(headers['x-flare-global-searches-remaining'])
-      if (remaining === null && isSuccess(status)) ledger.saysNothing()
+      if (remaining === null && isSuccess(status)) ledger.notReported()
       flight?.responded(remaining, isSuccess(status) || status === 408 || status >= 500)
       if (!isSuccess(status)) flight?.rows(null)
     }
@@ -165,23 +165,23 @@ export function sender(parts: SenderParts): Send {
     }
   }
 
-  /** The wait that a response demands. */
-  function patience({ status, headers }: HttpResponse, about: string, error: ExportError): Error {
+  /** The error that makes a request wait as its response demands. */
+  function demandedWait({ status, headers }: HttpResponse, about: string, error: ExportError): Error {
     const requestedMs = retryAfterMs(headers, clock.now())
     if (requestedMs !== null && requestedMs > LONGEST_WAIT_MS) {
       budget.closeUntil(clock.now() + requestedMs)
       const minutes = Math.ceil(requestedMs / 60_000)
       return new ExportError(
         'quota',
-        `${error.what}; it asks to wait ${minutes} minutes`,
+        `${error.what}; it demands a wait of ${minutes} minutes`,
         error.where,
-        'Run again after that: the export goes on from where it stopped.',
+        'Run again after that: the export resumes where it stopped.',
       )
     }
     if (status !== 429) return new TryAgain(error, 'backoff', requestedMs ?? 0)
     const pauseMs = Math.max(requestedMs ?? RATE_LIMITED_MS, LEAST_PAUSE_MS)
     for (const limit of Object.values(pace)) limit.pauseUntil(clock.monotonicMs() + pauseMs)
-    log('warn', 'the service answered 429; everybody waits', {
+    log('warn', 'the service responded with 429; all requests wait', {
       event: 'wait',
       for: 'pause',
       request: about,
@@ -208,15 +208,15 @@ export function sender(parts: SenderParts): Send {
       readLimits(response, about, flight)
       if (outgoing.tier === 'search') onStatus(response.status, hasCursor)
       const { status, body, release } = response
-      if (isSuccess(status)) return { kind: 'answered', body, ms, flight, release }
+      if (isSuccess(status)) return { kind: 'ok', body, ms, flight, release }
       release()
       const error = responseError(response, auth, { where, hasCursor })
       if (status === 401) return { kind: 'unauthorised', token, error }
       if (outgoing.canShrink && isTooLarge(response, error)) throw new PageTooLarge(error, ms)
-      throw error.kind === 'transient' ? patience(response, about, error) : error
+      throw error.kind === 'transient' ? demandedWait(response, about, error) : error
     } finally {
       if (isWritten) {
-        // Without a response, it is unknown whether the request was charged.
+        // Without a response, it is not known whether the request was charged.
         flight?.responded(null, true)
       }
       reservation.release()
@@ -235,20 +235,20 @@ export function sender(parts: SenderParts): Send {
 }
 
 /**
- * Whether fewer rows may be what helps: nothing came in time, or a gateway speaks where the service should. A service
- * that says when to come back only wants time.
+ * Whether a smaller page may help: no response came in time, or it is a gateway's. A service that sends Retry-After
+ * only needs time.
  */
 function isTooLarge({ status, headers }: HttpResponse, { isGateways }: ResponseError): boolean {
   if (headers['retry-after'] !== undefined) return false
   return status === 504 || status === 408 || ((status === 502 || status === 503) && isGateways)
 }
 
-/** ExportErrors that pass with time ask for another attempt. */
+/** Wraps transient ExportErrors, so that they are retried. */
 export function asTryAgain(error: unknown): unknown {
   return isExportError(error, 'transient') ? new TryAgain(error) : error
 }
 
-/** null: the service does not say, or names a number that no account has (-1 as 64 bits without a sign). */
+/** null: the service does not report it, or reports an impossible number (-1 as an unsigned 64-bit integer). */
 function searchesLeft(header: string | readonly string[] | undefined): number | null {
   if (typeof header !== 'string' || !/^\d+$/.test(header)) return null
   const left = Number(header)
@@ -276,9 +276,9 @@ function requestHeaders({ body }: Outgoing, token: Token): Record<string, string
   }
 }
 
-/** A request that failed and will be sent again. */
+/** A request that failed and waits for its retry. */
 type RetryWait = {
-  /** Which retry it is, from 1 on, and how many there may be. */
+  /** The number of the retry, from 1 on, and the limit. */
   readonly number: number
   readonly of: number
   /** Epoch ms. */
@@ -287,34 +287,34 @@ type RetryWait = {
   readonly reason: string
 }
 
-/** What requests wait for at a moment. Times are epoch ms; null: for nothing of the kind. */
+/** What requests wait for at present. Times are epoch ms; null: no request waits for this. */
 export type Waits = {
-  /** The retry that comes first. */
+  /** The earliest retry. */
   readonly retry: RetryWait | null
-  /** How many requests wait for their retry. */
+  /** The number of requests that wait for their retry. */
   readonly retries: number
-  /** Since when a token is being read or renewed. */
+  /** When the reading or renewal of the token began. */
   readonly tokenSinceMs: number | null
-  /** Since when the oldest request in flight waits for its response. */
-  readonly answerSinceMs: number | null
+  /** When the oldest request in flight began to wait for its response. */
+  readonly responseSinceMs: number | null
 }
 
-/** Keeps what the requests of a service wait for. */
+/** Records what the requests of a service wait for. */
 export class WaitBoard {
   readonly #now: () => number
   readonly #onChange: () => void
-  // Each in the order of their beginnings.
+  // Each in the order of beginning.
   readonly #tokens = new Set<{ readonly sinceMs: number }>()
   readonly #responses = new Set<{ readonly sinceMs: number }>()
   readonly #retries = new Set<RetryWait>()
 
-  /** @param onChange called when something is waited for, and when it has come */
+  /** @param onChange called when a wait begins and when it ends */
   constructor(now: () => number, onChange: () => void) {
     this.#now = now
     this.#onChange = onChange
   }
 
-  /** @returns to be called when the token is there, or will not come */
+  /** @returns a function to call when the token is there, or will not come */
   token(): () => void {
     return this.#enter(this.#tokens, { sinceMs: this.#now() })
   }
@@ -324,7 +324,7 @@ export class WaitBoard {
     return this.#enter(this.#responses, { sinceMs: this.#now() })
   }
 
-  /** @returns to be called when it is time */
+  /** @returns a function to call after the wait */
   retry(wait: Omit<RetryWait, 'untilMs'>, waitMs: number): () => void {
     return this.#enter(this.#retries, { ...wait, untilMs: this.#now() + waitMs })
   }
@@ -336,7 +336,7 @@ export class WaitBoard {
       retry,
       retries: this.#retries.size,
       tokenSinceMs: firstOf(this.#tokens)?.sinceMs ?? null,
-      answerSinceMs: firstOf(this.#responses)?.sinceMs ?? null,
+      responseSinceMs: firstOf(this.#responses)?.sinceMs ?? null,
     }
   }
 

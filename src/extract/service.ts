@@ -33,45 +33,45 @@ import { UnreachableError } from './transport/network-error.ts'
 
 export type ServiceDeps = {
   readonly clock: Clock
-  /** Reads a secret by variable name at the moment it is needed. null: not there. */
+  /** Reads a secret by its variable's name when it is needed; null: not set. */
   readSecret(name: string): Promise<string | null>
-  /** Send nothing more, end every wait. */
+  /** Stops all sending and ends every wait. */
   readonly stop: AbortSignal
   /** Aborts requests in flight too. */
   readonly abort: AbortSignal
   /** The pool of response buffers. */
   readonly buffers: BufferPool
   readonly log: Log
-  /** What earlier runs have measured; left out: nothing. */
+  /** Measurements of earlier runs; undefined: none. */
   readonly measures?: Measures
-  /** Called when requests wait for something else than before: see `Service.waits`. */
+  /** Called when `Service.waits` changes. */
   readonly onWait?: () => void
 }
 
 export type ServiceLimits = RunLimits & {
-  /** Connections at most, to each host. */
+  /** The maximum number of connections to each host. */
   readonly connections: number
 }
 
-/** The service as this run meets it: one pace, one token and one budget for everybody. */
+/** The service, as a run uses it: all requests share rate limits, token and budget. */
 export type Service = {
   readonly counters: {
     /** Searches and report requests written to a connection, retries among them. */
     readonly requests: number
-    /** Those of them that were sent in a calendar month, UTC. */
+    /** Requests sent in a calendar month, UTC. */
     readonly requestsIn: (month: Month) => number
     readonly retries: number
-    /** As the service said last; null: not yet. */
+    /** By the last response; null: there is none yet. */
     readonly searchesRemaining: number | null
-    /** Quota spent, by what responses say is left; null: they do not say. */
+    /** Quota spent, by what responses report as left; null: they do not report it. */
     readonly searchesSpent: number | null
     /** The same of a calendar month, UTC. */
     readonly searchesIn: (month: Month) => number | null
-    /** Whether responses say what is left; null: none came yet. */
+    /** Whether responses report what is left; null: there is none yet. */
     readonly tellsSearches: boolean | null
-    /** What pages cost. */
+    /** The measured costs of pages. */
     readonly costs: readonly PageCost[]
-    /** Epoch ms until which nobody sends after a 429; null: no such pause. */
+    /** The end of the pause after a 429 (epoch ms); null: no pause. */
     readonly pausedUntilMs: number | null
     /** Searches with response 404 before the first success; 0 from then on. */
     readonly notFound: number
@@ -81,24 +81,24 @@ export type Service = {
   readonly waits: Waits
   readonly endpoints: { readonly search: URL; readonly reports: URL }
   /**
-   * Sends a request with the token, once it has a permit, until `read` accepts the response's body or the retries are
+   * Sends a request with the token, after it has a permit, until `read` accepts the response's body or the retries are
    * exhausted.
    * `read` requests another attempt by throwing ExportError `transient`.
    * @param onSent called each time the request is written to a connection
    * @throws ExportError `transient`, `refused`, `cursor`, `credentials`, `quota`, `config`, `data`, `interrupted`;
-   *   {@link PageTooLarge} where fewer rows can be requested
+   *   {@link PageTooLarge} if a smaller page can be requested
    */
   request<T>(request: ServiceRequest, read: ReadResponse<T>, onSent?: () => void): Promise<T>
-  /** What this run has measured since the last call: what pages cost. */
+  /** The costs of pages measured since the last call. */
   takeCosts(): readonly PageCost[]
   /**
-   * Tests what the token permits: free of charge, outside the budget.
-   * @returns null when the response does not say
+   * Requests what the token permits: free of charge, outside the budget.
+   * @returns null when the response does not contain it
    * @throws ExportError as `request` does
    */
   testToken(url: string): Promise<TokenInfo | null>
   /**
-   * Tests whether the search path exists, with a GET, which searches nothing: free of charge, outside the budget.
+   * Tests whether the search path exists, with a GET, which runs no search: free of charge, outside the budget.
    * @returns the status of the response
    * @throws ExportError as `request` does
    */
@@ -111,22 +111,22 @@ export type ServiceRequest = Pick<
   Outgoing,
   'method' | 'url' | 'tier' | 'body' | 'hasCursor' | 'about' | 'size' | 'canShrink'
 > & {
-  /** Aborts the request: nothing is sent from then on, and what is in flight is aborted. */
+  /** Aborts the request, also if it is in flight. */
   readonly abort?: AbortSignal
 }
-type ReadResponse<T> = (body: Uint8Array, where: string, facts: ResponseFacts) => Promise<T>
+type ReadResponse<T> = (body: Uint8Array, where: string, outcome: ResponseOutcome) => Promise<T>
 
-export type ResponseFacts = {
-  /** How long it took. */
+export type ResponseOutcome = {
+  /** The time it took. */
   readonly ms: number
-  /** To be told how many rows there are. */
+  /** Receives the number of rows. */
   readonly hasRows: (rows: number) => void
 }
 
-// A service that could not serve a page is not to get the next one at once.
+// After a page that the service could not serve, the next request waits.
 const SMALLER_PAGE_MS = 500
 
-// A host or port that no request has reached is mistyped more often than it is away for a moment: some 6 s of trying.
+// A host or port that was never reached is more often mistyped than briefly unavailable: retries take some 6 s.
 const RETRIES_OF_A_FIRST_CONNECTION = 4
 
 /** @throws ExportError `config` when an address is no URL */
@@ -138,7 +138,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
     reports: endpoint(settings.baseUrl, settings.reportPath),
   }
   const signal = AbortSignal.any([stop, abort])
-  // One listener per wait: with many partitions in flight that is no leak.
+  // There is one listener per wait: with many chains in flight this is not a leak.
   setMaxListeners(0, stop, abort, signal)
   const http = httpClient({
     connections: limits.connections,
@@ -155,7 +155,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
     measures.tellsSearches ?? (SECOND_SEARCH.test(endpoints.search.pathname) ? false : null),
     (cost, usual) => {
       newCosts.push(cost)
-      tellOutlier(cost, usual)
+      logOutlier(cost, usual)
     },
   )
   const spending = new Budget(limits, ledger, clock)
@@ -164,7 +164,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
   let isFound = false
   const onStatus = (status: number, hasCursor: boolean): void => {
     if (isSuccess(status)) isFound = true
-    // A cursor may not be found where the address is right.
+    // The status of a request with a cursor may concern the cursor, not the path.
     else if (status === 404 && !hasCursor) notFound++
   }
   const onWait = deps.onWait ?? (() => {})
@@ -179,9 +179,9 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
   const tokens = tokenSource({ auth, clock, readSecret, exchange })
   let retries = 0
 
-  function tellOutlier([rows, searches]: PageCost, usual: number): void {
+  function logOutlier([rows, searches]: PageCost, usual: number): void {
     if (searches <= 3 * usual + 2) return
-    const message = 'the searches left went down by more than a page costs: others spend as well'
+    const message = 'the number of searches left fell by more than a page costs: others spend as well'
     log('info', message, { event: 'quota.outlier', rows, searches, usual })
   }
 
@@ -189,7 +189,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
     return requireSet(name, await deps.readSecret(name), `variable ${name}`)
   }
 
-  /** Repeats an attempt as the settings say; every way of being stopped becomes one error. */
+  /** Repeats an attempt as configured. Every kind of stop becomes the same error. */
   async function repeat<T>(
     { about, where, signal }: Pick<Outgoing, 'about' | 'where' | 'signal'>,
     attempt: (number: number) => Promise<T>,
@@ -203,7 +203,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
           !isReached && error instanceof UnreachableError && sent >= RETRIES_OF_A_FIRST_CONNECTION,
         onRetry: ({ what: reason }, waitMs, number) => {
           const of = settings.retries
-          // That everybody waits after a 429 is said already.
+          // The wait after a 429 is logged already.
           log(waitMs === 0 ? 'debug' : 'warn', 'trying again', {
             event: 'retry',
             request: about,
@@ -216,7 +216,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
         },
       })
     } catch (error) {
-      // What fails after that may have gone well, had there been time to ask again.
+      // After a stop there is no time for a retry, which may have succeeded.
       const stopped =
         signal.aborted &&
         (error === signal.reason || !(error instanceof ExportError) || error.kind === 'transient')
@@ -253,7 +253,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
     })
   }
 
-  /** With the token, renewed once when it is refused. */
+  /** Sends with the token, which is renewed once if it is rejected. */
   async function requestWithRetries<T>(
     outgoing: Outgoing,
     read: ReadResponse<T>,
@@ -265,7 +265,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
         if (attempt > 1 && outgoing.metered) retries++
         onSent()
       })
-      if (sent.kind === 'answered') {
+      if (sent.kind === 'ok') {
         const { ms, flight } = sent
         let rows: number | null = null
         const hasRows = (count: number): void => {
@@ -302,7 +302,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
       },
       searchesIn: (month) => spending.searchesIn(month),
       get tellsSearches() {
-        return ledger.tells
+        return ledger.isReported
       },
       get costs() {
         return ledger.costs
@@ -356,11 +356,11 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
   }
 }
 
-/** Its searches are in no tier by the public documentation, and its quota is none. */
+/** The second search: the public documentation assigns it no tier and no quota. */
 const SECOND_SEARCH = /\/astp\/v2\/credentials\/_search\/?$/
 
 function ownPace({ requestsPerSecond, basicRequestsPerSecond }: ServiceSettings, search: URL, clock: Clock) {
-  // What the second search allows is not known: some say four a second, some say one.
+  // The rate limit of the second search is not known: sources name four requests a second, and one.
   const slowest = SECOND_SEARCH.test(search.pathname) ? { slowestPerSecond: 1 } : {}
   return {
     search: rateLimit({ requestsPerSecond, clock, ...slowest }),
@@ -368,7 +368,7 @@ function ownPace({ requestsPerSecond, basicRequestsPerSecond }: ServiceSettings,
   }
 }
 
-/** An address as settings give it: absolute, or a path below the base. */
+/** An address of the settings: absolute, or a path below the base. */
 function endpoint(baseUrl: string, pathOrUrl: string): URL {
   const text = /^https?:\/\//i.test(pathOrUrl)
     ? pathOrUrl
@@ -383,14 +383,14 @@ function endpoint(baseUrl: string, pathOrUrl: string): URL {
   )
 }
 
-/** A request of the basic tier that the budget has nothing to do with. */
+/** A request of the basic tier outside the budget. */
 function freeRequest(url: URL, about: string, parts: Pick<Outgoing, 'method' | 'body' | 'signal'>): Outgoing {
   const where = whereOf(parts.method, url, about)
   const free = { hasCursor: false, metered: false, size: null, canShrink: false, abort: null }
   return { ...parts, ...free, url, tier: 'basic', about, where }
 }
 
-/** Without the query string: cursors are long, and nobody can read them. */
+/** Without the query string: cursors are long and unreadable. */
 function whereOf(method: string, url: URL, about: string): string {
   return `${method} ${url.origin}${url.pathname}, ${about}`
 }
@@ -406,8 +406,8 @@ async function accepted<T>(read: () => Promise<T>): Promise<T> {
 function tokenExpired(where: string): ExportError {
   return new ExportError(
     'transient',
-    'The token was refused and has been renewed',
+    'The token was rejected and has been renewed',
     where,
-    'Run again: the export goes on from where it stopped.',
+    'Run again: the export resumes where it stopped.',
   )
 }

@@ -9,27 +9,27 @@ import {
 } from '../core/index.ts'
 import { jsonBody, serverTexts } from './responses.ts'
 
-/** What a request is authorised with. Compared by identity: a renewed token is another object. */
+/** The credential of a request. Compared by identity: a renewed token is another object. */
 export type Token = {
   /** Value of the `Authorization` header. */
   readonly header: string
-  /** The part of it that must never be shown; known as a secret for good, also once another takes its place. */
+  /** The part that must never be shown. It stays a known secret after another token replaces it. */
   readonly secret: string
-  /** Monotonic clock; it is not to be used from then on. */
+  /** Monotonic clock. The token is not used from then on. */
   readonly renewAtMs: number
 }
 
-/** What a request needs of the source of its token. */
+/** Provides the token of a request. */
 export type Tokens = {
   /** A token that is not about to expire. @throws ExportError `config`, or as the exchange does */
   current(): Promise<Token>
-  /** False when it is about to expire, or another has taken or is taking its place. */
+  /** False when the token is about to expire, or is being or has been replaced. */
   isCurrent(token: Token): boolean
 }
 
-/** Keeps one token for everybody. However many ask at once, it is read or exchanged once. */
+/** Keeps one token for all requests. Concurrent callers share one read or exchange. */
 type TokenSource = Tokens & {
-  /** Sees to it that there is another token than the refused one. @throws `refusal` when there is no other */
+  /** Replaces a rejected token. @throws `refusal` when there is no other */
   replace(refused: Token, refusal: ExportError): Promise<void>
 }
 
@@ -47,7 +47,7 @@ export function tokenSource({ auth, clock, readSecret, exchange }: TokenSourceOp
 
   async function read({ tokenEnv }: Auth & { kind: 'token' }): Promise<Token> {
     const secret = headerText(tokenEnv, await readSecret(tokenEnv))
-    // The same text is the same token: to read it again renews nothing.
+    // The same string is the same token: reading it again renews nothing.
     return held?.secret === secret ? held : bearer(secret, Number.POSITIVE_INFINITY)
   }
 
@@ -76,7 +76,7 @@ export function tokenSource({ auth, clock, readSecret, exchange }: TokenSourceOp
     return pending
   }
 
-  // During a renewal no token is current: the one held may be the refused one.
+  // During a renewal no token is current: the one in memory may be the rejected one.
   const isCurrent = (token: Token): boolean =>
     pending === null && token === held && clock.monotonicMs() < token.renewAtMs
 
@@ -84,13 +84,13 @@ export function tokenSource({ auth, clock, readSecret, exchange }: TokenSourceOp
     current: async () => (held !== null && isCurrent(held) ? held : obtainOnce()),
     isCurrent,
     async replace(refused, refusal) {
-      if (held !== refused) return // somebody was quicker
+      if (held !== refused) return // another caller has replaced it
       if ((await obtainOnce()) === refused) throw refusal
     },
   }
 }
 
-/** The source of a credential that needs no renewal. */
+/** The source of a credential that is never renewed. */
 export function always(token: Token): Tokens {
   return { current: async () => token, isCurrent: () => true }
 }
@@ -110,12 +110,12 @@ function bearer(secret: string, renewAtMs: number): Token {
   return { header: `Bearer ${secret}`, secret, renewAtMs }
 }
 
-/** Early enough for a request to be answered while the token still holds; half of a very short life. */
+/** Early enough for a response to arrive while the token is valid; half of a very short lifetime. */
 function marginMs(lifetimeMs: number): number {
   return Math.min(Math.max(60_000, lifetimeMs / 10), lifetimeMs / 2)
 }
 
-/** What the service tells about a token; null: it did not say. */
+/** What the service reports about a token; null: not reported. */
 export type TokenInfo = {
   readonly tenantId: number | null
   readonly organizationId: number | null
@@ -139,15 +139,15 @@ export function exchangedToken(body: Uint8Array, where: string): string {
   if (parsed.success) return parsed.data.token
   throw new ExportError(
     'data',
-    'The answer holds no field "token" that can be sent as a header',
+    'The response holds no field "token" that can be sent as a header',
     where,
     'Check service.token_url.',
   )
 }
 
 /**
- * What the response to a test says; null: it is no JSON, as of a service that answers any address with a page.
- * Source: public API, `GET /tokens/test`; JSON of another shape tells nothing.
+ * Parses the response to a token test; null: it is no JSON, as when a service returns a page for any address.
+ * Source: public API, `GET /tokens/test`. JSON of another shape has null fields.
  */
 export function testedToken(body: Uint8Array, where: string): TokenInfo | null {
   let json: unknown

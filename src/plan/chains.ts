@@ -1,17 +1,17 @@
 import { type NamedQuery, type Order, type Window, WindowRun } from '../core/index.ts'
 
-/** What of one query has begun. */
+/** What earlier runs have begun of one query. */
 export type Begun = {
-  /** Whether they are done, by the name of their window ({@link windowRange}): partitions that have rows, or have none to get. */
+  /** Whether each partition is done, by the name of its window ({@link windowRange}); also those without rows. */
   readonly windows: ReadonlyMap<string, { readonly done: boolean }>
-  /** Chains that are not at their end. */
+  /** Chains that have not ended. */
   readonly chains: readonly BegunChain[]
 }
 
 export type BegunChain = {
   readonly chain: number
   readonly windows: WindowRun
-  /** Number of its windows, from the beginning, to which nothing more can come. */
+  /** The number of its windows, from the beginning, that can get no more rows. */
   readonly watermark: number
 }
 
@@ -22,18 +22,18 @@ export type PlannedChain =
       readonly kind: 'begun'
       readonly query: NamedQuery
       readonly chain: number
-      /** How many of its windows, from the beginning, are wanted; 0: it is left where it stands. */
+      /** How many of its windows, from the beginning, are wanted; 0: the chain is not continued. */
       readonly wanted: number
-      /** The others are left to new chains, all from this one on; null: to itself, in another run. */
+      /** New chains take its windows from this index on; null: it keeps all, for another run. */
       readonly keep: number | null
     }
 
-/** A window and its name; names are made once, as a plan may use each of them ten thousand times. */
+/** A window and its name. Names are made once: a plan may use each ten thousand times. */
 export type Named = { readonly name: string; readonly window: Window | null }
 
 /**
- * The fewest chains that bring what is not done of a query: those that have begun, as far as their windows are wanted
- * from where they stand, then one for each run of adjacent windows.
+ * The fewest chains that export what is not done of a query: first those that have begun, up to the last of their
+ * windows that is wanted, then one for each run of adjacent windows.
  * @param windows all that are wanted, done or not, in ascending order
  * @param travel.perChain how many windows a chain may have; null: any number
  */
@@ -62,10 +62,10 @@ export function* chainsOf(
 }
 
 /**
- * How many windows of a chain, from the beginning, it takes to have those that are wanted from where it stands; and how
- * many it may keep so that none is in the way of new chains, null: all of them. Windows that have rows of it already it
- * keeps: another chain would bring these again.
- * @param left what is wanted and not done; loses what the chain brings
+ * For a chain that has begun: `wanted`, the number of its windows, from the beginning, that it has to export; and
+ * `keep`, the number that it may keep without overlapping new chains (null: all). It keeps windows that have rows of it
+ * already: another chain would export these again.
+ * @param left windows that are wanted and not done. Those that the chain exports are removed
  */
 function shareOf(
   { windows, watermark }: BegunChain,
@@ -83,20 +83,24 @@ function shareOf(
     held = index + 1
     if (!left.has(name)) continue
     wanted = Math.max(wanted, held)
-    // What a row that came late has opened again is done when the chain is at its end.
+    // A window that a late row has reopened is done when the chain ends.
     if (index < watermark) isReopened = true
   }
   if (isReopened) wanted = names.length
   const others = new Map(left)
   for (const name of names.slice(0, wanted)) others.delete(name)
-  const keep = inTheWay(windows, Math.max(watermark, held, isReopened ? 0 : wanted), others)
+  const keep = firstOverlap(windows, Math.max(watermark, held, isReopened ? 0 : wanted), others)
   wanted = Math.min(wanted, keep ?? wanted)
   for (const name of names.slice(0, wanted)) left.delete(name)
   return { wanted, keep }
 }
 
-/** The first window of a chain, from an index on, that overlaps one of those that are left; null: none. */
-function inTheWay(windows: WindowRun, from: number, left: ReadonlyMap<string, Window | null>): number | null {
+/** The index of the first window of a chain, from `from` on, that overlaps one of those that are left; null: none. */
+function firstOverlap(
+  windows: WindowRun,
+  from: number,
+  left: ReadonlyMap<string, Window | null>,
+): number | null {
   if (from >= windows.count || left.size === 0) return null
   const { range } = windows.part(from, windows.count)
   let first: number | null = null

@@ -14,22 +14,22 @@ import {
 } from '../core/index.ts'
 import { type Begun, chainsOf, type Named, type PlannedChain } from './chains.ts'
 
-/** Looks up what has begun by the query's name; null when nothing has. */
+/** Returns what has begun of a query, by its name; null: nothing. */
 export type BegunQueries = (query: string) => Begun | null
 
 export type Plan = {
   readonly total: number
-  /** Every partition, in the order of work; made on demand, so that a million cost little. */
+  /** Every partition, in the order of export; made on demand, so that a million cost little. */
   partitions(): Iterable<Partition>
-  /** The chains that it takes for what is not done; made on demand. */
+  /** The chains that export what is not done; made on demand. */
   chains(): Iterable<PlannedChain>
 }
 
 /**
- * Queries × windows, less what earlier runs have covered: a window that cuts across exported ones is
- * reduced to what is missing, so that no row comes twice whatever became of `every` and `until`.
- * The work goes folder by folder: window by window where only the window is a folder, else query by query.
- * @throws ExportError `config` when a half-exported window would have to be cut
+ * Queries × windows, less what earlier runs have covered: a window that overlaps exported ones is reduced to what is
+ * missing, so that no row is exported twice if `every` or `until` change. The order is folder by folder: window by
+ * window if only the window is a folder, else query by query.
+ * @throws ExportError `config` when a partly exported window would have to be cut
  */
 export function planPartitions(pipeline: NamedPipeline, now: Micros, lookUp: BegunQueries): Plan {
   const begunOf: BegunQueries = (query) => withHeldWindows(lookUp(query))
@@ -63,7 +63,7 @@ type Work = {
   readonly queries: readonly NamedQuery[]
   readonly names: readonly string[]
   readonly wanted: readonly Named[]
-  /** Windows of the queries, by index, for which earlier runs changed them. */
+  /** The windows of queries, by index, for which earlier runs changed them. */
   readonly reshaped: ReadonlyMap<number, readonly Named[]>
 }
 
@@ -89,7 +89,7 @@ function* byQuery({ queries, names, wanted, reshaped }: Work): Generator<Partiti
 }
 
 function* byWindow({ queries, names, wanted, reshaped }: Work): Generator<Partition> {
-  // Windows that only some queries have are ordered among the others by their beginning.
+  // Windows that only some queries have are sorted among the others by their beginning.
   const all = new Map<string, Window | null>()
   for (const windows of [wanted, ...reshaped.values()])
     for (const { name, window } of windows) all.set(name, window)
@@ -106,8 +106,8 @@ function* byWindow({ queries, names, wanted, reshaped }: Work): Generator<Partit
 }
 
 /**
- * A chain whose rows were not in order may have some in windows before and behind the one that it stands in. All
- * between are its own to finish: no plan may give them another shape.
+ * A chain with unordered rows may have rows in windows before and after its current one. It has to finish all windows
+ * between them, so a plan must not change their bounds.
  */
 function withHeldWindows(begun: Begun | null): Begun | null {
   if (begun === null || begun.chains.length === 0) return begun
@@ -123,7 +123,7 @@ function withHeldWindows(begun: Begun | null): Begun | null {
   return { ...begun, windows }
 }
 
-/** The windows that have begun within the wanted range, as they are, and what of the wanted ones they leave. */
+/** The begun windows within the wanted range, unchanged, and the parts of the wanted windows that they do not cover. */
 function reshape(
   wanted: readonly Named[],
   begun: ReadonlyMap<string, { readonly done: boolean }>,
@@ -134,7 +134,7 @@ function reshape(
   if (windows.length < wanted.length || begun.has(windowRange(null))) {
     throw new ExportError(
       'config',
-      `${query} was exported ${windows.length < wanted.length ? 'in windows' : 'without windows'} before, and extract.windows now says otherwise`,
+      `${query} was exported ${windows.length < wanted.length ? 'in windows' : 'without windows'} before, and extract.windows has changed since`,
       file,
       'Restore extract.windows, choose another load.path, or start over with --fresh.',
     )
@@ -147,7 +147,7 @@ function reshape(
     if (!done && (window.from < from || window.until > until)) {
       throw new ExportError(
         'config',
-        `${query}/${name} is half exported, and the windows now asked for would cut it`,
+        `${query}/${name} is partly exported, and the new windows would cut it`,
         file,
         'Finish it first with the earlier extract.windows, choose another load.path, or start over with --fresh.',
       )
@@ -158,7 +158,7 @@ function reshape(
   return [...kept, ...subtract(windows, kept)].sort((a, b) => a.from - b.from).map(named)
 }
 
-/** What is left of some windows without the ranges given; both are in order. */
+/** Subtracts ranges from windows; both are sorted. */
 function subtract(windows: readonly Window[], ranges: readonly Window[]): Window[] {
   const left: Window[] = []
   let first = 0
@@ -184,9 +184,9 @@ const FIRST_MONDAY = 4 * DAY
  * Splits the range of a pipeline into half-open UTC windows, oldest first. Weeks (from Monday), months and
  * years follow the calendar, so the first and last window may be shorter; hours and days count from `from`.
  *
- * The future is never exported: what is not yet imported would be missed for ever once its window counts as
- * done. With `until: now` only windows that ended at least the lag ago are there; a single window, or an
- * `until` that lies ahead, is cut at the last full hour before that.
+ * The future is never exported: rows that are imported later would be missed once their window is done. With
+ * `until: now` only windows that ended at least `lag` ago are included. A single window, or a range with `until` in the
+ * future, is cut at the last full hour before that.
  * Source: service spec 4.2, `filters.imported_at`.
  */
 export function splitWindows(settings: WindowSettings, now: Micros): readonly Window[] {

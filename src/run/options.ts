@@ -91,7 +91,7 @@ export type RunWaits = {
   /** Since when a token is being read or renewed. */
   readonly tokenSinceMs: number | null
   /** Since when the oldest request in flight waits for its response. */
-  readonly answerSinceMs: number | null
+  readonly responseSinceMs: number | null
   /** Since when the page is being written that came first. */
   readonly diskSinceMs: number | null
 }

@@ -98,7 +98,7 @@ function outOfMemory(error: unknown): ExportError | null {
     'storage',
     'Out of memory',
     'worker thread',
-    'Lower extract.page_size, extract.concurrency or service.max_response_bytes, or give Node more with NODE_OPTIONS=--max-old-space-size=…; the export goes on from where it stopped.',
+    'Lower extract.page_size, extract.concurrency or service.max_response_bytes, or give Node more with NODE_OPTIONS=--max-old-space-size=…; the export resumes where it stopped.',
   )
 }
 

@@ -111,7 +111,7 @@ export class CredentialPage {
 function ignoredFilter(index: number, context: PageContext): ExportError {
   return new ExportError(
     'data',
-    `Item ${index + 1} of the answer has an imported_at that was not asked for: the service ignored the filter`,
+    `Item ${index + 1} of the response has an imported_at outside the requested range: the service ignored the filter`,
     pageLocation(context),
     'Check that service.search_path names an endpoint that filters by imported_at: the service does so for every kind of query since May 2026 only, and an older deployment ignores the filter. Leave out extract.windows there.',
   )

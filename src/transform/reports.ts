@@ -67,8 +67,8 @@ export function reportDecoder(plan: DecodePlan): Decode {
 function wrongReport(context: PageContext): ExportError {
   return new ExportError(
     'data',
-    'The answer holds another report than the one that was asked for',
+    'The response holds another report than the requested one',
     pageLocation(context),
-    'Check service.report_path, and what stands between here and the service: a cache may mix up answers.',
+    'Check service.report_path, and proxies and caches before the service: a cache may mix up responses.',
   )
 }

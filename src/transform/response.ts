@@ -94,18 +94,18 @@ function parseJson(text: Buffer, where: string): unknown {
 function tooManyValues(where: string): ExportError {
   return new ExportError(
     'data',
-    'The answer holds more values than a page can have',
+    'The response holds more values than a page can have',
     where,
-    'Lower extract.page_size; if it stays so, report it to the service.',
+    'Lower extract.page_size; if the error persists, report it to the service.',
   )
 }
 
 function brokenResponse(what: string, where: string): ExportError {
   return new ExportError(
     'transient',
-    `The answer ${what}`,
+    `The response ${what}`,
     where,
-    'Run again; if it stays so, something between here and the service changes its answers.',
+    'Run again; if the error persists, something between here and the service changes its responses.',
   )
 }
 

@@ -31,11 +31,11 @@ it.skipIf(!hasTerminals)(
       expect.stringMatching(
         /^\d+ rows, \d+\/s {2}\d+ (requests, [\d,]+ searches|sent, [\d,]+) left {2}0:\d\d/,
       ),
-      expect.stringMatching(/^the service answered 429 and wants a pause: goes on in \d s$/),
+      expect.stringMatching(/^the service responded with 429; requests go on in \d s$/),
     ])
     // The progress lines are erased at the end: only the log and the summary are left.
     const end = screens.at(-1)!
-    expect(end).toMatch(/^\[\d\d:\d\d:\d\d\] WARN: the service answered 429.*\ntrial: complete in/s)
+    expect(end).toMatch(/^\[\d\d:\d\d:\d\d\] WARN: the service responded with 429.*\ntrial: complete in/s)
     expect(end).not.toMatch(/[━─╍]|pace: /)
   },
 )

@@ -30,7 +30,7 @@ const moment: fc.Arbitrary<ProgressMoment> = fc.record({
       ),
       retries: amount,
       tokenSinceMs: time,
-      answerSinceMs: time,
+      responseSinceMs: time,
       diskSinceMs: time,
     }),
   }),
@@ -54,7 +54,7 @@ const PROGRESS: Progress = {
   searchesRemaining: 999_943,
   requestsAllowed: { requests: 441, by: 'budget' },
   pausedUntilMs: null,
-  waits: { retry: null, retries: 0, tokenSinceMs: null, answerSinceMs: null, diskSinceMs: null },
+  waits: { retry: null, retries: 0, tokenSinceMs: null, responseSinceMs: null, diskSinceMs: null },
 }
 const NOW = 1_700_000_000_000
 
@@ -128,17 +128,23 @@ describe('the progress of a run', () => {
   })
 
   const { waits } = PROGRESS
-  const retry = { number: 2, of: 8, untilMs: NOW + 3400, reason: 'The service answered 503' }
+  const retry = { number: 2, of: 8, untilMs: NOW + 3400, reason: 'The service responded with 503' }
   it.each<[string, Partial<Progress>]>([
-    ['the service answered 429 and wants a pause: goes on in 9 s', { pausedUntilMs: NOW + 9000 }],
-    ['retry 2 of 8 in 4 s: The service answered 503', { waits: { ...waits, retry, retries: 1 } }],
-    ['retry 2 of 8 in 4 s, and 2 more: The service answered 503', { waits: { ...waits, retry, retries: 3 } }],
-    ['waits for a token: 4 s', { waits: { ...waits, tokenSinceMs: NOW - 3500, answerSinceMs: NOW - 3500 } }],
+    ['the service responded with 429; requests go on in 9 s', { pausedUntilMs: NOW + 9000 }],
+    ['retry 2 of 8 in 4 s: The service responded with 503', { waits: { ...waits, retry, retries: 1 } }],
+    [
+      'retry 2 of 8 in 4 s, and 2 more: The service responded with 503',
+      { waits: { ...waits, retry, retries: 3 } },
+    ],
+    [
+      'waits for a token: 4 s',
+      { waits: { ...waits, tokenSinceMs: NOW - 3500, responseSinceMs: NOW - 3500 } },
+    ],
     ['waits for the disk: 1:40', { waits: { ...waits, diskSinceMs: NOW - 99_600 } }],
-    ['waits for an answer: 12 s', { waits: { ...waits, answerSinceMs: NOW - 12_000 } }],
+    ['waits for a response: 12 s', { waits: { ...waits, responseSinceMs: NOW - 12_000 } }],
     [
       'pace: up to 5 requests a second',
-      { pausedUntilMs: NOW, waits: { ...waits, answerSinceMs: NOW - 900 } },
+      { pausedUntilMs: NOW, waits: { ...waits, responseSinceMs: NOW - 900 } },
     ],
   ])('shows what the run waits for: %s', (text, changes) => {
     expect(shown(80, changes)[2]).toBe(text)

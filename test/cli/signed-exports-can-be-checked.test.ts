@@ -177,7 +177,7 @@ it('a signature belongs to its manifest: a later run removes it', async () => {
   expect((await sign(here)).code).toBe(0)
   const again = await run(here)
   expect(again.code).toBe(0)
-  expect(again.stderr).toContain('the signature of the one before was removed')
+  expect(again.stderr).toContain('its former signature was removed')
   expect(await problems(here)).toMatchObject([{ path: '_manifest.sig', problem: /missing/ }])
   // A foreign file is kept.
   await writeFile(join(here.output, '_manifest.sig'), 'somebody else’s')

@@ -26,7 +26,7 @@ it('the summary contains the reason of exits 3 and 4', async () => {
   const env = accessTo(sandbox)
   const refused = await spillway(['run', file, ...QUIET], folder, { ...env, SPILLWAY_TOKEN: 'another-one' })
   expect(refused.code).toBe(3)
-  expect(refused.stdout).toMatch(/^ {2}stopped: The service answered 401/m)
+  expect(refused.stdout).toMatch(/^ {2}stopped: The service responded with 401/m)
   expect(refused.stdout).not.toMatch(/^ *go on /m)
   const budget = await spillway(['run', file, '--max-requests', '1', ...QUIET], folder, env)
   expect(budget.code).toBe(4)

@@ -46,7 +46,7 @@ it('status and plan show a line for each query, and on request for each partitio
     'query                   partitions  done  failed  pending  rows  requests',
     expect.stringMatching(/^domain\.scatterholt\.com {11}2 {5}2 {22}\d {9}2$/),
     expect.stringMatching(/^domain\.quillmere\.net {13}2 {5}1 {7}1 {14}\d {9}2$/),
-    expect.stringMatching(/^ {2}2024-02-01\.\.2024-03-01: The service answered 400: NO_WAY/),
+    expect.stringMatching(/^ {2}2024-02-01\.\.2024-03-01: The service responded with 400: NO_WAY/),
     'domain.d.example                 2                      2',
   ])
 
@@ -54,7 +54,7 @@ it('status and plan show a line for each query, and on request for each partitio
   expect(all.lines.slice(all.lines.indexOf('') + 1)).toEqual([
     'query                 window                  state    requests',
     'domain.quillmere.net  2024-02-01..2024-03-01  failed          1',
-    expect.stringMatching(/^ {2}The service answered 400: NO_WAY/),
+    expect.stringMatching(/^ {2}The service responded with 400: NO_WAY/),
     'domain.d.example      2024-01-01..2024-02-01  pending',
     'domain.d.example      2024-02-01..2024-03-01  pending',
   ])

@@ -83,7 +83,7 @@ describe('a known secret is recognised in a text', () => {
 
   it('and other texts are left alone', () => {
     for (const text of [
-      'The service answered 404: QUERY_REFUSED: no such index: credentials-2024 (POST http://127.0.0.1:8080)',
+      'The service responded with 404: QUERY_REFUSED: no such index: credentials-2024 (POST http://127.0.0.1:8080)',
       randomBytes(2000).toString('base64'),
       randomBytes(2000).toString('hex'),
       'K4n"ri',

@@ -112,7 +112,7 @@ it('under any other policy, a refused cursor ends the partition and names the va
     const ended = await changed.run()
     expect(ended.code, ended.stderr).toBe(1)
     expect(ended.stderr).toContain(
-      'nothing tells whether LEAKED still holds the secret whose rows are exported',
+      'it is not known whether LEAKED still holds the secret whose rows are exported',
     )
     expect(ended.stderr).toContain('restore it')
     expect(ended.summary).toMatchObject({ status: 'failed', rows: 0, partitions: { failed: 1 } })

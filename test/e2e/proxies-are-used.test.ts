@@ -98,8 +98,8 @@ it('hosts in NO_PROXY are reached directly', async () => {
 })
 
 it.each([
-  { user: 'jean:hunter2-hunter2@', says: 'refuses the user or the password (407)' },
-  { user: '', says: 'asks for a user and a password (407)' },
+  { user: 'jean:hunter2-hunter2@', says: 'rejects the user or the password (407)' },
+  { user: '', says: 'requires a user and a password (407)' },
 ])('407 is exit 3: the proxy $says', async ({ user, says }) => {
   const here = await newWorkspace(PARTS)
   const proxy = await startHttpProxy({ port: 0, refuse: '407 Proxy Authentication Required' })
@@ -118,9 +118,9 @@ it('a proxy that refuses the host, and one that is dead, are named; their passwo
   const silent = await startHttpProxy({ port: 0, silent: true })
   const dead = await deadPort()
   const says = {
-    [refusing.port]: 'does not connect to service.example:443: it answered 403',
-    [dead]: `can not be used: Nothing accepts connections at 127.0.0.1:${dead} (ECONNREFUSED)`,
-    [silent.port]: `can not be used: No connection to 127.0.0.1:${silent.port} was made in time (UND_ERR_CONNECT_TIMEOUT)`,
+    [refusing.port]: 'does not connect to service.example:443: it responded with 403',
+    [dead]: `can't be used: Nothing accepts connections at 127.0.0.1:${dead} (ECONNREFUSED)`,
+    [silent.port]: `can't be used: No connection to 127.0.0.1:${silent.port} was made in time (UND_ERR_CONNECT_TIMEOUT)`,
   }
   await here.write({ ...PARTS, service: { ...PARTS.service, timeout: '1s' } })
   for (const [port, words] of Object.entries(says)) {

@@ -14,7 +14,7 @@ describe('an error quotes the service', () => {
     const message = await messageFor({
       error: { code: 'BAD_QUERY', message: 'fqdn is no domain', data: { a: 1 } },
     })
-    expect(message).toContain('answered 400: BAD_QUERY: fqdn is no domain (POST http://127.0.0.1:')
+    expect(message).toContain('responded with 400: BAD_QUERY: fqdn is no domain (POST http://127.0.0.1:')
     expect(message).toContain(
       '/v4/credentials/global/_search, domain.acme.example/2024-07-01..2024-08-01, page 1)',
     )
@@ -26,12 +26,12 @@ describe('an error quotes the service', () => {
       { loc: ['body', 'include', 0], msg: 'unknown value', type: 'enum' },
     ]
     expect(await messageFor({ detail }, 422)).toContain(
-      'answered 422: body.query.fqdn: field required; body.include.0: unknown value (',
+      'responded with 422: body.query.fqdn: field required; body.include.0: unknown value (',
     )
   })
 
   it('as one sentence', async () => {
-    expect(await messageFor({ detail: 'Not Found' }, 404)).toContain('answered 404: Not Found (')
+    expect(await messageFor({ detail: 'Not Found' }, 404)).toContain('responded with 404: Not Found (')
   })
 
   it.each([
@@ -42,7 +42,7 @@ describe('an error quotes the service', () => {
     [null],
     ['text'],
   ])('or only the status when the body has another shape: %j', async (body) => {
-    expect(await messageFor(body)).toContain('answered 400 (')
+    expect(await messageFor(body)).toContain('responded with 400 (')
   })
 
   it.each([
@@ -53,7 +53,7 @@ describe('an error quotes the service', () => {
       response.writeHead(400, { 'content-type': contentType }).end(body),
     )
     const { message } = await failure(collect(open(server.url), domainChain()))
-    expect(message).toContain('answered 400 with an HTML page (')
+    expect(message).toContain('responded with 400 and an HTML page (')
     expect(message).not.toContain('oops')
   })
 
@@ -71,7 +71,9 @@ describe('an error quotes the service', () => {
     const server = await serve((_request, response) =>
       response.writeHead(400, { 'content-encoding': coding }).end(body),
     )
-    expect((await failure(collect(open(server.url), domainChain()))).message).toContain('answered 400 (')
+    expect((await failure(collect(open(server.url), domainChain()))).message).toContain(
+      'responded with 400 (',
+    )
   })
 
   it('on one line, without control characters, truncated', async () => {
@@ -92,7 +94,9 @@ describe('an error quotes the service', () => {
       response.on('drain', more)
       more()
     })
-    expect((await failure(collect(open(server.url), domainChain()))).message).toContain('answered 400 (')
+    expect((await failure(collect(open(server.url), domainChain()))).message).toContain(
+      'responded with 400 (',
+    )
   })
 })
 

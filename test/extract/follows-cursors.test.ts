@@ -55,7 +55,7 @@ describe('a chain of cursors', () => {
       })(),
     )
     expect(error.kind).toBe('data')
-    expect(error.message).toContain('Run again to go on from there')
+    expect(error.message).toContain('Run again to resume from there')
     expect(pages.at(-1)).toBe('c99')
     expect(server.received).toHaveLength(100)
   })

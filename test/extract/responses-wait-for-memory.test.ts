@@ -77,5 +77,5 @@ it('a waiting response is received after the one before it turns out to be too l
   const ended = await Promise.allSettled([1, 2].map(() => collect(service, domainChain(), decode)))
   expect(ended.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
   const failed = ended.find(({ status }) => status === 'rejected') as PromiseRejectedResult
-  expect(String(failed.reason)).toContain('The answer is larger than')
+  expect(String(failed.reason)).toContain('The response is larger than')
 })

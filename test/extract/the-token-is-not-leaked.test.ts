@@ -18,7 +18,7 @@ it.each([301, 302, 303, 307, 308])('a redirect is an error, never followed: %i',
   )
   const error = await failure(collect(open(server.url), domainChain()))
   expect(error.kind).toBe('refused')
-  expect(error.message).toContain(`answered ${status}`)
+  expect(error.message).toContain(`responded with ${status}`)
   expect(error.message).toContain('Redirects are not followed')
   expect(other.received).toHaveLength(0)
   expect(server.received).toHaveLength(1)

@@ -34,7 +34,7 @@ it('https to an http server fails at once and names the cause', async () => {
   const service = open(server.url.replace('http:', 'https:'))
   const error = await failure(collect(service, domainChain()))
   expect(error).toMatchObject({ kind: 'config' })
-  expect(error.what).toContain('speaks no TLS')
+  expect(error.what).toContain('does not use TLS')
   expect(service.counters.retries).toBe(0)
 })
 

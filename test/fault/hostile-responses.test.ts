@@ -86,7 +86,7 @@ test.runIf(THOROUGH)(
       extract: `concurrency: 16, domains: [${domains}]`,
     })
     expect(code, stderr).toBe(1)
-    expect(stderr).toContain('The answer holds more values than a page can have')
+    expect(stderr).toContain('The response holds more values than a page can have')
     // docs/operations.md: 384 MB of responses, and what Node.js needs for itself.
     expect(peakMb).toBeLessThan(640)
   },

@@ -55,7 +55,7 @@ describe.concurrent('a partition for which every response is', () => {
     try {
       const failed = await run()
       expect(failed.code, failed.stderr).toBe(1)
-      expect(failed.stderr).toContain('The answer is no UTF-8')
+      expect(failed.stderr).toContain('The response is no UTF-8')
       expect(sandbox.requests.filter(isSick)).toHaveLength(2)
       expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox, ['quillmere.net']))
     } finally {

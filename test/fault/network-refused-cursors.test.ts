@@ -67,7 +67,7 @@ describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refus
     try {
       const ended = await run({ SPILLWAY_BASE_URL: service.baseUrl })
       expect(ended.code, ended.stderr).toBe(1)
-      expect(ended.stderr).toContain('there is no safe place to go on')
+      expect(ended.stderr).toContain('there is no safe resume position')
       expect(service.requests).toHaveLength(4)
       // Committed pages stay.
       expect(summaryOf(ended).rows).toBe(6)

@@ -145,7 +145,7 @@ describe.concurrent('rows that the service repeats are exported once and counted
     await withService(forEver, YAML(), async (here) => {
       const ended = await here.run()
       expect(ended.code, ended.stderr).toBe(1)
-      expect(ended.stderr).toContain('without anything new')
+      expect(ended.stderr).toContain('hold only repeated rows')
       expect(here.service.requests.length).toBeLessThanOrEqual(102)
       expect(summaryOf(ended)).toMatchObject({ rows: 5 })
     })
@@ -159,7 +159,7 @@ test('damaged or missing ids are noticed, and the chain resumes after its last r
     for (const damage of ['gone', 'cut', 'flipped', 'none'] as const) {
       const ended = await here.run({}, ['--max-requests', '1'])
       expect(ended.code, ended.stderr).toBe(4)
-      expect(ended.stderr.includes('ids of the last pages are damaged or gone')).toBe(isDamaged)
+      expect(ended.stderr.includes('ids of the last pages are damaged or missing')).toBe(isDamaged)
       isDamaged = damage !== 'none'
       const [name] = await readdir(folder)
       const path = join(folder, name!)

@@ -81,7 +81,7 @@ describe('a pipeline that was not read from a file', () => {
           { here, pipeline: changed(pipeline, { [key]: value }) },
           { allowPlaintext },
         )
-        expect(message).toMatch(/^transform\.(secret|identity|on_invalid) is no policy that is known/)
+        expect(message).toMatch(/^transform\.(secret|identity|on_invalid) is not a known policy/)
       }
     }
   })

@@ -119,10 +119,10 @@ describe('under on_invalid: fail', () => {
       kind: 'data',
       index: 2,
       where: `${KEY}, page 8`,
-      what: 'Item 3 of the answer breaks the schema at id, source.id',
+      what: 'Item 3 of the response breaks the schema at id, source.id',
     })
     expect(error?.message).not.toContain(SECRET)
-    expect(fault([SECRET])?.what).toBe('Item 2 of the answer breaks the schema at the item itself')
+    expect(fault([SECRET])?.what).toBe('Item 2 of the response breaks the schema at the item itself')
     expect(fault([SECRET])?.message).not.toContain(SECRET)
   })
 
@@ -139,12 +139,12 @@ describe('under on_invalid: fail', () => {
       refused: [refused],
       page: 0,
     })
-    expect(error?.what).toBe('Item 5 of the answer breaks the schema at urls, id')
+    expect(error?.what).toBe('Item 5 of the response breaks the schema at urls, id')
   })
 
   it('no limit applies, and items quarantined under another policy count for the limit', () => {
     const five: QuarantineLimit = { kind: 'count', items: 5 }
-    expect(fault([null], five)?.what).toContain('Item 2 of the answer')
+    expect(fault([null], five)?.what).toContain('Item 2 of the response')
     expect(fault([], five)).toBeNull()
     expect(fault([], five, record(10, 5))).toBeNull()
     expect(fault([], five, record(10, 6))?.what).toBe(
@@ -180,7 +180,7 @@ it('a run with only broken items fails, exports nothing and quarantines all', as
   expect(summary.failures).toEqual([
     {
       partition: KEY,
-      message: `200 of 200 items break the schema, and transform.max_quarantined is 1% (${KEY}). Look at them in _quarantine and run again, with a higher transform.max_quarantined if they may be left out.`,
+      message: `200 of 200 items break the schema, and transform.max_quarantined is 1% (${KEY}). Inspect them in _quarantine and run again, with a higher transform.max_quarantined if they may be left out.`,
     },
   ])
   expect(await world.isWhole()).toBe(false)
@@ -283,6 +283,6 @@ it('the limit does not apply to early pages until there are a hundred items', as
 it('on_invalid: fail needs no limit', async () => {
   const world = await service([{ good: 300, broken: 1 }])
   const { failures } = await world.run('{ on_invalid: fail, max_quarantined: 100% }')
-  expect(failures[0]?.message).toContain('Item 1 of the answer breaks the schema at identity_name')
+  expect(failures[0]?.message).toContain('Item 1 of the response breaks the schema at identity_name')
   expect(await world.refused()).toEqual([])
 })

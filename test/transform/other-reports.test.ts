@@ -14,7 +14,7 @@ test('a report with another id than the one asked for is an error, also when it 
     { ...REPORT, id: 7, title: null },
   ]) {
     expect(() => decode(wrong)).toThrow(expect.objectContaining({ kind: 'data' }))
-    expect(() => decode(wrong)).toThrow('another report than the one that was asked for')
+    expect(() => decode(wrong)).toThrow('another report than the requested one')
   }
 })
 

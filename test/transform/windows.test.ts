@@ -80,7 +80,10 @@ test('a row that was not asked for is an error, whatever is the chain’s own', 
     for (const stranger of strangers) {
       for (const order of ['asc', 'desc'] as const) {
         expect(() => ids({ ...july, own }, order, FIRST_OWN, stranger)).toThrow(
-          expect.objectContaining({ kind: 'data', message: expect.stringContaining('Item 2 of the answer') }),
+          expect.objectContaining({
+            kind: 'data',
+            message: expect.stringContaining('Item 2 of the response'),
+          }),
         )
       }
     }

@@ -44,7 +44,10 @@ test('an answer with bytes that are no UTF-8 may be asked for again, wherever th
         .toString()
         .split('a?b')
       const body = Buffer.concat([Buffer.from(`${before}a`), Buffer.from(bytes), Buffer.from(`b${after}`)])
-      expect(errorOf(() => decode(body))).toMatchObject({ kind: 'transient', what: 'The answer is no UTF-8' })
+      expect(errorOf(() => decode(body))).toMatchObject({
+        kind: 'transient',
+        what: 'The response is no UTF-8',
+      })
     }
   }
 })

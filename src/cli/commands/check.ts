@@ -196,7 +196,7 @@ function searchText({ url, found }: SearchPath): string {
   if (found === 'unknown') return `the search path is not tested: a GET of ${url} does not show it`
   throw new ExportError(
     'config',
-    'The service answers 404 at the search path: nothing is at this address',
+    'The service responds with 404 at the search path: nothing is at this address',
     url,
     'Correct service.base_url (its prefix segment is a part of it: https://api.example.com/firework) or service.search_path.',
   )

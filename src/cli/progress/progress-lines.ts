@@ -183,9 +183,9 @@ function lineOf(parts: readonly Part[], columns: number): string {
 
 /** What a run waits for; null: nothing unusual. */
 export function waitText({ pausedUntilMs, waits }: Progress, nowMs: number): string | null {
-  const { retry, retries, tokenSinceMs, answerSinceMs, diskSinceMs } = waits
+  const { retry, retries, tokenSinceMs, responseSinceMs, diskSinceMs } = waits
   if (pausedUntilMs !== null && pausedUntilMs > nowMs) {
-    return `the service answered 429 and wants a pause: goes on in ${seconds(pausedUntilMs - nowMs)}`
+    return `the service responded with 429; requests go on in ${seconds(pausedUntilMs - nowMs)}`
   }
   if (retry !== null) {
     const { number, of, untilMs, reason } = retry
@@ -195,7 +195,7 @@ export function waitText({ pausedUntilMs, waits }: Progress, nowMs: number): str
   const longest = [
     { sinceMs: tokenSinceMs, what: 'a token' },
     { sinceMs: diskSinceMs, what: 'the disk' },
-    { sinceMs: answerSinceMs, what: 'an answer' },
+    { sinceMs: responseSinceMs, what: 'a response' },
   ].find(({ sinceMs }) => sinceMs !== null && nowMs - sinceMs >= LONG_MS)
   return longest === undefined ? null : `waits for ${longest.what}: ${seconds(nowMs - longest.sinceMs!)}`
 }

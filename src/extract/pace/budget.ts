@@ -12,23 +12,23 @@ import {
 } from '../../core/index.ts'
 import type { Flight, SearchLedger } from './search-ledger.ts'
 
-/** What a request is about, as far as a budget cares. */
+/** A request that is to be paid from the budget. */
 type Spending = {
   readonly where: string
-  /** Rows that are requested, where these cost searches; null: it costs none. */
+  /** Requested rows, if these cost searches; null: the request costs none. */
   readonly size: number | null
-  /** Ends the wait for responses that tell what others cost. */
+  /** Ends the wait for responses that show what other requests cost. */
   readonly signal: AbortSignal
 }
 
 export type Reservation = {
-  /** Receives what responses say; null: the request costs no searches. */
+  /** Receives the limits in the response; null: the request costs no searches. */
   readonly flight: Flight | null
-  /** @returns false when the service's word has changed since: give it back, and reserve anew */
+  /** @returns false when the limits have changed since: release it, and reserve again */
   holds(): boolean
-  /** The request is written now. */
+  /** Called when the request is written. */
   spend(): void
-  /** Gives back what was not spent. */
+  /** Returns what was not spent. */
   release(): void
 }
 
@@ -36,19 +36,19 @@ export type Reservation = {
 type Lack = {
   readonly what: string
   readonly next: string
-  /** When it may be sent; left out: not known. */
+  /** When the request may be sent; undefined: not known. */
   readonly untilMs?: number
 }
 
 const NOT_KNOWN: Lack = { what: 'The service has not said how many searches are left', next: 'Run again.' }
 
-/** What other requests may cost, and how many are on their way. */
+/** What other requests may cost, and how many are in flight. */
 type Others = { readonly searches: number; readonly requests: number }
 
 /**
- * Holds a run to its {@link RunLimits}. Reserving comes before any other wait, so a used-up budget is known at once.
- * What a page may cost is reserved until its response tells what is left. A page that may not be paid for is not
- * requested. As long as others are on their way, these may turn out to cost less.
+ * Enforces the {@link RunLimits} of a run. A request reserves its cost before any other wait, so an exhausted budget is
+ * known at once. The highest cost of a page is reserved until its response shows what is left. A page that exceeds the
+ * budget is not requested, but first waits for pages in flight, which may cost less than reserved.
  */
 export class Budget {
   readonly #limits: RunLimits
@@ -58,7 +58,7 @@ export class Budget {
   readonly #byMonth = new Map<Month, number>()
   #reserved = 0
   #closedUntil = Number.NEGATIVE_INFINITY
-  /** What was spent when each month began that this run has seen. */
+  /** What this run had spent at the beginning of each month. */
   readonly #spentBefore: Map<Month, number>
 
   constructor(limits: RunLimits, ledger: SearchLedger, clock: Clock) {
@@ -73,12 +73,12 @@ export class Budget {
     return this.#requests
   }
 
-  /** Those of them that were sent in a calendar month, UTC. */
+  /** Requests sent in a calendar month, UTC. */
   requestsIn(month: Month): number {
     return this.#byMonth.get(month) ?? 0
   }
 
-  /** Searches spent in a calendar month, UTC; null: the service does not tell. */
+  /** Searches spent in a calendar month, UTC; null: the service does not report them. */
   searchesIn(month: Month): number | null {
     const { spent } = this.#ledger
     if (spent === null) return null
@@ -89,19 +89,19 @@ export class Budget {
     return (next === undefined ? spent : this.#spentBefore.get(next)!) - from
   }
 
-  /** The service wants to be left alone until then (epoch ms). */
+  /** The service accepts no requests until then (epoch ms). */
   closeUntil(epochMs: number): void {
     this.#closedUntil = Math.max(this.#closedUntil, epochMs)
   }
 
-  /** @throws ExportError `quota` while the service wants to be left alone */
+  /** @throws ExportError `quota` while the service accepts no requests */
   checkOpen(where: string): void {
     if (this.#clock.now() >= this.#closedUntil) return
     throw new ExportError(
       'quota',
-      `The service takes no requests before ${new Date(this.#closedUntil).toISOString()}`,
+      `The service accepts no requests before ${new Date(this.#closedUntil).toISOString()}`,
       where,
-      'Run again after that: the export goes on from where it stopped.',
+      'Run again after that: the export resumes where it stopped.',
     )
   }
 
@@ -145,7 +145,7 @@ export class Budget {
   async #flightFor({ size, signal, where }: Spending): Promise<Flight | null> {
     if (size === null) return null
     for (;;) {
-      if (this.#ledger.tells === false) return null
+      if (this.#ledger.isReported === false) return null
       const cost = this.#ledger.mayCost(size)
       const lack = this.#lackOf(cost, { searches: this.#ledger.reserved, requests: this.#ledger.inFlight })
       if (lack === null) return this.#ledger.begin(cost)
@@ -158,9 +158,9 @@ export class Budget {
     }
   }
 
-  /** What keeps a request back that may cost so much; null: nothing. */
+  /** Why a request of this cost is not sent; null: it may be sent. */
   #lackOf(cost: number, others: Others): Lack | null {
-    if (this.#ledger.tells === false) return null
+    if (this.#ledger.isReported === false) return null
     return this.#lackOfRest(cost, others) ?? this.#lackOfMonth(cost, others.searches)
   }
 
@@ -168,15 +168,15 @@ export class Budget {
     const least = this.#limits.minSearchesRemaining
     const { remaining } = this.#ledger
     if (least === null) return null
-    // The first response tells how many are left; until then one request at a time is risked.
+    // The first response shows how many are left. Until then, one request at a time is sent.
     if (remaining === null) return requests > 0 ? NOT_KNOWN : null
     if (searchesToSpend(this.#limits, remaining) - others >= cost) return null
     const searches = numberOf(remaining, 'search is', 'searches are')
     return {
       what:
         remaining < least
-          ? `The service says that ${searches} left, fewer than the ${least} to be kept`
-          : `The service says that ${searches} left, of which ${least} are to be kept, and the next page may cost ${cost}`,
+          ? `The service reports that ${searches} left, fewer than the ${least} to be kept`
+          : `The service reports that ${searches} left, of which ${least} are to be kept, and the next page may cost ${cost}`,
       next: 'Lower extract.min_searches_remaining or wait for the next quota period, then run again.',
     }
   }
@@ -192,7 +192,7 @@ export class Budget {
         left <= 0
           ? `The ${searches} searches for ${month} are used up`
           : `Of the ${searches} searches for ${month} ${left} are left, and the next page may cost ${cost}`,
-      next: `Run again from ${endOfMonth(month)} on, or raise extract.monthly_searches: the export goes on from where it stopped.`,
+      next: `Run again from ${endOfMonth(month)} on, or raise extract.monthly_searches: the export resumes where it stopped.`,
       untilMs: Date.parse(endOfMonth(month)),
     }
   }
@@ -203,7 +203,7 @@ export class Budget {
       'quota',
       `The budget of ${numberOf(this.#limits.maxRequests ?? 0, 'request')} is used up`,
       where,
-      'Run again, or raise extract.max_requests: the export goes on from where it stopped.',
+      'Run again, or raise extract.max_requests: the export resumes where it stopped.',
     )
   }
 

@@ -1,34 +1,34 @@
 import type { Measures } from '../../core/index.ts'
 
-/** No page is requested with fewer rows because the service could not serve it. */
+/** The least size to which pages shrink when the service can't serve them. */
 const LEAST_SIZE = 10
 /** Bounds of {@link pagesBeforeGrowth}. */
 const GOOD_PAGES = 5
 const MOST_GOOD_PAGES = 80
-// What refuses at once does not say how long a page may take.
+// An immediate rejection does not show how long a page may take.
 const SLOW_MS = 1000
 
-/** The size of pages that a query goes on with; null: the greatest. */
+/** The size of pages with which a query continues; null: the greatest. */
 export type SizeChange = { readonly query: string; readonly size: number | null }
 
 /**
- * How many rows to request with a page: as many as allowed, half as many each time the service can't serve that, and
- * slowly more where its responses are quick. Learned for each query. A new query begins with the size that was served
- * last.
+ * The number of rows to request with each page: as many as allowed, half as many each time the service can't serve
+ * that, and slowly more if responses are quick. Each query has its own size. A new query begins with the size that was
+ * served last.
  */
 export class PageSizes {
-  /** The upper bound, as set. */
+  /** The upper bound, as configured. */
   readonly most: number
   readonly #timeoutMs: number
   readonly #onChange: (change: SizeChange, from: number, why: string) => void
   readonly #limits: Map<string, number | null>
   #limit: number | null
-  /** The shortest time after which a page was known not to come; null: none was late. */
+  /** The shortest time after which a page failed as too large; null: none did. */
   #lateMs: number | null = null
 
   /**
-   * @param measures what earlier runs have learned
-   * @param onChange called when a query is to go on with another size
+   * @param measures measurements of earlier runs
+   * @param onChange called when the size of a query's pages changes
    */
   constructor(
     { most, timeoutMs }: { readonly most: number; readonly timeoutMs: number },
@@ -42,7 +42,7 @@ export class PageSizes {
     this.#limits = new Map(measures.limits)
   }
 
-  /** What a chain of this query begins with. */
+  /** The size with which a chain of this query begins. */
   startOf(query: string): number {
     const limit = this.#limits.has(query) ? this.#limits.get(query)! : this.#limit
     return Math.min(this.most, limit ?? this.most)
@@ -62,12 +62,12 @@ export class PageSizes {
     return next
   }
 
-  /** An attempt to have more was served. */
+  /** A larger page was served. */
   grown(query: string, size: number, from: number): void {
-    this.#change({ query, size: size === this.most ? null : size }, from, 'answers are quick')
+    this.#change({ query, size: size === this.most ? null : size }, from, 'responses are quick')
   }
 
-  /** Whether responses that took so long let expect that one of twice the size comes in time. */
+  /** Whether responses are so quick that one of twice the size can be expected in time. */
   isQuick(ms: number): boolean {
     const limitMs = Math.min(this.#timeoutMs, this.#lateMs ?? this.#timeoutMs)
     return ms * 2.5 < limitMs
@@ -88,9 +88,9 @@ export class ChainSize {
   readonly #query: string
   #good = 0
   #needed = GOOD_PAGES
-  /** The greatest that was served. */
+  /** The greatest size that was served. */
   #served: number | null = null
-  /** The size before, while the present one is an attempt to have more that has not been served yet. */
+  /** The previous size, while the present one is larger and has not been served yet. */
   #before: number | null = null
   /** Whether the next page has to be of the size that its cursor was given for. */
   #isBound = false
@@ -101,17 +101,17 @@ export class ChainSize {
     this.size = size
   }
 
-  /** Whether fewer rows can be requested. */
+  /** Whether smaller pages can be requested. */
   get canShrink(): boolean {
     return !this.#isBound && !this.#sizes.isLeast(this.size)
   }
 
-  /** Whether more rows may be requested after the page that is on its way, if that is as good as those before. */
+  /** Whether larger pages may be requested after the page in flight, if that is as good as the previous ones. */
   get mayGrowNext(): boolean {
     return this.#isDue(this.#good + 1)
   }
 
-  /** A page has come. @returns whether more rows are to be requested from then on */
+  /** A page was served. @returns whether to request larger pages from then on */
   served({ ms, isNew }: { readonly ms: number; readonly isNew: boolean }): boolean {
     this.#isBound = false
     this.#served = Math.max(this.#served ?? 0, this.size)
@@ -132,11 +132,11 @@ export class ChainSize {
     this.#before = null
     const good = this.#served !== null && this.#served < this.size ? this.#served : null
     this.size = this.#sizes.failed(this.#query, this.size, good, ms, why)
-    // What fails now was too much as well.
+    // The size that failed now was too large as well.
     this.#served = null
   }
 
-  /** The cursor of the page that could not be served can't be left: it is requested once more, with all its rows. */
+  /** The chain can't drop the cursor of the page that was not served: it requests that page again, in the same size. */
   bind(): void {
     this.#isBound = true
   }
@@ -147,25 +147,25 @@ export class ChainSize {
     this.size = Math.min(this.#sizes.most, this.size * 2)
   }
 
-  /** The cursors of another size are kept after all. */
+  /** Keeps the cursors of another size. */
   keep(size: number): void {
     this.size = size
     this.#good = 0
     this.#before = null
   }
 
-  /** Whether so many good pages in a row are enough to request more rows. */
+  /** Whether so many good pages in a row are enough to request larger ones. */
   #isDue(good: number): boolean {
     return this.size < this.#sizes.most && good >= this.#needed
   }
 }
 
 /**
- * How many good pages have to come in a row before more rows are requested.
- * @param now how many it took until now
+ * The number of good pages in a row that is needed before larger ones are requested.
+ * @param now the number needed until now
  */
 function pagesBeforeGrowth(outcome: 'grown' | 'growth failed' | 'shrunk', now: number): number {
-  // What made pages small has passed, an outage for example: full pages are back within a dozen.
+  // The cause, an outage for example, has passed: pages are full again within a dozen.
   if (outcome === 'grown') return 1
   const next = outcome === 'growth failed' ? now * 2 : now
   return Math.min(MOST_GOOD_PAGES, Math.max(GOOD_PAGES, next))

@@ -10,32 +10,32 @@ export type RateLimit = {
   pausedForMs(): number
 }
 
-/** Held by one caller, from its moment until it has written or aborted its request. */
+/** Held by one caller until it has written or aborted its request. */
 type Permit = {
   /**
-   * To be called when the connection stands and the request is written: the next permit counts from here,
+   * To be called when the request is written to an open connection: the interval to the next permit begins here,
    * so slow connection set-up never makes two requests arrive closer together than they should.
-   * @returns false when everybody was paused meanwhile: send nothing, end this permit and request another
+   * @returns false when all requests were paused meanwhile: send nothing, end this permit and request another
    */
   take(): boolean
-  /** Lets the next caller go on; does nothing after a successful `take`. */
+  /** Lets the next caller continue; does nothing after a successful `take`. */
   end(): void
 }
 
 // Above the exact interval, because requests do not all take the same time on their way: at 1/s an arrival
 // may be 13 ms late without the next one coming too early.
 const MARGIN = 1.013
-// The very first request meets cold code and caches on both sides and may arrive later than that.
+// The very first request runs cold code with cold caches on both sides and may arrive later than that.
 const FIRST_MS = 100
-// Each 429 says that the margin was not enough, up to a tenth: a 429 costs far more than a slower pace.
+// Each 429 shows that the margin was not enough. It grows to at most a tenth: a 429 costs far more than a slower pace.
 const WIDER = 1.02
 const WIDEST = 1.1
-// Timers have a grain of 1 ms or more. Where the interval is of that order, a late timer may be made up for.
+// Timers have a resolution of 1 ms or more. If the interval is as short as that, a late timer may be compensated.
 const CATCH_UP_MS = 20
 
 /**
  * @param options.requestsPerSecond may be a fraction; above 0
- * @param options.slowestPerSecond where it is not known what the service allows: each 429 halves the pace, down to that
+ * @param options.slowestPerSecond if the service's limit is not known: each 429 halves the rate, down to this
  */
 export function rateLimit(options: {
   requestsPerSecond: number
@@ -52,7 +52,7 @@ export function rateLimit(options: {
   /** Resolves when the last permit requested so far has ended. */
   let lastEnded: Promise<void> = Promise.resolve()
 
-  /** Waits for those before, then until `dueMs`. @returns lets the next caller in */
+  /** Waits for earlier callers, then until `dueMs`. @returns a function that lets the next caller in */
   async function enter(dueMs: () => number, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted()
     const previous = lastEnded
@@ -65,7 +65,7 @@ export function rateLimit(options: {
       await sleepUntil(dueMs, { clock, signal })
       return end
     } catch (error) {
-      // Those behind still wait for those before.
+      // Later callers still wait for the earlier ones.
       void previous.then(end)
       throw error
     }
@@ -74,7 +74,7 @@ export function rateLimit(options: {
   function take(requestedAt: number): boolean {
     const now = clock.monotonicMs()
     if (now < pausedUntil) return false
-    // Lateness counts as ours to make up for only when this caller was waiting at the moment it was due.
+    // Lateness is compensated only if this caller was already waiting at the moment it was due.
     const mayCatchUp = intervalMs < CATCH_UP_MS && requestedAt <= nextAt
     const from = mayCatchUp ? Math.max(nextAt, now - CATCH_UP_MS) : now
     nextAt = from + intervalMs + (first ? FIRST_MS : 0)
@@ -108,7 +108,7 @@ export function rateLimit(options: {
   }
 }
 
-/** Timers may fire early: only the clock decides. */
+/** Timers may fire early, so the clock decides. */
 async function sleepUntil(
   monotonicMs: () => number,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },

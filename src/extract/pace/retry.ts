@@ -2,17 +2,17 @@ import type { IncomingHttpHeaders } from 'node:http'
 import pRetry from 'p-retry'
 import { type Clock, ExportError } from '../../core/index.ts'
 
-// A year: whatever is longer means the same, and sums with it stay valid dates.
+// A year. Longer waits mean the same, and dates after such a wait are still valid.
 const LONGEST_MS = 366 * 86_400_000
 
-/** Thrown by one attempt to ask for another; `error` is what remains to be said when none is left. */
+/** Thrown by an attempt to request another one; `error` is thrown when no retry is left. */
 export class TryAgain extends Error {
   override readonly name = 'TryAgain'
 
   constructor(
     readonly error: ExportError,
     /**
-     * `backoff`: wait longer from retry to retry, and no less than `atLeastMs`;
+     * `backoff`: wait longer with each retry, and no less than `atLeastMs`;
      * `pace`: the rate limiter's wait is enough.
      */
     readonly wait: 'backoff' | 'pace' = 'backoff',
@@ -56,7 +56,7 @@ export async function retry<T>(
   try {
     return await pRetry(counted, {
       retries,
-      // Waiting is done below, by a clock that tests can bring.
+      // The wait is below, on a clock that tests can replace.
       minTimeout: 0,
       maxTimeout: 0,
       shouldRetry: async ({ error, retriesConsumed, attemptNumber }) => {
@@ -77,7 +77,9 @@ export async function retry<T>(
     if (!(error instanceof TryAgain)) throw error
     const { kind, what, where, next } = error.error
     const times = attempts === 1 ? '1 attempt' : `${attempts} attempts`
-    throw new ExportError(kind, `${what}; given up after ${times}`, where, next, { cause: error.error })
+    throw new ExportError(kind, `${what}; retries exhausted after ${times}`, where, next, {
+      cause: error.error,
+    })
   }
 }
 
@@ -88,9 +90,9 @@ function backoffMs(retriesBefore: number): number {
 }
 
 /**
- * Milliseconds that a response demands to wait, from its `Retry-After` header: seconds or an HTTP date.
- * A date is compared with the response's own `Date` where it has one: the two clocks need not agree.
- * @returns null when there is no such header, or nothing that can be read
+ * The wait that a response demands by its `Retry-After` header (seconds or an HTTP date), in milliseconds.
+ * A date is compared with the response's own `Date` if it has one: the two clocks need not agree.
+ * @returns null when there is no valid header
  */
 export function retryAfterMs(headers: IncomingHttpHeaders, nowMs: number): number | null {
   const value = headers['retry-after']?.trim()
@@ -102,7 +104,7 @@ export function retryAfterMs(headers: IncomingHttpHeaders, nowMs: number): numbe
   return Math.min(Math.max(0, waitMs), LONGEST_MS)
 }
 
-/** Only dates of the HTTP form (RFC 9110 5.6.7 begins each with a day's name): Date.parse takes much more. */
+/** Only dates of the HTTP form, which begin with a day's name (RFC 9110 5.6.7): Date.parse accepts much more. */
 function httpDate(value: string | undefined): number | null {
   if (value === undefined || !/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(value)) return null
   const ms = Date.parse(value)

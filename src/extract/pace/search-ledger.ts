@@ -2,23 +2,23 @@ import { likelyCost, type Measures, mayCost, type PageCost } from '../../core/in
 
 /** A request that costs searches, from its reservation to its response. */
 export type Flight = {
-  /** What it may cost. */
+  /** The highest possible cost. */
   readonly cost: number
-  /** It is written to a connection. */
+  /** The request is written to a connection. */
   write(): void
   /**
-   * It has come to its end.
-   * @param remaining searches left, by the response; null: it does not say, or there is none
-   * @param mayHaveCost whether the service may have charged it all the same
+   * The request has ended.
+   * @param remaining searches left, by the response; null: it does not report them, or there is no response
+   * @param mayHaveCost whether the service may have charged the request
    */
   responded(remaining: number | null, mayHaveCost: boolean): void
-  /** How many rows the response has; null: it could not be read. */
+  /** The number of rows in the response; null: it could not be read. */
   rows(count: number | null): void
-  /** It was not written, and will not be; does nothing after `responded`. */
+  /** The request will not be written; does nothing after `responded`. */
   cancel(): void
 }
 
-type Sight = {
+type CountedResponse = {
   readonly remaining: number
   readonly writtenAt: number
   readonly respondedAt: number
@@ -26,54 +26,54 @@ type Sight = {
 }
 
 /**
- * Counts the searches that are spent, from the number that each response says is left. Responses overtake each other, so
- * they are sorted into the order in which the service gave them: by that number, once no response in flight may precede
- * them. From one to the next the number goes down by what the later request cost, or by more: others spend too.
+ * Counts the searches that are spent, from the number left that each response reports. Responses overtake each other,
+ * so they are sorted into the order in which the service made them: by that number, once no response in flight can
+ * precede them. Between two responses the number falls by the cost of the later request, or by more: others spend too.
  */
 export class SearchLedger {
   readonly #costs: PageCost[]
-  #tells: boolean | null
+  #isReported: boolean | null
   readonly #onCost: (cost: PageCost, usual: number) => void
   /** Counts what happens to requests. */
   #moment = 0
   readonly #open = new Set<{ readonly cost: number; writtenAt: number | null }>()
-  /** Without a response, but perhaps charged: until the response to a later request counts them in. */
+  /** Requests without a response that may have been charged. The response to a later request includes their cost. */
   #lost: { readonly cost: number; readonly at: number }[] = []
   #known: { readonly remaining: number; readonly at: number } | null = null
-  /** Responses whose position in the order, or whose rows, are not known yet. */
-  #sights: Sight[] = []
-  /** What was left after the last one with a known position. */
+  /** Responses whose index in the order, or whose rows, are not known yet. */
+  #responses: CountedResponse[] = []
+  /** What was left after the last response with a known index. */
   #base: number | null = null
-  /** Rows of those that no other came before. */
+  /** Rows of the responses that have no predecessor. */
   #firstRows: number[] = []
   #spent = 0
   #onChange: (() => void)[] = []
 
   /**
-   * @param measures what earlier runs have measured
-   * @param tells whether the endpoint says what is left; null: not known
-   * @param onCost called with what each page cost, once it is known
+   * @param measures measurements of earlier runs
+   * @param isReported whether the endpoint reports what is left; null: not known
+   * @param onCost called with the cost of each page, once it is known
    */
   constructor(
     measures: Pick<Measures, 'costs'>,
-    tells: boolean | null,
+    isReported: boolean | null,
     onCost: (cost: PageCost, usual: number) => void = () => {},
   ) {
     this.#costs = [...measures.costs]
-    this.#tells = tells
+    this.#isReported = isReported
     this.#onCost = onCost
   }
 
-  /** Whether the endpoint says what is left; null: no response has come yet. */
-  get tells(): boolean | null {
-    return this.#tells
+  /** Whether the endpoint reports what is left; null: there is no response yet. */
+  get isReported(): boolean | null {
+    return this.#isReported
   }
 
   get inFlight(): number {
     return this.#open.size
   }
 
-  /** What all requests may cost whose cost is not known yet. */
+  /** The highest cost of all requests whose cost is not known yet. */
   get reserved(): number {
     let sum = 0
     for (const { cost } of this.#open) sum += cost
@@ -81,26 +81,26 @@ export class SearchLedger {
     return sum
   }
 
-  /** What the service said was left, in its own order; null: nothing yet. */
+  /** What is left, by the last response in the service's order; null: there is none yet. */
   get remaining(): number | null {
     return this.#known?.remaining ?? null
   }
 
-  /** Spent so far, by the responses; null: the service does not say. */
+  /** Spent so far, by the responses; null: the service does not report it. */
   get spent(): number | null {
-    if (this.#tells !== true) return null
+    if (this.#isReported !== true) return null
     let spent = this.#spent
     for (const rows of this.#firstRows) spent += likelyCost(this.#costs, rows)
-    // What has no position yet is counted as if all responses had come.
-    const values = this.#sights.map(({ remaining }) => remaining)
+    // Responses without an index are counted as if all had arrived.
+    const values = this.#responses.map(({ remaining }) => remaining)
     if (values.length === 0) return spent
     const base = this.#base ?? Math.max(...values)
     const below = values.filter((value) => value <= base)
-    if (this.#base === null) spent += Math.min(...this.#sights.map(({ flight }) => flight.cost))
+    if (this.#base === null) spent += Math.min(...this.#responses.map(({ flight }) => flight.cost))
     return spent + (below.length === 0 ? 0 : base - Math.min(...below))
   }
 
-  /** What a page of so many rows may cost. */
+  /** The highest cost of a page of so many rows. */
   mayCost(size: number): number {
     return mayCost(this.#costs, size)
   }
@@ -112,7 +112,7 @@ export class SearchLedger {
   begin(cost: number): Flight {
     const entry = { cost, writtenAt: null as number | null }
     this.#open.add(entry)
-    const known: Sight['flight'] = { cost, rows: undefined }
+    const known: CountedResponse['flight'] = { cost, rows: undefined }
     return {
       cost,
       write: () => {
@@ -123,7 +123,7 @@ export class SearchLedger {
         const at = ++this.#moment
         const writtenAt = entry.writtenAt ?? at
         if (remaining !== null) this.#see({ remaining, writtenAt, respondedAt: at, flight: known })
-        else if (mayHaveCost && this.#tells !== false) this.#lost.push({ cost, at })
+        else if (mayHaveCost && this.#isReported !== false) this.#lost.push({ cost, at })
         this.#changed()
       },
       rows: (count) => {
@@ -136,15 +136,15 @@ export class SearchLedger {
     }
   }
 
-  /** A usable response did not say what is left. */
-  saysNothing(): void {
-    if (this.#tells === true) return
-    this.#tells = false
+  /** A usable response did not report what is left. */
+  notReported(): void {
+    if (this.#isReported === true) return
+    this.#isReported = false
     this.#lost = []
     this.#changed()
   }
 
-  /** Resolves when a request has come to its end. */
+  /** Resolves when a request has ended. */
   change(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason)
@@ -157,15 +157,15 @@ export class SearchLedger {
     })
   }
 
-  #see(sight: Sight): void {
-    this.#tells = true
-    const { remaining, writtenAt, respondedAt } = sight
-    // Of responses that overtook each other the lowest is the last. A later request that is told more counts.
+  #see(response: CountedResponse): void {
+    this.#isReported = true
+    const { remaining, writtenAt, respondedAt } = response
+    // Of responses that overtook each other, the lowest is the last. If a later request reports more, that one counts.
     if (this.#known === null || remaining < this.#known.remaining || writtenAt > this.#known.at) {
       this.#known = { remaining, at: respondedAt }
     }
     this.#lost = this.#lost.filter(({ at }) => at > writtenAt)
-    this.#sights.push(sight)
+    this.#responses.push(response)
   }
 
   #changed(): void {
@@ -175,36 +175,36 @@ export class SearchLedger {
     for (const wake of waiting) wake()
   }
 
-  /** Fixes the position of those that nothing can precede any more. */
+  /** Fixes the order of the responses that no other can precede any more. */
   #settle(): void {
     let open = Number.POSITIVE_INFINITY
     for (const { writtenAt } of this.#open) open = Math.min(open, writtenAt ?? open)
-    const last = this.#sights.filter(({ respondedAt }) => respondedAt < open)
+    const last = this.#responses.filter(({ respondedAt }) => respondedAt < open)
     if (last.length === 0) return
-    // What precedes one of these in the service's order has its position as well.
-    const isBefore = (sight: Sight): boolean =>
-      last.some((other) => sight.writtenAt < other.respondedAt && sight.remaining >= other.remaining)
-    const all = new Set([...last, ...this.#sights.filter(isBefore)])
-    // Their rows are known once they are decoded.
+    // Responses that precede one of these in the service's order have their index as well.
+    const isBefore = (response: CountedResponse): boolean =>
+      last.some((other) => response.writtenAt < other.respondedAt && response.remaining >= other.remaining)
+    const all = new Set([...last, ...this.#responses.filter(isBefore)])
+    // Their rows are known after decoding.
     if ([...all].some(({ flight }) => flight.rows === undefined)) return
-    this.#sights = this.#sights.filter((sight) => !all.has(sight))
+    this.#responses = this.#responses.filter((response) => !all.has(response))
     const inOrder = [...all].sort((a, b) => b.remaining - a.remaining || a.respondedAt - b.respondedAt)
     const base = this.#base
-    // More than was left before: the service counts anew from there on, so these come last.
-    const isAnew = ({ remaining }: Sight): boolean => base !== null && remaining > base
-    for (const sight of inOrder.filter((sight) => !isAnew(sight))) this.#account(sight)
+    // More is left than before: the service has reset its count, so these come last.
+    const isAnew = ({ remaining }: CountedResponse): boolean => base !== null && remaining > base
+    for (const response of inOrder.filter((response) => !isAnew(response))) this.#account(response)
     const anew = inOrder.filter(isAnew)
     if (anew.length > 0) this.#base = null
-    for (const sight of anew) this.#account(sight)
+    for (const response of anew) this.#account(response)
   }
 
-  #account({ remaining, flight }: Sight): void {
+  #account({ remaining, flight }: CountedResponse): void {
     const { rows } = flight
     if (this.#base === null) this.#firstRows.push(rows ?? 0)
     else {
       const searches = this.#base - remaining
       this.#spent += searches
-      // What brought no page may have cost something all the same; the page after it is none the dearer.
+      // A request without a page may have been charged. The page after it is not more expensive for that.
       if (rows != null) {
         const usual = likelyCost(this.#costs, rows)
         this.#costs.push([rows, searches])

@@ -7,13 +7,13 @@ const EMPTY = Buffer.alloc(0)
 
 const MAX_HEAD = 4096
 
-/** Nothing in JSON reads like this: its texts have no line breaks. */
+/** This can't occur in JSON: its strings have no line breaks. */
 const CONTINUE = /^HTTP\/1\.[01] 100(?: [^\r\n]*)?\r\n(?:[^\r\n]+\r\n)*\r\n/
 
-/** The same, not yet whole. */
+/** The same, incomplete. */
 const BEGUN = /^HTTP\/1\.[01] 100(?: [^\r\n]*)?(?:\r(?:\n(?:[^\r\n]+\r\n)*[^\r\n]*\r?)?)?$/
 
-/** As much of a dispatcher as is needed here. */
+/** The part of a dispatcher that is used here. */
 export type Connections = {
   dispatch(
     options: Dispatcher.DispatchOptions & { origin: string },
@@ -24,7 +24,7 @@ export type Connections = {
 }
 
 /**
- * Keep-alive connections, straight or through the proxy of a host.
+ * Keep-alive connections, direct or through the proxy of a host.
  * @param options.proxyOf null: no host has one
  */
 export function openConnections(options: {
@@ -33,7 +33,7 @@ export function openConnections(options: {
   readonly proxyOf: ProxyOf | null
 }): Connections {
   const { connections, proxyOf } = options
-  // Said outright, because NODE_TLS_REJECT_UNAUTHORIZED=0 would otherwise turn verification off.
+  // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 would otherwise turn verification off.
   const connect = { timeout: options.connectTimeoutMs, rejectUnauthorized: true }
   const direct = new Agent({ connections, connect: withoutContinue(withReadBuffer(connect)) })
   if (proxyOf === null) return direct
@@ -43,14 +43,14 @@ export function openConnections(options: {
     dispatch: (options, handler) =>
       (proxyOf(options.origin) === null ? direct : proxied).dispatch(options, handler),
     async destroy() {
-      // A proxy that never responds would hold the process up.
+      // A proxy that never responds would delay the end of the process.
       closing.abort()
       await Promise.all([direct.destroy(), proxied.destroy()])
     },
   }
 }
 
-/** Connects through a proxy; not by undici's own agent, whose errors do not say what of it went wrong, and where. */
+/** Connects through a proxy. undici's own agent is not used: its errors do not name the cause or the host. */
 function tunnelConnector(
   proxyOf: ProxyOf,
   connect: buildConnector.BuildOptions & { timeout: number },
@@ -62,7 +62,7 @@ function tunnelConnector(
     const port = options.port || (protocol === 'https:' ? '443' : '80')
     const proxy = proxyOf(`${protocol}//${hostname}:${port}`)
     const open = async () => {
-      // Loaded by those who have a proxy.
+      // Loaded only if there is a proxy.
       const { openTunnel } = await import('./tunnel.ts')
       return openTunnel(proxy!, `${hostname}:${port}`, { timeoutMs: connect.timeout, signal })
     }
@@ -77,8 +77,8 @@ function tunnelConnector(
 }
 
 /**
- * Passes over each `100 Continue` that comes before a response: it means nothing (RFC 9110,
- * 15.2.1), some proxies send it unasked, and undici takes it for a broken response.
+ * Skips each `100 Continue` before a response: it has no meaning here (RFC 9110, 15.2.1), some proxies send it without
+ * being requested to, and undici treats it as a broken response.
  */
 function withoutContinue(connect: buildConnector.connector): buildConnector.connector {
   return (target, callback) =>
@@ -96,7 +96,7 @@ function withoutContinue(connect: buildConnector.connector): buildConnector.conn
           bytes = bytes.subarray(match[0].length)
         }
         if (BEGUN.test(head(bytes)) && bytes.length < MAX_HEAD) {
-          // A chunk is not good for longer than this call.
+          // A chunk is valid during this call only.
           held = Buffer.from(bytes)
           return null
         }
@@ -110,7 +110,7 @@ function head(bytes: Buffer): string {
   return bytes.toString('latin1', 0, MAX_HEAD)
 }
 
-/** As much as the system hands over at once on a fast connection. */
+/** The amount that the system returns at once on a fast connection. */
 const READ_BYTES = 64 * 1024
 
 /** The first byte of `HTTP/1.1`, with which every head begins. */
@@ -120,9 +120,9 @@ const LETTER_H = 0x48
  * Connects as undici does, with one buffer for all reads of a connection (`onread` of `net` and `tls`). By default each
  * read gets memory of its own, and a page takes a hundred reads: V8 then marks its whole heap for every few pages.
  *
- * A chunk that `read` gives is good until control goes back to the event loop. undici parses it at once, with two
- * exceptions, which get copies: it looks at the bytes of a head when the head is complete, and it gives back what it can
- * not take by `unshift`.
+ * A chunk that `read` returns is valid until control returns to the event loop. undici parses it at once, with two
+ * exceptions, which get copies: it reads the bytes of a head when the head is complete, and it returns by `unshift`
+ * what it can't process.
  */
 function withReadBuffer(options: buildConnector.BuildOptions): buildConnector.connector {
   return (target, callback) => {
@@ -149,11 +149,11 @@ function readInto(socket: Socket): (bytes: Uint8Array) => boolean {
   const read = socket.read.bind(socket)
   const unshift = socket.unshift.bind(socket)
   let waiting: Buffer | null = null
-  /** So many bytes may belong to a head. */
+  /** The maximum length of a head. */
   let headBytes = 0
 
   socket.read = (size?: number): Buffer | null => {
-    // What was given back comes first. This also makes the socket read on after a pause.
+    // Returned bytes come first. This also makes the socket continue to read after a pause.
     const chunk = read(size) as Buffer | null
     if (chunk !== null || size === 0) return chunk
     const next = waiting
@@ -170,7 +170,7 @@ function readInto(socket: Socket): (bytes: Uint8Array) => boolean {
     waiting = waiting === null ? (isOurs ? chunk : Buffer.from(chunk)) : Buffer.concat([waiting, chunk])
     socket.emit('readable')
     if (waiting === null) return true
-    // undici has paused: nothing may come into the buffer.
+    // undici has paused: the buffer must not change.
     if (isOurs) waiting = Buffer.from(waiting)
     return false
   }

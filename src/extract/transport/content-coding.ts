@@ -4,7 +4,7 @@ import { bodyBuffer, OWN_BYTES, type RoomShare } from './response-memory.ts'
 
 export type ContentCoding = 'identity' | 'gzip' | 'unknown'
 
-/** What a `Content-Encoding` header says. Only gzip is requested. */
+/** Parses a `Content-Encoding` header. Only gzip is requested. */
 export function contentCoding(header: string): ContentCoding {
   switch (header.trim().toLowerCase()) {
     case '':
@@ -19,17 +19,17 @@ export function contentCoding(header: string): ContentCoding {
 }
 
 type DecodeLimits = {
-  /** Never holds more output than this. */
+  /** The limit of the output. */
   readonly limitBytes: number
-  /** Where the output's memory comes from. */
+  /** The pool of the output's memory. */
   readonly buffers: BufferPool
-  /** For what is larger than other responses leave room for. */
+  /** The share of memory for larger responses. */
   readonly share: RoomShare
   readonly where: string
 }
 
 /**
- * Decodes a whole body.
+ * Decodes a complete body.
  * @throws ExportError `data` beyond the limit or for an unknown coding, `transient` when the bytes are broken
  */
 export async function decodeContent(
@@ -50,7 +50,7 @@ export async function decodeContent(
 export function tooLarge(limitBytes: number, where: string): ExportError {
   return new ExportError(
     'data',
-    `The answer is larger than the ${limitBytes} bytes allowed`,
+    `The response is larger than the ${limitBytes} bytes allowed`,
     where,
     'Lower extract.page_size, or raise service.max_response_bytes.',
   )
@@ -59,21 +59,21 @@ export function tooLarge(limitBytes: number, where: string): ExportError {
 export function unknownCoding(where: string): ExportError {
   return new ExportError(
     'data',
-    'The answer is compressed in a way that was not asked for',
+    'The response has a compression that was not requested',
     where,
-    'Look for a proxy on the way that changes Content-Encoding; gzip and identity are understood.',
+    'Look for a proxy that changes Content-Encoding; gzip and identity are supported.',
   )
 }
 
-// One hop to the thread pool per chunk: the default of 16 kB would make hundreds of a page.
+// Each chunk takes one task of the thread pool: the default of 16 kB would make hundreds of tasks for a page.
 const CHUNK_BYTES = 256 * 1024
 
 async function gunzipped(
   body: Uint8Array,
   { limitBytes, buffers, share, where }: DecodeLimits,
 ): Promise<Uint8Array> {
-  // What it says of its own length may be a lie.
-  const output = bodyBuffer(Math.min(foretoldBytes(body) ?? 0, OWN_BYTES) || null, limitBytes, buffers)
+  // The length in the body may be wrong.
+  const output = bodyBuffer(Math.min(announcedBytes(body) ?? 0, OWN_BYTES) || null, limitBytes, buffers)
   const gunzip = createGunzip({ chunkSize: CHUNK_BYTES })
   let isTooLarge = false
   let bytes = 0
@@ -81,7 +81,7 @@ async function gunzipped(
     gunzip.end(body)
     for await (const chunk of gunzip) {
       bytes += (chunk as Uint8Array).byteLength
-      // What it is made of is still held.
+      // The compressed body is still in memory.
       const held = body.byteLength + bytes
       if (!share.has(held)) await new Promise<void>((then) => share.wait(held, then))
       isTooLarge = !output.add(chunk as Uint8Array)
@@ -91,9 +91,9 @@ async function gunzipped(
     buffers.give(output.take().buffer)
     throw new ExportError(
       'transient',
-      'The compressed answer is broken or cut short',
+      'The compressed response is broken or truncated',
       where,
-      'Run again later: the export goes on from where it stopped.',
+      'Run again later: the export resumes where it stopped.',
     )
   }
   if (!isTooLarge) return output.take()
@@ -101,11 +101,11 @@ async function gunzipped(
   throw tooLarge(limitBytes, where)
 }
 
-// What gzip can make of a byte at the most.
+// The greatest expansion by gzip.
 const MAX_RATIO = 1032
 
-/** The length that the last four bytes give; null where it is impossible. A body of several parts has another one. */
-function foretoldBytes(body: Uint8Array): number | null {
+/** The length in the last four bytes; null: it is impossible. It is wrong for a body of several members. */
+function announcedBytes(body: Uint8Array): number | null {
   if (body.byteLength < 18) return null
   const length = new DataView(body.buffer, body.byteOffset, body.byteLength).getUint32(
     body.byteLength - 4,

@@ -35,15 +35,15 @@ export type HttpResponse = {
   readonly headers: IncomingHttpHeaders
   /** Decoded. Of a response other than 2xx: its first 64 kB, empty when it cannot be read. */
   readonly body: Uint8Array
-  /** To be called when the body has been dealt with: another large response may be waiting for memory. */
+  /** To be called when the body is no longer needed: another large response may wait for memory. */
   release(): void
 }
 
 export type HttpClient = {
   /**
-   * Sends one request and receives the whole response, whatever its status. Nothing is followed or repeated.
-   * @param onWrite called when a connection stands, just before the request is written; what it throws
-   *   is thrown here, and nothing is sent
+   * Sends one request and receives the complete response, whatever its status. No redirects, no retries.
+   * @param onWrite called when the connection is open, just before the request is written. If it throws, nothing is
+   *   sent, and `send` throws the same
    * @throws ExportError `transient` (network, timeout, broken response), `refused` (certificate), `data`
    *   (too large, unknown coding), `interrupted`
    */
@@ -69,15 +69,15 @@ type HttpOptions = {
 
 const CONNECT_TIMEOUT_MS = 10_000
 const MAX_ERROR_BYTES = 64 * 1024
-// What an error says is worth a short wait only: a 429 has to reach everybody at once.
+// The body of an error is worth a short wait only: a 429 has to stop all requests at once.
 const ERROR_BODY_TIMEOUT_MS = 2_000
 
 /** @throws ExportError `config` when a proxy variable holds no address */
 export function httpClient(options: HttpOptions): HttpClient {
-  // Read here: a variable that is wrong is told before anything is sent.
+  // Read here, so that a wrong variable is reported before anything is sent.
   const proxyOf = proxiesOf(process.env)
   let opened: Promise<Connections> | null = null
-  // Loaded with the first request: a run with nothing to do sends none, and undici is large.
+  // Loaded with the first request: some runs send none, and undici is large.
   const open = async (): Promise<Connections> => {
     const { openConnections } = await import('./connections.ts')
     return openConnections({
@@ -112,7 +112,7 @@ export function httpClient(options: HttpOptions): HttpClient {
         }
       }
       release()
-      // What an error says is welcome, not needed.
+      // The body of an error is optional.
       const limits = { limitBytes: MAX_ERROR_BYTES, buffers: freshBuffers, share, where }
       const decoded = decodeContent(body, coding, limits)
       return { status, headers, body: await decoded.catch(() => new Uint8Array(0)), release }
@@ -129,7 +129,7 @@ export function isSuccess(status: number): boolean {
 }
 
 export function interrupted(where: string): ExportError {
-  return new ExportError('interrupted', 'The run was stopped', where, 'Run again to go on from here.')
+  return new ExportError('interrupted', 'The run was stopped', where, 'Run again to resume from here.')
 }
 
 type RawResponse = Omit<HttpResponse, 'body' | 'release'> & {
@@ -139,8 +139,8 @@ type RawResponse = Omit<HttpResponse, 'body' | 'release'> & {
 }
 
 /**
- * One request and its response, as the dispatcher's own events: the body goes from the socket's reads
- * straight into its buffer, and the moment of writing is known exactly.
+ * One request and its response, by the dispatcher's own events: the body goes from the socket's reads directly into its
+ * buffer, and the moment of writing is known exactly.
  */
 function exchange(
   connections: Connections,
@@ -164,7 +164,7 @@ function exchange(
     let received = 0
     let deadline = 0
 
-    // Until it is written a request may wait for a connection, as long as those before it may take.
+    // Before it is written, a request may wait for a connection as long as earlier requests may take.
     let timer = setTimeout(onTimeout, CONNECT_TIMEOUT_MS + timeoutMs)
     stop.addEventListener('abort', onStop)
     abort.addEventListener('abort', onStop)
@@ -179,15 +179,15 @@ function exchange(
         method,
         headers,
         body: request.body,
-        // The timer above covers a missing response as well.
+        // The timer above also covers a missing response.
         headersTimeout: 0,
         bodyTimeout: 0,
       },
       {
         onRequestStart(controller) {
-          // To throw here means: not written, and the connection stays open.
-          if (settled) throw new Error('given up before it was written')
-          // The dispatcher may write again when a connection breaks; pace and budget are not its to spend.
+          // If this throws, nothing is written and the connection stays open.
+          if (settled) throw new Error('aborted before it was written')
+          // The dispatcher may write again when a connection breaks. It must not, because of rate limit and budget.
           if (written !== null) throw new Error('the connection broke')
           try {
             onWrite()
@@ -218,7 +218,7 @@ function exchange(
         onResponseData(controller, chunk) {
           received += chunk.length
           if (body === null || share.has(received)) return take(chunk)
-          // Waiting for memory is not a timeout, but the wait is bounded.
+          // The wait for memory does not count as a timeout, but it is bounded.
           const leftMs = deadline - performance.now()
           const kept = Buffer.from(chunk)
           controller.pause()
@@ -229,7 +229,7 @@ function exchange(
             take(kept)
             controller.resume()
           }
-          // Not at once: memory is returned while undici parses another response, and it parses one at a time.
+          // Deferred: memory is returned while undici parses another response, and it parses one at a time.
           share.wait(received, () => queueMicrotask(goOn))
         },
         onResponseEnd() {
@@ -251,7 +251,7 @@ function exchange(
 
     function fail(error: Error): void {
       if (settle()) {
-        // What still comes is not kept.
+        // Later bytes are dropped.
         if (body !== null) buffers.give(body.take().buffer)
         body = null
         share.release()
@@ -260,13 +260,13 @@ function exchange(
       written?.abort(error)
     }
 
-    /** The rest of the body will not come. The status of an error says enough without it. */
+    /** The body is incomplete. For an error, the status is enough. */
     function breakOff(error: Error): void {
       if (head !== null && body !== null && !isSuccess(head.status)) complete(head, body)
       fail(error)
     }
 
-    /** @returns false when there is an outcome already */
+    /** @returns false when the request is settled already */
     function settle(): boolean {
       if (settled) return false
       settled = true
@@ -284,7 +284,7 @@ function exchange(
     }
 
     function onTimeout(): void {
-      const what = `No whole answer came within ${timeoutMs / 1000} s`
+      const what = `No complete response came within ${timeoutMs / 1000} s`
       const next = 'Run again later, or raise service.timeout.'
       const error = written === null ? ExportError : ResponseTimeout
       breakOff(new error('transient', what, request.where, next))

@@ -1,16 +1,16 @@
 import { ExportError, isExportError } from '../../core/index.ts'
 
-/** No connection came about: nobody has seen anything of the request. */
+/** No connection was made, so the request was not sent. */
 export class UnreachableError extends ExportError {}
 
 type NetworkRequest = { readonly url: URL; readonly where: string }
 
 /**
- * Says what a failed exchange means. The original is not kept as `cause`: a parser's error carries the
- * bytes it stumbled over, and those may be records.
+ * The error for a failed exchange. The original is not kept as `cause`: a parser's error holds the bytes that it could
+ * not parse, and those may be records.
  */
 export function networkError(error: Error, { url, where }: NetworkRequest): ExportError {
-  // What went wrong on the way through a proxy says so itself.
+  // Errors of a proxy are complete already.
   if (isExportError(error)) {
     const Kind = error instanceof UnreachableError ? UnreachableError : ExportError
     return new Kind(error.kind, error.what, where, error.next)
@@ -27,9 +27,9 @@ export function networkError(error: Error, { url, where }: NetworkRequest): Expo
   if (NO_TLS.has(code)) {
     return new ExportError(
       'config',
-      'The address begins with https, and what answers there speaks no TLS',
+      'The address begins with https, but the server there does not use TLS',
       where,
-      'Correct service.base_url: http:// for a service without TLS, or the port that speaks it.',
+      'Correct service.base_url: http:// for a service without TLS, or use its TLS port.',
     )
   }
   const unreachable = unreachableAs(code, url)
@@ -38,14 +38,14 @@ export function networkError(error: Error, { url, where }: NetworkRequest): Expo
       'transient',
       `${unreachable} (${code})`,
       where,
-      'Check host and port of service.base_url; where they are right, run again later.',
+      'Check host and port of service.base_url. If they are right, run again later.',
     )
   }
   return new ExportError(
     'transient',
     `${MEANINGS[code] ?? 'The request failed'} (${code})`,
     where,
-    'Run again later: the export goes on from where it stopped.',
+    'Run again later: the export resumes where it stopped.',
   )
 }
 
@@ -53,7 +53,7 @@ export function errorCode(error: Error): string {
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name
 }
 
-/** Why there is no connection to an address; null: the code says something else. */
+/** Why there is no connection to an address; null: the code means something else. */
 export function unreachableAs(code: string, url: URL): string | null {
   return Object.hasOwn(UNREACHABLE, code) ? UNREACHABLE[code]!(url.hostname, authorityOf(url)) : null
 }
@@ -73,23 +73,23 @@ const UNREACHABLE: Readonly<Record<string, (host: string, authority: string) => 
   UND_ERR_CONNECT_TIMEOUT: (_, authority) => `No connection to ${authority} was made in time`,
 }
 
-/** What a port that speaks plain http makes of a TLS handshake. */
+/** The codes of a TLS handshake with a port for plain http. */
 const NO_TLS = new Set([
   'ERR_SSL_WRONG_VERSION_NUMBER',
   'ERR_SSL_PACKET_LENGTH_TOO_LONG',
   'ERR_SSL_HTTP_REQUEST',
 ])
 
-/** OpenSSL's verdicts on certificates; repeating the request would not change them. */
+/** OpenSSL's codes for rejected certificates; a retry would not change them. */
 export const CERTIFICATE_CODE =
   /^(CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_CA|PATH_LENGTH_EXCEEDED)/
 
-const BROKEN = 'The connection broke before the whole answer was there'
+const BROKEN = 'The connection broke before the response was complete'
 const MEANINGS: Readonly<Record<string, string>> = {
   EMFILE: 'Too many files are open (ulimit -n)',
   ECONNRESET: BROKEN,
   EPIPE: BROKEN,
   UND_ERR_SOCKET: BROKEN,
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'The answer is shorter or longer than announced',
-  UND_ERR_HEADERS_OVERFLOW: "The answer's headers are too large",
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'The response is shorter or longer than announced',
+  UND_ERR_HEADERS_OVERFLOW: "The response's headers are too large",
 }

@@ -1,22 +1,22 @@
 import { ExportError, isLoopback } from '../../core/index.ts'
 
-/** A way out of the network that somebody else keeps. */
+/** An HTTP proxy. */
 export type HttpProxy = {
   readonly url: URL
-  /** Host and port, for messages: what else is in the address may be a password. */
+  /** Host and port, for messages: the rest of the address may hold a password. */
   readonly host: string
-  /** What it knows us by; null: nothing. */
+  /** The Proxy-Authorization header; null: none. */
   readonly authorization: string | null
   /** The environment variable that names it. */
   readonly variable: string
 }
 
-/** The proxy for an origin; null: straight there. */
+/** The proxy for an origin; null: a direct connection. */
 export type ProxyOf = (origin: string) => HttpProxy | null
 
 /**
- * The proxies that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name, in lower case as well, which goes first. Where there
- * is one for http only it serves https too. Hosts of this machine never go through a proxy.
+ * The proxies of HTTPS_PROXY, HTTP_PROXY and NO_PROXY. Their lower-case names take precedence. If there is a proxy for
+ * http only, it serves https too. Hosts of this machine never use a proxy.
  * @returns null when no variable names one
  * @throws ExportError `config` when a variable holds no address
  */
@@ -51,7 +51,7 @@ function firstSet(
 }
 
 function proxyAt({ name, value }: Variable): HttpProxy {
-  // Often written without a scheme, as curl takes it.
+  // Often written without a scheme, which curl accepts.
   const text = value.includes('://') ? value : `http://${value}`
   const url = URL.canParse(text) ? new URL(text) : null
   if (url === null || !/^https?:$/.test(url.protocol) || url.hostname === '')
@@ -69,17 +69,17 @@ function authorizationOf({ username, password, host }: URL, variable: string): s
   }
 }
 
-/** Of the value only the host is shown: a password may be in it. */
+/** Only the host of the value is shown: the rest may hold a password. */
 function noAddress(variable: string, host: string): ExportError {
   return new ExportError(
     'config',
     `The proxy${host === '' ? '' : ` ${host}`} is no address such as http://proxy.example:3128 or http://user:password@proxy.example:3128`,
     `environment variable ${variable}`,
-    'Correct the variable (in user and password everything but letters and digits is percent-encoded) or unset it.',
+    'Correct the variable (in user and password everything but letters and digits is percent-encoded), or unset it.',
   )
 }
 
-/** `acme.com` and `.acme.com` mean the host and those below it, `acme.com:8443` one port of theirs, `*` everything. */
+/** `acme.com` and `.acme.com` match the host and its subdomains, `acme.com:8443` one port of theirs, `*` everything. */
 function exceptionsIn(list: string): readonly ((url: URL) => boolean)[] {
   const entries = list.split(/[\s,]+/).filter((entry) => entry !== '')
   return entries.map((entry) => {

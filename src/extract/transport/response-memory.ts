@@ -2,20 +2,20 @@ import type { BufferPool } from '../../core/index.ts'
 import { copyBytes } from '../../core/index.ts'
 
 /**
- * Memory for the responses that are in flight at one time. All of them together take 128 MB, each at most 32 MB of it;
- * what finds no room there waits until it is the one response beside them that may grow to the allowed size. So all
- * of them never hold more than 128 MB and `service.max_response_bytes`, however many requests are in flight; only the first
- * 256 kB of each come in at once.
+ * Memory for the responses in flight. Together they take at most 128 MB, each at most 32 MB of it. In addition, one
+ * response at a time may grow to the allowed size; others that need more room wait for that. So all responses take at
+ * most 128 MB and `service.max_response_bytes`, however many requests are in flight. Only the first 256 kB of each are
+ * received without a reservation.
  */
 export type ResponseMemory = {
-  /** A share of it for one response. */
+  /** The share of one response. */
   share(): RoomShare
 }
 
 export type RoomShare = {
-  /** Whether a response may grow to so many bytes now; if so, it holds them. */
+  /** Reserves so many bytes for a response, if they are free now. @returns whether it did */
   has(bytes: number): boolean
-  /** Calls `then` once it holds so many bytes. */
+  /** Calls `then` when so many bytes are reserved. */
   wait(bytes: number, then: () => void): void
   /** Returns the memory. Idempotent. */
   release(): void
@@ -24,15 +24,15 @@ export type RoomShare = {
 /** A usual response of 10,000 rows has 7 MB. */
 export const OWN_BYTES = 32 << 20
 const SHARED_BYTES = 128 << 20
-// Tokens and errors never wait: a 429 has to be known at once.
+// Tokens and errors never wait: a 429 has to be processed at once.
 const SMALL_BYTES = 256 << 10
 
 type Waiting = { readonly share: object; readonly has: () => boolean; readonly then: () => void }
 
 export function responseMemory(): ResponseMemory {
-  /** The one that may grow to the allowed size. */
+  /** The response that may grow to the allowed size. */
   let holder: object | null = null
-  /** What all others hold. */
+  /** The bytes of all others. */
   let shared = 0
   const queue: Waiting[] = []
 
@@ -85,18 +85,18 @@ export function responseMemory(): ResponseMemory {
 
 /** Collects a body at the beginning of one buffer. */
 export type BodyBuffer = {
-  /** @returns false when the body has passed the limit; what lies below it is kept */
+  /** @returns false when the body exceeds the limit; the bytes below it are kept */
   add(chunk: Uint8Array): boolean
   take(): Uint8Array
 }
 
 const FIRST_BYTES = 64 * 1024
-// More is not asked of the system in one piece before it is needed.
+// No more is allocated at once before it is needed.
 const MODEST_LIMIT = 512 << 20
 
 /**
  * @param expectedBytes the announced length; null: grows as needed
- * @param limitBytes never holds more than this
+ * @param limitBytes the maximum length
  */
 export function bodyBuffer(
   expectedBytes: number | null,
@@ -107,7 +107,7 @@ export function bodyBuffer(
   let length = 0
 
   function grow(needed: number): void {
-    // A large response gets all that it may need: memory that is never written to costs nothing, a copy does.
+    // A large response gets the maximum at once: memory that is never written to costs nothing, but a copy does.
     const wanted = needed > OWN_BYTES && limitBytes <= MODEST_LIMIT ? limitBytes : bytes.length * 2
     const grown = new Uint8Array(buffers.take(Math.min(limitBytes, Math.max(needed, wanted))))
     copyBytes(bytes.subarray(0, length), grown, 0)

@@ -8,15 +8,15 @@ import type { HttpProxy } from './proxies.ts'
 
 type TunnelOptions = {
   readonly timeoutMs: number
-  /** Aborts it. */
+  /** Aborts the connection. */
   readonly signal: AbortSignal
 }
 
 /**
- * Has a proxy connect to a host, by the method CONNECT: what goes through is for that host alone.
+ * Makes a proxy connect to a host, by the method CONNECT.
  * @param target host and port
- * @throws ExportError naming the proxy's host: `transient`, `credentials` (407), `refused`; its `where` is for
- *   the caller, which knows the request
+ * @throws ExportError naming the proxy's host: `transient`, `credentials` (407), `refused`. The caller, which knows the
+ *   request, sets its `where`
  */
 export function openTunnel(
   proxy: HttpProxy,
@@ -34,7 +34,7 @@ export function openTunnel(
         if (head.length > 0) socket.unshift(head)
         return resolve(socket)
       }
-      // Whatever it says may be what it was sent; nobody is shown it.
+      // The proxy's response is never shown: it may repeat the request.
       socket.on('error', () => {}).destroy()
       reject(refusal(proxy, target, statusCode))
     })
@@ -64,7 +64,7 @@ function connectRequest(
     agent: false,
     signal,
   } as const
-  // Said outright, because NODE_TLS_REJECT_UNAUTHORIZED=0 would otherwise turn verification off.
+  // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 would otherwise turn verification off.
   return url.protocol === 'https:'
     ? httpsRequest({ ...options, rejectUnauthorized: true })
     : httpRequest(options)
@@ -82,7 +82,7 @@ function unreachable({ host, url, variable }: HttpProxy, error: Error): ExportEr
   }
   return new UnreachableError(
     'transient',
-    `The proxy ${host} can not be used: ${unreachableAs(code, url) ?? 'the connection broke'} (${code})`,
+    `The proxy ${host} can't be used: ${unreachableAs(code, url) ?? 'the connection broke'} (${code})`,
     '',
     `Check ${variable}, or name the service's host in NO_PROXY; then run again.`,
   )
@@ -93,15 +93,15 @@ function refusal({ host, variable, authorization }: HttpProxy, target: string, s
     return new ExportError(
       'credentials',
       authorization === null
-        ? `The proxy ${host} asks for a user and a password (407)`
-        : `The proxy ${host} refuses the user or the password (407)`,
+        ? `The proxy ${host} requires a user and a password (407)`
+        : `The proxy ${host} rejects the user or the password (407)`,
       '',
       `Put them into ${variable}: http://user:password@${host}`,
     )
   }
   return new ExportError(
     status >= 500 ? 'transient' : 'refused',
-    `The proxy ${host} does not connect to ${target}: it answered ${status}`,
+    `The proxy ${host} does not connect to ${target}: it responded with ${status}`,
     '',
     `Have the proxy let ${target} through, or name the host in NO_PROXY; then run again.`,
   )

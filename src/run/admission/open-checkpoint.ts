@@ -31,8 +31,8 @@ import {
 } from './same-queries.ts'
 
 /**
- * Opens the checkpoint that this pipeline may go on from, with the shards in line with it, or begins a new one.
- * @throws ExportError `config` or `damaged` when it may not; nothing is changed then
+ * Opens the checkpoint that this pipeline resumes from and brings the shards in line with it, or begins a new one.
+ * @throws ExportError `config` or `damaged` when the pipeline may not resume from it; nothing is changed then
  */
 export async function openOwnCheckpoint(
   pipeline: NamedPipeline,
@@ -52,8 +52,8 @@ export async function openOwnCheckpoint(
 }
 
 /**
- * Reads the checkpoint that this pipeline would go on from, and refuses what {@link openOwnCheckpoint} refuses;
- * null when there is none. Changes nothing.
+ * Reads the checkpoint that this pipeline would resume from, with the checks of {@link openOwnCheckpoint}; null when
+ * there is none. Changes nothing.
  */
 export async function readOwnCheckpoint(
   pipeline: NamedPipeline,
@@ -66,8 +66,8 @@ export async function readOwnCheckpoint(
 }
 
 /**
- * The same for what sends no requests: secrets are not read, and the mask key is not compared. Shards are not
- * looked at.
+ * The same for commands that send no requests: secrets are not read, the mask key is not compared, shards are not
+ * checked.
  */
 export async function readBegunCheckpoint(pipeline: Pipeline, store: Store): Promise<CheckpointState | null> {
   const found = await readCheckpoint(store)
@@ -76,14 +76,14 @@ export async function readBegunCheckpoint(pipeline: Pipeline, store: Store): Pro
   return found
 }
 
-/** What decides whether a run may go on from a checkpoint. */
+/** The options that decide whether a run may resume from a checkpoint. */
 export type Continuation = Pick<RunOptions, 'clock' | 'maskKey'>
 
 type Admission = {
   /** Of the checkpoint that this run would begin. */
   readonly header: HeaderEntry
   readonly checks: readonly SecretCheck[]
-  /** @throws ExportError when the run may not go on from what was found; null: no checkpoint */
+  /** @throws ExportError when the run may not resume from what was found; null: no checkpoint */
   readonly accept: (found: CheckpointState | null) => void
 }
 
@@ -107,8 +107,9 @@ async function admission(
 }
 
 /**
- * Invalidates what `options.redo` names, so that this run exports it anew; where that is everything, it may be with other columns.
- * @throws ExportError `config` or `damaged` when that may not be; nothing is changed then
+ * Invalidates what `options.redo` names, so that this run exports it again. If that is everything, the columns may
+ * change.
+ * @throws ExportError `config` or `damaged` when that is not allowed; nothing is changed then
  */
 export async function redoPartitions(
   pipeline: NamedPipeline,
@@ -132,7 +133,7 @@ export async function redoPartitions(
   await invalidate(store, state, redo ?? invalidationOf(state, { partitions: [], shards: [] }))
 }
 
-/** Whether nothing that was exported stays. */
+/** Whether everything that was exported is invalidated. */
 function isEverything(
   { shards, openShards, partitions }: CheckpointState,
   redo: Invalidation | null,
@@ -174,7 +175,7 @@ function checkContinues(pipeline: Pipeline, found: CheckpointState, settings: Se
 function lostCheckpoint(): ExportError {
   return new ExportError(
     'damaged',
-    'There is a manifest but no checkpoint, so what was exported can not be gone on with',
+    'There is a manifest but no checkpoint, so the export can not resume',
     CHECKPOINT_PATH,
     'Restore the checkpoint from a backup, choose another load.path, or start over with --fresh.',
   )

@@ -14,9 +14,8 @@ import type { RunObserver, RunOptions } from '../options.ts'
 const OTHERS_WRITE = 0o002
 
 /**
- * Refuses whatever is no policy that is known, `plaintext` without consent, and a mask key that is none. A pipeline
- * that was read from a file has been through this; one that a program made or changed has not, and its types are no
- * more than a promise.
+ * Refuses unknown policies, `plaintext` without consent, and an invalid mask key. A pipeline from a file was checked
+ * when it was read. One that a program made or changed was not, and its types are not enforced.
  * @throws ExportError 'config'
  */
 export function requirePolicies(
@@ -34,8 +33,8 @@ export function requirePolicies(
 
 function requireKnown(name: string, value: unknown, known: readonly string[], file: string): void {
   if (typeof value === 'string' && known.includes(value)) return
-  // What stands there is not shown: it may have come from anywhere.
-  throw new ExportError('config', `${name} is no policy that is known`, file, `Choose ${known.join(', ')}.`)
+  // The value is not shown: it may be anything.
+  throw new ExportError('config', `${name} is not a known policy`, file, `Choose ${known.join(', ')}.`)
 }
 
 function requireLimit(limit: QuarantineLimit | undefined, file: string): void {
@@ -60,7 +59,7 @@ function requireKey(maskKey: unknown, file: string): void {
   )
 }
 
-/** Warns where anybody on this machine may change what is exported: it can't be vouched for. */
+/** Warns where any user of this machine may change the exported files: a signature could not vouch for them. */
 export async function warnOfOpenDoors({ load }: Pipeline, observer: RunObserver): Promise<void> {
   const { place: location } = load
   if (location.kind !== 'disk') return
@@ -69,7 +68,7 @@ export async function warnOfOpenDoors({ load }: Pipeline, observer: RunObserver)
     observer.log('warn', 'load.file_mode lets every user of this machine change the files', { mode })
   }
   const folder = await stat(location.root).catch(() => null)
-  // Windows has no such permissions, and Node.js makes some up.
+  // Windows has no such permissions; Node.js returns invented ones.
   if (folder === null || process.platform === 'win32' || (folder.mode & OTHERS_WRITE) === 0) return
   observer.log('warn', 'every user of this machine may put files into load.path, or take them away', {
     path: location.root,

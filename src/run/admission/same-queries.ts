@@ -12,8 +12,8 @@ import { maskedQueryValue } from '../../transform/index.ts'
 import type { QuerySecrets } from '../queries.ts'
 
 /**
- * Refuses a name that stood for another query before: what that one exported would pass for this one's, and this one
- * would never be requested. Under `drop` nobody can tell, as nothing that would is kept.
+ * Refuses a name that belonged to another query before: that query's rows would count as this one's, and this one would
+ * never be requested. Under `drop` this can't be detected, as no digest of the query is kept.
  * @throws ExportError 'config'
  */
 export function requireSameNames(
@@ -26,7 +26,7 @@ export function requireSameNames(
     if (!given && known === undefined) continue
     const value = valueFor(query, pipeline, maskKey)
     if (value === null || value === known) continue
-    // A name that nobody gave is made of what is requested.
+    // A name that the user did not give is made of the query itself.
     const isAnothers =
       known !== undefined ||
       (isKnown(found, query.name) && nameQuery(query, queryLabel(query)).name !== query.name)
@@ -34,7 +34,7 @@ export function requireSameNames(
   }
 }
 
-/** Journal entries that say what the given names stand for, where the journal has none yet. */
+/** Journal entries for the queries of the given names, if the journal has none yet. */
 export function newNames(
   pipeline: NamedPipeline,
   found: CheckpointState,
@@ -51,7 +51,7 @@ function givenTo(query: NamedQuery): boolean {
   return 'as' in query && query.as !== undefined
 }
 
-/** What tells a query from another of its kind and may be written down: as its rows show it; null: nothing may. */
+/** What distinguishes a query from others of its kind and may be stored: its `query_value`; null: nothing may. */
 function valueFor(
   query: NamedQuery,
   { transform }: NamedPipeline,
@@ -70,12 +70,12 @@ function standsForAnother({ name }: NamedQuery, file: string): ExportError {
   )
 }
 
-/** A secret query's name, its variable, and what tells its secret from another. */
+/** A secret query's name, its variable, and a check value that distinguishes its secret from others. */
 export type SecretCheck = { readonly query: string; readonly variable: string; readonly check: string }
 
 /**
- * What tells the secrets of a pipeline's queries from others. None unless secrets are masked by hmac: nobody who chose
- * another policy has put digests of secrets on disk, and without a key there must be none.
+ * Check values for the secrets of a pipeline's queries. There are none unless secrets are masked by hmac: under other
+ * policies no digests of secrets are on disk, and without a key there must be none.
  */
 export function secretChecks(
   { extract, transform }: NamedPipeline,
@@ -92,7 +92,7 @@ export function secretChecks(
 }
 
 /**
- * Rows of two secrets under one name would be two queries that nobody can tell apart.
+ * Rows of two secrets under one name could not be told apart.
  * @throws ExportError `config` naming the variables that hold another secret than the one whose rows are exported
  */
 export function requireSameSecrets(
@@ -112,7 +112,7 @@ export function requireSameSecrets(
   )
 }
 
-/** Lines for what the checkpoint does not say yet. */
+/** Journal entries for checks that the checkpoint does not have yet. */
 export function newChecks(found: CheckpointState, checks: readonly SecretCheck[]): readonly JournalEntry[] {
   return checks
     .filter(({ query, check }) => found.secretChecks.get(query) !== check)

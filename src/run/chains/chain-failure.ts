@@ -5,13 +5,13 @@ import { PartitionFault } from './quarantine.ts'
 import type { ChainsContext } from './run-context.ts'
 import type { PartitionEvents } from './tally.ts'
 
-// So many chains that fail one after the other, with nothing usable in between, have one cause; going on would only
-// spend requests on it.
+// When so many chains fail in a row, without a usable response in between, they have one cause, and more requests would
+// be wasted.
 const MAX_FAILURES_IN_ROW = 20
 
 /**
- * Journals that a partition failed. What its chain would have brought behind it is for another chain, unless the
- * service refused the query from the beginning: then it would refuse that as well.
+ * Journals that a partition failed. Another chain exports the windows after it, unless the service rejected the query
+ * from the beginning: then it would reject those as well.
  */
 export async function failPartition(
   chain: ChainProgress,
@@ -37,16 +37,16 @@ export async function failPartition(
     deferred.drop()
     return halt.because(wrongAddress(service))
   }
-  // One may be the fault of its query; of two, and nothing found, it is the address.
+  // One 404 may be the fault of its query. Two without any success mean that the address is wrong.
   if (isNotFound(error) && service.counters.notFound === 1) deferred.hold(fail)
   else {
     await deferred.settle()
     await fail()
   }
   const isRefused = error.kind === 'refused' && chain.record === undefined
-  // Where it stands before the partition that failed it can go on up to there; else it waits there for the next run.
+  // If the chain is before the failed partition, it can continue up to there; else it waits for the next run.
   const keep = index > watermark ? index : index + 1
-  // What is exported already another chain would bring again; as long as rows come in order nothing is.
+  // Another chain would export the committed rows of later windows again. There are none while rows come in order.
   if (!isRefused && !chain.hasItems(keep)) {
     if (index + 1 < windows.count) {
       queue.add({ kind: 'new', query, windows: windows.part(index + 1, windows.count) })
@@ -63,7 +63,7 @@ export async function failPartition(
   else if (tally.failuresInRow >= MAX_FAILURES_IN_ROW) halt.because(tooManyFailures(pipeline, error))
 }
 
-/** Nothing was ever reached: it would be the same for all others. */
+/** Whether the service was never reached: all other chains would fail the same way. */
 function isOutOfReach({ cause }: ExportError, { counters }: Service): boolean {
   return cause instanceof UnreachableError && !counters.isReached
 }
@@ -72,17 +72,17 @@ function isNotFound(error: ExportError): boolean {
   return error.kind === 'refused' && error instanceof ResponseError && error.status === 404
 }
 
-/** The partition that fails: the one at fault if its chain has not gone past it, else the one it stands in. */
+/** The index of the partition that fails: the one at fault unless its chain has passed it, else the current one. */
 function indexOfFault({ watermark, windows }: ChainProgress, error: ExportError): number {
   if (error instanceof PartitionFault && error.index >= watermark) return error.index
   return Math.min(watermark, windows.count - 1)
 }
 
-/** No search was ever answered with anything but 404. */
+/** The error if every search got a 404. */
 export function wrongAddress({ endpoints: { search } }: Service): ExportError {
   return new ExportError(
     'config',
-    'The service answers 404 to every search: nothing is at this address',
+    'The service responds with 404 to every search: nothing is at this address',
     `${search.origin}${search.pathname}`,
     'Correct service.base_url (its prefix segment is a part of it: https://api.example.com/firework) or service.search_path.',
   )

@@ -8,11 +8,11 @@ import {
 } from '../../core/index.ts'
 import type { ChainRecord, CheckpointState, PartitionRecord } from '../../state/index.ts'
 
-/** One chain while a run follows it: what the checkpoint says of it, and before its first page what was planned. */
+/** One chain while a run follows it: its state in the checkpoint, or before its first page the plan. */
 export class ChainProgress {
   readonly chain: number
   readonly query: NamedQuery
-  /** How many of its windows this run wants; more may come. */
+  /** How many of its windows this run exports; the chain may cover more. */
   readonly wanted: number
   readonly #state: CheckpointState
   #windows: WindowRun
@@ -42,17 +42,17 @@ export class ChainProgress {
     return this.#state.chains.get(this.chain)
   }
 
-  /** Those that are its own. */
+  /** The windows that the chain exports. */
   get windows(): WindowRun {
     return this.record?.windows ?? this.#windows
   }
 
-  /** How many of them nothing more can come for. */
+  /** How many of its windows can get no more rows. */
   get watermark(): number {
     return this.record?.watermark ?? this.#watermark
   }
 
-  /** How many windows it has come through, by the time of its last row: a part of one is a fraction. */
+  /** How many windows are behind it, by the time of its last row; the current one counts as a fraction. */
   get advanced(): number {
     const at = this.record?.position?.at
     const window = this.watermark < this.windows.count ? this.windows.at(this.watermark) : null
@@ -62,17 +62,17 @@ export class ChainProgress {
     return this.watermark + Math.min(1, Math.max(0, part))
   }
 
-  /** The index of the window that it stands in. */
+  /** The index of its current window. */
   get currentIndex(): number {
     return Math.min(this.watermark, this.windows.count - 1)
   }
 
-  /** The partition that it stands in. */
+  /** Its current partition. */
   get current(): Partition {
     return this.partitionAt(this.currentIndex)
   }
 
-  /** @param index of the window on its way */
+  /** @param index of the window in the chain */
   partitionAt(index: number): Partition {
     return partition(this.query, this.windows.at(index))
   }
@@ -91,12 +91,12 @@ export class ChainProgress {
     return false
   }
 
-  /** What its requests ask for. */
+  /** The range that it requests. */
   get requested(): Window | null {
     return this.record === undefined ? this.#windows.range : this.record.requested
   }
 
-  /** Whether it leaves to others the last of what it requests. */
+  /** Whether other chains export the last part of the requested range. */
   get isShortened(): boolean {
     const { requested } = this
     const { range, order } = this.windows
@@ -104,12 +104,12 @@ export class ChainProgress {
     return order === 'asc' ? range.until < requested.until : range.from > requested.from
   }
 
-  /** Whether this run needs no more of it. */
+  /** Whether this run has all that it needs of the chain. */
   get isOver(): boolean {
     return this.#hasEnded || (this.wanted < this.windows.count && this.watermark >= this.wanted)
   }
 
-  /** Called when a page is committed. @param watermark how many windows nothing more can come for after it */
+  /** Called when a page is committed. @param watermark the number of windows that can get no more rows after it */
   committed(watermark: number): void {
     this.#watermark = watermark
     this.#hasEnded = this.record === undefined

@@ -2,9 +2,9 @@ import type { NamedQuery, WindowRun } from '../../core/index.ts'
 import type { PlannedChain } from '../../plan/index.ts'
 
 /**
- * The chains of a run, for its slots to take. As long as one waits for every slot, each is taken as a whole; of the last
- * ones the windows are divided, so that no slot idles while others follow long chains. Each division may cost a request,
- * so there is at most one less than there are slots.
+ * The chains of a run, from which its slots take the next. While at least as many chains wait as there are slots, a
+ * slot takes a whole chain. The windows of the last chains are divided, so that no slot idles while others follow long
+ * chains. Each division may cost a request, so there is at most one less than there are slots.
  */
 export class ChainQueue {
   readonly #planned: Iterator<PlannedChain>
@@ -26,7 +26,7 @@ export class ChainQueue {
     this.#isWorthDividing = isWorthDividing
   }
 
-  /** @param slots how many have nothing to do, the caller among them, or will soon */
+  /** @param slots the number of slots that idle, the caller included, or soon will */
   next(slots: number): PlannedChain | null {
     while (this.#waiting.length < this.#slots) {
       const { value, done } = this.#planned.next()
@@ -40,7 +40,7 @@ export class ChainQueue {
     return ways > 1 ? this.#divided(chain, ways) : chain
   }
 
-  /** What is left of a chain that failed on its way. */
+  /** Adds what is left of a chain that failed. */
   add(chain: PlannedChain): void {
     this.#parts.add(chain)
     this.#waiting.unshift(chain)
@@ -62,15 +62,15 @@ export class ChainQueue {
   }
 }
 
-/** One of the chains that are followed at a time. */
+/** Follows one chain at a time. */
 export type Slot = {
-  /** Pages of its chain that are committed. */
+  /** Committed pages of its chain. */
   pages: number
 }
 
 /** The slots of a run. */
 export class Slots {
-  /** How many have found nothing more to do. */
+  /** How many slots found no further chain. */
   done = 0
   readonly #count: number
   readonly #busy = new Set<Slot>()
@@ -79,7 +79,7 @@ export class Slots {
     this.#count = count
   }
 
-  /** Slots that have nothing to do, or follow a chain that is on its way: it will end before one that begins now. */
+  /** Slots that idle or follow a chain with committed pages, which will end before a chain that begins now. */
   get freeSoon(): number {
     let busy = 0
     for (const { pages } of this.#busy) if (pages === 0) busy++

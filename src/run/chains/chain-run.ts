@@ -33,14 +33,14 @@ import {
 import { PartitionEvents } from './tally.ts'
 
 const REFUSED_CURSOR = 'The service refuses the saved cursor'
-const LOST_IDS = 'The ids of the last pages are damaged or gone'
+const LOST_IDS = 'The ids of the last pages are damaged or missing'
 
 /** Errors that concern one partition only. */
 const OWN_ERRORS: ReadonlySet<ErrorKind> = new Set(['transient', 'refused', 'cursor', 'data'])
 
 /**
- * One chain while a run follows it, from wherever the checkpoint says it stands. The way of a page reads downwards:
- * requested and decoded, split by window, committed, counted.
+ * Follows one chain from its resume position. The file reads downwards, in the order of a page's steps: request and
+ * decode, split by window, commit, count.
  */
 export class ChainRun {
   readonly #run: ChainsContext
@@ -48,12 +48,12 @@ export class ChainRun {
   readonly #slot: Slot
   readonly #events: PartitionEvents
   readonly #size: ChainSize
-  /** What a secret query requests; null for other queries. */
+  /** The value of a secret query; null for other queries. */
   readonly #secret: string | null
   #ids: IdLog
   /** Requests sent for pages that are not committed yet. */
   #requests = 0
-  #isBoundTold = false
+  #isBoundLogged = false
 
   /** @param slot counts the pages of this chain */
   constructor(chain: ChainProgress, slot: Slot, run: ChainsContext) {
@@ -67,7 +67,7 @@ export class ChainRun {
     this.#ids = newIdLog(run.store, chain.chain)
   }
 
-  /** Follows the chain until it is over, its partition fails or the run halts. */
+  /** Follows the chain until it ends, its partition fails or the run halts. */
   async follow(): Promise<void> {
     const { halt, tally } = this.#run
     await this.#haltWithoutSpace()
@@ -84,10 +84,10 @@ export class ChainRun {
   }
 
   /**
-   * Follows the chain's cursors. If the service refuses the saved cursor, or the ids of the last pages are lost, by which
-   * a repeated row is known, the chain restarts after the last committed row, if no row can come twice by that and no
-   * rows of two secrets mix. It also restarts for pages of another size: everything but the cursor has to stay the same
-   * along a sequence of cursors.
+   * Follows the chain's cursors. The chain restarts after the last committed row if the service rejects the saved
+   * cursor, or if the ids of the last pages, which reveal repeated rows, are lost. It only does so if no row can be
+   * exported twice and rows of two secrets can't mix. It also restarts for pages of another size: everything but the
+   * cursor has to stay the same along a sequence of cursors.
    * @throws ExportError of the kinds that end a chain or the run; a {@link PartitionFault} for one of its partitions
    */
   async #export(): Promise<void> {
@@ -123,7 +123,7 @@ export class ChainRun {
     }
   }
 
-  /** @returns whether the chain is over; else it goes on with pages of another size */
+  /** @returns whether the chain is over; else it continues with pages of another size */
   async #followCursors(): Promise<boolean> {
     const { service, session } = this.#run
     let isOver = true
@@ -141,7 +141,7 @@ export class ChainRun {
     for await (const page of pages) yield splitByWindow(page, this.#chain, (index) => this.#folderOf(index))
   }
 
-  /** @returns false once the chain has left its cursors for pages of another size */
+  /** @returns false when the chain has dropped its cursors for pages of another size */
   async #commitPages(pages: AsyncIterable<SplitPage>): Promise<boolean> {
     for await (const split of pages) {
       await this.#commit(split)
@@ -157,7 +157,7 @@ export class ChainRun {
     return true
   }
 
-  /** What every page of a sequence of cursors is requested with. */
+  /** The settings of every request in a sequence of cursors. */
   #sequence(): Chain {
     const chain = this.#chain
     const { pipeline, options, session, prefetch, reportProgress } = this.#run
@@ -183,7 +183,7 @@ export class ChainRun {
       seen: new SeenCursors(record?.seen),
       onRequest: () => {
         this.#requests++
-        // The threads start while the response is on its way.
+        // The threads start while the request is in flight.
         session.cpu.start()
         reportProgress()
       },
@@ -196,7 +196,7 @@ export class ChainRun {
     return folderOf(extract.resource, this.#chain.partitionAt(index), load.partitionBy)
   }
 
-  /** Makes one page durable: refused items and ids, then rows, then the one entry that counts; then counts it. */
+  /** Commits one page: first rejected items and ids, then rows, then the journal entry. Then counts it. */
   async #commit(split: SplitPage): Promise<void> {
     const { session, tally, options } = this.#run
     const isOver = tally.committing(options.clock.now())
@@ -210,8 +210,8 @@ export class ChainRun {
   }
 
   /**
-   * A page with too many refused items does not count. It is requested again, in case the service has mended it or the
-   * limit was raised. Until then its items are in the quarantine file, where they can be looked at.
+   * A page with too many rejected items is not committed. The next run requests it again, in case the service has
+   * corrected it or the limit was raised. Until then its items are in the quarantine file for inspection.
    */
   async #checkRefusedItems(split: SplitPage): Promise<void> {
     const fault = excessOfPage(split, this.#chain, this.#run.pipeline.transform)
@@ -229,7 +229,7 @@ export class ChainRun {
     const position = positionAfter(record, page, windows.order)
     const progress = progressOf(split, chain, position)
     await quarantine.tidy(chain, progress.finished)
-    // After the last page there is none that could repeat its rows.
+    // No page after the last one could repeat its rows.
     const mark = progress.isLast ? null : await this.#ids.append(page.ids)
     const entry: PageEntry = {
       kind: 'page',
@@ -259,14 +259,14 @@ export class ChainRun {
     await this.#afterCommit(progress, batch)
   }
 
-  /** A copy of a page's rows for the observer, as those of the page itself may be gone after the commit. */
+  /** A copy of a page's rows for the observer: the memory of the page itself may be reused after the commit. */
   #batchOf({ recordBatch, rows }: DecodedPage): RowBatch | null {
     const { options, pipeline } = this.#run
     if (options.observer.rows === undefined || recordBatch === null || rows === 0) return null
     return rowBatchOf(decodeRecordBatch(recordBatch), columnsOf(pipeline))
   }
 
-  /** Folders that nothing more can come into, as far as they can have an open shard. */
+  /** Folders that can get no more rows and may have an open shard. */
   #foldersToClose(finished: readonly number[], rows: ReadonlyMap<number, number>): readonly string[] {
     const { extract, load } = this.#run.pipeline
     if (!ownsFolder(extract.resource, load.partitionBy)) return []
@@ -282,22 +282,22 @@ export class ChainRun {
     this.#requests -= requests
     this.#slot.pages++
     if (page.repeated > 0 && tally.repeated === 0) {
-      const message = 'the service repeats rows from page to page; each is exported once'
+      const message = 'the service repeats rows on later pages; each is exported once'
       log('warn', message, { partition: chain.current.key, repeated: page.repeated })
     }
     if (reopened.length > 0 && tally.reopened === 0) {
-      const message = 'rows came late, for partitions that were done; they go into shards of their own'
+      const message = 'late rows for finished partitions; they are written to additional shards'
       log('warn', message, { partition: chain.partitionAt(reopened[0]!).key })
     }
     tally.page(page, chain.query.name)
     tally.reopened += reopened.length
     tally.done += finished.length - reopened.length
     for (const field of tally.newFields(page)) {
-      log('warn', 'the service sends a field that is not known and not exported', { field })
+      log('warn', 'the service sends an unknown field, which is not exported', { field })
     }
   }
 
-  /** What follows once a page is committed. */
+  /** The steps after a commit. */
   async #afterCommit(progress: PageProgress, batch: RowBatch | null): Promise<void> {
     const { session, measurements, options, deferred, reportProgress } = this.#run
     this.#events.committed(progress)
@@ -308,7 +308,7 @@ export class ChainRun {
     reportProgress()
   }
 
-  /** Seals the shards of shared folders once nothing more can come into them. */
+  /** Seals the shards of shared folders that can get no more rows. */
   async #sealFoldersLeft({ finished, reopened }: PageProgress): Promise<void> {
     const { pipeline, session, counts } = this.#run
     if (ownsFolder(pipeline.extract.resource, pipeline.load.partitionBy)) return
@@ -327,13 +327,13 @@ export class ChainRun {
     if (left.length > 0) await session.shards.seal(left)
   }
 
-  /** A page that was requested comes in, so there has to be space for as many as may be in flight. */
+  /** Halts if the disk lacks space for all pages that may be in flight. */
   async #haltWithoutSpace(): Promise<void> {
     const lack = await lackOfDiskSpace(this.#run.pipeline, this.#run.store)
     if (lack !== null) this.#run.halt.because(lack)
   }
 
-  /** A cursor that was given for another page size than the one to go on with is left, if that can be done. */
+  /** Drops, if possible, a cursor that belongs to another page size than the present one. */
   async #chooseSize(): Promise<void> {
     const { record, query } = this.#chain
     if (record?.next == null || record.size === null) return
@@ -343,16 +343,16 @@ export class ChainRun {
     const point = hasOther ? this.#restartPoint() : null
     if (point !== null) return this.#leaveCursors(point)
     this.#size.keep(record.size)
-    if (record.size > most) this.#tellBound()
+    if (record.size > most) this.#logBound()
   }
 
-  /** The service could not serve a page: the next ones have half as many rows, if the cursor can be left. */
+  /** The service could not serve a page: the next ones have half as many rows, if the cursor can be dropped. */
   async #shrinkPages(error: PageTooLarge): Promise<void> {
     const hasCursor = this.#chain.record?.next != null
     const point = hasCursor ? this.#restartPoint() : null
     if (hasCursor && point === null) {
       this.#size.bind()
-      this.#tellBound()
+      this.#logBound()
       return
     }
     this.#size.shrink(error.ms, error.what)
@@ -361,11 +361,11 @@ export class ChainRun {
     else await session.checkpoint.append(measurements.entries(null))
   }
 
-  #tellBound(): void {
-    if (this.#isBoundTold) return
-    this.#isBoundTold = true
+  #logBound(): void {
+    if (this.#isBoundLogged) return
+    this.#isBoundLogged = true
     const message =
-      'the size of pages can not be changed here: there is no safe place to go on but the cursor, which was given for this size'
+      'the size of pages can not change here: the only safe resume position is the cursor, which belongs to this size'
     const fields = { partition: this.#chain.current.key, page_size: this.#size.size }
     this.#run.options.observer.log('warn', message, fields)
   }
@@ -380,11 +380,11 @@ export class ChainRun {
     await session.checkpoint.append([...measurements.entries(null), restart])
   }
 
-  /** Has the chain restart after its last row. @throws ExportError `refused` when that can't be done */
+  /** Makes the chain restart after its last row. @throws ExportError `refused` when that is not possible */
   async #restart(why: string, cause?: ExportError): Promise<void> {
     const { session, pipeline, options } = this.#run
     const { since } = requiredRestart(this.#chain, why, pipeline, cause)
-    const message = `${why.charAt(0).toLowerCase()}${why.slice(1)}; going on after the last committed row`
+    const message = `${why.charAt(0).toLowerCase()}${why.slice(1)}; restarting after the last committed row`
     options.observer.log('warn', message, { partition: this.#chain.current.key })
     await session.checkpoint.append([{ kind: 'restart', chain: this.#chain.chain, since }])
   }

@@ -25,7 +25,7 @@ import type { Tally } from './tally.ts'
 
 export type Ending = {
   readonly status: RunStatus
-  /** What stopped the run before its time; null when nothing did. */
+  /** What stopped the run early; null: nothing. */
   readonly error: ExportError | null
   readonly requests: number
   readonly retries: number
@@ -34,9 +34,9 @@ export type Ending = {
 }
 
 /**
- * Follows every chain of the plan, `concurrency` at a time, which all share one pace. A partition that fails does not
- * stop the others; what concerns all of them (credentials, quota, disk, a signal) does, once the responses in hand are
- * committed.
+ * Follows every chain of the plan, `concurrency` at a time; all share one rate limit. A partition that fails does not
+ * stop the others. An error that concerns all of them (credentials, quota, disk, a signal) stops the run after the
+ * received pages are committed.
  */
 export async function exportChains(run: RunContext): Promise<Ending> {
   const { pipeline, store, plan, session, counts, tally, options } = run
@@ -52,10 +52,10 @@ export async function exportChains(run: RunContext): Promise<Ending> {
     return expected === null ? tally.chainsAreLong : expected > sizes.startOf(name)
   })
   const slots = new Slots(concurrency)
-  // As long as there is a chain for every slot, none prefetches.
+  // No chain prefetches while there is a chain for every slot.
   const prefetch = prefetchSlots(() => slots.done)
   const deferred = new DeferredFailure()
-  // What a chain leaves to another is committed before that one begins.
+  // When a chain gives windows to another, that is committed before the other begins.
   const inTurn = serial('stop')
   const work = async (shared: ChainsContext): Promise<void> => {
     for (;;) {
@@ -78,7 +78,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   }
   try {
     reportProgress()
-    // A crash may have come between the last page of a folder and the sealing of its shard.
+    // A crash may have occurred between the last page of a folder and the seal of its shard.
     await sealShared(run, (folder) => !counts.unfinished.has(folder))
     const quarantine = await Quarantine.open(store, pipeline.transform.onInvalid)
     const shared = {
@@ -99,7 +99,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
       halt.because(wrongAddress(service))
     }
     await deferred.settle()
-    // The rows of the other partitions are to be read, whatever became of the failed ones.
+    // Shards that a failed partition shares with others are sealed, so that the others' rows can be read.
     if (halt.error === null && tally.failed > 0) await sealShared(run, () => true)
     await measurements.enterMonth(session.checkpoint, options.clock)
     await session.checkpoint.append(measurements.entries(null))
@@ -114,7 +114,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   return { status: statusOf(error, tally), error, requests, retries, searchesSpent, searchesRemaining }
 }
 
-/** A chain as this run is to follow it; null: not at all. */
+/** The chain as this run follows it; null: it does not. */
 async function takeUp(planned: PlannedChain, { session }: RunContext): Promise<ChainProgress | null> {
   const { checkpoint } = session
   const { state } = checkpoint
@@ -129,7 +129,7 @@ async function takeUp(planned: PlannedChain, { session }: RunContext): Promise<C
   return new ChainProgress(state, { chain, query, windows: record.windows, wanted })
 }
 
-/** The size of pages that each query goes on with, and a line in the log whenever one changes. */
+/** The size of pages for each query. Changes are logged. */
 function pageSizes({ pipeline, session, options }: RunContext, measurements: Measurements): PageSizes {
   const { extract, service } = pipeline
   return new PageSizes(
@@ -178,13 +178,13 @@ function limitsOf({ pipeline, session, earlier }: RunContext): RunLimits {
   return { maxRequests, sentBefore: earlier.requests, minSearchesRemaining, monthly }
 }
 
-/** Whether any search of the data set was ever answered: then its address is right, or was. */
+/** Whether any search of the data set ever succeeded: then its address is right, or was. */
 function hasFound({ partitions }: CheckpointState): boolean {
   for (const [, { pages }] of partitions) if (pages > 0) return true
   return false
 }
 
-/** How a run ends that this error stopped. */
+/** The status of a run that this error stopped. */
 export function statusFor(error: ExportError): RunStatus {
   if (error.kind === 'quota') return 'budget'
   return error.kind === 'interrupted' ? 'interrupted' : 'failed'
@@ -195,10 +195,10 @@ function statusOf(error: ExportError | null, tally: Tally): RunStatus {
   return tally.failed > 0 ? 'failed' : 'complete'
 }
 
-/** A signal may come between two partitions, where nobody is there to throw. */
+/** A signal may come between two partitions, where nothing throws. */
 function interruption(stop: AbortSignal, tally: Tally, { total }: PlanCounts): ExportError | null {
   if (!stop.aborted || tally.done + tally.failed === total) return null
-  return new ExportError('interrupted', 'The run was told to stop', '', 'Run it again to go on.')
+  return new ExportError('interrupted', 'The run was stopped', '', 'Run it again to resume.')
 }
 
 async function sealShared(
@@ -210,13 +210,13 @@ async function sealShared(
   if (folders.length > 0) await session.shards.seal(folders)
 }
 
-/** Waits for all, also when one fails: they hold the same files. */
+/** Waits for all, also when one fails: they share files. */
 async function allSettled(work: readonly (() => Promise<void>)[]): Promise<void> {
   const results = await Promise.allSettled(work.map((each) => each()))
   for (const result of results) if (result.status === 'rejected') throw result.reason
 }
 
-/** How far a run is, for its observer. */
+/** The progress of a run, for its observer. */
 function progressOf(
   { pipeline: { extract }, tally, counts, earlier }: RunContext,
   { counters, waits }: Service,

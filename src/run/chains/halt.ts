@@ -1,9 +1,9 @@
 import { ExportError, type Pipeline, type Store } from '../../core/index.ts'
 
-/** The way for one part of a run to stop all of it, and to say why. */
+/** Stops all of a run for an error in one part of it. */
 export class Halt {
   readonly #controller = new AbortController()
-  /** Aborts when waits and new requests are to end: from outside, or for an error that concerns everybody. */
+  /** Aborts to end waits and new requests: on an outside signal, or for an error that concerns all chains. */
   readonly signal: AbortSignal
   error: ExportError | null = null
 
@@ -11,27 +11,27 @@ export class Halt {
     this.signal = AbortSignal.any([stop, this.#controller.signal])
   }
 
-  /** Whether no new partition is to be begun. */
+  /** Whether no new partition may begin. */
   get halted(): boolean {
     return this.error !== null || this.signal.aborted
   }
 
   /**
-   * The first cause stands; what the others say when they are told to stop is not one. When the budget is
-   * used up, requests that it still covers go on: each of the others meets its end by itself.
+   * The first cause is kept; errors that follow from the stop are not causes. When the budget is used up, requests that
+   * it still covers continue: each other chain ends by its own error.
    */
   because(error: ExportError): void {
     if (this.error === null || this.error.kind === 'interrupted') this.error = error
     if (error.kind !== 'quota') this.#controller.abort(error)
   }
 
-  /** Stops the run for an error that is thrown on. */
+  /** Stops the run for an error that the caller throws. */
   abort(): void {
     this.#controller.abort()
   }
 }
 
-/** A failure that is reported later: what comes next may show that it is not that partition's own. */
+/** A failure that is reported later: the next result may show that its cause is not the partition. */
 export class DeferredFailure {
   #report: (() => Promise<void>) | null = null
 
@@ -54,9 +54,9 @@ export class DeferredFailure {
   }
 }
 
-// Masked rows take 80 to 300 bytes in the log of an open shard; texts may be long.
+// Masked rows take 80 to 300 bytes in the write-ahead log; strings may be long.
 const BYTES_A_ROW = 1024
-// For the lines of the checkpoint, the manifest and what else is small.
+// For journal entries, the manifest and other small files.
 const BYTES_BESIDES = 1 << 20
 
 /** Bytes that the pages in flight may need on the disk. */
@@ -65,8 +65,8 @@ function spaceNeeded({ extract }: Pipeline): number {
 }
 
 /**
- * Whether what is requested next could be kept: a page that finds no room on the disk was paid for in vain.
- * @returns what is to be said when it could not; null when it could, or when nothing is known of the disk
+ * Tests whether the disk has space for the next pages: a page that does not fit was paid for in vain.
+ * @returns the error if it has not; null: it has, or the free space is not known
  */
 export async function lackOfDiskSpace(pipeline: Pipeline, store: Store): Promise<ExportError | null> {
   const free = await store.freeBytes()
@@ -76,7 +76,7 @@ export async function lackOfDiskSpace(pipeline: Pipeline, store: Store): Promise
     'storage',
     `The disk has room for ${megabytes(free)} more, and the pages in flight may need ${megabytes(needed)}`,
     pipeline.load.path,
-    'Free some space and run again, which goes on from the last committed page; a smaller extract.concurrency or page_size needs less.',
+    'Free some space and run again to resume from the last committed page; a smaller extract.concurrency or page_size needs less.',
   )
 }
 

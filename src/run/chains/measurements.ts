@@ -2,7 +2,7 @@ import { type Clock, type JournalEntry, type Month, monthOf, type ResponseTime }
 import type { Service, SizeChange } from '../../extract/index.ts'
 import type { Checkpoint, RunRecord } from '../../state/index.ts'
 
-/** Gathers for the journal what a run learns of the service, and what it had sent and spent when a month (UTC) began. */
+/** Gathers, for the journal, a run's measurements of the service and its requests and searches per month (UTC). */
 export class Measurements {
   readonly #service: Pick<Service, 'counters' | 'takeCosts'>
   readonly #run: string
@@ -14,7 +14,7 @@ export class Measurements {
   #tellsSearches: boolean | null = null
   #month: Month
 
-  /** @param run as the journal has it so far: with what it sent and spent before a break */
+  /** @param run in the journal: with what it sent and spent before an interruption */
   constructor(
     service: Pick<Service, 'counters' | 'takeCosts'>,
     { run, requests, searches, months, started_at }: RunRecord,
@@ -26,12 +26,12 @@ export class Measurements {
     this.#month = months.at(-1)?.month ?? started_at.slice(0, 7)
   }
 
-  /** A query goes on with pages of another size. */
+  /** The size of a query's pages has changed. */
   changed(change: SizeChange): void {
     this.#limits.push(change)
   }
 
-  /** What is new since the last call. @param time of a page that is committed with it */
+  /** The changes since the last call. @param time of the page that is committed with them */
   entries(time: ResponseTime | null): JournalEntry[] {
     const limits = this.#limits.splice(0).map((change): JournalEntry => ({ kind: 'limit', ...change }))
     const { searchesSpent, searchesRemaining, tellsSearches } = this.#service.counters
@@ -55,7 +55,7 @@ export class Measurements {
     return Object.keys(news).length === 0 ? limits : [...limits, { kind: 'measured', ...news }]
   }
 
-  /** Journals that the run is in another month than before. */
+  /** Journals that a new month has begun. */
   async enterMonth(checkpoint: Checkpoint, clock: Clock): Promise<void> {
     const month = monthOf(clock.now())
     if (month <= this.#month) return

@@ -53,9 +53,9 @@ export class Quarantine {
   }
 
   /**
-   * Takes out of the files of partitions that are about to be done what a page left there that did not come to be on
-   * record: it need not bring the same items again.
-   * @param indexes of their windows on the chain's way; of those that a page has just added to nothing is left
+   * Removes items of pages that were not committed from the files of partitions that are about to be done: a repeated
+   * request may return other items.
+   * @param indexes of their windows in the chain; those that a page has just added to need no cleaning
    */
   async tidy(chain: ChainProgress, indexes: readonly number[]): Promise<void> {
     if (this.#left.size === 0) return
@@ -67,16 +67,16 @@ export class Quarantine {
   }
 }
 
-// A share of fewer items says little: one broken item of ten is no tenth of everything.
+// A share of fewer items means little: one broken item of ten does not make a tenth of all items.
 const LEAST_SHARED = 100
 
-/** What is the matter with one partition of a chain; what lies before and behind it can be exported all the same. */
+/** A fault of one partition of a chain. The windows before and after it can still be exported. */
 export class PartitionFault extends ExportError {
-  /** Of its window on the chain's way. */
+  /** The index of its window in the chain. */
   readonly index: number
-  /** Why items of the page were refused that lie in quarantine without the page, one for each; fields and rules, no values. */
+  /** Why items were rejected that are in quarantine while their page is not committed; fields and rules, no values. */
   readonly refused: readonly RefusedItem['issues'][]
-  /** What is the same for all partitions that fail like this. */
+  /** The description that all partitions with this fault share. */
   readonly common: string
 
   constructor(
@@ -94,7 +94,7 @@ export class PartitionFault extends ExportError {
   }
 }
 
-/** What a page that is not committed yet brings for a partition. */
+/** What an uncommitted page adds to a partition. */
 export type Added = {
   readonly rows: number
   readonly refused: readonly RefusedItem[]
@@ -103,8 +103,8 @@ export type Added = {
 }
 
 /**
- * Whether a partition has set aside more of its items than it may; all of its pages count, those of earlier runs too.
- * @returns what it fails with; null: all is well
+ * Tests whether a partition has more quarantined items than allowed, over all of its pages, those of earlier runs too.
+ * @returns the fault; null: it has not
  */
 export function excessOf(
   { key }: Partition,
@@ -124,13 +124,13 @@ export function excessOf(
     index,
     `${quarantined} of ${numberOf(seen, 'item')} ${quarantined === 1 ? 'breaks' : 'break'} the schema, and transform.max_quarantined is ${allowed.text}`,
     key,
-    'Look at them in _quarantine and run again, with a higher transform.max_quarantined if they may be left out.',
+    'Inspect them in _quarantine and run again, with a higher transform.max_quarantined if they may be left out.',
     `more than ${allowed.text} of items rejected (transform.max_quarantined)`,
     added?.refused.map(({ issues }) => issues),
   )
 }
 
-/** The first partition on the chain's way for which this page has too many refused items. */
+/** The fault of the first partition of the chain for which this page has too many rejected items. */
 export function excessOfPage(
   { rows, refused }: SplitPage,
   chain: ChainProgress,
@@ -152,7 +152,7 @@ function invalidItem({ index: item, issues }: RefusedItem, index: number, where:
   const fields = [...paths].map((path) => (path === '' ? 'the item itself' : path))
   return new PartitionFault(
     index,
-    `Item ${item + 1} of the answer breaks the schema at ${fields.join(', ')}`,
+    `Item ${item + 1} of the response breaks the schema at ${fields.join(', ')}`,
     where,
     'Set transform.on_invalid to quarantine to export the rest.',
     `items break the schema at ${fields.join(', ')}`,

@@ -12,7 +12,7 @@ import type { Measurements } from './measurements.ts'
 import type { Quarantine } from './quarantine.ts'
 import type { Tally } from './tally.ts'
 
-/** What a run works with. */
+/** The dependencies of a run. */
 export type RunContext = {
   readonly pipeline: NamedPipeline
   readonly store: Store
@@ -22,11 +22,11 @@ export type RunContext = {
   readonly tally: Tally
   readonly secrets: QuerySecrets
   readonly options: RunOptions
-  /** The run as the journal has it before its first request: what it did before a break counts. */
+  /** The run in the journal before its first request: it may have begun before an interruption. */
   readonly earlier: RunRecord
 }
 
-/** The same, and what the chains of the run share while they are followed. */
+/** The run context, and what its chains share. */
 export type ChainsContext = RunContext & {
   readonly service: Service
   readonly prefetch: Prefetch
@@ -36,6 +36,6 @@ export type ChainsContext = RunContext & {
   readonly deferred: DeferredFailure
   readonly queue: ChainQueue
   readonly quarantine: Quarantine
-  /** Tells the observer how far the run is. */
+  /** Reports the progress of the run to the observer. */
   readonly reportProgress: () => void
 }

@@ -11,19 +11,19 @@ import { PageRows, type PartitionRange, type RowChoice, type Slice } from '../..
 import type { ChainRecord } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 
-/** A page whose rows and refused items are with the partitions that they belong to. */
+/** A page whose rows and rejected items are assigned to their partitions. */
 export type SplitPage = ExtractedPage & {
   readonly slices: readonly Slice[]
-  /** Rows by the index of their window on the chain's way. */
+  /** The number of rows by the index of their window in the chain. */
   readonly rows: ReadonlyMap<number, number>
-  /** The same of refused items; one without a time that can be read goes with the partition that the chain stands in. */
+  /** Rejected items, likewise; an item without a readable time goes to the current partition of the chain. */
   readonly refused: ReadonlyMap<number, readonly RefusedItem[]>
 }
 
 /**
- * Gives each row to the window that its `imported_at` lies in, whatever order the rows come in. Rows that are not the
- * chain's own are left out.
- * @param folderOf the folder for the rows of a window, by its index on the chain's way
+ * Assigns each row to the window of its `imported_at`, in whatever order the rows come. Rows outside the chain's own
+ * windows are left out.
+ * @param folderOf the folder for the rows of a window, by its index in the chain
  */
 export function splitByWindow(
   extracted: ExtractedPage,
@@ -54,7 +54,7 @@ function runsOf({ rows, times }: DecodedPage, windows: WindowRun): readonly Run[
   let from = 0
   while (from < rows) {
     const at = times[from]!
-    // Taken over by another chain since the page was requested.
+    // Another chain has taken this window over since the page was requested.
     if (at < range.from || at >= range.until) {
       from++
       continue
@@ -80,7 +80,7 @@ function indexOf(at: number | null, { windows, watermark }: ChainProgress): numb
   return isOwn ? windows.indexOfInstant(at) : Math.min(watermark, windows.count - 1)
 }
 
-/** The rows of each folder together: those of windows that share one in the order of the page. */
+/** One slice for each folder: rows of windows that share a folder stay in the order of the page. */
 function slicesOf(
   page: DecodedPage,
   runs: readonly Run[],
@@ -118,18 +118,18 @@ function choiceOf(runs: readonly Run[]): RowChoice {
   return rows
 }
 
-/** What a page means for the windows of its chain, all by their index on the chain's way. */
+/** How a page changes the windows of its chain, all by their index in the chain. */
 export type PageProgress = {
-  /** How many windows nothing more can come for. */
+  /** The number of windows that can get no more rows. */
   readonly watermark: number
   readonly isLast: boolean
   /** Windows that are done with this page and were not before. */
   readonly finished: readonly number[]
-  /** Windows that were done, and are open again for rows that came late. */
+  /** Windows that were done and are reopened for late rows. */
   readonly reopened: readonly number[]
 }
 
-/** How far a chain has come; null: its items are not in order of `imported_at`; absent: as before. */
+/** The resume position of a chain; null: its items are not in order of `imported_at`; absent: unchanged. */
 type PositionChange = { readonly position?: Position | null }
 
 export function progressOf(
@@ -144,29 +144,29 @@ export function progressOf(
   const touched = new Set([...rows.keys(), ...refused.keys()])
   const reopened = new Set([...touched].filter((index) => index < chain.watermark && isDone(index)))
   const finished: number[] = []
-  // Whatever came late was open until now.
+  // Windows with late rows were open until now.
   for (let index = isLast ? 0 : chain.watermark; index < (isLast ? count : watermark); index++) {
     if (!isDone(index) || reopened.has(index)) finished.push(index)
   }
   return { watermark, isLast, finished, reopened: [...reopened] }
 }
 
-/** How many windows nothing more can come for. The last one is open until the service says that there is no more. */
+/** The number of windows that can get no more rows. The last window is open until the chain's last page. */
 function watermarkAfter(chain: ChainProgress, page: DecodedPage, { position }: PositionChange): number {
   const { windows, watermark, record } = chain
   if (page.next === null) return windows.count
   const isInOrder = (record?.inOrder ?? true) && position !== null
   const at = position ?? record?.position ?? null
   if (!isInOrder || at === null) return watermark
-  // A window that another chain has taken over need not be waited for.
+  // A window that another chain has taken over does not count.
   const most = chain.isShortened ? windows.count : windows.count - 1
   return Math.max(watermark, Math.min(most, windows.watermarkAt(int64FromJson(at.at))))
 }
 
-// Beyond this many rows with one and the same time the resume position is not kept.
+// With more rows than this of the same time, the resume position is not kept.
 const MAX_POSITION_IDS = 1000
 
-/** How far the chain has come with this page: null once items were not in order of `imported_at`. */
+/** The resume position after this page; null after items were not in order of `imported_at`. */
 export function positionAfter(
   record: ChainRecord | undefined,
   page: DecodedPage,

@@ -4,23 +4,23 @@ import type { ChainProgress } from './chain-progress.ts'
 import { PartitionFault } from './quarantine.ts'
 import type { PageProgress } from './split-by-window.ts'
 
-// A service that makes up new names with every page is not to fill the log.
+// A service that sends new names with every page must not fill the log.
 const MAX_FIELDS_NAMED = 1000
 const MAX_REASONS = 50
 const MAX_REASON = 200
 
-// As many causes as anybody reads; the rest is in `status`.
+// More causes are not readable; `status` shows the rest.
 const MAX_CAUSES = 100
 
-/** Why partitions failed, for all that failed alike. */
+/** Why partitions failed, grouped by cause. */
 export type FailureCause = {
   readonly what: string
   readonly kind: ErrorKind
   readonly partitions: number
-  /** Key of the first of them. */
+  /** The key of the first failed partition. */
   readonly first: string
   readonly next: string
-  /** Of items that were rejected: field and rule, and how many. */
+  /** The number of rejected items by field and rule. */
   readonly reasons: Readonly<Record<string, number>>
 }
 
@@ -39,21 +39,21 @@ function minRequestsFor(items: Iterable<number>, pageSize: number): number {
   return requests
 }
 
-/** What this run has done so far, and what is left; counted as it happens. */
+/** The counters of a run: what is done and what is left. */
 export class Tally {
   done = 0
   readonly doneBefore: number
   failed = 0
-  /** Windows that its chains have come through, parts of them as fractions. */
+  /** Windows that its chains have passed, parts as fractions. */
   advanced = 0
   rows = 0
   quarantined = 0
   repeated = 0
-  /** Partitions that were done when more of their rows came. */
+  /** Partitions that were done and got late rows. */
   reopened = 0
-  /** Partitions that failed in a row, with no response that could be used in between. */
+  /** Partitions that failed in a row, without a usable response in between. */
   failuresInRow = 0
-  /** Since when pages are being committed, epoch ms; in the order of their beginnings. */
+  /** When the commits in progress began, epoch ms, in that order. */
   readonly #commits = new Set<{ readonly sinceMs: number }>()
   #chains = 0
   #chainPages = 0
@@ -69,14 +69,14 @@ export class Tally {
     this.doneBefore = done
   }
 
-  /** A page is being committed. @returns to be called when it is, or can't be */
+  /** Called when a commit begins. @returns a function to call when it succeeds or fails */
   committing(nowMs: number): () => void {
     const commit = { sinceMs: nowMs }
     this.#commits.add(commit)
     return () => this.#commits.delete(commit)
   }
 
-  /** Since when the page is being committed that came first; null: none is. */
+  /** When the oldest commit in progress began; null: there is none. */
   get committingSinceMs(): number | null {
     const [first] = this.#commits
     return first?.sinceMs ?? null
@@ -85,45 +85,45 @@ export class Tally {
   /** @param query its name */
   page(page: DecodedPage, query: string): void {
     this.#items.set(query, (this.#items.get(query) ?? 0) + page.items - page.repeated)
-    for (const { issues } of page.quarantined) this.#setAside(issues)
+    for (const { issues } of page.quarantined) this.#countReasons(issues)
     this.rows += page.rows
     this.quarantined += page.quarantined.length
     this.repeated += page.repeated
     this.failuresInRow = 0
   }
 
-  /** Items of a page that does not count: its partition failed for them. */
+  /** Counts rejected items of an uncommitted page, for which its partition failed. */
   refused(items: readonly DecodedPage['quarantined'][number]['issues'][]): void {
     this.quarantined += items.length
-    for (const issues of items) this.#setAside(issues)
+    for (const issues of items) this.#countReasons(issues)
   }
 
-  /** The fewest requests that the items of this run could have come with, a query's apart from others'. */
+  /** The least number of requests for the items of this run. Queries do not share requests. */
   minRequests(pageSize: number): number {
     return minRequestsFor(this.#items.values(), pageSize)
   }
 
-  /** Why items were set aside, and how many, whichever entry of a list it was. */
+  /** The number of quarantined items by reason, regardless of the index in a list. */
   get reasons(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#reasons)
   }
 
-  #setAside(issues: Issues): void {
+  #countReasons(issues: Issues): void {
     countReason(this.#reasons, issues)
   }
 
-  /** A chain has come to its end with so many pages. */
+  /** Called when a chain ends after so many pages. */
   chain(pages: number): void {
     this.#chains++
     this.#chainPages += pages
   }
 
-  /** Whether chains of this run are likely to take more than one page; so they are while too few have ended to say. */
+  /** Whether chains of this run are likely to take more than one page; assumed until enough chains have ended. */
   get chainsAreLong(): boolean {
     return this.#chains < 3 || this.#chainPages / this.#chains >= 1.5
   }
 
-  /** Those of a page's unknown fields that no page of this run had before. */
+  /** The unknown fields of a page that are new in this run. */
   newFields(page: DecodedPage): readonly string[] {
     if (this.#unknownFields.size >= MAX_FIELDS_NAMED) return []
     const fresh = Object.keys(page.unknownFields).filter((name) => !this.#unknownFields.has(name))
@@ -131,12 +131,12 @@ export class Tally {
     return fresh
   }
 
-  /** @returns how many failed for the same cause before */
+  /** @returns how many partitions failed for the same cause before */
   partitionFailed(partition: string, error: ExportError): number {
     const { message } = error
     this.failed++
     this.failuresInRow++
-    // A summary of ten thousand failures helps nobody; the rest is in `status`.
+    // A summary of ten thousand failures is not readable; `status` shows the rest.
     if (this.failures.length < 100) this.failures.push({ partition, message })
     const what = error instanceof PartitionFault ? error.common : error.what
     const known = this.#causes.get(what)
@@ -177,11 +177,11 @@ function countReason(reasons: Map<string, number>, [first]: Issues): void {
   reasons.set(under, (reasons.get(under) ?? 0) + 1)
 }
 
-/** Tells the log which partitions a chain begins with, which are done and which fail: each start comes before its end. */
+/** Logs which partitions of a chain start, are done, and fail; each start comes before its end. */
 export class PartitionEvents {
   readonly #chain: ChainProgress
   readonly #log: RunObserver['log']
-  /** Indexes of those that have started and are not done. */
+  /** Indexes of partitions that have started and are not done. */
   readonly #started = new Set<number>()
 
   constructor(chain: ChainProgress, log: RunObserver['log']) {
@@ -189,7 +189,7 @@ export class PartitionEvents {
     this.#log = log
   }
 
-  /** The chain is taken up. */
+  /** Called when the run begins to follow the chain. */
   begin(): void {
     this.#start(this.#chain.watermark)
   }
@@ -201,21 +201,21 @@ export class PartitionEvents {
       this.#started.delete(index)
       const { rows = 0, quarantined = 0, requests = 0 } = this.#chain.recordAt(index) ?? {}
       const { key } = this.#chain.partitionAt(index)
-      const facts = { event: 'partition.done', partition: key, rows, quarantined, requests }
-      this.#log('info', 'partition done', facts)
+      const fields = { event: 'partition.done', partition: key, rows, quarantined, requests }
+      this.#log('info', 'partition done', fields)
     }
     if (!this.#chain.isOver) this.#start(this.#chain.watermark)
   }
 
-  /** @param facts requests sent in vain, and how many failed for the same cause before */
+  /** @param counts failed requests, and how many partitions failed for the same cause before */
   failed(
     index: number,
     { kind, message }: ExportError,
-    facts: { readonly requests: number; readonly alike: number },
+    counts: { readonly requests: number; readonly alike: number },
   ): void {
     this.#start(index)
     const { key } = this.#chain.partitionAt(index)
-    this.#log('error', message, { event: 'partition.failed', partition: key, kind, ...facts })
+    this.#log('error', message, { event: 'partition.failed', partition: key, kind, ...counts })
   }
 
   #start(index: number): void {

@@ -16,45 +16,45 @@ import {
 } from '../../load/index.ts'
 import { canStartThreads, openThread, owned, type Thread } from '../../threads/index.ts'
 
-/** The work that costs processor time: responses to rows, rows to shard bytes. */
+/** The work that takes processor time: responses to rows, rows to bytes of shards. */
 export type Cpu = {
   readonly decode: DecodePage
-  /** Takes back the memory of a page's rows; nobody may look at them again. */
+  /** Returns the memory of a page's rows, which must not be read again. */
   release(page: DecodedPage): void
   readonly coder: ShardCoder
-  /** What shards share for encoding. */
+  /** The buffer that shards share for encoding. */
   readonly encodeBuffer: EncodeBuffer
   /** Prepares before the first call. */
   start(): void
-  /** Ends its threads, or gives them back; nothing is decoded or encoded afterwards. */
+  /** Ends the threads, or returns shared ones; nothing is decoded or encoded afterwards. */
   close(): Promise<void>
 }
 
 /** Threads and buffers of all runs of one process: as many as the machine needs, however many runs there are. */
 export type SharedCpu = {
   readonly buffers: BufferPool
-  /** Those that serve the fewest runs. */
+  /** Takes the set that serves the fewest runs. */
   take(): ThreadSet
   close(): Promise<void>
 }
 
-/** Threads for two processors, and the number that a run has in them. A thread starts with its first request. */
+/** Threads for two processors, and the number of a run in them. A thread starts with its first request. */
 type ThreadSet = {
   /** The second is for runs whose masks compute digests. */
   readonly decoders: readonly [Thread, Thread]
   readonly encoder: Thread
   readonly encodeBuffer: EncodeBuffer
   readonly run: number
-  /** Gives them back. @param used those to which the run was opened */
+  /** Returns the threads. @param used the threads in which the run was opened */
   end(used: readonly Thread[]): Promise<void>
 }
 
 /**
  * Decodes in one thread and encodes in another, so that the calling thread is free to receive, write and
- * flush; with one processor, or run straight from TypeScript, everything is done in the calling thread.
- * Buffers are shared or change hands, they are not copied.
- * @param buffers gets the buffers of responses back: once they are decoded, or with the rows that were put into them
- * @param shared where runs share their threads; null: this one has its own
+ * fsync. With one processor, or without a build, everything is done in the calling thread. Buffers are shared or
+ * transferred, not copied.
+ * @param buffers the pool to which the buffers of responses return: after decoding, or when their rows are released
+ * @param shared the threads that runs share; null: this run has its own
  */
 export async function openCpu(
   decodePlan: DecodePlan,
@@ -65,7 +65,7 @@ export async function openCpu(
   if (availableParallelism() > 1 && canStartThreads) {
     return threadedCpu(decodePlan, encodePlan, buffers, shared?.take() ?? ownSet())
   }
-  // Loaded by those who have no threads that do the same.
+  // Loaded only without threads, which do the same.
   const { inlineWork } = await import('./inline-work.ts')
   const { decode, coder } = inlineWork(decodePlan, encodePlan)
   return {
@@ -77,7 +77,7 @@ export async function openCpu(
   }
 }
 
-/** A set of threads for each two processors. @param runs so many at a time */
+/** A set of threads for every two processors. @param runs the number of runs at a time */
 export function shareCpu(runs: number): SharedCpu {
   const sets: { readonly threads: Omit<ThreadSet, 'run' | 'end'>; users: number }[] = []
   const most = Math.min(runs, Math.ceil(availableParallelism() / 2))
@@ -85,7 +85,7 @@ export function shareCpu(runs: number): SharedCpu {
   return {
     buffers: bufferPool(2 * most + 2),
     take() {
-      // What a thread was given when it ended is lost, not what comes after it.
+      // The requests of an ended thread are lost; later ones go to a new set.
       const dead = sets.findIndex(({ threads }) => threadsOf(threads).some(({ hasFailed }) => hasFailed))
       if (dead >= 0) void closeSet(sets.splice(dead, 1)[0]!.threads)
       let set = sets.toSorted((a, b) => a.users - b.users)[0]
@@ -189,7 +189,7 @@ function threadedCpu(
     },
     encodeBuffer,
     start() {
-      // The next caller gets the error.
+      // The next request gets the error.
       for (const thread of [decoder, encoder]) open(thread).catch(() => {})
     },
     close() {
@@ -199,7 +199,7 @@ function threadedCpu(
   }
 }
 
-/** A digest takes twice as long as the rest of a row, so that one thread for decoding would be what an export waits for. */
+/** A digest takes twice as long as the rest of a row, so one thread for decoding would be the bottleneck. */
 function computesDigests({ secret, identity }: DecodePlan): boolean {
   return secret === 'hmac' || identity === 'hmac'
 }
@@ -213,7 +213,7 @@ function responseMemory(decode: DecodePage, buffers: BufferPool): Pick<Cpu, 'dec
         page = await decode(body, context)
         return page
       } finally {
-        // Rows in shared memory lie where the response lay.
+        // Rows in shared memory are in the buffer of their response.
         if (!(page?.recordBatch?.buffer instanceof SharedArrayBuffer)) buffers.give(body.buffer)
       }
     },

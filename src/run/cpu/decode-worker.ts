@@ -2,7 +2,7 @@ import type { DecodedPage, DecodePlan, PageContext } from '../../core/index.ts'
 import { owned, serve } from '../../threads/index.ts'
 import { createDecoder, type Decoder } from '../../transform/index.ts'
 
-/** Of the runs that share the thread. */
+/** The decoders of the runs that share the thread, by number. */
 const decoders = new Map<number, Decoder>()
 
 serve({

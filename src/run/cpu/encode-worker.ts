@@ -8,7 +8,7 @@ import {
 } from '../../load/index.ts'
 import { owned, serve } from '../../threads/index.ts'
 
-/** Of the runs that share the thread. */
+/** The encoders of the runs that share the thread, by number. */
 const encoders = new Map<number, ShardEncoder>()
 const hashes = new Map<number, Map<number, Hash>>()
 
@@ -41,7 +41,7 @@ serve({
   },
 })
 
-/** The hash of that number, which begins with the first bytes. */
+/** The hash of that number; it is created with its first bytes. */
 function hashOf(run: number, number: number, pieces: readonly Uint8Array[]): Hash {
   const ofRun = hashes.get(run)!
   const hash = ofRun.get(number) ?? createHash('sha256')

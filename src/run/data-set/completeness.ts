@@ -21,10 +21,10 @@ import {
 import { namePipeline } from '../queries.ts'
 import { namingLocations, openDataSet } from './open-data-set.ts'
 
-/** What is to be exported, given what the checkpoint says has begun. */
+/** The plan, given what the checkpoint has of it. */
 export function planFor(pipeline: NamedPipeline, nowMs: number, state: CheckpointState | null): Plan {
   if (state === null) return planPartitions(pipeline, nowMs * 1000, () => null)
-  // Those that begin from now on are of queries that the plan has done with.
+  // Chains that begin from now on belong to queries that the plan has already passed.
   const chains = new Map<string, BegunChain[]>()
   for (const chain of state.chains.values()) {
     const others = chains.get(chain.query)
@@ -34,7 +34,7 @@ export function planFor(pipeline: NamedPipeline, nowMs: number, state: Checkpoin
   return planPartitions(pipeline, nowMs * 1000, (query) => begunOf(query, state, chains.get(query) ?? []))
 }
 
-/** What of a query has begun; null: nothing. @param chains those of the query that are not at their end */
+/** What of a query has begun; null: nothing. @param chains the query's chains that have not ended */
 function begunOf(query: string, state: CheckpointState, chains: readonly BegunChain[]): Begun | null {
   const records = state.partitions.branches.get(query)
   if (records === undefined) return null
@@ -45,16 +45,16 @@ function begunOf(query: string, state: CheckpointState, chains: readonly BegunCh
   return { windows, chains }
 }
 
-/** The pipeline as its file has it, without the flags that have this run ask for something else. */
+/** The pipeline of the file, without the flags that change what this run exports. */
 export function asInFile(pipeline: NamedPipeline): NamedPipeline {
   const { extract } = pipeline
   return extract.whole === null ? pipeline : { ...pipeline, extract: { ...extract, ...extract.whole } }
 }
 
 /**
- * Whether everything that the pipeline file plans is exported and can be read: what `_SUCCESS` says. Flags that narrow
- * a run don't count, and neither do queries that the file no longer has, nor what was pruned.
- * @param plan of this run, which is the file's where no flags changed it
+ * Whether everything that the pipeline file plans is exported and readable, which is the meaning of `_SUCCESS`. Flags
+ * that narrow a run do not count, nor do queries that the file no longer has, nor pruned partitions.
+ * @param plan of this run, which is the file's if no flags changed it
  */
 export function isWholeExported(
   pipeline: NamedPipeline,
@@ -68,14 +68,14 @@ export function isWholeExported(
     const record = state.partitions.get(key)
     if (record === undefined || !isOver(record)) return false
   }
-  // A crash, a budget or a signal may have left the shard of a folder open that others were still to write to.
+  // After a crash, a used-up budget or a signal, the shard of a shared folder may still be open.
   for (const { partitions } of state.openShards.values()) {
     for (const key of partitions) if (state.partitions.get(key)?.state === 'done') return false
   }
   return true
 }
 
-/** What the pipeline file plans. @returns null when its windows can't be planned beside those that are half exported */
+/** The plan of the pipeline file. @returns null when its windows would cut partly exported ones */
 function planOfFile(pipeline: NamedPipeline, nowMs: number, state: CheckpointState): Plan | null {
   try {
     return planFor(asInFile(pipeline), nowMs, state)
@@ -85,12 +85,12 @@ function planOfFile(pipeline: NamedPipeline, nowMs: number, state: CheckpointSta
   }
 }
 
-/** What the pipeline file planned when the last run began: what lies behind that was not requested yet. */
+/** The plan of the pipeline file as of the last run's beginning: later windows were not requested yet. */
 export function planAsOfLastRun(pipeline: NamedPipeline, state: CheckpointState): Plan | null {
   return planOfFile(pipeline, Date.parse(state.runs.at(-1)?.started_at ?? state.header.created_at), state)
 }
 
-/** Queries that the data set holds something of and that the pipeline file no longer has, by name. */
+/** Queries with partitions in the data set that the pipeline file no longer has, by name. */
 export function retiredQueries(pipeline: NamedPipeline, state: CheckpointState): readonly RetiredQuery[] {
   const requested = new Set(asInFile(pipeline).extract.queries.map(({ name }) => name))
   const retired: RetiredQuery[] = []
@@ -101,17 +101,17 @@ export function retiredQueries(pipeline: NamedPipeline, state: CheckpointState):
   return retired.sort((a, b) => (a.query < b.query ? -1 : 1))
 }
 
-/** How many partitions of a plan are in which state. */
+/** The number of partitions of a plan by state. */
 export type PlanCounts = PartitionStates & {
-  /** But for those that were pruned. */
+  /** Without pruned partitions. */
   readonly total: number
-  /** Of those that are not done, how many have rows, or a chain that stands in them. */
+  /** Unfinished partitions that have rows or are the current one of a chain. */
   readonly begun: number
-  /** Partitions still to be done in each folder that several share; folders with none are absent. */
+  /** Unfinished partitions by shared folder; folders without any are absent. */
   readonly unfinished: Map<string, number>
 }
 
-/** Goes through a plan once and counts what is done and what is left. */
+/** Counts what of a plan is done and what is left. */
 export function countPartitions(pipeline: Pipeline, plan: Plan, state: CheckpointState | null): PlanCounts {
   const { extract, load } = pipeline
   const shared = !ownsFolder(extract.resource, load.partitionBy)
@@ -130,16 +130,16 @@ export function countPartitions(pipeline: Pipeline, plan: Plan, state: Checkpoin
   return { total: plan.total - counts.pruned, ...counts, unfinished }
 }
 
-/** Whether a data set holds everything that its pipeline file plans: nothing that its files could tell. */
+/** Whether a data set holds everything that its pipeline file plans. The files alone can't show this. */
 export type Completeness = {
   readonly complete: boolean
-  /** Of the file's plan as of the last run; null: the data set was moved without its state, or its names take a key. */
+  /** Of the file's plan as of the last run; null: the data set was moved without its state, or its names need a key. */
   readonly partitions: PartitionCounts | null
 }
 
 /**
  * Reads whether a data set is complete; changes nothing and takes no lock.
- * @param maskKey where queries are named by digests; null: there is none, or it is not known
+ * @param maskKey for queries that are named by digests; null: there is none, or it is not known
  */
 export function readCompleteness(pipeline: Pipeline, maskKey: Uint8Array | null): Promise<Completeness> {
   return namingLocations(pipeline, async () => {
@@ -148,7 +148,7 @@ export function readCompleteness(pipeline: Pipeline, maskKey: Uint8Array | null)
   })
 }
 
-/** null also where it is damaged, which is for others to say. */
+/** null also if it is damaged, which others report. */
 async function readableCheckpoint(store: Store): Promise<CheckpointState | null> {
   try {
     return await readCheckpoint(store)
@@ -190,7 +190,7 @@ function partitionsOf(
   return partitionCounts(counts.total, counts)
 }
 
-/** null: queries have no names without a key. */
+/** null: the names of queries need a key. */
 function named(pipeline: Pipeline, maskKey: Uint8Array | null): NamedPipeline | null {
   try {
     return namePipeline(pipeline, maskKey)

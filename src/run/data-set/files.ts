@@ -33,8 +33,8 @@ import type { RunObserver } from '../options.ts'
 import { retiredQueries } from './completeness.ts'
 
 /**
- * Removes what earlier runs left, whatever state it is in, but nothing that can't be known to be Spillway's own: what
- * only has such a name is moved to `_state/orphans`. The lock, which this run holds, stays.
+ * Removes the files of earlier runs, whatever their state. A file that has such a name but is not known to be
+ * Spillway's own is moved to `_state/orphans`. The lock, which this run holds, stays.
  */
 export async function clearDataSet(store: Store, warn: (message: string) => void): Promise<void> {
   const known = await shardsOnRecord(store)
@@ -54,7 +54,7 @@ export async function clearDataSet(store: Store, warn: (message: string) => void
   if (signature !== null) await clear(SIGNATURE_PATH, signature === SIGNATURE_BYTES)
   await clearFile(store, REPORT_PATH, REPORT_START, clear)
   await clearFile(store, MANIFEST_PATH, MANIFEST_START, clear)
-  // The last to go: until then a run that was not told to start over sees that something is missing.
+  // Removed last: until then, a run without --fresh detects that something is missing.
   await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)
   for (const name of await store.list(OPEN_FOLDER)) await store.remove(`${OPEN_FOLDER}/${name}`)
   if (aside.length === 0) return
@@ -62,7 +62,7 @@ export async function clearDataSet(store: Store, warn: (message: string) => void
   warn(`what is not known to be spillway's own was kept: ${aside[0]}${more}`)
 }
 
-/** @throws ExportError `storage` naming a symbolic link in the place of what a run may come to use, before it begins */
+/** @throws ExportError `storage` naming a symbolic link at a path that a run may use, before it begins */
 export async function refuseLinks(store: Store): Promise<void> {
   for (const path of [
     SUCCESS_PATH,
@@ -81,7 +81,7 @@ export async function refuseLinks(store: Store): Promise<void> {
 
 const RESOURCES: readonly Resource[] = ['credentials', 'reports']
 
-/** Files that runs add to under the names that they keep. */
+/** Files to which runs append in place. */
 export async function growingFiles(store: Store): Promise<readonly string[]> {
   return [CHECKPOINT_PATH, ...(await quarantineFiles(store)), ...(await idFiles(store))]
 }
@@ -97,7 +97,7 @@ async function quarantineFiles(store: Store): Promise<readonly string[]> {
 
 type Clear = (path: string, isOurs: boolean) => Promise<void>
 
-/** @param start how it begins when it is Spillway's; nothing: it is empty */
+/** @param start the beginning of Spillway's own file; '': it is empty */
 async function clearFile(store: Store, path: string, start: string, clear: Clear): Promise<void> {
   const size = await store.size(path)
   if (size === null) return
@@ -105,7 +105,7 @@ async function clearFile(store: Store, path: string, start: string, clear: Clear
   await clear(path, isOurs)
 }
 
-/** Whether what lies in the place of the report is one of Spillway's; null: nothing does. */
+/** Whether the file at the report's path is a report of Spillway; null: there is none. */
 export async function isReport(store: Store): Promise<boolean | null> {
   return (await store.size(REPORT_PATH)) === null ? null : beginsWith(store, REPORT_PATH, REPORT_START)
 }
@@ -114,13 +114,13 @@ async function beginsWith(store: Store, path: string, start: string): Promise<bo
   try {
     return Buffer.from(await store.readRange(path, 0, start.length)).toString() === start
   } catch (error) {
-    // A folder, for one.
+    // For example a folder.
     if (isExportError(error)) return false
     throw error
   }
 }
 
-/** Paths of the shards that checkpoint or manifest vouch for, as far as these can be read. */
+/** Paths of the shards in checkpoint and manifest, as far as these can be read. */
 async function shardsOnRecord(store: Store): Promise<ReadonlySet<string>> {
   const paths = new Set<string>()
   for (const read of [
@@ -150,8 +150,8 @@ async function clearShards(
 }
 
 /**
- * Writes the manifest that belongs to a checkpoint. The signature of the one before goes first: it vouches for what is
- * no longer there, and nobody who finds it must take it for one of the new manifest.
+ * Writes the manifest of a checkpoint. The signature of the previous manifest is removed first: it must never be found
+ * beside the new one.
  */
 export async function replaceManifest(
   pipeline: NamedPipeline,
@@ -168,14 +168,14 @@ async function removeSignature(store: Store, log: RunObserver['log']): Promise<v
   if (size === null) return
   if (size === SIGNATURE_BYTES) {
     await store.remove(SIGNATURE_PATH)
-    log('info', 'the manifest is a new one, so the signature of the one before was removed')
+    log('info', 'the manifest changed, so its former signature was removed')
     return
   }
   const aside = await moveToOrphans(store, SIGNATURE_PATH)
   log('warn', `${SIGNATURE_PATH} is no signature of spillway; moved to ${aside}`)
 }
 
-/** A shard as the readers of its format take it. */
+/** A shard as a source for the reader of its format. */
 export function shardReader(
   store: Store,
   { path, bytes }: { readonly path: string; readonly bytes: number },

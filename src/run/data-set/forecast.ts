@@ -1,19 +1,19 @@
 import { type NamedPipeline, parseWindow, type Window } from '../../core/index.ts'
 import type { CheckpointState } from '../../state/index.ts'
 
-/** What earlier windows of a data set let expect of those to come. */
+/** Estimates the rows of new windows from earlier ones. */
 export type Forecast = {
   /**
-   * Rows that a query may bring in a range of time, by the median day of its last windows; of a query that nothing is
-   * known of, by that of all queries.
-   * @returns null when nothing is known of any
+   * The expected rows of a query in a range, by the median of rows a day in its last windows. For a query without
+   * windows, the median of all queries is used.
+   * @returns null when no query has windows
    */
   rowsOf(query: string, range: Window | null): number | null
 }
 
-/** Windows that say what is usual now: a query's last ones. */
+/** The number of a query's last windows that are used. */
 const LAST = 12
-/** Queries that are looked at to know what is usual among them. */
+/** The number of queries from which the common median is computed. */
 const SAMPLE = 1000
 
 const MICROS_A_DAY = 86_400_000_000
@@ -48,7 +48,7 @@ function rowsADay(state: CheckpointState | null, query: string): number | null {
   if (windows === undefined) return null
   const done: string[] = []
   for (const [name, { state }] of windows) if (state === 'done') done.push(name)
-  // Names begin with the time at which the window begins, so their order is that of time.
+  // Names begin with the beginning of the window, so they sort by time.
   const last = done.sort().slice(-LAST)
   return median(
     last.flatMap((name) => {

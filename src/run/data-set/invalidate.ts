@@ -11,11 +11,11 @@ import { planFor } from './completeness.ts'
 import { readNamed } from './open-data-set.ts'
 
 /**
- * Which partitions a run is to export anew.
- * @param patterns keys of partitions or globs of them; one without a slash stands for all windows of a query
- * @returns null when nothing of them is exported yet
- * @throws ExportError `config` when a pattern matches nothing that the pipeline requests, or when a shard that would
- *   go holds rows that it does not ask for and that would be lost
+ * The partitions that a run exports again.
+ * @param patterns keys of partitions, or globs; one without a slash matches all windows of a query
+ * @returns null when none of them is exported yet
+ * @throws ExportError `config` when a pattern matches nothing that the pipeline requests, or when a shard to be removed
+ *   holds rows that the pipeline does not request, which would be lost
  */
 export async function planRedo(
   pipeline: NamedPipeline,
@@ -49,11 +49,11 @@ export async function planRedo(
 }
 
 /**
- * Invalidates what a run is to export anew: from then on the checkpoint knows nothing of it, and the files go when the
- * run takes the data set up, also after a crash.
+ * Invalidates partitions that a run exports again. They leave the checkpoint at once; their files are removed when a
+ * run opens the data set, also after a crash.
  */
 export async function invalidate(store: Store, state: CheckpointState, given: Invalidation): Promise<void> {
-  // Items in quarantine come again with the pages that they were in.
+  // Quarantined items come again with their pages.
   for (const key of given.partitions) await store.remove(quarantinePath(key))
   await rewriteCheckpoint(store, state, given)
 }
@@ -70,23 +70,23 @@ function matchesNothing({ file }: Pipeline, patterns: readonly string[]): Export
 function wouldBeLost({ file }: Pipeline, key: string): ExportError {
   return new ExportError(
     'config',
-    `${key} lies in one shard with what is to be exported anew, and the pipeline no longer asks for it, so its rows would be lost`,
+    `${key} shares a shard with a partition to be exported anew, and the pipeline no longer requests it, so its rows would be lost`,
     CHECKPOINT_PATH,
     `Put its query and window back into ${file}, or start over with --fresh; nothing was changed.`,
   )
 }
 
-/** What exporting some partitions anew invalidates. */
+/** Everything that a repeated export of some partitions invalidates. */
 export type Invalidation = Omission & {
   readonly rows: number
-  /** Pages that they took, and may take again. */
+  /** The pages of their first export, which is the expected cost. */
   readonly pages: number
 }
 
 /**
- * All that goes when some partitions and shards are invalidated. A shard goes as a whole, and with it what else is in it,
- * which may lie in other shards as well. So does a chain that one of them belongs to, and what it has not brought to an
- * end.
+ * Everything that is invalidated with some partitions and shards. A shard is invalidated as a whole, with all
+ * partitions that have rows in it, which may have rows in other shards as well. So is an unfinished chain of such a
+ * partition, with its unfinished windows.
  */
 export function invalidationOf(
   state: CheckpointState,
@@ -130,19 +130,19 @@ export function invalidationOf(
   return { partitions, shards, chains, invalidated, pruned: null, rows, pages }
 }
 
-/** What it takes to mend a data set. */
+/** The cost of repairing a data set. */
 export type Repair = {
-  /** Partitions to be exported anew; none where a plain run mends all. */
+  /** Partitions to be exported again; none if a plain run repairs everything. */
   readonly redo: readonly string[]
   readonly rows: number
   readonly shards: number
-  /** Pages that they took when they were exported. */
+  /** The pages of their first export. */
   readonly pages: number
 }
 
 /**
- * Says what has to be exported anew so that nothing is off any more; changes nothing. A file that is no committed shard needs
- * no more than a run: unknown files are set aside, and the manifest is written anew.
+ * Plans the repair of a data set; changes nothing. A file that is no committed shard needs only a run: it moves unknown
+ * files away and writes the manifest again.
  * @param maskKey as for `readStatus`
  * @throws ExportError `config` when rows would be lost that the pipeline no longer requests
  */

@@ -23,7 +23,7 @@ import {
 import { namePipeline } from '../queries.ts'
 import { growingFiles } from './files.ts'
 
-/** Where a pipeline writes to. */
+/** Opens the store that a pipeline writes to. */
 export function openDataSet({ load }: Pipeline): Store {
   const { place: location, fileMode, dirMode } = load
   if (location.kind === 'disk') return diskStore({ root: location.root, fileMode, dirMode })
@@ -32,13 +32,13 @@ export function openDataSet({ load }: Pipeline): Store {
   return splitStore(location, diskStore({ root: stateRoot, fileMode, dirMode }), stateRoot)
 }
 
-/** @throws ExportError as the first write there would, as far as that can be known without one */
+/** @throws ExportError as the first write there would, as far as that is known without writing */
 export async function requireReachable({ load: { place: location } }: Pipeline): Promise<void> {
   await requireFolder(location)
   if (location.kind === 's3') await s3Store(location).list('')
 }
 
-/** @throws ExportError `config` when nothing can be written where a data set, or its state, is to lie */
+/** @throws ExportError `config` when the folder of a data set, or of its state, can't be written */
 export async function requireFolder(location: DataSetLocation): Promise<void> {
   const root = location.kind === 'disk' ? location.root : location.stateRoot
   if (root === null) return
@@ -47,9 +47,9 @@ export async function requireFolder(location: DataSetLocation): Promise<void> {
 }
 
 /**
- * The checkpoint of a data set, and the pipeline with the names that its queries have in it.
- * @param maskKey where queries are named by digests: under another key they have other names
- * @throws ExportError `damaged` or `config` when the checkpoint can't be read, or the key is not there or another one
+ * Reads the checkpoint of a data set, and gives the pipeline's queries their names in it.
+ * @param maskKey for queries that are named by digests: under another key they have other names
+ * @throws ExportError `damaged` or `config` when the checkpoint can't be read, or the key is missing or another one
  */
 export async function readNamed(
   given: Pipeline,
@@ -61,7 +61,7 @@ export async function readNamed(
   return { pipeline, state }
 }
 
-/** @param what that takes a manifest @throws ExportError `config` when there is none */
+/** @param what the action that needs a manifest @throws ExportError `config` when there is none */
 export async function requireManifest(store: Store, pipeline: Pipeline, what: string): Promise<Manifest> {
   const manifest = await readManifest(store)
   if (manifest === null) throw noManifest(pipeline, what)
@@ -81,24 +81,24 @@ function runFirst(file: string): string {
   return `Run the pipeline first: \`spillway run ${file}\`.`
 }
 
-/** Written out, not picked from `LockOptions`: the library's declarations would show the whole store. */
+/** Not derived from `LockOptions`: the library's declarations would show the whole store. */
 export type HoldOptions = {
   readonly clock: Clock
   /** Ends the wait for another run. */
   readonly stop: AbortSignal
-  /** Left out: no queue is involved. */
+  /** undefined: no queue is involved. */
   readonly hold?: Hold | undefined
-  /** Left out: false. */
+  /** Default: false. */
   readonly fresh?: boolean
   readonly warn: (message: string) => void
-  /** Says why it waits, and for how many milliseconds at most; left out: `warn` does. */
+  /** Called with the reason and the maximum time of a wait; default: `warn`. */
   readonly onWait?: (message: string, waitMs: number) => void
 }
 
 /**
- * Holds a data set against runs, or for one, while something is done to it.
+ * Locks a data set while `work` runs.
  * @param work `lost` aborts when another run has taken over
- * @throws ExportError `locked` when another one is at work
+ * @throws ExportError `locked` when another run holds it
  */
 export async function holdDataSet<T>(
   pipeline: Pipeline,
@@ -110,19 +110,17 @@ export async function holdDataSet<T>(
   try {
     return await work(lock.store, lock.lost)
   } finally {
-    // What was done is on disk, and its result is still reported. A lock file that stays gets no more heartbeats.
+    // The work is on disk, so its result is still reported. A lock file that remains gets no more heartbeats.
     await lock.release().catch((error: unknown) => {
       if (!isExportError(error)) throw error
-      warn(
-        `the lock could not be given back; the next run waits until it is known to be dead: ${error.message}`,
-      )
+      warn(`the lock could not be released; the next run waits for its lease to expire: ${error.message}`)
     })
   }
 }
 
 /**
- * Carries out what is about a data set; errors that name a location in it name it below `load.path` as the pipeline file
- * gives that. Inside, paths are relative to the data set, wherever it lies.
+ * Does work on a data set. Its errors name paths relative to the data set; they become paths below `load.path`, in the
+ * form of the pipeline file.
  */
 export async function namingLocations<T>(pipeline: Pipeline, work: () => Promise<T>): Promise<T> {
   try {
@@ -132,7 +130,7 @@ export async function namingLocations<T>(pipeline: Pipeline, work: () => Promise
   }
 }
 
-/** The same error with its location below `load.path`; as it is when it is about something else. */
+/** The same error with its path below `load.path`; unchanged if it concerns something else. */
 export function withLocation({ load }: Pipeline, error: ExportError): ExportError {
   if (!IN_DATA_SET.test(error.where)) return error
   const apart = load.place.kind === 's3' && error.where.startsWith('_state') ? load.place.stateRoot : null
@@ -144,7 +142,7 @@ export function withLocation({ load }: Pipeline, error: ExportError): ExportErro
   })
 }
 
-/** The first part of every path in a data set. Partitions are named `<type>.<value>/…`, addresses begin otherwise. */
+/** The first part of every path in a data set. Keys of partitions (`<type>.<value>/…`) and URLs do not match. */
 const IN_DATA_SET = /^(?:_[\w.]+|credentials|reports)(?:\/|$)|^\.$/
 
 /** Absolute path of a file of the data set, or its address. */

@@ -17,8 +17,8 @@ import {
 } from '../../state/index.ts'
 
 /**
- * Journals that partitions are pruned, in one step: from then on no run requests them, no reader of the checkpoint
- * counts on their shards, and the next run that opens the data set removes their files.
+ * Journals that partitions are pruned, in one entry. From then on no run requests them and no reader of the checkpoint
+ * expects their shards. The next run that opens the data set removes their files.
  */
 export async function recordPrune(
   store: Store,
@@ -35,7 +35,7 @@ export async function recordPrune(
   })
 }
 
-/** Removes the files of what was invalidated or pruned, with the folders that this leaves empty. */
+/** Removes the files of invalidated and pruned partitions, and folders that become empty. */
 export async function removePruned(store: Store, state: CheckpointState, stop: AbortSignal): Promise<void> {
   const folders = new Set<string>()
   await sideBySide(state.invalidated, async (path) => {
@@ -45,12 +45,12 @@ export async function removePruned(store: Store, state: CheckpointState, stop: A
   })
   await removeNameless(store, state)
   await sideBySide(folders, async (folder) => {
-    // Those of a window, and of a query that had no others; the first is the table's.
+    // The folders of a window, and of a query without other windows; the first is the table's.
     for (let at = folder; at.includes('/'); at = splitPath(at)[0]) await store.removeEmptyFolder(at)
   })
 }
 
-/** Removes sealed shards that were never published and that the journal no longer has. */
+/** Removes sealed, never published shards that the journal no longer has. */
 async function removeNameless(store: Store, state: CheckpointState): Promise<void> {
   const parts = (await store.list(OPEN_FOLDER)).flatMap((name) => /^(\d+)\.part$/.exec(name)?.[1] ?? [])
   if (parts.length === 0) return
@@ -59,7 +59,7 @@ async function removeNameless(store: Store, state: CheckpointState): Promise<voi
   for (const part of parts) if (!known.has(Number(part))) await store.remove(openShardPath(Number(part)))
 }
 
-/** Removes the quarantine files of pruned partitions, which no journal entry vouches for. */
+/** Removes the quarantine files of pruned partitions, which no journal entry names. */
 export async function removePrunedQuarantine(store: Store, state: CheckpointState): Promise<void> {
   const names = new Set(await store.list(QUARANTINE_FOLDER))
   if (names.size === 0) return
@@ -70,11 +70,11 @@ export async function removePrunedQuarantine(store: Store, state: CheckpointStat
   }
 }
 
-/** What is old enough to be pruned, and what of that has to stay. */
+/** The partitions that are old enough to be pruned, and those of them that have to stay. */
 export type OldPartitions = {
   /** By key. */
   readonly partitions: ReadonlySet<string>
-  /** Those that they alone have rows in. */
+  /** The shards that hold rows of these partitions only. */
   readonly shards: ReadonlyMap<number, SealedShard>
   readonly rows: number
   readonly quarantined: number
@@ -82,11 +82,11 @@ export type OldPartitions = {
   readonly kept: readonly KeptPartition[]
 }
 
-/** A partition that is old enough and stays all the same. */
+/** A partition that is old enough but stays. */
 export type KeptPartition = {
   readonly partition: string
   /**
-   * - `unfinished`: not all of it is exported, or the chain that brought it is not at its end
+   * - `unfinished`: it is not completely exported, or its chain has not ended
    * - `open`: it has rows in a shard that is still being written
    * - `shared`: it has rows in a shard with a partition that stays
    */
@@ -96,8 +96,8 @@ export type KeptPartition = {
 }
 
 /**
- * Finds whole partitions whose windows ended by an instant; those of queries that the pipeline no longer has as well. A
- * partition goes as a whole, and so does a shard: what lies in one shard with something that stays, stays.
+ * Finds partitions whose windows ended by an instant, also those of retired queries. Partitions and shards are removed
+ * as a whole: a partition stays if it shares a shard with one that stays.
  */
 export function oldPartitions(state: CheckpointState, before: Micros): OldPartitions {
   const old = new Set<string>()
@@ -136,7 +136,7 @@ export function oldPartitions(state: CheckpointState, before: Micros): OldPartit
   return { partitions: old, shards, ...sums(old, shards, state), kept: [...kept.values()] }
 }
 
-/** What chains that are not at their end go through, by query: they may bring more for any of their windows. */
+/** The ranges of unfinished chains, by query: any of their windows may get more rows. */
 function rangesUnderWay({ chains }: CheckpointState): ReadonlyMap<string, readonly Window[]> {
   const ranges = new Map<string, Window[]>()
   for (const { query, windows } of chains.values()) {
@@ -150,7 +150,7 @@ function holdsAnything({ rows, quarantined }: PartitionRecord): boolean {
   return rows > 0 || quarantined > 0
 }
 
-/** Shards with rows of some partitions. One without any row, by which readers know the columns, is nobody's. */
+/** Shards with rows of the given partitions. A shard without rows, which shows the columns, belongs to none. */
 function shardsOf(keys: ReadonlySet<string>, state: CheckpointState): Map<number, SealedShard> {
   const shards = new Map<number, SealedShard>()
   if (keys.size === 0) return shards

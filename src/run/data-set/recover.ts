@@ -18,10 +18,9 @@ import {
 import { removePrunedQuarantine } from './prune.ts'
 
 /**
- * Opens a checkpoint, or begins one, and brings the data set in line with it: makes sure that every finished shard
- * is there at its full length, gives those their final names that a crash kept from it, and removes what is not
- * committed.
- * @param accept gets what was found (null: no checkpoint) before anything is touched; refuses it by throwing
+ * Opens a checkpoint, or begins one, and brings the data set in line with it: checks that every finished shard has its
+ * full length, publishes shards that a crash left unpublished, and removes what is not committed.
+ * @param accept gets the checkpoint (null: none) before anything is changed, and throws to refuse it
  * @throws ExportError `damaged` when a shard is missing or short; nothing is changed then
  */
 export async function openSettledCheckpoint(
@@ -30,84 +29,83 @@ export async function openSettledCheckpoint(
   accept: (found: CheckpointState | null) => void,
   warn: (message: string) => void,
 ): Promise<Checkpoint> {
-  const looks = store.statCheck()
+  const stats = store.statCheck()
   const settle = async (found: CheckpointState | null): Promise<void> => {
     accept(found)
     if (found === null) return
     for (const path of found.invalidated) await store.remove(path)
     await removePrunedQuarantine(store, found)
-    await settleShards(store, found, looks, warn)
+    await settleShards(store, found, stats, warn)
   }
   try {
-    return await openCheckpoint(store, header, settle, lookAt(looks))
+    return await openCheckpoint(store, header, settle, statEach(stats))
   } finally {
-    await looks.close()
+    await stats.close()
   }
 }
 
 /**
- * Reads a checkpoint as {@link openSettledCheckpoint} would find it, and refuses what that refuses, but touches
- * nothing; also while a run is at work.
+ * Reads a checkpoint with the checks of {@link openSettledCheckpoint}, but changes nothing. Works also during a run.
  */
 export async function readSettledCheckpoint(
   store: Store,
   accept: (found: CheckpointState | null) => void,
 ): Promise<CheckpointState | null> {
-  const looks = store.statCheck()
+  const stats = store.statCheck()
   try {
-    const found = await readCheckpoint(store, lookAt(looks))
+    const found = await readCheckpoint(store, statEach(stats))
     accept(found)
-    if (found !== null) await unsettledShards(store, found, looks)
+    if (found !== null) await unsettledShards(store, found, stats)
     return found
   } finally {
-    await looks.close()
+    await stats.close()
   }
 }
 
-function lookAt(looks: StatCheck): (shard: SealedShard) => void {
+function statEach(stats: StatCheck): (shard: SealedShard) => void {
   return ({ path, bytes }) => {
-    looks.add({ path, bytes })
-    // Most folders of many hold one shard: that they do need not wait until the checkpoint is read.
+    stats.add({ path, bytes })
+    // With many folders, most hold one shard: this can be checked before the whole checkpoint is read.
     const [folder, name] = splitPath(path)
-    if (partOf(name) === 0) looks.add({ path: folder, names: 1 })
+    if (partOf(name) === 0) stats.add({ path: folder, names: 1 })
   }
 }
 
 async function settleShards(
   store: Store,
   state: CheckpointState,
-  looks: StatCheck,
+  stats: StatCheck,
   warn: (message: string) => void,
 ): Promise<void> {
-  const { unpublished, folders, known } = await unsettledShards(store, state, looks)
+  const { unpublished, folders, known } = await unsettledShards(store, state, stats)
   for (const { shard, path } of unpublished) await store.publish(openShardPath(shard), path)
   await sideBySide(folders, (folder) => moveUnknownShards(store, folder, (path) => known.has(path), warn))
 }
 
 type Unsettled = {
-  /** Finished shards that lack their final names. */
+  /** Finished shards without their final names. */
   readonly unpublished: readonly SealedShard[]
-  /** Folders that hold something else than their shards. */
+  /** Folders that hold other files than their shards. */
   readonly folders: readonly string[]
-  /** Paths of the shards that belong into those. */
+  /** Paths of the shards in these folders. */
   readonly known: ReadonlySet<string>
 }
 
 /**
- * Finds where the data set is not as the checkpoint says.
- * @param looks has been given every finished shard, and every folder as if it had one
+ * Finds differences between the data set and the checkpoint.
+ * @param stats has been given every finished shard, and every folder with one shard
  * @throws ExportError `damaged` when a shard is missing or short
  */
-async function unsettledShards(store: Store, state: CheckpointState, looks: StatCheck): Promise<Unsettled> {
+async function unsettledShards(store: Store, state: CheckpointState, stats: StatCheck): Promise<Unsettled> {
   const open = new Map<string, number>()
   for (const { folder } of state.openShards.values()) open.set(folder, (open.get(folder) ?? 0) + 1)
   const finished = (folder: string): number => (state.partsOf.get(folder) ?? 0) - (open.get(folder) ?? 0)
   for (const [folder] of state.partsOf) {
-    if (finished(folder) !== 1) looks.add({ path: folder, names: finished(folder) })
+    if (finished(folder) !== 1) stats.add({ path: folder, names: finished(folder) })
   }
   const odd = new Set<string>()
-  for (const look of await looks.mismatches()) {
-    if ('bytes' in look || look.names === finished(look.path)) odd.add(look.path)
+  for (const stat of await stats.mismatches()) {
+    if ('bytes' in stat || stat.names === finished(stat.path)) odd.add(stat.path)
   }
   const known = new Set<string>()
   if (odd.size === 0) return { unpublished: [], folders: [], known }
@@ -122,16 +120,16 @@ async function unsettledShards(store: Store, state: CheckpointState, looks: Stat
     const { shard, path, bytes } = sealed
     const size = await store.size(path)
     if (size === bytes) return
-    if (size === null && (await waits(store, shard, bytes))) unpublished.push(sealed)
-    // A run that is at work may have given it its name between the two looks.
+    if (size === null && (await isSealed(store, shard, bytes))) unpublished.push(sealed)
+    // A run may have published it between the two stats.
     else if (size !== null || (await store.size(path)) !== bytes) throw damaged(sealed, size)
   })
   const folders = [...state.partsOf].map(([folder]) => folder).filter((folder) => odd.has(folder))
   return { unpublished, folders, known }
 }
 
-/** Whether a whole shard is about to get its name, also from a run that is at work in a folder of its own. */
-async function waits(store: Store, shard: number, bytes: number): Promise<boolean> {
+/** Whether a sealed shard waits to be published, also in the staging directory of a run. */
+async function isSealed(store: Store, shard: number, bytes: number): Promise<boolean> {
   if ((await store.size(openShardPath(shard))) === bytes) return true
   const [state, open] = splitPath(OPEN_FOLDER)
   for (const name of await store.list(state)) {
@@ -149,6 +147,6 @@ function damaged({ path, bytes, partitions }: SealedShard, size: number | null):
       ? 'A finished shard is missing'
       : `A finished shard holds ${numberOf(size, 'byte')} instead of ${bytes}`,
     path,
-    `Put it back as it was (rows already paid for are in it), or have it exported anew: \`run --redo ${partitions[0]}\`, or \`verify --fix\` for all that is damaged; nothing was changed.`,
+    `Restore it (it holds rows that are paid for), or export it anew: \`run --redo ${partitions[0]}\`, or \`verify --fix\` for all that is damaged; nothing was changed.`,
   )
 }
