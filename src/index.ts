@@ -58,7 +58,7 @@ export { version } from './package/index.ts'
 export {
   type Answer,
   type AnswerStream,
-  type LoadedAhead,
+  type LoadedEarlier,
   type LoadOptions,
   type LoadSummary,
   type LogFields,

@@ -16,8 +16,8 @@ export type DiskOptions = {
 }
 
 /**
- * The files of a data set on a local disk, by their paths. With a staging directory every name in the data set changes by
- * a move into that directory or out of it. Methods throw what the file system says.
+ * The files of a data set on a local disk, by their paths. With a staging directory every name in the data set changes
+ * by a move into that directory or out of it. Methods throw the errors of the file system.
  */
 export class DiskFiles {
   readonly #options: DiskOptions
@@ -30,7 +30,7 @@ export class DiskFiles {
     this.#staging = staging
   }
 
-  /** The same files, changed through a new staging directory that stands for `folder`. */
+  /** The same files, changed through a new staging directory that represents `folder`. */
   async fenced(
     folder: string,
     owner: string,
@@ -260,7 +260,7 @@ export class DiskFiles {
     }
   }
 
-  /** A log that holds bytes is never made anew. */
+  /** A log with bytes is never created again. */
   async #existingLog(full: string, path: string, size: number): Promise<FileHandle> {
     let handle: FileHandle
     try {
@@ -272,8 +272,8 @@ export class DiskFiles {
       throw shorterThanCounted(path, 0, size)
     }
     try {
-      // A new owner first removes the staging directory, then replaces this file by a copy. If the directory exists, the
-      // file opened here is not the new owner's. Nothing was changed yet.
+      // A new owner first removes the staging directory, then replaces this file by a copy. If the directory exists,
+      // the file opened here is not the new owner's. Nothing was changed yet.
       if (this.#isFenced(full)) await this.#staging?.require()
       return handle
     } catch (error) {

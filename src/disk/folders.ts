@@ -8,7 +8,7 @@ import { isAbsent, storageError } from './storage-error.ts'
 /** The full path of a file of the data set at `root`. @throws Error when it would lie outside */
 export function pathIn(root: string, path: string): string {
   const full = resolve(root, path)
-  // Names are encoded before they get here; this is the second lock on the same door.
+  // Names are encoded already; this is a second check.
   if (full !== root && !isBelow(full, root)) throw new Error(`a path that leaves the data set`)
   return full
 }
@@ -84,7 +84,7 @@ export class Folders {
     return this.#inTurn(() => this.#make(folder))
   }
 
-  /** Forgets which folders are there, after some were removed. */
+  /** Forgets which folders exist, after some were removed. */
   forget(): void {
     this.#made.clear()
   }
@@ -105,7 +105,7 @@ export class Folders {
   }
 }
 
-/** What the system would say of a link that is not followed. */
+/** The system's error for a link that is not followed. */
 export function linkError(): Error {
   return Object.assign(new Error('a link'), { code: 'ELOOP' })
 }

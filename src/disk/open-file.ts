@@ -20,10 +20,10 @@ export async function openFile(full: string, flags: number, mode?: number): Prom
   }
 }
 
-/** What it pays to copy rather than to write by itself: a write of its own takes as long as copying so much. */
+/** Chunks up to this size are copied together: a separate write takes as long as copying so much. */
 const SMALL_BYTES = 64 * 1024
 
-/** @returns the offset behind what was written */
+/** @returns the offset after the written bytes */
 export async function writeAt(
   handle: FileHandle,
   chunks: readonly Uint8Array[],
@@ -128,7 +128,7 @@ export function logFile(file: OpenedFile, start: number): Log {
   }
 }
 
-/** A file that was removed or moved can still be written to, but nobody will find it again. */
+/** A file that was removed or moved can still be written to, but the bytes would be lost. */
 async function requireSameFile({ full, ino, dev }: OpenedFile): Promise<void> {
   const found = await lstat(full)
   if (found.ino !== ino || found.dev !== dev) {

@@ -20,7 +20,7 @@ const POLL_MS = 20
 export type Modes = { readonly fileMode: number; readonly dirMode: number }
 
 /**
- * The directory through which one owner changes a data set: `_state/open.<owner>`, which stands for `_state/open`. Its
+ * The directory through which one owner changes a data set: `_state/open.<owner>`, which represents `_state/open`. Its
  * name is the fencing token. Removing the directory ends the rights of its owner in one step, since a removed directory
  * takes no more names and gives none. That holds for a process that was stopped between two calls, and over a network.
  */
@@ -58,7 +58,7 @@ export class StagingDirectory {
     return join(this.full, `${randomBytes(4).toString('hex')}.${kind}`)
   }
 
-  /** @throws ExportError `locked` when another owner took it away; ENOENT when the whole data set is gone */
+  /** @throws ExportError `locked` when another owner took over; ENOENT when the whole data set is missing */
   async require(): Promise<void> {
     if (await isThere(this.full)) return
     if (await isThere(dirname(this.full))) throw takenOver(`_state/${basename(this.full)} is gone`)

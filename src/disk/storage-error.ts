@@ -3,17 +3,17 @@ import { access, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { ExportError, isExportError } from '../core/index.ts'
 
-const LINK = 'A symbolic link stands below load.path, and none is followed there'
+const LINK = 'There is a symbolic link below load.path, where links are not followed'
 
 /** By error code: what it means, and what to do about it. */
 const CAUSES: Record<string, readonly [what: string, next: string]> = {
   ENOSPC: [
     'The disk is full',
-    'Free some space and run again; the run goes on from its last committed page.',
+    'Free some space and run again; the run resumes after its last committed page.',
   ],
   EDQUOT: [
     'The disk quota is used up',
-    'Free some space and run again; the run goes on from its last committed page.',
+    'Free some space and run again; the run resumes after its last committed page.',
   ],
   EFBIG: [
     'The file grew beyond the allowed size',
@@ -26,18 +26,15 @@ const CAUSES: Record<string, readonly [what: string, next: string]> = {
     'Too many files are open',
     'Raise the limit (ulimit -n) or lower extract.concurrency, then run again.',
   ],
-  ENOENT: ['The file or its folder is gone', 'Check that nothing else clears load.path, then run again.'],
+  ENOENT: ['The file or its folder is missing', 'Check that nothing else clears load.path, then run again.'],
   EIO: ['The disk reports an input/output error', 'Check the disk, then run again.'],
   EEXIST: ['A part of the path is a file, not a folder', 'Choose another load.path.'],
   ENOTDIR: ['A part of the path is a file, not a folder', 'Choose another load.path.'],
   ELOOP: [LINK, 'Put the file itself in its place; only load.path itself may be a link.'],
-  EFTYPE: [
-    'Something that is neither file nor folder stands where a file is needed',
-    'Move it away, then run again.',
-  ],
+  EFTYPE: ['The path is neither a file nor a folder', 'Move it away, then run again.'],
   // Opening a pipe for writing that nobody reads.
-  ENXIO: ['Something else than a file stands where a file is needed', 'Move it away, then run again.'],
-  EISDIR: ['A folder stands where a file is needed', 'Move it away, then run again.'],
+  ENXIO: ['The path is not a regular file', 'Move it away, then run again.'],
+  EISDIR: ['The path is a folder, not a file', 'Move it away, then run again.'],
   ENAMETOOLONG: [
     'The path is too long for this file system',
     'Choose a shorter load.path or leave query out of load.partition_by.',
@@ -79,10 +76,10 @@ export async function requireWritable(folder: string, where = folder): Promise<v
 /** Before anything is changed, these mean that the setting is wrong, not the disk. */
 const SETTINGS: ReadonlySet<unknown> = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST'])
 
-function asSetting(error: unknown, told: unknown): unknown {
-  if (!isExportError(told) || !(error instanceof Error && 'code' in error && SETTINGS.has(error.code)))
-    return told
-  const { what, where, next } = told
+function asSetting(error: unknown, translated: unknown): unknown {
+  if (!isExportError(translated) || !(error instanceof Error && 'code' in error && SETTINGS.has(error.code)))
+    return translated
+  const { what, where, next } = translated
   return new ExportError('config', what, where, next, { cause: error })
 }
 

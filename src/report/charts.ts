@@ -9,11 +9,11 @@ use([BarChart, GridComponent, LegendComponent, SVGRenderer])
 export type Bars = {
   readonly names: readonly string[]
   readonly series: readonly { readonly name: string; readonly values: readonly number[] }[]
-  /** `up`: bars stand side by side, for times; `along`: they lie below one another, for names. */
+  /** `up`: vertical bars, for times; `along`: horizontal bars, for names. */
   readonly direction: 'up' | 'along'
-  /** Behind each number. */
+  /** Appended to each number. */
   readonly unit: string
-  /** Which of the names, by their indices, are not complete. */
+  /** The indices of names that are not complete. */
   readonly hatched: readonly number[]
 }
 
@@ -33,7 +33,7 @@ const HATCHED = {
   },
 }
 
-/** Draws bars as SVG, without a DOM. @returns what stands within the page */
+/** Draws bars as SVG, without a DOM. @returns the SVG element */
 export function drawBars({ names, series, direction, unit, hatched }: Bars): string {
   const isUp = direction === 'up'
   const height = isUp ? 240 : 44 + 26 * names.length * Math.max(1, series.length * 0.7)
@@ -77,7 +77,7 @@ export function drawBars({ names, series, direction, unit, hatched }: Bars): str
   }
 }
 
-/** Without what only a script could use. */
+/** Removes attributes that only a script could use. */
 function plainSvg(svg: string): string {
   return svg
     .replace(/<style\s*>.*?<\/style>/gs, '')

@@ -1,8 +1,8 @@
 import type { PartitionState, PartitionStates } from '../core/index.ts'
 
 /**
- * All that a report says, and nothing that it may not: aggregates over rows, with small counts folded away
- * (`disclosure.ts`). It stands in the page as JSON, under the names that are given here.
+ * All contents of a report: aggregates over rows, with small counts hidden (`disclosure.ts`). The page holds it as JSON
+ * under these names.
  */
 export type ReportData = {
   readonly version: 1
@@ -15,12 +15,12 @@ export type ReportData = {
   readonly from: 'checkpoint' | 'manifest'
   readonly verdict: Verdict
   readonly asked: {
-    /** The first of them, by the names that paths have. */
+    /** The first queries, by their names in paths. */
     readonly queries: readonly string[]
     readonly queries_total: number
-    /** Queries that the pipeline file no longer has; what is exported of them stays. */
+    /** Queries that the pipeline file no longer has; their shards stay. */
     readonly retired: number
-    /** As `2024-01-01T00:00:00Z`; null: one window over all there is. */
+    /** As `2024-01-01T00:00:00Z`; null: one window over everything. */
     readonly windows: { readonly from: string; readonly until: string; readonly every: string } | null
     readonly masking: { readonly secret: string; readonly identity: string }
     readonly columns: readonly string[]
@@ -30,14 +30,14 @@ export type ReportData = {
     /** Of the service. */
     readonly host: string
     readonly organization: string | null
-    /** SHA-256 of `_manifest.json` as it was when the page was written; null: there was none. */
+    /** SHA-256 of `_manifest.json` when the page was written; null: there was none. */
     readonly manifest: string | null
     readonly signed: boolean
     readonly pruned: { readonly partitions: number; readonly before: string } | null
   }
   readonly came: {
     readonly rows: Shown
-    /** Told in the place of `rows` where these would tell what a class covers; null: they do not, or are few. */
+    /** Shown instead of `rows` if these would reveal the rows of a class; null: they do not, or are few. */
     readonly rows_at_most: number | null
     readonly bytes: number
     readonly shards: number
@@ -45,79 +45,79 @@ export type ReportData = {
     readonly new_rows: Shown
     readonly quarantined: Shown
     readonly repeated: Shown
-    /** Of how many rows the next four speak. */
+    /** The number of rows that the next four fields cover. */
     readonly counted_rows: Shown
-    /** `axis`: every day, month or year from the first to the last, also those of which nothing is told. */
+    /** `axis`: every day, month or year from the first to the last, also those without shown rows. */
     readonly timeline: Groups & {
       readonly unit: TimeUnit
       readonly axis: readonly string[]
-      /** Those of which something is still to be exported: their numbers are too low. */
+      /** Times that are not completely exported: their numbers are too low. */
       readonly incomplete: readonly string[]
     }
     readonly sources: Groups
     readonly hash_types: Groups
     readonly nulls: readonly { readonly column: string; readonly share: Share }[]
-    /** null: what is known does not tell. */
+    /** null: not known. */
     readonly heat: HeatMap | null
   }
   readonly went: {
     /** The last ones, oldest first. */
     readonly runs: readonly ReportRun[]
     readonly runs_total: number
-    /** Why items were set aside; of runs that said so. All are named: they are fields and rules, and nobody's values. */
+    /** Why items were quarantined, as far as runs recorded it: fields and rules, no values. */
     readonly reasons: {
       readonly groups: readonly { readonly name: string; readonly rows: Shown }[]
       readonly others: Shown
     }
-    /** Partitions that failed, the first of them, with the kind of what went wrong. */
+    /** The first failed partitions, with the kind of their error. */
     readonly failures: readonly { readonly partition: string; readonly kind: string }[]
     readonly failures_total: number
   }
   readonly shards: readonly ReportShard[]
 }
 
-/** A number of rows or items; null: not told, since it is one of few, or would tell of one. */
+/** A number of rows or items; null: not shown, as it is small or would reveal a small one. */
 export type Shown = number | null
 
 export type TimeUnit = 'day' | 'month' | 'year'
 
 export type Groups = {
   readonly groups: readonly { readonly name: string; readonly rows: number }[]
-  /** What is in none of them. */
+  /** The rows in none of them. */
   readonly others: Shown
 }
 
-/** Percent, 1 to 99; `few` and `nearly all` stand for counts that are not told. */
+/** Percent, 1 to 99; `few` and `nearly all` replace counts that are not shown. */
 export type Share = number | 'none' | 'few' | 'nearly all' | 'all'
 
 /** Whether everything that the pipeline file planned as of the last run is exported. */
 export type Verdict = {
   readonly complete: boolean
-  /** null: nobody knows, as the data set was moved without its state. */
+  /** null: not known, as the data set was moved without its state. */
   readonly partitions: (Omit<PartitionStates, 'pruned'> & { readonly total: number }) | null
-  /** What the windows span, `until` excluded; null: there are none. */
+  /** The span of the windows, `until` excluded; null: there are none. */
   readonly span: { readonly from: string; readonly until: string } | null
 }
 
-/** A number of rows as it may be told: it lies between these; `most` null: nobody says. */
+/** The bounds of a number of rows; `most` null: no upper bound is shown. */
 export type Between = { readonly least: number; readonly most: number | null }
 
 export type HeatCell = Between & {
-  /** Of several partitions the gravest. */
+  /** The worst state of its partitions. */
   readonly state: Exclude<PartitionState, 'pruned'>
 }
 
 export type HeatMap = {
   readonly columns: readonly string[]
-  /** Those with failed partitions first, then those that are not complete, then the new ones. */
+  /** Queries with failed partitions first, then incomplete ones, then new ones. */
   readonly rows: readonly {
     readonly query: string
-    /** It began in the last run; left out: it was there before. */
+    /** Whether it began in the last run. */
     readonly isNew?: boolean
     /** null: nothing is planned there. */
     readonly cells: readonly (HeatCell | null)[]
   }[]
-  /** Queries that the last row stands for, together; 0: it is one like the others. */
+  /** The number of queries that the last row sums up; 0: it is a single query. */
   readonly folded: number
 }
 
@@ -127,9 +127,9 @@ export type ReportRun = {
   readonly status: string
   readonly rows: Shown
   readonly requests: number
-  /** The fewest requests that its rows could have come with; null: not known. */
+  /** The least number of requests for its rows; null: not known. */
   readonly min_requests: number | null
-  /** What of the quota it spent, and what the service said was left; null: the service does not tell. */
+  /** Quota spent, and quota left, by the service's count; null: not reported. */
   readonly searches: number | null
   readonly left: number | null
   readonly retries: number

@@ -1,17 +1,17 @@
 import type { Between, Groups, Share, Shown } from './data.ts'
 
-/** What is said of fewer rows is said of somebody. See docs/threat-model.md. */
+/** A count of fewer rows may concern an identifiable person. See docs/threat-model.md. */
 export const LEAST_ROWS = 5
 
-/** A count of rows, unless it is one of few. */
+/** A count of rows; null if it is small. */
 export function shown(rows: number): Shown {
   return rows > 0 && rows < LEAST_ROWS ? null : rows
 }
 
 /**
- * The largest groups, in the order given; all others are one. That one is never small either, or what is told of the
- * rest would tell it: then the smallest groups that are left go into it.
- * @param others rows that are in none of the groups
+ * The largest groups, in the given order; all others are summed up. If that sum would be small, the smallest remaining
+ * groups are added to it, as the other numbers would reveal it.
+ * @param others rows in none of the groups
  */
 export function largestGroups(
   groups: readonly (readonly [name: string, rows: number])[],
@@ -32,17 +32,17 @@ export function largestGroups(
 }
 
 /**
- * Counts that come to a total which is told as well, each where it stands: null for those of few, and for as many others,
- * the smallest first, as it takes that each of the few may be {@link LEAST_ROWS} as well for all that the total tells.
- * @param unlisted what is in the total besides, and is not listed
- * @returns total null: it would tell them all the same, as there is nothing left to hide
+ * Shows counts beside their total. Small counts are null. So are as many of the next smallest counts as are needed for
+ * each small count to be possibly {@link LEAST_ROWS} or more, given the total.
+ * @param unlisted the part of the total that is not listed
+ * @returns total null: it would reveal small counts, even with all counts hidden
  */
-export function toldCounts(
+export function shownCounts(
   counts: readonly number[],
   unlisted = 0,
 ): { readonly counts: readonly Shown[]; readonly total: Shown } {
   const hidden = new Set(counts.flatMap((count, i) => (shown(count) === null ? [i] : [])))
-  // Each that is hidden is known to be 1 at least; what is not listed may be nothing.
+  // Each hidden count is known to be 1 at least; the unlisted part may be 0.
   let room = unlisted
   for (const i of hidden) room += counts[i]! - 1
   const needed = shown(unlisted) === null ? LEAST_ROWS : hidden.size > 0 ? LEAST_ROWS - 1 : 0
@@ -61,10 +61,10 @@ export function toldCounts(
 }
 
 /**
- * What may be told of a total whose parts are told as classes: itself, unless by it one of the smallest class could not be
- * {@link LEAST_ROWS}; then what it is at most, rounded up.
+ * Shows a total whose parts are shown as classes: exactly, unless it implies that a part of the smallest class has
+ * fewer than {@link LEAST_ROWS} rows; then as an upper bound, rounded up.
  */
-export function toldTotal(
+export function shownTotal(
   rows: number,
   classes: readonly number[],
 ): { readonly rows: Shown; readonly atMost: number | null } {
@@ -84,7 +84,7 @@ function leastOf(index: number): number {
   return index === 0 ? 0 : 10 ** (index - 1)
 }
 
-/** How much of some rows has something, in whole percent. */
+/** The share of rows with a property, in whole percent. */
 export function shareOf(part: number, rows: number): Share {
   if (part === 0) return 'none'
   if (part >= rows) return 'all'
@@ -93,7 +93,7 @@ export function shareOf(part: number, rows: number): Share {
   return Math.min(99, Math.max(1, Math.round((100 * part) / rows)))
 }
 
-/** How many rows a cell of the heat map, or a shard, has: 0, then by powers of ten. */
+/** Classes for the rows of a cell of the heat map, or of a shard: 0, then powers of ten. */
 export const CLASSES = [
   '0',
   '1–9',
@@ -110,7 +110,7 @@ export function classOf(rows: number): number {
   return rows === 0 ? 0 : Math.min(CLASSES.length - 1, String(rows).length)
 }
 
-/** Rows of a class, from its least to its most. */
+/** The range of rows of a class. */
 function classRange(index: number): Between {
   return {
     least: leastOf(index),
@@ -118,20 +118,20 @@ function classRange(index: number): Between {
   }
 }
 
-/** Partitions that are told together, by what else tells of each of them: the class of its rows. */
+/** A sum of partitions, each of which is also shown by the class of its rows. */
 export type Sum = {
   readonly rows: number
-  /** What the classes of its parts come to. */
+  /** The sums of the bounds of its parts' classes. */
   readonly least: number
   readonly most: number
-  /** Whether one of the parts is one of few. */
+  /** Whether one of the parts is small. */
   readonly hasFew: boolean
 }
 
 /** Aggregates of nothing. */
 export const NO_ROWS: Sum = { rows: 0, least: 0, most: 0, hasFew: false }
 
-/** A sum and one more part of it. */
+/** Adds a part to a sum. */
 export function withPart(sum: Sum, rows: number): Sum {
   const { least, most } = classRange(classOf(rows))
   return {
@@ -143,18 +143,17 @@ export function withPart(sum: Sum, rows: number): Sum {
 }
 
 /**
- * What may be told of the cells of a table of which others may know what each column comes to, to the row: two digits where
- * that leaves it open for every part that is one of few whether it has {@link LEAST_ROWS}, else what the classes of its
- * parts tell in any case. Columns in which even that tells too much are named: what tells what these come to must tell it
- * of all of them together.
- * @returns safe: whether it is enough that no more is told than what all those columns come to
+ * Shows the cells of a table whose column totals may be known exactly. A cell has two digits if every small part of it
+ * may still have {@link LEAST_ROWS} rows, else the bounds of its parts' classes, which are shown anyway. Columns in
+ * which even these reveal too much are returned in `together`: their totals may only be shown as one sum.
+ * @returns safe: whether that sum may be shown
  */
-export function toldCells(columns: readonly (readonly Sum[])[]): {
+export function shownCells(columns: readonly (readonly Sum[])[]): {
   readonly cells: readonly (readonly Between[])[]
   readonly together: ReadonlySet<number>
   readonly safe: boolean
 } {
-  const told = columns.map((cells) => toldColumn(cells))
+  const told = columns.map((cells) => shownColumn(cells))
   const together = new Set(told.flatMap((cells, i) => (cells === null ? [i] : [])))
   const totals = columns.map((cells) => cells.reduce((sum, { rows }) => sum + rows, 0))
   const bySize = totals.map((_, i) => i).sort((a, b) => totals[a]! - totals[b]!)
@@ -172,7 +171,7 @@ export function toldCells(columns: readonly (readonly Sum[])[]): {
   return { cells: cells.map((column) => column.map(finite)), together, safe }
 }
 
-/** What the classes of its parts tell of a sum. */
+/** The bounds of a sum by the classes of its parts. */
 export function asParts({ least, most }: Sum): Between {
   return { least, most }
 }
@@ -182,7 +181,7 @@ function finite({ least, most }: Between): Between {
   return { least, most: most === Number.POSITIVE_INFINITY ? null : most }
 }
 
-/** The first two digits of a number, where its parts tell no more. */
+/** The first two digits of a number, unless its parts show more. */
 function twoDigits({ rows, least, most }: Sum): Between {
   if (rows < 10) return { least, most }
   const step = 10 ** Math.max(0, String(rows).length - 2)
@@ -190,10 +189,10 @@ function twoDigits({ rows, least, most }: Sum): Between {
   return { least: from, most: from + step - 1 }
 }
 
-/** null: whatever is told, what the column comes to would tell the rest. */
-function toldColumn(cells: readonly Sum[]): readonly Between[] | null {
+/** null: the total of the column would reveal small parts, whatever is shown. */
+function shownColumn(cells: readonly Sum[]): readonly Between[] | null {
   const told = cells.map(twoDigits)
-  // The smallest lose least by it.
+  // The smallest cells lose the least precision.
   const bySize = cells.map((_, i) => i).sort((a, b) => cells[a]!.rows - cells[b]!.rows)
   for (const i of [null, ...bySize]) {
     if (i !== null) told[i] = asParts(cells[i]!)
@@ -203,8 +202,8 @@ function toldColumn(cells: readonly Sum[]): readonly Between[] | null {
 }
 
 /**
- * Whether everybody who knows what cells come to, and what is told of each of them and of its parts, has to reckon with
- * {@link LEAST_ROWS} numbers at least for every part that is one of few, and with {@link LEAST_ROWS} rows.
+ * Whether the total of the cells, with what is shown of cells and parts, leaves at least {@link LEAST_ROWS} possible
+ * values for every small part, one of them at least {@link LEAST_ROWS}.
  */
 function leavesOpen(cells: readonly Sum[], told: readonly Between[]): boolean {
   const ranges = cells.map(({ least, most }, i) => ({

@@ -2,13 +2,13 @@ import { createHash, type KeyObject } from 'node:crypto'
 import type { PartitionCounts } from '../core/index.ts'
 import { keyDigest, type Manifest } from '../state/index.ts'
 
-/** Makes the same lines of the manifest, which has a shard a line, with what every system has. */
+/** A command with standard tools that makes the same lines of the manifest, which has one shard a line. */
 const CHECKSUMS_OF_MANIFEST = String.raw`sed -n 's/^    {"path":"\([^"]*\)",.*"sha256":"\([0-9a-f]\{64\}\)".*/\2  \1/p' _manifest.json`
 
-/** What there is to show of an export that was signed. */
+/** The evidence of a signed export. */
 export type Evidence = {
   readonly manifest: Manifest
-  /** As it stands on the disk, which is what was signed. */
+  /** As on the disk: these bytes are signed. */
   readonly manifestBytes: Uint8Array
   readonly signature: Uint8Array
   /** Whether there is `_SUCCESS`. */
@@ -23,12 +23,12 @@ export type Evidence = {
   readonly settings: string
 }
 
-/** What `sha256sum --check` reads in the folder of a data set: a line for every shard, in the manifest's order. */
+/** Input of `sha256sum --check` in the folder of a data set: a line for every shard, in the manifest's order. */
 function checksumLines({ shards }: Manifest): string {
   return shards.map(({ sha256, path }) => `${sha256}  ${path}\n`).join('')
 }
 
-/** Says what is in the archive, and how to check all of it with openssl and sha256sum. Plain ASCII, short lines. */
+/** Describes the archive, and how to check it with openssl and sha256sum. Plain ASCII, short lines. */
 function readmeText(evidence: Evidence, publicKey: KeyObject | null): string {
   const { manifest } = evidence
   const key = publicKey === null ? 'pub.pem' : 'public-key.pem'
@@ -70,7 +70,7 @@ ${aboutKey(publicKey)}
 `
 }
 
-/** The first thing that anybody is to read. */
+/** The first line of the file. */
 function verdict({ complete, partitions }: Evidence): string {
   if (complete) {
     const all = partitions === null ? 'all that was planned' : `all ${partitions.total} partitions`
@@ -121,14 +121,14 @@ export type PackedEvidence = {
 }
 
 /**
- * Packs what shows that an export is complete and untouched, and how to check it; never rows. The same evidence gives
- * the same bytes: names are sorted, and all that a file system would add is left out.
+ * Packs the evidence that an export is complete and unchanged, with instructions to check it; never rows. The same
+ * evidence gives the same bytes: names are sorted, and metadata of the file system is left out.
  * @param publicKey to be packed too; null: none
  */
 export async function evidenceTar(evidence: Evidence, publicKey: KeyObject | null): Promise<PackedEvidence> {
   const files = filesOf(evidence, publicKey).sort(([a], [b]) => (a < b ? -1 : 1))
   const mtime = timeOf(evidence)
-  // Loaded here: every run imports this file with the report.
+  // Loaded here, because every run imports this file with the report.
   const { packTar } = await import('modern-tar')
   const tar = await packTar(
     files.map(([name, content]) => {

@@ -2,13 +2,13 @@ import type { Between, HeatCell, HeatMap } from './data.ts'
 import { Html, html } from './html.ts'
 import { betweenText } from './words.ts'
 
-// Of more, names of queries have to do with less room.
+// With more columns, names of queries get less space.
 const MANY = 13
 
-// Of fewer everybody finds theirs.
+// With fewer queries no search is needed.
 const LEAST_TO_SEARCH = 11
 
-/** Shows the rows in whose first cell a text stands. The page works without it, and has the field only with it. */
+/** Shows the rows whose first cell contains a string. Without the script, the page has no search field. */
 export const SEARCH_SCRIPT = `const field=document.getElementById('find')
 field.parentElement.hidden=false
 field.addEventListener('input',()=>{const text=field.value.trim().toLowerCase()
@@ -18,7 +18,7 @@ export function needsSearch(map: HeatMap | null): boolean {
   return map !== null && map.rows.length >= LEAST_TO_SEARCH
 }
 
-/** Rows by query and window, with totals that are made of nothing but what the cells tell. */
+/** Rows by query and window. Totals are computed from the shown bounds of cells only. */
 export function heatTable(map: HeatMap): Html {
   const { columns, rows } = map
   const largest = Math.max(
@@ -73,13 +73,13 @@ function totalOf(cells: readonly (HeatCell | null)[]): Total {
   return { least, most, isWhole }
 }
 
-/** What is still to come belongs to a total as well. */
+/** A total of incomplete cells has no upper bound. */
 function totalText({ isWhole, ...sum }: Total): string {
   const text = betweenText(sum)
   return isWhole || text.startsWith('≥') ? text : `≥${text}`
 }
 
-/** Years over months, months over days, days over hours: what many columns share stands above them once. */
+/** Years over months, months over days, days over hours: the common part of columns is a heading above them. */
 function head(columns: readonly string[], hasTotal: boolean): Html {
   const names = columns.map(namesOf(columns))
   const total = (span: number): Html =>

@@ -1,4 +1,4 @@
-/** HTML that may stand as it is. */
+/** Safe HTML. */
 export class Html {
   readonly text: string
 
@@ -9,7 +9,7 @@ export class Html {
 
 type Part = Html | string | number | readonly Part[]
 
-/** Puts a page together: whatever is no HTML already is escaped, wherever it came from. */
+/** A template for HTML: every part that is not `Html` is escaped. */
 export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Html {
   let text = texts[0]!
   for (const [i, part] of parts.entries()) text += textOf(part) + texts[i + 1]!
@@ -25,7 +25,7 @@ function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
-/** JSON that can't end the element which it stands in. */
+/** JSON that can't end the element around it. */
 export function inlineJson(value: unknown): Html {
   return new Html(
     JSON.stringify(value).replace(/[<>&\u2028\u2029]/g, (character) => {
@@ -34,7 +34,7 @@ export function inlineJson(value: unknown): Html {
   )
 }
 
-/** The page's own, for screens wide and narrow, light and dark, and for paper. */
+/** The style of the page, for wide and narrow screens, light and dark, and for print. */
 export const STYLE = `
 :root{color-scheme:light dark;--paper:#fff;--ink:#1c2430;--soft:#556070;--line:#d5dae1;--bar:#2f6fb3;--bar2:#b8741a;--warn:#8a3b00;
 --cold:#f0f5fa;--hot:#4f8fc6;--good:#1d6b3a;--bad:#a3231b;--hatch:#a3231b40;--shade:#1c243040}

@@ -8,9 +8,9 @@ export {
   type Sum,
   shareOf,
   shown,
-  toldCells,
-  toldCounts,
-  toldTotal,
+  shownCells,
+  shownCounts,
+  shownTotal,
   withPart,
 } from './disclosure.ts'
 export { type Evidence, evidenceTar, type PackedEvidence } from './evidence.ts'

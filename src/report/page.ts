@@ -10,7 +10,7 @@ import {
   FAILURES,
   few,
   IDENTITIES,
-  NOT_TOLD,
+  NOT_SHOWN,
   number,
   SECRETS,
   shareText,
@@ -19,11 +19,11 @@ import {
   verdictText,
 } from './words.ts'
 
-/** Draws a chart as SVG; null: there is nothing to draw with, and tables have to do. */
+/** Draws a chart as SVG; null: there are tables only. */
 export type Draw = ((bars: Bars) => string) | null
 
 /**
- * The page, whole: it needs no network, and lets no script run but the one that looks for queries.
+ * The complete page: it needs no network, and permits no script but the search for queries.
  */
 export function reportPage(data: ReportData, draw: Draw): string {
   const verdict = verdictText(data.verdict)
@@ -44,10 +44,10 @@ export function reportPage(data: ReportData, draw: Draw): string {
 <h1 class="${data.verdict.complete ? 'whole' : 'lacking'}"><bdi>${data.pipeline}</bdi>: ${verdict}</h1>
 <p class="soft">Written ${time(data.written_at)} by spillway ${data.spillway}${
     data.from === 'manifest'
-      ? '. The data set was moved without its state: this is what its manifest and its files tell'
+      ? '. The data set was moved without its state: this report is made of its manifest and its files'
       : ''
-  }. Times are UTC. Counts only: no row and no identity of one stands here. Of fewer than ${LEAST_ROWS} rows or items no count is told, nor are
-others by which it could be worked out: they are among the others, “≥”, or “${NOT_TOLD}”.</p>
+  }. Times are UTC. Counts only: the report holds no row and no identity. Counts of fewer than ${LEAST_ROWS} rows or items are not shown, nor are
+others by which it could be worked out: they are among the others, “≥”, or “${NOT_SHOWN}”.</p>
 </header>
 <main>
 ${scope(data)}
@@ -72,7 +72,7 @@ function scope({ asked, provenance, resource, format }: ReportData): Html {
   return html`<section aria-labelledby="asked"><h2 id="asked">Scope</h2>
 <dl>
 <dt>Queries</dt><dd>${queries_total > 10 ? many : names}</dd>
-${retired > 0 ? html`<dt>No longer asked for</dt><dd>${number(retired)}, what was exported of them is kept</dd>` : ''}
+${retired > 0 ? html`<dt>Retired queries</dt><dd>${number(retired)}; their files are kept</dd>` : ''}
 <dt>Windows</dt><dd>${windows === null ? 'none: all there is' : `${time(windows.from)} to ${windows.until === 'now' ? 'now' : time(windows.until)}, ${windows.every}`}</dd>
 ${pruned === null ? '' : html`<dt>Pruned</dt><dd>${counted(pruned.partitions, 'partition')} that ended before ${time(pruned.before)}</dd>`}
 ${resource === 'reports' ? '' : html`<dt>E-mail addresses</dt><dd>${IDENTITIES[masking.identity] ?? masking.identity}</dd><dt>Passwords</dt><dd>${SECRETS[masking.secret] ?? masking.secret}</dd>`}
@@ -80,7 +80,7 @@ ${resource === 'reports' ? '' : html`<dt>E-mail addresses</dt><dd>${IDENTITIES[m
 <dt>Service</dt><dd>${host}${organization === null ? '' : html`, organization <bdi>${organization}</bdi>`}</dd>
 <dt>SHA-256 of the settings</dt><dd><code>${config_digest}</code></dd>
 ${manifest === null ? '' : html`<dt>SHA-256 of the manifest</dt><dd><code>${manifest}</code></dd>`}
-<dt>Signature</dt><dd>${signed ? '_manifest.sig; spillway verify --public-key holds it against a key' : 'none when this page was written'}</dd>
+<dt>Signature</dt><dd>${signed ? '_manifest.sig; spillway verify --signature --key checks it' : 'none when this page was written'}</dd>
 </dl></section>`
 }
 
@@ -111,20 +111,18 @@ function heat(map: ReportData['came']['heat']): Html {
   const states = new Set(map.rows.flatMap(({ cells }) => cells.map((cell) => cell?.state)))
   const legend = [
     ...(states.has('failed') ? [html`<span class="key failed">failed</span> its last run failed; `] : []),
-    ...(states.has('partial')
-      ? [html`<span class="key partial">partial</span> begun, not at its end; `]
-      : []),
+    ...(states.has('partial') ? [html`<span class="key partial">partial</span> begun, not finished; `] : []),
     ...(states.has('pending') ? [html`<span class="key pending">pending</span> not begun; `] : []),
   ]
   return html`<h3>Rows by query and window</h3>
-<p>${legend}${legend.length > 0 ? 'numbers' : 'Numbers'} have their first two digits; ≥100 stands for 100 to 999 and so on, where more would tell a count below ${LEAST_ROWS}; an empty cell was not asked for.</p>
+<p>${legend}${legend.length > 0 ? 'numbers' : 'Numbers'} have their first two digits; ≥100 means 100 to 999 and so on, where more digits would reveal a count below ${LEAST_ROWS}; an empty cell was not requested.</p>
 ${needsSearch(map) ? html`<p hidden><label for="find">Find a query</label> <input id="find" type="search" autocomplete="off"></p>` : ''}
 ${scroll('Rows by query and window', heatTable(map))}`
 }
 
 type CountedGroups = ReportData['went']['reasons'] | Groups
 
-/** A chart of groups, with its numbers as a table for who can't see it, or wants to copy them. */
+/** A chart of groups, with its numbers as a table for screen readers and for copying. */
 function groups(
   title: string,
   what: string,
@@ -214,7 +212,7 @@ ${failures(went)}
 ${draw !== null && known.length > 1 ? scroll('Requests of each run, chart', new Html(draw(bars))) : ''}
 ${scroll(
   'Runs, table',
-  html`<table><caption>${runs_total > runs.length ? `The last ${runs.length} of ${number(runs_total)} runs` : 'Runs'}: requests sent, the fewest that the rows could have come with, and the quota units spent and left, by the service’s count</caption>
+  html`<table><caption>${runs_total > runs.length ? `The last ${runs.length} of ${number(runs_total)} runs` : 'Runs'}: requests sent, the least number of requests for the rows, and the quota units spent and left, by the service’s count</caption>
 <thead><tr>${names.map((name, i) => html`<th scope="col"${new Html(i < 2 || i === 11 ? '' : ' class="n"')}>${name}</th>`)}</tr></thead>
 <tbody>${runs.map(runRow)}</tbody></table>`,
 )}
@@ -262,7 +260,7 @@ function runRow(run: ReportRun): Html {
 function shards({ shards, came }: ReportData): Html {
   const more = came.shards - shards.length
   return html`<section aria-labelledby="shards"><h2 id="shards">Files</h2>
-<p class="soft">${number(came.shards)} in all${more > 0 ? `, of which the first ${number(shards.length)} are here; _manifest.json has every one` : ''}. <code>spillway verify</code> holds them against these checksums.</p>
+<p class="soft">${number(came.shards)} in all${more > 0 ? `, of which the first ${number(shards.length)} are here; _manifest.json has every one` : ''}. <code>spillway verify</code> compares them with these checksums.</p>
 <details><summary>Files and checksums</summary>${scroll(
     'Files and checksums',
     html`<table><caption>Files with their SHA-256</caption><thead><tr><th scope="col">file</th><th scope="col" class="n">rows</th><th scope="col" class="n">kB</th><th scope="col">SHA-256</th></tr></thead>
@@ -274,7 +272,7 @@ function shards({ shards, came }: ReportData): Html {
   )}</details></section>`
 }
 
-/** What may be wider than the screen, and is reached by keyboard then. */
+/** Content that may be wider than the screen; it can then be scrolled by keyboard. */
 function scroll(label: string, content: Html): Html {
   return html`<div class="wide"><div class="scroll" role="region" tabindex="0" aria-label="${label}">${content}</div></div>`
 }

@@ -3,14 +3,14 @@ import type { Bars } from './charts.ts'
 import type { ReportData } from './data.ts'
 import { reportPage } from './page.ts'
 
-// Of fewer rows tables say as much, and drawing takes longer than exporting them did.
+// With fewer rows, tables are enough, and drawing takes longer than the export.
 const LEAST_ROWS_TO_DRAW = 1000
 
 /**
- * The page of a report, with charts where they are worth it.
- * @param hurry somebody waits: no charts
- * @param earlier the page before this one. If it has all charts of this one they are taken from it: a run with nothing to do
- *   draws none, which is most of what it would do. null: there is none
+ * The page of a report, with charts if they are useful.
+ * @param hurry the process is about to be killed: no charts
+ * @param earlier the previous page; null: there is none. Unchanged charts are copied from it, since drawing would take
+ *   most of the time of a run with nothing to do
  */
 export async function renderReport(
   data: ReportData,
@@ -27,7 +27,7 @@ export async function renderReport(
     return marked(name, chart ?? '')
   })
   if (!lacksOne) return page
-  // In a file of its own: loaded by those who draw.
+  // A separate file, loaded only to draw.
   const { drawBars } = await import('./charts.ts')
   return reportPage(data, (bars) => marked(nameOf(bars, data), drawBars(bars)))
 }
@@ -39,7 +39,7 @@ function nameOf(bars: Bars, { spillway }: ReportData): string {
     .digest('hex')
 }
 
-/** Charts are SVG, in which no comment is. */
+/** Charts are SVG without comments. */
 function marked(name: string, chart: string): string {
   return `<!--chart ${name}-->${chart}<!--/chart-->`
 }

@@ -1,10 +1,10 @@
 import type { Between, Share, Shown, Verdict } from './data.ts'
 import { LEAST_ROWS } from './disclosure.ts'
 
-export const NOT_TOLD = 'not told'
+export const NOT_SHOWN = 'not shown'
 
 export function few(rows: Shown): string {
-  return rows === null ? NOT_TOLD : number(rows)
+  return rows === null ? NOT_SHOWN : number(rows)
 }
 
 /** `1,234,567` */
@@ -35,7 +35,7 @@ export function shareText(share: Share): string {
   return share === 'few' ? `< ${LEAST_ROWS} rows` : share
 }
 
-/** Numbers that lie closer together than this are one number of two digits. */
+/** Bounds that are closer than this are shown as one number of two digits. */
 const CLOSE = 1.2
 
 /** `57`, `1.2k`, `1–9`, `≥100` */
@@ -45,7 +45,7 @@ export function betweenText({ least, most }: Between): string {
   return most !== null && least > 0 && most / least < CLOSE ? short(least) : `≥${short(least)}`
 }
 
-/** The first two digits, the others cut off: `1.2k`, `5.0k`, `340`, `56M`. */
+/** The first two digits, truncated: `1.2k`, `5.0k`, `340`, `56M`. */
 function short(value: number): string {
   const step = 10 ** Math.max(0, String(value).length - 2)
   const cut = Math.floor(value / step) * step
@@ -56,7 +56,7 @@ function short(value: number): string {
 
 const UNITS = ['', 'k', 'M', 'G']
 
-/** What stands in the place of passwords and their hashes. */
+/** How passwords and their hashes are masked. */
 export const SECRETS: Readonly<Record<string, string>> = {
   redact: 'removed',
   drop: 'removed, with their column',
@@ -65,7 +65,7 @@ export const SECRETS: Readonly<Record<string, string>> = {
   plaintext: 'in clear',
 }
 
-/** What stands in the place of addresses and other identities. */
+/** How addresses and other identities are masked. */
 export const IDENTITIES: Readonly<Record<string, string>> = {
   keep: 'in clear',
   hmac: 'keyed digests (HMAC-SHA256)',
@@ -74,10 +74,10 @@ export const IDENTITIES: Readonly<Record<string, string>> = {
 
 /** Why a partition failed, and what to do, by the kind of its error. */
 export const FAILURES: Readonly<Record<string, readonly [reason: string, next: string]>> = {
-  transient: ['the service or the network did not give a usable answer', 'run again'],
-  refused: ['the service refused the search', 'correct what spillway status names, then run again'],
-  cursor: ['the service refused a cursor, or repeated one', 'run again; spillway status says more'],
-  data: ['the answers are not as documented', 'look into _quarantine and at spillway status, then run again'],
+  transient: ['the service or the network did not give a usable response', 'run again'],
+  refused: ['the service rejected the search', 'correct what spillway status names, then run again'],
+  cursor: ['the service rejected a cursor, or repeated one', 'run again; spillway status says more'],
+  data: ['the responses are not as documented', 'inspect _quarantine and spillway status, then run again'],
   damaged: ['files were damaged', 'run again; spillway verify says more'],
   storage: ['the storage refused', 'make room or correct permissions, then run again'],
 }

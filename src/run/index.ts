@@ -35,7 +35,7 @@ export {
 } from './status.ts'
 export type { RunSummary } from './summary.ts'
 export {
-  type LoadedAhead,
+  type LoadedEarlier,
   type LoadOptions,
   type LoadSummary,
   loadWarehouse,

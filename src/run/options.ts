@@ -3,49 +3,50 @@ import type { Hold, ManifestShard } from '../state/index.ts'
 import type { SharedCpu } from './cpu/cpu.ts'
 
 export type RunOptions = {
-  /** Reads a secret by the name of its variable; null when it is not there. */
+  /** Reads a secret by the name of its variable; null when it is not set. */
   readonly readSecret: (name: string) => Promise<string | null>
-  /** Key of the `hmac` policies; null where no policy needs one. */
+  /** Key of the `hmac` policies; null if no policy needs one. */
   readonly maskKey: Uint8Array | null
-  /** Aborts to have the run stop sending requests and commit the pages in flight. */
+  /** On abort the run sends no more requests and commits the pages in flight. */
   readonly stop: AbortSignal
   /** On abort, requests in flight are aborted as well. */
   readonly abort: AbortSignal
   readonly clock: Clock
   readonly observer: RunObserver
-  /** Consent to `transform.secret: plaintext`, given anew at each run. */
+  /** Consent to `transform.secret: plaintext`, needed for each run. */
   readonly allowPlaintext: boolean
   readonly failFast: boolean
-  /** Throws away what was exported before. */
+  /** Removes what was exported before. */
   readonly fresh: boolean
-  /** Partitions, or globs of them, to be exported anew. */
+  /** Partitions, or globs of them, to be exported again. */
   readonly redo: readonly string[]
   /** Spillway's own version, for the manifest and the files. */
   readonly version: string
-  /** Which encoder it has, for the files. */
+  /** The version of its encoder, for the files. */
   readonly build: string
   /**
-   * Names the run in the log and the checkpoint, a UUID; left out: a new one. One that bears the name of the data set's last
-   * run goes on with that one: what it has sent and brought counts, also against its budget.
+   * The id of the run in log and checkpoint, a UUID; default: a new one. With the id of the data set's last run, the
+   * run continues that one: its requests and rows count, also against the budget.
    */
   readonly runId?: string
-  /** What the data set is held for, where a queue decides who may; left out: for this process alone. */
+  /** The owner for which a queue holds the data set; undefined: this process. */
   readonly hold?: Hold
-  /** Threads and buffers that runs of one process share; left out: this one has its own. */
+  /** Threads and buffers that runs of one process share; undefined: this run has its own. */
   readonly cpu?: SharedCpu
 }
 
-/** How a run speaks while it is at work. Nothing here ever holds a secret or a value of a record. */
+/** Receives the events of a run. They never hold a secret or a value of a record, except `rows`. */
 export type RunObserver = {
   log(level: LogLevel, message: string, fields?: LogFields): void
   progress(progress: Progress): void
-  /** Called before there is any progress to tell of, with what is done until then. */
+  /** Called with each step before the first progress. */
   opening?(step: OpeningStep): void
-  /** A file has its final name, and what is in it counts. */
+  /** Called when a shard is published. */
   shard?(shard: ManifestShard): void
   /**
-   * The rows of a page are committed; they may not be in a finished file yet. The chain waits for what this returns. Rows
-   * of earlier runs don't come again, and a crash may come between commit and call.
+   * Called after the rows of a page are committed; they may not be in a finished shard yet. The chain waits for the
+   * returned promise. Each row comes at most once: not again in later runs, and not after a crash between commit and
+   * call.
    */
   rows?(batch: RowBatch): void | Promise<void>
 }
@@ -61,9 +62,9 @@ export type LogFields = Readonly<Record<string, string | number | boolean | null
 export type Progress = {
   readonly partitionsTotal: number
   readonly partitionsDone: number
-  /** Of those, how many were done when the run began. */
+  /** Partitions that were done when the run began. */
   readonly partitionsDoneBefore: number
-  /** How many this run has come through, by the times of its rows; a part of one is a fraction. */
+  /** Partitions that this run has passed, by the times of its rows, parts as fractions. */
   readonly partitionsAdvanced: number
   readonly partitionsFailed: number
   /** Rows, requests, retries and quarantined items of this run. */
@@ -71,33 +72,33 @@ export type Progress = {
   readonly requests: number
   readonly retries: number
   readonly quarantined: number
-  /** What of the quota this run has spent; null: the service does not tell. */
+  /** Quota that this run has spent; null: the service does not report it. */
   readonly searchesSpent: number | null
-  /** What the service said last; null while it has not. */
+  /** By the last response; null: not reported yet. */
   readonly searchesRemaining: number | null
-  /** Requests that may still be sent, by the budget of the run and by what is to be left of the quota; null: no limit. */
+  /** Requests that may still be sent, by the budget of the run and the reserve of the quota; null: no limit. */
   readonly requestsAllowed: AllowedRequests | null
-  /** While the service has everybody wait: until when, epoch milliseconds. */
+  /** End of the pause that the service demanded, epoch milliseconds; null: no pause. */
   readonly pausedUntilMs: number | null
   readonly waits: RunWaits
 }
 
-/** What pages wait for at a moment, besides their pace. Times are epoch ms; null: for nothing of the kind. */
+/** What pages wait for at present, besides permits. Times are epoch ms; null: no page waits for this. */
 export type RunWaits = {
-  /** The failed request that is sent again first. */
+  /** The earliest retry. */
   readonly retry: RetryWait | null
-  /** How many failed requests wait to be sent again. */
+  /** The number of requests that wait for their retry. */
   readonly retries: number
-  /** Since when a token is being read or renewed. */
+  /** When the reading or renewal of the token began. */
   readonly tokenSinceMs: number | null
-  /** Since when the oldest request in flight waits for its response. */
+  /** When the oldest request in flight began to wait for its response. */
   readonly responseSinceMs: number | null
-  /** Since when the page is being written that came first. */
+  /** When the oldest commit in progress began. */
   readonly diskSinceMs: number | null
 }
 
 export type RetryWait = {
-  /** Which retry it is, from 1 on, and how many there may be. */
+  /** The number of the retry, from 1 on, and the limit. */
   readonly number: number
   readonly of: number
   readonly untilMs: number

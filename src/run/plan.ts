@@ -22,50 +22,50 @@ import { type PartitionStatus, type QueryStatus, statusByQuery, statusOfEach, ty
 
 export type PlanReport = {
   readonly partitions: {
-    /** But for those that were pruned. */
+    /** Without pruned partitions. */
     readonly total: number
     readonly done: number
-    /** Some of their rows are in, or a chain stands in them. */
+    /** Partitions with committed rows, or the current ones of chains. */
     readonly partial: number
     readonly pending: number
     readonly pruned: number
   }
   /** At least one request for each chain. */
   readonly minRequests: number
-  /** More requests that idle slots may cost: each divides the windows of a chain with one that is busy. */
+  /** Additional requests that idle slots may cost: each takes a part of the windows of another slot's chain. */
   readonly divisions: number
-  /** What the least number of requests takes at the tier's rate. */
+  /** The time for `minRequests` at the tier's rate. */
   readonly minSeconds: number
-  /** What earlier windows of the data set let expect; null where nothing is known to go by. */
+  /** Estimates by earlier windows of the data set; null: there are none. */
   readonly expectedRequests: number | null
   readonly expectedSeconds: number | null
-  /** The same by what pages were measured to cost; null before that as well. */
+  /** Estimate by measured costs of pages; null: there are no measurements, or no earlier windows. */
   readonly expectedSearches: number | null
   /**
-   * By the two readings of the documentation: one search a request, and one for each 100 rows; null where nothing tells
-   * how many rows to expect, or the endpoint has no quota.
+   * By the two readings of the documentation: one search a request, and one for each 100 rows; null: the number of rows
+   * can't be estimated, or the endpoint has no quota.
    */
   readonly searches: { readonly low: number | null; readonly high: number | null }
-  /** Rows that most pages are to be requested with. */
+  /** The size of most requested pages. */
   readonly pageSize: number
-  /** Rows that a partition which is not done is expected to bring, on average; null as above. */
+  /** Average estimate of rows for an unfinished partition; null as above. */
   readonly rowsPerPartition: number | null
   /**
-   * With `extract.monthly_searches`: calendar months (UTC) that it takes, this one included, by what pages were measured
-   * to cost, or else by the dearer reading; at least, where nothing is known to go by. null: no such share.
+   * With `extract.monthly_searches`: calendar months (UTC) that the export takes, this one included, by measured costs
+   * of pages, or else by the more expensive reading; without estimates, the minimum. null: no such share.
    */
   readonly months: number | null
   /** Searches that earlier runs have spent in this month. */
   readonly searchesThisMonth: number
-  /** Searches that the service said were left, when it last said so; null: never. */
+  /** Searches left, as the service last reported; null: never. */
   readonly searchesRemaining: number | null
-  /** Where each partition stands, in the order of work; made on demand. */
+  /** The status of each partition, in the order of export; made on demand. */
   each(): Iterable<PartitionStatus>
-  /** The same added up, query by query, with what each costs; of the wanted partitions, if not of all. */
+  /** Totals of each query with its cost, over the wanted partitions (default: all). */
   queries(isWanted?: Wanted): readonly QueryPlan[]
 }
 
-/** What a run would do for one query. */
+/** The plan of one query. */
 export type QueryPlan = QueryStatus & {
   /** As of {@link PlanReport}. */
   readonly minRequests: number
@@ -73,8 +73,8 @@ export type QueryPlan = QueryStatus & {
 }
 
 /**
- * Says what a run with these options would do; sends nothing and changes nothing. Works while a run is at work.
- * @throws ExportError when such a run could not begin, for whatever reason but another one that is at work
+ * Plans a run with these options; sends nothing and changes nothing. Works during a run.
+ * @throws ExportError when such a run could not begin, for any reason but another run that holds the lock
  */
 export async function readPlan(
   given: Pipeline,
@@ -99,7 +99,7 @@ export async function readPlan(
   const rate = isReports ? basicRequestsPerSecond : requestsPerSecond
   const measures = state?.service ?? NOT_MEASURED
   const pageSize = Math.min(pipeline.extract.pageSize, measures.limit ?? pipeline.extract.pageSize)
-  // If responses take long, as many are in flight as there are chains.
+  // If responses are slow, each chain has one request in flight.
   const ms = millisecondsAPage(measures.times, pageSize) ?? 0
   const secondsAPage = Math.max(1 / rate, ms / 1000 / pipeline.extract.concurrency)
   const isFree = isReports || measures.tellsSearches === false
@@ -135,16 +135,16 @@ export async function readPlan(
   }
 }
 
-/** Of one chain or several; null: nothing is known to go by. */
+/** The cost of one chain or several; null: no estimate. */
 type Cost = {
   readonly requests: number
-  /** How often its windows can be divided, where that is worth it. */
+  /** How often its windows can be divided with profit. */
   readonly divisions: number
   readonly expected: number | null
   readonly rows: number | null
-  /** By what pages were measured to cost. */
+  /** By measured costs of pages. */
   readonly searches: number | null
-  /** By the dearer reading of the documentation. */
+  /** By the more expensive reading of the documentation. */
   readonly high: number | null
 }
 
@@ -187,7 +187,7 @@ function sumOf(costs: Iterable<Cost>): Cost {
   return sum
 }
 
-/** What pages of a query will be requested with, by what was learned. */
+/** The size of a query's pages, by measurements. */
 function pageSizeOf(query: string, { extract }: NamedPipeline, { limit, limits }: Measures): number {
   const own = limits.has(query) ? limits.get(query)! : limit
   return Math.min(extract.pageSize, own ?? extract.pageSize)

@@ -32,14 +32,14 @@ import { tryToReport } from './report/write-report.ts'
 
 export type PruneReport = {
   readonly pipeline: string
-  /** Windows that ended by then are old enough. */
+  /** Windows that ended by this time are old enough. */
   readonly before: string
   readonly partitions: number
   readonly shards: number
   readonly rows: number
   readonly quarantined: number
   readonly bytes: number
-  /** Partitions that are old enough and stay. */
+  /** Partitions that are old enough but stay. */
   readonly kept: readonly KeptPartition[]
 }
 
@@ -49,12 +49,12 @@ export type PruneOptions = {
   readonly observer: Pick<RunObserver, 'log'>
   /** Spillway's own. */
   readonly version: string
-  /** Where queries are named by digests; null: none is. */
+  /** For queries that are named by digests; null: there are none. */
   readonly maskKey: Uint8Array | null
 }
 
 /**
- * Says what `pruneDataSet` would remove; changes nothing. Works while a run is at work.
+ * Reports what `pruneDataSet` would remove; changes nothing. Works during a run.
  * @throws ExportError `config` when the pipeline has no windows, or is not the one that the data set belongs to
  */
 export async function planPruning(pipeline: Pipeline, before: Micros): Promise<PruneReport> {
@@ -65,9 +65,9 @@ export async function planPruning(pipeline: Pipeline, before: Micros): Promise<P
 
 /**
  * Removes the partitions whose windows ended by an instant: shards, quarantine files and their entries in the manifest.
- * The journal keeps them as pruned, so that no run requests them again. The journal entry comes first, then the manifest, then the
- * files; what a crash leaves the next prune or run finishes.
- * @throws ExportError `config` as above, `locked` when a run is at work
+ * The journal keeps them as pruned, so that no run requests them again. The order is journal entry, manifest, files.
+ * After a crash, the next prune or run finishes this.
+ * @throws ExportError `config` as above, `locked` when a run holds the data set
  */
 export function pruneDataSet(given: Pipeline, before: Micros, options: PruneOptions): Promise<PruneReport> {
   requireWindows(given)
@@ -75,7 +75,7 @@ export function pruneDataSet(given: Pipeline, before: Micros, options: PruneOpti
   const { clock, stop, observer } = options
   const warn = (message: string): void => observer.log('warn', message)
   return namingLocations(pipeline, async () => {
-    // Taking the lock would make a folder, also where there is no data set.
+    // The lock would create the folder, also if there is no data set.
     const isThere = (await openDataSet(pipeline).size(CHECKPOINT_PATH)) !== null
     if (!isThere) return planPruning(pipeline, before)
     return holdDataSet(pipeline, { clock, stop, warn }, (store) => prune(pipeline, store, before, options))
@@ -104,20 +104,20 @@ async function prune(
   return done
 }
 
-/** Brings manifest, files and report in line with the checkpoint, as far as a prune, or a crash of one, has left that to do. */
+/** Brings manifest, files and report in line with the checkpoint, after a prune or the crash of one. */
 async function finish(pipeline: NamedPipeline, store: Store, options: PruneOptions): Promise<void> {
   const { stop, observer } = options
   const state = await readBegunCheckpoint(pipeline, store)
   if (state === null) return
   if (await isLeftToDo(store, state)) {
-    // Without a shard there is nothing to read: the next run makes one without rows.
+    // Without a shard there are no columns to read: the next run makes a shard without rows.
     if (state.shards.length === 0) await store.remove(SUCCESS_PATH)
     await replaceManifest(pipeline, store, state, observer)
     await removePruned(store, state, stop)
-    // What is pruned must not be told any longer. The checkpoint is about to be rewritten from what is known here; the next
-    // run counts anew, where it has to.
+    // The report must not include pruned rows any longer. The checkpoint is rewritten from the state here; the next run
+    // counts the rows again if needed.
     await tryToReport(pipeline, store, state, options, async () => {})
-    // Those who come later need not look for the files any more.
+    // Later commands need not search for these files.
     await rewriteCheckpoint(store, state)
   }
   await removePrunedQuarantine(store, state)
@@ -156,8 +156,8 @@ function requireWindows({ extract, file }: Pipeline): void {
   if (extract.windows !== null) return
   throw new ExportError(
     'config',
-    'prune goes by windows, and the pipeline has none: nothing tells which rows are old enough',
+    'prune goes by windows, and the pipeline has none: the age of rows is not known',
     file,
-    'Export to another load.path with extract.windows and every, or keep a shorter range: begin it anew with --fresh.',
+    'Export to another load.path with extract.windows and every, or start over with a shorter range and --fresh.',
   )
 }

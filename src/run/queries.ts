@@ -15,13 +15,13 @@ import {
 import { maskedQueryValue } from '../transform/index.ts'
 import type { RunOptions } from './options.ts'
 
-/** So much of a digest tells any number of queries apart, and fits into a folder's name with room to spare. */
+/** Characters of a digest in a name: enough to distinguish queries, and short enough for the name of a folder. */
 const DIGEST_DIGITS = 16
 
 /**
- * Gives every query its name. One that requests an identity which the policy hides, and that the user gave no name,
- * goes by the beginning of the digest that its rows have in `query_value`.
- * @throws ExportError 'config' when that takes a mask key and there is none, or two queries would share a name
+ * Gives every query its name. If the policy hides a query's identity and the user gave it no name, it is named by the
+ * beginning of the digest in its rows' `query_value`.
+ * @throws ExportError 'config' when that needs a mask key and there is none, or two queries would share a name
  */
 export function namePipeline(pipeline: Pipeline, maskKey: Uint8Array | null): NamedPipeline {
   const { extract } = pipeline
@@ -42,7 +42,7 @@ function labelOf(query: Query, { transform, file }: Pipeline, maskKey: Uint8Arra
   }
   throw new ExportError(
     'config',
-    `transform.identity hides what a query of type ${query.type} asks for, and the query has no other name`,
+    `transform.identity hides the value of a query of type ${query.type}, and the query has no other name`,
     file,
     'Give the query a name with as.',
   )
@@ -63,12 +63,12 @@ function requireDistinct(queries: readonly NamedQuery[], file: string): void {
   }
 }
 
-/** What the secret queries of a pipeline ask for, by the name of the variable. */
+/** The values of a pipeline's secret queries, by the name of the variable. */
 export type QuerySecrets = ReadonlyMap<string, string>
 
 /**
- * Reads the value of every secret query once for the whole run: a file that changes meanwhile must not mix the rows of
- * two secrets, and a secret that is not requested yet is to stay out of messages all the same.
+ * Reads the value of every secret query once for the whole run. A file that changes meanwhile must not mix the rows of
+ * two secrets, and messages must not show a secret that is not requested yet.
  * @throws ExportError `config` when a variable is not set
  */
 export async function readQuerySecrets(
@@ -88,9 +88,9 @@ export async function readQuerySecrets(
 }
 
 /**
- * Makes sure, before anything is written, that the token or API key can be sent. That one is missing shows when it is
- * needed: a run that has nothing left to do needs none.
- * @param isNeeded whether it is to be there in any case
+ * Checks, before anything is written, that the token or API key can be sent. A missing one is an error only when it is
+ * needed: a finished export needs none.
+ * @param isNeeded whether it must be set in any case
  * @throws ExportError `config`
  */
 export async function requireSendableToken(

@@ -4,18 +4,18 @@ import { shardReader } from './data-set/files.ts'
 import { namingLocations, openDataSet, withLocation } from './data-set/open-data-set.ts'
 
 export type ReadRowsOptions = {
-  /** Columns to read; all that the pipeline exports when left out. */
+  /** Columns to read. Default: all that the pipeline exports. */
   readonly columns?: readonly string[]
-  /** Rows of a batch at most; 10,000 when left out. */
+  /** The maximum number of rows in a batch. Default: 10,000. */
   readonly batchRows?: number
-  /** Paths of the shards to read, as the manifest lists them; all finished ones when left out. */
+  /** Paths of the shards to read, as in the manifest. Default: all finished ones. */
   readonly shards?: readonly string[]
 }
 
 /**
- * Reads the rows of finished shards back, some at a time, in the order of the manifest; also while a run is at work. Rows in
- * shards that are not finished don't come.
- * @throws ExportError `config` for a column or shard that is not there, `damaged` when a shard is not what its format says
+ * Reads the rows of finished shards in batches, in the order of the manifest, also during a run. Rows of open shards
+ * are not included.
+ * @throws ExportError `config` for an unknown column or shard, `damaged` when a shard violates its format
  */
 export async function* readRows(pipeline: Pipeline, options: ReadRowsOptions = {}): AsyncGenerator<RowBatch> {
   const { batchRows = 10_000 } = options
@@ -65,7 +65,7 @@ async function shardsOf(pipeline: Pipeline, store: Store, paths?: readonly strin
       'config',
       'There is no such finished shard',
       path,
-      'The manifest lists those there are.',
+      'The manifest lists all finished shards.',
     )
   })
 }

@@ -25,9 +25,9 @@ import { openSession, type Session } from './session.ts'
 import { figuresOfRun, logSummary, type RunSummary, summarize } from './summary.ts'
 
 /**
- * Exports everything that the pipeline requests and that earlier runs have not: from the lock to the
- * manifest. What stops a run half-way (budget, signal, refused credentials, full disk) is told in the
- * summary; what is committed stays, and the next run goes on from there.
+ * Exports everything that the pipeline requests and earlier runs have not exported, from the lock to the manifest. If a
+ * run stops early (budget, signal, rejected credentials, full disk), the summary has the reason. Committed pages stay,
+ * and the next run resumes there.
  * @throws ExportError when the run could not begin; nothing is changed then
  */
 export async function runPipeline(given: Pipeline, options: RunOptions): Promise<RunSummary> {
@@ -61,7 +61,7 @@ async function runOnDataSet(
   }
   return holdDataSet(pipeline, holding, async (store, lost) => {
     observer.opening?.({ kind: 'checkpoint' })
-    // A run that has lost the data set can't commit any more, so there is nothing to wait for.
+    // A run that has lost the lock can't commit any more, so it does not wait.
     const held = {
       ...options,
       stop: AbortSignal.any([stop, lost]),
@@ -82,17 +82,17 @@ async function runOnDataSet(
   })
 }
 
-/** As it stands now: what a program changes in its pipeline while the run goes on is not this run's business. */
+/** A copy of the pipeline: changes that a program makes during the run have no effect on it. */
 export function ownCopy(pipeline: Pipeline): Pipeline {
   try {
     return structuredClone(pipeline)
   } catch (cause) {
     const next = 'Give it strings, numbers, booleans, lists and objects alone.'
-    throw new ExportError('config', 'The pipeline holds something that is no data', '', next, { cause })
+    throw new ExportError('config', 'The pipeline holds a value that can not be copied', '', next, { cause })
   }
 }
 
-/** Line breaks are taken off; a blank may be meant, but rarely is. */
+/** Line breaks are removed; a blank may be intended, but rarely is. */
 function warnOfBlanks({ maskKey, observer }: RunOptions): void {
   if (maskKey === null || !(isBlank(maskKey[0]!) || isBlank(maskKey.at(-1)!))) return
   observer.log('warn', 'the mask key begins or ends with a blank, which is a part of it')
@@ -111,7 +111,7 @@ async function carryOut(
   const begin = { run: options.runId ?? randomUUID(), started_at: isoTime(clock.now()), version }
   const { run } = begin
   const last = checkpoint.state.runs.at(-1)
-  // A copy: the journal's own record grows with the run.
+  // A copy, because the journal's own record grows with the run.
   const earlier = last?.run === run ? { ...last } : { ...NEW_RUN, ...begin, months: [] }
   const counts = countPartitions(pipeline, plan, checkpoint.state)
   const tally = new Tally(counts)
@@ -148,7 +148,7 @@ async function carryOut(
   return summary
 }
 
-/** A disk that is full does not take a manifest either; what stopped the run first is what counts. */
+/** A full disk has no space for a manifest either: the first error of the run is kept. */
 async function settleAccounts(ending: Ending, write: () => Promise<void>): Promise<ExportError | null> {
   try {
     await write()
@@ -181,7 +181,7 @@ async function finalizeDataSet(
 ): Promise<void> {
   const { checkpoint } = session
   if (whole) await fillEmptyDataSet(pipeline, session, plan)
-  // Nothing is decoded or encoded any more, and the report's charts take as much memory as a thread.
+  // The threads are no longer needed, and the report's charts take as much memory as a thread.
   await session.cpu.close()
   if (end !== null) await checkpoint.append([end])
   await replaceManifest(pipeline, store, checkpoint.state, options.observer)
@@ -190,8 +190,8 @@ async function finalizeDataSet(
 }
 
 /**
- * Gives a data set without rows one shard without rows, in the folder of its first partition: a scheduled reader
- * needs something to read, with all columns, those of the folders' names too.
+ * Gives a data set without rows one shard without rows, in the folder of its first partition: a scheduled reader needs
+ * a file with all columns, those in the folders' names too.
  */
 async function fillEmptyDataSet(
   { extract, load }: NamedPipeline,

@@ -30,14 +30,14 @@ import type { RunObserver } from './options.ts'
 export type ServiceCallOptions = {
   readonly clock: Clock
   readonly readSecret: (name: string) => Promise<string | null>
-  /** Ends waits and requests alike. */
+  /** Ends waits and requests. */
   readonly stop: AbortSignal
   readonly log: RunObserver['log']
 }
 
 /**
- * Fetches threat-flow reports one after the other; these cost no searches.
- * @throws ExportError naming the report that could not be had
+ * Fetches threat-flow reports one after the other, which costs no searches.
+ * @throws ExportError naming the report that failed
  */
 export async function* fetchReports(
   settings: ServiceSettings,
@@ -58,21 +58,21 @@ export type TokenTest = {
   readonly info: TokenInfo | null
 }
 
-/** Whether anything is at the address of searches; `unknown`: the response to a GET does not tell. */
+/** Whether the search path exists; `unknown`: the response to a GET does not show it. */
 export type SearchPath = { readonly url: string; readonly found: 'yes' | 'no' | 'unknown' }
 
 /**
- * Asks the service, once and free of charge, whom the token belongs to: where the settings say, or else at the
- * address of the public API, which not every service has.
- * @throws ExportError `credentials` when it belongs to nobody
+ * Requests once, free of charge, to whom the token belongs: at the configured address, or else at that of the public
+ * API, which not every service has.
+ * @throws ExportError `credentials` when the token is rejected
  */
 export function testToken(settings: ServiceSettings, options: ServiceCallOptions): Promise<TokenTest> {
   return requestedOnce(settings, options, (service) => tokenTest(service, settings))
 }
 
 /**
- * The same, and whether anything is at the address of searches. Sends no search.
- * @throws ExportError `credentials` when the token belongs to nobody
+ * Tests the token, and whether the search path exists. Sends no search.
+ * @throws ExportError `credentials` when the token is rejected
  */
 export function testService(
   settings: ServiceSettings,
@@ -86,7 +86,7 @@ export function testService(
   })
 }
 
-/** What the response to a GET says of an address that takes POST alone. */
+/** The meaning of a GET's response from an address that accepts only POST. */
 function foundBy(status: number): SearchPath['found'] {
   if (status === 404) return 'no'
   return THERE.has(status) ? 'yes' : 'unknown'
@@ -107,7 +107,7 @@ async function tokenTest(service: Service, settings: ServiceSettings): Promise<T
       'Check service.token_test_url.',
     )
   } catch (error) {
-    // Of an address that nobody configured only a refused token says something.
+    // At a default address, only a rejected token is meaningful.
     if (configured === null && error instanceof ResponseError && error.status !== 401)
       return { url, info: null }
     throw error
@@ -119,7 +119,7 @@ async function requestedOnce<T>(
   options: ServiceCallOptions,
   request: (service: Service) => Promise<T>,
 ): Promise<T> {
-  // No retries: the caller needs the present state.
+  // No retries: the caller needs the current state.
   const service = openCalls({ ...settings, retries: 0 }, options)
   try {
     return await request(service)
@@ -142,11 +142,11 @@ function openCalls(
   return openService(settings, { ...limits, connections: 1 }, { buffers: bufferPool(1), ...options, abort })
 }
 
-/** What a page costs, as two requests can tell. */
+/** The cost of a page, measured by two requests. */
 export type Probe = {
-  /** `nothing`: the service says nothing of searches; `unknown`: these requests could not tell. */
+  /** `nothing`: the service does not report searches; `unknown`: these requests do not show it. */
   readonly reading: 'request' | '100 rows' | 'nothing' | 'unknown'
-  /** Rows of the page that was looked at, and how many searches fewer were left after it; null: there was none. */
+  /** The rows of the measured page, and the searches that it cost; null: there was none. */
   readonly page: { readonly rows: number; readonly searches: number } | null
   readonly requests: number
   readonly searchesRemaining: number | null
@@ -154,12 +154,12 @@ export type Probe = {
 
 const SMALL = 100
 const LARGE = 1000
-// Fewer rows than this cost one search or two by either reading.
+// Fewer rows than this cost one or two searches by either reading.
 const TELLING_ROWS = 300
 
 /**
  * Measures what a page costs: requests 100 rows and, if there are more, a larger page of the same search.
- * @throws ExportError as `Service.request`; `quota` where what is left does not pay for it
+ * @throws ExportError as `Service.request`; `quota` when too few searches are left
  */
 export async function probeService(pipeline: Pipeline, options: ServiceCallOptions): Promise<Probe> {
   const { extract } = pipeline
@@ -198,7 +198,7 @@ async function firstPage(service: Service, chain: Chain): Promise<DecodedPage> {
   throw new Error('a chain without a page')
 }
 
-/** The first query, over all of its windows; one without a secret where there is one. */
+/** The first query without a secret, else the first query, over all of its windows. */
 async function chainOf({ extract }: Pipeline, { clock, readSecret }: ServiceCallOptions): Promise<Chain> {
   const { queries, windows, include, order, pageSize } = extract
   const query: Query | undefined = queries.find(({ type }) => type !== 'secret') ?? queries[0]
@@ -232,7 +232,7 @@ async function chainOf({ extract }: Pipeline, { clock, readSecret }: ServiceCall
 
 const SearchResponse = z.object({ items: z.array(z.unknown()), next: z.string().nullish() })
 
-/** How many items there are, and whether there are more; nothing else of them is looked at. */
+/** Counts the items and reads whether there are more; their contents are ignored. */
 const counted: DecodePage = async (body, { partition }) => {
   const response = SearchResponse.safeParse(parsed(body))
   if (!response.success) {

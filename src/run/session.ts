@@ -27,7 +27,7 @@ import type { QuerySecrets } from './queries.ts'
 /** What a run holds open on its data set. */
 export type Session = {
   readonly checkpoint: Checkpoint
-  /** What was sealed since it was opened. */
+  /** The shards that were sealed since the beginning. */
   readonly sealed: SealedSoFar
   readonly shards: ShardSet
   readonly cpu: Cpu
@@ -41,9 +41,9 @@ export type Session = {
 }
 
 /**
- * Opens checkpoint and shards and brings them into agreement: finished shards get their names, open ones
- * are taken up, and where bytes of those did not survive their partitions are invalidated.
- * @throws ExportError `config` or `damaged` when the run may not go on from what is there
+ * Opens checkpoint and shards and makes them consistent: finished shards are published and open ones continued. If
+ * bytes of open shards are lost, their partitions are invalidated.
+ * @throws ExportError `config` or `damaged` when the run may not resume
  */
 export async function openSession(
   pipeline: NamedPipeline,
@@ -51,7 +51,7 @@ export async function openSession(
   secrets: QuerySecrets,
   options: RunOptions,
 ): Promise<Session> {
-  // One for each response that is on its way or not committed yet, and one more for responses that grow.
+  // One for each response in flight or not committed yet, and one more for responses that grow.
   const shared = options.cpu ?? null
   const buffers = shared?.buffers ?? bufferPool(pipeline.extract.concurrency + 1)
   const plans = [decodePlan(pipeline, options.maskKey), encodePlan(pipeline, options)] as const
@@ -67,7 +67,7 @@ export async function openSession(
   }
 }
 
-/** @returns null when something was invalidated: then everything is to be opened anew */
+/** @returns null when something was invalidated: then everything has to be opened again */
 async function openOnce(
   pipeline: NamedPipeline,
   store: Store,
@@ -81,7 +81,7 @@ async function openOnce(
   let chains = state.nextChain
   try {
     const sealed = { shards: 0, bytes: 0, replacedNuls: 0 }
-    const telling = tellingSeals(checkpoint, sealed, options.observer.log)
+    const telling = loggingSeals(checkpoint, sealed, options.observer.log)
     const session: Session = {
       checkpoint: telling,
       sealed,
@@ -117,14 +117,14 @@ async function openOnce(
   }
 }
 
-/** The files that hold the ids of chains which are not at their end. */
+/** The files with the ids of unfinished chains. */
 function idFiles(state: CheckpointState): ReadonlySet<string> {
   const paths = new Set<string>()
   for (const { chain, ids } of state.chains.values()) if (ids !== null) paths.add(idPath(chain, ids.file))
   return paths
 }
 
-/** Shards that were sealed, and what is in them. */
+/** Totals of sealed shards. */
 type SealedSoFar = {
   shards: number
   bytes: number
@@ -132,8 +132,8 @@ type SealedSoFar = {
   replacedNuls: number
 }
 
-/** The same checkpoint; the log is told of each shard that it says is sealed. @param sealed counts them */
-function tellingSeals(checkpoint: Checkpoint, sealed: SealedSoFar, log: RunObserver['log']): Checkpoint {
+/** The same checkpoint; shards that it seals are logged. @param sealed counts them */
+function loggingSeals(checkpoint: Checkpoint, sealed: SealedSoFar, log: RunObserver['log']): Checkpoint {
   return {
     ...checkpoint,
     async append(entries) {
@@ -177,7 +177,7 @@ function openShards(
   })
 }
 
-/** How the pages of a pipeline become rows. */
+/** The settings for decoding pages. */
 function decodePlan(pipeline: Pipeline, maskKey: Uint8Array | null): DecodePlan {
   const { extract, transform } = pipeline
   return {
@@ -191,7 +191,7 @@ function decodePlan(pipeline: Pipeline, maskKey: Uint8Array | null): DecodePlan 
   }
 }
 
-/** How the rows of a pipeline become shards. */
+/** The settings for encoding shards. */
 function encodePlan(
   pipeline: Pipeline,
   { version, build }: Pick<RunOptions, 'version' | 'build'>,
@@ -201,7 +201,7 @@ function encodePlan(
   return {
     format: load.format,
     columns,
-    // In these very words: parquet-java trusts no statistics of a writer whose name it cannot take apart.
+    // In this exact form: parquet-java ignores the statistics of a writer whose name it can't parse.
     createdBy: `spillway version ${version} (build ${build})`,
     fileMetadata: {
       'spillway.pipeline': name,
@@ -214,9 +214,9 @@ function encodePlan(
 }
 
 /**
- * A decoder whose pages hold no known secret but in their rows, which are the data itself: not in names of fields that
- * nobody knows, nor in quarantine. A cursor that holds one can't be kept, and without it there is no way on.
- * @param release gets the page that is discarded because of its cursor
+ * A decoder whose pages hold known secrets only in their rows, which are the data itself: not in names of unknown
+ * fields, nor in quarantine. A cursor with a secret can't be stored, so the chain fails.
+ * @param release gets a page that is discarded because of its cursor
  */
 function withoutSecrets(decode: DecodePage, release: (page: DecodedPage) => void): DecodePage {
   return async (body, context) => {
@@ -233,7 +233,7 @@ function withoutSecrets(decode: DecodePage, release: (page: DecodedPage) => void
   }
 }
 
-/** A longer one is refused for its length, and need not be looked through. */
+/** A longer one is rejected for its length and need not be searched. */
 function isKept(cursor: string): boolean {
   return Buffer.byteLength(cursor) <= MAX_CURSOR_BYTES
 }
@@ -252,7 +252,7 @@ function clearedItem(quarantined: RefusedItem): RefusedItem {
   return { ...quarantined, issues: cleared(issues) as RefusedItem['issues'], item: cleared(item) }
 }
 
-/** The same value without the texts that repeat a secret, names of fields among them. */
+/** The same value without strings, or names of fields, that repeat a secret. */
 function cleared(value: unknown): unknown {
   if (typeof value === 'string') return unlessSecret(value, 'long')
   if (Array.isArray(value)) return value.map(cleared)
@@ -265,7 +265,7 @@ function cleared(value: unknown): unknown {
 function secretInCursor({ partition, page }: PageContext): ExportError {
   return new ExportError(
     'data',
-    `The cursor that the service sent can not be kept: ${LEFT_OUT}`,
+    `The cursor that the service sent can not be stored: ${LEFT_OUT}`,
     `${partition}, page ${page + 1}`,
     'Choose windows so short that each fits on one page, and report it to the service.',
   )

@@ -42,15 +42,15 @@ export type Signed = {
 }
 
 /**
- * Signs the manifest, and with it the digest of every shard that it lists. Vouches for nothing that it has not looked
- * at, see {@link readVouchedManifest}; what is in the shards is for `verifyDataSet` to read.
+ * Signs the manifest, and with it the digest of every shard that it lists, after the checks of
+ * {@link readVouchedManifest}. `verifyDataSet` reads the contents of shards.
  * @param key a private Ed25519 key
- * @throws ExportError `config` when nothing is exported, `damaged` when the data set is not as its manifest says,
- *   `locked` when a run is at work
+ * @throws ExportError `config` when nothing is exported, `damaged` when the data set differs from its manifest,
+ *   `locked` during a run
  */
 export function signDataSet(pipeline: Pipeline, key: KeyObject, options: HoldOptions): Promise<Signed> {
   return namingLocations(pipeline, async () => {
-    // Looked for before the lock is taken, which makes a folder also where there is no data set.
+    // Before the lock, which would create the folder, also if there is no data set.
     if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw noManifest(pipeline, 'vouch for')
     return holdDataSet(pipeline, options, (store) => sign(pipeline, store, key))
   })
@@ -77,19 +77,19 @@ async function sign(pipeline: Pipeline, store: Store, key: KeyObject): Promise<S
 function isTaken(): ExportError {
   return new ExportError(
     'config',
-    'There is a file in the place of the signature that is none of spillway',
+    'The file with the name of the signature is no signature of spillway',
     SIGNATURE_PATH,
     'Move it away; nothing was changed.',
   )
 }
 
 /**
- * Reads what shows that an export is complete and untouched. Changes nothing and takes no lock, so it works where nothing
- * can be written, but not while a run is at work.
- * @param maskKey where queries are named by digests; null: what is complete is told without figures then
- * @param publicKey the signature has to fit it; null: nobody knows what it has to fit
- * @throws ExportError `config` when nothing is exported or signed, `damaged` when the data set or the signature is not as
- *   the manifest says, `locked` when a run wrote another manifest meanwhile
+ * Reads the evidence that an export is complete and unchanged. Changes nothing and takes no lock, so it works on
+ * read-only media, but not during a run.
+ * @param maskKey for queries that are named by digests; null: completeness has no figures then
+ * @param publicKey the key that the signature has to fit; null: it is not checked
+ * @throws ExportError `config` when nothing is exported or signed, `damaged` when data set or signature do not fit the
+ *   manifest, `locked` when a run wrote another manifest meanwhile
  */
 export function readEvidence(
   pipeline: Pipeline,
@@ -107,7 +107,7 @@ async function read(
 ): Promise<Evidence> {
   const { bytes, manifest, state } = await readVouchedManifest(pipeline, store)
   const signature = await store.read(SIGNATURE_PATH)
-  // What else lies there may hold anything, rows too.
+  // Other files there may hold anything, even rows.
   const report = (await isReport(store)) === true ? await store.read(REPORT_PATH) : null
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
   const completeness = await completenessOf(pipeline, maskKey, store, state)
@@ -148,16 +148,16 @@ function changedMeanwhile(): ExportError {
 
 /** A manifest that the data set agrees with. */
 type VouchedManifest = {
-  /** As it stands on the disk. */
+  /** As on the disk. */
   readonly bytes: Uint8Array
   readonly manifest: Manifest
   readonly state: CheckpointState
 }
 
 /**
- * Reads the manifest and looks whether it may be vouched for: it has to be, to the byte, the one that belongs to the
- * checkpoint, and every shard there at its full length. What is in the shards is not read.
- * @throws ExportError `config` when nothing is exported or the pipeline is another one, `damaged` when something is off
+ * Reads the manifest and checks that it may be signed: it has to equal the checkpoint's to the byte, and every shard
+ * must have its full length. The contents of shards are not read.
+ * @throws ExportError `config` when nothing is exported or the pipeline is another one, `damaged` when a check fails
  */
 async function readVouchedManifest(pipeline: Pipeline, store: Store): Promise<VouchedManifest> {
   const bytes = await store.read(MANIFEST_PATH)
@@ -184,9 +184,9 @@ export async function requireShards(store: Store, { shards }: Manifest): Promise
 function notOfCheckpoint({ file }: Pipeline): ExportError {
   return new ExportError(
     'damaged',
-    'The manifest is not what the checkpoint says: it was changed, or a run ended before it wrote its own',
+    'The manifest does not match the checkpoint: it was changed, or a run ended before it wrote its own',
     MANIFEST_PATH,
-    `Run \`spillway run ${file}\`, which writes it anew, and asks for nothing that is exported.`,
+    `Run \`spillway run ${file}\`, which writes it anew and requests nothing that is exported.`,
   )
 }
 
@@ -196,6 +196,6 @@ function otherShards(path: string, others: number): ExportError {
     'damaged',
     `A shard is missing or not as long as the manifest says${more}`,
     path,
-    'See what is off with `verify`, and mend it with `verify --fix`.',
+    'List the differences with `verify`, and repair them with `verify --fix`.',
   )
 }

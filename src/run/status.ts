@@ -22,32 +22,32 @@ import { countPartitions, planFor, retiredQueries } from './data-set/completenes
 import { readNamed } from './data-set/open-data-set.ts'
 
 export type StatusReport = {
-  /** In the order of work; made on demand. */
+  /** In the order of export; made on demand. */
   partitions(): Iterable<PartitionStatus>
-  /** The same added up, query by query; of the wanted partitions, if not of all. */
+  /** Totals of each query, over the wanted partitions (default: all). */
   queries(isWanted?: Wanted): readonly QueryStatus[]
-  /** Queries that the pipeline file no longer has; what is exported of them stays. */
+  /** Queries that the pipeline file no longer has; their shards stay. */
   readonly retired: readonly RetiredQuery[]
   readonly totals: PartitionStates &
     PartitionSums & {
-      /** But for those that were pruned. */
+      /** Without pruned partitions. */
       readonly partitions: number
       readonly shards: number
       readonly bytes: number
       readonly openShards: number
-      /** What of the quota runs have spent; null: the service never told. */
+      /** Quota that runs have spent; null: the service never reported it. */
       readonly searchesSpent: number | null
     }
   /** As measured. */
   readonly service: ServiceFigures
-  /** Searches that the service said were left, when it last said so; null: never. */
+  /** Searches left, as the service last reported; null: never. */
   readonly searchesRemaining: number | null
 }
 
 /**
- * Reads where a pipeline stands from its checkpoint, also while a run is at work; changes nothing.
- * @param maskKey where queries are named by digests: under another key they have other names
- * @throws ExportError `damaged` or `config` when the checkpoint can't be read, or the key is not there or another one
+ * Reads the status of a pipeline from its checkpoint, also during a run; changes nothing.
+ * @param maskKey for queries that are named by digests: under another key they have other names
+ * @throws ExportError `damaged` or `config` when the checkpoint can't be read, or the key is missing or another one
  */
 export async function readStatus(
   given: Pipeline,
@@ -67,7 +67,7 @@ export async function readStatus(
   }
 }
 
-/** Where each partition of a plan stands, in the order of work; made on demand. */
+/** The status of each partition of a plan, in the order of export; made on demand. */
 export function* statusOfEach(plan: Plan, state: CheckpointState | null): Generator<PartitionStatus> {
   const standing = new Map<string, string | null>()
   for (const { query, windows, watermark, next } of state?.chains.values() ?? []) {
@@ -117,7 +117,7 @@ function sums(state: CheckpointState | null) {
 
 const NO_SUMS = { ...sumOfPartitions({ partitions: [] }), shards: 0, bytes: 0, openShards: 0 }
 
-/** Where the partitions of one query stand. */
+/** The status of the partitions of one query. */
 export type QueryStatus = PartitionStates & {
   /** `domain.acme.com`, as in folder names. */
   readonly query: string
@@ -125,21 +125,21 @@ export type QueryStatus = PartitionStates & {
   /** Committed rows, those in open shards too. */
   readonly rows: number
   readonly requests: number
-  /** Of the last partition that failed: its window and why. */
+  /** The last failed partition: its window and error. */
   readonly error: { readonly window: string; readonly message: string } | null
 }
 
-/** Whether a partition is to be counted. @param query its name */
+/** Whether a partition is counted. @param query its name */
 export type Wanted = (query: string, state: PartitionStatus['state']) => boolean
 
-/** Adds up the wanted partitions of a plan, query by query, in the order of work. */
+/** Adds up the wanted partitions of a plan by query, in the order of export. */
 export function statusByQuery(
   plan: Plan,
   state: CheckpointState | null,
   isWanted: Wanted,
 ): readonly QueryStatus[] {
   const found = new Map<string, Mutable<QueryStatus>>()
-  // Mostly all partitions of a query come one after the other.
+  // Usually all partitions of a query are adjacent.
   let last: Mutable<QueryStatus> | undefined
   for (const { key, query, window } of plan.partitions()) {
     const record = state?.partitions.get(key)
@@ -176,7 +176,7 @@ const NOTHING = {
   error: null,
 }
 
-/** Where one partition stands; the names are those of `status --json`. */
+/** The status of one partition; the names are those of `status --json`. */
 export type PartitionStatus = {
   readonly key: string
   /** `domain.acme.com`, as in folder names. */
@@ -185,11 +185,11 @@ export type PartitionStatus = {
   readonly state: PartitionState
   /** Committed rows, those in open shards too. */
   readonly rows: number
-  /** Of pages that began in it. */
+  /** Requests of pages that began in it. */
   readonly requests: number
-  /** Items that the service sent again within the chain. */
+  /** Items that the service repeated within the chain. */
   readonly repeated: number
-  /** Of the chain that stands in it. */
+  /** The cursor of the chain of which it is the current partition. */
   readonly next: string | null
   readonly error: string | null
 }

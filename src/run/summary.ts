@@ -14,14 +14,14 @@ import { pathIn, withLocation } from './data-set/open-data-set.ts'
 import type { RunObserver } from './options.ts'
 import type { Session } from './session.ts'
 
-/** How a run went. */
+/** The result of a run. */
 export type RunSummary = {
   readonly pipeline: string
   readonly status: RunStatus
   readonly partitions: PartitionCounts
-  /** Of this run, as are the figures that follow. */
+  /** Of this run, like the following figures. */
   readonly rows: number
-  /** What the data set holds by now, of all its runs. */
+  /** The total of all runs. */
   readonly dataSet: { readonly rows: number }
   readonly shards: number
   readonly bytes: number
@@ -30,11 +30,11 @@ export type RunSummary = {
   readonly quarantined: number
   /** NUL characters that became U+FFFD, in CSV. */
   readonly replacedNuls: number
-  /** Items that the service sent again within a chain; each was exported once. */
+  /** Items that the service repeated within a chain; each was exported once. */
   readonly repeated: number
-  /** What of the quota was spent, by the service's own count, the first page estimated; null when it said nothing. */
+  /** Quota spent, by the service's own count, the first page estimated; null: not reported. */
   readonly searchesSpent: number | null
-  /** What the service said last; null when it said nothing. */
+  /** By the service's last response; null: not reported. */
   readonly searchesRemaining: number | null
   /** What pages cost and how large they may be, as measured by all runs of the data set. */
   readonly service: ServiceFigures
@@ -43,15 +43,15 @@ export type RunSummary = {
   readonly lastCompleteMs: number | null
   /** Absolute path of the manifest, or its address; null when it could not be written. */
   readonly manifest: string | null
-  /** What stopped the run before its time; null when nothing did. */
+  /** What stopped the run early; null: nothing. */
   readonly error: ExportError | null
-  /** Partitions that failed in this run, the first hundred, with why. */
+  /** The first hundred partitions that failed in this run, and why. */
   readonly failures: readonly { readonly partition: string; readonly message: string }[]
-  /** Why they failed, those that failed alike together. */
+  /** Why they failed, grouped by cause. */
   readonly causes: readonly FailureCause[]
 }
 
-/** What a run came to, as the journal, the log and the summary have it. */
+/** The figures of a run, for the journal, the log and the summary. */
 type RunFigures = Pick<
   RunRecord,
   | 'rows'
@@ -65,7 +65,7 @@ type RunFigures = Pick<
   | 'reasons'
 >
 
-/** @param earlier what the same run did before a break */
+/** @param earlier figures of the same run before an interruption */
 export function figuresOfRun(
   earlier: RunFigures,
   ending: Ending,
@@ -102,9 +102,9 @@ type RunResult = {
   readonly session: Session
   /** Partitions of the plan. */
   readonly total: number
-  /** What stopped the run before its time, or kept the manifest from being written; null: nothing. */
+  /** What stopped the run early or prevented the manifest; null: nothing. */
   readonly error: ExportError | null
-  /** How the run ended, if nothing of that. */
+  /** The status of the run without such an error. */
   readonly status: RunStatus
   readonly hasManifest: boolean
   readonly durationMs: number

@@ -17,7 +17,8 @@ import { isShown, StagingPrefix } from './staging-prefix.ts'
 
 /**
  * A {@link Store} below a prefix of a bucket, in any S3-compatible object storage that honours `If-Match` and
- * `If-None-Match`. Every object appears in one step. Runs work through a {@link FencedStore}, see {@link StagingPrefix}.
+ * `If-None-Match`. Every object appears in one step. Runs work through a {@link FencedStore}, see {@link
+ * StagingPrefix}.
  */
 export function s3Store(location: BucketLocation): Store {
   const bucket = new Bucket(location)
@@ -126,7 +127,7 @@ export async function naming<T>(
 function changedByOthers(path: string): ExportError {
   return new ExportError(
     'locked',
-    'Somebody else has changed the object meanwhile',
+    'Another process has changed the object meanwhile',
     path,
     'See that one pipeline alone writes to this load.path, then run again; what is committed stays.',
   )

@@ -5,9 +5,10 @@ import { Conflict } from './requests/connection.ts'
 /**
  * A file in the bucket. Objects can't grow. So a file that grows is a first object and one more object, a segment, for
  * each later fsync. A segment is named after its offset in the file: `<name>.segments/<epoch>/<16 digits>`. The epoch is
- * metadata of the first object. Writing the first object anew gives it another epoch, which drops all segments of the old
- * one in the same step. A segment is written only where there is none, so of two owners that append at the same offset one
- * fails: the epoch is the fencing token of the file. An empty segment ends an epoch: nothing is appended to it any more.
+ * metadata of the first object. Writing the first object anew gives it another epoch, which drops all segments of the
+ * old one in the same step. A segment is written only where there is none, so of two owners that append at the same
+ * offset one fails: the epoch is the fencing token of the file. An empty segment ends an epoch: nothing is appended to
+ * it any more.
  */
 export type StoredFile = {
   readonly etag: string
@@ -16,7 +17,7 @@ export type StoredFile = {
   readonly size: number
   /** Whether its epoch has ended. */
   readonly isSealed: boolean
-  /** Pieces of earlier epochs. */
+  /** Segments of earlier epochs. */
   readonly stale: readonly string[]
   /** Empty segments that ended epochs, this one's among them. */
   readonly seals: readonly string[]

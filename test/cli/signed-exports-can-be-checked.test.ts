@@ -340,7 +340,7 @@ describe('the signed export of another data set in place of this one', () => {
     expect(await swapped({ extract }, ALL)).toEqual([
       {
         path: '_manifest.json',
-        problem: expect.stringContaining('lists rows of 1 query that the pipeline does not ask for'),
+        problem: expect.stringContaining('lists rows of 1 query that the pipeline does not request'),
         cause: 'signature',
       },
     ])
@@ -379,7 +379,7 @@ it('an older signed export is valid, with its time shown, unless --not-before gi
   }
   for (const time of [later, '2100-01-01']) {
     const { code, stdout } = await verifying('--not-before', time)
-    expect([code, stdout]).toEqual([1, expect.stringContaining('is older than asked for')])
+    expect([code, stdout]).toEqual([1, expect.stringContaining('is older than required')])
   }
   for (const time of ['yesterday', '2024-02-30', '']) {
     expect(await verifying('--not-before', time)).toMatchObject({

@@ -217,7 +217,7 @@ it.each([
     {},
     { AWS_SECRET_ACCESS_KEY: 'wrong-but-secret' },
     3,
-    'does not take the secret access key',
+    'The store rejects the secret access key',
   ],
 ] as const)(
   '%s: the message says what to do, and no search is sent',

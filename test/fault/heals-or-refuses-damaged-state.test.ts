@@ -122,7 +122,7 @@ const REFUSED_UNFINISHED: readonly Refusal[] = [
 
 const REFUSED_COMPLETE: readonly Refusal[] = [
   ['a journal that is missing', 1, /a manifest but no checkpoint/, (output) => rm(join(output, JOURNAL))],
-  ['a folder in place of the journal', 1, /folder stands where a file is needed/, folderForJournal],
+  ['a folder in place of the journal', 1, /path is a folder, not a file/, folderForJournal],
   ['the checkpoint of another pipeline', 2, /belongs to the pipeline "other"/, header('"crash"', '"other"')],
   [
     'the checkpoint of a newer version',

@@ -76,7 +76,7 @@ it('failures are a table of query, period, reason and what next', async () => {
   const [, cells] =
     /<tr>(<th scope="row"><bdi>domain\.quillmere\.net<\/bdi><\/th><td>2024-01-01 to.*?)<\/tr>/.exec(page)!
   expect(cells!.replace(/<[^>]*>/g, '|')).toBe(
-    '||domain.quillmere.net|||2024-01-01 to 2024-02-01||the service or the network did not give a usable answer||run again|',
+    '||domain.quillmere.net|||2024-01-01 to 2024-02-01||the service or the network did not give a usable response||run again|',
   )
 })
 

@@ -102,7 +102,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     const release = await target.hold()
     const run = start(here, 'run', 'pipeline.yaml', '--json', '--load', target.url)
     await run.says(/"status":"complete"/)
-    await run.says(/(?:another load|process \d+ \(\S+\)) is at work in the target/)
+    await run.says(/(?:another load|process \d+ \(\S+\)) uses the target/)
     await run.says(/waiting for it to end/)
     await release()
     const { code, stdout, stderr } = await run.ended
@@ -144,7 +144,7 @@ it('rows that the ledger does not list are not doubled while the run goes on: no
   const windows = { from: '2024-01-01', until: '2024-06-02', every: 'week' }
   await here.write({ service: STANDSTILL, extract: { ...extract, windows } })
   const run = start(here, 'run', 'pipeline.yaml', '--load', target.url)
-  await run.says(/no more shards are loaded while the run goes on.*spillway_loads does not list/)
+  await run.says(/no more shards are loaded during the run.*spillway_loads does not list/)
   run.kill('SIGKILL')
   await run.ended
   expect(await target.rows('select count(*) as n from credentials')).toEqual([before])
@@ -157,7 +157,7 @@ it('a database that can not be reached does not stop the run: a warning, and at 
   const { code, stdout, stderr } = await here.cli('run', 'pipeline.yaml', '--json', '--load', nowhere)
   expect(code).toBe(1)
   expect(JSON.parse(stdout)).toMatchObject({ status: 'complete' })
-  expect(stderr.match(/no more shards are loaded while the run goes on/g)).toHaveLength(1)
+  expect(stderr.match(/no more shards are loaded during the run/g)).toHaveLength(1)
   expect(stderr).toMatch(/^spillway: PostgreSQL can not be reached/m)
   expect((await here.manifest()).shards.length).toBeGreaterThan(0)
   await runAndLoad(here, target)

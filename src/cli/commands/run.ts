@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { ExportError, isExportError, type Pipeline } from '../../core/index.ts'
-import type { LoadedAhead } from '../../run/index.ts'
+import type { LoadedEarlier } from '../../run/index.ts'
 import { parseTarget, type Target } from '../../warehouse/index.ts'
 import { command, flag, HOW_IT_RUNS, type Io, stringValue, stringValues } from '../command-line/command.ts'
 import {
@@ -157,7 +157,7 @@ async function runBesideLoad(
   settings: RunSettings,
   signals: StopSignals,
   io: Io,
-): Promise<RunEnding & { readonly loadedEarlier: LoadedAhead | null }> {
+): Promise<RunEnding & { readonly loadedEarlier: LoadedEarlier | null }> {
   const { target } = settings
   if (target === null || each.pipeline === null) {
     return { ...(await runOne(each, { ...settings, onShard: () => {} }, signals, io)), loadedEarlier: null }
@@ -174,7 +174,7 @@ async function runBesideLoad(
 async function loadAfter(
   pipeline: Pipeline,
   target: Target,
-  { json, loadedEarlier }: { readonly json: boolean; readonly loadedEarlier: LoadedAhead | null },
+  { json, loadedEarlier }: { readonly json: boolean; readonly loadedEarlier: LoadedEarlier | null },
   signals: StopSignals,
   io: Io,
 ): Promise<number> {

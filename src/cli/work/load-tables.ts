@@ -1,7 +1,7 @@
 import { readMaskKey, readSecret } from '../../config/index.ts'
 import { type Pipeline, systemClock } from '../../core/index.ts'
 import {
-  type LoadedAhead,
+  type LoadedEarlier,
   type LoadOptions,
   type LoadSummary,
   loadWarehouse,
@@ -16,7 +16,7 @@ export type LoadSettings = Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evol
   /** Prints the result as JSON. */
   readonly json: boolean
   /** What a {@link loaderBeside} has loaded; null: nothing. */
-  readonly loadedEarlier: LoadedAhead | null
+  readonly loadedEarlier: LoadedEarlier | null
 }
 
 /** The defaults of `load`. */

@@ -15,8 +15,8 @@ import {
   type Shown,
   shareOf,
   shown,
-  toldCounts,
-  toldTotal,
+  shownCounts,
+  shownTotal,
 } from '../../report/index.ts'
 import { heatMap, type RowsByWindow } from './heat-map.ts'
 import type { Known } from './known.ts'
@@ -29,7 +29,7 @@ const MAX_RUNS = 20
 const MAX_FAILURES = 20
 const MAX_SHARDS = 500
 
-/** What a report says of a data set beside what is known of its rows. */
+/** The contents of a report besides the aggregates of rows. */
 export type ReportContext = {
   readonly nowMs: number
   /** Spillway's own. */
@@ -39,24 +39,24 @@ export type ReportContext = {
   readonly seal: { readonly manifest: string | null; readonly signed: boolean }
 }
 
-/** All that a report may say: names that paths have, aggregates, and no count that tells of few rows. */
+/** Gathers what a report may show: names that paths have, and aggregates, but no count that reveals few rows. */
 export function gatherReport(pipeline: NamedPipeline, known: Known, context: ReportContext): ReportData {
   const { extract, transform, load } = pipeline
   const { queries, windows } = extract.whole ?? extract
   const { rows, bytes, shards, files } = shardsOf(known)
   const { sums, runs, failed } = known
   const heat = heatMap(known)
-  const told = toldRows(
+  const total = shownRows(
     rows,
     known,
     files.map(({ rows }) => rows),
     heat?.safe ?? true,
   )
-  const quarantined = toldOfRuns(runs, known.quarantined, ({ quarantined }) => quarantined)
-  const repeated = toldOfRuns(runs, known.repeated, ({ repeated }) => repeated)
+  const quarantined = shownOfRuns(runs, known.quarantined, ({ quarantined }) => quarantined)
+  const repeated = shownOfRuns(runs, known.repeated, ({ repeated }) => repeated)
   const reasons = reasonsOf(known)
-  const reasonCounts = toldCounts(reasons.map(([, items]) => items))
-  const { counted } = told
+  const reasonCounts = shownCounts(reasons.map(([, items]) => items))
+  const { counted } = total
   const times = timeline(counted?.days ?? NONE, heat?.together ?? [], missingWindows(known))
   return {
     version: 1,
@@ -90,27 +90,27 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
       pruned: known.pruned,
     },
     came: {
-      rows: told.rows,
-      rows_at_most: told.atMost,
+      rows: total.rows,
+      rows_at_most: total.atMost,
       bytes: Math.ceil(bytes / 1000) * 1000,
       shards,
-      new_rows: runs.length === 0 ? 0 : told.ofRuns.at(-1)!,
+      new_rows: runs.length === 0 ? 0 : total.ofRuns.at(-1)!,
       quarantined: reasonCounts.total === null && reasons.length > 0 ? null : quarantined.total,
       repeated: repeated.total,
       counted_rows: counted === null ? null : shown(counted.rows),
       timeline: times,
       sources: named(counted?.sources ?? NONE, MAX_SOURCES, 'no name'),
-      hash_types: named(counted?.hash_types ?? NONE, MAX_HASH_TYPES, 'not told'),
+      hash_types: named(counted?.hash_types ?? NONE, MAX_HASH_TYPES, 'not shown'),
       nulls: Object.entries(counted?.nulls ?? {}).map(([column, nulls]) => ({
         column,
         share: shareOf(nulls, sums.rows),
       })),
-      heat: heat === null ? null : told.rows === null || !staysOpen(heat, times) ? heat.coarse : heat.map,
+      heat: heat === null ? null : total.rows === null || !staysOpen(heat, times) ? heat.coarse : heat.map,
     },
     went: {
       runs: runs.slice(-MAX_RUNS).map((run, i) =>
         reportRun(run, {
-          rows: told.ofRuns[i]!,
+          rows: total.ofRuns[i]!,
           quarantined: quarantined.counts[i]!,
           repeated: repeated.counts[i]!,
         }),
@@ -139,7 +139,7 @@ function organizationOf({ service: { organization, auth } }: NamedPipeline): str
   return auth.kind === 'api-key' && auth.tenantId !== null ? String(auth.tenantId) : null
 }
 
-/** Windows that some query is not done with; null: what has no window is not done. */
+/** Windows that are not done for some query; null: a partition without a window is not done. */
 function missingWindows({ partitions }: Known): readonly Window[] | null {
   const names = new Set<string>()
   for (const { window, state } of partitions?.() ?? []) if (state !== 'done') names.add(window)
@@ -148,8 +148,8 @@ function missingWindows({ partitions }: Known): readonly Window[] | null {
 }
 
 /**
- * Whether numbers of two digits may stand beside a timeline: where that leaves times out, the times before and after would tell
- * what they have, unless they are whole windows.
+ * Whether rounded numbers may be shown beside a timeline. If the timeline leaves times out, the other times would
+ * reveal their rows, unless they are whole windows.
  */
 function staysOpen({ columns }: RowsByWindow, { others, unit }: ReportData['came']['timeline']): boolean {
   return others === 0 || (columns.length > 0 && liesWithin(columns, unit))
@@ -157,41 +157,46 @@ function staysOpen({ columns }: RowsByWindow, { others, unit }: ReportData['came
 
 const NONE = { counts: [], others: 0 }
 
-type ToldRows = {
+type ShownRows = {
   readonly rows: Shown
   readonly atMost: number | null
-  /** Of the last runs. */
+  /** The rows of the last runs. */
   readonly ofRuns: readonly Shown[]
-  /** What of the rows may be told by day, source and kind of hash; null: nothing. */
+  /** The rows that may be shown by day, source and kind of hash; null: none. */
   readonly counted: Known['sums'] | null
 }
 
 /**
- * What may be told of rows that files, queries and runs each divide among them. Where the total would tell what a class or a
- * run has, it is rounded up, and nothing that comes to the same total is told.
- * @param files their classes
- * @param isOpen whether the total leaves open what partitions have
+ * The numbers of rows that may be shown, given that files, queries and runs each add up to the same total. If the total
+ * would reveal the rows of a class or a run, it is rounded up, and no other division of the total is shown.
+ * @param files the classes of files
+ * @param isOpen whether the total does not reveal the rows of partitions
  */
-function toldRows(rows: number, { runs, sums }: Known, files: readonly number[], isOpen: boolean): ToldRows {
-  const ofRuns = toldOfRuns(runs, rows, (run) => run.rows)
+function shownRows(
+  rows: number,
+  { runs, sums }: Known,
+  files: readonly number[],
+  isOpen: boolean,
+): ShownRows {
+  const ofRuns = shownOfRuns(runs, rows, (run) => run.rows)
   const limits: number[] = []
-  const { atMost } = toldTotal(rows, files)
+  const { atMost } = shownTotal(rows, files)
   if (atMost !== null) limits.push(atMost)
   if ((ofRuns.total === null && rows > 0) || !isOpen) limits.push(Math.ceil((rows + LEAST_ROWS) / 10) * 10)
   if (limits.length > 0) {
     const hidden = ofRuns.counts.map((count) => (count === 0 ? 0 : null))
     return { rows: null, atMost: Math.max(...limits), ofRuns: hidden, counted: null }
   }
-  // What is not counted is a group as well.
-  const rest = toldCounts([], Math.max(0, rows - sums.rows))
+  // The uncounted rows are a group as well.
+  const rest = shownCounts([], Math.max(0, rows - sums.rows))
   const counted = sums.rows === rows || rest.total !== null ? sums : null
   return { rows: shown(rows), atMost: null, ofRuns: ofRuns.counts, counted }
 }
 
-/** Counts of the runs that are listed, given that the total of all is told, too. */
-function toldOfRuns(runs: Known['runs'], total: number, of: (run: Known['runs'][number]) => number) {
+/** Counts of the listed runs, given that the total of all runs is shown too. */
+function shownOfRuns(runs: Known['runs'], total: number, of: (run: Known['runs'][number]) => number) {
   const sum = (some: Known['runs']): number => some.reduce((all, run) => all + of(run), 0)
-  const counts = toldCounts(runs.slice(-MAX_RUNS).map(of), sum(runs.slice(0, -MAX_RUNS)))
+  const counts = shownCounts(runs.slice(-MAX_RUNS).map(of), sum(runs.slice(0, -MAX_RUNS)))
   return { counts: counts.counts, total: counts.total === null ? null : shown(total) }
 }
 
@@ -201,11 +206,11 @@ function everyText(every: NonNullable<NamedPipeline['extract']['windows']>['ever
   return every.count === 1 ? `a window each ${every.unit}` : `a window each ${every.count} ${every.unit}s`
 }
 
-/** The first by their paths; the manifest has all. */
+/** The first shards by path; the manifest has all. */
 function shardsOf(known: Known) {
   let [rows, bytes, shards] = [0, 0, 0]
   let first: ReturnType<typeof reportShard>[] = []
-  // Beyond it none is among the first.
+  // The rest is not among the first.
   let last: string | null = null
   for (const shard of known.shards()) {
     rows += shard.rows
@@ -224,7 +229,7 @@ function firstOf(shards: ReturnType<typeof reportShard>[]): ReturnType<typeof re
   return shards.sort((a, b) => (a.path < b.path ? -1 : 1)).slice(0, MAX_SHARDS)
 }
 
-/** What a file is long tells how many rows it has; thousands of bytes tell it of large ones alone. */
+/** The length of a file reveals its number of rows; a length in thousands of bytes does so only for large files. */
 function reportShard({
   path,
   rows,
@@ -239,7 +244,7 @@ function reportShard({
   return { path, rows: classOf(rows), kilobytes: Math.ceil(bytes / 1000), sha256 }
 }
 
-/** Names by the service, which may have put anything into them. */
+/** Names that the service sent, which may contain anything. */
 function named(
   { counts, others }: { counts: readonly (readonly [string | null, number])[]; others: number },
   most: number,
@@ -250,11 +255,11 @@ function named(
     const own = name === null ? none : unlessSecret(name.replace(NOT_PLAIN, ' ').trim() || '(blank)')
     groups.set(own, (groups.get(own) ?? 0) + rows)
   }
-  const { groups: told, others: rest } = largestGroups([...groups], most, others)
-  return { groups: told.toSorted((a, b) => b.rows - a.rows || (a.name < b.name ? -1 : 1)), others: rest }
+  const { groups: shown, others: rest } = largestGroups([...groups], most, others)
+  return { groups: shown.toSorted((a, b) => b.rows - a.rows || (a.name < b.name ? -1 : 1)), others: rest }
 }
 
-// Control characters, and marks that turn the direction of writing.
+// Control characters and direction marks.
 const NOT_PLAIN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu
 
 function reasonsOf({ runs }: Known): [string, number][] {
@@ -273,7 +278,7 @@ function reportRun(run: Known['runs'][number], counts: RunCounts): ReportRun {
   return {
     started_at: run.started_at,
     finished_at: run.finished_at,
-    // A run that left no closing line was killed.
+    // A run without a final journal entry was killed.
     status: run.status ?? 'interrupted',
     ...counts,
     requests: run.requests,

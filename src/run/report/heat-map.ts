@@ -6,34 +6,34 @@ import {
   NO_ROWS,
   type ReportData,
   type Sum,
+  shownCells,
   type TimeUnit,
-  toldCells,
   withPart,
 } from '../../report/index.ts'
 import type { Known, KnownPartition } from './known.ts'
 
-// What fits on a page of paper, across and down.
+// The limits of a printed page, across and down.
 const MAX_COLUMNS = 24
 const MAX_QUERIES = 40
 
-/** Rows by query and window, and what the other figures have to heed so that none of them gives a small count away. */
+/** Rows by query and window, and the constraints under which other figures reveal no small count. */
 export type RowsByWindow = {
   readonly map: NonNullable<ReportData['came']['heat']>
-  /** The same, each cell told by classes alone. */
+  /** The same, with cells shown by classes only. */
   readonly coarse: NonNullable<ReportData['came']['heat']>
-  /** What is told of the cells of a column is told of all these columns together; null: of the whole data set. */
+  /** Columns that may only be shown as one; null: the whole data set. */
   readonly together: readonly Window[] | null
-  /** What each column covers; of the column of a data set without windows nothing. */
+  /** The window of each column; empty for a data set without windows. */
   readonly columns: readonly Window[]
-  /** False: not even the total may be told. */
+  /** False: not even the total may be shown. */
   readonly safe: boolean
 }
 
 type Cell = { readonly sum: Sum; readonly state: HeatCell['state'] }
 
 /**
- * Rows by query and window. Windows that are too many for a page are put together by month or year; of queries those that
- * failed or are not complete have a line of their own before all others, then those that are new, and the largest.
+ * Rows by query and window. If there are too many windows for a page, they are grouped by month or year. The queries
+ * with a line of their own are first those that failed or are not complete, then new ones, then the largest.
  */
 export function heatMap({ partitions, newQueries }: Known): RowsByWindow | null {
   if (partitions === null) return null
@@ -63,10 +63,10 @@ export function heatMap({ partitions, newQueries }: Known): RowsByWindow | null 
   }
   const folded = queries.size - listed.length
   if (folded > 0) lines.set(`${folded} others`, others)
-  // Columns that are not shown are in the total as well.
+  // The total includes columns that are not shown.
   const all = [...spans.keys()]
   const columns = all.map((column) => [...lines.values()].map((line) => line.get(column)?.sum ?? NO_ROWS))
-  const told = toldCells(columns)
+  const safeCells = shownCells(columns)
   const drawn = (cells: readonly (readonly Between[])[]) => ({
     columns: shown,
     rows: [...lines].map(([query, line], i) => ({
@@ -79,13 +79,13 @@ export function heatMap({ partitions, newQueries }: Known): RowsByWindow | null 
     })),
     folded,
   })
-  const together = [...told.together].map((i) => spans.get(all[i]!) ?? null)
+  const together = [...safeCells.together].map((i) => spans.get(all[i]!) ?? null)
   return {
-    map: drawn(told.cells),
+    map: drawn(safeCells.cells),
     coarse: drawn(columns.map((sums) => sums.map((sum) => bounded(asParts(sum))))),
     together: together.includes(null) ? null : together.filter((window) => window !== null),
     columns: [...spans.values()].filter((window) => window !== null),
-    safe: told.safe,
+    safe: safeCells.safe,
   }
 }
 
@@ -117,7 +117,7 @@ function startOf(window: string, unit: TimeUnit): string {
   return window === 'all' ? window : window.slice(0, unit === 'year' ? 4 : 7)
 }
 
-/** `2024-01-01..2024-02-01` → `2024-01-01`: where it ends is where the next one begins. */
+/** `2024-01-01..2024-02-01` → `2024-01-01`: a window ends where the next one begins. */
 function shortName(window: string): string {
   return window.split('..')[0]!
 }

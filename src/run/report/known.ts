@@ -18,24 +18,24 @@ import {
 } from '../../state/index.ts'
 import { countPartitions, isComplete, type PlanCounts } from '../data-set/completeness.ts'
 
-/** What is known of a data set, from its checkpoint or, where that was left behind, from its manifest. */
+/** What is known of a data set, from its checkpoint or, if that is missing, from its manifest. */
 export type Known = {
   readonly from: 'checkpoint' | 'manifest'
   readonly configDigest: string
   readonly runs: readonly Omit<RunRecord, 'run' | 'months'>[]
   readonly quarantined: number
   readonly repeated: number
-  /** What rows come to; of fewer rows than there are, where that is not known of all. */
+  /** Aggregates of rows; of fewer rows than there are, if some were not counted. */
   readonly sums: Aggregates
   readonly failed: readonly { readonly partition: string; readonly kind: string }[]
   /** Whether everything that is planned is exported. */
   readonly complete: boolean
-  /** What is planned, and how much of it is done; null: nobody knows. */
+  /** The plan, and how much of it is done; null: not known. */
   readonly standing: Standing | null
   readonly pruned: { readonly partitions: number; readonly before: string } | null
   /** Queries that began in the last run. */
   readonly newQueries: ReadonlySet<string>
-  /** Rows by query and window, made on demand; null: what is known does not tell. */
+  /** Rows by query and window, made on demand; null: not known. */
   partitions: (() => Iterable<KnownPartition>) | null
   /** Made on demand. */
   shards(): Iterable<KnownShard>
@@ -61,8 +61,8 @@ export type KnownShard = {
 }
 
 /**
- * @param sums as the state has them, or counted anew
- * @param plan of the pipeline file; null: it can't be planned beside what is half exported
+ * @param sums from the state, or counted again
+ * @param plan of the pipeline file; null: its windows would cut partly exported ones
  * @param isMarked whether the data set has `_SUCCESS`
  */
 export function knownFromState(
@@ -129,7 +129,7 @@ function prunedOf(prunes: CheckpointState['prunes']): Known['pruned'] {
   return partitions === 0 ? null : { partitions, before }
 }
 
-/** @param sums counted from the files, as the manifest has none */
+/** @param sums counted from the files: the manifest has none */
 export function knownFromManifest(manifest: Manifest, sums: Aggregates, isMarked: boolean): Known {
   const { shards, totals, runs, config_digest } = manifest
   const isTold = shards.every(({ partitions }) => partitions.length === 1)

@@ -1,15 +1,15 @@
 import type { Window } from '../../core/index.ts'
 import { largestGroups, type ReportData, type TimeUnit } from '../../report/index.ts'
 
-// Bars that can be told apart.
+// The number of bars that can be distinguished.
 const MAX_BARS = 62
 
 const DAY_MS = 86_400_000
 
 /**
- * Rows by day, month or year, whichever is the finest that fits; of too many years the last ones.
- * @param together what these cover is not told apart; null: of no time it is
- * @param missing what is still to be exported; null: some of all
+ * Rows by day, month or year, in the finest unit that fits; if there are too many years, the last ones.
+ * @param together windows whose rows may only be shown as one; null: all of them
+ * @param missing windows that are not exported yet; null: some of all
  */
 export function timeline(
   {
@@ -31,16 +31,16 @@ export function timeline(
       if (rows > 0 && isWithin(day, together)) hidden.add(name)
     }
     const inOrder = [...bars].sort(([a], [b]) => (a < b ? -1 : 1))
-    // Days of a year ago and of today say little side by side: what lies between counts, too.
+    // The whole span counts: days of a year ago beside those of today mean little.
     if (unit !== 'year' && spanOf(inOrder, unit) > MAX_BARS) continue
     const shown = inOrder.slice(-MAX_BARS)
     const rowsOf = (bars: Bars): number => bars.reduce((sum, [, rows]) => sum + rows, 0)
     const open = shown.filter(([name]) => !hidden.has(name))
     const rest = rowsOf(inOrder) - rowsOf(open)
-    const told = largestGroups(open, open.length, others + rest)
-    const axis = axisOf(told.groups, unit)
+    const grouped = largestGroups(open, open.length, others + rest)
+    const axis = axisOf(grouped.groups, unit)
     const incomplete = axis.filter((name) => isAmong(daysOf(name, unit), missing))
-    return { unit, ...told, axis, incomplete }
+    return { unit, ...grouped, axis, incomplete }
   }
   throw new Error('a year is always coarse enough')
 }
@@ -94,7 +94,7 @@ function nameOf(index: number, unit: TimeUnit): string {
   return `${year}-${String(((index - 1) % 12) + 1).padStart(2, '0')}`
 }
 
-/** Times without rows are times as well. */
+/** The axis includes times without rows. */
 function axisOf(groups: readonly { readonly name: string }[], unit: TimeUnit): readonly string[] {
   const names = groups.map(({ name }) => name)
   const indexes = names.map((name) => indexOf(name, unit))

@@ -44,26 +44,26 @@ type ReportOptions = {
   readonly nowMs: number
   /** Spillway's own. */
   readonly version: string
-  /** The process is about to be ended: what takes time is left out. */
+  /** The process is about to be killed: slow parts are left out. */
   readonly hurry: boolean
 }
 
-/** Reading so many rows takes no time that anybody would notice. */
+/** The number of rows that can be read without a noticeable delay. */
 const FEW_ROWS = 100_000
 
 /**
- * Writes the report of a data set at the end of a run. The journal has the aggregates of its rows. They are
- * counted anew only if some rows were invalidated and few are left.
+ * Writes the report of a data set at the end of a run. The journal has the aggregates of its rows. They are counted
+ * again only if some rows were invalidated and few are left.
  * @param record appends the counts to the journal
- * @returns what it says
- * @throws ExportError `storage` when it can't be written, or what lies in its place is none of ours
+ * @returns the contents
+ * @throws ExportError `storage` when it can't be written, or another file has its name
  */
 async function writeReport(
   pipeline: NamedPipeline,
   store: Store,
   state: CheckpointState,
   { mostRows = FEW_ROWS, ...options }: ReportOptions & { readonly mostRows?: number },
-  record: (fact: JournalEntry) => Promise<void>,
+  record: (entry: JournalEntry) => Promise<void>,
 ): Promise<Known> {
   const sums = await sumsOf(pipeline, store, state, options.hurry ? 0 : mostRows, record)
   const retired = retiredQueries(pipeline, state).length
@@ -73,7 +73,7 @@ async function writeReport(
   return known
 }
 
-/** The same where everything that counts is on disk already, so that a report that can't be written undoes nothing. */
+/** The same after everything else is on disk: an error is only logged. */
 export async function tryToReport(
   pipeline: NamedPipeline,
   store: Store,
@@ -95,13 +95,13 @@ export async function tryToReport(
   }
 }
 
-/** Aggregates of all rows. They are counted anew if the journal lacks them and there are few enough rows to read. */
+/** Aggregates of all rows. They are counted again if the journal lacks them and there are few enough rows to read. */
 async function sumsOf(
   pipeline: NamedPipeline,
   store: Store,
   state: CheckpointState,
   mostRows: number,
-  record: (fact: JournalEntry) => Promise<void>,
+  record: (entry: JournalEntry) => Promise<void>,
 ): Promise<Aggregates> {
   const known = state.aggregates()
   const { rows } = state.shards
@@ -125,10 +125,10 @@ async function writePage(
   await store.writeWhole(REPORT_PATH, [page])
 }
 
-/** Far more than a page ever has. */
+/** Far more than any report has. */
 const MOST_PAGE_BYTES = 10_000_000
 
-/** The report as it stands, whose charts may be good still. */
+/** The present report, whose charts may still be valid. */
 async function earlierPage(store: Store): Promise<string | null> {
   const size = await store.size(REPORT_PATH)
   if (size === null || size > MOST_PAGE_BYTES) return null
@@ -136,7 +136,7 @@ async function earlierPage(store: Store): Promise<string | null> {
   return bytes === null ? null : Buffer.from(bytes).toString()
 }
 
-/** What the manifest is told by, and whether somebody signed it. */
+/** The digest of the manifest, and whether it is signed. */
 async function sealOf(store: Store): Promise<ReportContext['seal']> {
   const size = await store.size(MANIFEST_PATH)
   if (size === null) return { manifest: null, signed: false }
@@ -148,14 +148,14 @@ async function sealOf(store: Store): Promise<ReportContext['seal']> {
 function notOurs(): ExportError {
   return new ExportError(
     'storage',
-    'The file is no report of spillway, so it is not written over',
+    'The file is no report of spillway, so it is not overwritten',
     REPORT_PATH,
     'Move it away; `spillway summary` writes the report then.',
   )
 }
 
 /**
- * Counts the rows of shards by reading them, for shards of which nobody has kept what their rows come to.
+ * Computes the aggregates of shards by reading their rows.
  * @throws ExportError `damaged` or `storage` when one can't be read
  */
 async function countAnew(
@@ -163,7 +163,7 @@ async function countAnew(
   store: Store,
   shards: Iterable<KnownShard>,
 ): Promise<Aggregates> {
-  // Loaded here, as it would only lengthen the start of every other command.
+  // Loaded here, so that other commands start faster.
   const { readAggregates } = await import('../../load/inspect/index.ts')
   const columns = columnsOf(pipeline)
   const tally = new AggregateTally(DATA_SET_LIMITS)
@@ -177,21 +177,21 @@ export type ReportedDataSet = Completeness & { readonly rows: number; readonly s
 
 export type SummarizeOptions = Pick<ReportOptions, 'version'> &
   HoldOptions & {
-    /** Where queries are named by digests: under another key they have other names. */
+    /** For queries that are named by digests: under another key they have other names. */
     readonly maskKey: Uint8Array | null
   }
 
 /**
- * Writes the report of a data set as it stands, after counting the rows whose
- * aggregates the journal lacks. Of a data set that was moved without its state it says what manifest and shards tell.
- * @throws ExportError `locked` while a run is at work, which writes the report at its end
+ * Writes the report of a data set, after counting the rows whose aggregates the journal lacks. For a data set that was
+ * moved without its state, it uses manifest and shards.
+ * @throws ExportError `locked` during a run, which writes the report at its end
  * @throws ExportError `config` when nothing was exported yet
  */
 export async function summarizeDataSet(given: Pipeline, options: SummarizeOptions): Promise<ReportedDataSet> {
   const pipeline = namePipeline(given, options.maskKey)
   return namingLocations(pipeline, async () => {
     const data = openDataSet(pipeline)
-    // Before the lock, which would make the folder.
+    // Before the lock, which would create the folder.
     const found = await Promise.all([CHECKPOINT_PATH, MANIFEST_PATH].map((path) => data.size(path)))
     if (found.every((size) => size === null)) throw nothingExported(pipeline)
     return holdDataSet(pipeline, options, (store) => reportOn(pipeline, store, options))
@@ -216,10 +216,10 @@ async function reportOn(
     return { complete: isMarked, partitions: null, rows, shards }
   }
   if (maskKey !== null) checkMaskKey(found.header.settings, maskKey, pipeline.file)
-  const record = async (fact: JournalEntry): Promise<void> => {
+  const record = async (entry: JournalEntry): Promise<void> => {
     const checkpoint = await openCheckpoint(store, found.header, () => {})
     try {
-      await checkpoint.append([fact])
+      await checkpoint.append([entry])
     } finally {
       await checkpoint.close()
     }

@@ -33,18 +33,18 @@ import { localShards } from './local-shards.ts'
 export type LoadOptions = {
   readonly clock: Clock
   readonly stop: AbortSignal
-  /** Reads a secret by the name of its variable; null when it is not there. */
+  /** Reads a secret by the name of its variable; null when it is not set. */
   readonly readSecret: (name: string) => Promise<string | null>
-  /** Asked for only where shards hold rows of several masked queries. */
+  /** Called only if shards hold rows of several masked queries. */
   readonly readMaskKey: () => Promise<Uint8Array | null>
   readonly schema: string | null
   /** null: named after what is exported. */
   readonly table: string | null
   readonly mode: LoadMode
   readonly evolve: boolean
-  /** Everything of the data set takes the place of what the table has of it. */
+  /** Replaces all rows of the data set in the table. */
   readonly reload: boolean
-  /** Called once when somebody else has the target. */
+  /** Called once when another process holds the target. */
   readonly onWait: (wait: TargetWait) => void
   readonly onShard: (path: string, number: number, of: number) => void
 }
@@ -58,26 +58,26 @@ export type LoadSummary = LoadResult & {
 }
 
 /** What the same command loaded before the manifest was written. */
-export type LoadedAhead = {
-  /** ISO 8601: stands in the ledger for all that one command loads. */
+export type LoadedEarlier = {
+  /** ISO 8601: the time in the ledger for everything that one command loads. */
   readonly loadedAt: string
-  /** Rows, as in {@link LoadResult}; how many there are in all is in the ledger. */
+  /** Rows, as in {@link LoadResult}; the ledger has the total. */
   readonly replacedTexts: number
   readonly durationMs: number
 }
 
 /**
  * Loads the shards that the manifest lists into a database, each once.
- * @param earlier what {@link loadAsSealed} has loaded of them; counted as loaded now
- * @throws ExportError `config` when nothing is exported yet, a name is none, or the table does not fit; `target` when the
- *   database can't be reached or refuses, `credentials` when it refuses the user or the password, `locked` when another
- *   process has it for long; `damaged` when a shard is not what the manifest says
+ * @param earlier what a `SealedLoader` has loaded of them; counted as loaded now
+ * @throws ExportError `config` when nothing is exported yet, a name is invalid, or the table does not fit; `target`
+ *   when the database can't be reached or fails, `credentials` when it rejects the user or the password, `locked` when
+ *   another process holds it for too long; `damaged` when a shard differs from the manifest
  */
 export async function loadWarehouse(
   pipeline: Pipeline,
   target: Target,
   options: LoadOptions,
-  earlier: LoadedAhead = nothingLoaded(options.clock),
+  earlier: LoadedEarlier = nothingLoaded(options.clock),
 ): Promise<LoadSummary> {
   const { clock, stop, mode, evolve, reload, onShard } = options
   requireNames(target.kind, options)
@@ -121,13 +121,13 @@ export async function loadWarehouse(
   }
 }
 
-/** What begins with the load itself. */
-export function nothingLoaded(clock: Clock): LoadedAhead {
+/** The value if nothing was loaded earlier. */
+export function nothingLoaded(clock: Clock): LoadedEarlier {
   return { loadedAt: new Date(clock.now()).toISOString(), replacedTexts: 0, durationMs: 0 }
 }
 
 type OpenOptions = Pick<LoadOptions, 'clock' | 'stop' | 'onWait'> & {
-  /** Of DuckDB; null: as many as there are processors. */
+  /** Threads of DuckDB; null: as many as there are processors. */
   readonly threads: number | null
 }
 
@@ -140,7 +140,7 @@ export function openTarget(target: Target, options: OpenOptions): Promise<Wareho
   }
 }
 
-/** How the rows of partitions that share a shard are told apart. */
+/** The conditions that distinguish the rows of partitions in a shared shard. */
 export async function partitionRules(
   pipeline: Pipeline,
   manifest: Pick<Manifest, 'resource' | 'shards'>,
@@ -169,7 +169,7 @@ function reportRule(key: string): PartitionRule {
   return { key, queryType: null, queryValue: null, from: null, until: null, id }
 }
 
-/** `query_type` and `query_value` of the queries, by name, as they stand in the rows; none where no shard needs them. */
+/** `query_type` and `query_value` in the rows of queries, by name; empty if no shard needs them. */
 async function queryValues(
   pipeline: Pipeline,
   { shards }: Pick<Manifest, 'shards'>,
@@ -199,7 +199,7 @@ async function queryValues(
   return values
 }
 
-/** A query that the file no longer has, made of its name; null where that does not tell what it requested. */
+/** A retired query, made of its name; null: the name does not show the value. */
 function retiredQuery(name: string): Query | null {
   const dot = name.indexOf('.')
   const [type, value] = [name.slice(0, dot), decodeURIComponent(name.slice(dot + 1))]
@@ -221,7 +221,7 @@ function checkColumns(manifest: Manifest, pipeline: Pipeline): void {
 function unknownQuery(query: string, { file }: Pipeline): ExportError {
   return new ExportError(
     'config',
-    `A shard holds rows of ${query} beside those of other queries, and the pipeline no longer says what it asked for`,
+    `A shard holds rows of ${query} beside those of other queries, and the pipeline no longer has that query`,
     file,
     'Put the query back for the load.',
   )
@@ -230,9 +230,9 @@ function unknownQuery(query: string, { file }: Pipeline): ExportError {
 function interrupted(cause: unknown): ExportError {
   return new ExportError(
     'interrupted',
-    'The load was told to stop; nothing is half loaded',
+    'The load was stopped; nothing is partly loaded',
     '',
-    'Load again to go on.',
+    'Load again to continue.',
     {
       cause,
     },
@@ -240,9 +240,9 @@ function interrupted(cause: unknown): ExportError {
 }
 
 /**
- * The statements that make a table of an engine and bring what a pipeline exports into it, as text.
- * @param table left out: credentials or reports
- * @throws ExportError `config` when the name is empty, or is none that a load would take
+ * The statements that create a table in an engine and load the export of a pipeline into it.
+ * @param table default: credentials or reports
+ * @throws ExportError `config` when the name is empty, or invalid for a load
  */
 export function tableStatements(pipeline: Pipeline, dialect: DialectName, table?: string): string {
   const { name, extract, load } = pipeline

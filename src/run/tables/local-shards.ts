@@ -6,22 +6,22 @@ import { ExportError, type Pipeline, type Store } from '../../core/index.ts'
 import { diskStore } from '../../disk/index.ts'
 import { describeOwner, lockFileText, ownerStatus, parseLockFile } from '../../state/index.ts'
 
-/** Shards as files of this machine, for what reads nothing else. */
+/** Shards as local files, for readers that need these. */
 export type LocalShards = {
   /** Absolute path of the folder that paths are relative to. */
   readonly root: string
   readonly store: Store
-  /** Has a shard there; twice does no harm. @throws the signal's reason */
+  /** Makes a shard available. Idempotent. @throws the signal's reason */
   bring(path: string): Promise<void>
-  /** It is needed no longer. */
+  /** Called when a shard is no longer needed. */
   drop(path: string): Promise<void>
   close(): Promise<void>
 }
 
 /**
- * Those of a data set: where they are, or copies in a private folder for temporary files.
+ * The shards of a data set: the files themselves, or copies in a private temporary folder.
  * @param store of the data set
- * @param stop ends a copy that is under way
+ * @param stop ends a copy in progress
  */
 export async function localShards(
   { load: { place: location } }: Pipeline,
@@ -58,22 +58,22 @@ export async function localShards(
   }
 }
 
-/** A private folder for what a command needs while it goes on. */
+/** A private temporary folder of a command. */
 type TemporaryFolder = {
   readonly path: string
   remove(): Promise<void>
 }
 
 const PREFIX = 'spillway-tmp-'
-/** In each of them: the process that made it, as lock files name it. */
+/** A file in each such folder: its process, in the form of lock files. */
 const OWNER = 'owner'
 
-// Another boot, machine or container may have made it, whose processes can't be seen; none works as long as that.
+// Processes of another boot, machine or container can't be seen; no command runs as long as this.
 const FOREIGN_MS = 7 * 24 * 60 * 60 * 1000
 
 /**
- * Makes one, below the system's folder for temporary files. It goes with the process, unless that is killed: what
- * killed processes left is removed here.
+ * Creates one below the system's temporary folder. It is removed when the process ends, unless that is killed. Folders
+ * of killed processes are removed here.
  */
 export async function temporaryFolder(): Promise<TemporaryFolder> {
   const parent = tmpdir()
@@ -82,7 +82,7 @@ export async function temporaryFolder(): Promise<TemporaryFolder> {
     throw notMade(parent, cause)
   })
   const removeNow = (): void => rmSync(path, { recursive: true, force: true })
-  // Also where a second signal, or the end of the time that the first leaves, ends the process at once.
+  // Also if a second signal, or the time limit after the first, ends the process at once.
   process.once('exit', removeNow)
   await writeFile(join(path, OWNER), lockFileText(describeOwner(new Date())), { mode: 0o600 })
   return {
@@ -99,7 +99,7 @@ async function sweep(parent: string): Promise<void> {
   for (const name of names) {
     if (!name.startsWith(PREFIX)) continue
     const path = join(parent, name)
-    // What can't be looked at or removed belongs to somebody else, or somebody else removes it.
+    // A folder that can't be read or removed belongs to another user, or another process removes it.
     if (await isLeft(path).catch(() => false))
       await rm(path, { recursive: true, force: true }).catch(() => {})
   }
@@ -119,7 +119,7 @@ async function isLeft(path: string): Promise<boolean> {
 function notMade(parent: string, cause: unknown): ExportError {
   return new ExportError(
     'storage',
-    'No folder can be made for temporary files',
+    'No temporary folder can be created',
     parent,
     'Set TMPDIR to a folder that can be written to and has room.',
     { cause },

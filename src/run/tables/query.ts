@@ -19,11 +19,11 @@ export type QuerySettings = {
   /** `duckdb:<file>`; null: the files */
   readonly database: string | null
   readonly cwd: string
-  /** Ends it; left out: nothing does. */
+  /** Cancels the query. */
   readonly stop?: AbortSignal
 }
 
-/** A result as a whole. */
+/** A complete result. */
 export type Answer = {
   readonly columns: readonly string[]
   readonly rows: readonly AnswerRow[]
@@ -39,9 +39,9 @@ export function queryPipeline(pipeline: Pipeline, sql: string, settings: QuerySe
 }
 
 /**
- * Queries what is exported: the shards that the manifest lists as the view `credentials` (or `reports`), or a DuckDB file
- * that they were loaded into.
- * @param take gets the result, which is not held in memory
+ * Queries an export: the shards of the manifest as the view `credentials` (or `reports`), or a DuckDB file into which
+ * they were loaded.
+ * @param take gets the result as a stream
  * @throws ExportError `config` when nothing is exported, or the SQL does more than read; `damaged` when a shard is
  *   missing, has another length than the manifest says, or can't be read; the reason of `stop`
  */
@@ -105,7 +105,7 @@ async function queryFiles<T>(
 function onlyDuckdb(): ExportError {
   return new ExportError(
     'config',
-    'Only a duckdb:<file> can be asked here',
+    'Only a duckdb:<file> can be queried here',
     '--in',
     'Use psql for PostgreSQL.',
   )

@@ -13,7 +13,7 @@ import {
 import { openDataSet } from '../data-set/open-data-set.ts'
 import type { RunObserver } from '../options.ts'
 import {
-  type LoadedAhead,
+  type LoadedEarlier,
   type LoadOptions,
   nothingLoaded,
   openTarget,
@@ -25,15 +25,15 @@ export type SealedLoaderOptions = Omit<LoadOptions, 'onShard' | 'onWait' | 'relo
   readonly log: RunObserver['log']
 }
 
-// Names of shards and partitions that wait: a few megabytes. What finds no room is loaded when the run has ended.
+// The limit of waiting names of shards and partitions: a few megabytes. The rest is loaded when the run has ended.
 const MAX_NAMES = 20_000
-/** Shards that the ledger is queried about together. */
+/** The number of shards in one query of the ledger. */
 const AT_ONCE = 100
 
 /**
- * Loads shards while the run that makes them goes on. Nothing rests on it: `loadWarehouse` loads afterwards what is
- * missing. So an error ends it with a warning, and a slow database only leaves more for later. The target is held only
- * while there is something to load.
+ * Loads shards during the run that makes them. It is optional: `loadWarehouse` afterwards loads what is missing. So an
+ * error ends it with a warning, and a slow database only leaves more for later. The target is held only while there is
+ * something to load.
  */
 export class SealedLoader {
   readonly #pipeline: Pipeline
@@ -41,8 +41,8 @@ export class SealedLoader {
   readonly #table: TableSpec
   readonly #store: Store
   readonly #options: SealedLoaderOptions
-  readonly #loaded: { -readonly [key in keyof LoadedAhead]: LoadedAhead[key] }
-  /** Aborts what is waited for before anything is loaded. */
+  readonly #loaded: { -readonly [key in keyof LoadedEarlier]: LoadedEarlier[key] }
+  /** Aborts waits before anything is loaded. */
   readonly #leave = new AbortController()
   readonly #waiting: ManifestShard[] = []
   #names = 0
@@ -60,11 +60,11 @@ export class SealedLoader {
     this.#store = openDataSet(pipeline)
     this.#options = options
     this.#loaded = nothingLoaded(options.clock)
-    // Partitions are replaced as a whole, when all their shards are known.
+    // Partitions are replaced as a whole, which requires all their shards.
     this.#accepts = options.mode !== 'replace'
   }
 
-  /** Takes a shard that is committed and published: `onShard` of a run. */
+  /** Receives a published shard: `onShard` of a run. */
   readonly offer = (shard: ManifestShard): void => {
     const names = this.#names + namesOf(shard)
     if (this.#isOver || names > MAX_NAMES) return
@@ -73,8 +73,8 @@ export class SealedLoader {
     this.#working ??= this.#work()
   }
 
-  /** Resolves once the shard that is under way is loaded. @returns what `loadWarehouse` is to know */
-  async end(): Promise<LoadedAhead> {
+  /** Resolves when the shard in progress is loaded. @returns a value for `loadWarehouse` */
+  async end(): Promise<LoadedEarlier> {
     this.#accepts = false
     if (!this.#isLoading) this.#leave.abort(hasEnded())
     await this.#working
@@ -99,23 +99,23 @@ export class SealedLoader {
     }
   }
 
-  /** Loads what waits, and what comes meanwhile. */
+  /** Loads the waiting shards, and those that come meanwhile. */
   async #visit(): Promise<void> {
     const { clock, stop, evolve, log } = this.#options
     const warehouse = await openTarget(this.#target, {
       clock,
       stop: AbortSignal.any([stop, this.#leave.signal]),
-      // The processors are the run's first.
+      // The run has priority for the processors.
       threads: 1,
       onWait: ({ holder }) =>
-        log('info', `${holder ?? 'another load'} is at work in the target; shards wait for it to end`),
+        log('info', `${holder ?? 'another load'} uses the target; shards wait for it to end`),
     })
     let startedMs = clock.monotonicMs()
     try {
       const table = await warehouse.hold(this.#table)
       startedMs = clock.monotonicMs()
       const dataSet = await this.#begun()
-      // Once: each time readers of the views would have to step aside.
+      // Only once: the replacement of views blocks their readers.
       if (!this.#isPrepared) {
         await warehouse.prepare(table, { evolve })
         requireAccounted(await warehouse.account(dataSet, table), table)
@@ -138,11 +138,11 @@ export class SealedLoader {
     return shards
   }
 
-  /** The data set that the run has begun, or goes on with: of that it has shards by now. */
+  /** The data set of the run, which has shards by now. */
   async #begun(): Promise<DataSet> {
     const id = await readDataSetId(this.#store)
     if (id !== null) return { id, pipeline: this.#pipeline.name }
-    throw new ExportError('damaged', 'The checkpoint is gone', CHECKPOINT_PATH, 'Run the pipeline again.')
+    throw new ExportError('damaged', 'The checkpoint is missing', CHECKPOINT_PATH, 'Run the pipeline again.')
   }
 
   async #load(
@@ -171,7 +171,7 @@ export class SealedLoader {
   }
 }
 
-const LATER = 'no more shards are loaded while the run goes on; what is missing is loaded when it has ended'
+const LATER = 'no more shards are loaded during the run; the rest is loaded when it has ended'
 
 function hasEnded(): ExportError {
   return new ExportError('interrupted', 'The run has ended', '', 'Load what is missing.')

@@ -3,12 +3,12 @@ import type { ShardReader } from '../../load/index.ts'
 import { type ManifestShard, splitPath } from '../../state/index.ts'
 import { highWord, IdSet, lowWord, REDACTED } from '../../transform/index.ts'
 
-// Some 130 MB. Beyond it the ids are gone through in several rounds.
+// Some 130 MB. More ids are read in several rounds.
 const MAX_IDS = 8_000_000
 
-/** Counts, shard by shard, the rows whose id another row of the same query has had before. */
+/** Counts, shard by shard, the rows with an id that an earlier row of the same query has. */
 type RepeatedIds = {
-  /** How often the shards are to be gone through: it holds 8,000,000 ids at a time. */
+  /** How often all shards have to be read: it holds 8,000,000 ids at a time. */
   readonly rounds: number
   /** Takes the ids of a shard that belong to a round, from 0 on; all shards of one round before those of the next. */
   take(shard: ManifestShard, reader: ShardReader, round: number): Promise<void>
@@ -17,10 +17,10 @@ type RepeatedIds = {
 }
 
 /**
- * Queries that share a shard are told apart by the columns `query_type` and `query_value`: where these are left out, or
- * masked so that several queries look alike, nothing is counted.
- * @param shards all that may come
- * @returns null when the columns do not tell
+ * Queries that share a shard are distinguished by the columns `query_type` and `query_value`. If these are left out, or
+ * masked to the same value for several queries, nothing is counted.
+ * @param shards all shards that may come
+ * @returns null when the columns do not distinguish queries
  */
 export async function repeatedIds(
   { extract, transform, load }: Pipeline,
@@ -34,7 +34,7 @@ export async function repeatedIds(
   const looksLikeOthers = (type: string, value: string): boolean =>
     byRow && (value === REDACTED || (type === 'secret' && transform.secret === 'partial'))
 
-  // Loaded here, as it would only lengthen the start of every other command.
+  // Loaded here, so that other commands start faster.
   const { readIds } = await import('../../load/inspect/index.ts')
   const found = new Map<string, number>()
   const rounds = Math.ceil(shards.reduce((sum, { rows }) => sum + rows, 0) / MAX_IDS)

@@ -16,7 +16,7 @@ import type { ManifestShard } from '../../state/index.ts'
 import { looksMasked } from '../../transform/index.ts'
 import { shardReader } from '../data-set/files.ts'
 
-/** `cause`: what many shards may have in common; the words of `problem` are about this one. */
+/** `cause` is the kind, which many shards may share; `problem` describes this shard. */
 export type Problem = { readonly path: string; readonly problem: string; readonly cause: ProblemCause }
 
 export type ProblemCause =
@@ -37,7 +37,7 @@ export type ProblemCause =
 
 type Finding = Omit<Problem, 'path'>
 
-/** @param onSound gets what it read, where nothing is off */
+/** @param onSound gets the contents if there is no problem */
 export async function verifyShard(
   store: Store,
   pipeline: Pipeline,
@@ -74,7 +74,7 @@ async function verifyContent(
   const columns = columnsOf(pipeline)
   const checks = maskingChecks(pipeline)
   const unmasked = new Map<string, number>()
-  // Loaded here, as it would only lengthen the start of every other command.
+  // Loaded here, so that other commands start faster.
   const { inspectShard } = await import('../../load/inspect/index.ts')
   const found = await inspectShard(reader, load.format, {
     columns,
@@ -109,7 +109,7 @@ function typesByName(columns: InspectedShard['columns'], names: boolean): Readon
   return new Map(types)
 }
 
-/** What is other than it should be, in words; null: nothing. */
+/** Describes the difference; null: there is none. */
 function differenceOf(is: ReadonlyMap<string, string>, wanted: ReadonlyMap<string, string>): string | null {
   const lacking = [...wanted.keys()].filter((name) => !is.has(name))
   const besides = [...is.keys()].filter((name) => !wanted.has(name))
@@ -120,12 +120,12 @@ function differenceOf(is: ReadonlyMap<string, string>, wanted: ReadonlyMap<strin
     ...others.map(([name, type]) => `${name} is ${type} instead of ${wanted.get(name)}`),
   ]
   if (parts.length > 0) return parts.join('; ')
-  return [...is.keys()].join() === [...wanted.keys()].join() ? null : 'they stand in another order'
+  return [...is.keys()].join() === [...wanted.keys()].join() ? null : 'they are in another order'
 }
 
 type Check = (value: string | null) => boolean
 
-/** Whether values of a column can be what the policies make of them, by column; reports hold no secrets. */
+/** Checks that values can be results of the masking policies, by column; reports hold no secrets. */
 function maskingChecks({ extract, transform }: Pipeline): ReadonlyMap<string, Check> {
   const checks = new Map<string, Check>()
   if (extract.resource === 'reports') return checks
@@ -141,7 +141,7 @@ function maskingChecks({ extract, transform }: Pipeline): ReadonlyMap<string, Ch
   return checks
 }
 
-/** What may not stand in `query_value`, less what another query that hides nothing has there. */
+/** Values that must not be in `query_value`, without those of other, unmasked queries. */
 function hiddenValues(queries: readonly Query[], identity: IdentityPolicy): ReadonlySet<string> {
   const hides = (query: Query): boolean => hidesIdentity(query, identity)
   const hidden = new Set(queries.filter(hides).map(queryLabel))
@@ -152,7 +152,7 @@ function hiddenValues(queries: readonly Query[], identity: IdentityPolicy): Read
 // Of a shard of 1,000,000 rows not a third.
 const MAX_HELD_BYTES = 256 << 20
 
-/** In object storage every piece is a request, so a shard is read whole, unless it is too large to be held. */
+/** In object storage every range is a request, so a shard is read as a whole unless it is too large for memory. */
 export async function readerOf(store: Store, { load }: Pipeline, shard: ManifestShard): Promise<ShardReader> {
   if (load.place.kind !== 's3' || shard.bytes > MAX_HELD_BYTES) return shardReader(store, shard)
   const bytes = (await store.read(shard.path)) ?? new Uint8Array()

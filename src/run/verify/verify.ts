@@ -22,7 +22,7 @@ import { namePipeline } from '../queries.ts'
 import { repeatedIds } from './repeated-ids.ts'
 import { type Problem, type ProblemCause, readerOf, verifyShard } from './verify-shard.ts'
 
-/** Two statements: whether the files match the checkpoint and manifest (`ok`), and whether all that is planned is exported. */
+/** Whether the files match checkpoint and manifest (`ok`), and whether the whole plan is exported (`complete`). */
 export type Verification = Completeness & {
   readonly ok: boolean
   readonly shards: number
@@ -33,18 +33,17 @@ export type Verification = Completeness & {
 type VerifyOptions = {
   /** Called before each shard. */
   readonly onShard?: (path: string) => void
-  /** A public Ed25519 key that the manifest has to be signed under; null: its signature is not looked at. */
+  /** A public Ed25519 key under which the manifest has to be signed; null: its signature is not checked. */
   readonly signedBy?: KeyObject | null
-  /** With a signature: the last run that the manifest knows has to have ended by then or later, epoch ms; null: whenever. */
+  /** With a signature: the last run in the manifest has to have ended then or later, epoch ms; null: any time. */
   readonly notBeforeMs?: number | null
-  /** Where queries are named by digests; null: what is complete is told without figures then. */
+  /** For queries that are named by digests; null: completeness has no figures then. */
   readonly maskKey?: Uint8Array | null
 }
 
 /**
- * Reads every shard again and compares it with checkpoint and manifest: there, as long as it should be, the same
- * SHA-256, rows and columns, nothing unmasked, no id twice for one query, and no file beside them. Changes nothing and
- * sends no requests.
+ * Reads every shard and compares it with checkpoint and manifest: existence, length, SHA-256, rows, columns, masking,
+ * repeated ids of a query, and unknown files. Changes nothing and sends no requests.
  * @throws ExportError `config` when nothing was exported yet
  */
 export function verifyDataSet(pipeline: Pipeline, options: VerifyOptions = {}): Promise<Verification> {
@@ -55,7 +54,7 @@ async function verify(pipeline: Pipeline, options: VerifyOptions): Promise<Verif
   const { onShard, maskKey = null } = options
   const store = openDataSet(pipeline)
   const problems: Problem[] = []
-  // Listed first: a run that is at work commits a shard before it publishes it.
+  // Listed first: a run commits a shard before it publishes it.
   const files: string[] = []
   for await (const path of filesOfRows(pipeline, store)) files.push(path)
   const { state, shards: expected } = await onRecord(store, pipeline, options, problems)
@@ -81,7 +80,7 @@ async function verify(pipeline: Pipeline, options: VerifyOptions): Promise<Verif
     for (const shard of sound) await ids.take(shard, await readerOf(store, pipeline, shard), round)
   }
   for (const [path, times] of ids?.found ?? []) {
-    const problem = `${times} of its rows ${times === 1 ? 'has' : 'have'} an id that their query has had before`
+    const problem = `${times} of its rows ${times === 1 ? 'has' : 'have'} an id that their query has already`
     problems.push({ path, problem, cause: 'repeated_ids' })
   }
   const known = new Set(expected.map(({ path }) => path))
@@ -96,7 +95,7 @@ async function verify(pipeline: Pipeline, options: VerifyOptions): Promise<Verif
 
 type OnRecord = { readonly state: CheckpointState | null; readonly shards: readonly ManifestShard[] }
 
-/** What the checkpoint vouches for; where the data set was moved without it, what the manifest lists. */
+/** The shards of the checkpoint, or of the manifest if the data set was moved without its checkpoint. */
 async function onRecord(
   store: Store,
   pipeline: Pipeline,
@@ -104,7 +103,7 @@ async function onRecord(
   problems: Problem[],
 ): Promise<OnRecord> {
   const state = await reading(() => readCheckpoint(store), CHECKPOINT_PATH, 'checkpoint', problems)
-  // Read once, so that what is signed is what is listed.
+  // Read once, so that the signature is checked over the same bytes.
   const bytes = await reading(() => store.read(MANIFEST_PATH), MANIFEST_PATH, 'manifest', problems)
   const manifest =
     bytes === null
@@ -141,7 +140,7 @@ async function onRecord(
   return { state, shards }
 }
 
-/** What shows that a manifest or a checkpoint belongs to another data set than the pipeline's, or to each other's. */
+/** Signs that manifest or checkpoint belong to another data set than the pipeline's, or not to each other. */
 function* foreignParts(
   { name }: Pipeline,
   manifest: Manifest | null,
@@ -161,10 +160,10 @@ function* foreignParts(
   }
 }
 
-/** What a signed manifest says of its data set, and the pipeline says otherwise. */
+/** Settings in which a signed manifest differs from the pipeline. */
 function* otherSettings({ extract, transform, load }: Pipeline, manifest: Manifest): Generator<string> {
   const { resource, format, masking } = manifest
-  if (resource !== extract.resource) yield `lists ${resource}, and the pipeline asks for ${extract.resource}`
+  if (resource !== extract.resource) yield `lists ${resource}, and the pipeline requests ${extract.resource}`
   else if (format !== load.format.kind) yield `lists ${format}, and the pipeline exports ${load.format.kind}`
   for (const policy of ['secret', 'identity'] as const) {
     if (masking[policy] === transform[policy]) continue
@@ -172,7 +171,7 @@ function* otherSettings({ extract, transform, load }: Pipeline, manifest: Manife
   }
 }
 
-/** Queries that the signed manifest lists shards of, and that neither the pipeline requests nor the manifest calls retired. */
+/** Queries with shards in the signed manifest that the pipeline does not request and the manifest does not retire. */
 function strangeQueries(given: Pipeline, manifest: Manifest, maskKey: Uint8Array | null): string | null {
   if (manifest.resource === 'reports') return null
   try {
@@ -186,21 +185,21 @@ function strangeQueries(given: Pipeline, manifest: Manifest, maskKey: Uint8Array
       for (const key of partitions) if (!known.has(splitPath(key)[0])) strange.add(splitPath(key)[0])
     }
     if (strange.size === 0) return null
-    return `lists rows of ${numberOf(strange.size, 'query', 'queries')} that the pipeline does not ask for: it may be another data set's`
+    return `lists rows of ${numberOf(strange.size, 'query', 'queries')} that the pipeline does not request: it may be another data set's`
   } catch (error) {
-    // Names that take a mask key can't be told without it.
+    // Names that need a mask key are not known without it.
     if (isExportError(error, 'config')) return null
     throw error
   }
 }
 
-/** A signature says nothing about when it was made; the runs that are signed do. */
+/** A signature has no time; the runs in the manifest have. */
 function tooOld({ runs }: Manifest, notBeforeMs: number | null): string | null {
   if (notBeforeMs === null) return null
   const run = runs.at(-1)
   const ended = run === undefined ? null : (run.finished_at ?? run.started_at)
   if (ended !== null && Date.parse(ended) >= notBeforeMs) return null
-  const when = ended === null ? 'knows of no run' : `is older than asked for: its last run ended ${ended}`
+  const when = ended === null ? 'has no run' : `is older than required: its last run ended ${ended}`
   return `${when}, not at ${new Date(notBeforeMs).toISOString()} or later`
 }
 
@@ -226,8 +225,8 @@ function hasEnded(state: CheckpointState): boolean {
 }
 
 /**
- * A manifest may be older than the checkpoint (a run was killed), but must not say anything else. One whose signature is
- * requested has to list every shard: nobody has signed the others.
+ * A manifest may be older than the checkpoint (a run was killed), but must not contradict it. If its signature is
+ * checked, it has to list every shard: others are not signed.
  */
 function compareManifest(
   listed: readonly ManifestShard[],
@@ -243,7 +242,7 @@ function compareManifest(
     const shard = byPath.get(path)
     if (shard === undefined) tell(path, 'is in the manifest but not in the checkpoint')
     else if (shard.sha256 !== sha256 || shard.rows !== rows || shard.bytes !== bytes) {
-      tell(path, 'manifest and checkpoint say different things about it')
+      tell(path, 'differs between manifest and checkpoint')
     }
     byPath.delete(path)
   }
@@ -271,8 +270,8 @@ async function reading<T>(
 const FOLDERS = ['credentials', 'reports']
 
 /**
- * Every file below the folders of rows, whatever its name: patterns read all that ends like a shard, in whatever
- * folder, and some engines read all that there is.
+ * Every file in the folders of shards, whatever its name: patterns match all names that end like a shard's, and some
+ * engines read every file.
  */
 async function* filesOfRows(pipeline: Pipeline, store: Store): AsyncGenerator<string> {
   for (const folder of FOLDERS) yield* filesBelow(folder, await store.list(folder), pipeline, store)
@@ -286,7 +285,7 @@ async function* filesBelow(
 ): AsyncGenerator<string> {
   for (const name of names) {
     const path = `${folder}/${name}`
-    // Of half a million shards none is looked at twice.
+    // No shard is checked twice: there may be half a million.
     const below = partOf(name) === null ? await namesIn(path, store) : []
     if (below === null) yield path
     else if (below.length > 0) yield* filesBelow(path, below, pipeline, store)
@@ -294,7 +293,7 @@ async function* filesBelow(
   }
 }
 
-/** null: a symbolic link, for one, which readers follow. */
+/** null: for example a symbolic link, which readers follow. */
 async function namesIn(path: string, store: Store): Promise<readonly string[] | null> {
   try {
     return await store.list(path)

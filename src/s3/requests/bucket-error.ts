@@ -2,7 +2,7 @@ import { type ErrorKind, ExportError } from '../../core/index.ts'
 
 type Cause = readonly [kind: ErrorKind, what: string, next: string]
 
-const AGAIN = 'run again; the run goes on from its last committed page.'
+const AGAIN = 'run again; the run resumes after its last committed page.'
 const KEYS = 'Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or the profile in ~/.aws'
 
 const DENIED: Cause = [
@@ -26,9 +26,9 @@ const CAUSES: Record<string, Cause> = {
   ],
   TokenProviderError: ['config', 'The session of the profile has ended', 'Log in again (`aws sso login`).'],
   InvalidAccessKeyId: ['credentials', 'The store does not know the access key', `${KEYS}.`],
-  SignatureDoesNotMatch: ['credentials', 'The store does not take the secret access key', `${KEYS}.`],
-  ExpiredToken: ['credentials', 'The session token has run out', `${KEYS}; ${AGAIN}`],
-  InvalidToken: ['credentials', 'The store does not take the session token', `${KEYS}.`],
+  SignatureDoesNotMatch: ['credentials', 'The store rejects the secret access key', `${KEYS}.`],
+  ExpiredToken: ['credentials', 'The session token has expired', `${KEYS}; ${AGAIN}`],
+  InvalidToken: ['credentials', 'The store rejects the session token', `${KEYS}.`],
   RequestTimeTooSkewed: [
     'storage',
     "This machine's clock and the store's are too far apart",
@@ -74,12 +74,12 @@ function byStatus(status: number | null, code: string | null): Cause | null {
   if (status === 403) return DENIED
   if (status === 301) return CAUSES.PermanentRedirect!
   const said = `${status}${code === null || /^(?:UnknownError|Unknown|\d+)$/.test(code) ? '' : ` ${code}`}`
-  if (status >= 500) return ['storage', `The store fails (${said})`, `Wait until it is well, then ${AGAIN}`]
+  if (status >= 500) return ['storage', `The store fails (${said})`, `Wait until it works, then ${AGAIN}`]
   return ['storage', `The store refuses (${said})`, 'Check load.path and load.s3, then run again.']
 }
 
 function network(code: string | null): Cause {
-  const said = code === 'TimeoutError' ? 'no answer in time' : (code ?? 'broken connection')
+  const said = code === 'TimeoutError' ? 'no response in time' : (code ?? 'broken connection')
   return ['storage', `The store can not be reached (${said})`, UNREACHABLE]
 }
 

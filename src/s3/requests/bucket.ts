@@ -19,8 +19,9 @@ import { abortUpload, type Chunks, type UploadOptions, upload, uploadsTo } from 
 const BODY_ATTEMPTS = 4
 
 /**
- * The requests that a data set needs, with names relative to its prefix. The SDK repeats a write whose response was lost. So
- * every object carries a mark of the write that made it, by which a conditional write recognizes its own object.
+ * The requests that a data set needs, with names relative to its prefix. The SDK repeats a write whose response was
+ * lost. So every object carries a mark of the write that made it, by which a conditional write recognizes its own
+ * object.
  */
 export class Bucket {
   readonly #connection: Connection
@@ -223,8 +224,8 @@ export async function putFirst(bucket: Bucket, name: string, content: Uint8Array
 }
 
 /**
- * Tests whether a store honours conditional writes. Without them two runs would overwrite each other's files unnoticed. If
- * it does not, the object is removed.
+ * Tests whether a store honours conditional writes. Without them two runs would overwrite each other's files unnoticed.
+ * If it does not, the object is removed.
  * @param name of an object that exists, and may be written with the same content again
  * @throws ExportError `config` naming the condition that the store ignores
  * @throws Conflict when the object was gone: another run has taken over
@@ -236,8 +237,8 @@ export async function requireConditions(bucket: Bucket, name: string, content: U
   ]
   for (const [header, condition] of conditions) {
     if (await isHonoured(bucket, name, content, condition)) continue
-    // The object exists now in any case. So a second try tells a store that ignores the condition from one in which the
-    // object was gone.
+    // The object exists now in any case. So a second write distinguishes a store that ignores the condition from a
+    // missing object.
     const wasGone = condition === 'absent' && (await isHonoured(bucket, name, content, condition))
     await bucket.remove(name)
     if (wasGone) throw new Conflict()

@@ -91,7 +91,7 @@ function refuseHttp(s3: S3Client, source: string): void {
       if (protocol === 'http:' && !isLoopback(hostname, { subdomains: true })) {
         throw new ExportError(
           'config',
-          'Object storage is spoken to by plain http on another machine, so rows would travel unencrypted',
+          'The connection to object storage on another machine is plain http, so rows would be sent unencrypted',
           source,
           'Use an https address, or permit it with load.s3.allow_http: true.',
         )
