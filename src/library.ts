@@ -46,7 +46,7 @@ import {
   type SandboxOptions,
 } from './sandbox/index.ts'
 
-/** Where a pipeline is read; environment and working directory are those of the process when left out. */
+/** How a pipeline is read. Environment and working directory default to those of the process. */
 export type ReadSettings = Partial<ReadOptions>
 
 /**
@@ -58,8 +58,8 @@ export function readPipeline(file: string, settings: ReadSettings = {}): Promise
 }
 
 /**
- * A pipeline from an object with the keys of a pipeline file, or from the text of one. Relative paths in it start in the
- * working directory.
+ * A pipeline from an object with the keys of a pipeline file, or from the text of one. Relative paths in it start in
+ * the working directory.
  * @throws ExportError 'config' that names every problem with its key, in a text also with line and column
  */
 export function pipelineFrom(
@@ -74,20 +74,20 @@ function readOptions({ env = process.env, cwd = process.cwd(), ...given }: ReadS
 }
 
 /**
- * Exports everything that the pipeline asks for and that earlier runs have not. What stops a run half-way (budget, signal,
- * refused credentials, full disk) is told in the summary, and the next run goes on from there.
+ * Exports everything that the pipeline requests and earlier runs have not exported. If a run stops early (budget,
+ * signal, rejected credentials, full disk), the summary has the reason, and the next run resumes there.
  * @throws ExportError when the run could not begin; nothing is changed then
  */
 export async function runPipeline(pipeline: Pipeline, settings: RunSettings = {}): Promise<RunSummary> {
-  // As it stands now, whatever the program does with it while the options are made.
+  // A copy, because the program may change it while the options are made.
   const own = ownCopy(pipeline)
   return run(own, await runOptions(own, settings))
 }
 
 /**
- * The same, with the masked rows of each page as soon as they are committed. Files are written all the same. A `break`
- * stops the run in order. Rows of earlier runs don't come: `readRows` has them.
- * @returns the summary of the run, as the generator's own result
+ * The same, yielding the masked rows of each page after they are committed. Files are written as well. A `break` stops
+ * the run in order. Rows of earlier runs are not yielded: `readRows` reads them.
+ * @returns the summary of the run, as the generator's result
  * @throws ExportError as `runPipeline`
  */
 export async function* exportRows(
@@ -104,7 +104,7 @@ export async function* exportRows(
   const leave = new AbortController()
   const stop = AbortSignal.any([options.stop, leave.signal])
   const running = run(own, { ...options, stop }).finally(() => batches.close())
-  // A caller that leaves early does not see how the run ended.
+  // A caller that leaves early does not get the summary.
   running.catch(() => {})
   try {
     yield* batches.taken()
@@ -116,7 +116,7 @@ export async function* exportRows(
   }
 }
 
-/** A queue between a producer and one consumer: `give` resolves once the consumer has dealt with what it was given. */
+/** A queue between a producer and one consumer: `give` resolves when the consumer has processed the item. */
 class Handover<T> {
   readonly #waiting: { readonly value: T; readonly done: () => void }[] = []
   #isClosed = false
@@ -134,7 +134,7 @@ class Handover<T> {
     for (;;) {
       const next = this.#waiting.shift()
       if (next !== undefined) {
-        // Also where the consumer leaves.
+        // Also if the consumer leaves.
         try {
           yield next.value
         } finally {
@@ -152,21 +152,21 @@ class Handover<T> {
   }
 }
 
-/** What a run with these settings would do; sends nothing. @throws ExportError when such a run could not begin */
+/** Plans a run with these settings; sends nothing. @throws ExportError when such a run could not begin */
 export async function readPlan(pipeline: Pipeline, settings: RunSettings = {}): Promise<PlanReport> {
   return planOf(pipeline, await runOptions(pipeline, settings))
 }
 
 export type StatusSettings = {
-  /** Where the mask key is, if queries are named by digests; `process.env` when left out. */
+  /** The environment with the mask key, if queries are named by digests. Default: `process.env`. */
   readonly env?: Environment
-  /** In the place of the key from the environment. */
+  /** Used instead of the key from the environment. */
   readonly maskKey?: Uint8Array | null
-  /** Epoch milliseconds; now when left out. */
+  /** Epoch milliseconds. Default: now. */
   readonly nowMs?: number
 }
 
-/** Where a pipeline stands, also while a run is at work. @throws ExportError `damaged` or `config` */
+/** The status of a pipeline, also during a run. @throws ExportError `damaged` or `config` */
 export async function readStatus(pipeline: Pipeline, settings: StatusSettings = {}): Promise<StatusReport> {
   const { env = process.env, nowMs = systemClock.now() } = settings
   const maskKey =
@@ -185,11 +185,11 @@ export function verifyDataSet(
   return verify(pipeline, settings)
 }
 
-/** Where secrets and relative paths come from, as in {@link ReadSettings}, and what is told meanwhile. */
+/** Environment and working directory, as in {@link ReadSettings}, and callbacks. */
 export type ChangeSettings = {
   readonly env?: Environment
   readonly cwd?: string
-  /** Ends the wait for a run that is at work. */
+  /** Ends the wait for a run. */
   readonly stop?: AbortSignal
   readonly onWarning?: (message: string) => void
 }
@@ -197,8 +197,8 @@ export type ChangeSettings = {
 /**
  * Signs the manifest, and with it the digest of every shard; reads none of them, as `verifyDataSet` does.
  * @param keyFile of the private Ed25519 key, PEM; SPILLWAY_SIGNING_PASSPHRASE opens an encrypted one
- * @throws ExportError `config` when there is no such key or nothing is exported, `damaged` when the data set is not as its
- *   manifest says, `locked` when a run is at work
+ * @throws ExportError `config` when there is no such key or nothing is exported, `damaged` when the data set differs
+ *   from its manifest, `locked` during a run
  */
 export async function signDataSet(
   pipeline: Pipeline,
@@ -209,14 +209,14 @@ export async function signDataSet(
 }
 
 export type EvidenceSettings = Pick<ChangeSettings, 'env' | 'cwd'> & {
-  /** File of the public Ed25519 key, PEM: packed too, and the signature has to fit it. */
+  /** File of the public Ed25519 key, PEM. It is packed too, and the signature has to fit it. */
   readonly keyFile?: string
 }
 
 /**
- * The evidence that an export is complete and untouched, as the bytes of a tar archive; never rows.
- * @throws ExportError `config` when nothing is exported or signed, `damaged` when the data set or the signature is not as
- *   the manifest says, `locked` when a run writes another manifest meanwhile
+ * The evidence that an export is complete and unchanged, as the bytes of a tar archive; never rows.
+ * @throws ExportError `config` when nothing is exported or signed, `damaged` when data set or signature do not fit the
+ *   manifest, `locked` when a run writes another manifest meanwhile
  */
 export async function packEvidence(
   pipeline: Pipeline,
@@ -229,15 +229,15 @@ export async function packEvidence(
 }
 
 export type PruneSettings = ChangeSettings & {
-  /** `90d`, `6w`, `24mo`, `2y`; left out: `load.keep`. */
+  /** `90d`, `6w`, `24mo`, `2y`. Default: `load.keep`. */
   readonly olderThan?: string
-  /** Says what would go, and changes nothing. */
+  /** Reports what would be removed, and changes nothing. */
   readonly dryRun?: boolean
 }
 
 /**
- * Removes the partitions whose windows ended so long ago, for good. No run requests them again.
- * @throws ExportError `config` when the pipeline has no windows or nothing says how old, `locked` when a run is at work
+ * Permanently removes the partitions whose windows ended so long ago. No run requests them again.
+ * @throws ExportError `config` when the pipeline has no windows or no age is given, `locked` during a run
  */
 export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings = {}): Promise<PruneReport> {
   const { olderThan, dryRun = false } = settings

@@ -4,21 +4,21 @@ import { encoderBuild, version } from './package/index.ts'
 import { type RunObserver, type RunOptions, silentObserver } from './run/index.ts'
 import type { ManifestShard } from './state/index.ts'
 
-/** Any of the options of a run, and where secrets come from (`process.env` when left out). */
+/** Any of the options of a run, and the environment with its secrets (default: `process.env`). */
 export type RunSettings = Partial<RunOptions> & {
   readonly env?: Environment
-  /** These four are called in addition to the `observer`, or in its place. */
+  /** These four are called in addition to the `observer`, or without one. */
   readonly onLog?: RunObserver['log']
   readonly onProgress?: RunObserver['progress']
-  /** A file has its final name. */
+  /** Called when a shard is published. */
   readonly onShard?: (shard: ManifestShard) => void
-  /** Masked rows, a page at a time, once they are committed; the run waits for what it returns. */
+  /** Called with the masked rows of each page after its commit; the run waits for the returned promise. */
   readonly onBatch?: (batch: RowBatch) => void | Promise<void>
 }
 
 /**
- * The options of a run, with defaults for all that is not given: secrets from the environment, the machine's
- * clock, no log, no signal that stops it, nothing started over, nothing unmasked.
+ * The options of a run, with defaults for all that are not given: secrets from the environment, the machine's clock, no
+ * log, no abort signals, no fresh start, no plaintext.
  * @throws ExportError 'config' when the masking key is missing or too short
  */
 export async function runOptions(pipeline: Pipeline, settings: RunSettings = {}): Promise<RunOptions> {

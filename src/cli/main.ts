@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 
-// Imports nothing by itself: what goes wrong while the rest is loaded can be told as well.
+// Imports nothing statically, so that errors while the rest is loaded are reported too.
 try {
   const [word, ...others] = process.argv.slice(2)
   if (word === '--version' && others.length === 0) {

@@ -14,8 +14,8 @@ const EXIT_CODES = `Exit codes:
   3 credentials refused`
 
 /**
- * Finds the command that a command line means and has it performed; `--help` and `--version` are answered here.
- * @throws ExportError 'config' when the command line is wrong; whatever the command throws
+ * Parses a command line and performs its command; `--help` and `--version` are handled here.
+ * @throws ExportError 'config' when the command line is wrong; and as the command does
  */
 export async function parseCommandLine(
   words: readonly string[],
@@ -28,7 +28,7 @@ export async function parseCommandLine(
     await parser.parseAsync()
   } catch (error) {
     if (error instanceof CommandCall) return perform(error.args, error.work)
-    // Some of its complaints yargs throws past `fail` when options are loaded late.
+    // When options are loaded late, yargs throws some errors past `fail`.
     const message = error instanceof UsageFault || isYargsError(error) ? error.message : null
     throw message === null ? error : await usageError(message, words, columns)
   }
@@ -39,7 +39,7 @@ export async function helpText(words: readonly string[], columns: number): Promi
   return parserOf(words, columns).wrap(widthOf(columns)).getHelp()
 }
 
-/** A complaint of yargs about the command line. */
+/** An error of yargs about the command line. */
 class UsageFault extends Error {}
 
 function isYargsError(error: unknown): error is Error {
@@ -93,7 +93,7 @@ function widthOf(columns: number): number {
   return Math.min(110, columns)
 }
 
-/** yargs asks for completions with the command line as it stands: which command is it of? */
+/** Loads the command of a command line for which yargs requests completions. */
 async function loadForCompletion(words: readonly string[]): Promise<void> {
   if (!words.some((word) => /^--get-yargs-completions(?:=|$)/.test(word))) return
   const name = words.find((word) => Object.hasOwn(COMMANDS, word))
@@ -102,7 +102,7 @@ async function loadForCompletion(words: readonly string[]): Promise<void> {
 
 type ByYargs = (onDone?: (error: Error | null, found: string[] | undefined) => void) => unknown
 
-/** Where no flag is begun after a command, a file is wanted, which the shell completes by itself. */
+/** Unless a flag is begun after a command, the shell completes the name of a file. */
 function complete(words: readonly string[]) {
   // A pipeline's format is checked with the file, so that yargs does not know what it may be.
   const isFormat = words.at(-2) === '--format' && !words.includes('report')
@@ -122,8 +122,8 @@ function complete(words: readonly string[]) {
 }
 
 /**
- * What yargs lets pass: an option given twice turns into a list, a number that is none into NaN, and what
- * stands behind `--` belongs to nobody.
+ * Rejects what yargs accepts: an option given twice, which becomes a list; an invalid number, which becomes NaN; and
+ * arguments after `--`.
  */
 function noNonsense(args: Readonly<Record<string, unknown>> & { readonly _: readonly unknown[] }): true {
   const [, stray] = args._
@@ -142,11 +142,11 @@ async function usageError(message: string, words: readonly string[], columns: nu
   const isCommand = Object.hasOwn(COMMANDS, word)
   const next = `See \`${isCommand ? `spillway ${word} --help` : 'spillway --help'}\`.`
   const text = message.trim()
-  // Loaded for this alone: it takes all that reads pipeline files.
+  // Loaded only here: it imports everything that reads pipeline files.
   const { meantCommand, meantFlag } = await import('./command-line/what-was-meant.ts')
   const meant = isCommand ? null : meantCommand(word)
   if (meant !== null) return new ExportError('config', `Unknown command: ${word}`, '', `${meant} ${next}`)
-  // All that yargs says of a command that it does not know.
+  // The only text of yargs for an unknown command.
   if (text.startsWith('Did you mean')) {
     return new ExportError('config', `Unknown command: ${word}`, '', `${text} ${next}`)
   }

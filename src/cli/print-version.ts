@@ -1,6 +1,6 @@
 import { version } from '../package/index.ts'
 
-/** Answers `--version`, which needs nothing of all the rest. */
+/** Handles `--version`, which needs no other module. */
 export function printVersion(): void {
   process.stdout.write(`${version}\n`)
 }

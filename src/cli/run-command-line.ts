@@ -7,10 +7,10 @@ import { helpText, parseCommandLine } from './parse.ts'
 import { DONE, exitCode, exitCodeOf } from './terminal/exit-code.ts'
 import { styleFor, wantsColour } from './terminal/screen.ts'
 
-/** Carries a command line out, telling what goes wrong. @returns the exit code */
+/** Performs a command line and reports errors. @returns the exit code */
 export async function runCommandLine(words: readonly string[], world: World): Promise<number> {
   const run = randomUUID()
-  // A command line that makes no sense is told of in the format that it requests.
+  // An invalid command line is reported in the format that it requests.
   let io = openIo(world, run, { format: wantsJson(words) ? 'json' : 'pretty', level: 'info' }, null)
   let code = DONE
   const onWarning = ({ name, message }: Error): void => io.log('debug', `${name}: ${message}`)
@@ -23,7 +23,7 @@ export async function runCommandLine(words: readonly string[], world: World): Pr
       io = openIo(world, run, { format: logFormat, level: logLevel }, file)
       code = await work(io)
     })
-    // What --help printed may be on its way still.
+    // The output of --help may not be written yet.
     await world.stdout.write('')
     const { failure } = world.stdout
     if (failure === null) return code

@@ -6,18 +6,18 @@ import { Screen } from './terminal/screen.ts'
 import { Signals } from './terminal/signals.ts'
 import { shellWord } from './terminal/text.ts'
 
-/** Carries out what this process was called for. @returns the exit code */
+/** Performs the command of this process. @returns the exit code */
 export async function start(): Promise<number> {
   const words = process.argv.slice(2)
   const screen = new Screen(process.stderr, process.env)
-  // A defect that no command could catch: the state of things is unknown, and what is committed is on disk. Its
-  // message may quote data.
+  // A defect that no command caught: the state of the process is unknown. Committed data is on disk. The message may
+  // quote data.
   process.on('uncaughtException', (error) => {
     screen.clear()
-    screen.write(`spillway: An error that was not foreseen: ${error.name}\n`, 'error')
+    screen.write(`spillway: An unexpected error: ${error.name}\n`, 'error')
     process.exit(FAILED)
   })
-  // What libraries warn of is for those who write programs: `runCommandLine` has it in the log.
+  // Warnings of libraries are for developers: `runCommandLine` logs them.
   process.removeAllListeners('warning')
   return runCommandLine(words, {
     env: process.env,

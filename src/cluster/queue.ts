@@ -169,12 +169,12 @@ function queueOn(
     return opened
   }
   let isWarned = false
-  /** The error may be of any kind, and lost connections often have no code. So the server is asked. */
+  /** The error may be of any kind, and lost connections often have no code. So the server is queried. */
   async function warnOnce(): Promise<void> {
     if (isWarned) return
     isWarned = true
     const isWarning = !(await isConnected())
-    if (isWarning) warn(`the queue ${label} does not answer; jobs go on for as long as their leases last`)
+    if (isWarning) warn(`the queue ${label} does not respond; jobs continue until their leases expire`)
     setTimeout(() => (isWarned = false), isWarning ? WARN_MS : PROBE_MS).unref()
   }
   return {
@@ -214,7 +214,7 @@ export async function withTimeout<T>(
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(
-      () => reject(reason() ?? Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' })),
+      () => reject(reason() ?? Object.assign(new Error('no response'), { code: 'ETIMEDOUT' })),
       RESPONSE_MS,
     )
   })
@@ -248,7 +248,7 @@ function asExportError(error: unknown, label: string): unknown {
   const isRefused = /^(?:28P01|28000|NOAUTH|WRONGPASS)$/.test(code)
   return new ExportError(
     isRefused ? 'credentials' : 'target',
-    isRefused ? `The queue refuses the password (${code})` : `The queue does not answer (${code})`,
+    isRefused ? `The queue refuses the password (${code})` : `The queue does not respond (${code})`,
     label,
     `Check ${QUEUE_VARIABLE}, the password and the server, then run again.`,
     { cause: error },

@@ -47,9 +47,9 @@ export async function submitPipeline(
   if (repeatsSecret(JSON.stringify(data.settings), 'long')) {
     throw new ExportError(
       'config',
-      'The pipeline repeats a secret, which must not lie in a queue',
+      'The pipeline repeats a secret, which must not be stored in a queue',
       given.file,
-      'Take it out.',
+      'Remove it.',
     )
   }
   const entry = entryId(given)
@@ -142,7 +142,7 @@ export async function followSubmission(
         'target',
         'The job is not in the queue any more',
         queue.label,
-        'Submit it again: it goes on from where it stands.',
+        'Submit it again: it resumes from its checkpoint.',
       )
     }
     try {

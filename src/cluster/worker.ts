@@ -45,7 +45,7 @@ const SLICE_MS = 60_000
 const MAX_SLICES = 10
 const POLL_MS = 1_000
 const CLOCK_CHECK_MS = 60_000
-const STOPPED = 'The worker was told to stop'
+const STOPPED = 'The worker was stopped'
 /** With a larger offset, leases of live workers would expire, or those of dead workers would not. */
 const MAX_CLOCK_OFFSET_MS = 2_000
 const MAX_DEATHS = 10
@@ -105,7 +105,7 @@ export async function work(options: WorkerOptions): Promise<void> {
     if (offsetMs === null || Math.abs(offsetMs) <= MAX_CLOCK_OFFSET_MS) return true
     const offS = (Math.abs(offsetMs) / 1000).toFixed(1)
     const fields = { event: 'worker.clock', off_ms: Math.round(-offsetMs) }
-    log('warn', `this clock is ${offS} s off the queue's; the worker takes nothing until it is right`, fields)
+    log('warn', `this clock is ${offS} s off the queue's; the worker takes no jobs until it is right`, fields)
     return false
   }
   log('info', 'worker started', { event: 'worker.start', worker: worker.id, slots: concurrency })
@@ -183,7 +183,7 @@ class TimeSlice {
   end(why: string): void {
     if (this.#stop.signal.aborted) return
     this.#options.log('info', `the time slice ends: ${why}`, { event: 'job.stop', job: this.#job.id ?? '' })
-    this.#stop.abort(new ExportError('interrupted', why, '', 'Another worker goes on with it.'))
+    this.#stop.abort(new ExportError('interrupted', why, '', 'Another worker continues it.'))
   }
 
   /** Ends the time slice if the lease has expired, or if its time is over and other jobs wait. */
@@ -298,7 +298,7 @@ class TimeSlice {
         'damaged',
         what,
         entry.settings.name,
-        'Look into their logs, then submit it again.',
+        'Read their logs, then submit it again.',
       )
       await note({ state: 'done', outcome: { summary: null, error: plainError(error) } })
       return { status: 'failed', retryAtMs: null, reason: error.message }
@@ -340,7 +340,7 @@ class TimeSlice {
     } catch (thrown) {
       if (isExportError(thrown)) error = thrown
       else {
-        const what = `An error that was not foreseen: ${thrown instanceof Error ? thrown.name : typeof thrown}`
+        const what = `An unexpected error: ${thrown instanceof Error ? thrown.name : typeof thrown}`
         log('error', what, { organization })
         error = new ExportError('data', what, entry.settings.name, 'Please report it.')
       }
@@ -376,7 +376,7 @@ class TimeSlice {
       'target',
       'The job is another worker’s by now',
       this.#options.queue.label,
-      'Let that one go on.',
+      'Let that one continue.',
     )
   }
 
@@ -459,5 +459,5 @@ function addTotals(
 }
 
 function warnUnreadable(log: RunObserver['log'], name: string, organization: string): void {
-  log('warn', `${name} was submitted by another version of spillway and is left alone`, { organization })
+  log('warn', `${name} was submitted by another version of spillway and is ignored`, { organization })
 }

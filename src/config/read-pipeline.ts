@@ -53,8 +53,8 @@ export function pipelineFrom(settings: PipelineSettings | string, options: ReadO
 
 /**
  * The settings of a pipeline file, complete: with what it extends, with variables expanded, with the domains of
- * `domains_file`, and with absolute paths. {@link pipelineFrom} makes the same pipeline of it anywhere, but for its
- * `file`.
+ * `domains_file`, and with absolute paths. {@link pipelineFrom} makes the same pipeline of it in any directory, except
+ * for `file`.
  * @param pipeline as it was read with the same options
  */
 export async function readSettings(pipeline: Pipeline, options: ReadOptions): Promise<PipelineSettings> {

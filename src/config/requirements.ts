@@ -48,7 +48,7 @@ export async function checkRequirements(
 
 /**
  * The mask key if a query is named by a digest; null: all names are known without it.
- * @throws ExportError 'config' when it is not there or is none, with file and line
+ * @throws ExportError 'config' when it is missing or invalid, with file and line
  */
 export async function readNamingKey(
   pipeline: Pipeline,
@@ -63,7 +63,7 @@ export async function readNamingKey(
   return readMaskKey(pipeline, env)
 }
 
-/** {@link readNamingKey}, null also where the key can't be read: completeness is then shown without figures. */
+/** {@link readNamingKey}, null also if the key can't be read: completeness is then shown without figures. */
 export async function knownNamingKey(
   pipeline: Pipeline,
   context: Pick<Dependencies, 'env' | 'cwd'>,
@@ -222,7 +222,7 @@ function withWww(queries: readonly Query[]): Caution[] {
   )
   const [first] = names
   if (first === undefined) return []
-  const message = 'www. is searched for as it stands, and finds next to nothing; write the domain without it'
+  const message = 'www. is searched for literally and finds almost nothing; write the domain without it'
   const more = names.length - MAX_NAMED
   const domains = `${names.slice(0, MAX_NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
   return [{ message, fields: { domains } }]

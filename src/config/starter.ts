@@ -27,7 +27,7 @@ const DEFAULTS: StarterAnswers = {
   format: 'parquet',
 }
 
-/** The commented pipeline file that `init` writes: valid as it stands once SPILLWAY_BASE_URL is set. */
+/** The commented pipeline file that `init` writes. It is valid if SPILLWAY_BASE_URL is set. */
 export function starterPipeline(settings: Partial<StarterAnswers> = {}): string {
   const { name, baseUrl, domains, from, until, every, secret, format } = { ...DEFAULTS, ...settings }
   return starter({
@@ -65,7 +65,7 @@ type Lines = Readonly<
 const starter = (lines: Lines): string => `# A pipeline: what to export, how to mask it, where to write it.
 #   spillway check pipeline.yaml   validates this file, the environment and the service
 #   spillway plan pipeline.yaml    shows what a run would do and cost; sends nothing
-#   spillway run pipeline.yaml     exports; run again to go on where it stopped
+#   spillway run pipeline.yaml     exports; run again to resume where it stopped
 # Commented lines show the defaults or an alternative.
 
 ${lines.name}
@@ -75,7 +75,7 @@ ${lines.baseUrl}
   token_env: SPILLWAY_TOKEN          # the variable that holds the token; SPILLWAY_TOKEN_FILE may name a file
   # api_key_env: SPILLWAY_API_KEY    # instead of token_env: a key that is exchanged for tokens and renewed
   # tenant_id: 1                     # with api_key_env: the tenant that the tokens are for
-  # requests_per_second: 1           # what the service allows; a fraction will do
+  # requests_per_second: 1           # what the service allows; may be a fraction
   # timeout: 60s                     # per request, headers to last byte
   # retries: 8
 
@@ -89,11 +89,11 @@ ${lines.domains}
   #   - { type: secret, secret_env: LEAKED_PASSWORD }   # the variable that holds it, never the secret
 ${lines.windows}
   # lag: 15m                         # with until: now, windows that ended less than this ago wait
-  # include: [known_password_id]     # optional fields to ask for
+  # include: [known_password_id]     # optional fields to request
   # concurrency: 4                   # chains in flight; the rate limit is shared by all
   # page_size: auto                  # or a number up to 10000, the upper bound; may change between runs
   max_requests: 500                  # budget of one run, in requests; none: no budget
-  min_searches_remaining: 100        # searches of the quota to be left; none: never mind
+  min_searches_remaining: 100        # searches of the quota to be left; none: no reserve
 
 transform:
 ${lines.secret}
@@ -109,13 +109,13 @@ ${lines.format}
 ${lines.path}
   # partition_by: [query, window]    # either, both, or none
   # shard_rows: 1000000
-  # keep: 24mo                      # what is older \`spillway prune\` removes; left out: nothing by itself
+  # keep: 24mo                      # \`spillway prune\` removes older partitions; a run removes nothing
   # compression: snappy              # parquet: none | snappy | gzip | zstd; csv: none | gzip
 `
 
 /**
- * What is wrong with a value for one key of a pipeline file, to be read after "expected"; null: nothing. What the key
- * needs beside it is not looked at.
+ * The fault of a value for one key of a pipeline file, as the continuation of "expected"; null: none. Dependencies on
+ * other keys are not checked.
  */
 export function settingFault(path: Path, value: unknown): string | null {
   const [section = '', ...keys] = path

@@ -128,7 +128,7 @@ export function sender(parts: SenderParts): Send {
       } catch (error) {
         if (error instanceof PermitLost) continue
         if (error instanceof ReservationLost) throw error
-        const ms = hasEnded({ reason: isExportError(error) ? error.what : 'not foreseen' })
+        const ms = hasEnded({ reason: isExportError(error) ? error.what : 'unexpected error' })
         throw error instanceof ResponseTimeout && outgoing.canShrink
           ? new PageTooLarge(error, ms)
           : asTryAgain(error)

@@ -22,7 +22,7 @@ function defect(): unknown {
 it('an unexpected error is exit 1 and shows its kind alone', () => {
   expect(exitCodeOf(defect(), null)).toBe(1)
   expect(printed(defect(), 'info')).toBe(
-    'spillway: An error that was not foreseen: SyntaxError. Add --log-level debug to see where it comes from.\n',
+    'spillway: An unexpected error: SyntaxError. Add --log-level debug to see where it comes from.\n',
   )
 })
 

@@ -98,7 +98,7 @@ it('the options of a command come before the shared ones', async () => {
     'Options:',
     'What is shown:',
     'How it runs:',
-    'In place of what the file says:',
+    'Overrides of the file:',
     'Common:',
     'Examples:',
   ])

@@ -83,7 +83,7 @@ it('load, query, evidence and summary say the same', async () => {
   const query = await call('query', file, 'SELECT 1 AS one', '--csv')
   expect(query.stdout).toBe('one\n1\n')
   expect(query.stderr).toBe(
-    'The export is INCOMPLETE: 1 of 3 partitions failed; the answer is about what there is.\n',
+    'The export is INCOMPLETE: 1 of 3 partitions failed; the result covers the exported part.\n',
   )
   expect((await call('summary', file)).stdout).toMatch(INCOMPLETE_LINE)
   expect(await json('summary', file)).toMatchObject({ complete: false })

@@ -144,8 +144,8 @@ it('only its own metrics file is replaced, whatever the path and the links', asy
   const kept = ['notes.txt', file, 'out/_manifest.json', 'out/_state/checkpoint.jsonl', 'own.prom']
   const before = kept.map((name) => readFileSync(path(name), 'utf8'))
   for (const [name, why] of [
-    ['notes.txt', 'a file that is none of spillway'],
-    [file, 'a file that is none of spillway'],
+    ['notes.txt', 'a file that is not from spillway'],
+    [file, 'a file that is not from spillway'],
     ['link.prom', 'is a symbolic link'],
     ['dangling.prom', 'is a symbolic link'],
     ['link-to-own.prom', 'is a symbolic link'],

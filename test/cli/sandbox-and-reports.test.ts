@@ -67,7 +67,7 @@ it('reports go to one file each, readable by their owner alone', async () => {
 })
 
 it.each(['0', '-1', '1.5', '../1', '1e3', '', '12345678901234567890'])('"%s" is no report id', (text) => {
-  expect(() => reportId(text)).toThrow('whole numbers from 1 on')
+  expect(() => reportId(text)).toThrow('integers from 1 on')
 })
 
 it('an invalid report id is exit 2 before any request is sent', async () => {

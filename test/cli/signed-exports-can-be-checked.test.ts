@@ -182,7 +182,7 @@ it('a signature belongs to its manifest: a later run removes it', async () => {
   // A foreign file is kept.
   await writeFile(join(here.output, '_manifest.sig'), 'somebody else’s')
   const refused = await sign(here)
-  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('none of spillway')])
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('no signature of spillway')])
   expect((await run(here)).code).toBe(0)
   const kept = join(here.output, '_state/orphans/_manifest.sig.orphan')
   expect(await readFile(kept, 'utf8')).toBe('somebody else’s')

@@ -225,7 +225,7 @@ it('missing and wrong settings are reported before anything is changed', async (
   const unreachable = await here.submit()
   expect([unreachable.code, unreachable.stderr]).toEqual([
     1,
-    expect.stringContaining('The queue does not answer (ECONNREFUSED)'),
+    expect.stringContaining('The queue does not respond (ECONNREFUSED)'),
   ])
   const { SPILLWAY_QUEUE_URL: _, ...env } = here.env
   const unset = await carryOut({ args: ['worker'], cwd: here.folder, env })

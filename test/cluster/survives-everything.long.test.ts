@@ -267,7 +267,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       const { code, stderr } = await here.cli('submit', ...others, '--wait')
       expect(code, stderr + full.log()).toBe(0)
       await until('the message is logged', () => full.log().includes('The disk is full'))
-      expect(full.log()).not.toContain('not foreseen')
+      expect(full.log()).not.toContain('unexpected error')
       full.kill('SIGTERM')
       expect(await full.ended).toBe(0)
       here.worker()

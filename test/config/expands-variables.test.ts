@@ -63,7 +63,7 @@ extract:
   expect([service.requestsPerSecond, service.retries, service.maxResponseBytes]).toEqual([2.5, 3, 4096])
   expect(extract.maxRequests).toBeNull()
   expect(await problems(withLine('service', 'retries: "${RETRIES}"'), { env })).toEqual([
-    'p.yaml:3:12: service.retries: expected a whole number from 0 to 100, found what ${RETRIES} expands to (not shown)',
+    'p.yaml:3:12: service.retries: expected an integer from 0 to 100, found what ${RETRIES} expands to (not shown)',
   ])
 })
 

@@ -162,7 +162,7 @@ test('a merge key needs mappings, and problems point at the merged value', async
     'p.yaml:7:7: load.<<: expected a mapping such as *name, or a list of them',
   ])
   expect(await problems(`x-load: &load\n  shard_rows: 0\n${SMALLEST}load: { <<: *load }\n`)).toEqual([
-    expect.stringMatching(/^p\.yaml:2:15: load\.shard_rows: expected a whole number/),
+    expect.stringMatching(/^p\.yaml:2:15: load\.shard_rows: expected an integer/),
   ])
   expect(await problems(`${SMALLEST}load: { x-mine: 1, "<<": 1 }\n`)).toHaveLength(2)
 })

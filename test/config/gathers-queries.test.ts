@@ -122,8 +122,8 @@ describe('a query with a custom name', () => {
     - { type: domain, fqdn: acme.com }
     - { type: domain, fqdn: Acme.com., as: other }`
     expect(await problems(queries(lines, identity))).toEqual([
-      'p.yaml:7:7: extract.queries[1]: the same query is there already under another name',
-      'p.yaml:9:7: extract.queries[3]: the same query is there already under another name',
+      'p.yaml:7:7: extract.queries[1]: the same query already has another name',
+      'p.yaml:9:7: extract.queries[3]: the same query already has another name',
     ])
   })
 
@@ -140,7 +140,7 @@ describe('a query with a custom name', () => {
     - { type: keyword, keyword: b, as: b-team }
     - { type: domain, fqdn: acme.com }
     - { type: secret, secret_env: LEAKED }`
-    const needed = 'under transform.identity: drop the query needs a name that gives nothing away: add as'
+    const needed = 'under transform.identity: drop the query needs a name that does not reveal it: add as'
     expect(await problems(queries(lines, 'drop'))).toEqual([
       `p.yaml:6:7: extract.queries[0]: ${needed}`,
       `p.yaml:7:7: extract.queries[1]: ${needed}`,
@@ -153,7 +153,7 @@ describe('a query with a custom name', () => {
     - { type: keyword, keyword: ada, as: ADA }
     - { type: keyword, keyword: a, as: case-a }
     - { type: domain, fqdn: acme.com, as: acme.com }`
-    const gives = `its as gives away what transform.identity: ${identity} hides`
+    const gives = `its as reveals what transform.identity: ${identity} hides`
     expect(await problems(queries(lines, identity))).toEqual([
       `p.yaml:6:7: extract.queries[0]: ${gives}`,
       `p.yaml:7:7: extract.queries[1]: ${gives}`,

@@ -24,7 +24,7 @@ test.each(['-1', '0.5', '101%', '-1%', '1 %', '"%"', '1%%', '1e2%', 'none', '"5"
   async (text) => {
     const [problem] = await problems(limit(text))
     expect(problem).toMatch(
-      /^p\.yaml:7:\d+: transform\.max_quarantined: expected a whole number from 0 on, or a share from 0% to 100% such as 1% or 0\.5%, found /,
+      /^p\.yaml:7:\d+: transform\.max_quarantined: expected an integer from 0 on, or a share from 0% to 100% such as 1% or 0\.5%, found /,
     )
   },
 )

@@ -36,8 +36,8 @@ const WRONG: readonly (readonly [
     'requests_per_second',
     'expected a number above 0, at most 10000, found Infinity',
   ],
-  ['service', 'retries: 2.5', 12, 'retries', 'expected a whole number from 0 to 100, found 2.5'],
-  ['service', 'retries:', 3, 'retries', 'expected a whole number from 0 to 100, found nothing'],
+  ['service', 'retries: 2.5', 12, 'retries', 'expected an integer from 0 to 100, found 2.5'],
+  ['service', 'retries:', 3, 'retries', 'expected an integer from 0 to 100, found nothing'],
   [
     'service',
     'timeout: 60',
@@ -82,24 +82,18 @@ const WRONG: readonly (readonly [
     'page_size: 10001',
     14,
     'page_size',
-    'expected a whole number from 1 to 10000, or auto, found 10001',
+    'expected an integer from 1 to 10000, or auto, found 10001',
   ],
-  [
-    'extract',
-    'page_size: 010',
-    14,
-    'page_size',
-    'expected a whole number from 1 to 10000, or auto, found "010"',
-  ],
-  ['extract', 'max_requests: 0', 17, 'max_requests', 'expected a whole number from 1 on, or none, found 0'],
+  ['extract', 'page_size: 010', 14, 'page_size', 'expected an integer from 1 to 10000, or auto, found "010"'],
+  ['extract', 'max_requests: 0', 17, 'max_requests', 'expected an integer from 1 on, or none, found 0'],
   [
     'extract',
     'max_requests: many',
     17,
     'max_requests',
-    'expected a whole number from 1 on, or none, found "many"',
+    'expected an integer from 1 on, or none, found "many"',
   ],
-  ['extract', 'concurrency: [4]', 16, 'concurrency', 'expected a whole number from 1 to 64, found a list'],
+  ['extract', 'concurrency: [4]', 16, 'concurrency', 'expected an integer from 1 to 64, found a list'],
   ['extract', 'include: [Known]', 13, 'include[0]', 'expected a field name (a-z, 0-9 and _), found "Known"'],
   ['extract', 'windows: { from: 2023-02-29 }', 20, 'windows.from', `expected ${INSTANT}, found "2023-02-29"`],
   ['extract', 'windows: { from: 2024 }', 20, 'windows.from', `expected ${INSTANT}, found 2024`],
@@ -212,7 +206,7 @@ const WRONG: readonly (readonly [
     'is the root of the file system, where other files are; expected a folder for the data set alone, found "/"',
   ],
   ['load', 'format: json', 11, 'format', 'expected parquet | csv, found "json"'],
-  ['load', 'shard_rows: 1e9999', 15, 'shard_rows', 'expected a whole number from 1 on, found Infinity'],
+  ['load', 'shard_rows: 1e9999', 15, 'shard_rows', 'expected an integer from 1 on, found Infinity'],
   [
     'load',
     'file_mode: 600',
@@ -407,7 +401,7 @@ test('credentials need at least one query', async () => {
 })
 
 test.each([
-  ['resource: reports', ['p.yaml:4:1: extract: no report asked for; name some in ids, or set all: true']],
+  ['resource: reports', ['p.yaml:4:1: extract: no report is requested; name some in ids, or set all: true']],
   [
     'resource: reports\n  ids: []',
     ['p.yaml:6:8: extract.ids: expected at least one id, or all: true, found an empty list'],
@@ -417,10 +411,7 @@ test.each([
     'resource: reports\n  ids: [1]\n  all: true',
     ['p.yaml:7:3: extract.all: expected ids or all: true, found both'],
   ],
-  [
-    'resource: reports\n  ids: [x]',
-    ['p.yaml:6:9: extract.ids[0]: expected a whole number from 0 on, found "x"'],
-  ],
+  ['resource: reports\n  ids: [x]', ['p.yaml:6:9: extract.ids[0]: expected an integer from 0 on, found "x"']],
   [
     'resource: reports\n  all: true\n  domains: [a.com]\n  windows: { from: 2024-01-01 }\n  include: [urls]',
     [

@@ -10,8 +10,8 @@ test.each(['a-token\n', 'a-token\r\n', 'a-token\r'])(
 )
 
 test.each([
-  ['"a-token"', 'stands in quotes'],
-  ["'a-token'", 'stands in quotes'],
+  ['"a-token"', 'is in quotes'],
+  ["'a-token'", 'is in quotes'],
   ['Bearer a-token', 'begins with Bearer'],
   ['Authorization: a-token', 'is a whole header'],
 ])('the token %s is refused: it %s', async (SPILLWAY_TOKEN, fault) => {

@@ -45,11 +45,11 @@ test.each([
 test('a key for a secret is refused, with the key that names its variable', async () => {
   const [token = ''] = await problems(withLine('service', `token: ${SECRET}`))
   expect(token).toContain(
-    'p.yaml:3:3: service: unknown key `token`; a secret never stands in the file: `token_env` names',
+    'p.yaml:3:3: service: unknown key `token`; a secret is never written in the file: `token_env` names',
   )
   const secret = await problems(withLine('extract', `queries: [{ type: secret, secret: ${SECRET} }]`))
   expect(secret).toEqual([
-    'p.yaml:5:29: extract.queries[0]: unknown key `secret`; a secret never stands in the file: `secret_env` names the environment variable that holds it; allowed: type, secret_env, as',
+    'p.yaml:5:29: extract.queries[0]: unknown key `secret`; a secret is never written in the file: `secret_env` names the environment variable that holds it; allowed: type, secret_env, as',
   ])
 })
 

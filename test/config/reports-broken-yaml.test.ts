@@ -21,13 +21,13 @@ test.each([
   [
     'a missing colon',
     'name: acme\nhunter2\nservice: {}\n',
-    'p.yaml:2:1: not valid YAML: a key must stand on one line and be followed by a colon and a value',
+    'p.yaml:2:1: not valid YAML: a key must be on one line and be followed by a colon and a value',
   ],
   ['a tag', 'name: !secret hunter2\n', 'p.yaml:1:7: not valid YAML: tags such as !name are not supported'],
   [
     'a reference in braces',
     'service: { base_url: ${URL} }\n',
-    'p.yaml:1:23: not valid YAML: unexpected character, bracket or word; inside { } and [ ] a variable reference must stand in quotes',
+    'p.yaml:1:23: not valid YAML: unexpected character, bracket or word; inside { } and [ ] a variable reference must be in quotes',
   ],
   [
     'two documents',
@@ -62,7 +62,7 @@ test('duplicate keys, at any depth, are reported beside the other problems', asy
   expect(await problems(`${SMALLEST}name: b\nload:\n  path: a\n  path: b\n  shard_rows: no\n`)).toEqual([
     'p.yaml:6:1: name: duplicate key',
     'p.yaml:9:3: load.path: duplicate key',
-    'p.yaml:10:15: load.shard_rows: expected a whole number from 1 on, found "no"',
+    'p.yaml:10:15: load.shard_rows: expected an integer from 1 on, found "no"',
   ])
 })
 

@@ -34,7 +34,7 @@ it.each([
     expect(gone?.rows).toBeGreaterThan(0)
     expect((await here.manifest()).retired).toEqual([gone])
     const printed = await here.cli('status', 'pipeline.yaml')
-    expect(printed.stdout).toContain('no longer asked for, kept: domain.quillmere.net')
+    expect(printed.stdout).toContain('retired, kept: domain.quillmere.net')
     expect((await here.json('verify')).code).toBe(0)
 
     // When it is added again, it resumes where it stopped.

@@ -97,7 +97,7 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
       const late = await ended
       expect(late.code, late.stderr).toBe(5)
       expect(late.stderr).toContain('Another run has taken this pipeline over')
-      expect(late.stderr).not.toMatch(/^\s+at |not foreseen/m)
+      expect(late.stderr).not.toMatch(/^\s+at |unexpected error/m)
       figures.faults++
       await expectWhole(attempt, 'waited for')
     })

@@ -42,8 +42,8 @@ export type Perform = (
 ) => Promise<void>
 
 /**
- * Thrown out of yargs by the command that is called. What yargs does once a command has begun, above all to lay out its
- * help, takes longer than to find the command.
+ * Thrown out of yargs by the command that is called. After that yargs would do more work, above all for the layout of
+ * help, which takes longer than finding the command.
  */
 export class CommandCall extends Error {
   readonly args: ArgumentsCamelCase<CommonArgs>

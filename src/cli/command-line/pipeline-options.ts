@@ -17,7 +17,7 @@ import {
 const OVERRIDES = {
   from: stringValue('Begin of the range (inclusive), for example 2024-01-01'),
   until: stringValue('End of the range (exclusive), or now'),
-  domain: stringValues('Search for this domain instead of what the file asks for; repeatable'),
+  domain: stringValues('Search for this domain instead of the queries of the file; repeatable'),
   output: stringValue('Folder of the data set'),
   format: stringValue('parquet or csv'),
 } as const
@@ -36,9 +36,9 @@ const FILE = { type: 'string', demandOption: true, describe: 'Pipeline file' } a
 type PipelineArgs = CommonArgs & { readonly pipeline: string } & InferredOptionTypes<typeof OVERRIDES>
 type RunPipelineArgs = PipelineArgs & InferredOptionTypes<typeof LIMITS & typeof CONSENT>
 
-const GROUP = 'In place of what the file says:'
+const GROUP = 'Overrides of the file:'
 
-/** The pipeline file, and the flags that change what it says. */
+/** The pipeline file, and the flags that override it. */
 export function pipelineOptions(yargs: Argv<CommonArgs>): Argv<PipelineArgs> {
   return yargs.positional('pipeline', FILE).options(OVERRIDES).group(Object.keys(OVERRIDES), GROUP)
 }

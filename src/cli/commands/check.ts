@@ -40,7 +40,7 @@ export const check = command({
         '$0 check pipeline.yaml --probe',
         'Is a page one search of the quota, or one for each 100 rows?',
       )
-      .example('$0 check pipeline.yaml && $0 run pipeline.yaml', 'For a job that should not begin in vain'),
+      .example('$0 check pipeline.yaml && $0 run pipeline.yaml', 'Only run if the check passes'),
   async run(args, io) {
     const style = styleFor(wantsColour(io.stdout.terminal, io.env))
     const pipeline = await pipelineFrom(args.pipeline, args, io)
@@ -133,7 +133,7 @@ async function checkService({ service, extract }: Pipeline, io: Io): Promise<str
   const { auth } = service
   const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
   // Missing variables are reported by the step before.
-  if ((await readSecret(variable, io.env)) === null) return 'not asked: there is nothing to sign in with'
+  if ((await readSecret(variable, io.env)) === null) return 'not tested: there are no credentials'
   return untilStopped(io, async (signals) => {
     const options = {
       clock: systemClock,
@@ -149,7 +149,7 @@ async function checkService({ service, extract }: Pipeline, io: Io): Promise<str
 
 /** What a page costs, by at most two requests. */
 async function checkCost(pipeline: Pipeline, io: Io): Promise<string> {
-  if (pipeline.extract.resource === 'reports') return 'not asked: reports cost no searches'
+  if (pipeline.extract.resource === 'reports') return 'not measured: reports cost no searches'
   return untilStopped(io, async (signals) => {
     return probeText(
       await probeService(pipeline, {
@@ -182,12 +182,12 @@ function tokenText({ url, info }: TokenTest): string {
   if (info === null) {
     return `the token is not tested: there is no test at ${url}; service.token_test_url may name another`
   }
-  const facts = [
+  const details = [
     ...(info.organizationId === null ? [] : [`organization ${info.organizationId}`]),
     ...(info.tenantId === null ? [] : [`tenant ${info.tenantId}`]),
     ...(info.scopes.length === 0 ? [] : [`scopes ${info.scopes.join(', ')}`]),
   ]
-  return `the token is accepted${facts.length === 0 ? '' : `: ${facts.join(', ')}`}`
+  return `the token is accepted${details.length === 0 ? '' : `: ${details.join(', ')}`}`
 }
 
 /** @throws ExportError `config` when nothing is there */

@@ -2,7 +2,7 @@ import { basename } from 'node:path'
 import { command } from '../command-line/command.ts'
 import { DONE } from '../terminal/exit-code.ts'
 
-// Each asks `spillway` for commands, flags and their values, and has the shell complete files where there are none.
+// Each script gets commands, flags and their values from `spillway`; without any, the shell completes files.
 const SCRIPTS = {
   bash: `_spillway_completion() {
   local IFS=$'\\n'

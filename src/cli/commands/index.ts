@@ -14,7 +14,7 @@ const OWN_GROUPS = ['Positionals:', 'Options:', WHAT_IS_SHOWN, HOW_IT_RUNS]
 export const COMMANDS: Readonly<Record<string, AddCommand>> = {
   run: lazyCommand(
     'run <pipeline..>',
-    'Export; goes on by itself where an earlier run stopped',
+    'Export; resumes automatically where an earlier run stopped',
     async () => (await import('./run.ts')).run,
   ),
   plan: lazyCommand(
@@ -24,7 +24,7 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
   ),
   status: lazyCommand(
     'status <pipeline>',
-    'Show the checkpoint: what is done, where each partition stands',
+    'Show the checkpoint: what is done, and the state of each partition',
     async () => (await import('./status.ts')).status,
   ),
   verify: lazyCommand(
@@ -34,7 +34,7 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
   ),
   sign: lazyCommand(
     'sign <pipeline>',
-    'Sign the manifest, so that the export can be shown to be complete and untouched',
+    'Sign the manifest, as evidence that the export is complete and unchanged',
     async () => (await import('./sign.ts')).sign,
   ),
   evidence: lazyCommand(
@@ -44,7 +44,7 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
   ),
   prune: lazyCommand(
     'prune <pipeline>',
-    'Remove partitions that are older than they may become; asks first',
+    'Remove partitions beyond their maximum age; asks first',
     async () => (await import('./prune.ts')).prune,
   ),
   summary: lazyCommand(
@@ -59,7 +59,7 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
   ),
   query: lazyCommand(
     'query <pipeline> [sql]',
-    'Ask the exported files in SQL, read-only; without SQL: columns and first rows',
+    'Query the exported files in SQL, read-only; without SQL: columns and first rows',
     async () => (await import('./query.ts')).query,
   ),
   ddl: lazyCommand(
@@ -79,7 +79,7 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
   ),
   check: lazyCommand(
     'check <pipeline>',
-    'Validate the file, the environment, what was exported so far, and the token where the service can tell',
+    'Validate the file, the environment, what was exported so far, and the token if the service has a test',
     async () => (await import('./check.ts')).check,
   ),
   report: lazyCommand(

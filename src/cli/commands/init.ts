@@ -32,7 +32,7 @@ export const init = command({
     const name = shellWord(file)
     await stdout.line(
       [
-        `${file} is written. What comes next:`,
+        `${file} is written. Next steps:`,
         '  export SPILLWAY_BASE_URL=…   host and prefix of the service',
         '  export SPILLWAY_TOKEN=…      an access token',
         `  spillway check ${name}`,
@@ -58,9 +58,9 @@ async function askOnTerminal(file: string, screen: Screen): Promise<StarterAnswe
   if (!canAsk(screen)) {
     throw new ExportError(
       'config',
-      'There is no terminal to ask on: stdin or stderr is none',
+      'There is no terminal for questions: stdin or stderr is none',
       '--interactive',
-      'Leave it out: init then writes a commented file to be edited.',
+      'Omit it: init then writes a commented file to edit.',
     )
   }
   const name = parse(file)

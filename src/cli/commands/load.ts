@@ -16,15 +16,15 @@ export const load = command({
           requiresArg: true,
           describe: 'duckdb:<file> or postgres://user@host:port/database (password: PGPASSWORD, ~/.pgpass)',
         },
-        schema: stringValue('Schema of the tables; made if it is not there'),
+        schema: stringValue('Schema of the tables; created if missing'),
         table: stringValue('Name of the table: credentials or reports, if not given'),
         mode: {
           choices: LOAD_MODES,
           default: 'append' as const,
-          describe: 'What becomes of rows that are there already',
+          describe: 'How rows that exist already are treated',
         },
         evolve: flag('Add columns that the table lacks'),
-        reload: flag('Load every shard again; replaces all rows that the table has of this data set'),
+        reload: flag('Load every shard again; replaces all rows of this data set in the table'),
         json: flag('Print the result as JSON'),
       })
       .example('$0 load pipeline.yaml --to duckdb:leaks.db', 'Into a file')

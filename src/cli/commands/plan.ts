@@ -17,7 +17,7 @@ export const plan = command({
   options: (yargs) =>
     choiceOptions(runPipelineOptions(yargs))
       .options({ json: flag('Print it as JSON') })
-      .example('$0 plan pipeline.yaml', 'Requests and time that are needed at least')
+      .example('$0 plan pipeline.yaml', 'The minimum of requests and time')
       .example('$0 plan pipeline.yaml --from 2020-01-01', 'The same for a longer range'),
   async run(args, io) {
     const pipeline = await pipelineToRun(args.pipeline, args, io)
@@ -63,7 +63,7 @@ function* planLines(report: PlanReport, pipeline: Pipeline, shown: Shown): Gener
     yield `at least ${counted(minRequests, 'request')}${rangeText(report)}, ${duration(minSeconds * 1000)} at ${rate} a second; full pages need more`
     if (expectedRequests !== null && expectedSeconds !== null) {
       const size = report.pageSize < extract.pageSize ? ` with pages of ${count(report.pageSize)} rows` : ''
-      yield `by what was exported so far about ${counted(expectedRequests, 'request')}${size}, ${duration(expectedSeconds * 1000)}`
+      yield `by the export so far about ${counted(expectedRequests, 'request')}${size}, ${duration(expectedSeconds * 1000)}`
     }
     yield* searchLines(report)
     yield* budgetLines(report, pipeline)

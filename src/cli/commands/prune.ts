@@ -28,13 +28,13 @@ export const prune = command({
         'older-than': stringValue(
           `Partitions whose windows ended so long ago: ${AGE_EXPECTED}; left out: load.keep`,
         ),
-        'dry-run': flag('Say what would go, and change nothing'),
+        'dry-run': flag('Report what would be removed, and change nothing'),
         yes: flag('Do not ask'),
         json: flag('Print the result as JSON'),
       })
       .example('$0 prune pipeline.yaml --older-than 24mo --dry-run', 'What is older than two years')
       .example('$0 prune pipeline.yaml --yes', 'From cron, by the load.keep of the file')
-      .epilogue('What is pruned no run asks for again, but for `run --redo`.'),
+      .epilogue('No run requests pruned partitions again, except with `run --redo`.'),
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io)
     const before = ago(ageOf(args.olderThan, pipeline), systemClock.now() * 1000)
@@ -100,7 +100,9 @@ function reportText(report: PruneReport, isDry: boolean): string {
     lines.push(`  ${plainLine(each.partition)}  ${reasonText(each)}`)
   if (kept.length > MAX_SHOWN) lines.push(`  … and ${count(kept.length - MAX_SHOWN)} more; --json lists all`)
   if (kept.some(({ reason }) => reason === 'shared')) {
-    lines.push('What lies in one shard goes together; with window in load.partition_by each has its own.')
+    lines.push(
+      'Partitions in one shard are removed together; with window in load.partition_by each window has its own shards.',
+    )
   }
   return lines.join('\n')
 }

@@ -24,7 +24,7 @@ export const query = command({
         describe: 'One SELECT; the data set is the view credentials, or reports',
       })
       .options({
-        in: stringValue('Ask a loaded duckdb:<file> instead of the files'),
+        in: stringValue('Query a loaded duckdb:<file> instead of the files'),
         csv: flag('Print the result as CSV'),
         json: flag('Print the result as a JSON array of objects'),
       })
@@ -63,16 +63,16 @@ export const query = command({
 async function warnOfGaps(pipeline: Pipeline, io: Io): Promise<void> {
   const completeness = await completenessFor(pipeline, io)
   if (completeness.complete) return
-  io.screen.write(`${completenessText(completeness)}; the answer is about what there is.\n`, 'warn')
+  io.screen.write(`${completenessText(completeness)}; the result covers the exported part.\n`, 'warn')
 }
 
 type Stdout = Io['stdout']
 
 async function printJson(result: AnswerStream, stdout: Stdout): Promise<void> {
-  await stdout.pieces(jsonPieces(result))
+  await stdout.parts(jsonParts(result))
 }
 
-async function* jsonPieces({ columns, batches }: AnswerStream): AsyncGenerator<string> {
+async function* jsonParts({ columns, batches }: AnswerStream): AsyncGenerator<string> {
   let before = '['
   for await (const rows of batches) {
     for (const row of rows) {
@@ -86,10 +86,10 @@ async function* jsonPieces({ columns, batches }: AnswerStream): AsyncGenerator<s
 async function printCsv(result: AnswerStream, stdout: Stdout): Promise<void> {
   // A terminal would interpret control characters; a file gets them as they are.
   const shown = stdout.columns === null ? (text: string): string => text : plainText
-  await stdout.pieces(csvPieces(result, shown))
+  await stdout.parts(csvParts(result, shown))
 }
 
-async function* csvPieces(
+async function* csvParts(
   { columns, batches }: AnswerStream,
   shown: (text: string) => string,
 ): AsyncGenerator<string> {

@@ -57,7 +57,7 @@ function deliver(
   }
 }
 
-/** @throws ExportError `data` when it is nested deeper than JSON can be written: reading has no such limit */
+/** @throws ExportError `data` when it is nested too deeply to be written as JSON; reading has no such limit */
 function reportJson(id: number, found: ReportFields): string {
   try {
     return plainJson(found)
@@ -106,12 +106,7 @@ async function eachReport(
 export function reportId(text: string): number {
   const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : Number.NaN
   if (Number.isSafeInteger(id)) return id
-  throw new ExportError(
-    'config',
-    'Report ids are whole numbers from 1 on',
-    '',
-    'See `spillway report --help`.',
-  )
+  throw new ExportError('config', 'Report ids are integers from 1 on', '', 'See `spillway report --help`.')
 }
 
 type Text = string | null | undefined
@@ -151,7 +146,7 @@ export function reportMarkdown(report: ReportFields): string {
 }
 
 function metaLine({ id, format_type, published_at, updated_at, reading_time }: ReportFields): string {
-  const facts = [
+  const parts = [
     `Report ${id}`,
     ...(format_type ? [format_type] : []),
     ...(published_at ? [`published ${published_at}`] : []),
@@ -159,7 +154,7 @@ function metaLine({ id, format_type, published_at, updated_at, reading_time }: R
     // The service does not say in which unit.
     ...(reading_time ? [`reading time ${reading_time}`] : []),
   ]
-  return facts.map(line).join(' · ')
+  return parts.map(line).join(' · ')
 }
 
 function line(text: string): string {

@@ -28,7 +28,7 @@ export const run = command({
       })
       .options({
         'fail-fast': flag('Stop at the first partition that fails'),
-        fresh: flag('Delete what was exported before and start over; asks first'),
+        fresh: flag('Delete the earlier export and start over; asks first'),
         redo: stringValues('Export this partition anew, or those that a glob matches; repeatable'),
         load: stringValue('Load the shards as they come, as `load --to` does: duckdb:<file> or postgres://…'),
         yes: flag('Do not ask'),
@@ -40,7 +40,7 @@ export const run = command({
         ['fail-fast', 'redo', 'load', 'fresh', 'yes', 'json', 'no-progress', 'metrics-file'],
         HOW_IT_RUNS,
       )
-      .example('$0 run pipeline.yaml', 'Export, or go on')
+      .example('$0 run pipeline.yaml', 'Export, or resume')
       .example('$0 run pipeline.yaml --domain example.com --from 2024-01-01', 'A part of it')
       .example("$0 run pipeline.yaml --redo 'domain.example.com/*'", 'All windows of one query anew')
       .example('$0 run a.yaml b.yaml --json 2>run.log', 'For scripts'),
@@ -70,7 +70,7 @@ export const run = command({
 function redoAndFresh(): ExportError {
   return new ExportError(
     'config',
-    '--fresh and --redo do not go together: the one gives up everything, the other a part',
+    '--fresh and --redo do not go together: the one removes everything, the other a part',
     '',
     'Choose one of them.',
   )
@@ -151,7 +151,7 @@ type RunSettings = Omit<ExportSettings, 'onShard'> & {
   readonly target: Target | null
 }
 
-/** Runs a pipeline and loads its shards meanwhile. */
+/** Runs a pipeline and loads its shards during the run. */
 async function runBesideLoad(
   each: Found,
   settings: RunSettings,

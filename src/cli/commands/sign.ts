@@ -51,6 +51,6 @@ function signedText({ pipeline, signature, keySha256, complete, ...signed }: Sig
     `${pipeline}: signed: ${counted(shards, 'shard')} with ${counted(rows, 'row')} (${bytes(signed.bytes)})`,
     `signature: ${shownPath(signature, cwd)}, Ed25519, SHA-256 of the public key ${keySha256}`,
   ]
-  if (!complete) lines.push('It vouches for what is listed; not everything that the file plans is exported.')
+  if (!complete) lines.push('It covers the listed shards; not everything that the file plans is exported.')
   return lines.join('\n')
 }

@@ -18,14 +18,14 @@ export const status = command({
   options: (yargs) =>
     choiceOptions(pipelineOptions(yargs))
       .options({ json: flag('Print every partition as JSON') })
-      .example('$0 status pipeline.yaml', 'Where each query stands')
+      .example('$0 status pipeline.yaml', 'The state of each query')
       .example('$0 status pipeline.yaml --all --state failed', 'Which partitions failed, and why')
-      .example('$0 status pipeline.yaml --json', 'All of it, whole cursors among it'),
+      .example('$0 status pipeline.yaml --json', 'Everything, with complete cursors'),
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io)
     const report = await readStatus(pipeline, Date.now(), await readNamingKey(pipeline, io))
     const wanted = await wantedPartitions(args)
-    if (args.json) await io.stdout.pieces(jsonPieces(report, pipeline.name, wanted))
+    if (args.json) await io.stdout.parts(jsonParts(report, pipeline.name, wanted))
     else {
       const style = styleFor(wantsColour(io.stdout.terminal, io.env))
       const shown = { all: args.all, wanted, columns: io.stdout.columns, style }
@@ -36,7 +36,7 @@ export const status = command({
 })
 
 /** A partition a line. */
-function* jsonPieces(report: StatusReport, name: string, wanted: Wanted | null): Generator<string> {
+function* jsonParts(report: StatusReport, name: string, wanted: Wanted | null): Generator<string> {
   const { openShards, searchesSpent, ...totals } = report.totals
   yield `{"pipeline":${plainJson(name)},"partitions":[`
   let separator = '\n'
@@ -86,9 +86,7 @@ function retiredLines(retired: StatusReport['retired']): string[] {
   if (retired.length === 0) return []
   const shown = retired.slice(0, MAX_RETIRED).map(({ query, rows }) => `${query} (${counted(rows, 'row')})`)
   const more = retired.length - shown.length
-  return [
-    `no longer asked for, kept: ${shown.join(', ')}${more > 0 ? ` and ${count(more)} more; --json lists all` : ''}`,
-  ]
+  return [`retired, kept: ${shown.join(', ')}${more > 0 ? ` and ${count(more)} more; --json lists all` : ''}`]
 }
 
 function others({ failed, partial, pending, pruned }: StatusReport['totals']): string {

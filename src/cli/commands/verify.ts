@@ -26,13 +26,11 @@ export const verify = command({
       .options({
         json: flag('Print the result as JSON'),
         all: flag('A line for each problem instead of each cause'),
-        fix: flag('Export anew what is damaged; says what it costs and asks first'),
-        signature: flag('See as well whether the manifest is signed under the key given by --key'),
+        fix: flag('Export damaged shards again; shows the cost and asks first'),
+        signature: flag('Also check that the manifest is signed under the key given by --key'),
         key: stringValue('With --signature: file of the public Ed25519 key, PEM'),
-        'not-before': stringValue(
-          'With --signature: the last run that is signed has to have ended by then or later',
-        ),
-        complete: flag('Exit 1 as well where not everything that the file plans is exported'),
+        'not-before': stringValue('With --signature: the last signed run must have ended then or later'),
+        complete: flag('Exit 1 also if not everything that the file plans is exported'),
         yes: flag('Do not ask'),
         'allow-plaintext': flag('With --fix: consent to transform.secret: plaintext'),
         'no-progress': flag('With --fix: no progress line'),
@@ -84,7 +82,7 @@ async function keyOf({ signature, key, fix }: SignatureArgs, io: Io): Promise<Ke
   return readVerifyingKey(key, io)
 }
 
-/** Epoch ms; null: not asked for. */
+/** Epoch ms; null: not given. */
 function notBefore({
   signature,
   notBefore,
@@ -111,8 +109,7 @@ function togetherOnly(): ExportError {
 }
 
 function signatureAndFix(): ExportError {
-  const what =
-    '--signature and --fix do not go together: what is mended gets a new manifest, which nobody has signed'
+  const what = '--signature and --fix do not go together: a repair writes a new manifest, which is not signed'
   return new ExportError('config', what, '', 'Use --fix alone, then `sign` again.')
 }
 
@@ -147,7 +144,7 @@ async function askToFix(pipeline: Pipeline, { redo, rows, shards, pages }: Repai
   const { screen, cwd } = io
   const cost =
     redo.length === 0
-      ? 'A run mends this; nothing needs to be exported anew.'
+      ? 'A run repairs this; nothing needs to be exported again.'
       : `This removes ${counted(shards, 'shard')} with ${counted(rows, 'row')} and exports them anew; they took ${counted(pages, 'page')}.`
   if (canAsk(screen)) screen.write(`${cost}\n`)
   await requireYes(screen, {
@@ -234,7 +231,7 @@ const COMMON: Readonly<Record<ProblemCause, (first: string) => string>> = {
   rows: () => 'shards hold more or fewer rows than the journal says',
   columns: (first) => `shards have other columns than the pipeline (the first: ${first})`,
   unmasked: (first) => `shards hold values that are not masked (the first: ${first})`,
-  repeated_ids: () => 'shards hold ids that their query has had before',
+  repeated_ids: () => 'shards repeat ids of their query',
   not_on_record: () => 'files are in no journal entry: a reader would take their rows for data',
   manifest: () => 'shards are others in the manifest than in the journal',
   another_data_set: (first) => `problems with whose data set it is (the first: ${first})`,

@@ -26,11 +26,11 @@ export const worker = command({
       .example('$0 worker --concurrency 64 --log-format json', 'For many organizations'),
   async run({ concurrency, heartbeatFile }, io) {
     if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 1_000) {
-      throw new ExportError('config', '--concurrency is a whole number from 1 to 1000', '', 'Correct it.')
+      throw new ExportError('config', '--concurrency is an integer from 1 to 1000', '', 'Correct it.')
     }
     const { env } = io
     const signals = io.signals.listen((signal) =>
-      io.log('info', 'told to stop: pages in flight are committed, jobs return to the queue', {
+      io.log('info', 'stopping: pages in flight are committed, jobs return to the queue', {
         event: 'stop',
         signal,
       }),

@@ -108,19 +108,19 @@ function plainFields(fields: LogFields): LogFields {
   )
 }
 
-// A pipe does not make its writer wait for a reader. Windows does not know this.
+// Opening a pipe must not wait for a reader. Windows has no such flag.
 const { O_APPEND, O_CREAT, O_WRONLY, O_NONBLOCK = 0 } = constants
 const LOOK_MS = 1000
 
 /**
  * The log file. If it was moved away, as logrotate does, a new one is made within a second; if it was truncated, the
- * log goes on at its begin. Private: 0600.
+ * log continues at its beginning. Private: 0600.
  */
 export class LogFile {
   readonly #path: string
   readonly #onTrouble: (message: string) => void
   #fd: number | null
-  #lookedMs = 0
+  #statMs = 0
   #isTroubled = false
 
   /**
@@ -159,8 +159,8 @@ export class LogFile {
   /** Opens the file again if the path is another file now. */
   #followPath(): void {
     const nowMs = performance.now()
-    if (nowMs - this.#lookedMs < LOOK_MS) return
-    this.#lookedMs = nowMs
+    if (nowMs - this.#statMs < LOOK_MS) return
+    this.#statMs = nowMs
     const there = statSync(this.#path, { throwIfNoEntry: false })
     const own = this.#fd === null ? null : fstatSync(this.#fd)
     if (own !== null && there?.ino === own.ino && there.dev === own.dev) return
@@ -177,7 +177,7 @@ function openRegular(path: string): number {
   throw Object.assign(new Error('no file'), { code: 'not a regular file' })
 }
 
-type ErrorDesk = {
+type ErrorOutput = {
   readonly screen: Screen
   readonly style: Style
   readonly logging: LogSettings
@@ -190,7 +190,7 @@ type ErrorDesk = {
  * Prints an error on stderr: as text, or as a log line if the log is JSON. Errors that are no ExportError are defects.
  * Their messages may quote data (JSON.parse does), so only their kind is shown, and their stack with --log-level debug.
  */
-export function reportError(error: unknown, { screen, style, logging, log, record }: ErrorDesk): void {
+export function reportError(error: unknown, { screen, style, logging, log, record }: ErrorOutput): void {
   // Some secrets may have become known after the error was made.
   const text = unlessSecret(isExportError(error) ? error.message : defect(error, logging), 'long')
   const fields = { event: 'error', kind: isExportError(error) ? error.kind : 'defect' }
@@ -205,7 +205,7 @@ function defect(error: unknown, { level }: LogSettings): string {
   const name = error instanceof Error ? error.name : typeof error
   const wantsMore = level === 'debug' || level === 'trace'
   const advice = wantsMore ? framesOf(error) : 'Add --log-level debug to see where it comes from.'
-  return `An error that was not foreseen: ${systemMessage(error) ?? name}. ${advice}`
+  return `An unexpected error: ${systemMessage(error) ?? name}. ${advice}`
 }
 
 /** Messages of system calls hold a code and a path, never data. */
@@ -223,8 +223,6 @@ function framesOf(error: unknown): string {
 export function tryLater(error: ExportError): ExportError {
   if (error.kind !== 'transient' && error.kind !== 'quota') return error
   const next =
-    error.kind === 'quota'
-      ? 'Try again later.'
-      : 'See that the address is right; where it is, try again later.'
+    error.kind === 'quota' ? 'Try again later.' : 'Check the address; if it is right, try again later.'
   return new ExportError(error.kind, error.what, error.where, next, { cause: error })
 }

@@ -5,7 +5,7 @@ import type { Progress, RunSummary } from '../../run/index.ts'
 import { codeOf, pathWithin, replaceFile } from '../results/save-file.ts'
 import { isMetricsText, lastSuccesses, metricsText, type PipelineFigures } from './metrics-text.ts'
 
-// About as often as collectors read it.
+// About the interval at which collectors read it.
 const WRITE_MS = 30_000
 // The collector is another user, and the file holds no row.
 const MODE = 0o644
@@ -151,12 +151,12 @@ async function textOf(path: string): Promise<string> {
     throw error
   })
   if (found === null) return ''
-  const next = 'Choose another name, or move away what lies there.'
+  const next = 'Choose another name, or move the existing file away.'
   if (found.isSymbolicLink()) throw unusable(path, 'The metrics file is a symbolic link', next)
   if (!found.isFile()) throw Object.assign(new Error('no file'), { code: 'not a regular file' })
   const text = await readFile(path, 'utf8')
   if (text !== '' && !isMetricsText(text)) {
-    throw unusable(path, 'The metrics file would replace a file that is none of spillway', next)
+    throw unusable(path, 'The metrics file would replace a file that is not from spillway', next)
   }
   return text
 }

@@ -1,20 +1,20 @@
 import type { ServiceFigures } from '../../core/index.ts'
 
-/** The figures of a pipeline: of its last run, or of the one that goes on. */
+/** The figures of a pipeline: of its last run, or of the present one. */
 export type PipelineFigures = {
   readonly pipeline: string
   readonly isRunning: boolean
-  /** Whether that run exported everything; null: it goes on. */
+  /** Whether that run exported everything; null: it has not ended. */
   readonly isSuccess: boolean | null
   /** When these figures were taken, seconds since the epoch. */
   readonly at: number
   readonly durationSeconds: number
   readonly rows: number
   readonly requests: number
-  /** What of the quota it spent, by the service's own count; null: the service gives none. */
+  /** Quota spent, by the service's own count; null: not reported. */
   readonly searchesSpent: number | null
   readonly service: ServiceFigures | null
-  /** By the service's last count; null: it has given none. */
+  /** By the service's last response; null: not reported. */
   readonly searchesRemaining: number | null
   readonly retries: number
   readonly quarantined: number
@@ -47,7 +47,7 @@ export function metricsText({ version, pipelines, successes, exitCode }: Metrics
         for (const [state, value] of Object.entries(partitions ?? {})) add({ pipeline, state }, value)
       }
     }),
-    family(LAST_SUCCESS, 'When a run last brought everything that was asked for.', (add) => {
+    family(LAST_SUCCESS, 'When a run last exported everything that was requested.', (add) => {
       for (const [pipeline, time] of successes) add({ pipeline }, time)
     }),
     family('spillway_exit_code', 'Exit code of the command that wrote this file.', (add) =>
@@ -78,15 +78,15 @@ type Family = readonly [name: string, help: string, value: (figures: PipelineFig
 
 /** A null is left out. */
 const FAMILIES: readonly Family[] = [
-  ['spillway_running', 'Whether a run is at work: 1 or 0.', ({ isRunning }) => Number(isRunning)],
+  ['spillway_running', 'Whether a run is in progress: 1 or 0.', ({ isRunning }) => Number(isRunning)],
   [
     'spillway_last_run_timestamp_seconds',
-    'When these figures were taken: at the end of the last run, or while it is at work.',
+    'When these figures were taken: at the end of the last run, or during it.',
     ({ at }) => at,
   ],
   [
     'spillway_last_run_success',
-    'Whether the last run brought everything that was asked for: 1 or 0.',
+    'Whether the last run exported everything that was requested: 1 or 0.',
     ({ isSuccess }) => (isSuccess === null ? null : Number(isSuccess)),
   ],
   [
@@ -102,7 +102,7 @@ const FAMILIES: readonly Family[] = [
   ],
   [
     'spillway_last_run_searches',
-    'Searches of the quota that the last run spent, by what the service said was left.',
+    'Searches of the quota that the last run spent, by the number of searches left.',
     ({ searchesSpent }) => searchesSpent,
   ],
   [
@@ -117,11 +117,11 @@ const FAMILIES: readonly Family[] = [
   ],
   [
     'spillway_page_size_rows',
-    'Rows that the last page was asked for with.',
+    'Rows requested with the last page.',
     ({ service }) => service?.pageSize ?? null,
   ],
   ['spillway_last_run_retries', 'Requests that the last run sent again.', ({ retries }) => retries],
-  ['spillway_last_run_quarantined', 'Items that the last run set aside.', ({ quarantined }) => quarantined],
+  ['spillway_last_run_quarantined', 'Items that the last run quarantined.', ({ quarantined }) => quarantined],
   [
     'spillway_last_run_failures',
     'Partitions that failed in the last run.',
@@ -129,7 +129,7 @@ const FAMILIES: readonly Family[] = [
   ],
   [
     'spillway_searches_left',
-    'Searches that the service said were left.',
+    'Searches left, as the service last reported.',
     ({ searchesRemaining }) => searchesRemaining,
   ],
 ]

@@ -2,7 +2,7 @@ import type { Progress } from '../../run/index.ts'
 import { cutTo, type Style, widthOf } from '../terminal/screen.ts'
 import { count, counted, plainLine, roughly, stopwatch } from '../terminal/text.ts'
 
-// What takes less is the usual course of things.
+// Shorter waits are usual.
 const LONG_MS = 3000
 
 const GAP = '  '
@@ -15,11 +15,11 @@ export type ProgressMoment = {
   readonly nowMs: number
   /** Width of the terminal. */
   readonly columns: number
-  /** What the run is at while it waits for nothing in particular. */
+  /** Shown while the run waits for nothing in particular. */
   readonly pace: string
 }
 
-/** How far a run is, in three lines that fit the terminal: partitions, figures, and what it waits for. */
+/** The progress of a run in three lines that fit the terminal: partitions, figures, and the present wait. */
 export function progressLines(moment: ProgressMoment, style: Style): string {
   const columns = moment.columns - 1
   const wait = waitText(moment.progress, moment.nowMs)
@@ -93,11 +93,11 @@ function figures(moment: ProgressMoment, style: Style): Part[] {
   return parts
 }
 
-/** What has to be known of a run before its end can be guessed. */
+/** The least progress from which the end of a run is estimated. */
 const LEAST_REQUESTS = 5
 const LEAST_MS = 3000
 
-/** The time that has passed, and when the run will end: by its pages, or before that by what it may send. */
+/** The elapsed time and the estimated end of the run: by its pages, or earlier by its budget. */
 function endOf({ progress, elapsedMs }: ProgressMoment, style: Style): Part {
   const elapsed = stopwatch(elapsedMs)
   const { requests, requestsAllowed } = progress

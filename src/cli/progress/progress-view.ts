@@ -12,9 +12,9 @@ const LOG_MS = 30_000
 type ProgressView = Required<Pick<RunObserver, 'log' | 'opening' | 'progress'>> & { close(): void }
 
 /**
- * Shows how far a run is: in lines that are redrawn in place, or, where nothing can be redrawn, as a log line
- * every half minute.
- * @param stop aborts when the run is told to stop
+ * Shows the progress of a run in lines that are redrawn in place, or, without a terminal, in a log line every half
+ * minute.
+ * @param stop aborts when the run is stopped
  * @param quiet the user wants no redrawn lines
  */
 export function progressView(pipeline: Pipeline, io: Io, stop: AbortSignal, quiet: boolean): ProgressView {
@@ -85,14 +85,14 @@ function openingText(step: OpeningStep, sinceMs: number, nowMs: number): string 
     case 'lock':
       return `waits for a heartbeat of the run that held the lock: ${stopwatch(step.untilMs - nowMs)}`
     case 'checkpoint':
-      return `looks at what is exported: ${stopwatch(nowMs - sinceMs)}`
+      return `checks the earlier export: ${stopwatch(nowMs - sinceMs)}`
   }
 }
 
 /** Without a terminal: the plan at once, then a line every half minute. */
 function logLines(pipeline: Pipeline, { log, record, logging, screen }: Io, quiet: boolean): ProgressView {
   const ticker = everyHalfMinute(logging.format === 'json' ? log : record)
-  if (quiet || logging.format === 'json' || !isToldToPeople(logging.level)) {
+  if (quiet || logging.format === 'json' || !isShownToPeople(logging.level)) {
     return { log, opening: () => {}, progress: ticker.progress, close: ticker.close }
   }
   let latest: Progress | null = null
@@ -120,7 +120,7 @@ function logLines(pipeline: Pipeline, { log, record, logging, screen }: Io, quie
   }
 }
 
-function isToldToPeople(level: Io['logging']['level']): boolean {
+function isShownToPeople(level: Io['logging']['level']): boolean {
   return level === 'trace' || level === 'debug' || level === 'info'
 }
 

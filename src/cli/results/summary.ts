@@ -60,7 +60,7 @@ export async function printSummary(
   return summary.error === null ? FAILED : exitCode(summary.error.kind, signals.received)
 }
 
-/** The same for one of several pipelines that could not begin: nothing was done. @param name null: not even read */
+/** The same for one of several pipelines that could not begin. @param name null: it could not be read */
 export function notBegunJson(
   name: string | null,
   { kind, message }: ExportError,
@@ -91,7 +91,7 @@ type Reader = {
   readonly cwd: string
   /** How spillway was called, for the commands that are proposed. */
   readonly program: string
-  /** The command that goes on with the run; null: `run` with the flags. */
+  /** The command that resumes the run; null: `run` with the flags. */
   readonly again: string | null
   readonly flags: GivenFlags
   readonly style: Style
@@ -102,7 +102,7 @@ function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Reader): s
   const { cwd, style } = reader
   const { partitions, rows, shards, requests, retries, quarantined } = summary
   const seconds = summary.durationMs / 1000
-  const facts: (readonly [string, string])[] = [
+  const figures: (readonly [string, string])[] = [
     ['partitions', partitionsText(partitions, style)],
     ['rows', rows === 0 ? '0' : `${count(rows)} (${count(rows / Math.max(seconds, 0.001))} a second)`],
     ...(summary.dataSet.rows === rows
@@ -119,18 +119,21 @@ function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Reader): s
       `${count(requests)}${retries === 0 ? '' : `, ${counted(retries, 'retry', 'retries')} among them`}`,
     ],
   ]
-  facts.push(...quotaFacts(summary))
+  figures.push(...quotaFigures(summary))
   if (quarantined > 0)
-    facts.push(['quarantined', style('yellow', `${counted(quarantined, 'item')}, in _quarantine`)])
+    figures.push(['quarantined', style('yellow', `${counted(quarantined, 'item')}, in _quarantine`)])
   if (summary.repeated > 0) {
-    facts.push([
+    figures.push([
       'repeated',
-      `${counted(summary.repeated, 'item')} that the service sent again, exported once`,
+      `${counted(summary.repeated, 'item')} that the service repeated, exported once`,
     ])
   }
   if (summary.replacedNuls > 0)
-    facts.push(['replaced', style('yellow', `${counted(summary.replacedNuls, 'NUL character')}, by U+FFFD`)])
-  facts.push(
+    figures.push([
+      'replaced',
+      style('yellow', `${counted(summary.replacedNuls, 'NUL character')}, by U+FFFD`),
+    ])
+  figures.push(
     ['files in', shownPath(pipeline.load.path, cwd)],
     [
       'manifest',
@@ -140,7 +143,7 @@ function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Reader): s
   const lines = [
     headline(summary, style),
     '',
-    ...facts.map(([name, value]) => `  ${style('dim', name.padEnd(16))}${value}`),
+    ...figures.map(([name, value]) => `  ${style('dim', name.padEnd(16))}${value}`),
     ...reasonLines(summary, style),
     ...failureLines(summary, style),
     '',
@@ -150,19 +153,19 @@ function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Reader): s
 }
 
 /** The quota that was spent, the cost of pages, and their size if the service did not serve full ones. */
-function quotaFacts({ searchesSpent, searchesRemaining, service }: RunSummary): [string, string][] {
+function quotaFigures({ searchesSpent, searchesRemaining, service }: RunSummary): [string, string][] {
   const { searchesPerRequest, searchesPer1000Rows } = service
-  const facts: [string, string][] = []
+  const figures: [string, string][] = []
   if (searchesSpent !== null) {
     const rate =
       searchesPerRequest === null
         ? ''
         : ` (${searchesPerRequest} a request${searchesPer1000Rows === null ? '' : `, ${searchesPer1000Rows} for 1,000 rows`})`
-    facts.push(['searches spent', `${count(searchesSpent)}${rate}`])
+    figures.push(['searches spent', `${count(searchesSpent)}${rate}`])
   }
-  if (searchesRemaining !== null) facts.push(['searches left', count(searchesRemaining)])
-  if (service.pageSize !== null) facts.push(['page size', counted(service.pageSize, 'row')])
-  return facts
+  if (searchesRemaining !== null) figures.push(['searches left', count(searchesRemaining)])
+  if (service.pageSize !== null) figures.push(['page size', counted(service.pageSize, 'row')])
+  return figures
 }
 
 function headline(
@@ -177,7 +180,7 @@ function headline(
       requests === 0 && rows === 0 ? 'nothing new; all is exported' : `complete in ${took}`,
     ],
     failed: ['red', partitions.failed > 0 ? `${counted(partitions.failed, 'partition')} failed` : 'failed'],
-    budget: ['yellow', 'stopped before the end; the rest waits for the next run'],
+    budget: ['yellow', 'stopped early; the next run exports the rest'],
     interrupted: ['yellow', 'interrupted; what is committed stays'],
   }
   const [colour, text] = words[status]
@@ -249,7 +252,7 @@ function nextLines(
   return lines.map(([what, command]) => `${what.padEnd(17)}${command}`)
 }
 
-/** Whether the same command may succeed next time. If not, it would only cost searches. */
+/** Whether the same command may succeed next time. Otherwise it would only cost searches. */
 function helpsToGoOn({ error, causes }: RunSummary): boolean {
   if (error !== null) return !NEEDS_SOMEBODY.has(error.kind)
   return causes.length === 0 || causes.some(({ kind }) => !NEEDS_SOMEBODY.has(kind))

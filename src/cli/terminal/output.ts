@@ -49,13 +49,13 @@ export class Output {
 
   #fail(error: NodeJS.ErrnoException): void {
     // Errors after the first one are its consequences.
-    const isGone = error.code === 'EPIPE' || (error.code === 'EIO' && this.#stream.isTTY)
-    if (!this.#closed && !isGone) {
+    const hasLeft = error.code === 'EPIPE' || (error.code === 'EIO' && this.#stream.isTTY)
+    if (!this.#closed && !hasLeft) {
       this.#failure = new ExportError(
         'storage',
-        `What there is to print can not be written: ${error.code ?? error.name}`,
+        `The output can not be written: ${error.code ?? error.name}`,
         'stdout',
-        'Look where stdout goes; what was exported is on disk all the same.',
+        'Check where stdout goes; exported data is on disk.',
         { cause: error },
       )
     }
@@ -67,14 +67,14 @@ export class Output {
   }
 
   async lines(lines: Iterable<string>): Promise<void> {
-    await this.pieces(withEnds(lines))
+    await this.parts(withEnds(lines))
   }
 
-  /** Writes pieces as they are made, in blocks: a million of them are never in memory at once. */
-  async pieces(pieces: Iterable<string> | AsyncIterable<string>): Promise<void> {
+  /** Writes strings as they are made, in blocks: a million of them are never in memory at once. */
+  async parts(parts: Iterable<string> | AsyncIterable<string>): Promise<void> {
     let text = ''
-    for await (const piece of pieces) {
-      text += piece
+    for await (const part of parts) {
+      text += part
       if (text.length < CHUNK_LENGTH) continue
       await this.write(text)
       if (this.#closed) return

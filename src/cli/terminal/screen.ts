@@ -26,7 +26,7 @@ export class Screen {
   constructor(stream: NodeJS.WriteStream, env: Environment) {
     this.stream = stream
     this.canRedraw = stream.isTTY === true && env.TERM !== 'dumb' && !env.CI
-    // The reader of stderr is gone. The command goes on without its log.
+    // The reader of stderr has left. The command continues without its log.
     stream.on('error', () => {})
   }
 
@@ -136,7 +136,7 @@ export function styleFor(colour: boolean): Style {
 
 /**
  * Asks questions on the terminal.
- * @param unchanged what Ctrl-C left as it was, for the message
+ * @param unchanged the message after Ctrl-C
  * @returns null when the input, with Ctrl-D for one, ends before the last question
  * @throws ExportError `interrupted` on Ctrl-C
  */
@@ -184,19 +184,19 @@ export function canAsk(screen: Screen): boolean {
 
 /**
  * Asks whether data may be changed; only a clear yes is one.
- * @throws ExportError `config` if there is nobody to ask, or the answer is no; `interrupted` on Ctrl-C
+ * @throws ExportError `config` if there is no terminal, or the answer is no; `interrupted` on Ctrl-C
  */
 export async function requireYes(
   screen: Screen,
   { what, where, cost, question, next }: Change,
 ): Promise<void> {
   if (!canAsk(screen)) {
-    const message = `${what}, and there is no terminal to ask on`
+    const message = `${what}, and there is no terminal for the question`
     throw new ExportError(
       'config',
       cost === undefined ? message : `${message}. ${cost}`,
       where,
-      'Add --yes if that is what you want; nothing was changed.',
+      'Add --yes to consent; nothing was changed.',
     )
   }
   const answer = await asking(screen, 'Nothing was changed', (ask) => ask(`${question} [y/N] `))

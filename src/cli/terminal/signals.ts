@@ -19,8 +19,8 @@ export type StopSignals = {
 const SIGNALS = Object.keys(SIGNAL_CODES) as readonly Signal[]
 
 /**
- * SIGHUP (the terminal is gone), SIGINT and SIGTERM: the first asks for an orderly end, the second ends the process at
- * once.
+ * SIGHUP (the terminal was closed), SIGINT and SIGTERM: the first signal ends the command in order, the second ends the
+ * process at once.
  */
 export class Signals {
   #received: Signal | null = null
@@ -35,7 +35,7 @@ export class Signals {
     const stop = new AbortController()
     const abort = new AbortController()
     const timers: NodeJS.Timeout[] = []
-    // A terminal that is gone looks like a file, so terminals are listed before.
+    // A closed terminal can't be distinguished from a file, so terminals are listed before.
     const terminals = [0, 1, 2].filter((fd) => isatty(fd))
     const handler = (signal: Signal): void => {
       // If a terminal is closed, the system and the shell both send SIGHUP.
@@ -44,7 +44,7 @@ export class Signals {
       this.#received = signal
       if (signal === 'SIGHUP') process.once('exit', () => closeTerminals(terminals))
       onFirst(signal)
-      const reason = new ExportError('interrupted', `Stopped by ${signal}`, '', 'Run it again to go on.')
+      const reason = new ExportError('interrupted', `Stopped by ${signal}`, '', 'Run it again to resume.')
       stop.abort(reason)
       timers.push(
         setTimeout(() => abort.abort(reason), GRACE_MS),
@@ -65,7 +65,7 @@ export class Signals {
   }
 }
 
-/** At exit Node.js restores the state of terminals, and aborts if they are gone. */
+/** At exit Node.js restores the state of terminals, and aborts if they were closed. */
 function closeTerminals(terminals: readonly number[]): void {
   for (const fd of terminals) {
     try {
@@ -78,7 +78,7 @@ function closeTerminals(terminals: readonly number[]): void {
 
 function announceStop(signal: Signal, screen: Screen): void {
   const how = signal === 'SIGINT' ? 'Ctrl-C again' : 'another signal'
-  screen.write(`\nStopping: what is in hand is brought to its end. ${how} ends at once; nothing is lost.\n`)
+  screen.write(`\nStopping: work in progress is finished. ${how} ends at once; nothing is lost.\n`)
 }
 
 /** Does work that a signal stops, which is announced. */

@@ -14,7 +14,7 @@ export type ExportSettings = Pick<RunOptions, 'allowPlaintext' | 'failFast' | 'f
   readonly noProgress: boolean
   /** Prints the summary as JSON. */
   readonly json: boolean
-  /** The command that goes on with the run; null: `run` with the flags. */
+  /** The command that resumes the run; null: `run` with the flags. */
   readonly again: string | null
   /** For the commands that are proposed. */
   readonly flags: GivenFlags
@@ -22,7 +22,7 @@ export type ExportSettings = Pick<RunOptions, 'allowPlaintext' | 'failFast' | 'f
 }
 
 /**
- * Runs one pipeline, shows how far it is, prints the summary.
+ * Runs one pipeline, shows its progress, prints the summary.
  * @returns the exit code
  * @throws ExportError when the run could not begin
  */
@@ -36,7 +36,7 @@ export async function exportPipeline(
   const { allowPlaintext, failFast, fresh, redo, onShard, noProgress, json, again, flags, metrics } = settings
   const own = { ...io, log: named(io.log, pipeline), record: named(io.record, pipeline) }
   const view = progressView(pipeline, own, stop, noProgress)
-  const onStop = (): void => own.log('info', 'told to stop', { event: 'stop', signal: io.signals.received })
+  const onStop = (): void => own.log('info', 'stopping', { event: 'stop', signal: io.signals.received })
   stop.addEventListener('abort', onStop, { once: true })
   const observer: RunObserver = {
     log: view.log,

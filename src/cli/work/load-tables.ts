@@ -30,7 +30,7 @@ export const PLAIN_LOAD: LoadSettings = {
   loadedEarlier: null,
 }
 
-/** Loads what is exported into a database, shows how far it is, and prints what came of it. @throws ExportError */
+/** Loads the export into a database, shows the progress, and prints the result. @throws ExportError */
 export async function loadTables(
   pipeline: Pipeline,
   target: Target,
@@ -57,7 +57,7 @@ export async function loadTables(
   )
 }
 
-/** Loads the shards of a run while it goes on. {@link loadTables} loads the rest afterwards. */
+/** Loads the shards of a run during it. {@link loadTables} loads the rest afterwards. */
 export function loaderBeside(
   pipeline: Pipeline,
   target: Target,
@@ -104,7 +104,7 @@ function summaryText(summary: LoadSummary): string {
   const { loaded, skipped, replaced } = shards
   const lines = [
     `${plainLine(table)} in ${plainLine(target)}: ${counted(rows, 'row')} loaded in ${duration(durationMs)}`,
-    `shards: ${count(loaded)} loaded, ${count(replaced)} replaced, ${count(skipped)} there already${removed === 0 ? '' : `, ${count(removed)} gone with their rows`}`,
+    `shards: ${count(loaded)} loaded, ${count(replaced)} replaced, ${count(skipped)} there already${removed === 0 ? '' : `, ${count(removed)} removed with their rows`}`,
   ]
   if (replacedTexts > 0) {
     lines.push(

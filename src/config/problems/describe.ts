@@ -31,7 +31,7 @@ const NAME_OF_A_LIST = /\.(?:txt|csv|tsv|list|lst)$/i
 /** Longer values are neither dates nor lengths. */
 const MAX_WINDOW_TEXT = 40
 
-/** The value at a path, in words that may be shown; null: there is none. */
+/** Describes the value at a path without secrets; null: there is none. */
 export function describe(tree: Tree, path: Path): string | null {
   const value = valueAt(tree, path)
   if (value === undefined) return null

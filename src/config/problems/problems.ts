@@ -55,7 +55,7 @@ export class Problems {
     else this.addAt(0, named)
   }
 
-  /** The value at a path, in words that may be shown. */
+  /** Describes the value at a path without secrets. */
   found(path: Path): string {
     return describe(this.#tree, path) ?? 'nothing'
   }

@@ -58,7 +58,7 @@ export async function resolveExtract(settings: PipelineFile, problems: Problems)
   }
 }
 
-/** Stands for the first 16 hexadecimal digits of an identity's digest, which depend on the mask key. */
+/** A placeholder for the first 16 hexadecimal digits of an identity's digest, which depend on the mask key. */
 const ANY_DIGEST = '0'.repeat(16)
 
 /** The queries, unique by name: queries of one name would share a folder and a checkpoint. */
@@ -93,24 +93,24 @@ class Queries {
 
   #faultOf(query: Query, label: string | null, name: string, asked: string): string | null {
     if (label === null && this.#identity === 'drop') {
-      return `under transform.identity: drop the query needs a name that gives nothing away: add as`
+      return `under transform.identity: drop the query needs a name that does not reveal it: add as`
     }
-    if (hidesIdentity(query, this.#identity) && label !== null && givesAway(query, label)) {
-      return `its as gives away what transform.identity: ${this.#identity} hides`
+    if (hidesIdentity(query, this.#identity) && label !== null && reveals(query, label)) {
+      return `its as reveals what transform.identity: ${this.#identity} hides`
     }
     const bytes = Buffer.byteLength(`query=${nameQuery(query, label ?? ANY_DIGEST).name}`)
     if (this.#inFolders && bytes > MAX_FOLDER_BYTES) {
       return `its folder name, percent-encoded, would have ${bytes} bytes of ${MAX_FOLDER_BYTES}; leave query out of load.partition_by`
     }
     const before = this.#names.get(asked)
-    if (before !== undefined && before !== name) return 'the same query is there already under another name'
+    if (before !== undefined && before !== name) return 'the same query already has another name'
     if (before === undefined && this.#byName.has(name)) return 'another query has this name already'
     return null
   }
 }
 
 /** A label reveals an address also if it contains it. A keyword may be part of many labels. */
-function givesAway(query: Query, label: string): boolean {
+function reveals(query: Query, label: string): boolean {
   const [name, value] = [label.toLowerCase(), queryLabel(query).toLowerCase()]
   return query.type === 'email' ? name.includes(value) : name === value
 }
@@ -124,9 +124,9 @@ function addReports(extract: ExtractFile, queries: Queries, problems: Problems):
   } else if (ids !== undefined && ids.length > 0) {
     for (const id of ids) queries.add({ type: 'report', id }, () => {})
   } else if (!problems.touched(['extract', 'ids'], ['extract', 'all'])) {
-    sayWhatIsEmpty({ ids: 'at least one id, or all: true', all: 'true, or some ids' }, extract, problems)
+    reportEmptyKeys({ ids: 'at least one id, or all: true', all: 'true, or some ids' }, extract, problems)
     if (ids === undefined && all === undefined) {
-      problems.add(['extract'], 'no report asked for; name some in ids, or set all: true', 'key')
+      problems.add(['extract'], 'no report is requested; name some in ids, or set all: true', 'key')
     }
   }
 }
@@ -151,7 +151,7 @@ async function addCredentials(extract: ExtractFile, queries: Queries, problems: 
     key,
   ])
   if (queries.all.length > 0 || problems.touched(...sources)) return
-  sayWhatIsEmpty(
+  reportEmptyKeys(
     {
       domains: 'at least one domain',
       domains_file: 'a file that names at least one domain',
@@ -166,7 +166,7 @@ async function addCredentials(extract: ExtractFile, queries: Queries, problems: 
 }
 
 /** The keys that are reported if nothing is requested. */
-function sayWhatIsEmpty(
+function reportEmptyKeys(
   expected: Readonly<Partial<Record<keyof ExtractFile, string>>>,
   extract: ExtractFile,
   problems: Problems,

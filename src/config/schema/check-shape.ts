@@ -73,7 +73,7 @@ function report(issue: Issue, tree: Tree, problems: Problems): void {
     const name = shown(key)
     const meant = known.includes(`${key}_env`) ? `${key}_env` : nearest(key, known)
     const advice = known.includes(`${key}_env`)
-      ? `; a secret never stands in the file: \`${meant}\` names the environment variable that holds it`
+      ? `; a secret is never written in the file: \`${meant}\` names the environment variable that holds it`
       : didYouMean(key, known)
     problems.addKey(path, key, `unknown key \`${name}\`${advice}; allowed: ${issue.message}`)
     if (meant !== null && valueAt(tree, [...path, meant]) === undefined) problems.excuse([...path, meant])

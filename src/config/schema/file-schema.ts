@@ -53,7 +53,7 @@ const service = section({
       'Host and fixed prefix segment of the service; https unless the host is this machine. Required.',
   }),
   allow_http: flag().prefault(false).meta({
-    description: 'Allow plain http to other machines: tokens and leaked secrets then travel unencrypted.',
+    description: 'Allow plain http to other machines: tokens and leaked secrets are then sent unencrypted.',
   }),
   token_env: variableName().optional().meta({
     description:
@@ -81,7 +81,7 @@ const service = section({
     .optional()
     .meta({
       description:
-        'Whose pace and quota this is, a name, for runs of many workers. Default: what the token test says, else the host of base_url.',
+        'Name of the organization whose rate limit and quota this uses, for runs of many workers. Default: that of the token test, else the host of base_url.',
     }),
   search_path: address().prefault('/v4/credentials/global/_search').meta({
     description: 'Credential search: a path under base_url, or a URL.',
@@ -114,11 +114,10 @@ const domain = () => parsed(/^\s*\S+\s*$/, DOMAIN_EXPECTED, parseDomain, domainF
 const fqdn = domain().meta({ description: 'Domain name.' })
 const as = () =>
   parsed(/\S/, 'a name of 1 to 200 characters, without control characters', cleanName).optional().meta({
-    description:
-      'Name of the query in folders, keys and logs, instead of what it asks for. Default: what it asks for.',
+    description: 'Name of the query in folders, keys and logs, instead of its value. Default: its value.',
   })
 const kind = <const Kind extends string>(name: Kind) =>
-  z.literal(name).meta({ description: 'Kind of the query: what is looked for.' })
+  z.literal(name).meta({ description: 'Kind of the query: what is searched for.' })
 const query = z
   .discriminatedUnion(
     'type',
@@ -142,7 +141,7 @@ const query = z
       section({
         type: kind('secret'),
         secret_env: variableName().meta({
-          description: 'Environment variable that holds the secret; a secret never stands in the file.',
+          description: 'Environment variable that holds the secret; a secret is never written in the file.',
         }),
         as: as(),
       }),
@@ -177,9 +176,9 @@ const windows = section({
     .meta({ description: 'Length of a window: <n>h, <n>d, week, month or year. Default: one window.' }),
   per_chain: countOrAll(1).prefault('all').meta({
     description:
-      'Windows that are asked for together, with one sequence of cursors; each such chain is at least one request.',
+      'Windows that are requested together, with one sequence of cursors; each such chain is at least one request.',
   }),
-}).meta({ description: 'Range of import times, cut into windows. Default: everything, in one piece.' })
+}).meta({ description: 'Range of import times, cut into windows. Default: everything, as one window.' })
 
 const extract = section({
   resource: choice('credentials', 'reports').prefault('credentials').meta({ description: 'What to export.' }),
@@ -202,17 +201,17 @@ const extract = section({
     description: 'With until: now, windows that ended less than this ago wait. Default 15m.',
   }),
   order: choice('asc', 'desc').prefault('asc').meta({
-    description: 'Order by import time; asc lets a resumed run see what was imported in between.',
+    description: 'Order by import time; with asc a resumed run gets rows that were imported in between.',
   }),
   page_size: integerOrAuto(1, 10_000).prefault('auto').meta({
     description:
-      'Most items to ask for with one request; fewer where the service can not serve so many. auto: 10000, for reports 10.',
+      'Maximum number of items in one request; fewer if the service can not serve so many. auto: 10000, for reports 10.',
   }),
   include: list(text(/^[a-z0-9_]+$/, 'a field name (a-z, 0-9 and _)'), 'a list of field names')
     .optional()
     .meta({
       description:
-        'Optional fields to ask for, such as known_password_id, auth_domains or urls. Default: none.',
+        'Optional fields to request, such as known_password_id, auth_domains or urls. Default: none.',
     }),
   concurrency: integer(1, 64).prefault(4).meta({
     description: 'Chains in flight; they share the rate.',
@@ -226,9 +225,9 @@ const extract = section({
   }),
   min_searches_remaining: limit(0).prefault(100).meta({
     description:
-      'Searches of the quota to be left, by what the service says: a page that may cost more is not asked for. none: never mind.',
+      'Searches of the quota to be left, by the service’s count: a page that may cost more is not requested. none: no reserve.',
   }),
-}).meta({ description: 'What to ask for. Required.' })
+}).meta({ description: 'What to request. Required.' })
 
 const columnName = z.string('a column name')
 
@@ -245,10 +244,10 @@ const extraColumn = z.union(
         /^(?=.{1,200}$)[^.]+(?:\.[^.]+){0,15}$/,
         'the names of up to 16 members joined by dots, such as details.severity',
       ).meta({
-        description: 'Where the field stands: names of members from the credential on, joined by dots.',
+        description: 'Path of the field: names of members from the credential on, joined by dots.',
       }),
       type: choice(...EXTRA_TYPES).meta({
-        description: 'What the field holds; json: whatever it is, as compact JSON text.',
+        description: 'Type of the field; json: any value, as compact JSON.',
       }),
     }),
   ],
@@ -259,11 +258,11 @@ const transform = section({
   secret: choice(...SECRET_POLICIES)
     .prefault('redact')
     .meta({
-      description: 'What becomes of leaked secrets; plaintext needs --allow-plaintext at each run as well.',
+      description: 'How leaked secrets are masked; plaintext also needs --allow-plaintext at each run.',
     }),
   identity: choice(...IDENTITY_POLICIES)
     .prefault('keep')
-    .meta({ description: 'What becomes of identities.' }),
+    .meta({ description: 'How identities are masked.' }),
   mask_key_env: variableName().prefault('SPILLWAY_MASK_KEY').meta({
     description: 'Environment variable with the key of the hmac policies, 32 bytes or more.',
   }),
@@ -272,16 +271,16 @@ const transform = section({
   }),
   extra_columns: list(extraColumn, 'a list of columns').optional().meta({
     description:
-      'Columns behind the others, in this order: fields of the public documentation by name, and fields that this version does not know. Default: none.',
+      'Columns after the others, in this order: fields of the public documentation by name, and fields that this version does not know. Default: none.',
   }),
   on_invalid: choice(...INVALID_POLICIES)
     .prefault('quarantine')
     .meta({
-      description: 'What becomes of items that break the schema.',
+      description: 'What happens to items that break the schema.',
     }),
   max_quarantined: countOrShare().prefault('1%').meta({
     description:
-      'Items of a partition that may be set aside, as a count or a share (of at least 100 items); beyond it the partition fails.',
+      'Items of a partition that may be quarantined, as a count or a share (of at least 100 items); beyond it the partition fails.',
   }),
 }).meta({ description: 'Masking and columns.' })
 
@@ -310,7 +309,7 @@ const load = section({
           'Region of the bucket. Default: AWS_REGION or ~/.aws, or us-east-1 where there is an endpoint.',
       }),
     allow_http: flag().prefault(false).meta({
-      description: 'Allow plain http to another machine: rows travel unencrypted.',
+      description: 'Allow plain http to another machine: rows are then sent unencrypted.',
     }),
     path_style: flag().optional().meta({
       description:
@@ -331,7 +330,7 @@ const load = section({
       'query, window, none or a list such as [query, window]',
     )
     .prefault(['query', 'window'])
-    .meta({ description: 'What gets folders of its own.' }),
+    .meta({ description: 'What gets separate folders.' }),
   shard_rows: integer(1).prefault(1_000_000).meta({
     description: 'Rows of one file; a file may pass it by less than a page.',
   }),
@@ -341,17 +340,17 @@ const load = section({
   }),
   keep: parsed(AGE_PATTERN, AGE_EXPECTED, parseAge).optional().meta({
     description:
-      'How old partitions may become before `prune` removes them: <n>d, <n>w, <n>mo or <n>y. A run removes nothing. Default: none, `prune` has to be told.',
+      'How old partitions may become before `prune` removes them: <n>d, <n>w, <n>mo or <n>y. A run removes nothing. Default: none; `prune` needs --older-than.',
   }),
   file_mode: text(
     /^(?:0o?)?[67][0-7]{2}$/,
     "an octal file mode such as '0600' or 0o640, which lets the owner read and write",
   )
     .prefault('0600')
-    .meta({ description: 'Permissions of files; folders get x wherever there is r.' }),
+    .meta({ description: 'Permissions of files; folders get x for each r.' }),
   csv: section({
     escape_formulas: flag().prefault(false).meta({
-      description: "Put ' before what a spreadsheet would read as a formula.",
+      description: "Put ' before values that a spreadsheet would read as formulas.",
     }),
   })
     .optional()
@@ -359,7 +358,7 @@ const load = section({
   parquet: section({
     encodings: choice('compact', 'plain').optional().meta({
       description:
-        'compact (default): the smaller encodings, which most readers know; plain: those that all know, in larger files.',
+        'compact (default): smaller encodings, which most readers support; plain: encodings that all readers support, in larger files.',
     }),
     bloom_filters: list(columnName, 'a list of column names').prefault([]).meta({
       description: 'Columns that get a bloom filter, such as identity_name and id.',
@@ -367,7 +366,7 @@ const load = section({
   })
     .optional()
     .meta({ description: 'Settings for parquet alone. Default: those of its keys.' }),
-}).meta({ description: 'Where the rows go.' })
+}).meta({ description: 'Format and location of the data set.' })
 
 const state = section({
   path: text(/^[^\0]+$/, 'the path of a folder')
@@ -387,7 +386,7 @@ export const pipelineFile = section({
     .optional()
     .meta({
       description:
-        'Pipeline files whose settings hold where this one says nothing, relative to this file; later ones win. Default: none.',
+        'Pipeline files whose settings apply unless this file has its own, relative to this file; later ones override. Default: none.',
     }),
   name: text(/^[a-z0-9-]{1,100}$/, 'up to 100 of a-z, 0-9 and -').meta({
     description: 'Names the pipeline and its checkpoint. Required.',

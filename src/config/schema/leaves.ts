@@ -22,7 +22,7 @@ export function choice<const Values extends readonly [string, ...string[]]>(...v
 
 export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER) {
   const expected =
-    max === Number.MAX_SAFE_INTEGER ? `a whole number from ${min} on` : `a whole number from ${min} to ${max}`
+    max === Number.MAX_SAFE_INTEGER ? `an integer from ${min} on` : `an integer from ${min} to ${max}`
   return z.int(expected).gte(min, expected).lte(max, expected)
 }
 
@@ -33,7 +33,7 @@ export function rate(max: number) {
 
 /** An integer, or `none` (or nothing) to switch a limit off: null. */
 export function limit(min: number) {
-  const expected = `a whole number from ${min} on, or none`
+  const expected = `an integer from ${min} on, or none`
   return z
     .union([z.int(expected).gte(min, expected), z.literal('none'), z.null()], expected)
     .transform((value) => (value === 'none' ? null : value))
@@ -41,7 +41,7 @@ export function limit(min: number) {
 
 /** An integer, or `all`: null. */
 export function countOrAll(min: number) {
-  const expected = `a whole number from ${min} on, or all`
+  const expected = `an integer from ${min} on, or all`
   return z
     .union([z.int(expected).gte(min, expected), z.literal('all')], expected)
     .transform((value) => (value === 'all' ? null : value))
@@ -49,7 +49,7 @@ export function countOrAll(min: number) {
 
 /** An integer, or `auto`: null. */
 export function integerOrAuto(min: number, max: number) {
-  const expected = `a whole number from ${min} to ${max}, or auto`
+  const expected = `an integer from ${min} to ${max}, or auto`
   return z
     .union([z.int(expected).gte(min, expected).lte(max, expected), z.literal('auto')], expected)
     .transform((value) => (value === 'auto' ? null : value))
@@ -57,7 +57,7 @@ export function integerOrAuto(min: number, max: number) {
 
 /** `1%`, `0.5%` or a plain number of items. */
 export function countOrShare() {
-  const expected = 'a whole number from 0 on, or a share from 0% to 100% such as 1% or 0.5%'
+  const expected = 'an integer from 0 on, or a share from 0% to 100% such as 1% or 0.5%'
   const share = parsed(/^\d{1,3}(?:\.\d{1,6})?%$/, expected, (value) => {
     const percent = Number(value.slice(0, -1))
     return percent <= 100 ? { kind: 'share' as const, percent } : null

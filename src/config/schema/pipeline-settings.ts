@@ -1,7 +1,6 @@
 /**
- * What a pipeline file says, as a program writes it: the keys of the file, and texts where it has texts. Written out
- * for those who use the library, whose compiler need not know zod; a test holds it against the schema, which says what
- * each key means.
+ * The settings of a pipeline file, for programs: the same keys, with strings where the file has strings. Written out,
+ * so that users of the library do not need zod's types. A test compares it with the schema, which describes each key.
  */
 export type PipelineSettings = {
   /** Files that the settings extend. Programs rarely use it. */

@@ -63,7 +63,7 @@ function requireSendable(name: string, token: string): string {
 
 /** Mistakes when a token is copied. */
 const AROUND: readonly (readonly [RegExp, string])[] = [
-  [/^(["'`]).*\1$/, 'stands in quotes'],
+  [/^(["'`]).*\1$/, 'is in quotes'],
   [/^Bearer\s/i, 'begins with Bearer, which is added when it is sent'],
   [/^Authorization:/i, 'is a whole header'],
 ]
@@ -207,8 +207,8 @@ export async function readSigningKey(
 
 /**
  * Reads an Ed25519 public key in PEM.
- * @throws ExportError 'config' when there is none, or one of another kind; a private key, which has no business where
- *   signatures are checked, is refused as well
+ * @throws ExportError 'config' when there is none, or one of another kind; also for a private key, which is not needed
+ *   to check signatures
  */
 export async function readVerifyingKey(file: string, { cwd }: { readonly cwd: string }): Promise<KeyObject> {
   const text = await readPem(file, cwd)

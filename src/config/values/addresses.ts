@@ -6,7 +6,7 @@ const DOMAIN = /^[\p{L}\p{M}\p{N}_-]+(?:\.[\p{L}\p{M}\p{N}_-]+)*$/u
 const NO_DOMAIN_CHARACTER = /[^\p{L}\p{M}\p{N}_.-]/u
 /** URL parsers read a host that ends like this as an IPv4 address, also in short or hexadecimal form. */
 const NUMBER_AT_END = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/i
-/** RFC 1035, section 2.3.4: 255 bytes with the length byte and the root, and 63 for what stands between two dots. */
+/** RFC 1035, section 2.3.4: 255 bytes with the length byte and the root, and 63 for a label. */
 const MAX_LENGTH = 253
 const MAX_LABEL = 63
 /** Unicode composition shortens a text to a quarter at most. For many marks in a row it takes quadratic time. */
@@ -98,7 +98,7 @@ export const URL_EXPECTED =
 /** Many servers refuse longer ones. It also bounds the patterns below. */
 const MAX_URL_LENGTH = 2048
 
-/** An absolute URL without trailing slashes, or null when it is none or carries more than host and path. */
+/** An absolute URL without trailing slashes; null: it is none, or has more than host and path. */
 export function parseUrl(text: string): string | null {
   if (
     text.length > MAX_URL_LENGTH ||
@@ -118,7 +118,7 @@ export function parseAddress(text: string): string | null {
   return parseUrl(`https://host.invalid${text}`) === null ? null : text
 }
 
-/** Whether a token may travel to this URL unencrypted: only on the machine itself. */
+/** Whether a token may be sent to this URL unencrypted: only on this machine. */
 export function staysHere(url: string): boolean {
   return isLoopback(new URL(url).hostname)
 }

@@ -19,8 +19,8 @@ const BODY = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
 const MALFORMED = 'malformed reference; write ${NAME} or ${NAME:-default}, and $${ for ${ itself'
 
 /**
- * Expands `${VAR}` and `${VAR:-default}` (used where the variable is unset or empty), once: what a variable
- * holds is not expanded again. `$${` stands for `${` itself.
+ * Expands `${VAR}` and `${VAR:-default}` (used if the variable is unset or empty), once: values of variables are not
+ * expanded again. `$${` becomes `${`.
  */
 export function expand(text: string, env: Environment): Expanded {
   const variables = new Set<string>()

@@ -116,9 +116,7 @@ function reportSyntax(document: Document.Parsed, text: string, lines: LineCounte
       continue
     }
     const excerpt = text.slice(start, Math.min(end, start + 1000))
-    const hint = excerpt.includes('${')
-      ? '; inside { } and [ ] a variable reference must stand in quotes'
-      : ''
+    const hint = excerpt.includes('${') ? '; inside { } and [ ] a variable reference must be in quotes' : ''
     problems.addAt(offset, `not valid YAML: ${sentence}${hint}`)
   }
 }
@@ -141,9 +139,9 @@ function syntaxSentence(code: YAMLError['code']): string {
       return 'a text that begins like this must be quoted'
     case 'MULTILINE_IMPLICIT_KEY':
     case 'BLOCK_AS_IMPLICIT_KEY':
-      return 'a key must stand on one line and be followed by a colon and a value'
+      return 'a key must be on one line and be followed by a colon and a value'
     case 'BLOCK_IN_FLOW':
-      return 'a block cannot stand inside { } or [ ]'
+      return 'a block cannot be inside { } or [ ]'
     case 'TAG_RESOLVE_FAILED':
     case 'BAD_COLLECTION_TYPE':
     case 'MULTIPLE_TAGS':
@@ -224,7 +222,7 @@ class Reader {
   #mapping(node: YAMLMap<Node, Node | null>, path: Path): Mapping {
     // Without a prototype, so that no key has a meaning of its own.
     const mapping: Mapping = Object.create(null)
-    const locations = this.#placesOf(mapping)
+    const locations = this.#locationsOf(mapping)
     const merged: Mapping[] = []
     let merges = 0
     for (const { key, value } of node.items) {
@@ -263,7 +261,7 @@ class Reader {
 
   #list(node: YAMLSeq<Node>, path: Path): unknown[] {
     const list: unknown[] = []
-    const locations = this.#placesOf(list)
+    const locations = this.#locationsOf(list)
     for (const [i, item] of node.items.entries()) {
       locations.set(i, this.#locationOf(startOf(item), item))
       list.push(this.read(item, [...path, i]))
@@ -271,7 +269,7 @@ class Reader {
     return list
   }
 
-  #placesOf(container: Container): Map<string | number, Location> {
+  #locationsOf(container: Container): Map<string | number, Location> {
     const locations = new Map<string | number, Location>()
     this.#tree.locations.set(container, locations)
     return locations
@@ -298,8 +296,8 @@ function keyName(key: Node): string | null {
 }
 
 function scalarValue(scalar: Scalar): unknown {
-  // YAML 1.2 reads 0600 as six hundred and 0o600 as 384. Neither is what anybody means by a number with
-  // a leading zero except as a file mode, so both stay text and `file_mode` reads them.
+  // YAML 1.2 reads 0600 as six hundred and 0o600 as 384. Such numbers are only used as file modes, so both stay strings
+  // for `file_mode` to parse.
   if (typeof scalar.value === 'number' && scalar.source !== undefined && /^0[0-9o]/.test(scalar.source)) {
     return scalar.source
   }

@@ -11,7 +11,7 @@ const MAX_FILES = 100
 
 type ReadTree = { readonly tree: Tree; readonly problems: Problems }
 /** The files from the pipeline file to this one, and the number of files that were read. */
-type Way = { readonly paths: readonly string[]; readonly count: { files: number } }
+type ExtendsPath = { readonly paths: readonly string[]; readonly count: { files: number } }
 
 /**
  * Reads YAML and merges it over the files that it `extends`: mappings are merged key by key, other values are replaced,
@@ -22,7 +22,7 @@ type Way = { readonly paths: readonly string[]; readonly count: { files: number 
 export async function readTree(
   source: NamedText,
   env: Environment,
-  way: Way = { paths: [source.path], count: { files: 0 } },
+  way: ExtendsPath = { paths: [source.path], count: { files: 0 } },
 ): Promise<ReadTree> {
   const { tree, problems } = parseYaml(source)
   const { root } = tree
@@ -75,7 +75,7 @@ async function readBase(
   at: Path,
   { tree, problems }: ReadTree,
   env: Environment,
-  { paths, count }: Way,
+  { paths, count }: ExtendsPath,
 ): Promise<Mapping | null> {
   const { source } = tree
   const refuse = (why: string): null => {
@@ -127,7 +127,7 @@ export type Overrides = {
   readonly concurrency?: number | undefined
 }
 
-/** Overrides the file by flags, so that both are checked alike and messages name the flag. */
+/** Overrides the file by flags, so that both have the same checks and messages name the flag. */
 export function override(tree: Tree, flags: Overrides): void {
   const set = (path: Path, value: unknown, flag: string): void => {
     if (value !== undefined) setIn(tree, path, value, flag)
