@@ -1,0 +1,387 @@
+import type { Job } from 'bullmq'
+import { type Clock, ExportError, isExportError, type Pipeline, plainError, serial } from '../core/index.ts'
+import {
+  type Progress,
+  type RunObserver,
+  type RunOptions,
+  type RunSummary,
+  runPipeline,
+  type SharedCpu,
+} from '../run/index.ts'
+import {
+  type Entry,
+  jobSchema,
+  type OrganizationJob,
+  type Pending,
+  pendingOf,
+  type Standing,
+  wake,
+} from './entries.ts'
+import { type Queue, withTimeout } from './queue.ts'
+
+export type SliceOptions = {
+  readonly queue: Queue
+  readonly clock: Clock
+  readonly log: RunObserver['log']
+  /** The options of a run. @throws ExportError `config` when a secret is missing */
+  readonly runOptions: (pipeline: Pipeline, given: { allowPlaintext: boolean }) => Promise<RunOptions>
+  /** Makes a pipeline of its entry; what is hidden from the queue is read from the pipeline file. */
+  readonly readPipeline: (entry: Entry) => Promise<Pipeline>
+  /** Duration of a lease. */
+  readonly leaseMs: number
+  /** The time slice of a job: after it the job returns to the queue if others wait. Default: a minute. */
+  readonly sliceMs?: number
+}
+
+const SLICE_MS = 60_000
+/** A job whose requests are being retried keeps its slot for at most this many time slices. */
+const MAX_SLICES = 10
+const POLL_MS = 1_000
+const MAX_DEATHS = 10
+const PROGRESS_MS = 2_000
+const RETRY_MS = 10_000
+const MAX_RETRY_MS = 300_000
+/** Longer than the rate limit requires: the time of the former owner's last request is unknown. */
+const INTERVAL_MARGIN = 1.1
+
+/** The result of a time slice. */
+export type SliceEnd = {
+  /** When the job runs again (epoch ms); null: it is finished, or returned to the queue. */
+  readonly laterMs: number | null
+  /** Why pipelines failed permanently. */
+  readonly failed: readonly string[]
+  readonly statuses: Readonly<Record<string, string>>
+}
+
+/** One job in this worker: the pipelines of one organization, until its time slice ends. */
+export class TimeSlice {
+  readonly #job: Job
+  /** The token by which the queue identifies the owner of the job. */
+  readonly #token: string
+  readonly #cpu: SharedCpu
+  readonly #options: SliceOptions
+  readonly #stop = new AbortController()
+  readonly #startedMs: number
+  #renewedMs: number
+  #polledMs = 0
+  #retries = 0
+  #pausedUntilMs: number | null = null
+  #progressWrittenMs = 0
+
+  constructor(job: Job, token: string, cpu: SharedCpu, options: SliceOptions) {
+    this.#job = job
+    this.#token = token
+    this.#cpu = cpu
+    this.#options = options
+    this.#startedMs = options.clock.monotonicMs()
+    this.#renewedMs = this.#startedMs
+  }
+
+  renewed(): void {
+    this.#renewedMs = this.#options.clock.monotonicMs()
+  }
+
+  /** Stops the run: it commits the pages in flight and sends no more requests. */
+  end(why: string): void {
+    if (this.#stop.signal.aborted) return
+    this.#options.log('info', `the time slice ends: ${why}`, { event: 'job.stop', job: this.#job.id ?? '' })
+    this.#stop.abort(new ExportError('interrupted', why, '', 'Another worker continues it.'))
+  }
+
+  /** Ends the time slice if the lease has expired, or if its time is over and other jobs wait. */
+  checkEnd(): void {
+    const { queue, clock, leaseMs, sliceMs = SLICE_MS } = this.#options
+    const nowMs = clock.monotonicMs()
+    if (nowMs - this.#renewedMs > leaseMs) this.end('The lease of the job has run out')
+    const heldMs = nowMs - this.#startedMs
+    if (this.#stop.signal.aborted || heldMs < sliceMs || nowMs - this.#polledMs < POLL_MS) return
+    if (this.#retries > 0 && heldMs < sliceMs * MAX_SLICES) return
+    this.#polledMs = nowMs
+    queue.organizations.getWaitingCount().then(
+      (waiting) => {
+        if (waiting > 0) this.end('Other organizations wait')
+      },
+      () => {},
+    )
+  }
+
+  async run(): Promise<SliceEnd> {
+    const { queue, log } = this.#options
+    const parsed = jobSchema.safeParse(this.#job.data)
+    if (!parsed.success) throw new Error('the job is of another version of spillway')
+    const { organization } = parsed.data
+    log('info', 'job taken', { event: 'job.take', organization, job: this.#job.id ?? '' })
+    const tried = new Set<string>()
+    const failed: string[] = []
+    let laterMs: number | null = null
+    const statuses: Record<string, string> = {}
+    try {
+      for (;;) {
+        const pending = await pendingOf(queue, organization, ({ name }) =>
+          warnUnreadable(log, name, organization),
+        )
+        const next = pending.find(({ entry }) => !tried.has(entry.submission))
+        if (next === undefined) break
+        tried.add(next.entry.submission)
+        const { status, retryAtMs, reason } = await this.#run(next, parsed.data)
+        statuses[next.entry.settings.name] = status
+        if (reason !== null) failed.push(reason)
+        if (this.#stop.signal.aborted) {
+          // The next worker must observe a pause of the service. It finds everything else by itself.
+          laterMs = status === 'waiting' ? this.#pausedUntilMs : null
+          break
+        }
+        if (retryAtMs !== null) laterMs = Math.min(laterMs ?? retryAtMs, retryAtMs)
+      }
+    } catch (error) {
+      if (!isExportError(error, 'target')) throw error
+      // The queue does not respond, or another worker owns the job. The next owner finds what is left.
+      this.end(error.message)
+    }
+    const isStopped = this.#stop.signal.aborted
+    if (isStopped && laterMs === null) await this.#requeue(organization)
+    log('info', isStopped ? 'job handed back' : 'job ended', {
+      event: 'job.end',
+      organization,
+      job: this.#job.id ?? '',
+    })
+    return { laterMs, failed: isStopped ? [] : failed, statuses }
+  }
+
+  /** Adds a job that runs after this one, however this one ends. */
+  async #requeue(organization: string): Promise<void> {
+    const { queue, clock } = this.#options
+    for (const deadlineMs = clock.monotonicMs() + this.#options.leaseMs; ; ) {
+      try {
+        return await wake(queue, organization)
+      } catch (error) {
+        if (!isExportError(error, 'target') || clock.monotonicMs() > deadlineMs) throw error
+        await clock.sleep(POLL_MS, new AbortController().signal)
+      }
+    }
+  }
+
+  /** Runs one pipeline until it ends or the time slice does. */
+  async #run({ job, entry, standing }: Pending, { hold, organization }: OrganizationJob): Promise<Ran> {
+    const { clock, log } = this.#options
+    const pipeline = await this.#options.readPipeline(entry).catch((error: unknown) => {
+      if (isExportError(error)) return error
+      throw error
+    })
+    // The settings were valid when they were submitted. Those read from the pipeline file may have changed since.
+    if (isExportError(pipeline, 'config') && !entry.hidden) {
+      warnUnreadable(log, entry.settings.name, organization)
+      return { status: 'unreadable', retryAtMs: null, reason: null }
+    }
+    const deaths = standing?.state === 'active' ? (standing.moved ? 1 : standing.deaths + 1) : 0
+    const record = this.#record(job, {
+      submission: entry.submission,
+      state: 'active',
+      hold,
+      deaths,
+      moved: false,
+      pausedUntilMs: standing?.pausedUntilMs ?? null,
+      before: standing?.before ?? { shards: 0, bytes: 0, replacedNuls: 0, durationMs: 0 },
+      outcome: null,
+    })
+    if (deaths > MAX_DEATHS) {
+      const what = `${deaths} workers died with this pipeline, one after the other, before any of them had committed a page`
+      const error = new ExportError(
+        'damaged',
+        what,
+        entry.settings.name,
+        'Read their logs, then submit it again.',
+      )
+      await record.write({ state: 'done', outcome: { summary: null, error: plainError(error) } })
+      return { status: 'failed', retryAtMs: null, reason: error.message }
+    }
+    await record.write({})
+    const { summary, error } = await this.#export(pipeline, { entry, standing }, record, organization)
+    const { now } = record
+    const before = summary === null ? now.before : addTotals(now.before, summary)
+    const outcome = { summary: summary && { ...summary, ...before }, error: error && plainError(error) }
+    const end = endOf(error, this.#job.attemptsStarted, clock.now())
+    switch (end.kind) {
+      case 'back': {
+        this.#pausedUntilMs = (now.pausedUntilMs ?? 0) > clock.now() ? now.pausedUntilMs : null
+        await record.write({ state: 'waiting', before })
+        return { status: 'waiting', retryAtMs: null, reason: null }
+      }
+      case 'later':
+        if (error !== null) log('warn', error.message, { organization, pipeline: entry.settings.name })
+        await record.write({ state: 'waiting', before, outcome: end.isTold ? outcome : null })
+        return { status: 'waiting', retryAtMs: end.untilMs, reason: null }
+      case 'done':
+        await record.write({ state: 'done', outcome })
+        return {
+          status: summary?.status === 'budget' ? 'stopped' : (summary?.status ?? 'failed'),
+          retryAtMs: null,
+          reason: end.isFailed && error !== null ? `${entry.settings.name}: ${error.message}` : null,
+        }
+    }
+  }
+
+  /** The standing of a pipeline in the queue, which only the owner of the job writes. */
+  #record(job: Pending['job'], initial: Standing): StandingRecord {
+    const inOrder = serial()
+    let now = initial
+    return {
+      get now() {
+        return now
+      },
+      write: (change) => {
+        now = { ...now, ...change }
+        const standing = now
+        return inOrder(async () => {
+          await this.#requireOwned()
+          await withTimeout(job.updateProgress(standing))
+        })
+      },
+    }
+  }
+
+  /** Exports a pipeline. Errors, also unexpected ones, are part of the result. */
+  async #export(
+    pipeline: Pipeline | ExportError,
+    { entry, standing }: Pick<Pending, 'entry' | 'standing'>,
+    record: StandingRecord,
+    organization: string,
+  ): Promise<{ summary: Omit<RunSummary, 'error'> | null; error: ExportError | null }> {
+    const { clock, log } = this.#options
+    const { deaths, hold, pausedUntilMs } = record.now
+    try {
+      if (pipeline instanceof ExportError) throw pipeline
+      const { requestsPerSecond } = pipeline.service
+      const spreadMs = deaths > 1 ? Math.random() * deaths * POLL_MS : 0
+      const pausedMs = (pausedUntilMs ?? 0) - clock.now()
+      await clock.sleep(
+        Math.max((1000 / requestsPerSecond) * INTERVAL_MARGIN, spreadMs, pausedMs),
+        this.#stop.signal,
+      )
+      const options = await this.#options.runOptions(pipeline, { allowPlaintext: entry.allowPlaintext })
+      const { observer } = options
+      const { error, ...summary } = await runPipeline(pipeline, {
+        ...options,
+        stop: this.#stop.signal,
+        observer: {
+          log: (level, message, fields) =>
+            observer.log(level, message, { organization, pipeline: pipeline.name, ...fields }),
+          progress: (progress) => {
+            observer.progress(progress)
+            this.#watch(progress, record)
+          },
+        },
+        runId: entry.submission,
+        hold: {
+          id: hold,
+          succeeds: standing === null ? [] : [standing.hold],
+          confirm: () => this.#confirm(),
+        },
+        cpu: this.#cpu,
+      })
+      return { summary, error }
+    } catch (error) {
+      if (isExportError(error)) return { summary: null, error }
+      const what = `An unexpected error: ${error instanceof Error ? error.name : typeof error}`
+      log('error', what, { organization })
+      const unexpected = new ExportError('data', what, entry.settings.name, 'Please report it.')
+      return { summary: null, error: unexpected }
+    }
+  }
+
+  /** @throws ExportError `target` when another worker owns the job, or the queue does not respond */
+  async #requireOwned(): Promise<void> {
+    const extended = this.#job.extendLock(this.#token, this.#options.leaseMs)
+    if ((await withTimeout(extended)) === 1) return this.renewed()
+    throw new ExportError(
+      'target',
+      'The job is another worker’s by now',
+      this.#options.queue.label,
+      'Let that one continue.',
+    )
+  }
+
+  /** @throws ExportError `interrupted` unless this worker still owns the job */
+  async #confirm(): Promise<void> {
+    try {
+      await this.#requireOwned()
+    } catch (error) {
+      if (!isExportError(error, 'target')) throw error
+      this.end(error.what)
+      this.#stop.signal.throwIfAborted()
+    }
+  }
+
+  /** Writes to the queue what the next owner needs: whether anything was committed, and a pause of the service. */
+  #watch(
+    { waits, rows, partitionsDone, partitionsDoneBefore, pausedUntilMs }: Progress,
+    { now, write }: StandingRecord,
+  ): void {
+    this.#retries = waits.retries
+    const moved = now.moved || rows > 0 || partitionsDone > partitionsDoneBefore
+    const isChanged = moved !== now.moved || (pausedUntilMs !== null && pausedUntilMs !== now.pausedUntilMs)
+    const nowMs = this.#options.clock.monotonicMs()
+    if (!isChanged || nowMs - this.#progressWrittenMs < PROGRESS_MS) return
+    this.#progressWrittenMs = nowMs
+    void write({ moved, pausedUntilMs: pausedUntilMs ?? now.pausedUntilMs }).catch(() => {})
+  }
+}
+
+type StandingRecord = {
+  readonly now: Standing
+  /** Changes it, and writes it to the queue. @throws ExportError `target` when another worker owns the job */
+  write(change: Partial<Standing>): Promise<void>
+}
+
+type Ran = {
+  readonly status: string
+  /** When it is retried (epoch ms); null: at no fixed time. */
+  readonly retryAtMs: number | null
+  /** Why it failed permanently; null: it did not. */
+  readonly reason: string | null
+}
+
+type RunEnd =
+  | { readonly kind: 'back' }
+  | { readonly kind: 'later'; readonly untilMs: number; readonly isTold: boolean }
+  | { readonly kind: 'done'; readonly isFailed: boolean }
+
+/** What follows from the end of a run: return to the queue, retry later, or done. */
+function endOf(error: ExportError | null, attempts: number, nowMs: number): RunEnd {
+  switch (error?.kind) {
+    case 'interrupted':
+      return { kind: 'back' }
+    case 'storage':
+    case 'locked':
+      return {
+        kind: 'later',
+        untilMs: nowMs + Math.min(RETRY_MS * 2 ** Math.max(0, attempts - 1), MAX_RETRY_MS),
+        isTold: false,
+      }
+    case 'quota':
+      if (error.untilMs === null) return { kind: 'done', isFailed: false }
+      return { kind: 'later', untilMs: error.untilMs, isTold: true }
+    case 'config':
+    case 'credentials':
+    case 'damaged':
+      return { kind: 'done', isFailed: true }
+    default:
+      return { kind: 'done', isFailed: false }
+  }
+}
+
+function addTotals(
+  before: Standing['before'],
+  { shards, bytes, replacedNuls, durationMs }: Standing['before'],
+): Standing['before'] {
+  return {
+    shards: before.shards + shards,
+    bytes: before.bytes + bytes,
+    replacedNuls: before.replacedNuls + replacedNuls,
+    durationMs: before.durationMs + durationMs,
+  }
+}
+
+function warnUnreadable(log: RunObserver['log'], name: string, organization: string): void {
+  log('warn', `${name} was submitted by another version of spillway and is ignored`, { organization })
+}
