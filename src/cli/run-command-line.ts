@@ -30,7 +30,7 @@ export async function runCommandLine(words: readonly string[], world: World): Pr
     io.reportError(failure)
     return code === DONE ? exitCode(failure.kind, null) : code
   } catch (error) {
-    io.reportError(foreseen(error))
+    io.reportError(fileLimit(error))
     return exitCodeOf(error, world.signals.received)
   } finally {
     process.off('warning', onWarning)
@@ -43,8 +43,8 @@ function wantsJson(words: readonly string[]): boolean {
   })
 }
 
-/** Commands are loaded when they are called, from files. */
-function foreseen(error: unknown): unknown {
+/** Loading a command opens files: `EMFILE` becomes an error that says what to do. */
+function fileLimit(error: unknown): unknown {
   if (!(error instanceof Error && 'code' in error && error.code === 'EMFILE')) return error
   const next = 'Raise the limit (ulimit -n), then run again.'
   return new ExportError('storage', 'Too many files are open', '', next, { cause: error })

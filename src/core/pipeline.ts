@@ -189,7 +189,7 @@ export type DataSetLocation =
 export type LoadSettings = {
   /** Absolute path of the data set, or its `s3://` address. */
   readonly path: string
-  readonly place: DataSetLocation
+  readonly location: DataSetLocation
   /** The path as the pipeline file spells it, for messages. */
   readonly pathAsGiven: string
   readonly format: Format

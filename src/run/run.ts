@@ -47,7 +47,7 @@ async function runOnDataSet(
 ): Promise<RunSummary> {
   const { clock, stop, abort, fresh, observer } = options
   const warn = (message: string): void => observer.log('warn', message)
-  await requireFolder(pipeline.load.place)
+  await requireFolder(pipeline.load.location)
   const holding = {
     clock,
     stop,

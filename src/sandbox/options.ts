@@ -55,7 +55,7 @@ type Options = {
   unknownFields: boolean
   /** Adds the optional fields of the public documentation (`event_uid`, `pii_tags`, …). */
   publicFields: boolean
-  /** Share of pages that come empty although `next` goes on. Default 0, at most 0.9. */
+  /** Share of pages that come empty although `next` is set. Default 0, at most 0.9. */
   emptyPageRate: number
   /** Share of pages that hold fewer items than requested. Default 0. */
   shortPageRate: number

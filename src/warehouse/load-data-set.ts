@@ -214,7 +214,7 @@ function interrupted(): ExportError {
 }
 
 /**
- * Shards that the manifest does not list yet, loaded beside a run that was killed or goes on. Those that the data set
+ * Shards that the manifest does not list yet, loaded while a run is in progress or after it was killed. Those that the data set
  * has invalidated are not among them.
  */
 async function unlistedShards(

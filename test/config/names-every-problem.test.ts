@@ -354,7 +354,7 @@ test('http to another machine needs allow_http for object storage as well', asyn
     'endpoint: "http://127.0.0.1:9000"',
     'endpoint: "https://minio.example.com"',
   ]) {
-    expect((await read(at(s3))).load.place).toMatchObject({ allowHttp: s3.includes('allow_http') })
+    expect((await read(at(s3))).load.location).toMatchObject({ allowHttp: s3.includes('allow_http') })
   }
 })
 

@@ -60,7 +60,7 @@ test('the smallest file gets every default', async () => {
     load: {
       path: expect.stringMatching(/\/output\/acme$/),
       pathAsGiven: 'output/acme',
-      place: { kind: 'disk', root: expect.stringMatching(/\/output\/acme$/) },
+      location: { kind: 'disk', root: expect.stringMatching(/\/output\/acme$/) },
       format: {
         kind: 'parquet',
         engine: 'columnar',

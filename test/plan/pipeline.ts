@@ -65,7 +65,7 @@ export function pipelineOf({
     },
     load: {
       path: '/nowhere',
-      place: { kind: 'disk', root: '/nowhere' },
+      location: { kind: 'disk', root: '/nowhere' },
       pathAsGiven: '/nowhere',
       format: {
         kind: 'parquet',

@@ -69,7 +69,7 @@ const day = (i: number): string =>
   [i, i + 1].map((i) => new Date((20_000 + i) * 86_400_000).toISOString().slice(0, 10)).join('..')
 
 function knownOf({ runs, cells, counted, reasons }: World): Known {
-  const sums: Aggregates = {
+  const aggregates: Aggregates = {
     rows: counted,
     days: { counts: counted === 0 ? [] : [[19_000, counted]], others: 0 },
     sources: { counts: counted === 0 ? [] : [['a', counted]], others: 0 },
@@ -92,7 +92,7 @@ function knownOf({ runs, cells, counted, reasons }: World): Known {
     })),
     quarantined: sum(runs.map((run) => run.quarantined)),
     repeated: sum(runs.map((run) => run.repeated)),
-    sums,
+    aggregates,
     failed: [],
     complete: true,
     standing: null,
@@ -277,7 +277,7 @@ function knownOfTable({ rows, days }: Table): Known {
       counted: total,
       reasons: [],
     }),
-    sums: {
+    aggregates: {
       rows: total,
       days: { counts: counts.filter(([, rows]) => rows > 0), others: 0 },
       sources: { counts: [['a', total]], others: 0 },

@@ -173,7 +173,7 @@ it('changes of any part of the pipeline during the run do not change the run', a
     progress() {},
     opening() {
       if (changes++ > 0) return
-      Object.assign(pipeline.load.place, { root: join(here.folder, 'elsewhere') })
+      Object.assign(pipeline.load.location, { root: join(here.folder, 'elsewhere') })
       Object.assign(pipeline.load, { path: join(here.folder, 'elsewhere'), partitionBy: [] })
       Object.assign(pipeline.load.format, { kind: 'parquet' })
       Object.assign(pipeline.service, { searchPath: '/nowhere', baseUrl: 'http://127.0.0.1:1' })

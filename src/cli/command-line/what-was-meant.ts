@@ -26,8 +26,8 @@ const COMMANDS: Readonly<Record<string, string>> = {
 /** Flags by their names in other tools, with the equivalent here. */
 const FLAGS: Readonly<Record<string, string>> = {
   'dry-run': 'Use `spillway plan`: it shows what a run would do, and sends nothing.',
-  resume: 'A run goes on by itself where an earlier one stopped.',
-  continue: 'A run goes on by itself where an earlier one stopped.',
+  resume: 'A run resumes by itself where an earlier one stopped.',
+  continue: 'A run resumes by itself where an earlier one stopped.',
   since: 'Did you mean --from?',
   start: 'Did you mean --from?',
   to: 'Did you mean --until?',

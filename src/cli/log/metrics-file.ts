@@ -42,7 +42,7 @@ export class MetricsFile {
     onTrouble: (message: string) => void,
   ): Promise<MetricsFile> {
     for (const { load } of pipelines) {
-      if (load.place.kind !== 'disk' || (await pathWithin(path, load.place.root)) === null) continue
+      if (load.location.kind !== 'disk' || (await pathWithin(path, load.location.root)) === null) continue
       throw unusable(
         path,
         'The metrics file would lie in the folder of the data set',

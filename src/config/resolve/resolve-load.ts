@@ -123,7 +123,7 @@ function resolveLocation(
   file: PipelineFile,
   problems: Problems,
   cwd: string,
-): Pick<LoadSettings, 'path' | 'pathAsGiven' | 'place'> {
+): Pick<LoadSettings, 'path' | 'pathAsGiven' | 'location'> {
   const pathAsGiven = file.load.path ?? `output/${file.name}`
   if (/^s3:/i.test(pathAsGiven)) return bucketLocation(file, pathAsGiven, problems, cwd)
   const path = resolve(cwd, pathAsGiven)
@@ -138,7 +138,7 @@ function resolveLocation(
   const needsBucket = 'goes with a load.path that begins with s3://'
   if (file.load.s3 !== undefined) problems.add(['load', 's3'], needsBucket, 'key')
   if (file.state.path !== undefined) problems.add(['state', 'path'], needsBucket, 'key')
-  return { path, pathAsGiven, place: { kind: 'disk', root: path } }
+  return { path, pathAsGiven, location: { kind: 'disk', root: path } }
 }
 
 function bucketLocation(
@@ -146,7 +146,7 @@ function bucketLocation(
   pathAsGiven: string,
   problems: Problems,
   cwd: string,
-): Pick<LoadSettings, 'path' | 'pathAsGiven' | 'place'> {
+): Pick<LoadSettings, 'path' | 'pathAsGiven' | 'location'> {
   const [, bucket = '', rest = ''] = ADDRESS.exec(pathAsGiven) ?? []
   const prefix = rest.replace(/\/+$/, '')
   if (bucket === '' || bucket.includes('..')) {
@@ -177,7 +177,7 @@ function bucketLocation(
   return {
     path: prefix === '' ? `s3://${bucket}` : `s3://${bucket}/${prefix}`,
     pathAsGiven,
-    place: { kind: 's3', bucket, prefix, endpoint, region, pathStyle, allowHttp: allow_http, stateRoot },
+    location: { kind: 's3', bucket, prefix, endpoint, region, pathStyle, allowHttp: allow_http, stateRoot },
   }
 }
 

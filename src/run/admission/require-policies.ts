@@ -61,7 +61,7 @@ function requireKey(maskKey: unknown, file: string): void {
 
 /** Warns where any user of this machine may change the exported files: a signature could not vouch for them. */
 export async function warnOfOpenDoors({ load }: Pipeline, observer: RunObserver): Promise<void> {
-  const { place: location } = load
+  const { location } = load
   if (location.kind !== 'disk') return
   if ((load.fileMode & OTHERS_WRITE) !== 0) {
     const mode = load.fileMode.toString(8).padStart(4, '0')

@@ -25,7 +25,7 @@ import { growingFiles } from './files.ts'
 
 /** Opens the store that a pipeline writes to. */
 export function openDataSet({ load }: Pipeline): Store {
-  const { place: location, fileMode, dirMode } = load
+  const { location, fileMode, dirMode } = load
   if (location.kind === 'disk') return diskStore({ root: location.root, fileMode, dirMode })
   const { stateRoot } = location
   if (stateRoot === null) return s3Store(location)
@@ -33,7 +33,7 @@ export function openDataSet({ load }: Pipeline): Store {
 }
 
 /** @throws ExportError as the first write there would, as far as that is known without writing */
-export async function requireReachable({ load: { place: location } }: Pipeline): Promise<void> {
+export async function requireReachable({ load: { location } }: Pipeline): Promise<void> {
   await requireFolder(location)
   if (location.kind === 's3') await s3Store(location).list('')
 }
@@ -133,7 +133,8 @@ export async function namingLocations<T>(pipeline: Pipeline, work: () => Promise
 /** The same error with its path below `load.path`; unchanged if it concerns something else. */
 export function withLocation({ load }: Pipeline, error: ExportError): ExportError {
   if (!IN_DATA_SET.test(error.where)) return error
-  const apart = load.place.kind === 's3' && error.where.startsWith('_state') ? load.place.stateRoot : null
+  const apart =
+    load.location.kind === 's3' && error.where.startsWith('_state') ? load.location.stateRoot : null
   const root = (apart ?? load.pathAsGiven).replace(/(?<=.)\/+$/, '')
   const location = error.where === '.' ? root : `${root === '/' ? '' : root}/${error.where}`
   return new ExportError(error.kind, error.what, location, error.next, {
@@ -147,5 +148,5 @@ const IN_DATA_SET = /^(?:_[\w.]+|credentials|reports)(?:\/|$)|^\.$/
 
 /** Absolute path of a file of the data set, or its address. */
 export function pathIn({ load }: Pipeline, path: string): string {
-  return load.place.kind === 'disk' ? join(load.place.root, path) : `${load.path}/${path}`
+  return load.location.kind === 'disk' ? join(load.location.root, path) : `${load.path}/${path}`
 }

@@ -44,7 +44,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
   const { extract, transform, load } = pipeline
   const { queries, windows } = extract.whole ?? extract
   const { rows, bytes, shards, files } = shardsOf(known)
-  const { sums, runs, failed } = known
+  const { aggregates, runs, failed } = known
   const heat = heatMap(known)
   const total = shownRows(
     rows,
@@ -103,7 +103,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
       hash_types: named(counted?.hash_types ?? NONE, MAX_HASH_TYPES, 'not shown'),
       nulls: Object.entries(counted?.nulls ?? {}).map(([column, nulls]) => ({
         column,
-        share: shareOf(nulls, sums.rows),
+        share: shareOf(nulls, aggregates.rows),
       })),
       heat: heat === null ? null : total.rows === null || !staysOpen(heat, times) ? heat.coarse : heat.map,
     },
@@ -163,7 +163,7 @@ type ShownRows = {
   /** The rows of the last runs. */
   readonly ofRuns: readonly Shown[]
   /** The rows that may be shown by day, source and kind of hash; null: none. */
-  readonly counted: Known['sums'] | null
+  readonly counted: Known['aggregates'] | null
 }
 
 /**
@@ -174,7 +174,7 @@ type ShownRows = {
  */
 function shownRows(
   rows: number,
-  { runs, sums }: Known,
+  { runs, aggregates }: Known,
   files: readonly number[],
   isOpen: boolean,
 ): ShownRows {
@@ -188,8 +188,8 @@ function shownRows(
     return { rows: null, atMost: Math.max(...limits), ofRuns: hidden, counted: null }
   }
   // The uncounted rows are a group as well.
-  const rest = shownCounts([], Math.max(0, rows - sums.rows))
-  const counted = sums.rows === rows || rest.total !== null ? sums : null
+  const rest = shownCounts([], Math.max(0, rows - aggregates.rows))
+  const counted = aggregates.rows === rows || rest.total !== null ? aggregates : null
   return { rows: shown(rows), atMost: null, ofRuns: ofRuns.counts, counted }
 }
 

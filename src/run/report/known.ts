@@ -26,7 +26,7 @@ export type Known = {
   readonly quarantined: number
   readonly repeated: number
   /** Aggregates of rows; of fewer rows than there are, if some were not counted. */
-  readonly sums: Aggregates
+  readonly aggregates: Aggregates
   readonly failed: readonly { readonly partition: string; readonly kind: string }[]
   /** Whether everything that is planned is exported. */
   readonly complete: boolean
@@ -61,14 +61,14 @@ export type KnownShard = {
 }
 
 /**
- * @param sums from the state, or counted again
+ * @param aggregates from the state, or counted again
  * @param plan of the pipeline file; null: its windows would cut partly exported ones
  * @param isMarked whether the data set has `_SUCCESS`
  */
 export function knownFromState(
   pipeline: NamedPipeline,
   state: CheckpointState,
-  sums: Aggregates,
+  aggregates: Aggregates,
   plan: Plan | null,
   isMarked: boolean,
 ): Known {
@@ -84,7 +84,7 @@ export function knownFromState(
     runs: state.runs,
     quarantined,
     repeated,
-    sums,
+    aggregates,
     failed,
     complete: isComplete(isMarked, standing),
     standing,
@@ -129,8 +129,8 @@ function prunedOf(prunes: CheckpointState['prunes']): Known['pruned'] {
   return partitions === 0 ? null : { partitions, before }
 }
 
-/** @param sums counted from the files: the manifest has none */
-export function knownFromManifest(manifest: Manifest, sums: Aggregates, isMarked: boolean): Known {
+/** @param aggregates counted from the files: the manifest has none */
+export function knownFromManifest(manifest: Manifest, aggregates: Aggregates, isMarked: boolean): Known {
   const { shards, totals, runs, config_digest } = manifest
   const isTold = shards.every(({ partitions }) => partitions.length === 1)
   return {
@@ -143,7 +143,7 @@ export function knownFromManifest(manifest: Manifest, sums: Aggregates, isMarked
     })),
     quarantined: totals.quarantined,
     repeated: totals.repeated,
-    sums,
+    aggregates,
     failed: [],
     complete: isMarked,
     standing: null,

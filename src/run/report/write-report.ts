@@ -65,10 +65,10 @@ async function writeReport(
   { mostRows = FEW_ROWS, ...options }: ReportOptions & { readonly mostRows?: number },
   record: (entry: JournalEntry) => Promise<void>,
 ): Promise<Known> {
-  const sums = await sumsOf(pipeline, store, state, options.hurry ? 0 : mostRows, record)
+  const aggregates = await aggregatesOf(pipeline, store, state, options.hurry ? 0 : mostRows, record)
   const retired = retiredQueries(pipeline, state).length
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
-  const known = knownFromState(pipeline, state, sums, planAsOfLastRun(pipeline, state), isMarked)
+  const known = knownFromState(pipeline, state, aggregates, planAsOfLastRun(pipeline, state), isMarked)
   await writePage(pipeline, store, known, { ...options, retired })
   return known
 }
@@ -96,7 +96,7 @@ export async function tryToReport(
 }
 
 /** Aggregates of all rows. They are counted again if the journal lacks them and there are few enough rows to read. */
-async function sumsOf(
+async function aggregatesOf(
   pipeline: NamedPipeline,
   store: Store,
   state: CheckpointState,
@@ -106,9 +106,9 @@ async function sumsOf(
   const known = state.aggregates()
   const { rows } = state.shards
   if (known.rows === rows || rows > mostRows) return known
-  const sums = await countAnew(pipeline, store, state.shards)
-  await record({ kind: 'aggregates', ...sums, anew: true })
-  return sums
+  const aggregates = await countAnew(pipeline, store, state.shards)
+  await record({ kind: 'aggregates', ...aggregates, anew: true })
+  return aggregates
 }
 
 /** @throws ExportError as {@link writeReport} */
@@ -208,10 +208,13 @@ async function reportOn(
   if (found === null) {
     const manifest = await readManifest(store)
     if (manifest === null) throw nothingExported(pipeline)
-    const sums = await countAnew(pipeline, store, manifest.shards)
+    const aggregates = await countAnew(pipeline, store, manifest.shards)
     const retired = manifest.retired.length
     const isMarked = (await store.size(SUCCESS_PATH)) !== null
-    await writePage(pipeline, store, knownFromManifest(manifest, sums, isMarked), { ...context, retired })
+    await writePage(pipeline, store, knownFromManifest(manifest, aggregates, isMarked), {
+      ...context,
+      retired,
+    })
     const { rows, shards } = manifest.totals
     return { complete: isMarked, partitions: null, rows, shards }
   }

@@ -24,7 +24,7 @@ export type LocalShards = {
  * @param stop ends a copy in progress
  */
 export async function localShards(
-  { load: { place: location } }: Pipeline,
+  { load: { location } }: Pipeline,
   store: Store,
   stop: AbortSignal,
 ): Promise<LocalShards> {

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { serviceError } from './service-error.ts'
 
-/** Where a chain of pages goes on: an index (-1 = before the first), and how many pages and rows came before. */
+/** Where a chain of pages continues: an index (-1 = before the first), and how many pages and rows came before. */
 type CursorPoint = { readonly index: number; readonly page: number; readonly rows: number }
 
 /**

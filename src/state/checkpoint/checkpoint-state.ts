@@ -50,8 +50,8 @@ export function* snapshot(state: CheckpointState, without: Omission | null): Gen
     else yield { kind: 'seal', ...shard }
   }
   // The aggregates of a single shard are unknown. Without one shard they must be computed again.
-  const sums = state.aggregates()
-  if (!isShardOmitted && sums.rows > 0) yield { kind: 'aggregates', ...sums }
+  const aggregates = state.aggregates()
+  if (!isShardOmitted && aggregates.rows > 0) yield { kind: 'aggregates', ...aggregates }
   for (const shard of state.openShards.values()) {
     if (without?.shards.has(shard.shard) !== true) yield* openEntries(shard)
   }

@@ -38,13 +38,13 @@ export function parseExactJson(bytes: Buffer, start = 0, end = bytes.length): un
 }
 
 /**
- * Whether there is a run of characters as long as such a number, between characters that may surround one. A run of so
- * many has one at every sixteenth offset, so most bytes need not be looked at.
+ * Whether there is a run of characters as long as such a number, between characters that may surround one. Such a
+ * run has a character at every sixteenth offset, so most bytes need not be read.
  */
 function mayHoldLongNumbers(bytes: Buffer, start: number, end: number): boolean {
   for (let at = start + LONG - 1; at < end; at += LONG) {
     if (IN_MANTISSA[bytes[at]!] === 0) continue
-    // It goes on for eight more, on one side at least.
+    // The run has eight more characters, on one side at least.
     if (IN_MANTISSA[bytes[at - LONG / 2]!] === 0 && IN_MANTISSA[bytes[at + LONG / 2]!] !== 1) continue
     let first = at
     while (first > start && IN_MANTISSA[bytes[first - 1]!] === 1) first--

@@ -315,7 +315,7 @@ class RecordRun implements FieldRun {
   }
 }
 
-/** Bytes before `end` that begin a character which goes on behind it. */
+/** Bytes before `end` that begin a character that continues after it. */
 function cutOff(bytes: Uint8Array, end: number): number {
   for (let back = 1; back <= 3; back++) {
     const byte = bytes[end - back]!
