@@ -139,7 +139,7 @@ test('identifiers beyond 64 bits are refused with their digits as text, never ro
     return createDecoder(decodePlan())(Buffer.from(json), pageContext())
   }
   for (const id of ['9223372036854775808', '-9223372036854775809', '123456789012345678901234567890']) {
-    const issues = [{ path: 'id', message: 'Invalid input: expected a whole number of 64 bits' }]
+    const issues = [{ path: 'id', message: 'Invalid input: expected a 64-bit integer' }]
     expect(decoded(id).quarantined).toMatchObject([{ id, item: { id }, issues }])
   }
   for (const id of ['9007199254740991', '9007199254740993', '9223372036854775807', '-9223372036854775808']) {
