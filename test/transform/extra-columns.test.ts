@@ -159,11 +159,11 @@ test('a value of another type, or something in the way, breaks the schema of its
   expect(issues({ d: { text: {}, whole: 1.5, truth: 'true', time: 'soon', e: [] } })).toEqual([
     `d.e: ${type('object')}`,
     `d.text: ${type('string')}`,
-    `d.whole: ${type('a whole number of 64 bits')}`,
+    `d.whole: ${type('a 64-bit integer')}`,
     `d.truth: ${type('boolean')}`,
     `d.time: ${type('an ISO 8601 timestamp')}`,
   ])
-  expect(issues({ d: { whole: '7' } })).toEqual([`d.whole: ${type('a whole number of 64 bits')}`])
+  expect(issues({ d: { whole: '7' } })).toEqual([`d.whole: ${type('a 64-bit integer')}`])
   expect(issues({ d: 'x' })).toEqual([`d: ${type('object')}`])
   expect(issues({ source: source({ owner: 7 }) })).toEqual([`source.owner: ${type('object')}`])
   // Beside what the schema itself says.

@@ -10,7 +10,7 @@ const SAFE_DIGITS = 15
 /** The message of a value that is none of its type: what is expected, never what was found. */
 export const EXPECTED: Record<ExtraField['type'], string> = {
   string: 'Invalid input: expected string',
-  int64: 'Invalid input: expected a whole number of 64 bits',
+  int64: 'Invalid input: expected a 64-bit integer',
   boolean: 'Invalid input: expected boolean',
   timestamp: 'Invalid input: expected an ISO 8601 timestamp',
   json: 'Invalid input: expected JSON',
