@@ -4,7 +4,7 @@ import { LongestFirst } from './test/support/longest-first.ts'
 import { isThorough } from './test/support/thorough.ts'
 
 const END_TO_END = 'test/e2e/**/*.test.ts'
-/** What can be seen nowhere but where npm has put the package. */
+/** Tests of the package as npm installs it. */
 const INSTALLED = [
   'test/e2e/the-package-is-whole.test.ts',
   'test/e2e/every-command-works-where-it-is-installed.test.ts',
@@ -12,8 +12,8 @@ const INSTALLED = [
 const LONG = 'test/**/*.long.test.ts'
 
 /**
- * A process knows a secret for as long as it lives. Files share processes, so between two of them it forgets: this adds the
- * function that `test/support/clean-process.ts` calls, in tests alone.
+ * A process never forgets a secret that it has learned. Test files share processes, so secrets must be cleared between
+ * files. This adds the function that `test/support/clean-process.ts` calls; the product does not have it.
  */
 const forgetful = {
   name: 'forgetful',
@@ -27,17 +27,17 @@ const FORGET = `export function forgetSecrets() {
 }`
 
 export default defineConfig(({ mode }) => {
-  // `npm run test:all`; workers and what they start have the environment of this process.
+  // `npm run test:all`. Workers and child processes inherit the environment of this process.
   if (mode === 'all') process.env.TEST_ALL = '1'
   const left = isThorough() ? [] : [LONG]
   const installed = isThorough() ? [END_TO_END] : INSTALLED
   return {
     plugins: [forgetful],
     test: {
-      // Many tests wait for a lock, a signal or a pace, so one worker more than there are processors leaves none idle.
+      // Many tests wait for a lock, a signal or the rate limit, so one more worker than processors leaves none idle.
       maxWorkers: Math.max(3, availableParallelism() + 1),
       sequence: { sequencer: LongestFirst },
-      // It is written for bundlers: Node.js alone does not find its folders.
+      // It is written for bundlers: Node.js does not resolve its folder imports.
       server: { deps: { inline: ['dt-sql-parser'] } },
       coverage: {
         provider: 'v8',
@@ -47,7 +47,7 @@ export default defineConfig(({ mode }) => {
       },
       testTimeout: 180_000,
       hookTimeout: 180_000,
-      // Files share the process of a worker, which loads the sources once.
+      // All files of a worker share its process, so that the sources are loaded once.
       isolate: false,
       setupFiles: ['test/support/clean-process.ts'],
       projects: [
