@@ -20,10 +20,10 @@ it.skipIf(!hasTerminals)(
     const { code, screens, written } = await onTerminal(['run', file], { cwd: folder, env, columns: 80 })
     expect(code, written).toBe(0)
     expect(written).toMatch(COLOUR)
-    const pauses = screens.map((screen) => /wants a pause: goes on in (\d) s/.exec(screen)?.[1])
+    const pauses = screens.map((screen) => /requests go on in (\d) s/.exec(screen)?.[1])
     expect(new Set(pauses.filter((seconds) => seconds !== undefined)).size).toBeGreaterThan(1)
     const drawn = screens
-      .findLast((screen) => screen.includes('wants a pause'))!
+      .findLast((screen) => screen.includes('requests go on in'))!
       .trimEnd()
       .split('\n')
     expect(drawn.slice(-3)).toEqual([

@@ -203,6 +203,6 @@ it('an export without evidence is not packed, and only an archive is overwritten
 
   const manifest = join(here.output, '_manifest.json')
   await writeFile(manifest, (await readFile(manifest, 'utf8')).replace('"retries": 0', '"retries": 1'))
-  await refuses(1, 'not what the checkpoint says', ...TO)
+  await refuses(1, 'does not match the checkpoint', ...TO)
   await expect(stat(join(here.folder, 'acme.tar'))).rejects.toThrow()
 })

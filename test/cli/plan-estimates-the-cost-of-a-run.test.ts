@@ -104,7 +104,7 @@ describe('plan', () => {
       await call('run', { until: '2024-05-01' })
       const printed = await call('plan', { until: '2024-07-01', extract: '  max_requests: 10' })
       expect(printed).toContain('at least 12 requests')
-      expect(printed).toContain('by what was exported so far about 24 requests')
+      expect(printed).toContain('by the export so far about 24 requests')
       expect(printed).toContain('budget of one run: 10 requests, so about 3 runs')
       expect(printed).toContain('by what pages were measured to cost about 24 searches of the quota')
       // Four pages of forty for each of twelve queries are spent, and those that kept the slots busy.

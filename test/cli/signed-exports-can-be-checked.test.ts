@@ -203,7 +203,7 @@ it('an export that differs from its checkpoint is not signed', async () => {
 
   await writeFile(manifest, before.toString().replace(sha256, 'ab'.repeat(32)))
   const edited = await sign(here)
-  expect([edited.code, edited.stderr]).toEqual([1, expect.stringContaining('not what the checkpoint says')])
+  expect([edited.code, edited.stderr]).toEqual([1, expect.stringContaining('does not match the checkpoint')])
   // The state after a run was killed.
   expect((await run(here)).code).toBe(0)
   const after = await readFile(manifest)

@@ -51,7 +51,7 @@ describe.skipIf(process.platform === 'win32')('a symbolic link below load.path i
           (error: unknown) => error,
         )
         expect(error, `fresh: ${fresh}`).toEqual(anError('storage', `out/${name}`))
-        expect(error).toMatchObject({ message: expect.stringContaining('A symbolic link') })
+        expect(error).toMatchObject({ message: expect.stringContaining('a symbolic link') })
         const elsewhere = (all: Map<string, string>) =>
           [...all].filter(([path]) => path.startsWith('elsewhere'))
         expect(elsewhere(await treeHashes(folder))).toEqual(elsewhere(before))
