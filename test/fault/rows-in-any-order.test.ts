@@ -145,7 +145,7 @@ it('a late row of a partition that is done opens the next part of its shard, wit
       rows: 24,
       partitions: { total: 8, done: 8, pending: 0 },
     })
-    expect(summary.warnings.filter((text) => text.includes('came late'))).toHaveLength(1)
+    expect(summary.warnings.filter((text) => text.includes('late rows'))).toHaveLength(1)
     const first = (await shardPaths(join(folder, 'out'))).filter((path) => path.includes('=2024-01-01/'))
     expect(first.map((path) => path.split('/').at(-1))).toEqual(['part-00000.parquet', 'part-00001.parquet'])
   } finally {
