@@ -243,7 +243,7 @@ export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings =
   const { olderThan, dryRun = false } = settings
   const age = olderThan === undefined ? pipeline.load.keep : parseAge(olderThan)
   if (age === null) {
-    const what = `olderThan, or load.keep in its place: expected ${AGE_EXPECTED}`
+    const what = `olderThan, or load.keep instead: expected ${AGE_EXPECTED}`
     throw new ExportError('config', what, pipeline.file, 'Say how old partitions may become.')
   }
   const before = ago(age, systemClock.now() * 1000)

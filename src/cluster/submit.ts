@@ -150,7 +150,7 @@ export async function followSubmission(
     } catch {
       throw new ExportError(
         'interrupted',
-        'The wait was stopped; workers go on with the job',
+        'The wait was stopped; workers continue the job',
         entry,
         'Submit it again with --wait to see its end.',
       )

@@ -63,7 +63,7 @@ export type JournalWriter = {
 
 export type HeaderEntry = {
   readonly kind: 'header'
-  readonly version: 2
+  readonly version: 3
   readonly pipeline: string
   /** Identity of the data set, created with it. It is independent of the name and the path. */
   readonly data_set_id: string

@@ -26,7 +26,7 @@ const CAUSES: Record<string, readonly [what: string, next: string]> = {
     'Too many files are open',
     'Raise the limit (ulimit -n) or lower extract.concurrency, then run again.',
   ],
-  ENOENT: ['The file or its folder was removed', 'Check that nothing else clears load.path, then run again.'],
+  ENOENT: ['The file or its folder is missing', 'Check that nothing else clears load.path, then run again.'],
   EIO: ['The disk reports an input/output error', 'Check the disk, then run again.'],
   EEXIST: ['A part of the path is a file, not a folder', 'Choose another load.path.'],
   ENOTDIR: ['A part of the path is a file, not a folder', 'Choose another load.path.'],

@@ -35,7 +35,7 @@ export type Chain = ChainRequest & {
   readonly cursor: string | null
   /** Pages received before. */
   readonly page: number
-  /** Failed requests for the first page in earlier runs. */
+  /** Requests of this run that no committed page counts yet, from before a restart or a change of the page size. */
   readonly requestsBefore: number
   /** The `query_value` column. */
   readonly queryValue: string

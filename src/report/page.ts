@@ -47,7 +47,7 @@ export function reportPage(data: ReportData, draw: Draw): string {
       ? '. The data set was moved without its state: this report is made of its manifest and its files'
       : ''
   }. Times are UTC. Counts only: the report holds no row and no identity. Counts of fewer than ${LEAST_ROWS} rows or items are not shown, nor are
-others by which it could be worked out: they are among the others, “≥”, or “${NOT_SHOWN}”.</p>
+others by which they could be worked out: these are among the others, “≥”, or “${NOT_SHOWN}”.</p>
 </header>
 <main>
 ${scope(data)}
@@ -98,7 +98,7 @@ function result({ came }: ReportData, draw: Draw): Html {
   return html`<section aria-labelledby="came"><h2 id="came">Result</h2>
 <ul class="figures">${figures.map(([name, value]) => html`<li><b>${value}</b>${name}</li>`)}</ul>
 ${heat(came.heat)}
-${isPart ? html`<p class="warn">What follows counts ${few(counted_rows)} of ${few(rows)} rows: files were invalidated or come from an earlier version. <code>spillway summary</code> counts all of them.</p>` : ''}
+${isPart ? html`<p class="warn">What follows counts ${few(counted_rows)} of ${few(rows)} rows: shards were invalidated since they were counted. <code>spillway summary</code> counts all of them.</p>` : ''}
 ${groups('When it was imported', came.timeline.unit, 'When rows were imported', came.timeline, 'up', draw)}
 ${groups('Where it leaked', 'source', 'Rows by source', came.sources, 'along', draw)}
 ${groups('How secrets were hashed', 'kind of hash', 'Rows by kind of hash', came.hash_types, 'along', draw)}

@@ -210,12 +210,12 @@ export function requireKey(table: TableSpec): void {
 }
 
 function interrupted(): ExportError {
-  return new ExportError('interrupted', 'The load was stopped', '', 'Load again to go on.')
+  return new ExportError('interrupted', 'The load was stopped', '', 'Load again to continue.')
 }
 
 /**
- * Shards that the manifest does not list yet, loaded while a run is in progress or after it was killed. Those that the data set
- * has invalidated are not among them.
+ * Shards that the manifest does not list yet, loaded while a run is in progress or after it was killed. Invalidated
+ * shards are not among them.
  */
 async function unlistedShards(
   store: Store,

@@ -101,7 +101,7 @@ it('stderr is JSON to the last line, also after a signal or a wrong command line
   const lines = linesOf(stderr)
   expect(lines.map(({ event }) => event)).toEqual(expect.arrayContaining(['run.start', 'stop', 'run.finish']))
   expect(lines.find(({ event }) => event === 'stop')).toMatchObject({ signal: 'SIGTERM' })
-  expect(lines.map(({ msg }) => msg).join('\n')).toContain('Stopping: work in progress')
+  expect(lines.map(({ msg }) => msg).join('\n')).toContain('Stopping after the work in progress')
 
   for (const args of [
     ['run', file, '--max-requests', 'x', ...JSON_LOG],

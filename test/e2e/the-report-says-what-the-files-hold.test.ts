@@ -60,7 +60,7 @@ function expectReport(
   )
   expectGroups(
     came.hash_types,
-    rows.map(({ hash_type }) => inReport(hash_type, 'not shown')),
+    rows.map(({ hash_type }) => inReport(hash_type, 'no type')),
   )
   for (const { column, share } of came.nulls) {
     const nulls = rows.filter((row) => row[column] === null).length

@@ -19,7 +19,7 @@ describe('a failed request', () => {
     const service = open(server.url, { clock: fakeClock(), settings: { retries } })
     const error = await failure(collect(service, domainChain()))
     expect(error.kind).toBe('transient')
-    expect(error.message).toContain(`retries exhausted after ${retries + 1} attempt`)
+    expect(error.message).toContain(`failed after ${retries + 1} attempt`)
     expect(server.received).toHaveLength(retries + 1)
     expect(service.counters).toMatchObject({ requests: retries + 1, retries })
   })
@@ -29,7 +29,7 @@ describe('a failed request', () => {
     const service = open('http://127.0.0.1:1', { clock, settings: { retries: 8 } })
     const error = await failure(collect(service, domainChain()))
     expect(error.what).toBe(
-      'Nothing accepts connections at 127.0.0.1:1 (ECONNREFUSED); retries exhausted after 5 attempts',
+      'Nothing accepts connections at 127.0.0.1:1 (ECONNREFUSED); failed after 5 attempts',
     )
     expect(error.next).toContain('service.base_url')
     expect(clock.waits.reduce((sum, ms) => sum + ms, 0)).toBeLessThan(10_000)
@@ -46,7 +46,7 @@ describe('a failed request', () => {
     const { port } = server.address() as AddressInfo
     const service = open(`http://127.0.0.1:${port}`, { clock: fakeClock(), settings: { retries: 8 } })
     const error = await failure(collect(service, domainChain()))
-    expect(error.what).toContain('retries exhausted after 9 attempts')
+    expect(error.what).toContain('failed after 9 attempts')
     expect(service.counters).toMatchObject({ requests: 1, isReached: true })
   })
 

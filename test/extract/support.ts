@@ -261,7 +261,7 @@ function parse(body: Uint8Array): { items?: unknown[]; next?: string | null } {
   try {
     return JSON.parse(Buffer.from(body).toString())
   } catch {
-    throw new ExportError('transient', 'The answer is no JSON', '', 'Run again.')
+    throw new ExportError('transient', 'The response is no JSON', '', 'Run again.')
   }
 }
 

@@ -128,7 +128,7 @@ const REFUSED_COMPLETE: readonly Refusal[] = [
     'the checkpoint of a newer version',
     2,
     /another version of spillway/,
-    header('"version":2', '"version":3'),
+    header('"version":3', '"version":4'),
   ],
   ['a finished shard that is missing', 1, /finished shard is missing/, (output) => rm(join(output, SHARD))],
   [
@@ -206,7 +206,7 @@ describe('a folder that vanishes during a run', () => {
       const stopped = await attempt.run()
       figures.faults++
       expect(stopped.code, stopped.stderr).toBe(1)
-      expect(stopped.stderr).toMatch(/gone|removed/)
+      expect(stopped.stderr).toMatch(/missing|removed/)
       expect([...(await treeHashes(output)).keys()]).not.toContain('_SUCCESS')
       await expectHealed(attempt)
     })

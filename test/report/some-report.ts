@@ -82,7 +82,7 @@ export const SOME_REPORT: ReportData = {
     hash_types: {
       groups: [
         { name: 'md5', rows: 700_000 },
-        { name: 'not shown', rows: 500_000 },
+        { name: 'no type', rows: 500_000 },
       ],
       others: 0,
     },

@@ -41,7 +41,7 @@ const CHAIN = 3
 function chainOver(windows: WindowRun, ...entries: readonly JournalEntry[]): ChainProgress {
   const { state, apply }: Folding = foldJournal({
     kind: 'header',
-    version: 2,
+    version: 3,
     pipeline: 'trial',
     data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
     created_at: '2024-07-01T00:00:00Z',

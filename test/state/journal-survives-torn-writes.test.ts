@@ -22,7 +22,7 @@ import { writeJournal } from './lines.ts'
 
 const PATH = '_state/checkpoint.jsonl'
 const LINES = [
-  { kind: 'header', version: 2, text: 'ü "quoted" \\ \n and a \u2028' },
+  { kind: 'header', version: 3, text: 'ü "quoted" \\ \n and a \u2028' },
   {
     kind: 'transaction',
     lines: [

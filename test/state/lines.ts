@@ -24,7 +24,7 @@ import type { JournalLine } from '../../src/state/journal/journal-line.ts'
 
 export const HEADER: HeaderEntry = {
   kind: 'header',
-  version: 2,
+  version: 3,
   pipeline: 'acme',
   data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
   created_at: '2024-07-01T00:00:00.000Z',

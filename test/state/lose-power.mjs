@@ -10,7 +10,7 @@ const store = diskStore({ root, fileMode: 0o600, dirMode: 0o700 })
 
 const HEADER = {
   kind: 'header',
-  version: 2,
+  version: 3,
   pipeline: 'acme',
   data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
   created_at: '2024-07-01T00:00:00.000Z',

@@ -6,7 +6,7 @@ import { searchesByMonth } from '../../src/state/index.ts'
 
 const HEADER: HeaderEntry = {
   kind: 'header',
-  version: 2,
+  version: 3,
   pipeline: 'p',
   data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
   created_at: '',

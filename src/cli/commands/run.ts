@@ -116,7 +116,7 @@ async function askToStartOver(pipelines: readonly Pipeline[], { cwd, screen }: I
     what: '--fresh deletes what was exported before',
     where: paths,
     question: `Delete everything that was exported to ${paths}, and start over?`,
-    next: 'Run it without --fresh to go on.',
+    next: 'Run it without --fresh to resume.',
   })
 }
 

@@ -78,7 +78,7 @@ function closeTerminals(terminals: readonly number[]): void {
 
 function announceStop(signal: Signal, screen: Screen): void {
   const how = signal === 'SIGINT' ? 'Ctrl-C again' : 'another signal'
-  screen.write(`\nStopping: work in progress is finished. ${how} ends at once; nothing is lost.\n`)
+  screen.write(`\nStopping after the work in progress. ${how} ends at once; nothing is lost.\n`)
 }
 
 /** Does work that a signal stops, which is announced. */

@@ -152,7 +152,7 @@ function headerOf(
 ): HeaderEntry {
   return {
     kind: 'header',
-    version: 2,
+    version: 3,
     pipeline: pipeline.name,
     data_set_id: randomUUID(),
     created_at: new Date(clock.now()).toISOString(),

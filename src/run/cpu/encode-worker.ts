@@ -26,12 +26,12 @@ serve({
   footer: async (run: number, rowGroups: readonly WrittenRowGroup[]) => ({
     value: await encoders.get(run)!.footer(rowGroups),
   }),
-  async hash(run: number, hash: number, pieces: readonly Uint8Array[]) {
-    hashOf(run, hash, pieces)
+  async hash(run: number, hash: number, segments: readonly Uint8Array[]) {
+    hashOf(run, hash, segments)
     return { value: null }
   },
-  async digest(run: number, hash: number, pieces: readonly Uint8Array[]) {
-    const value = hashOf(run, hash, pieces).digest('hex')
+  async digest(run: number, hash: number, segments: readonly Uint8Array[]) {
+    const value = hashOf(run, hash, segments).digest('hex')
     hashes.get(run)!.delete(hash)
     return { value }
   },
@@ -42,10 +42,10 @@ serve({
 })
 
 /** The hash of that number; it is created with its first bytes. */
-function hashOf(run: number, number: number, pieces: readonly Uint8Array[]): Hash {
+function hashOf(run: number, number: number, segments: readonly Uint8Array[]): Hash {
   const ofRun = hashes.get(run)!
   const hash = ofRun.get(number) ?? createHash('sha256')
   ofRun.set(number, hash)
-  for (const bytes of pieces) hash.update(bytes)
+  for (const bytes of segments) hash.update(bytes)
   return hash
 }

@@ -113,7 +113,9 @@ export async function holdDataSet<T>(
     // The work is on disk, so its result is still reported. A lock file that remains gets no more heartbeats.
     await lock.release().catch((error: unknown) => {
       if (!isExportError(error)) throw error
-      warn(`the lock could not be released; the next run waits for its lease to expire: ${error.message}`)
+      warn(
+        `the lock could not be released; the next run takes it over once this process has ended, or on another machine once its lease has expired: ${error.message}`,
+      )
     })
   }
 }

@@ -100,7 +100,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
       counted_rows: counted === null ? null : shown(counted.rows),
       timeline: times,
       sources: named(counted?.sources ?? NONE, MAX_SOURCES, 'no name'),
-      hash_types: named(counted?.hash_types ?? NONE, MAX_HASH_TYPES, 'not shown'),
+      hash_types: named(counted?.hash_types ?? NONE, MAX_HASH_TYPES, 'no type'),
       nulls: Object.entries(counted?.nulls ?? {}).map(([column, nulls]) => ({
         column,
         share: shareOf(nulls, aggregates.rows),

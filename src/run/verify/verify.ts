@@ -80,7 +80,7 @@ async function verify(pipeline: Pipeline, options: VerifyOptions): Promise<Verif
     for (const shard of sound) await ids.take(shard, await readerOf(store, pipeline, shard), round)
   }
   for (const [path, times] of ids?.found ?? []) {
-    const problem = `${times} of its rows ${times === 1 ? 'has' : 'have'} an id that their query has already`
+    const problem = `${times} of its rows ${times === 1 ? 'has' : 'have'} an id that their query already has`
     problems.push({ path, problem, cause: 'repeated_ids' })
   }
   const known = new Set(expected.map(({ path }) => path))

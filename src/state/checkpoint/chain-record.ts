@@ -99,7 +99,7 @@ export function afterPage(record: ChainRecord, page: PageEntry): ChainRecord {
   }
 }
 
-/** Adds a cursor. Cursors are never removed, so all records of a chain share one set. */
+/** Adds a cursor in place. All records of a chain share one set until a restart, which begins a new one. */
 function withCursor(seen: SeenCursors | null, cursor: string | null): SeenCursors | null {
   if (cursor === null) return seen
   const grown = seen ?? new SeenCursors()

@@ -171,10 +171,7 @@ export type CheckpointState = {
   /** Paths of invalidated shards whose files may still exist. */
   readonly invalidated: ReadonlySet<string>
   readonly unknownFields: ReadonlyMap<string, number>
-  /**
-   * Aggregates of finished shards. They cover fewer rows if shards were invalidated since, or if an earlier version
-   * wrote them.
-   */
+  /** Aggregates of finished shards. They cover fewer rows if shards were invalidated since. */
   readonly aggregates: () => Aggregates
   readonly runs: readonly RunRecord[]
   readonly prunes: readonly Prune[]

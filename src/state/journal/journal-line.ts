@@ -113,7 +113,7 @@ const partitionCounts = {
 const schemas = {
   header: z.object({
     kind: z.literal('header'),
-    version: z.literal(2),
+    version: z.literal(3),
     pipeline: z.string(),
     data_set_id: z.uuid(),
     created_at: z.string(),
