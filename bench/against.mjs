@@ -6,14 +6,14 @@ import { CLI, measure, median, writePipeline } from './measure.mjs'
 const ROOT = join(import.meta.dirname, '..')
 
 /**
- * Builds another commit in a folder of its own. Where its lock file is this one's it takes the packages that are here, else
- * npm installs its own.
- * @returns its command, and its commit
+ * Builds another commit in a clone. If its package-lock.json equals the one of the working copy, the build uses the
+ * installed packages; otherwise npm installs its packages.
+ * @returns the path of its command, and its commit
  */
 export function buildCommit(name, folder) {
   const commit = git('rev-parse', '--verify', `${name}^{commit}`)
   const clone = join(folder, 'against')
-  // Not a worktree: nothing of it stays in the repository, also when this is killed.
+  // A clone, not a worktree: it leaves nothing in the repository, even if this process is killed.
   execFileSync('git', ['clone', '--quiet', '--shared', '--no-checkout', ROOT, clone])
   execFileSync('git', ['-C', clone, 'checkout', '--quiet', '--detach', commit])
   const isSame = git('diff', '--name-only', commit, '--', 'package-lock.json') === ''
@@ -25,22 +25,22 @@ export function buildCommit(name, folder) {
   return { cli, commit: commit.slice(0, 10) }
 }
 
-function git(...words) {
-  return execFileSync('git', ['-C', ROOT, ...words], { encoding: 'utf8' }).trim()
+function git(...args) {
+  return execFileSync('git', ['-C', ROOT, ...args], { encoding: 'utf8' }).trim()
 }
 
-function npm(cwd, ...words) {
-  execFileSync('npm', words, { cwd, stdio: ['ignore', 'ignore', 'inherit'] })
+function npm(cwd, ...args) {
+  execFileSync('npm', args, { cwd, stdio: ['ignore', 'ignore', 'inherit'] })
 }
 
-/** What of a row's way a change may touch: each is measured on both builds, one after the other. */
+/** Cases that cover the path of a row. Each is measured with both builds in direct succession. */
 const CASES = [
   ['parquet', {}],
   ['parquet, hmac', { secret: 'hmac' }],
   ['csv', { format: 'csv' }],
 ]
 
-/** Rounds of this build and another, which takes the first turn in every second round. */
+/** Measures both builds in rounds. The other build goes first in every second round, so that the order cancels out. */
 export async function compareBuilds(other, { folder, url, partitions, rounds, only }) {
   const cases = CASES.filter(([name]) => only.split(',').some((text) => name.includes(text)))
   const pairs = new Map(cases.map(([name]) => [name, []]))
@@ -57,14 +57,14 @@ export async function compareBuilds(other, { folder, url, partitions, rounds, on
   return pairs
 }
 
-export const HEAD = '| | speed | CPU time | peak memory |\n|---|---|---|---|'
+export const RATIO_HEAD = '| | speed | CPU time | peak memory |\n|---|---|---|---|'
 
-/** Ratios of this build to the other, pair by pair: median (least–greatest). More is better of speed, less of the others. */
+/** Ratios of this build to the other, by pair: median (min–max). Higher is better for speed, lower for the others. */
 export function ratioRow(name, pairs) {
   const spread = (ratioOf) => {
     const ratios = pairs.map(ratioOf)
-    const [least, greatest] = [Math.min(...ratios), Math.max(...ratios)]
-    return `${median(ratios).toFixed(2)} (${least.toFixed(2)}–${greatest.toFixed(2)})`
+    const [min, max] = [Math.min(...ratios), Math.max(...ratios)]
+    return `${median(ratios).toFixed(2)} (${min.toFixed(2)}–${max.toFixed(2)})`
   }
   const cells = [
     name,

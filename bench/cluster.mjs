@@ -1,10 +1,11 @@
 /**
- * `npm run bench:cluster`: what one worker carries, and how long it takes until another one goes on, against a sandbox
- * and the PostgreSQL of the tests (which flushes nothing), or SPILLWAY_QUEUE_URL. Workers, queue and sandbox share this machine.
+ * `npm run bench:cluster`: throughput of one worker, time of a takeover, and cost of an idle worker, against a sandbox.
+ * The queue is the PostgreSQL of the tests (fsync is off), or SPILLWAY_QUEUE_URL. Workers, queue and sandbox share this
+ * machine.
  *
- *   --only a,b            of: carry, takeover, idle (all)
- *   --organizations a,b   at one search a second each, in one worker (8,32)
- *   --seconds N           for so long (20)
+ *   --only a,b            of: carry (throughput), takeover, idle (all)
+ *   --organizations a,b   numbers of organizations in one worker, each at one search per second (8,32)
+ *   --seconds N           duration of each throughput measurement (20)
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -23,7 +24,7 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '20' },
   },
 })
-const PARTS = { carry, takeover, idle }
+const PARTS = { carry: throughput, takeover, idle }
 const PAGE_ROWS = 10_000
 const folder = mkdtempSync(join(tmpdir(), 'spillway-cluster-'))
 const server = process.env.SPILLWAY_QUEUE_URL ? null : await startPostgres()
@@ -37,73 +38,73 @@ try {
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** Full pages of many organizations, each at its pace. */
-async function carry() {
+/** Full pages of many organizations, each with its own rate limit. */
+async function throughput() {
   const seconds = Number(options.seconds)
   console.log(
-    '| organizations, 1/s each | ticks used | rows/s | processor | threads | memory, MB | each, MB |',
+    '| organizations, 1/s each | permits used | rows/s | CPU | threads | memory, MB | per organization, MB |',
   )
   console.log('|---|---|---|---|---|---|---|')
   for (const count of options.organizations.split(',').map(Number)) {
-    const at = await place(count, (seconds + 30) * PAGE_ROWS)
-    const worker = at.start('worker', '--concurrency', String(count), '--log-level', 'error')
+    const cluster = await startCluster(count, (seconds + 30) * PAGE_ROWS)
+    const worker = cluster.start('worker', '--concurrency', String(count), '--log-level', 'error')
     await wait(2000)
     const idleMb = memoryOf(worker.pid)
-    await at.run('submit', ...at.files)
-    while (at.searches().length < count) await wait(50)
-    const before = { searches: at.searches().length, cpu: cpuSeconds(worker.pid), ms: performance.now() }
+    await cluster.run('submit', ...cluster.files)
+    while (cluster.searches().length < count) await wait(50)
+    const before = { searches: cluster.searches().length, cpu: cpuSeconds(worker.pid), ms: performance.now() }
     await wait(seconds * 1000)
     const lasted = (performance.now() - before.ms) / 1000
-    const searches = at.searches().length - before.searches
-    const processor = (cpuSeconds(worker.pid) - before.cpu) / lasted
+    const searches = cluster.searches().length - before.searches
+    const cpuShare = (cpuSeconds(worker.pid) - before.cpu) / lasted
     const memory = memoryOf(worker.pid)
     const threads = readdirSync(`/proc/${worker.pid}/task`).length
     const cells = [
       count,
       percent(searches / lasted / count),
       Math.round((searches * PAGE_ROWS) / lasted).toLocaleString('en'),
-      percent(processor),
+      percent(cpuShare),
       threads,
       memory.toFixed(0),
       ((memory - idleMb) / count).toFixed(1),
     ]
     console.log(`| ${cells.join(' | ')} |`)
-    await at.end()
+    await cluster.end()
   }
 }
 
-/** From a death to the next search of the organization. */
+/** Time from the signal to a worker until the next search of its organization. */
 async function takeover() {
-  console.log('| the worker is | next search after, s |')
+  console.log('| signal to the worker | time to the next search, s |')
   console.log('|---|---|')
   for (const signal of ['SIGKILL', 'SIGSTOP', 'SIGTERM']) {
-    const at = await place(1, 200 * 10)
-    const victim = at.start('worker', '--log-level', 'error')
-    await at.run('submit', ...at.files)
-    while (at.searches().length < 3) await wait(20)
-    at.start('worker', '--log-level', 'error')
+    const cluster = await startCluster(1, 200 * 10)
+    const first = cluster.start('worker', '--log-level', 'error')
+    await cluster.run('submit', ...cluster.files)
+    while (cluster.searches().length < 3) await wait(20)
+    cluster.start('worker', '--log-level', 'error')
     await wait(3000)
-    victim.kill(signal)
-    const struck = performance.now()
-    // What was on its way then comes in.
+    first.kill(signal)
+    const signalledAt = performance.now()
+    // Requests in flight arrive in this time.
     await wait(500)
-    const sent = at.searches().length
-    while (at.searches().length === sent) await wait(5)
-    console.log(`| ${signal} | ${((performance.now() - struck) / 1000).toFixed(1)} |`)
-    await at.end()
+    const sent = cluster.searches().length
+    while (cluster.searches().length === sent) await wait(5)
+    console.log(`| ${signal} | ${((performance.now() - signalledAt) / 1000).toFixed(1)} |`)
+    await cluster.end()
   }
 }
 
-/** What a worker costs that has nothing to do. */
+/** Cost of a worker without jobs. */
 async function idle() {
-  const at = await place(0, 0)
-  const worker = at.start('worker', '--log-level', 'error')
+  const cluster = await startCluster(0, 0)
+  const worker = cluster.start('worker', '--log-level', 'error')
   await wait(5000)
   const before = cpuSeconds(worker.pid)
   await wait(15_000)
-  const processor = (cpuSeconds(worker.pid) - before) / 15
-  console.log(`| an idle worker | ${percent(processor)} of a core | ${memoryOf(worker.pid).toFixed(0)} MB |`)
-  await at.end()
+  const cpuShare = (cpuSeconds(worker.pid) - before) / 15
+  console.log(`| an idle worker | ${percent(cpuShare)} of a core | ${memoryOf(worker.pid).toFixed(0)} MB |`)
+  await cluster.end()
 }
 
 function percent(share) {
@@ -119,8 +120,8 @@ function cpuSeconds(pid) {
   return (Number(fields[11]) + Number(fields[12])) / 100
 }
 
-/** A sandbox, a queue, and a pipeline for each of so many organizations. */
-async function place(count, records) {
+/** Starts a sandbox and a queue, and writes a pipeline for each of `count` organizations. */
+async function startCluster(count, records) {
   const domains = Array.from({ length: count }, (_, n) => `d${n}.example.com`)
   const sandbox = await startSandbox({ domains, records, requestsPerSecond: 0, basicRequestsPerSecond: 0 })
   const env = {
@@ -129,14 +130,14 @@ async function place(count, records) {
     SPILLWAY_QUEUE_URL: process.env.SPILLWAY_QUEUE_URL || (await server.database()),
     SPILLWAY_TOKEN: sandbox.token,
   }
-  const own = mkdtempSync(join(folder, 'place-'))
+  const directory = mkdtempSync(join(folder, 'cluster-'))
   const files = domains.map((domain, n) => {
-    const file = join(own, `org-${n}.json`)
+    const file = join(directory, `org-${n}.json`)
     const service = { base_url: sandbox.baseUrl, organization: domain, requests_per_second: 1 }
     const extract = { domains: [domain], page_size: records < 10_000 ? 10 : PAGE_ROWS, concurrency: 1 }
     writeFileSync(
       file,
-      JSON.stringify({ name: `org-${n}`, service, extract, load: { path: join(own, `org-${n}`) } }),
+      JSON.stringify({ name: `org-${n}`, service, extract, load: { path: join(directory, `org-${n}`) } }),
     )
     return file
   })
@@ -155,9 +156,9 @@ async function place(count, records) {
       const running = children.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null)
       await Promise.all(
         running.map((child) => {
-          const gone = new Promise((resolve) => child.on('exit', resolve))
+          const exited = new Promise((resolve) => child.on('exit', resolve))
           child.kill('SIGKILL')
-          return gone
+          return exited
         }),
       )
       await sandbox.close()

@@ -1,7 +1,10 @@
 /**
- * `npm run bench:decode`: what decoding costs (answer bytes to masked columns), page shape by page shape, on the
- * fast path with its fallback as the product uses it and on the plain path (JSON.parse and zod for every item).
- * Both take turns in one process; CPU seconds per million rows, least of the rounds.
+ * `npm run bench:decode`: CPU time of decoding (bytes of a response to masked columns) by page shape. It compares the
+ * fast path with its fallback, as the product uses it, with the plain path (JSON.parse and zod for every item). One
+ * process runs both alternately. Figures are CPU seconds per million rows, the minimum of the rounds.
+ *
+ *   --rounds N     rounds (4)
+ *   --only TEXT    shapes whose name contains the text
  */
 import { parseArgs } from 'node:util'
 import { credentialPaths } from '../build/parts/decoder.js'
@@ -35,7 +38,7 @@ const context = {
   recent: [],
 }
 
-console.log('| pages | CPU s per 1M rows | plain path | ratio |')
+console.log('| pages | fast path, CPU s per 1M rows | plain path | ratio |')
 console.log('|---|---|---|---|')
 for (const [name, shape] of Object.entries(SHAPES)) {
   if (!name.includes(options.only)) continue
@@ -45,15 +48,15 @@ for (const [name, shape] of Object.entries(SHAPES)) {
   const repeats = Math.max(1, Math.round(1000 / (shape.items ?? 10_000)))
   const decode = createDecoder(plan)
   const { plain } = credentialPaths(plan)
-  const least = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
+  const minimum = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
   for (let round = 0; round <= Number(options.rounds); round++) {
     for (const [contender, path] of [decode, plain].entries()) {
       const seconds = cpuSeconds(() => decodeAll(path, bodies, repeats))
       // The first round warms up.
-      if (round > 0) least[contender] = Math.min(least[contender], seconds)
+      if (round > 0) minimum[contender] = Math.min(minimum[contender], seconds)
     }
   }
-  const [fast, slow] = least.map(
+  const [fast, slow] = minimum.map(
     (seconds) => (seconds / (bodies.length * repeats * (shape.items ?? 10_000))) * 1e6,
   )
   console.log(`| ${name} | ${fast.toFixed(2)} | ${slow.toFixed(2)} | ${(fast / slow).toFixed(2)} |`)

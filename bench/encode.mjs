@@ -1,7 +1,7 @@
 /**
- * `npm run bench:encode`: what encoding costs (masked columns to row groups of 100,000 rows) and how large the files
- * come out, by encodings and compression. All take turns in one process; CPU seconds per million rows, least of the
- * rounds.
+ * `npm run bench:encode`: CPU time of encoding (masked columns to row groups of 100,000 rows) and size of the result,
+ * by compression and encodings. One process runs all contenders alternately. Figures are CPU seconds per million rows,
+ * the minimum of the rounds.
  *
  *   --rounds N     rounds (5)
  *   --shape NAME   pages: typical, no repeated sources, 20,000 sources … (typical)

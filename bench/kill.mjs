@@ -1,6 +1,6 @@
 /**
- * `npm run bench:kill`: what `kill -9` loses. An export is killed when half of the requests that it needs have come in,
- * and started again until it ends by itself; against the hand-written scripts of `npm run bench`, which begin anew.
+ * `npm run bench:kill`: rows and requests that `kill -9` costs. An export is killed after half of the requests that it
+ * needs, then started again and runs to its end. The hand-written scripts of `npm run bench` start from the beginning.
  *
  *   --rows N   rows of each of four domains (50000)
  */
@@ -18,18 +18,18 @@ const { values: options } = parseArgs({ options: { rows: { type: 'string', defau
 const DOMAINS = ['d0.example.com', 'd1.example.com', 'd2.example.com', 'd3.example.com']
 const PAGE_ROWS = 10_000
 const ROWS = Number(options.rows)
-const FEWEST = DOMAINS.length * Math.ceil(ROWS / PAGE_ROWS)
+const MIN_REQUESTS = DOMAINS.length * Math.ceil(ROWS / PAGE_ROWS)
 const SCRIPT = join(import.meta.dirname, 'peers/hand-written.mjs')
 
 const CONTENDERS = {
   spillway: { start: startSpillway, rowsKept: committedRows },
-  'fetch + zod + csv-stringify': { start: startScript('csv-stringify'), rowsKept: wholeLines },
+  'fetch + zod + csv-stringify': { start: startScript('csv-stringify'), rowsKept: completeLines },
   'fetch + zod + hyparquet-writer': { start: startScript('hyparquet-writer'), rowsKept: rowsOfParquet },
 }
 
 const count = (number) => number.toLocaleString('en')
 console.log(
-  `| ${count(ROWS * DOMAINS.length)} rows, killed at request ${FEWEST / 2} | rows on disk after the kill | requests in all | of them needed | asked twice |`,
+  `| ${count(ROWS * DOMAINS.length)} rows, killed at request ${MIN_REQUESTS / 2} | rows on disk after the kill | requests in all | requests needed | requests repeated |`,
 )
 console.log('|---|---|---|---|---|')
 for (const [name, { start, rowsKept }] of Object.entries(CONTENDERS)) {
@@ -39,29 +39,29 @@ for (const [name, { start, rowsKept }] of Object.entries(CONTENDERS)) {
     records: ROWS,
     token: 'bench',
     requestsPerSecond: 0,
-    // The scripts know no row without a source.
+    // The scripts do not handle rows without a source.
     nastyRate: 0,
     nullRate: 0,
   })
   try {
-    await killedAt(FEWEST / 2, start(folder, sandbox), sandbox)
+    await killAt(MIN_REQUESTS / 2, start(folder, sandbox), sandbox)
     const kept = await rowsKept(folder, sandbox)
     const [code] = await once(start(folder, sandbox), 'close')
-    if (code !== 0) throw new Error(`${name} ended with ${code}`)
+    if (code !== 0) throw new Error(`${name} exited with ${code}`)
     const searches = sandbox.requests.length
-    console.log(`| ${name} | ${count(kept)} | ${searches} | ${FEWEST} | ${searches - FEWEST} |`)
+    console.log(`| ${name} | ${count(kept)} | ${searches} | ${MIN_REQUESTS} | ${searches - MIN_REQUESTS} |`)
   } finally {
     await sandbox.close()
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-async function killedAt(searches, child, sandbox) {
+async function killAt(searches, child, sandbox) {
   const ended = once(child, 'close')
   while (sandbox.requests.length < searches && child.exitCode === null) {
     await new Promise((resolve) => setTimeout(resolve, 1))
   }
-  if (child.exitCode !== null) throw new Error(`ended with ${child.exitCode} before it could be killed`)
+  if (child.exitCode !== null) throw new Error(`exited with ${child.exitCode} before it could be killed`)
   child.kill('SIGKILL')
   await ended
 }
@@ -88,7 +88,7 @@ function node(args, folder) {
   return spawn(process.execPath, args, { env, stdio: ['ignore', 'ignore', 'inherit'] })
 }
 
-/** Rows that a later run does not ask for again. */
+/** Rows that the next run does not request again. */
 async function committedRows(folder) {
   const status = spawn(process.execPath, [CLI, 'status', join(folder, 'acme.yaml'), '--json'], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -98,13 +98,13 @@ async function committedRows(folder) {
   return JSON.parse(text).totals.rows
 }
 
-/** The last line is cut off somewhere; nothing in the file says which cursor comes next. */
-function wholeLines(folder) {
+/** Complete lines; the last one is torn. The script can not resume after them: the file holds no cursor. */
+function completeLines(folder) {
   const file = join(folder, 'out/rows.csv')
   return existsSync(file) ? Math.max(0, readFileSync(file, 'utf8').split('\n').length - 2) : 0
 }
 
-/** A Parquet file is one only with its footer, which is written last. */
+/** All rows or none: a Parquet file is not readable without its footer, which is written last. */
 function rowsOfParquet(folder) {
   return existsSync(join(folder, 'out/rows.parquet')) ? ROWS * DOMAINS.length : 0
 }

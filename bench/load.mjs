@@ -1,8 +1,8 @@
 /**
- * `npm run bench:load`: `load` into DuckDB and PostgreSQL, beside what these bring themselves: `CREATE TABLE AS` and `COPY`
- * over the same Parquet files, and psql's `\copy` of the same rows as CSV (left out where psql is not installed), with the
- * indexes that `load` makes. Whole processes, into what is empty, in turns; the median counts. PostgreSQL is that of the
- * tests, which does not flush.
+ * `npm run bench:load`: `load` into DuckDB and PostgreSQL, compared with commands of the databases: `CREATE TABLE AS`
+ * and `COPY` over the same Parquet files, and psql's `\copy` of the same rows as CSV, with the indexes that `load`
+ * creates (skipped if psql is not installed). Each contender is a process that loads into an empty database. All
+ * contenders run once in each round; figures are medians. PostgreSQL is the server of the tests (fsync is off).
  *
  *   --rows N       rows (500000)
  *   --rounds N     rounds (5)
@@ -39,7 +39,7 @@ try {
   if (hasPsql) psql(database, `\\copy credentials TO '${csv}' WITH (FORMAT csv)`)
 
   const copied = `CREATE TABLE credentials AS SELECT * FROM ${parquet} LIMIT 0; COPY credentials FROM '${files}'`
-  const ways = {
+  const contenders = {
     'DuckDB | `load`': () => load(`duckdb:${newFile()}`),
     'DuckDB | `CREATE TABLE AS`': () => duckdb(`CREATE TABLE credentials AS SELECT * FROM ${parquet}`),
     'DuckDB | `COPY`': () => duckdb(copied),
@@ -49,30 +49,30 @@ try {
     },
   }
   if (hasPsql) {
-    ways['PostgreSQL | `\\copy`, then the indexes'] = () => copyIn(database, 'after')
-    ways['PostgreSQL | `\\copy`, the indexes first'] = () => copyIn(database, 'before')
+    contenders['PostgreSQL | `\\copy`, then the indexes'] = () => copyIn(database, 'after')
+    contenders['PostgreSQL | `\\copy`, the indexes first'] = () => copyIn(database, 'before')
   }
-  const runs = new Map(Object.keys(ways).map((name) => [name, []]))
+  const runs = new Map(Object.keys(contenders).map((name) => [name, []]))
   for (let round = 0; round < Number(options.rounds); round++) {
-    for (const [name, run] of Object.entries(ways)) runs.get(name).push(await run())
+    for (const [name, run] of Object.entries(contenders)) runs.get(name).push(await run())
   }
   console.log(
     `| ${rows.toLocaleString('en')} rows into | by | s | rows/s | CPU s | peak MB | CPU s of the server |`,
   )
   console.log('|---|---|---|---|---|---|---|')
   for (const [name, each] of runs) console.log(`| ${name} | ${cells(each).join(' | ')} |`)
-  if (!hasPsql) console.log('\npsql is not installed: nothing to hold the loads into PostgreSQL against.')
+  if (!hasPsql) console.log('\npsql is not installed: no comparison for PostgreSQL.')
 } finally {
   await postgres.stop()
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** @returns the pipeline file, whose data set is there */
+/** Exports the data set. @returns the pipeline file */
 async function exportRows() {
   const server = await pageServer('typical', pages)
   try {
     const { file, env } = writePipeline(folder, server.url, PARTITIONS, {})
-    // Many processes read the one data set.
+    // BENCH_OUTPUT differs between processes, and all of them read this data set.
     const text = readFileSync(file, 'utf8').replace(/path: "[^"]*"/, `path: "${join(folder, 'out')}"`)
     writeFileSync(file, text)
     await measure(CLI, ['run', file], env)
@@ -92,20 +92,24 @@ function duckdb(sql) {
   return measure(DUCKDB, [newFile(), sql])
 }
 
-/** Into a table like the one that `load` made; its time is that of one psql. */
+/** Copies the CSV file into a table like the one that `load` creates. Measures one psql process. */
 function copyIn(database, indexes) {
   psql(database, 'DROP TABLE IF EXISTS peer', 'CREATE TABLE peer (LIKE credentials)')
   const columns = ['identity_name', 'domain', 'imported_at', 'spillway_partition']
-  const made = columns.map((column) => `CREATE INDEX ON peer (${column})`)
-  if (indexes === 'before') psql(database, ...made)
+  const createIndexes = columns.map((column) => `CREATE INDEX ON peer (${column})`)
+  if (indexes === 'before') psql(database, ...createIndexes)
   return withServer(() => {
     const started = performance.now()
-    psql(database, `\\copy peer FROM '${csv}' WITH (FORMAT csv)`, ...(indexes === 'after' ? made : []))
+    psql(
+      database,
+      `\\copy peer FROM '${csv}' WITH (FORMAT csv)`,
+      ...(indexes === 'after' ? createIndexes : []),
+    )
     return { wallSeconds: (performance.now() - started) / 1000 }
   })
 }
 
-/** What `work` measures, and the processor time of the server's processes that ended with it; where Linux tells. */
+/** Adds the CPU time of the server processes that `work` used; NaN on systems without `/proc`. */
 async function withServer(work) {
   const before = await serverSeconds()
   const measured = await work()
@@ -115,7 +119,7 @@ async function withServer(work) {
 async function serverSeconds() {
   const file = `/proc/${postgres.pid}/stat`
   if (!existsSync(file)) return Number.NaN
-  // Whoever served the last connection has ended by then.
+  // The server process of the last connection exits within this time.
   await wait(500)
   const [, figures] = readFileSync(file, 'utf8').split(') ')
   const [user, system] = figures.split(' ').slice(13, 15)
@@ -123,8 +127,8 @@ async function serverSeconds() {
 }
 
 function psql(database, ...statements) {
-  const words = [database, '-q', '-v', 'ON_ERROR_STOP=1', ...statements.flatMap((sql) => ['-c', sql])]
-  const { status, stderr } = spawnSync('psql', words, { env: { ...process.env, ...ENV }, encoding: 'utf8' })
+  const args = [database, '-q', '-v', 'ON_ERROR_STOP=1', ...statements.flatMap((sql) => ['-c', sql])]
+  const { status, stderr } = spawnSync('psql', args, { env: { ...process.env, ...ENV }, encoding: 'utf8' })
   if (status !== 0) throw new Error(stderr)
 }
 

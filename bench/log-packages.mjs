@@ -1,8 +1,8 @@
 /**
- * `npm run bench:log-packages -- --packages DIR`: processor time that a command's start would take more with a package
- * for its log, or for the lines that are redrawn, than with our own code. DIR is where they are installed:
- * `npm install --prefix DIR pino pino-pretty log-update`. Each is bundled as the command is, loads, and writes one line;
- * over a bundle that does neither, round by round; medians.
+ * `npm run bench:log-packages -- --packages DIR`: CPU time that a package for the log, or for redrawn lines, adds to
+ * the start of a command, compared with our own code. DIR is where the packages are installed: `npm install --prefix
+ * DIR pino pino-pretty log-update`. Each contender is bundled like the command, loads, and writes one line. The
+ * baseline is a bundle without either. Figures are medians of the differences by round.
  *
  *   --rounds N   rounds (15)
  */
@@ -17,18 +17,18 @@ const { values: options } = parseArgs({
   options: { packages: { type: 'string', default: '' }, rounds: { type: 'string', default: '15' } },
 })
 if (options.packages === '')
-  throw new Error('--packages: where pino, pino-pretty and log-update are installed')
+  throw new Error('--packages DIR is required: where pino, pino-pretty and log-update are installed')
 
 const SOURCES = join(import.meta.dirname, '../src')
 const LINE = `{ partition: 'domain.acme.com/all', page: 3 }, 'trying again'`
 
-// What every command loads anyway stands in all of them.
+// Every contender includes code that every command loads.
 const ALWAYS = `import { unlessSecret } from '${SOURCES}/core/index.ts'\nunlessSecret('a line', 'long')\n`
 const CONTENDERS = {
   'neither log nor redrawn lines': '',
   'our log and our redrawn lines': `
-    import { openLogs } from '${SOURCES}/cli/log.ts'
-    import { Screen } from '${SOURCES}/cli/screen.ts'
+    import { openLogs } from '${SOURCES}/cli/log/log.ts'
+    import { Screen } from '${SOURCES}/cli/terminal/screen.ts'
     const screen = new Screen(process.stderr, {})
     const settings = { format: 'pretty', level: 'info' }
     openLogs({ screen, env: {}, file: null, run: 'bench' }, settings).log('info', 'trying again', { page: 3 })
@@ -62,12 +62,12 @@ try {
     for (const [name, file] of scripts) times[name] = (await measure(file, [])).cpuSeconds
     rounds.push(times)
   }
-  const [bare] = scripts.keys()
-  console.log(`| Node ${process.version}, ${rounds.length} rounds | CPU ms more |\n|---|---|`)
+  const [baseline] = scripts.keys()
+  console.log(`| Node ${process.version}, ${rounds.length} rounds | additional CPU ms |\n|---|---|`)
   for (const name of scripts.keys()) {
-    if (name === bare) continue
-    const more = median(rounds.map((times) => times[name] - times[bare]))
-    console.log(`| ${name} | ${(more * 1000).toFixed(0)} |`)
+    if (name === baseline) continue
+    const added = median(rounds.map((times) => times[name] - times[baseline]))
+    console.log(`| ${name} | ${(added * 1000).toFixed(0)} |`)
   }
 } finally {
   rmSync(folder, { recursive: true, force: true })

@@ -1,6 +1,8 @@
 /**
- * `npm run bench:lookup`: one identity looked up by DuckDB in an export of five million rows, with and without a bloom
- * filter on `identity_name`. Medians of nine look-ups in one process; `--rows N` for another size.
+ * `npm run bench:lookup`: DuckDB looks up one identity in an export, with and without a bloom filter on
+ * `identity_name`. Medians of nine look-ups in one process.
+ *
+ *   --rows N   rows (5000000)
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -15,7 +17,7 @@ const PARTITIONS = 5
 const folder = mkdtempSync(join(tmpdir(), 'spillway-lookup-'))
 const server = await pageServer('typical', Math.ceil(Number(options.rows) / 10_000 / PARTITIONS))
 try {
-  console.log('| bloom filter | look-up of one, ms | of none, ms |')
+  console.log('| bloom filter | identity with one row, ms | identity without rows, ms |')
   console.log('|---|---|---|')
   for (const bloom of [false, true]) {
     const output = join(folder, String(bloom))
@@ -25,8 +27,8 @@ try {
       encoding: 'utf8',
     })
     if (run.status !== 0) throw new Error(run.stderr)
-    const [one, none] = await lookUps(`${output}/credentials/*/*/*.parquet`)
-    console.log(`| ${bloom ? 'yes' : 'no'} | ${one.toFixed(0)} | ${none.toFixed(0)} |`)
+    const [found, missing] = await lookUps(`${output}/credentials/*/*/*.parquet`)
+    console.log(`| ${bloom ? 'yes' : 'no'} | ${found.toFixed(0)} | ${missing.toFixed(0)} |`)
   }
 } finally {
   server.stop()
@@ -38,7 +40,7 @@ async function lookUps(files) {
   const connection = await instance.connect()
   const find = (name) => `SELECT count(*) FROM read_parquet('${files}') WHERE identity_name = '${name}'`
   const medians = []
-  // The first of every page is an identity that no other page has.
+  // The first identity of each page occurs in no other page.
   for (const name of ['page-7@d3.example.com', 'nobody@example.com']) {
     const times = []
     for (let time = 0; time < 9; time++) {

@@ -1,21 +1,22 @@
 /**
- * `npm run bench`: whole processes against pages rendered beforehand, HTTP loopback to files on disk, every
- * promise switched on. Each round runs every contender once, so that a machine that changes its pace changes
- * it for all; figures are medians, ratios are taken round by round.
+ * `npm run bench`: speed, CPU time and memory of whole exports, each a process. Spillway reads pages that are rendered
+ * in advance, over HTTP on loopback, and writes files to the disk, with its default guarantees. Each round runs every
+ * contender once, so that changes of the machine's speed affect all contenders. Figures are medians; ratios are taken
+ * by round.
  *
- *   --against C    this build and that of another commit instead of the contenders: the ratios of both, pair by pair
+ *   --against C    compares this build with the build of commit C, instead of the contenders, by pair
  *   --rounds N     rounds (3; 5 with --against)
  *   --rows N       rows (500000)
- *   --only TEXTS   contenders whose name holds one of the texts, which are separated by commas
- *   --compare      hold the ratios against bench/ratios.json and fail when one got worse by more than a quarter
- *   --write        write bench/results.md and bench/ratios.json
+ *   --only TEXTS   contenders whose name contains one of these texts, separated by commas
+ *   --compare      compares the ratios with bench/ratios.json; exit 1 if one is more than a quarter lower
+ *   --write        writes bench/results.md and bench/ratios.json
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import zlib from 'node:zlib'
-import { buildCommit, compareBuilds, HEAD as RATIOS, ratioRow } from './against.mjs'
+import { buildCommit, compareBuilds, RATIO_HEAD, ratioRow } from './against.mjs'
 import { CLI, measure, median, pageServer, writePipeline } from './measure.mjs'
 import { renderItems } from './pages.mjs'
 
@@ -83,7 +84,7 @@ async function against(name) {
   const settings = { folder, url: server.url, partitions: PARTITIONS, rounds: ROUNDS, only: options.only }
   const pairs = await compareBuilds(cli, settings)
   const lines = [...pairs].map(([contender, each]) => ratioRow(contender, each))
-  console.log(`${machine()}\nThis build to ${commit}\n\n${[RATIOS, ...lines].join('\n')}`)
+  console.log(`${machine()}\nRatios of this build to ${commit}\n\n${[RATIO_HEAD, ...lines].join('\n')}`)
 }
 
 function allContenders() {
@@ -100,7 +101,7 @@ function allContenders() {
     duckdb('DuckDB read_json, 2 threads, snappy', 'snappy'),
     handWritten('fetch + zod + hyparquet-writer', 'hyparquet-writer', PAGES),
     handWritten('fetch + zod + csv-stringify', 'csv-stringify', PAGES),
-    // A tenth of the rows: it would take longer than all the others together.
+    // A tenth of the rows: with all of them it would take longer than all other contenders together.
     handWritten('fetch + zod + parquetjs-lite', 'parquetjs-lite', Math.max(1, PAGES / 10)),
   ]
 }
@@ -141,7 +142,7 @@ function handWritten(name, writer, pages) {
 }
 
 function row(name, rows, figures, baseline) {
-  const of = (pick) => figures.map(pick)
+  const valuesOf = (figure) => figures.map(figure)
   const range = (values, digits) =>
     `${median(values).toFixed(digits)} (${Math.min(...values).toFixed(digits)}–${Math.max(...values).toFixed(digits)})`
   const ratio =
@@ -151,25 +152,25 @@ function row(name, rows, figures, baseline) {
   const cells = [
     name,
     range(
-      of((f) => f.rowsPerSecond / 1000),
+      valuesOf((f) => f.rowsPerSecond / 1000),
       0,
     ).replace(/(\d+)/g, '$1k'),
     range(
-      of((f) => f.cpuPerMillion),
+      valuesOf((f) => f.cpuPerMillion),
       2,
     ),
     range(
-      of((f) => f.peakMegabytes),
+      valuesOf((f) => f.peakMegabytes),
       0,
     ),
-    ((median(of((f) => f.megabytes)) / rows) * 1e6).toFixed(1),
+    ((median(valuesOf((f) => f.megabytes)) / rows) * 1e6).toFixed(1),
     ratio === null ? '' : ratio.toFixed(2),
   ]
   return { name, ratio, text: `| ${cells.join(' | ')} |` }
 }
 
 function machine() {
-  return `${cpus().length} × ${cpus()[0].model}, Node ${process.version}, ${ROWS} rows, ${ROUNDS} rounds: medians (least–greatest)`
+  return `${cpus().length} × ${cpus()[0].model}, Node ${process.version}, ${ROWS} rows, ${ROUNDS} rounds: medians (min–max)`
 }
 
 function writeResults(table, ratios) {
@@ -183,7 +184,7 @@ ${table}
 
 Whole processes, start-up included. Spillway and the hand-written scripts receive pages over loopback HTTP from a
 server in another process; DuckDB reads the same pages as files. Spillway runs with its defaults: validation,
-masking, a flush for every page. See [docs/performance.md](../docs/performance.md).
+masking, an fsync for every page. See [docs/performance.md](../docs/performance.md).
 `
   writeFileSync(join(import.meta.dirname, 'results.md'), text)
   writeFileSync(join(import.meta.dirname, 'ratios.json'), `${JSON.stringify(ratios, null, 2)}\n`)
@@ -194,7 +195,7 @@ function compare(ratios) {
   for (const [name, before] of Object.entries(committed)) {
     const now = ratios[name]
     if (now === undefined || now >= before * 0.75) continue
-    console.error(`${name}: ${now} times DuckDB, was ${before}`)
+    console.error(`${name}: ${now} times the speed of DuckDB, before: ${before}`)
     process.exitCode = 1
   }
 }

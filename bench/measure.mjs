@@ -8,8 +8,9 @@ export const CLI = join(import.meta.dirname, '../dist/cli/main.js')
 const USAGE = join(import.meta.dirname, 'usage.mjs')
 
 /**
- * Runs a Node script as a whole process, which is to end with the exit code given.
- * @returns wall seconds, CPU seconds, peak MB, and MB it left in `output`
+ * Runs a Node script as a process.
+ * @param exitCode the expected exit code; any other is an error
+ * @returns wall seconds, CPU seconds, peak memory in MB, and MB of the data files in `output`
  */
 export async function measure(script, args, env = {}, exitCode = 0) {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-bench-'))
@@ -17,8 +18,8 @@ export async function measure(script, args, env = {}, exitCode = 0) {
   const output = join(folder, 'out')
   try {
     const started = performance.now()
-    const outside = { ...env, BENCH_USAGE: usageFile, BENCH_OUTPUT: output }
-    await nodeProcess(['--import', USAGE, script, ...args], outside, exitCode)
+    const variables = { ...env, BENCH_USAGE: usageFile, BENCH_OUTPUT: output }
+    await nodeProcess(['--import', USAGE, script, ...args], variables, exitCode)
     const wallSeconds = (performance.now() - started) / 1000
     const usage = JSON.parse(readFileSync(usageFile, 'utf8'))
     return { wallSeconds, ...usage, megabytes: dataBytes(output) / 1e6 }
@@ -27,18 +28,25 @@ export async function measure(script, args, env = {}, exitCode = 0) {
   }
 }
 
-/** Starts the page server; resolves with its address and a way to stop it. @param coding of its answers */
+/**
+ * Starts the page server.
+ * @param coding content coding of its responses
+ * @returns its base URL, and a function that stops it
+ */
 export async function pageServer(shape, pages, coding = 'identity') {
   const args = [join(import.meta.dirname, 'server.mjs'), shape, String(pages), coding]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   const port = await new Promise((resolve, reject) => {
     child.stdout.once('data', (line) => resolve(Number(line)))
-    child.once('exit', (code) => reject(new Error(`page server ended with ${code}`)))
+    child.once('exit', (code) => reject(new Error(`page server exited with ${code}`)))
   })
   return { url: `http://127.0.0.1:${port}/firework`, stop: () => child.kill() }
 }
 
-/** A pipeline over some domains of a page server, writing to where BENCH_OUTPUT says, and what it needs around it. */
+/**
+ * Writes a pipeline that exports some domains of a page server to the folder BENCH_OUTPUT.
+ * @returns its file, and the environment variables that it needs
+ */
 export function writePipeline(folder, baseUrl, partitions, settings) {
   const {
     format = 'parquet',
@@ -76,17 +84,17 @@ function nodeProcess(args, env, exitCode) {
       env: { ...process.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
-    let said = ''
+    let output = ''
     child.stdout.on('data', (chunk) => {
-      said += chunk
+      output += chunk
     })
     child.stderr.on('data', (chunk) => {
-      said += chunk
+      output += chunk
     })
     child.on('error', reject)
     child.on('close', (code) => {
       if (code === exitCode) resolve()
-      else reject(new Error(`${args.slice(2).join(' ')} ended with ${code}:\n${said.slice(-2000)}`))
+      else reject(new Error(`${args.slice(2).join(' ')} exited with ${code}:\n${output.slice(-2000)}`))
     })
   })
 }

@@ -1,9 +1,9 @@
 /**
- * `npm run bench:pace`: whether an export keeps to the pace that is allowed and uses all of it, against a sandbox
- * that allows one request a second and tells of every one that came too early.
+ * `npm run bench:pace`: whether an export respects the rate limit and uses all of it. The sandbox allows one request
+ * per second and responds 429 to a request that comes too early.
  *
- *   --pages N      requests in one chain (60)
- *   --latency A-B  milliseconds that answers take; with several partitions (0)
+ *   --pages N      requests (60)
+ *   --latency A-B  range of response times in milliseconds; above 0: 12 partitions instead of one (0)
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,12 +17,12 @@ const { values: options } = parseArgs({
   options: { pages: { type: 'string', default: '60' }, latency: { type: 'string', default: '0' } },
 })
 const pages = Number(options.pages)
-const [least, most = least] = options.latency.split('-').map(Number)
-const partitions = most > 0 ? 12 : 1
+const [minMs, maxMs = minMs] = options.latency.split('-').map(Number)
+const partitions = maxMs > 0 ? 12 : 1
 const folder = mkdtempSync(join(tmpdir(), 'spillway-pace-'))
 const domains = Array.from({ length: partitions }, (_, n) => `d${n}.example.com`)
 const records = Math.ceil(pages / partitions) * 10
-const sandbox = await startSandbox({ domains, records, requestsPerSecond: 1, latencyMs: [least, most] })
+const sandbox = await startSandbox({ domains, records, requestsPerSecond: 1, latencyMs: [minMs, maxMs] })
 try {
   const file = join(folder, 'pace.yaml')
   writeFileSync(
@@ -42,11 +42,11 @@ load: { path: "${join(folder, 'out')}" }
   })
   const searches = sandbox.requests.filter(({ kind }) => kind === 'search')
   const seconds = (searches.at(-1).at - searches[0].at) / 1000
-  const refused = searches.filter(({ status }) => status === 429).length
-  console.log('| requests | from first to last, s | per allowed second | 429 |')
+  const rejected = searches.filter(({ status }) => status === 429).length
+  console.log('| requests | first to last, s | s per request (limit: 1) | 429 |')
   console.log('|---|---|---|---|')
   console.log(
-    `| ${searches.length} | ${seconds.toFixed(1)} | ${(seconds / (searches.length - 1)).toFixed(4)} | ${refused} |`,
+    `| ${searches.length} | ${seconds.toFixed(1)} | ${(seconds / (searches.length - 1)).toFixed(4)} | ${rejected} |`,
   )
 } finally {
   await sandbox.close()

@@ -1,6 +1,6 @@
 /**
- * Made-up but realistic search answers. What matters for speed is alike the real thing: one source repeats
- * on thousands of credentials, an item is about 700 bytes of JSON, identities are unique, secrets short.
+ * Made-up search responses that resemble real ones in what matters for speed: one source occurs in thousands of
+ * credentials, an item is about 700 bytes of JSON, identities are unique, secrets are short.
  */
 
 export const SHAPES = {
@@ -87,7 +87,7 @@ function escapeCharacter(character) {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
-/** mulberry32: small, fast, the same everywhere. */
+/** mulberry32: small, fast, the same numbers on every machine. */
 function generator(seed) {
   let state = seed | 0
   return () => {

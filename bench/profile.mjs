@@ -1,5 +1,5 @@
 /**
- * `npm run bench:profile`: where the time of one export goes, function by function, for each thread.
+ * `npm run bench:profile`: CPU profile of one export: the functions that take most time, for each thread.
  * Arguments: transform.secret (redact), load.format (parquet), rows (1000000).
  */
 import { spawn } from 'node:child_process'
@@ -41,7 +41,7 @@ function print({ nodes, samples, timeDeltas }) {
     self.set(name, (self.get(name) ?? 0) + timeDeltas[index])
     busy += timeDeltas[index]
   }
-  console.log(`\na thread, ${(busy / 1e6).toFixed(2)} s busy`)
+  console.log(`\nThread, ${(busy / 1e6).toFixed(2)} s busy`)
   for (const [name, micros] of [...self].sort(([, a], [, b]) => b - a).slice(0, 20)) {
     console.log(`  ${((micros / busy) * 100).toFixed(1).padStart(5)} %  ${name}`)
   }

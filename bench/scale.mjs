@@ -1,7 +1,7 @@
 /**
- * `npm run bench:scale`: a million partitions (10,000 domains × 100 days, a chain each): planning them, and going on with
- * a run that has done half of them, each with a shard of its own. Every figure is a process of its own, start-up
- * included; for `run`, up to its first request, with the looks at half a million shards before it.
+ * `npm run bench:scale`: a million partitions (10,000 domains × 100 days, one chain per domain): plans them, and
+ * resumes a run that has exported half of them, each into its own shard. Each figure is a separate process, start-up
+ * included. The time of `run` ends at its first request and includes the stat of half a million shards.
  */
 import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -36,11 +36,11 @@ extract: { domains_file: domains.txt, windows: { from: 2024-01-01, until: 2024-0
 load: { path: "${output}" }
 `,
   )
-  console.log('| what | s | peak MB |')
+  console.log('| measured | s | peak MB |')
   console.log('|---|---|---|')
   report('plan, nothing done', await measure(CLI, ['plan', file], ENV))
   report('run to its first request, nothing done', await firstRequest(file))
-  halfDone(domains)
+  writeHalfDone(domains)
   report('plan, half done', await measure(CLI, ['plan', file], ENV))
   report('run to its first request, half done', await firstRequest(file))
   report('status --json, half done', await measure(CLI, ['status', file, '--json']))
@@ -52,7 +52,7 @@ load: { path: "${output}" }
 async function firstRequest(file) {
   firstRequestAt = null
   const startedAt = performance.now()
-  // The budget of one request ends it: exit code 4.
+  // It stops at its budget of one request: exit code 4.
   const usage = await measure(CLI, ['run', file], ENV, 4)
   return { ...usage, wallSeconds: (firstRequestAt - startedAt) / 1000 }
 }
@@ -61,14 +61,14 @@ function report(what, { wallSeconds, peakMegabytes }) {
   console.log(`| ${what} | ${wallSeconds.toFixed(1)} | ${peakMegabytes.toFixed(0)} |`)
 }
 
-/** As a run leaves it: every query one chain of one page, every partition a shard of its own. */
-function halfDone(domains) {
+/** Writes the state of a run that has exported half of the queries: one page per chain, one shard per partition. */
+function writeHalfDone(domains) {
   const checkpoint = join(output, '_state/checkpoint.jsonl')
   const [header] = readFileSync(checkpoint, 'utf8').split('\n')
-  const { flushed: _, crc: __, ...facts } = JSON.parse(header)
+  const { flushed: _, crc: __, ...fields } = JSON.parse(header)
   const fd = openSync(checkpoint, 'w')
-  const seal = lineWriter(0)
-  writeSync(fd, seal(facts, 0))
+  const encodeLine = lineWriter(0)
+  writeSync(fd, encodeLine(fields, 0))
   const days = Array.from({ length: DAYS }, (_, day) => {
     const [from, until] = [day, day + 1].map((n) =>
       new Date(Date.UTC(2024, 0, 1 + n)).toISOString().slice(0, 10),
@@ -79,14 +79,14 @@ function halfDone(domains) {
   const importedAt = { min: 1_704_067_200_000_000, max: 1_704_067_300_000_000 }
   for (const [chain, domain] of domains.slice(0, DOMAINS / 2).entries()) {
     const query = `domain.${domain}`
-    const shards = days.map(({ from, window }, day) => {
-      const place = `credentials/query=${query}/import_window=${from}`
-      mkdirSync(join(output, place), { recursive: true })
-      writeFileSync(join(output, place, 'part-00000.parquet'), 'x')
+    const seals = days.map(({ from, window }, day) => {
+      const directory = `credentials/query=${query}/import_window=${from}`
+      mkdirSync(join(output, directory), { recursive: true })
+      writeFileSync(join(output, directory, 'part-00000.parquet'), 'x')
       return {
         kind: 'seal',
         shard: chain * DAYS + day,
-        path: `${place}/part-00000.parquet`,
+        path: `${directory}/part-00000.parquet`,
         rows: 3,
         bytes: 1,
         sha256: 'a'.repeat(64),
@@ -97,8 +97,8 @@ function halfDone(domains) {
     const slices = days.map(({ window }, day) => {
       return { window, shard: chain * DAYS + day, rows: 3, imported_at: importedAt }
     })
-    const begun = { kind: 'chain', chain, query, order: 'asc', windows }
+    const chainEntry = { kind: 'chain', chain, query, order: 'asc', windows }
     const page = { kind: 'page', chain, next: null, requests: 1, watermark: DAYS, slices }
-    writeSync(fd, seal({ kind: 'transaction', entries: [...shards, begun, page] }, 0))
+    writeSync(fd, encodeLine({ kind: 'transaction', entries: [...seals, chainEntry, page] }, 0))
   }
 }

@@ -1,8 +1,8 @@
 /**
- * `npm run screenshot`: draws docs/images/report.png anew, from the report of the demo. Takes Debian's Chromium
- * (`apt install chromium`).
+ * `npm run screenshot`: renders docs/images/report.png from the report of the demo. It needs Chromium
+ * (on Debian: `apt install chromium`).
  *
- *   --browser PATH   another one of its kind
+ *   --browser PATH   a Chromium-based browser (/usr/bin/chromium)
  */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'

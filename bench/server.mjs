@@ -1,6 +1,6 @@
 /**
- * Serves pages that are rendered before the clock starts, in a process of its own:
- * `node bench/server.mjs <shape> <pages per partition> [gzip]` prints its port once it is ready.
+ * Serves pages over HTTP, in a separate process. It renders them before it listens, so rendering is not measured:
+ * `node bench/server.mjs <shape> <pages per partition> [gzip]` prints its port when it is ready.
  */
 import { createServer } from 'node:http'
 import { gzipSync } from 'node:zlib'
@@ -9,10 +9,10 @@ import { renderItems, SHAPES } from './pages.mjs'
 const [, , shapeName = 'typical', pagesPerPartition = '10', coding = 'identity'] = process.argv
 const shape = SHAPES[shapeName]
 const pages = Number(pagesPerPartition)
-// The parts of a page are compressed one by one, so that the large one need not be each time.
+// Compresses the parts of a page separately, so that the large part is compressed only once.
 const coded = (part) => (coding === 'gzip' ? gzipSync(part, { level: 1 }) : part)
-// Eight different pages are enough to defeat any cache, and fit into memory. The first identity of each is one that
-// no other page has.
+// Eight different pages defeat any cache and fit into memory. The first identity of each page is replaced by a unique
+// one.
 const IDENTITY = /(?<="identity_name":\s*")[^"]*/
 const rendered = Array.from({ length: Math.min(pages, 8) }, (_, number) => {
   const items = renderItems(number, shape)
@@ -41,6 +41,6 @@ const server = createServer(async (request, response) => {
   for (const part of parts) response.write(part)
   response.end()
 })
-// The scripts work for seconds between two requests, and do not try again.
+// The scripts take seconds between two requests, and do not retry when the connection is closed.
 server.keepAliveTimeout = 120_000
 server.listen(0, '127.0.0.1', () => console.log(server.address().port))

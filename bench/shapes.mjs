@@ -1,10 +1,10 @@
 /**
- * `npm run bench:shapes`: whole exports of pages of every shape, the awkward ones above all, beside a script with
- * fetch, JSON.parse, zod and hyparquet-writer that keeps no promise. Wall and CPU seconds, start-up included, and
- * what the script's are divided by Spillway's: above 1, Spillway is the quicker.
+ * `npm run bench:shapes`: whole exports of pages of every shape, compared with a script of fetch, JSON.parse, zod and
+ * hyparquet-writer (no retries, no checkpoint). Wall and CPU seconds include start-up. The ratio is script/Spillway:
+ * above 1, Spillway is faster. Figures are medians.
  *
- *   --rounds N     rounds; the median counts (3)
- *   --only TEXT    shapes whose name holds the text
+ *   --rounds N     rounds (3)
+ *   --only TEXT    cases whose name contains the text
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,7 +27,7 @@ const LARGE_PAGES = [
   'non-Latin text',
 ]
 
-/** Partitions, pages of each, and settings of the pipeline. */
+/** Shape of the pages, partitions, pages per partition, and settings of the pipeline. */
 const CASES = {
   ...Object.fromEntries(LARGE_PAGES.map((shape) => [shape, { shape, partitions: 4, pages: 8 }])),
   '64 kB secrets': { shape: '64 kB secrets', partitions: 4, pages: 10 },
@@ -52,21 +52,21 @@ for (const [name, { shape, partitions, pages, settings = {} }] of Object.entries
   const server = await pageServer(shape, pages)
   try {
     const { file, env } = writePipeline(folder, server.url, partitions, settings)
-    const [own, peer] = [[], []]
+    const [spillwayRuns, scriptRuns] = [[], []]
     for (let round = 0; round < Number(options.rounds); round++) {
-      own.push(await measure(CLI, ['run', file, '--no-progress'], env))
-      peer.push(await measure(SCRIPT, [server.url, String(partitions), 'hyparquet-writer']))
+      spillwayRuns.push(await measure(CLI, ['run', file, '--no-progress'], env))
+      scriptRuns.push(await measure(SCRIPT, [server.url, String(partitions), 'hyparquet-writer']))
     }
     const rows = partitions * pages * (SHAPES[shape].items ?? 10_000)
-    const [mine, its] = [own, peer].map((runs) =>
+    const [spillway, script] = [spillwayRuns, scriptRuns].map((runs) =>
       ['wallSeconds', 'cpuSeconds', 'peakMegabytes'].map((figure) => median(runs.map((run) => run[figure]))),
     )
-    const cells = [mine, its].flatMap(([wall, cpu, peak]) => [
+    const cells = [spillway, script].flatMap(([wall, cpu, peak]) => [
       wall.toFixed(2),
       cpu.toFixed(2),
       peak.toFixed(0),
     ])
-    const ratios = [its[0] / mine[0], its[1] / mine[1]].map((ratio) => ratio.toFixed(2))
+    const ratios = [script[0] / spillway[0], script[1] / spillway[1]].map((ratio) => ratio.toFixed(2))
     console.log(`| ${[name, rows.toLocaleString('en'), ...cells, ...ratios].join(' | ')} |`)
   } finally {
     server.stop()

@@ -1,11 +1,11 @@
 /**
- * `npm run bench:start`: processor time that commands take before there is anything to do, over that of a Node.js
- * which does nothing. Each round measures everything once, one after the other, so that a machine that changes its
- * pace changes it for all; figures are medians of the rounds, and of the differences round by round.
+ * `npm run bench:start`: CPU time that commands take before they have work, and its difference to an idle Node.js
+ * process (`node -e 0`). Each round measures every command once, so that changes of the machine's speed affect all
+ * commands. Figures are medians of the rounds, and medians of the differences by round.
  *
  *   --rounds N   rounds (11)
- *   --rows N     rows of the data set that is whole (2000000); it is exported first
- *   --only TEXT  what has this text in its name
+ *   --rows N     rows of the finished data set, which is exported first (2000000)
+ *   --only TEXT  commands whose name contains the text
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -28,7 +28,7 @@ const { values: options } = parseArgs({
 const folder = mkdtempSync(join(tmpdir(), 'spillway-bench-'))
 const file = join(folder, 'small.yaml')
 let onRequest = () => {}
-// Never answered: what counts ends here.
+// Sends no response: the measurement ends with the first request.
 const server = createServer(() => onRequest())
 await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
 writeFileSync(
@@ -42,7 +42,7 @@ load: { path: "${join(folder, 'out')}" }
 `,
 )
 const ENV = { SPILLWAY_TOKEN: 'bench' }
-const whole = await exportWhole(Number(options.rows))
+const finished = await exportFinished(Number(options.rows))
 const cpuOf = async (script, ...args) => (await measure(script, args, ENV)).cpuSeconds
 
 const BARE = 'node -e 0'
@@ -54,24 +54,24 @@ const contenders = Object.entries({
   status: () => cpuOf(CLI, 'status', file),
   plan: () => cpuOf(CLI, 'plan', file),
   'run, to its first request': toFirstRequest,
-  'status, all done': () => cpuOf(CLI, 'status', whole),
-  'plan, all done': () => cpuOf(CLI, 'plan', whole),
-  'run, nothing to do': () => cpuOf(CLI, 'run', whole, '--no-progress'),
+  'status, all done': () => cpuOf(CLI, 'status', finished),
+  'plan, all done': () => cpuOf(CLI, 'plan', finished),
+  'run, nothing to do': () => cpuOf(CLI, 'run', finished, '--no-progress'),
 }).filter(([name]) => name === BARE || name.includes(options.only))
 
 try {
   const rounds = []
   for (let round = 0; round < Number(options.rounds); round++) {
     const times = {}
-    for (const [name, take] of contenders) times[name] = await take()
+    for (const [name, cpuSeconds] of contenders) times[name] = await cpuSeconds()
     rounds.push(times)
   }
   console.log(`| Node ${process.version}, ${rounds.length} rounds | CPU s | over \`${BARE}\` |`)
   console.log('|---|---|---|')
   for (const [name] of contenders) {
-    const all = median(rounds.map((times) => times[name]))
-    const more = median(rounds.map((times) => times[name] - times[BARE]))
-    console.log(`| \`${name}\` | ${all.toFixed(3)} | ${name === BARE ? '' : `+${more.toFixed(3)}`} |`)
+    const total = median(rounds.map((times) => times[name]))
+    const added = median(rounds.map((times) => times[name] - times[BARE]))
+    console.log(`| \`${name}\` | ${total.toFixed(3)} | ${name === BARE ? '' : `+${added.toFixed(3)}`} |`)
   }
 } finally {
   server.closeAllConnections()
@@ -79,17 +79,17 @@ try {
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** Exports so many rows of four domains. @returns the pipeline file */
-async function exportWhole(rows) {
+/** Exports this many rows of four domains. @returns the pipeline file */
+async function exportFinished(rows) {
   const pages = Math.round(rows / 4 / PAGE_ROWS)
   const server = await pageServer('typical', pages)
-  const path = join(folder, 'whole.yaml')
+  const path = join(folder, 'finished.yaml')
   writeFileSync(
     path,
-    `name: whole
+    `name: finished
 service: { base_url: "${server.url}", requests_per_second: 10000 }
 extract: { domains: [d0.example.com, d1.example.com, d2.example.com, d3.example.com], max_requests: none }
-load: { path: "${join(folder, 'whole')}" }
+load: { path: "${join(folder, 'finished')}" }
 `,
   )
   try {
@@ -100,7 +100,7 @@ load: { path: "${join(folder, 'whole')}" }
   return path
 }
 
-/** What all threads of a run have used when its first request comes in; Linux tells. */
+/** CPU time of all threads of a run until its first request arrives. Needs Linux. */
 async function toFirstRequest() {
   rmSync(join(folder, 'out'), { recursive: true, force: true })
   const child = spawn(process.execPath, [CLI, 'run', file], {

@@ -1,4 +1,4 @@
-/** For `node --import`: writes what the process used, as JSON, to the file that BENCH_USAGE names. */
+/** For `node --import`: at exit, writes the resource usage of the process as JSON to the file BENCH_USAGE. */
 import { writeFileSync } from 'node:fs'
 import { isMainThread } from 'node:worker_threads'
 

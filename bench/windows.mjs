@@ -1,8 +1,8 @@
 /**
- * `npm run bench:windows`: what windows cost. Requests that an export sends, against the fewest that its rows allow and
- * against one for each partition and page, and how long it takes where a search may be sent at any time.
+ * `npm run bench:windows`: cost of windows. It compares the requests that an export sends with the minimum for its rows
+ * and with one request for each partition and page, and measures the time without a rate limit.
  *
- *   --only TEXT    cases whose name holds the text
+ *   --only TEXT    cases whose name contains the text
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -50,7 +50,7 @@ const CASES = [
 ]
 const FROM = '2022-01-01'
 
-console.log('| windows | partitions | requests | fewest | a request for each | s | peak MB |')
+console.log('| windows | partitions | requests | minimum | one per partition and page | s | peak MB |')
 console.log('|---|---|---|---|---|---|---|')
 for (const {
   name,
@@ -90,18 +90,18 @@ load: { path: "\${BENCH_OUTPUT}", partition_by: ${by} }
     )
     const env = { SPILLWAY_TOKEN: sandbox.token }
     const { wallSeconds, peakMegabytes } = await measure(CLI, ['run', file, '--no-progress'], env)
-    const perWindow = windowsOf(until, every)
+    const windows = windowsOf(until, every)
     const rows = (fqdn, from, end) =>
       [...sandbox.expected({ query: { type: 'domain', fqdn }, from, until: end })].length
     const pages = (items) => Math.max(1, Math.ceil(items / pageSize))
-    // All domains have as many rows; the first says enough of how they lie.
-    const each = perWindow.reduce((sum, [from, end]) => sum + pages(rows(domains[0], from, end)), 0)
+    // All domains have the same number of rows, so the first one represents all of them.
+    const perDomain = windows.reduce((sum, [from, end]) => sum + pages(rows(domains[0], from, end)), 0)
     const cells = [
       name,
-      (perWindow.length * count).toLocaleString('en'),
+      (windows.length * count).toLocaleString('en'),
       sandbox.requests.length.toLocaleString('en'),
       (count * pages(records)).toLocaleString('en'),
-      (count * each).toLocaleString('en'),
+      (count * perDomain).toLocaleString('en'),
       wallSeconds.toFixed(1),
       peakMegabytes.toFixed(0),
     ]

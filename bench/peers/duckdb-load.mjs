@@ -1,4 +1,4 @@
-/** What a database does by itself: SQL carried out in a DuckDB file. */
+/** Baseline: runs SQL in a DuckDB file. Arguments: file, SQL. */
 import { DuckDBInstance } from '@duckdb/node-api'
 
 const [, , file, sql] = process.argv

@@ -1,6 +1,6 @@
 /**
- * What a data engineer would write in an afternoon: fetch, JSON, zod, one of the usual writers. No retries, no
- * checkpoint, no flush. Arguments: base URL, partitions, writer (csv-stringify | hyparquet-writer | parquetjs-lite).
+ * Baseline: what a data engineer writes in an afternoon, with fetch, JSON, zod and a common writer. No retries, no
+ * checkpoint, no fsync. Arguments: base URL, partitions, writer (csv-stringify | hyparquet-writer | parquetjs-lite).
  */
 import { createWriteStream, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -172,7 +172,7 @@ const sink = await openSink[writer](file)
 for (let partition = 0; partition < Number(partitions); partition++) {
   let from = null
   do {
-    const answer = await fetch(`${baseUrl}/v4/credentials/global/_search`, {
+    const response = await fetch(`${baseUrl}/v4/credentials/global/_search`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', authorization: 'Bearer bench' },
       body: JSON.stringify({
@@ -181,7 +181,7 @@ for (let partition = 0; partition < Number(partitions); partition++) {
         from,
       }),
     })
-    const page = Page.parse(await answer.json())
+    const page = Page.parse(await response.json())
     await sink.write(page.items.map(flatten))
     from = page.next
   } while (from !== null)

@@ -1,4 +1,4 @@
-/** What a database does natively: read_json over the same pages as files, COPY to Parquet, two threads. */
+/** Baseline: DuckDB reads the same pages as files (read_json) and copies them to Parquet, with two threads. */
 import { mkdirSync } from 'node:fs'
 import { DuckDBInstance } from '@duckdb/node-api'
 
