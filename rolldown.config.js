@@ -3,7 +3,7 @@ import { join, sep } from 'node:path'
 import { Extractor, ExtractorConfig } from '@microsoft/api-extractor'
 import { defineConfig } from 'rolldown'
 
-// What the encoders' sources come to, for the footers of Parquet files.
+// Writes a digest of the encoders' sources, for the footers of Parquet files.
 const encoderBuild = {
   name: 'encoder-build',
   async buildStart() {
@@ -12,14 +12,14 @@ const encoderBuild = {
   },
 }
 
-// Who passes on somebody's code passes on its licence: the texts of all packages of which the bundle holds a part.
+// Writes the licence texts of all packages that the bundle contains: their licences require it.
 const notices = {
   name: 'notices',
   generateBundle(_options, bundle) {
     const modules = Object.values(bundle).flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []))
     const folders = modules.map((id) => /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(id)?.[0])
     const packages = [...new Set(folders.filter((folder) => folder !== undefined))]
-    // Some lie there twice.
+    // A package may be installed twice.
     const texts = [...new Set(packages.map(noticeOf))].sort()
     const source = `${NOTICES_HEAD}\n${texts.join('\n')}`
     this.emitFile({ type: 'asset', fileName: 'THIRD-PARTY-NOTICES.txt', source })
@@ -29,7 +29,7 @@ const notices = {
 const NOTICES_HEAD =
   'The files in this folder and below hold code of the packages below, each under the licence that follows its name.\n'
 
-/** What a package has its users pass on. @throws Error when it has no such file */
+/** The licence and notice texts of a package. @throws Error when it has none */
 function noticeOf(folder) {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
   const more = join(folder, 'licenses')
@@ -42,7 +42,7 @@ function noticeOf(folder) {
   return [`${'='.repeat(80)}\n${name} ${version} (${license})`, ...texts, ''].join('\n\n')
 }
 
-// V8 keeps a source with a single character beyond Latin-1 in two bytes a character, for as long as the thread lives.
+// V8 stores a source with any character beyond Latin-1 as two bytes per character, for the lifetime of the thread.
 const ascii = {
   name: 'ascii',
   generateBundle(_options, bundle) {
@@ -54,16 +54,17 @@ const ascii = {
 
 const escaped = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** Each UTF-16 unit by itself. */
+/** Matches single UTF-16 units, because an escape sequence is for one unit. */
 const NOT_ASCII = /[^\0-\x7f]/g
 
-// npm makes the command of an installed package executable. `npm link` leads to the built file itself.
+// npm makes the command of an installed package executable, but `npm link` links to the built file.
 const executable = {
   name: 'executable',
   writeBundle: ({ dir }) => chmodSync(join(dir, 'cli/main.js'), 0o755),
 }
 
-// What `tsc` says of each file becomes one file, with the types alone that the library's exports lead to.
+// Merges the declarations that `tsc` writes for each file into one file, with only the types that the exports of the
+// library refer to.
 const declarations = {
   name: 'declarations',
   writeBundle({ dir }) {
@@ -79,23 +80,23 @@ const declarations = {
       packageJsonFullPath: join(projectFolder, 'package.json'),
     })
     const { succeeded } = Extractor.invoke(config, { localBuild: true, messageCallback: onlyErrors })
-    if (!succeeded) throw new Error('the declarations could not be put together')
+    if (!succeeded) throw new Error('api-extractor could not merge the declarations into dist/index.d.ts')
   },
 }
 
-/** Its warnings are about comments, and about types that need no name of their own. */
+/** Hides warnings. They are about comments, and about types that are not exported. */
 function onlyErrors(message) {
   if (message.logLevel !== 'error') message.logLevel = 'none'
 }
 
 /**
- * Whether a module is one of these files of the sources, or in one of these folders.
- * @throws Error naming what is not there: a file that was moved would leave its chunk unnoticed
+ * Returns a test whether a module is one of these source files, or in one of these folders.
+ * @throws Error when one of them does not exist: a moved file would leave its chunk without notice
  */
 function isIn(...names) {
   const paths = names.map((name) => join(import.meta.dirname, 'src', name))
   const missing = paths.find((path) => !existsSync(path))
-  if (missing !== undefined) throw new Error(`rolldown.config.js names ${missing}, which is not there`)
+  if (missing !== undefined) throw new Error(`rolldown.config.js names ${missing}, which does not exist`)
   return (id) => paths.some((path) => id === path || id.startsWith(path + sep))
 }
 
@@ -103,21 +104,21 @@ function either(isFirst, second) {
   return (id) => isFirst(id) || second.test(id)
 }
 
-/** Their scripts lie beside the chunks that start them. */
+/** Scripts of worker threads. They are in the same folder as the chunks that start them. */
 const threads = {
   'stat-worker': 'src/disk/stat-worker.ts',
   'decode-worker': 'src/run/cpu/decode-worker.ts',
   'encode-worker': 'src/run/cpu/encode-worker.ts',
 }
 
-/** What is in a chunk is carried out by whoever imports it, so no chunk that others import holds these. */
-const isScript = isIn(...Object.values(threads).map((path) => path.slice('src/'.length)))
+/** Importing a chunk runs its modules, so the script of a thread must not be in a chunk that others import. */
+const isThreadScript = isIn(...Object.values(threads).map((path) => path.slice('src/'.length)))
 
-/** What every thread may import. */
-const ofCore = isIn('core', 'transform/mask', 'disk/stat-check.ts', 'threads/thread.ts')
+/** Modules that every thread may import. */
+const inCore = isIn('core', 'transform/mask', 'disk/stat-check.ts', 'threads/thread.ts')
 
-/** What every command needs to know what it was called for, and to say something; with yargs and what that needs. */
-const ofEveryCommand = either(
+/** Modules with which every command parses its arguments and prints; with yargs and its dependencies. */
+const inCommandLine = either(
   isIn(
     'cli/command-line/command.ts',
     'cli/command-line/pipeline-options.ts',
@@ -132,8 +133,8 @@ const ofEveryCommand = either(
   /node_modules.(?:yargs|cliui)[\\/]/,
 )
 
-/** What it takes to know where a data set stands, and to show it. */
-const ofDataSets = isIn(
+/** Modules that read the state of a data set and print it. */
+const inDataSet = isIn(
   'cli/results/status-tables.ts',
   'config',
   'disk',
@@ -148,8 +149,8 @@ const ofDataSets = isIn(
   'state',
 )
 
-/** What a run needs that has nothing to request; with these, less what is for requests, for threads or for drawing. */
-const ofAnyRun = either(
+/** Modules of every run, even if it has nothing to request; without those for requests, threads and charts. */
+const inRun = either(
   isIn(
     'cli/results/summary.ts',
     'cli/work/export-pipeline.ts',
@@ -164,7 +165,7 @@ const ofAnyRun = either(
   ),
   /src.load.[a-z-]+\.ts$/,
 )
-const ofSomeRuns = isIn(
+const inSomeRuns = isIn(
   'extract/index.ts',
   'extract/transport/connections.ts',
   'extract/transport/tunnel.ts',
@@ -178,7 +179,7 @@ const ofSomeRuns = isIn(
 const shared = {
   platform: 'node',
   logLevel: 'warn',
-  // Loaded only when a pipeline asks for it; not made to be bundled.
+  // Loaded only when a pipeline needs them. They do not work in a bundle.
   external: [
     'parquetjs-lite',
     '@aws-sdk/client-s3',
@@ -191,7 +192,7 @@ const shared = {
   ],
 }
 
-// Parts of the sources as tests and benchmarks take them by themselves; no part of the package.
+// Parts of the sources that tests and benchmarks import. They are not in the package.
 const parts = defineConfig({
   ...shared,
   input: {
@@ -211,8 +212,8 @@ const parts = defineConfig({
   output: { dir: 'build/parts', format: 'esm' },
 })
 
-// Command and library, made of the same chunks, with what they need: finding and opening three hundred files takes
-// longer than most commands do. See docs/decisions/0007-bundled-command.md.
+// The command and the library. They share chunks, which include their dependencies: opening three hundred files takes
+// longer than most commands. See docs/decisions/0007-bundled-command.md.
 const main = defineConfig({
   ...shared,
   input: {
@@ -226,20 +227,20 @@ const main = defineConfig({
     format: 'esm',
     entryFileNames: ({ name }) => ({ index: 'index.js', main: 'cli/main.js' })[name] ?? 'chunks/[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
-    // By itself each few modules that have the same users would be a file, and to find and open one takes a millisecond.
-    // The worker threads import no more than the first two of these.
+    // Without groups, each set of modules with the same importers becomes a file, and opening a file takes a
+    // millisecond. Worker threads import only chunks of the first two groups.
     codeSplitting: {
       groups: [
-        { name: 'core', test: ofCore, priority: 2 },
+        { name: 'core', test: inCore, priority: 2 },
         { name: 'zod', test: /[\\/]node_modules[\\/]zod[\\/]/, priority: 2 },
         { name: 'package', test: /src.package.package-file\.ts$/, priority: 2 },
-        { name: 'command-line', test: ofEveryCommand, priority: 1 },
-        { name: 'run', test: (id) => ofAnyRun(id) && !ofSomeRuns(id) && !isScript(id), priority: 0 },
-        { name: 'data-set', test: (id) => ofDataSets(id) && !isScript(id), priority: 1 },
+        { name: 'command-line', test: inCommandLine, priority: 1 },
+        { name: 'run', test: (id) => inRun(id) && !inSomeRuns(id) && !isThreadScript(id), priority: 0 },
+        { name: 'data-set', test: (id) => inDataSet(id) && !isThreadScript(id), priority: 1 },
       ],
     },
   },
 })
 
-// One after the other: the second reads what the first makes.
+// In this order: the second build imports a file of the first.
 export default [parts, main]

@@ -1,10 +1,10 @@
 /**
  * `npm run bench:log-packages -- --packages DIR`: CPU time that a package for the log, or for redrawn lines, adds to
- * the start of a command, compared with our own code. DIR is where the packages are installed: `npm install --prefix
- * DIR pino pino-pretty log-update`. Each contender is bundled like the command, loads, and writes one line. The
- * baseline is a bundle without either. Figures are medians of the differences by round.
+ * the start of a command, compared with our own code. Each contender is bundled like the command, loads, and writes one
+ * line. The baseline is a bundle without either. Figures are medians of the differences by round.
  *
- *   --rounds N   rounds (15)
+ *   --packages DIR   where `npm install --prefix DIR pino pino-pretty log-update` has installed the packages
+ *   --rounds N       rounds (15)
  */
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
