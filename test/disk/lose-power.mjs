@@ -1,4 +1,4 @@
-// Runs one operation of a store. Then it makes a folder: at that call disk-fault.mjs cuts the power.
+// Runs one operation of a store, then creates a folder. disk-fault.mjs simulates a power failure at that call.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { diskStore } from '../../src/disk/index.ts'

@@ -1,22 +1,22 @@
 /**
  * Injects disk faults from outside, for `node --import`: counts the calls with which a process changes files below one
- * folder, and strikes at the n-th. The product has no hooks for it.
+ * folder, and injects a fault at the n-th. The product has no hooks for it.
  *
  *   DISK_FAULT_ROOT   the folder
  *   DISK_FAULT        `count`     only list the calls: at exit, the file DISK_FAULT_COUNT gets a line for each
  *                     `kill:n`    SIGKILL instead of call n
- *                     `torn:n`    when call n is a write, do half of it, then SIGKILL
+ *                     `torn:n`    if call n is a write, half of it, then SIGKILL
  *                     `stop:n`    SIGSTOP before call n, which is made when the process continues
  *                     `power:n`   the power fails instead of call n: what is not fsynced by then is lost
  *                     `holes:n`   the same, but of each file only the first sector that is not fsynced is lost: disks
  *                                 write in any order
  *                     `full:n`    from call n on, the disk is full: each call that needs space fails with ENOSPC
  *                     `eio:n`     call n fails with EIO
- *                     `room:n`    the disk has room for n bytes in all, and statfs says so
+ *                     `room:n`    the disk has room for n bytes in all, and statfs reports that
  *
- *   DISK_FAULT_ONE_THREAD   where set, the process sees a single processor and starts no threads
+ *   DISK_FAULT_ONE_THREAD   if set, the process sees a single processor and starts no threads
  *
- * A call that changes something there and is not counted ends the process: see disk-guard.mjs.
+ * A call that changes something in the folder and is not counted ends the process: see disk-guard.mjs.
  */
 import all from 'node:fs'
 import fs from 'node:fs/promises'
@@ -26,7 +26,7 @@ import { dirname, join, relative, resolve, sep } from 'node:path'
 import { isMainThread } from 'node:worker_threads'
 import { asCounted, guardDisk } from './disk-guard.mjs'
 
-// The original functions: faults must not strike these calls.
+// The original functions, for calls without faults.
 const { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } = all
 
 const root = resolve(process.env.DISK_FAULT_ROOT ?? '/nowhere')
@@ -59,9 +59,9 @@ async function install() {
   fs.open = (path, flags, ...rest) => {
     const creates = (flags & 0o100) !== 0 && covers(path)
     const isNew = creates && !existsSync(path)
-    return strike(creates, isNew ? 'create' : 'open', path, async () => {
+    return inject(creates, isNew ? 'create' : 'open', path, async () => {
       const handle = await open(path, flags, ...rest)
-      // A former file of that name is another file.
+      // An earlier file with this name was another file.
       if (isNew) renamed.delete(path)
       // Heartbeats depend on the clock, so they would shift the numbers of all other calls.
       const isCounted = covers(path) && !/_state[/\\]lock\.\w+$/.test(path)
@@ -72,7 +72,7 @@ async function install() {
     })
   }
   fs.rename = (from, to) =>
-    strike(covers(from), 'rename', to, async () => {
+    inject(covers(from), 'rename', to, async () => {
       const before = contentOf(to)
       await rename(from, to)
       renamed.set(from, to)
@@ -91,13 +91,13 @@ async function install() {
       })
     })
   fs.unlink = (path) =>
-    strike(covers(path), 'unlink', path, async () => {
+    inject(covers(path), 'unlink', path, async () => {
       const before = contentOf(path)
       await unlink(path)
       if (before !== null) changed(path, () => writeFileSync(path, before))
     })
   fs.mkdir = (path, options) =>
-    strike(covers(path), 'mkdir', path, async () => {
+    inject(covers(path), 'mkdir', path, async () => {
       const first = await mkdir(path, options)
       for (let made = path; first !== undefined && made.length >= first.length; made = dirname(made)) {
         const folder = made
@@ -105,9 +105,9 @@ async function install() {
       }
       return first
     })
-  fs.rm = (path, options) => strike(covers(path), 'rm', path, () => asCounted(() => rm(path, options)))
+  fs.rm = (path, options) => inject(covers(path), 'rm', path, () => asCounted(() => rm(path, options)))
   fs.rmdir = (path) =>
-    strike(covers(path), 'rmdir', path, async () => {
+    inject(covers(path), 'rmdir', path, async () => {
       await rmdir(path)
       changed(path, () => mkdirSync(path, { recursive: true }))
     })
@@ -126,7 +126,7 @@ async function install() {
     function () {
       const path = pathOf(this)
       if (path === undefined) return original.call(this)
-      return strike(true, name, path, async () => {
+      return inject(true, name, path, async () => {
         // Writes during the fsync are not covered by it.
         const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
         const content = isFolder ? null : contentOf(path)
@@ -140,7 +140,7 @@ async function install() {
   prototype.truncate = function (size) {
     const path = pathOf(this)
     if (path === undefined) return truncate.call(this, size)
-    return strike(true, 'truncate', path, () => truncate.call(this, size))
+    return inject(true, 'truncate', path, () => truncate.call(this, size))
   }
   prototype.write = function (buffer, offset, length, position) {
     const path = pathOf(this)
@@ -148,7 +148,7 @@ async function install() {
       return Promise.reject(noSpace())
     const whole = () => write.call(this, buffer, offset, length, position)
     const half = () => write.call(this, buffer, offset, Math.floor(length / 2), position)
-    return strike(path !== undefined, 'write', path, whole, half)
+    return inject(path !== undefined, 'write', path, whole, half)
   }
 
   if (mode === 'count') {
@@ -158,7 +158,7 @@ async function install() {
 
 const NEEDS_SPACE = new Set(['create', 'mkdir', 'write', 'rename'])
 
-async function strike(counts, name, path, work, half = null) {
+async function inject(counts, name, path, work, half = null) {
   if (!counts) return work()
   calls++
   if (mode === 'count') lines.push(`${name} ${relative(root, path)}`)

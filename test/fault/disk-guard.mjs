@@ -1,7 +1,7 @@
 /**
  * Ends a process with a message at any call of node:fs that changes something below one folder and is not counted,
- * because no fault could strike it. Every call that is not known to be read-only counts as a change, also new ones of
- * Node.js.
+ * because no fault can be injected there. Every call that is not known to be read-only counts as a change, also new
+ * calls of Node.js.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import all from 'node:fs'
@@ -29,7 +29,7 @@ export function asCounted(work) {
 
 /**
  * @param root the folder
- * @param counted functions of node:fs/promises and of its handles that are counted, and so allowed
+ * @param counted functions of node:fs/promises and of its handles that are counted, and therefore allowed
  */
 export async function guardDisk(root, counted) {
   const handle = await promises.open(process.execPath, 'r')
@@ -50,7 +50,7 @@ export async function guardDisk(root, counted) {
         const named = object === prototype ? [pathOfFd(this.fd)] : args.slice(0, 2).map(pathOf)
         const path = named.find((each) => each !== null && isBelow(root, each))
         if (path !== undefined && !(OPENS.test(name) && !changes(args[1]))) {
-          writeSync(2, `disk-fault: ${label}.${name} changes ${path} and is on no list\n`)
+          writeSync(2, `disk-fault: ${label}.${name} changes ${path} and is not counted\n`)
           exit(99)
         }
         return original.apply(this, args)
@@ -70,7 +70,7 @@ function pathOf(argument) {
   return null
 }
 
-/** Only Linux tells the path. */
+/** null on systems other than Linux. */
 function pathOfFd(fd) {
   try {
     return readlinkSync(`/proc/self/fd/${fd}`)

@@ -6,31 +6,31 @@ import { parse } from 'csv-parse/sync'
 
 /**
  * Compares the export with the data of the service.
- * @returns rows, and how many were lost, came twice, or should not be there; secrets that were found
+ * @returns number of rows, of lost rows, and of rows that are duplicates or do not exist in the service; secrets found
  */
 export async function judge({ output, folder, sandbox, scenario, secrets, printed }) {
-  const truth = scenario.domains.flatMap((fqdn) =>
+  const items = scenario.domains.flatMap((fqdn) =>
     [...sandbox.expected({ query: { type: 'domain', fqdn }, ...scenario.range })].map((item) => ({
       fqdn,
       item,
     })),
   )
-  const valid = truth.filter(({ item }) => isValid(item))
-  const wanted = counted(valid.map(({ fqdn, item }) => rowKey(fqdn, item.id, instant(item.imported_at))))
+  const valid = items.filter(({ item }) => isValid(item))
+  const expected = counted(valid.map(({ fqdn, item }) => rowKey(fqdn, item.id, instant(item.imported_at))))
   const rows = await exportedRows(output)
   const found = counted(rows.map((row) => rowKey(row.query_value, row.id, row.imported_at)))
   let lost = 0
   let doubled = 0
-  for (const [key, times] of wanted) lost += Math.max(0, times - (found.get(key) ?? 0))
-  for (const [key, times] of found) doubled += Math.max(0, times - (wanted.get(key) ?? 0))
+  for (const [key, times] of expected) lost += Math.max(0, times - (found.get(key) ?? 0))
+  for (const [key, times] of found) doubled += Math.max(0, times - (expected.get(key) ?? 0))
   const quarantined = await quarantinedItems(output)
-  lost += Math.max(0, truth.length - valid.length - quarantined)
+  lost += Math.max(0, items.length - valid.length - quarantined)
   const haystacks = [
     ...printed.map((text, run) => [`output of run ${run + 1}`, text]),
     ['rows', rows.map((row) => JSON.stringify(row)).join('\n')],
     ...(await texts(folder)),
   ]
-  const leaks = [...secrets, ...distinctive(truth)].flatMap((secret) =>
+  const leaks = [...secrets, ...distinctive(items)].flatMap((secret) =>
     haystacks
       .filter(([, text]) => text.includes(secret))
       .map(([where]) => `${JSON.stringify(secret)} in ${where}`),
@@ -56,13 +56,13 @@ function isValid(item) {
   )
 }
 
-/** Secrets that occur only as `hash`. Where an output holds one, it was not masked. */
-function distinctive(truth) {
-  const others = truth
+/** Secrets that occur only in `hash`. An output that contains one is not masked. */
+function distinctive(items) {
+  const others = items
     .map(({ item }) => JSON.stringify(item, (key, value) => (key === 'hash' ? null : value)))
     .join('\n')
   const hashes = new Set(
-    truth.map(({ item }) => item?.hash).filter((hash) => isString(hash) && hash.length >= 10),
+    items.map(({ item }) => item?.hash).filter((hash) => isString(hash) && hash.length >= 10),
   )
   return [...hashes].filter((hash) => !others.includes(JSON.stringify(hash).slice(1, -1))).slice(0, 100)
 }
@@ -77,7 +77,7 @@ function counted(keys) {
   return counts
 }
 
-/** To the millisecond: every format keeps that. */
+/** In milliseconds, the precision that all formats have. */
 function instant(time) {
   return new Date(time).toISOString()
 }

@@ -1,4 +1,4 @@
-/** Random numbers, the same for the same seed. */
+/** A random number generator. The same seed gives the same numbers. */
 export function random(seed) {
   let state = seed >>> 0
   const next = () => {
@@ -27,17 +27,17 @@ const OUTPUTS = [
   'format: csv, engine: csv-stringify',
 ]
 
-/** A data set at the service, and a pipeline that exports it. */
-export function scenario(dice) {
-  const domains = DOMAINS.slice(0, dice.integer(1, 3))
-  const windows = dice.pick([null, 'month', '45d', 'week'])
+/** A random data set of the service, and a random pipeline that exports it. */
+export function scenario(rng) {
+  const domains = DOMAINS.slice(0, rng.integer(1, 3))
+  const windows = rng.pick([null, 'month', '45d', 'week'])
   const settings = {
-    output: dice.pick(OUTPUTS),
-    partitionBy: dice.pick(['[query, window]', 'query', 'window', 'none']),
-    secret: dice.pick(['redact', 'drop', 'partial', 'hmac']),
-    order: dice.pick(['asc', 'desc']),
-    auth: dice.pick(['token', 'api-key']),
-    concurrency: dice.integer(1, 4),
+    output: rng.pick(OUTPUTS),
+    partitionBy: rng.pick(['[query, window]', 'query', 'window', 'none']),
+    secret: rng.pick(['redact', 'drop', 'partial', 'hmac']),
+    order: rng.pick(['asc', 'desc']),
+    auth: rng.pick(['token', 'api-key']),
+    concurrency: rng.integer(1, 4),
   }
   const range = windows === null ? null : { from: '2024-03-01', until: '2024-06-20' }
   const yaml = `
@@ -53,26 +53,26 @@ extract:
   domains: [${domains.join(', ')}]
 ${range === null ? '' : `  windows: { from: ${range.from}, until: ${range.until}, every: ${windows} }`}
   order: ${settings.order}
-  page_size: ${dice.integer(5, 60)}
+  page_size: ${rng.integer(5, 60)}
   concurrency: ${settings.concurrency}
   max_requests: none
   min_searches_remaining: 1
 transform: { secret: ${settings.secret}, max_quarantined: 100% }
-load: { path: out, ${settings.output}, partition_by: ${settings.partitionBy}, shard_rows: ${dice.integer(20, 300)} }
+load: { path: out, ${settings.output}, partition_by: ${settings.partitionBy}, shard_rows: ${rng.integer(20, 300)} }
 `
   const data = {
-    records: dice.integer(40, 300),
-    seed: dice.integer(1, 1e9),
+    records: rng.integer(40, 300),
+    seed: rng.integer(1, 1e9),
     domains: DOMAINS,
     requestsPerSecond: 0,
     basicRequestsPerSecond: 0,
-    invalidRate: dice.pick([0, 0, 0.02]),
-    emptyPageRate: dice.pick([0, 0.1]),
-    shortPageRate: dice.pick([0, 0.1]),
-    lastNext: dice.pick(['null', 'missing']),
-    gzip: dice.chance(0.5),
-    unknownFields: dice.chance(0.3),
-    latencyMs: [0, dice.integer(0, 15)],
+    invalidRate: rng.pick([0, 0, 0.02]),
+    emptyPageRate: rng.pick([0, 0.1]),
+    shortPageRate: rng.pick([0, 0.1]),
+    lastNext: rng.pick(['null', 'missing']),
+    gzip: rng.chance(0.5),
+    unknownFields: rng.chance(0.3),
+    latencyMs: [0, rng.integer(0, 15)],
   }
   return { domains, range, settings, yaml, data }
 }
@@ -90,29 +90,29 @@ const EFFECTS = [
   { kind: 'status', status: 429, retryAfter: '1' },
 ]
 
-/** What the network and the service do during one run. */
-export function networkFaults(dice, { auth }) {
+/** Random faults of the network and the service during one run. */
+export function networkFaults(rng, { auth }) {
   const faults = []
-  for (let i = dice.integer(0, 3); i > 0; i--) {
-    faults.push({ ...dice.pick(EFFECTS), rate: 0.03 + dice.next() * 0.2, times: dice.integer(1, 4) })
+  for (let i = rng.integer(0, 3); i > 0; i--) {
+    faults.push({ ...rng.pick(EFFECTS), rate: 0.03 + rng.next() * 0.2, times: rng.integer(1, 4) })
   }
-  if (dice.chance(0.1)) faults.push({ kind: dice.pick(['stall', 'hang']), rate: 0.1, times: 1 })
-  if (auth === 'api-key' && dice.chance(0.4)) faults.push({ kind: 'revoke-tokens', rate: 0.2, times: 1 })
+  if (rng.chance(0.1)) faults.push({ kind: rng.pick(['stall', 'hang']), rate: 0.1, times: 1 })
+  if (auth === 'api-key' && rng.chance(0.4)) faults.push({ kind: 'revoke-tokens', rate: 0.2, times: 1 })
   return faults
 }
 
-/** How one run is ended from outside; null: it ends by itself. */
-export function disturbance(dice) {
-  const at = dice.integer(1, 25)
-  return dice.pick([
+/** A random disturbance of one run; null: none. */
+export function randomDisturbance(rng) {
+  const at = rng.integer(1, 25)
+  return rng.pick([
     null,
     { kind: 'SIGKILL', at },
     { kind: 'SIGKILL', at },
     { kind: 'SIGINT', at },
     { kind: 'SIGTERM', at },
     { kind: 'SIGINT twice', at },
-    { kind: 'disk', fault: `${dice.pick(['kill', 'after', 'torn', 'full'])}:${dice.integer(1, 200)}` },
-    { kind: 'disk', fault: `full:${dice.integer(1, 200)}` },
+    { kind: 'disk', fault: `${rng.pick(['kill', 'after', 'torn', 'full'])}:${rng.integer(1, 200)}` },
+    { kind: 'disk', fault: `full:${rng.integer(1, 200)}` },
     { kind: 'budget', requests: at },
     { kind: 'quota', requests: at },
     { kind: 'other cursors' },

@@ -1,8 +1,8 @@
 /**
- * `npm run soak -- --minutes N [--seed S]`: random pipelines against the sandbox, run after run, with random
- * network faults, kills, signals, full disks, expired tokens, budgets and quotas, until each is complete. Then
- * every row is compared with the data of the service. Exit 1 when a row was lost, came twice or leaked, or
- * a run ended in a way that is not documented.
+ * `npm run soak -- --minutes N [--seed S]`: runs random pipelines against the sandbox, each repeatedly until it is
+ * complete, with random network faults, kills, signals, full disks, expired tokens, budgets and quotas. Then it
+ * compares every row with the data of the service. Exit 1 if a row is lost or duplicated, a secret is leaked, or a run
+ * ends in a way that is not documented.
  */
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startSandbox } from '../../dist/index.js'
 import { judge } from './judge.mjs'
-import { disturbance, networkFaults, random, scenario } from './scenario.mjs'
+import { networkFaults, random, randomDisturbance, scenario } from './scenario.mjs'
 
 const CLI = join(import.meta.dirname, '../../dist/cli/main.js')
 const DISK_FAULT = join(import.meta.dirname, '../fault/disk-fault.mjs')
@@ -29,7 +29,7 @@ if (!(minutes > 0) || !Number.isSafeInteger(seed)) {
   process.exit(2)
 }
 
-// After this many runs nothing disturbs a pipeline any more, so that it ends.
+// After this many runs a pipeline is not disturbed any more, so that it completes.
 const MAX_DISTURBED = 12
 const MAX_RUNS = 20
 const KEYS = {
@@ -53,7 +53,7 @@ const COLUMNS = [
   'too_many',
 ]
 const totals = Object.fromEntries(COLUMNS.map((name) => [name, 0]))
-const ends = new Map()
+const endCounts = new Map()
 const wrong = []
 
 console.log(`seed ${seed}, ${minutes} minutes`)
@@ -68,19 +68,19 @@ for (let number = Number(values.round); Date.now() < endMs; number++) {
 }
 console.log(tableRow(COLUMNS.map((name) => (name === 'output' ? 'all' : totals[name]))))
 console.log(
-  `runs by end: ${[...ends]
+  `runs by end: ${[...endCounts]
     .sort()
     .map(([end, times]) => `${end}: ${times}`)
     .join(', ')}`,
 )
 for (const line of wrong) console.log(`WRONG: ${line}`)
 const failed = wrong.length + totals.lost + totals.doubled + totals.leaked + totals.too_many > 0
-console.log(`${failed ? 'FAILED' : 'ok'}; again with: npm run soak -- --minutes ${minutes} --seed ${seed}`)
+console.log(`${failed ? 'FAILED' : 'ok'}; repeat with: npm run soak -- --minutes ${minutes} --seed ${seed}`)
 process.exitCode = failed ? 1 : 0
 
 async function round(number) {
-  const dice = random(seed + number * 7919)
-  const plan = scenario(dice)
+  const rng = random(seed + number * 7919)
+  const plan = scenario(rng)
   const folder = await mkdtemp(join(tmpdir(), 'spillway-soak-'))
   const output = join(folder, 'out')
   await writeFile(join(folder, 'pipeline.yaml'), plan.yaml)
@@ -92,28 +92,28 @@ async function round(number) {
   try {
     for (;;) {
       const last = ++tally.runs > MAX_DISTURBED
-      const trouble = last ? null : disturbance(dice)
-      if (trouble?.kind === 'other cursors') {
+      const disturbance = last ? null : randomDisturbance(rng)
+      if (disturbance?.kind === 'other cursors') {
         cursorKey = `key-${tally.runs}`
         served.clear()
       }
-      const { end, requests, text } = await run({ plan, dice, trouble, last, folder, output, cursorKey })
+      const { end, requests, text } = await run({ plan, rng, disturbance, last, folder, output, cursorKey })
       printed.push(text)
-      ends.set(end, (ends.get(end) ?? 0) + 1)
+      endCounts.set(end, (endCounts.get(end) ?? 0) + 1)
       tally.requests += requests.length
-      const again = repeated(requests, served)
-      tally.repeated += again
-      if (again > 0 && tally.repeated > tally.allowed) {
-        wrong.push(`round ${number}, run ${tally.runs} repeated ${again} pages, after: ${before}`)
+      const pages = repeated(requests, served)
+      tally.repeated += pages
+      if (pages > 0 && tally.repeated > tally.allowed) {
+        wrong.push(`round ${number}, run ${tally.runs} repeated ${pages} pages, after: ${before}`)
       }
       if (end !== 'exit 0') tally.stops++
-      before = `${describe(trouble)}, ${end}`
-      if (isCutOff(end, trouble)) tally.allowed += plan.settings.concurrency
-      if (!isDocumented(end, trouble))
-        wrong.push(`round ${number}, run ${tally.runs} (${describe(trouble)}): ${end}\n${text}`)
+      before = `${describe(disturbance)}, ${end}`
+      if (isCutOff(end, disturbance)) tally.allowed += plan.settings.concurrency
+      if (!isDocumented(end, disturbance))
+        wrong.push(`round ${number}, run ${tally.runs} (${describe(disturbance)}): ${end}\n${text}`)
       if (end === 'exit 0' || tally.runs === MAX_RUNS) break
     }
-    if (tally.runs === MAX_RUNS) wrong.push(`round ${number} did not come to an end`)
+    if (tally.runs === MAX_RUNS) wrong.push(`round ${number} was not complete after ${MAX_RUNS} runs`)
     const sandbox = await startSandbox(plan.data)
     const secrets = Object.values(KEYS)
     const verdict = await judge({ output, folder, sandbox, scenario: plan, secrets, printed })
@@ -132,20 +132,20 @@ async function round(number) {
   }
 }
 
-/** One run of the command, disturbed by the trouble given. */
-async function run({ plan, dice, trouble, last, folder, output, cursorKey }) {
+/** Runs the command once, with a disturbance. */
+async function run({ plan, rng, disturbance, last, folder, output, cursorKey }) {
   let onSearch = () => {}
   const sandbox = await startSandbox({
     ...plan.data,
     cursorKey,
     token: KEYS.SPILLWAY_TOKEN,
     apiKey: KEYS.SPILLWAY_API_KEY,
-    ...(trouble?.kind === 'quota' ? { quota: trouble.requests + 1 } : {}),
-    // A fault that never strikes, but sees every search.
-    faults: [{ kind: 'reset', when: () => onSearch() }, ...(last ? [] : networkFaults(dice, plan.settings))],
+    ...(disturbance?.kind === 'quota' ? { quota: disturbance.requests + 1 } : {}),
+    // This fault is never injected. Its condition observes every search.
+    faults: [{ kind: 'reset', when: () => onSearch() }, ...(last ? [] : networkFaults(rng, plan.settings))],
   })
-  const args = ['run', 'pipeline.yaml', '--log-level', 'trace', '--log-format', dice.pick(['json', 'pretty'])]
-  if (trouble?.kind === 'budget') args.push('--max-requests', String(trouble.requests))
+  const args = ['run', 'pipeline.yaml', '--log-level', 'trace', '--log-format', rng.pick(['json', 'pretty'])]
+  if (disturbance?.kind === 'budget') args.push('--max-requests', String(disturbance.requests))
   const child = spawn(process.execPath, [CLI, ...args], {
     cwd: folder,
     env: {
@@ -154,14 +154,14 @@ async function run({ plan, dice, trouble, last, folder, output, cursorKey }) {
       TMPDIR: folder,
       ...KEYS,
       SPILLWAY_BASE_URL: sandbox.baseUrl,
-      ...(trouble?.kind === 'disk'
-        ? { NODE_OPTIONS: `--import ${DISK_FAULT}`, DISK_FAULT_ROOT: output, DISK_FAULT: trouble.fault }
+      ...(disturbance?.kind === 'disk'
+        ? { NODE_OPTIONS: `--import ${DISK_FAULT}`, DISK_FAULT_ROOT: output, DISK_FAULT: disturbance.fault }
         : {}),
     },
   })
   let searches = 0
   onSearch = () => {
-    if (++searches === trouble?.at) interrupt(child, trouble.kind)
+    if (++searches === disturbance?.at) interrupt(child, disturbance.kind)
     return false
   }
   let text = ''
@@ -170,7 +170,7 @@ async function run({ plan, dice, trouble, last, folder, output, cursorKey }) {
       text += chunk
     })
   }
-  // No run takes a minute. One that takes two hangs.
+  // A run takes less than a minute. After two minutes it counts as hung.
   const limit = setTimeout(() => {
     text += '\nsoak: no end after two minutes'
     child.kill('SIGKILL')
@@ -188,7 +188,7 @@ function interrupt(child, kind) {
   if (kind === 'SIGINT twice') setTimeout(() => child.kill('SIGINT'), 30)
 }
 
-/** Pages that were served in full a second time. */
+/** Number of pages that were served completely more than once. */
 function repeated(requests, served) {
   let times = 0
   for (const { kind, body, status, fault } of requests) {
@@ -200,36 +200,36 @@ function repeated(requests, served) {
   return times
 }
 
-/** After such an end, responses in flight or not yet on disk are requested again. After any other end none are. */
-function isCutOff(end, trouble) {
-  return end === 'SIGKILL' || trouble?.kind === 'disk' || trouble?.kind === 'SIGINT twice'
+/** Whether responses in flight or not yet on disk are lost: the next run may repeat these requests, but no others. */
+function isCutOff(end, disturbance) {
+  return end === 'SIGKILL' || disturbance?.kind === 'disk' || disturbance?.kind === 'SIGINT twice'
 }
 
-function isDocumented(end, trouble) {
+function isDocumented(end, disturbance) {
   switch (end) {
     case 'exit 0':
     // Partitions that fail because of the network, or a full disk.
     case 'exit 1':
       return true
     case 'exit 4':
-      return trouble?.kind === 'budget' || trouble?.kind === 'quota'
-    // The second signal may come after the handler of the first is done and gone.
+      return disturbance?.kind === 'budget' || disturbance?.kind === 'quota'
+    // The second signal may arrive after the process has removed its signal handler.
     case 'SIGINT':
     case 'exit 130':
-      return trouble?.kind.startsWith('SIGINT') ?? false
+      return disturbance?.kind.startsWith('SIGINT') ?? false
     case 'exit 143':
-      return trouble?.kind === 'SIGTERM'
+      return disturbance?.kind === 'SIGTERM'
     case 'SIGKILL':
-      return trouble?.kind === 'SIGKILL' || trouble?.kind === 'disk'
+      return disturbance?.kind === 'SIGKILL' || disturbance?.kind === 'disk'
     default:
       return false
   }
 }
 
-function describe(trouble) {
-  return trouble === null
+function describe(disturbance) {
+  return disturbance === null
     ? 'no disturbance'
-    : `${trouble.kind} ${trouble.fault ?? trouble.at ?? trouble.requests ?? ''}`
+    : `${disturbance.kind} ${disturbance.fault ?? disturbance.at ?? disturbance.requests ?? ''}`
 }
 
 function tableRow(cells) {

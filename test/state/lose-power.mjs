@@ -1,4 +1,4 @@
-// Makes something of a run's state durable. Then it makes a folder: the call at which disk-fault.mjs is to take the power away.
+// Makes a part of a run's state durable, then creates a folder. disk-fault.mjs simulates a power failure at that call.
 import { writeSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -45,7 +45,7 @@ const work = {
     await rewriteCheckpoint(store, checkpoint.state)
   },
   'page of ids': () => appendIds(2, 5),
-  // So many that the other of the two files begins.
+  // Enough ids to begin the other of the two files.
   'page of ids in the other file': () => appendIds(4, 100_000),
 }
 await work[what]()

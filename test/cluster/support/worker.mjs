@@ -1,4 +1,4 @@
-// A worker of the built package with short leases and turns, so that tests need not wait long for them.
+// A worker of the built package with short leases and time slices, so that tests wait less.
 import { openQueue, work } from '../../../build/parts/cluster.js'
 import { readSubmitted } from '../../../build/parts/config.js'
 import { systemClock } from '../../../build/parts/core.js'

@@ -1,6 +1,6 @@
 /**
- * `node guard.mjs <folder>`: waits until its standard input ends, because the process that started it closes it or has
- * ended, even by SIGKILL. Then it ends the PostgreSQL server of the cluster `<folder>/data` and removes the folder.
+ * `node guard.mjs <folder>`: waits until its standard input ends. That happens when its parent process closes it or
+ * ends, even by SIGKILL. Then it stops the PostgreSQL server of the cluster `<folder>/data` and removes the folder.
  */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ const pidFile = join(folder, 'data/postmaster.pid')
 
 process.stdin.resume().once('close', async () => {
   for (let tries = 0; existsSync(pidFile) && tries < 100; tries++) {
-    // SIGQUIT asks for an immediate end; SIGKILL forces it after ten seconds.
+    // SIGQUIT requests an immediate shutdown; SIGKILL forces it after ten seconds.
     signal(tries < 99 ? 'SIGQUIT' : 'SIGKILL')
     await wait(100)
   }

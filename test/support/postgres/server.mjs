@@ -16,13 +16,13 @@ const NOBODY = 65534
 const execute = promisify(execFile)
 
 /**
- * Starts a server in an empty cluster; it needs no root, and as root it is `nobody`, since PostgreSQL refuses root. It
- * ends with this process, however that ends, and leaves nothing behind.
+ * Starts a server with an empty cluster. It does not need root; as root it runs as `nobody`, because PostgreSQL refuses
+ * to run as root. When this process ends, even by SIGKILL, the server stops and its files are removed.
  */
 export async function startPostgres() {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-postgres-'))
   const guard = spawn(process.execPath, [join(import.meta.dirname, 'guard.mjs'), folder], {
-    // Ctrl-C on a terminal must not reach it.
+    // Ctrl-C in the terminal must not end it.
     detached: true,
     stdio: ['pipe', 'ignore', 'inherit'],
   })
