@@ -13,33 +13,33 @@ const windows: fc.Arbitrary<Window[]> = fc
 const anyRun = fc.record({ order, windows })
 const instant = fc.integer({ min: -35, max: 35 })
 
-function onTheWay(travel: Order, ascending: readonly Window[]): readonly Window[] {
+function inOrder(travel: Order, ascending: readonly Window[]): readonly Window[] {
   return travel === 'asc' ? ascending : ascending.toReversed()
 }
 
-function placesOf(run: WindowRun): (Window | null)[] {
-  return Array.from({ length: run.count }, (_, place) => run.at(place))
+function windowsOf(run: WindowRun): (Window | null)[] {
+  return Array.from({ length: run.count }, (_, index) => run.at(index))
 }
 
 describe('adjacent windows', () => {
-  it('are gone through in the order of the chain', () => {
+  it('are read in the order of the chain', () => {
     fc.assert(
       fc.property(anyRun, (given) => {
         const run = WindowRun.of(given.order, given.windows)
         expect(run.order).toBe(given.order)
-        expect(placesOf(run)).toEqual(onTheWay(given.order, given.windows))
+        expect(windowsOf(run)).toEqual(inOrder(given.order, given.windows))
         expect(run.range).toEqual({ from: given.windows[0]!.from, until: given.windows.at(-1)!.until })
       }),
     )
   })
 
-  it('have one place for every instant of their range', () => {
+  it('have one index for every instant of their range', () => {
     fc.assert(
       fc.property(anyRun, instant, (given, at) => {
         const run = WindowRun.of(given.order, given.windows)
         const { from, until } = run.range!
         fc.pre(at >= from && at < until)
-        const holding = placesOf(run).map((window) => window!.from <= at && at < window!.until)
+        const holding = windowsOf(run).map((window) => window!.from <= at && at < window!.until)
         expect(holding.filter(Boolean)).toHaveLength(1)
         expect(run.indexOfInstant(at)).toBe(holding.indexOf(true))
       }),
@@ -47,14 +47,14 @@ describe('adjacent windows', () => {
     )
   })
 
-  it('are passed once rows in order can bring nothing more for them', () => {
+  it('are below the watermark once no row in order can fall into them', () => {
     fc.assert(
       fc.property(anyRun, instant, (given, last) => {
         const run = WindowRun.of(given.order, given.windows)
-        // What may come after a row is what has its very time, and all that lies beyond it.
+        // After a row can come rows of the same time, and rows beyond it.
         const isPassed = ({ from, until }: Window): boolean =>
           given.order === 'asc' ? until <= last : from > last
-        const passed = placesOf(run).map((window) => isPassed(window!))
+        const passed = windowsOf(run).map((window) => isPassed(window!))
         expect(passed).toEqual(passed.toSorted((a, b) => Number(b) - Number(a)))
         expect(run.watermarkAt(last)).toBe(passed.filter(Boolean).length)
       }),
@@ -62,7 +62,7 @@ describe('adjacent windows', () => {
     )
   })
 
-  it('are the same taken apart and put side by side again', () => {
+  it('are the same after they are split and joined again', () => {
     const cut = anyRun.chain((given) =>
       fc.record({
         given: fc.constant(given),
@@ -77,10 +77,10 @@ describe('adjacent windows', () => {
         const part = run.part(from!, to!)
         expect(part.order).toBe(given.order)
         expect(part.count).toBe(to! - from!)
-        expect(placesOf(part)).toEqual(placesOf(run).slice(from, to))
-        expect(placesOf(part.part(0, part.count))).toEqual(placesOf(part))
+        expect(windowsOf(part)).toEqual(windowsOf(run).slice(from, to))
+        expect(windowsOf(part.part(0, part.count))).toEqual(windowsOf(part))
         const parts = [run.part(0, from!), part, run.part(to!, run.count)]
-        expect(parts.flatMap(placesOf)).toEqual(placesOf(run))
+        expect(parts.flatMap(windowsOf)).toEqual(windowsOf(run))
         const { range } = part
         expect(range === null).toBe(part.count === 0)
         if (range === null) return
@@ -94,13 +94,13 @@ describe('adjacent windows', () => {
 })
 
 describe('a query without windows', () => {
-  it.each<Order>(['asc', 'desc'])('is one partition, which ends when the service says so: %s', (travel) => {
+  it.each<Order>(['asc', 'desc'])('is one partition, which ends with the last page: %s', (travel) => {
     const run = WindowRun.of(travel, [null])
     expect([run.count, run.range, run.at(0), run.bounds]).toEqual([1, null, null, null])
     for (const at of [-1e15, 0, 1e15]) {
       expect(run.indexOfInstant(at)).toBe(0)
       expect(run.watermarkAt(at)).toBe(0)
     }
-    expect(placesOf(run.part(0, 1))).toEqual([null])
+    expect(windowsOf(run.part(0, 1))).toEqual([null])
   })
 })

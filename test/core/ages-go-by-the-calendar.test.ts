@@ -15,13 +15,13 @@ it.each([
 })
 
 it.each(['', '0d', '24', '24m', '1.5y', '-1d', ' 1d', '1d ', '10000d', '1mo2d', '24MO'])(
-  'an age is not %j',
+  '%j is not an age',
   (text) => {
     expect(parseAge(text)).toBeNull()
   },
 )
 
-it('more is never later, and the longest is before all windows', () => {
+it('a longer age is never a later time, and the longest is before all windows', () => {
   const unit = fc.constantFrom('d', 'w', 'mo', 'y')
   const count = fc.integer({ min: 1, max: 9999 })
   const instant = fc.date({ min: new Date('2000-01-01'), max: new Date('2100-01-01'), noInvalidDate: true })

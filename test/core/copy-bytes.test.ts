@@ -7,7 +7,7 @@ const memory = fc.boolean().map((isShared) => (length: number) => {
   return new Uint8Array(buffer)
 })
 
-it('bytes come to lie where they are wanted, and nothing else changes', () => {
+it('bytes are copied to the given offset, and nothing else changes', () => {
   fc.assert(
     fc.property(
       fc.uint8Array({ maxLength: 600, size: 'max' }),
@@ -28,7 +28,7 @@ it('bytes come to lie where they are wanted, and nothing else changes', () => {
   )
 })
 
-it.each([10, 1000])('%d bytes are not put where there is no room for them', (length) => {
+it.each([10, 1000])('%d bytes are not copied if the target is too small', (length) => {
   const to = new Uint8Array(length + 5)
   expect(() => copyBytes(new Uint8Array(length).fill(1), to, 6)).toThrow(RangeError)
   expect(to.every((byte) => byte === 0)).toBe(true)

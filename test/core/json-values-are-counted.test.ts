@@ -3,7 +3,7 @@ import { hasTooManyValues } from '../../src/core/index.ts'
 
 const json = (text: string) => Buffer.from(text)
 
-it('a text with more values than a page can have is known before it is parsed, from 1 MB on', () => {
+it('a body of 1 MB or more with more values than a page can have is detected before it is parsed', () => {
   for (const value of ['{}', '[]', '0', '"a"', '{"a":1}']) {
     const text = (times: number) => json(`{"items":[${`${value},`.repeat(times)}0]}`)
     expect(hasTooManyValues(text(2_000_001)), value).toBe(true)
@@ -11,11 +11,11 @@ it('a text with more values than a page can have is known before it is parsed, f
   }
 })
 
-it('marks inside strings are no values, whatever is escaped', () => {
+it('punctuation inside strings counts for nothing, whatever is escaped', () => {
   const texts = [',{[', '\\\\', '\\",', ',\\\\\\"[']
   for (const text of texts) {
     expect(hasTooManyValues(json(`["${text.repeat(3_000_000)}"]`)), text).toBe(false)
   }
-  // Behind a string that ends with a backslash they count again.
+  // After a string that ends with a backslash it counts again.
   expect(hasTooManyValues(json(`["\\\\"${',0'.repeat(2_000_001)}]`))).toBe(true)
 })

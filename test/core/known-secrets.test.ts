@@ -64,7 +64,7 @@ const DISGUISES: Readonly<Record<string, (secret: string) => string>> = {
   'cut short': (secret) => `${secret.slice(3, 300)}…`,
 }
 
-describe('a known secret is recognised in a text', () => {
+describe('a known secret is recognised in a string', () => {
   it.each(Object.entries(DISGUISES))('%s', (_name, disguise) => {
     for (const secret of [SECRET, LONG_TOKEN]) {
       const text = `The value (${disguise(secret)}) is refused`
@@ -74,14 +74,14 @@ describe('a known secret is recognised in a text', () => {
     }
   })
 
-  it('by a short piece in words of somebody else, who has no reason to know it', () => {
+  it('by a short part of it, in a message of a third party', () => {
     for (const secret of [SECRET, LONG_TOKEN]) {
       expect(repeatsSecret(`near "${secret.slice(3, 20)}"`)).toBe(true)
       expect(repeatsSecret(`output/${secret.slice(3, 20)}`, 'long')).toBe(false)
     }
   })
 
-  it('and other texts are left alone', () => {
+  it('and other strings pass unchanged', () => {
     for (const text of [
       'The service responded with 404: QUERY_REFUSED: no such index: credentials-2024 (POST http://127.0.0.1:8080)',
       randomBytes(2000).toString('base64'),
@@ -93,7 +93,7 @@ describe('a known secret is recognised in a text', () => {
     }
   })
 
-  it('in no time to speak of, whatever the text is made of', () => {
+  it('in little time, whatever the string contains', () => {
     const started = performance.now()
     for (const piece of ['%25', '\\u005c', '&amp;', 'QUFB', '61', '\u0301', 'é\\"', 'a ']) {
       repeatsSecret(piece.repeat(4096 / piece.length))
@@ -103,7 +103,7 @@ describe('a known secret is recognised in a text', () => {
 })
 
 describe('an error', () => {
-  it('leaves out each part that repeats a secret, and keeps the others', () => {
+  it('loses each part that repeats a secret, and keeps the others', () => {
     const error = new ExportError('refused', `No match for ${SECRET}`, `GET /?q=${hex(SECRET)}`, 'Run again.')
     expect(error.message).toBe(`${LEFT_OUT} (${LEFT_OUT}). Run again.`)
     expect([error.what, error.where, error.next]).toEqual([LEFT_OUT, LEFT_OUT, 'Run again.'])
@@ -112,7 +112,7 @@ describe('an error', () => {
 })
 
 describe('an address', () => {
-  it('is not let out by anybody, and its domain may be named in our own words', () => {
+  it('is hidden in every message, and its domain may appear in messages of Spillway', () => {
     const address = 'rowan.tarn@subsidiary.of.long-names.example'
     learnSecret(address, 'whole')
     const own = `domain.subsidiary.of.long-names.example/all is done`
@@ -125,7 +125,7 @@ describe('an address', () => {
 })
 
 describe('a secret as short as a word', () => {
-  it('is not let out by somebody else, and does not silence our own words', () => {
+  it('is hidden in messages of third parties, and does not change messages of Spillway', () => {
     for (const secret of ['a', 'hunter2', '!!', '"', '123456']) learnSecret(secret)
     for (const text of [
       'no match for hunter2',

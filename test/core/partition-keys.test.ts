@@ -15,7 +15,7 @@ import {
 } from '../../src/core/index.ts'
 import { cases } from '../support/thorough.ts'
 
-/** As a query goes by without a name of its own. */
+/** A query with its default name. */
 const named = (query: Query) => nameQuery(query, queryLabel(query))
 
 const at = (text: string): number => parseInstant(text) ?? Number.NaN
@@ -49,7 +49,7 @@ describe('names of partitions', () => {
     expect(named(value).name).toBe(expected)
   })
 
-  it('hold nothing but letters, digits and . _ @ - and percent codes, and lose nothing', () => {
+  it('consist of letters, digits, . _ @ - and percent codes, and lose nothing', () => {
     fc.assert(
       fc.property(query, query, (one, other) => {
         const name = named(one).name
@@ -59,11 +59,11 @@ describe('names of partitions', () => {
     )
   })
 
-  it('take a lone surrogate as U+FFFD', () => {
+  it('contain U+FFFD for a lone surrogate', () => {
     expect(named({ type: 'keyword', keyword: 'a\ud800' }).name).toBe('keyword.a%EF%BF%BD')
   })
 
-  it('are the name that the user gives, whatever is asked for and whatever is hidden', () => {
+  it('are the name that the user gives, whatever the query and whatever is hidden', () => {
     fc.assert(
       fc.property(
         query,
@@ -80,12 +80,12 @@ describe('names of partitions', () => {
     )
   })
 
-  it('can be told without the mask key unless they would give away a hidden identity', () => {
+  it('are known without the mask key unless they would reveal a hidden identity', () => {
     fc.assert(
       fc.property(query, (value) => {
         expect(openLabel(value, 'keep')).toBe(queryLabel(value))
         const label = value.type === 'email' || value.type === 'keyword' ? null : queryLabel(value)
-        // What is no policy at all hides as well.
+        // An unknown policy hides identities too.
         for (const policy of ['hmac', 'drop', 'none', undefined])
           expect(openLabel(value, policy as IdentityPolicy)).toBe(label)
       }),
@@ -101,7 +101,7 @@ describe('names of partitions', () => {
     expect(windowName(window)).toBe(expected)
   })
 
-  it('are told back from the key, whatever the window', () => {
+  it('are parsed from the key, whatever the window', () => {
     fc.assert(
       fc.property(query, fc.option(fc.tuple(instant, instant)), (value, bounds) => {
         const window = bounds === null ? null : { from: Math.min(...bounds), until: Math.max(...bounds) }

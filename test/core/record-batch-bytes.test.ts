@@ -5,7 +5,7 @@ import { cases } from '../support/thorough.ts'
 import { anyRecordBatch } from './record-batches.ts'
 
 describe('record batches', () => {
-  it('come back from their bytes as they were', () => {
+  it('are equal after encoding and decoding', () => {
     fc.assert(
       fc.property(anyRecordBatch, (recordBatch) => {
         const bytes = encodeRecordBatch(recordBatch)
@@ -18,7 +18,7 @@ describe('record batches', () => {
     )
   })
 
-  it('are read at any multiple of eight within a buffer, and encode to the same bytes again', () => {
+  it('are read at any offset that is a multiple of eight, and encode to the same bytes again', () => {
     fc.assert(
       fc.property(anyRecordBatch, fc.nat({ max: 9 }), (recordBatch, words) => {
         const bytes = encodeRecordBatch(recordBatch)
@@ -31,7 +31,7 @@ describe('record batches', () => {
     )
   })
 
-  it('leave nothing of what was in the room that they get', () => {
+  it('overwrite everything that was in their memory', () => {
     fc.assert(
       fc.property(anyRecordBatch, (recordBatch) => {
         const used = (length: number) => new Uint8Array(length).fill(0xee)
@@ -50,7 +50,7 @@ describe('record batches', () => {
     }
   })
 
-  it('take vectors that are views at odd places of larger buffers', () => {
+  it('accept vectors that are views at odd offsets of larger buffers', () => {
     const odd = new Uint8Array(12)
     odd.set([9, 9, 9, 1, 0, 1])
     const recordBatch: RecordBatch = {
@@ -91,7 +91,7 @@ describe('record batches', () => {
     })
   })
 
-  it('keep every bit of a number: NaN, both zeros, the infinities', () => {
+  it('keep every bit of a double: NaN, both zeros, the infinities', () => {
     const values = new Float64Array([Number.NaN, -0, 0, Number.POSITIVE_INFINITY, Number.MAX_SAFE_INTEGER])
     expect(decodeRecordBatch(encodeRecordBatch(numbers(values)))).toEqual(numbers(values))
   })

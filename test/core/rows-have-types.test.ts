@@ -28,7 +28,7 @@ const batch: RowBatch = {
   ],
 }
 
-it('the columns that are named come with their types', () => {
+it('the named columns are read with their types', () => {
   const rows = [...credentialsOf(batch, { columns: ['id', 'identity_name', 'auth_domains'] })]
   expectTypeOf(rows).toEqualTypeOf<
     Pick<
@@ -42,7 +42,7 @@ it('the columns that are named come with their types', () => {
   ])
 })
 
-it('times are microseconds, or dates of the millisecond that they lie in', () => {
+it('times are microseconds, or dates rounded down to the millisecond', () => {
   const columns = ['imported_at', 'source_leaked_at'] as const
   const exact = [...credentialsOf(batch, { columns })]
   expectTypeOf(exact[0]!.imported_at).toEqualTypeOf<number | bigint>()
@@ -61,13 +61,13 @@ it('times are microseconds, or dates of the millisecond that they lie in', () =>
   expect(row).toMatchObject({ id: 1, imported_at: new Date('2024-07-22T19:25:52.893Z') })
 })
 
-it('columns that are not there are refused by name', () => {
+it('missing columns are refused by name', () => {
   const lacks = () => [...credentialsOf(batch)]
   expect(lacks).toThrow(/no column domain/)
   expect(lacks).toThrow(expect.toSatisfy((error: unknown) => isExportError(error, 'config')))
 })
 
-it('a column is found by its name, with the type that it has in credentials', () => {
+it('a column is found by its name, with its type in credentials', () => {
   expectTypeOf(column(batch, 'id')).toEqualTypeOf<({ readonly name: 'id' } & IntegerColumn) | null>()
   expect(column(batch, 'identity_name')?.values[1]).toBe('b@x.test')
   expect(column(batch, 'severity')).toBeNull()
@@ -98,11 +98,11 @@ const TYPES: Record<CredentialColumn, ColumnType> = {
   source_pii_tags: 'list',
 }
 
-it('they are the columns that there are', () => {
+it('the types cover exactly the columns of credentials', () => {
   const columns = allColumns('credentials', [...OPTIONAL_FIELDS])
   const extras = KNOWN_EXTRAS.map(({ name, type }) => [name, type === 'strings' ? 'list' : 'text'])
   expect(TYPES).toEqual(Object.fromEntries([...columns.map(({ name, type }) => [name, type]), ...extras]))
-  // All that a pipeline has by itself, and no more, is read when nothing is named.
+  // Without names exactly the built-in columns of a pipeline are read.
   const standard = allColumns('credentials', []).map(({ name, type }) => batchColumn(name, type, []))
   expect([...credentialsOf({ rows: 0, columns: standard })]).toEqual([])
   for (const missing of standard) {

@@ -9,7 +9,7 @@ function seenOf(cursors: readonly string[], before: SeenCursors | null = null): 
 }
 
 describe('the cursors that a chain has seen', () => {
-  it('are those that it was given, at first or later, and no others', () => {
+  it('are those that were added, at first or later, and no others', () => {
     const cursors = fc.uniqueArray(fc.string({ unit: 'binary' }), { maxLength: 90 })
     fc.assert(
       fc.property(cursors, (all) => {
@@ -19,14 +19,14 @@ describe('the cursors that a chain has seen', () => {
         expect([...before!, ...later!].every((cursor) => seen.has(cursor))).toBe(true)
         expect(others!.some((cursor) => seen.has(cursor))).toBe(false)
         expect([first.size, seen.size]).toEqual([before!.length, before!.length + later!.length])
-        // What is added to a copy is not in what it was copied from.
+        // What is added to a copy does not change the original.
         expect(later!.some((cursor) => first.has(cursor))).toBe(false)
       }),
       { numRuns: 100 },
     )
   })
 
-  it('count once when they come twice', () => {
+  it('count once if they are added twice', () => {
     expect(seenOf(['a', 'b', 'a']).size).toBe(2)
   })
 })

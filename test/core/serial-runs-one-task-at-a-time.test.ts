@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { serial } from '../../src/core/index.ts'
 
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+const nextTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 describe('serial', () => {
   it('runs tasks one at a time, in the order of the calls, and gives each its own result', async () => {
@@ -9,7 +9,7 @@ describe('serial', () => {
     const steps: string[] = []
     const task = (name: string) => async () => {
       steps.push(`${name} begins`)
-      await nextTurn()
+      await nextTick()
       steps.push(`${name} ends`)
       return name
     }
@@ -17,7 +17,7 @@ describe('serial', () => {
     expect(steps).toEqual(['a begins', 'a ends', 'b begins', 'b ends', 'c begins', 'c ends'])
   })
 
-  it('goes on after a task that fails', async () => {
+  it('runs the next task after one that fails', async () => {
     const inTurn = serial()
     const failed = inTurn(() => Promise.reject(new Error('no')))
     const next = inTurn(async () => 'next')
@@ -25,7 +25,7 @@ describe('serial', () => {
     expect(await next).toBe('next')
   })
 
-  it('begins nothing behind a task that fails where it is to stop, and says why', async () => {
+  it('runs nothing more after a failed task if it must stop then, and gives the reason', async () => {
     const inTurn = serial('stop')
     let begun = false
     const results = await Promise.allSettled([

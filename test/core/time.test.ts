@@ -13,7 +13,7 @@ const micros = fc.oneof(
 )
 
 describe('timestamps', () => {
-  it('survive formatting and parsing to the microsecond, before 1970 too', () => {
+  it('are equal to the microsecond after formatting and parsing, before 1970 too', () => {
     fc.assert(
       fc.property(micros, (at) => {
         expect(parseTimestamp(formatTimestamp(at))).toBe(at)
@@ -40,7 +40,7 @@ describe('timestamps', () => {
     const offset = fc.tuple(fc.constantFrom(1, -1), fc.integer({ min: 0, max: 23 * 60 + 59 }))
     fc.assert(
       fc.property(
-        // No offset leads out of the years there are.
+        // No offset leads out of the years 1 to 9999.
         fc.bigInt({ min: FIRST + 86_400_000_000n, max: LAST - 86_400_000_000n }).map(int64),
         offset,
         fc.constantFrom(':', ''),
@@ -121,7 +121,7 @@ describe('timestamps', () => {
     expect(parseInstant(text)).toBe(expected)
   })
 
-  it('never give anything but null or a whole microsecond in range for arbitrary text', () => {
+  it('of arbitrary strings are null or an integer of microseconds in range', () => {
     const shaped = fc.stringMatching(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/)
     fc.assert(
       fc.property(fc.oneof(fc.string(), shaped), (text) => {
@@ -147,7 +147,7 @@ describe('timestamps', () => {
     )
   })
 
-  it('show a fraction in instants only where there is one', () => {
+  it('are formatted with a fraction only if it is not zero', () => {
     expect(formatInstant(0)).toBe('1970-01-01T00:00:00Z')
     expect(formatInstant(1)).toBe('1970-01-01T00:00:00.000001Z')
     expect(formatInstant(-1)).toBe('1969-12-31T23:59:59.999999Z')
