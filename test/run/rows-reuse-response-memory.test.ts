@@ -5,7 +5,7 @@ import type { EncodePlan } from '../../src/load/index.ts'
 import { openCpu } from '../../src/run/cpu/cpu.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { random } from '../support/random.ts'
-import { answer, credential } from '../transform/credentials.ts'
+import { credential, response } from '../transform/credentials.ts'
 import { decodePlan, pageContext, rowsOf } from '../transform/plans.ts'
 import { randomPage, wildness } from '../transform/random-page.ts'
 
@@ -45,7 +45,7 @@ describe('the rows of a page', () => {
 
   it('keep the memory of their response until they are released', async () => {
     const { pool, cpu, body } = await world()
-    const bytes = body(answer([credential()]), 20_000)
+    const bytes = body(response([credential()]), 20_000)
     const page = await cpu.decode(bytes, pageContext())
     expect(page.recordBatch?.buffer).toBe(bytes.buffer)
     const other = pool.take(100)
@@ -55,8 +55,8 @@ describe('the rows of a page', () => {
   })
 
   it.each([
-    ['is too small for them', answer([credential()]), 0],
-    ['has none', answer([]), 0],
+    ['is too small for them', response([credential()]), 0],
+    ['has none', response([]), 0],
     ['is wrong', Buffer.from('{"items": 1}'), 0],
   ])('free the memory of a response that %s at once', async (_, bytes, extraRoom) => {
     const { pool, cpu, body } = await world()

@@ -6,7 +6,7 @@ import { type Random, random } from '../support/random.ts'
 import { decodePlan, pageContext, rowsOf } from './plans.ts'
 import { EPOCH, pick, randomPage } from './random-page.ts'
 
-/** Fields that the random pages have now and then, of every type. */
+/** Fields that some of the random pages have, of every type. */
 const EXTRAS: readonly ExtraField[] = [
   ...KNOWN_EXTRAS,
   unknownField('severity', 'details.severity', 'string'),
@@ -39,7 +39,7 @@ const PLANS: readonly DecodePlan[] = [
   decodePlan({ secret: 'plaintext', columns: decodePlan().columns.filter((_, i) => i % 3 === 0) }),
 ]
 
-/** Both paths of every plan, kept, so that what they remember of earlier pages is put to the test as well. */
+/** Both paths of every plan. They are kept, so that their caches of earlier pages are tested as well. */
 export function agreement(): { check: (seed: number, wildness: number, items?: number) => boolean } {
   const paths = PLANS.map((plan) => credentialPaths(plan))
   return {
@@ -52,7 +52,7 @@ export function agreement(): { check: (seed: number, wildness: number, items?: n
   }
 }
 
-/** @returns whether the fast path understood the page; @throws when it made something else of it */
+/** @returns whether the fast path parsed the page; @throws when its result differs from the plain path's */
 export function isFastAndEqual(
   { fast, plain }: CredentialPaths,
   body: Buffer,
@@ -67,7 +67,7 @@ export function isFastAndEqual(
   return true
 }
 
-/** What is requested for around the times of the page, of which some is others', or a chain that started again. */
+/** A requested range around the times of the page, partly of other chains, or a restarted chain. */
 function randomContext(next: Random): PageContext {
   const second = 1_000_000
   const requested = { from: EPOCH - second, until: EPOCH + Math.floor(next() * 20) * second }

@@ -11,7 +11,7 @@ const PLAIN = cases(700, 80)
 const STEP = THOROUGH ? 1 : 3
 const ODD = cases(1500, 160)
 
-test('ordinary pages take the fast path and mean the same on both', () => {
+test('ordinary pages take the fast path, and both paths give the same', () => {
   const { check } = agreement()
   let fast = 0
   fc.assert(
@@ -23,7 +23,7 @@ test('ordinary pages take the fast path and mean the same on both', () => {
   expect(fast).toBe(PLAIN)
 })
 
-test('pages with oddities and damage mean the same on both paths', () => {
+test('both paths give the same for pages with oddities and damage', () => {
   const { check } = agreement()
   let fast = 0
   fc.assert(
@@ -35,7 +35,7 @@ test('pages with oddities and damage mean the same on both paths', () => {
   expect(fast).toBeGreaterThan(ODD / 10)
 })
 
-test('a page cut off or changed at any byte means the same on both paths', () => {
+test('both paths give the same for a page that is cut off or changed at any byte', () => {
   const paths = credentialPaths(decodePlan({ secret: 'plaintext' }))
   const body = smallPage()
   for (let at = 0; at < body.length; at += STEP) {

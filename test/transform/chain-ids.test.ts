@@ -18,13 +18,13 @@ const id = fc.oneof(
     -(2 ** 31),
   ),
 )
-/** In any order, or as the service mostly sends them. */
+/** In any order, or ascending as the service mostly sends them. */
 const ids = fc
   .tuple(fc.array(id, { maxLength: 30 }), fc.constantFrom('any', 'asc', 'desc'))
   .map(([ids, order]) => (order === 'any' ? ids : ids.sort((a, b) => (a < b === (order === 'asc') ? -1 : 1))))
 const page = fc.record({ ids, refused: fc.array(id, { maxLength: 3 }) })
 
-test('an id is new once, whatever the order', () => {
+test('an id is new only once, whatever the order', () => {
   const chain = new ChainIds()
   fc.assert(
     fc.property(fc.array(page, { minLength: 1, maxLength: 4 }), (pages) => {
@@ -38,8 +38,8 @@ test('an id is new once, whatever the order', () => {
           ids.map((id) => isNew(rowsBefore, id)),
           refused.map((id) => isNew(refusedBefore, id)),
         ]
-        const answers = [ids.map((id) => chain.isNewRow(id)), refused.map((id) => chain.isNewRefusal(id))]
-        expect(answers).toEqual(expected)
+        const results = [ids.map((id) => chain.isNewRow(id)), refused.map((id) => chain.isNewRefusal(id))]
+        expect(results).toEqual(expected)
         expect(chain.repeated).toBe(expected.flat().filter((isNew) => !isNew).length)
         const page = chain.page()
         expect(idsOf(page.rows)).toEqual(ids.filter((_, i) => expected[0]![i]).map(BigInt))

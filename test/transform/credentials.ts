@@ -36,7 +36,7 @@ export function credential(changes: Fields = {}): Fields {
   }
 }
 
-/** Items whose ids were left as they are would be one and the same row. */
+/** Items with the default id get an id each: otherwise they would be repeats of one row. */
 function distinct(items: readonly unknown[]): readonly unknown[] {
   return items.map((item, i) =>
     typeof item === 'object' && item !== null && 'id' in item && item.id === ID
@@ -50,7 +50,7 @@ export function credentialsAt(...instants: readonly string[]): readonly Fields[]
   return instants.map((imported_at, i) => credential({ id: i + 1, imported_at }))
 }
 
-export function answer(items: readonly unknown[], next: unknown = null): Buffer {
+export function response(items: readonly unknown[], next: unknown = null): Buffer {
   return Buffer.from(JSON.stringify({ items: distinct(items), next }))
 }
 
@@ -59,7 +59,7 @@ export function decode(
   plan: Partial<DecodePlan> = {},
   context: Partial<PageContext> = {},
 ): DecodedPage {
-  return createDecoder(decodePlan(plan))(answer(items), pageContext(context))
+  return createDecoder(decodePlan(plan))(response(items), pageContext(context))
 }
 
 /** The rows that items become. */

@@ -4,7 +4,7 @@ import { parseExactJson } from '../../src/transform/scan/exact-json.ts'
 
 const exact = (text: string): unknown => parseExactJson(Buffer.from(text))
 
-test('is JSON.parse where no number is long', () => {
+test('equals JSON.parse if no number is long', () => {
   const values = [fc.integer(), fc.string(), fc.boolean(), fc.constantFrom(null, 0.5, 1e300, -0)]
   fc.assert(
     fc.property(fc.object({ values, maxDepth: 4 }), fc.constantFrom(0, 2), (object, indent) => {
@@ -15,7 +15,7 @@ test('is JSON.parse where no number is long', () => {
   )
 })
 
-test('keeps every digit of whole numbers, wherever they stand and whatever is around them', () => {
+test('keeps every digit of integers, at any position and in any context', () => {
   const number = fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n })
   const text = fc.oneof(
     fc.string(),
@@ -29,7 +29,7 @@ test('keeps every digit of whole numbers, wherever they stand and whatever is ar
       )
       const value = (n: bigint) => (n >= -(2n ** 53n) && n <= 2n ** 53n ? Number(n) : n)
       const expected = pairs.map(([key, n]) => ({ [key]: [value(n), key] }))
-      // The two numbers at the very edge are exact in either form.
+      // The smallest and the largest safe integer are exact in either form.
       if (pairs.some(([, n]) => n === 2n ** 53n || n === -(2n ** 53n))) return
       expect(exact(`[${members.join(`${gap},`)}]`)).toEqual(expected)
     }),
@@ -59,11 +59,11 @@ test.each([
   '{1234567890123456789:1}',
   '[1234567890123456789',
   '1234567890123456789.',
-])('refuses what is no JSON: %s', (text) => {
+])('refuses invalid JSON: %s', (text) => {
   expect(() => exact(text)).toThrow(SyntaxError)
 })
 
-test('takes names that mean something to JavaScript, and any depth', () => {
+test('accepts names that are special in JavaScript, and any depth', () => {
   const value = exact('{"__proto__":{"id":9007199254740993},"a":{"__proto__":9007199254740993}}') as object
   expect(Object.getPrototypeOf(value)).toBe(Object.prototype)
   expect(Object.entries(value)[0]).toEqual(['__proto__', { id: 9007199254740993n }])

@@ -9,7 +9,7 @@ import { decodePlan, pageContext, type Row, rowsOf } from './plans.ts'
 
 const SECRET = 'sunflower-42'
 
-/** What an answer becomes; both paths agree on it, or only one understands it. */
+/** The page decoded from a response; both paths agree on it, or the fast path rejects it. */
 function decoded(items: string, extras: readonly ExtraField[], plan: Partial<DecodePlan> = {}) {
   const paths = credentialPaths(decodePlan({ extras, ...plan }))
   const body = Buffer.from(`{"items":[${items}],"next":null}`)
@@ -17,7 +17,7 @@ function decoded(items: string, extras: readonly ExtraField[], plan: Partial<Dec
   return { ...paths.plain(body, pageContext()), isFast }
 }
 
-/** A credential with a field written just so. */
+/** A credential with a field of exactly this JSON. */
 function withField(json: string, changes: Readonly<Record<string, unknown>> = {}): string {
   return `${JSON.stringify(credential(changes)).slice(0, -1)},${json}}`
 }
@@ -28,7 +28,7 @@ function extraValue(json: string, field: ExtraField, changes = {}, plan: Partial
   return (rowsOf(page)[0] as Row)[field.name]
 }
 
-test('documented fields are columns behind the others, in the order that they are named in', () => {
+test('documented fields are columns after the others, in the order of the plan', () => {
   const extras = [KNOWN_EXTRAS[2]!, KNOWN_EXTRAS[0]!, KNOWN_EXTRAS[3]!, KNOWN_EXTRAS[1]!]
   const full = { url: 'https://a.example', pii_tags: ['email', 'é'] }
   const item = credential({ event_uid: 'leak/1', credential_hash: 'c0ffee', source: source(full) })
@@ -50,7 +50,7 @@ test('documented fields are columns behind the others, in the order that they ar
   expect(page.unknownFields).toEqual({})
 })
 
-test('what is missing or null is null, also where the source is, or something on the way', () => {
+test('a missing or null value is null, also if the source or an object on its path is', () => {
   const extras = [
     ...KNOWN_EXTRAS,
     unknownField('deep', 'a.b.c', 'json'),
@@ -72,7 +72,7 @@ test('what is missing or null is null, also where the source is, or something on
   }
 })
 
-test('each type takes what is of it', () => {
+test('each type accepts its values', () => {
   const value = (type: ExtraField['type'], json: string) =>
     extraValue(`"x":${json}`, unknownField('x', 'x', type))
   expect(value('string', '"a\\u00e9\\ud800\\n"')).toBe('aé\ufffd\n')
@@ -93,7 +93,7 @@ test('each type takes what is of it', () => {
   expect(value('timestamp', '"1970-01-01T00:00:01.5+00:00"')).toBe(1_500_000)
 })
 
-test('json is compact and keeps every digit, names twice included', () => {
+test('json is compact and keeps every digit and repeated names', () => {
   const value = (json: string) => extraValue(`"x":${json}`, unknownField('x', 'x', 'json'))
   const number = '[1.10,-0,1e400,12345678901234567890,0.1234567890123456789012]'
   expect(value(` { "b" : ${number.replaceAll(',', ' ,\n\t')} , "a":"x  y" , "a" : { } } `)).toBe(
@@ -105,7 +105,7 @@ test('json is compact and keeps every digit, names twice included', () => {
   expect(value(deep)).toBe(deep)
 })
 
-test('json is the same value as JSON.parse makes of the answer', () => {
+test('json is the value that JSON.parse gives for the response', () => {
   const field = unknownField('x', 'details.x', 'json')
   fc.assert(
     fc.property(fc.json(), fc.constantFrom(0, 1, 4), (json, space) => {
@@ -120,7 +120,7 @@ test('json is the same value as JSON.parse makes of the answer', () => {
   )
 })
 
-test('the last of several members with one name stands, and escaped names are names', () => {
+test('the last of several members with one name counts, and escaped names are equal to plain ones', () => {
   const field = unknownField('x', 'a.x', 'int64')
   expect(extraValue('"a":{"x":1},"a":{"x":2}', field)).toBe(2)
   expect(extraValue('"a":{"x":1},"a":null', field)).toBeNull()
@@ -130,7 +130,7 @@ test('the last of several members with one name stands, and escaped names are na
   expect(extraValue('"\\u0061":{"\\u0078":5,"x\\u0000":6}', field)).toBe(5)
 })
 
-test('a value of another type, or something in the way, breaks the schema of its row', () => {
+test('a value of another type, also of an object on its path, breaks the schema of its row', () => {
   const extras = [
     ...KNOWN_EXTRAS,
     unknownField('text', 'd.text', 'string'),
@@ -166,11 +166,11 @@ test('a value of another type, or something in the way, breaks the schema of its
   expect(issues({ d: { whole: '7' } })).toEqual([`d.whole: ${type('a 64-bit integer')}`])
   expect(issues({ d: 'x' })).toEqual([`d: ${type('object')}`])
   expect(issues({ source: source({ owner: 7 }) })).toEqual([`source.owner: ${type('object')}`])
-  // Beside what the schema itself says.
+  // In addition to the issues of the schema itself.
   expect(issues({ domain: 7, d: [] })).toEqual([expect.stringContaining('domain: '), `d: ${type('object')}`])
 })
 
-test('what is not named is counted, beside the way of a path too', () => {
+test('fields that are not in the plan are counted, also beside the path of an extra column', () => {
   const extras = [
     KNOWN_EXTRAS[3]!,
     unknownField('x', 'a.b.x', 'json'),
@@ -192,7 +192,7 @@ test('what is not named is counted, beside the way of a path too', () => {
   })
 })
 
-test("the row's secret is left out where it turns up in a field that is not documented", () => {
+test("the row's secret is left out if it occurs in an undocumented field", () => {
   const note = unknownField('note', 'note', 'string')
   const shown = (text: string, hash: string | null = SECRET, plan: Partial<DecodePlan> = {}) =>
     extraValue(`"note":${JSON.stringify(text)}`, note, { hash }, plan)
@@ -203,7 +203,7 @@ test("the row's secret is left out where it turns up in a field that is not docu
     encodeURIComponent(SECRET).replace('s', '%73'),
     Buffer.from(`x${SECRET}yz`).toString('base64'),
     Buffer.from(SECRET).toString('hex'),
-    // MD5 and SHA-256 of it.
+    // Its MD5 and SHA-256.
     '2d8e3907a2075e85c97de367c681f4b5',
     '8eba0769cafe495e8e2be8cd4bd387633b921dd86f165f2ef0f53451859e1667',
     'sun&#102;lower-42',
@@ -215,7 +215,7 @@ test("the row's secret is left out where it turns up in a field that is not docu
     expect(shown(text, null)).toBe(text)
     expect(shown(text, 'another-one')).toBe(text)
   }
-  // A short secret is in many texts by chance.
+  // A short secret is part of many strings by chance.
   expect(shown('high', 'hi')).toBe('high')
   expect(shown('hi', 'hi')).toBe(LEFT_OUT)
 })
@@ -228,7 +228,7 @@ test('a hidden identity is left out as well', () => {
     expect(extraValue(json, note, {}, { identity })).toBe(LEFT_OUT)
 })
 
-test('in JSON the whole value gives way, and numbers and times that are the secret become null', () => {
+test('a JSON value with the secret is left out as a whole, and numbers and times that are the secret become null', () => {
   const left = JSON.stringify(LEFT_OUT)
   const json = unknownField('x', 'a.x', 'json')
   expect(extraValue(`"a":{"x":{"deep":["${SECRET}"]}}`, json)).toBe(left)
@@ -243,7 +243,7 @@ test('in JSON the whole value gives way, and numbers and times that are the secr
   expect(extraValue('"y":1', born, { ...dated, hash: 'x' })).toBe(981_158_400_000_000)
 })
 
-test('a documented field is taken as it is, and in quarantine the digest only where it is named', () => {
+test('a documented field is exported unchanged, and quarantine shows the digest only if the plan has it', () => {
   const item = JSON.stringify(credential({ event_uid: SECRET, credential_hash: 'c0ffee', domain: 7 }))
   const quarantined = (extras: readonly ExtraField[]) => decoded(item, extras).quarantined[0]!.item
   expect(quarantined([])).toMatchObject({ credential_hash: '[REDACTED]' })

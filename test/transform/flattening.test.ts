@@ -2,10 +2,10 @@ import { expect, test } from 'vitest'
 import { decodeRecordBatch } from '../../src/core/index.ts'
 import { credentialPaths } from '../../src/transform/decoder.ts'
 import { createDecoder } from '../../src/transform/index.ts'
-import { answer, credential, decode, decodedRows, source } from './credentials.ts'
+import { credential, decode, decodedRows, response, source } from './credentials.ts'
 import { decodePlan, pageContext, rowsOf } from './plans.ts'
 
-test('a credential becomes one row, its source beside it', () => {
+test('a credential becomes one row, with the columns of its source', () => {
   expect(decodedRows([credential({ auth_domains: ['a.example', 'b.example'], urls: [] })])).toEqual([
     {
       id: 33880703907,
@@ -30,7 +30,7 @@ test('a credential becomes one row, its source beside it', () => {
   ])
 })
 
-test('columns come in the order of the plan, and only those', () => {
+test('a page has exactly the columns of the plan, in its order', () => {
   const all = decodePlan().columns
   for (const columns of [all, all.slice(0, 3), all.slice(7, 9), all.slice(-4), [...all].reverse()]) {
     const [row] = decodedRows([credential()], { columns })
@@ -38,7 +38,7 @@ test('columns come in the order of the plan, and only those', () => {
   }
 })
 
-test('what may be null may be left out as well', () => {
+test('a nullable field may be missing as well', () => {
   const required = {
     id: 1,
     identity_name: 'ada',
@@ -57,7 +57,7 @@ test('what may be null may be left out as well', () => {
   expect(noSource).toMatchObject({ source_id: 'leak_9', source_name: null, source_is_alert_enabled: null })
 })
 
-test('the identifier of a known password is text, whatever it was', () => {
+test('the identifier of a known password is a string, whatever its type in the response', () => {
   const ids = decodedRows(
     [17, '17', '', -3, 9007199254740991, null].map((known_password_id) => credential({ known_password_id })),
   )
@@ -74,7 +74,7 @@ test('timestamps keep their microseconds and lose their offset', () => {
   expect(rows.map((row) => row.imported_at)).toEqual(times.map(() => 1_721_676_352_893_439))
 })
 
-test('the columns of a source share one small table, and so do those of the query', () => {
+test('the columns of a source share one small table, as do those of the query', () => {
   const items = Array.from({ length: 100 }, (_, i) =>
     credential({
       source_id: `leak_${i % 4}`,
@@ -92,7 +92,7 @@ test('the columns of a source share one small table, and so do those of the quer
   expect(groups[group('domain')!]!.size).toBe(1)
 })
 
-test('sources that differ in one character are told apart', () => {
+test('sources that differ in one character have different rows in the table', () => {
   const { description_fr, ...rest } = source()
   const text = String(description_fr)
   const texts = Array.from(text, (_, i) => `${text.slice(0, i)}_${text.slice(i + 1)}`)
@@ -101,19 +101,19 @@ test('sources that differ in one character are told apart', () => {
   )
   const { fast } = credentialPaths(decodePlan())
   for (let page = 0; page < 2; page++) {
-    const rows = rowsOf(fast(answer(items), pageContext())!)
+    const rows = rowsOf(fast(response(items), pageContext())!)
     expect(rows.map((row) => row.source_description_fr)).toEqual([...texts, ...texts])
   }
 })
 
-test('more sources than are remembered', () => {
+test('a page may have more sources than the cache', () => {
   const { fast } = credentialPaths(decodePlan())
   const name = (i: number) => `Leak ${i} ${'x'.repeat(100)}`
   for (let page = 0; page < 9; page++) {
     const first = page === 8 ? 0 : page * 5000
     const numbers = Array.from({ length: 5000 }, (_, i) => first + i)
     const items = numbers.map((i) => credential({ source: source({ id: `leak_${i}`, name: name(i) }) }))
-    const rows = rowsOf(fast(answer(items), pageContext())!)
+    const rows = rowsOf(fast(response(items), pageContext())!)
     expect(rows.map((row) => row.source_name)).toEqual(numbers.map(name))
   }
 })
@@ -131,10 +131,10 @@ test('a column with many values needs no table', () => {
   expect(columns.find(({ name }) => name === 'hash_type')!.group).not.toBeNull()
 })
 
-test('a page keeps its values when the decoder goes on to the next', () => {
+test('a page keeps its values after the decoder has read the next', () => {
   const decoder = createDecoder(decodePlan({ secret: 'plaintext' }))
   const body = (letter: string) =>
-    answer(
+    response(
       Array.from({ length: 3000 }, (_, id) =>
         credential({ id, hash: letter.repeat(1 + (id % 50)), domain: letter }),
       ),
@@ -148,21 +148,21 @@ test('a page keeps its values when the decoder goes on to the next', () => {
   expect(first.recordBatch!.byteLength).toBe(first.recordBatch!.buffer.byteLength)
 })
 
-test('the answer is only read, wherever in its buffer it stands', () => {
-  const body = answer([credential()])
+test('the response is not changed, at any offset in its buffer', () => {
+  const body = response([credential()])
   const padded = Buffer.concat([Buffer.from('garbage'), body, Buffer.from('garbage')])
   const page = createDecoder(decodePlan())(padded.subarray(7, 7 + body.length), pageContext())
   expect(rowsOf(page)).toEqual(decodedRows([credential()]))
 })
 
-test('pages that only the plain path takes leave nothing behind for the next', () => {
+test('pages of the plain path do not affect the next page', () => {
   const decoder = createDecoder(decodePlan())
   // Nested too deep for the fast path.
   const deep = `${'['.repeat(100)}${']'.repeat(100)}`
-  const odd = Buffer.from(answer([credential()]).toString().replace('"id"', `"event_uid":${deep},"id"`))
+  const odd = Buffer.from(response([credential()]).toString().replace('"id"', `"event_uid":${deep},"id"`))
   for (let i = 0; i < 40; i++) {
     const id = i + 1
-    expect(rowsOf(decoder(i % 3 === 0 ? odd : answer([credential({ id })]), pageContext()))).toHaveLength(1)
+    expect(rowsOf(decoder(i % 3 === 0 ? odd : response([credential({ id })]), pageContext()))).toHaveLength(1)
   }
 })
 
@@ -172,7 +172,7 @@ test('counts, cursor and limits of a page', () => {
     { id: 2 },
     credential({ id: 3, imported_at: '2024-07-22T19:25:52Z' }),
   ]
-  const page = createDecoder(decodePlan())(answer(items, 'cursor-2'), pageContext())
+  const page = createDecoder(decodePlan())(response(items, 'cursor-2'), pageContext())
   expect(page).toMatchObject({ next: 'cursor-2', rows: 2, items: 3 })
   expect(page.times).toEqual(Float64Array.of(1_721_676_353_000_000, 1_721_676_352_000_000))
   expect(decode([])).toMatchObject({

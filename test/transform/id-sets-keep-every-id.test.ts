@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { highWord, IdSet, lowWord } from '../../src/transform/index.ts'
 
-it('ids whose lower or upper half is zero are kept while the set grows', () => {
+it('ids with a zero lower or upper half are kept while the set grows', () => {
   const ids = Array.from({ length: 3000 }, (_, i) => [i, i * 2 ** 32]).flat()
   const set = new IdSet()
   const isNew = (id: number): boolean => set.add(lowWord(id), highWord(id))

@@ -5,7 +5,7 @@ import { random } from '../support/random.ts'
 import { decodePlan, pageContext, rowsOf } from './plans.ts'
 import { randomPage } from './random-page.ts'
 
-/** The types of Node.js say nothing of it. */
+/** The types of Node.js lack it. */
 declare const WebAssembly: { readonly CompileError: new () => Error }
 
 afterEach(() => {
@@ -16,7 +16,7 @@ test.each([
   ['a compiler', undefined],
   ['SIMD', withModule(WebAssembly.CompileError)],
   ['memory', withModule(RangeError)],
-])('without %s pages take the plain path and mean the same', (_, stub) => {
+])('without %s pages take the plain path and give the same', (_, stub) => {
   const body = randomPage(random(1), 0)
   const expected = credentialPaths(decodePlan()).fast(body, pageContext())
   vi.stubGlobal('WebAssembly', stub)

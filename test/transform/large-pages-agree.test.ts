@@ -5,12 +5,12 @@ import { cases, THOROUGH } from '../support/thorough.ts'
 import { agreement, isFastAndEqual } from './agreement.ts'
 import { decodePlan, pageContext } from './plans.ts'
 
-/** Bytes of an answer that the fast path looks at together. */
+/** Bytes of a response that the fast path parses together. */
 const WINDOW = 1 << 18
 const LARGE = cases(60, 12)
 const STEP = THOROUGH ? 1 : 7
 
-test('pages of many windows mean the same on both paths', () => {
+test('both paths give the same for pages of many windows', () => {
   const { check } = agreement()
   let fast = 0
   fc.assert(
@@ -22,10 +22,10 @@ test('pages of many windows mean the same on both paths', () => {
   expect(fast).toBeGreaterThan(LARGE / 3)
 })
 
-test('wherever a window ends, the page means the same', () => {
+test('both paths give the same wherever a window ends', () => {
   const paths = credentialPaths(decodePlan({ secret: 'plaintext' }))
   const last = credential(2)
-  // From a window that ends before the comma behind an item to one that ends behind the next item.
+  // From a window that ends before the comma after an item to one that ends after the next item.
   for (let cut = -40; cut < Buffer.byteLength(last) + 40; cut += STEP) {
     const first = credential(1, 'é'.repeat(3))
     const filler = 'x'.repeat(WINDOW - Buffer.byteLength(first) - cut)
@@ -34,21 +34,21 @@ test('wherever a window ends, the page means the same', () => {
   }
 })
 
-test('items larger than a window mean the same, and those after them', () => {
+test('both paths give the same for items larger than a window, and those after them', () => {
   const paths = credentialPaths(decodePlan({ secret: 'plaintext' }))
   const lengths = [WINDOW - 300, WINDOW, 2 * WINDOW + 1, 1_500_000]
   for (const length of lengths) {
     const items = [credential(1), credential(2, 'é'.repeat(length / 2)), credential(3), credential(4)]
     expect(isFastAndEqual(paths, page(items), pageContext())).toBe(true)
   }
-  // What is beyond all bounds is left to the plain path.
+  // An item beyond the limit of the fast path takes the plain path.
   const body = page([credential(1), credential(2, 'x'.repeat(17_000_000))])
   expect(paths.fast(body, pageContext())).toBeNull()
   expect(paths.plain(body, pageContext()).rows).toBe(2)
   expect(isFastAndEqual(paths, page([credential(5), credential(6)]), pageContext())).toBe(true)
 })
 
-test('a page of many windows that is cut off or no UTF-8 is not understood', () => {
+test('the fast path rejects a page of many windows that is cut off or not UTF-8', () => {
   const { fast } = credentialPaths(decodePlan())
   const body = page(Array.from({ length: 2000 }, (_, id) => credential(id, 'é'.repeat(40))))
   expect(fast(body, pageContext())?.rows).toBe(2000)
@@ -60,7 +60,7 @@ test('a page of many windows that is cut off or no UTF-8 is not understood', () 
   }
 })
 
-test('an item larger than a window that is no JSON is not understood', () => {
+test('the fast path rejects an item larger than a window that is not JSON', () => {
   const { fast } = credentialPaths(decodePlan())
   const whole = credential(2, 'x'.repeat(2 * WINDOW), { urls: [[1], { a: 1 }] })
   for (const [from, to] of [
@@ -79,7 +79,7 @@ test('an item larger than a window that is no JSON is not understood', () => {
   }
 })
 
-test('more fields, texts and items than are walked over at once mean the same on both paths', () => {
+test('both paths give the same for more fields, strings and items than the item walker reads at once', () => {
   const paths = credentialPaths(decodePlan({ secret: 'plaintext' }))
   const urls = (count: number) => Array.from({ length: count }, (_, i) => `https://${i}.example`)
   const items = [0, 3000, 1, 4095, 4096, 8192, 9000, 2].map((count, id) =>

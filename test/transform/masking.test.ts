@@ -11,7 +11,7 @@ import { decodePlan } from './plans.ts'
 const MASK_KEY = Buffer.from('a key of thirty-two bytes or more')
 const anyText = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }))
 
-/** What a secret becomes in the `hash` column. */
+/** The values of the `hash` column for a secret. */
 function masked(secret: SecretPolicy, ...values: readonly (string | null)[]): readonly unknown[] {
   return decodedRows(
     values.map((hash) => credential({ hash })),
@@ -24,13 +24,13 @@ function hmac(text: string): string {
 }
 
 describe('secret policies', () => {
-  test('redact leaves the constant, and null where there was no secret', () => {
+  test('redact gives the constant, and null without a secret', () => {
     expect(masked('redact', 'sunflower-42', '', null)).toEqual(['[REDACTED]', '[REDACTED]', null])
     expect(masked('redact', 'sunflower-42')).toEqual(['[REDACTED]'])
     expect(masked('redact', null)).toEqual([null])
   })
 
-  test('drop leaves no column', () => {
+  test('drop removes the column', () => {
     const [row] = decodedRows([credential()], { secret: 'drop' })
     expect(Object.keys(row!)).not.toContain('hash')
     expect(JSON.stringify(row)).not.toContain('sunflower-42')
@@ -51,7 +51,7 @@ describe('secret policies', () => {
     ])
   })
 
-  test('partial counts as JavaScript counts code points', () => {
+  test('partial counts code points as JavaScript does', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const points = [...text.toWellFormed()]
@@ -61,7 +61,7 @@ describe('secret policies', () => {
     )
   })
 
-  test('hmac is HMAC-SHA256 of the UTF-8 text in hex, whether it repeats or not', () => {
+  test('hmac is HMAC-SHA256 of the UTF-8 string in hex, also for repeated values', () => {
     const long = 'x'.repeat(65_536)
     expect(masked('hmac', 'tea', 'tea', '', null, long, long)).toEqual([
       hmac('tea'),
@@ -78,7 +78,7 @@ describe('secret policies', () => {
     )
   })
 
-  test('hmac is what node:crypto says for every length around a block, wherever the text stands, and any key', () => {
+  test('hmac equals node:crypto for every length around a block, any offset of the string, and any key', () => {
     const keys = fc.uint8Array({ minLength: 32, maxLength: 200 })
     const text = fc.uint8Array({ maxLength: 140 })
     const prefixes = fc.constantFrom('', 'identity:')
@@ -129,7 +129,7 @@ describe('secret policies', () => {
     expect(bytes.toString('latin1', 3, end)).toBe(digest)
   })
 
-  test('plaintext keeps the text, with lone surrogates replaced', () => {
+  test('plaintext keeps the string, with lone surrogates replaced', () => {
     expect(masked('plaintext', 'a\ud83dz', '', '"\\\n', '🚀')).toEqual(['a\ufffdz', '', '"\\\n', '🚀'])
   })
 })
@@ -143,7 +143,7 @@ describe('identity policies', () => {
     expect(Object.keys(row('drop'))).not.toContain('identity_name')
   })
 
-  test('hmac is HMAC-SHA256 of `identity:` and the text, whatever the text', () => {
+  test('hmac is HMAC-SHA256 of `identity:` and the string, whatever the string', () => {
     const long = 'x'.repeat(65_536)
     fc.assert(
       fc.property(fc.oneof(anyText, fc.constant(long)), (identity_name) => {
@@ -153,7 +153,7 @@ describe('identity policies', () => {
     )
   })
 
-  test('a secret that is the identity does not show: their digests never compare', () => {
+  test('a secret that equals the identity is not revealed: their digests differ', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const policies = { secret: 'hmac', identity: 'hmac', maskKey: MASK_KEY } as const
@@ -164,7 +164,7 @@ describe('identity policies', () => {
     )
   })
 
-  test('case and spelling count', () => {
+  test('case and spelling change the digest', () => {
     const name = (identity_name: string) =>
       decodedRows([credential({ identity_name })], { identity: 'hmac', maskKey: MASK_KEY })[0]!.identity_name
     const all = [
@@ -186,13 +186,13 @@ describe('identity policies', () => {
 })
 
 test.each(['none', 'PLAINTEXT', 'Redact', '', undefined, null, 7])(
-  'a policy that nobody knows, such as %j, decodes nothing',
+  'an unknown policy, such as %j, decodes nothing',
   (policy) => {
     const refused = expect.objectContaining({ kind: 'config' })
     const run = (plan: object) => () => decodedRows([credential()], { maskKey: MASK_KEY, ...plan })
     expect(run({ secret: policy })).toThrow(refused)
     expect(run({ identity: policy })).toThrow(refused)
-    // Not even one that would mask everything else.
+    // Also if the other policy hides the identity.
     expect(run({ secret: policy, identity: 'drop' })).toThrow(refused)
   },
 )
@@ -217,7 +217,7 @@ describe('the value of a query', () => {
     }
   })
 
-  test('is masked like the identities of its rows where it is one, by whatever name it goes', () => {
+  test('is masked like the identities of its rows if it is one, whatever the name of the query', () => {
     fc.assert(
       fc.property(anyText, fc.constantFrom({}, { as: 'case-17' }), (text, as) => {
         for (const query of [
@@ -235,7 +235,7 @@ describe('the value of a query', () => {
     )
   })
 
-  test('is masked like the secret itself where it is one', () => {
+  test('is masked like the secret itself if it is one', () => {
     const value = (secret: SecretPolicy) =>
       maskedQueryValue({ type: 'secret', secretEnv: 'LEAKED' }, 'sunflower-42', policies(secret))
     expect(value('redact')).toBe('[REDACTED]')
@@ -247,7 +247,7 @@ describe('the value of a query', () => {
 })
 
 describe('checking stored values', () => {
-  test('what a policy made looks masked', () => {
+  test('the output of a policy passes as masked', () => {
     fc.assert(
       fc.property(
         fc.constantFrom<SecretPolicy>('redact', 'partial', 'hmac', 'plaintext'),
@@ -260,14 +260,14 @@ describe('checking stored values', () => {
     )
   })
 
-  test('of identities as well', () => {
+  test('the output of an identity policy passes as well', () => {
     expect(looksMasked('keep', 'a@b.example')).toBe(true)
     for (const policy of ['hmac', 'drop'] as const) expect(looksMasked(policy, 'a@b.example')).toBe(false)
     expect(looksMasked('hmac', hmac('identity:a@b.example'))).toBe(true)
     expect(looksMasked('drop', '[REDACTED]')).toBe(true)
   })
 
-  test('nothing looks as if a policy that nobody knows had made it, but null', () => {
+  test('only null passes under an unknown policy', () => {
     for (const policy of ['none', 'PLAINTEXT', '', undefined]) {
       for (const value of ['sunflower-42', '[REDACTED]', 'a'.repeat(64)])
         expect(looksMasked(policy as SecretPolicy, value)).toBe(false)
@@ -275,7 +275,7 @@ describe('checking stored values', () => {
     }
   })
 
-  test('a secret as it was does not', () => {
+  test('an unmasked secret does not pass', () => {
     for (const policy of ['redact', 'drop', 'partial', 'hmac'] as const) {
       for (const secret of [
         'sunflower-42',

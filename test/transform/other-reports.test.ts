@@ -3,11 +3,11 @@ import { createDecoder } from '../../src/transform/index.ts'
 import { decodePlan, pageContext } from './plans.ts'
 
 const REPORT = { id: 2, format_type: 'markdown', title: 'Quarry' }
-const asked = pageContext({ query: { type: 'report', id: 2 } })
-const decode = (report: object, context = asked) =>
+const requested = pageContext({ query: { type: 'report', id: 2 } })
+const decode = (report: object, context = requested) =>
   createDecoder(decodePlan({ resource: 'reports' }))(Buffer.from(JSON.stringify({ report })), context)
 
-test('a report with another id than the one asked for is an error, also when it is broken besides', () => {
+test('a report with another id than the requested one is an error, also if it breaks the schema as well', () => {
   expect(decode(REPORT).rows).toBe(1)
   for (const wrong of [
     { ...REPORT, id: 7 },

@@ -19,7 +19,7 @@ import {
 export type Value = string | number | bigint | boolean | null | readonly string[]
 export type Row = Readonly<Record<string, Value>>
 
-/** A plan with every column that the policies leave. */
+/** A plan with every column that the policies keep. */
 export function decodePlan(changes: Partial<DecodePlan> = {}): DecodePlan {
   const plan: DecodePlan = {
     resource: 'credentials',
@@ -43,7 +43,7 @@ export function decodePlan(changes: Partial<DecodePlan> = {}): DecodePlan {
   }
 }
 
-/** @param changes.window what is asked for, all of it the chain's own */
+/** @param changes.window the requested range, all of it the chain's own */
 export function pageContext(
   changes: Partial<Omit<PageContext, 'query'>> & { query?: Query; window?: Window } = {},
 ): PageContext {

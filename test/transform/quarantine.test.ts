@@ -14,7 +14,7 @@ function quarantined(item: unknown, plan: Partial<DecodePlan> = {}): RefusedItem
   return page.quarantined[0]!
 }
 
-test('an entry says where the item was and what is wrong with it', () => {
+test('an entry has the position of the item and its issues', () => {
   const item = credential({
     id: 5,
     imported_at: 'yesterday',
@@ -26,11 +26,11 @@ test('an entry says where the item was and what is wrong with it', () => {
   expect(JSON.stringify(entry.issues)).not.toMatch(/yesterday|2024-02-30/)
 })
 
-test('an entry has the time of its item, by which it finds its window, wherever that can be read', () => {
+test('an entry has the time of its item, which decides its window, if it can be parsed', () => {
   const at = (imported_at: unknown) => quarantined(credential({ id: null, imported_at })).at
   expect(at('2024-07-22T21:25:52.893439+02:00')).toBe(1_721_676_352_893_439)
   expect(at('1970-01-01')).toBe(0)
-  // As near as a double comes.
+  // The nearest double.
   expect(at('9999-12-31T23:59:59.999999Z')).toBe(253_402_300_800_000_000)
   for (const none of [null, undefined, 5, '', 'soon', '2024-02-30', ['2024-07-22'], { at: '2024-07-22' }]) {
     expect(at(none)).toBeNull()
@@ -38,7 +38,7 @@ test('an entry has the time of its item, by which it finds its window, wherever 
   for (const item of [SECRET, 42, null, ['2024-07-22']]) expect(quarantined(item).at).toBeNull()
 })
 
-test('fields that are no secret keep their values, the others do not', () => {
+test('public fields keep their values, the others do not', () => {
   const item = credential({
     id: 'x',
     credential_hash: SECRET,
@@ -64,7 +64,7 @@ test('fields that are no secret keep their values, the others do not', () => {
   expect(JSON.stringify(entry)).not.toContain(SECRET)
 })
 
-test('a text where there is none to be shows nothing: it may be the secret', () => {
+test('a string in a field of another type is not shown: it may be the secret', () => {
   const source = { id: 's', is_alert_enabled: SECRET, breached_at: SECRET, leaked_at: SECRET }
   const item = credential({ id: SECRET, imported_at: SECRET, source, auth_domains: SECRET, urls: SECRET })
   const hidden = '[REDACTED]'
@@ -86,7 +86,7 @@ test('a text where there is none to be shows nothing: it may be the secret', () 
   }
 })
 
-test('what is as it should be is shown, whatever is wrong elsewhere', () => {
+test('valid fields are shown, whatever the issues of others', () => {
   const item = credential({
     id: 33_880_799_999,
     identity_name: null,
@@ -127,13 +127,13 @@ test('the identity is shown by its own policy', () => {
   expect(identity({ identity: 'keep' }, { a: SECRET })).toBe('[REDACTED]')
 })
 
-test('an item that is no object shows nothing', () => {
+test('an item that is not an object is not shown', () => {
   for (const item of [SECRET, 42, true, null, [SECRET]]) {
     expect(quarantined(item)).toMatchObject({ id: null, item: '[REDACTED]' })
   }
 })
 
-test('identifiers beyond 64 bits are refused with their digits as text, never rounded', () => {
+test('identifiers beyond 64 bits are quarantined with their digits as a string, never rounded', () => {
   const decoded = (id: string, more = {}) => {
     const json = JSON.stringify({ items: [credential({ id: 0, ...more })] }).replace('"id":0', `"id":${id}`)
     return createDecoder(decodePlan())(Buffer.from(json), pageContext())
@@ -145,17 +145,17 @@ test('identifiers beyond 64 bits are refused with their digits as text, never ro
   for (const id of ['9007199254740991', '9007199254740993', '9223372036854775807', '-9223372036854775808']) {
     expect(rowsOf(decoded(id))).toMatchObject([{ id: int64(BigInt(id)) }])
   }
-  // Whole only once it is rounded, or written as no identifier is.
+  // Not written as an integer.
   for (const id of ['9007199254740993.0', '9007199254740993.5', '9.007199254740993e15']) {
     expect(decoded(id).quarantined).toMatchObject([
       { id: null, item: { id: null }, issues: [{ path: 'id' }] },
     ])
   }
-  // Refused for another reason.
+  // Quarantined for another reason.
   expect(decoded('9007199254740993', { domain: 7 }).quarantined).toMatchObject([{ id: '9007199254740993' }])
 })
 
-test('a number too long for a double is no text, and shows nothing where a secret may be', () => {
+test('a number too long for a double is no string, and is not shown in a field that may hold a secret', () => {
   const json = JSON.stringify({ items: [credential({ hash: 0, credential_hash: 1, notes: [2] })] })
   const body = Buffer.from(json.replace(/:(\[?)([012])(?=[,\]}])/g, ':$19223372036854775$2'))
   const [entry] = createDecoder(decodePlan({ secret: 'plaintext' }))(body, pageContext()).quarantined
@@ -163,7 +163,7 @@ test('a number too long for a double is no text, and shows nothing where a secre
   expect(JSON.stringify(entry)).not.toContain('9223372036854775')
 })
 
-test('what is hostile in size is cut', () => {
+test('items of hostile size are cut', () => {
   const unknown = Object.fromEntries(
     Array.from({ length: 5000 }, (_, i) => [`field-${i}-${'x'.repeat(500)}`, SECRET]),
   )
@@ -178,7 +178,7 @@ test('what is hostile in size is cut', () => {
   expect(JSON.stringify(entry).length).toBeLessThan(40_000)
 })
 
-test('control characters and hostile names do no harm', () => {
+test('control characters are removed, and hostile names are plain keys', () => {
   const item = JSON.parse(
     JSON.stringify(credential({ id: null })).replace(
       '"id"',

@@ -1,21 +1,21 @@
 /*
- * Answers of the search as bytes, made from one number: mostly what the service sends, often in an unusual
- * way of writing, sometimes wrong, sometimes no JSON at all.
+ * Responses of the search as bytes, derived from a seed: mostly what the service sends, often in an unusual
+ * notation, sometimes invalid, sometimes not JSON at all.
  */
 import fc from 'fast-check'
 import type { Random } from '../support/random.ts'
 
-/** The first instant of the pages; they reach ten seconds beyond. */
+/** The first instant of the pages; the last is up to ten seconds later. */
 export const EPOCH = Date.UTC(2024, 6, 22, 19, 25, 52) * 1000
 
-/** Up to so many thousandths, each as likely as the others: of doubles most would be next to nothing. */
+/** Up to this many thousandths, each as likely as the others: most arbitrary doubles are close to zero. */
 export function wildness(thousandths: number): fc.Arbitrary<number> {
   return fc.integer({ min: 0, max: thousandths }).map((share) => share / 1000)
 }
 
 /**
- * @param wildness share of things that are out of the ordinary, 0 to 1
- * @param items the most there are
+ * @param wildness share of unusual values, 0 to 1
+ * @param items the maximum
  */
 export function randomPage(next: Random, wildness: number, items = 7): Buffer {
   const writer = new Writer(next, wildness, items)
@@ -140,7 +140,7 @@ class Writer {
     const ms = Math.floor(this.clock / 1000)
     const fraction = String(this.clock % 1000).padStart(3, '0')
     if (this.next() < 0.2) {
-      // The same instant on a clock that is two hours ahead.
+      // The same instant with an offset of two hours.
       return `"${new Date(ms + 7_200_000).toISOString().slice(0, -1)}${fraction}+02:00"`
     }
     return `"${new Date(ms).toISOString().slice(0, -1)}${fraction}${pick(this.next, ['Z', '+00:00'])}"`
@@ -156,13 +156,13 @@ class Writer {
     return Array.from({ length: Math.floor(this.next() * 4) }, () => pick(this.next, WORDS)).join('')
   }
 
-  /** A string, written in one of the many ways that mean the same. */
+  /** The JSON of a string, in one of its many equivalent notations. */
   private text(text: string): string {
     if (this.next() < 0.5) return JSON.stringify(text)
     const units = text.split('').map((unit, i) => {
       if (this.isWild() && this.next() < 0.05) return pick(this.next, BAD_UNITS)
       const isSurrogate = unit >= '\ud800' && unit <= '\udfff'
-      // Half a pair cannot be written as UTF-8, and one half written as an escape splits the pair.
+      // Half a surrogate pair has no UTF-8, and escaping one half splits the pair.
       if (isSurrogate || unit < ' ' || this.next() < 0.1) return this.escape(text, i)
       return unit === '"' || unit === '\\' ? `\\${unit}` : unit
     })
@@ -327,7 +327,7 @@ const ANYTHING = [
   ...NUMBERS,
 ]
 
-/** What becomes of bytes on their way. */
+/** The bytes after an error in transmission. */
 function damaged(body: Buffer, next: Random): Buffer {
   const at = Math.floor(next() * body.length)
   const copy = Buffer.from(body)

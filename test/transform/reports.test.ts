@@ -37,7 +37,7 @@ test('one report by its id', () => {
   ])
 })
 
-test('pages of reports, with what is missing null', () => {
+test('pages of reports, with null for missing values', () => {
   const page = decode({
     items: [REPORT, { id: 13, title: 'Bare', format_type: 'other', score: 1 }],
     next: 'c',
@@ -74,7 +74,7 @@ test('a report that breaks the schema is quarantined', () => {
   expect(page.quarantined[0]!.issues.map(({ path }) => path)).toEqual(['id', 'title', 'created_at'])
 })
 
-test('an answer of another shape is none', () => {
+test('a response of another shape is refused', () => {
   for (const body of [{ items: [] }, { report: null }, { report: 'x' }, []]) {
     expect(() => decode(body, ONE)).toThrow(expect.objectContaining({ kind: 'transient' }))
   }

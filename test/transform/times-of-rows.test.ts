@@ -4,7 +4,7 @@ import { int64, type PageContext, parseInstant, parseTimestamp } from '../../src
 import { credentialPaths } from '../../src/transform/decoder.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { isFastAndEqual } from './agreement.ts'
-import { answer, credential, credentialsAt } from './credentials.ts'
+import { credential, credentialsAt, response } from './credentials.ts'
 import { decodePlan, pageContext, rowsOf } from './plans.ts'
 
 const USUAL = '2024-07-22T19:25:52.893439Z'
@@ -18,14 +18,14 @@ const LONG_BEFORE = parseInstant('1600-01-01')!
 
 const paths = credentialPaths(decodePlan())
 
-/** The times of a page, which both paths have to find. */
+/** The times of a page, on which both paths must agree. */
 function timesOf(context: PageContext, ...instants: readonly string[]) {
-  const body = answer(credentialsAt(...instants))
+  const body = response(credentialsAt(...instants))
   expect(isFastAndEqual(paths, body, context)).toBe(true)
   return createDecoder(decodePlan())(body, context).times
 }
 
-test('times are doubles as long as those hold them all', () => {
+test('times are doubles if these are exact for all', () => {
   expect(timesOf(pageContext(), USUAL, '1970-01-01', LAST_EXACT)).toEqual(
     Float64Array.of(1_721_676_352_893_439, 0, Number.MAX_SAFE_INTEGER),
   )
@@ -37,51 +37,51 @@ test.each([
   [LONG_AGO, -(2n ** 53n) - 1n],
 ])('with one of %s they are all 64-bit integers, exact to the microsecond', (instant, micros) => {
   const usual = 1_721_676_352_893_439n
-  for (const [before, behind] of [
+  for (const [before, after] of [
     [[USUAL], [USUAL]],
     [[], [USUAL]],
     [[USUAL, USUAL], []],
   ]) {
-    const times = BigInt64Array.from([...before!.map(() => usual), micros, ...behind!.map(() => usual)])
-    expect(timesOf(pageContext(), ...before!, instant, ...behind!)).toEqual(times)
+    const times = BigInt64Array.from([...before!.map(() => usual), micros, ...after!.map(() => usual)])
+    expect(timesOf(pageContext(), ...before!, instant, ...after!)).toEqual(times)
   }
 })
 
-test('only rows that are kept count: a far time that is left out makes no 64-bit integers', () => {
+test('only exported rows count: a far time of another row makes no 64-bit integers', () => {
   const own = { from: 0, until: parseInstant('2100-01-01')! }
   expect(timesOf(pageContext({ own }), LONG_AGO, USUAL, BEYOND, LAST)).toEqual(
     Float64Array.of(1_721_676_352_893_439),
   )
 })
 
-test('items that are refused or come again have no time', () => {
+test('quarantined and repeated items have no time', () => {
   const items = [
     credential({ id: 1, imported_at: USUAL }),
     credential({ id: 2, imported_at: BEYOND, identity_name: null }),
     credential({ id: 1, imported_at: LAST }),
     credential({ id: 3, imported_at: '1970-01-01T00:00:00Z' }),
   ]
-  const page = createDecoder(decodePlan())(answer(items), pageContext())
+  const page = createDecoder(decodePlan())(response(items), pageContext())
   expect(page).toMatchObject({ rows: 2, repeated: 1, times: Float64Array.of(1_721_676_352_893_439, 0) })
 })
 
-test('times stay what they are when the decoder goes on to other pages', () => {
+test('times do not change after the decoder has read other pages', () => {
   const decode = createDecoder(decodePlan())
-  const far = decode(answer(credentialsAt(BEYOND, LAST)), pageContext())
-  const near = decode(answer(credentialsAt(USUAL)), pageContext())
-  decode(answer(credentialsAt('1970-01-01', '1970-01-02', LONG_AGO)), pageContext())
-  decode(answer(credentialsAt('1970-01-01', '1970-01-02', '1970-01-03')), pageContext())
+  const far = decode(response(credentialsAt(BEYOND, LAST)), pageContext())
+  const near = decode(response(credentialsAt(USUAL)), pageContext())
+  decode(response(credentialsAt('1970-01-01', '1970-01-02', LONG_AGO)), pageContext())
+  decode(response(credentialsAt('1970-01-01', '1970-01-02', '1970-01-03')), pageContext())
   expect(far.times).toEqual(BigInt64Array.of(2n ** 53n + 1n, 253_402_300_799_999_999n))
   expect(near.times).toEqual(Float64Array.of(1_721_676_352_893_439))
 })
 
-test('they are there also where `imported_at` is no column', () => {
+test('a page has them also without the column `imported_at`', () => {
   const columns = decodePlan().columns.filter(({ name }) => name === 'id')
-  const page = createDecoder(decodePlan({ columns }))(answer(credentialsAt(USUAL, LAST)), pageContext())
+  const page = createDecoder(decodePlan({ columns }))(response(credentialsAt(USUAL, LAST)), pageContext())
   expect(page.times).toEqual(BigInt64Array.from([USUAL, LAST].map((text) => BigInt(parseTimestamp(text)!))))
 })
 
-test('whatever the page and what of it is the chain’s own, they are those of the column, on both paths', () => {
+test('they equal the column on both paths, whatever the page and the chain’s own range', () => {
   const instant = fc.constantFrom(
     USUAL,
     USUAL,
@@ -97,7 +97,7 @@ test('whatever the page and what of it is the chain’s own, they are those of t
   const found = { doubles: 0, far: 0 }
   fc.assert(
     fc.property(fc.array(instant, { maxLength: 12 }), own, (instants, own) => {
-      const body = answer(credentialsAt(...instants))
+      const body = response(credentialsAt(...instants))
       const context = pageContext({ own })
       const exact = instants.map((text) => parseTimestamp(text)!)
       const kept = exact.filter((at) => own === null || (at >= own.from && at < own.until))

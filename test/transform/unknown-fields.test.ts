@@ -3,7 +3,7 @@ import { credentialPaths } from '../../src/transform/decoder.ts'
 import { credential, decode, source } from './credentials.ts'
 import { decodePlan, pageContext } from './plans.ts'
 
-test('fields that nobody knows are counted by name and not exported', () => {
+test('unknown fields are counted by name and not exported', () => {
   const page = decode([
     credential({ score: 1, source: source({ owner: 'x' }) }),
     credential({ score: null, tags: [{ a: 1 }], source: source({ owner: 'x' }) }),
@@ -17,7 +17,7 @@ test('only exported rows count', () => {
   expect(decode([credential({ score: 1 }), { score: 1 }], {}, context).unknownFields).toEqual({})
 })
 
-test('names are made fit to be shown', () => {
+test('names are made safe to show', () => {
   const item = {
     ...credential(),
     'a\u001b[31m\u0000b': 1,
@@ -29,15 +29,15 @@ test('names are made fit to be shown', () => {
   expect(names).toEqual(['a[31mb', 'x'.repeat(100), '\ufffd'])
 })
 
-test('beyond fifty names the rest is counted together', () => {
+test('after fifty names all others are counted together', () => {
   const items = Array.from({ length: 70 }, (_, i) => credential({ [`field_${i}`]: 1, score: 1 }))
   const counts = decode(items).unknownFields
   expect(Object.keys(counts)).toHaveLength(51)
   expect(counts).toMatchObject({ score: 70, field_0: 1, field_48: 1, '…': 21 })
 })
 
-test('which names are counted together does not depend on the path, whatever the names', () => {
-  // Keys that look like an array's indices come first in an object, wherever they stood in the answer.
+test('both paths count the same names together, whatever the names', () => {
+  // Keys that look like array indices come first in an object, whatever their position in the response.
   const items = Array.from({ length: 30 }, (_, i) => `"field_${i}":1,"${i}":2`)
   const body = Buffer.from(
     `{"items":[${[`"first":0`, ...items].map((fields, id) => `{${fields},${JSON.stringify(credential({ id })).slice(1)}`).join(',')}]}`,

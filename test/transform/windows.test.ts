@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { type PageContext, parseInstant } from '../../src/core/index.ts'
 import { credentialPaths } from '../../src/transform/decoder.ts'
 import { isFastAndEqual } from './agreement.ts'
-import { answer, credential, credentialsAt, decode } from './credentials.ts'
+import { credential, credentialsAt, decode, response } from './credentials.ts'
 import { decodePlan, pageContext, rowsOf } from './plans.ts'
 
 const FROM = '2024-07-01T00:00:00Z'
@@ -19,22 +19,22 @@ function ids(
   return rowsOf(decode(credentialsAt(...instants), { order }, context)).map((row) => row.id)
 }
 
-test('a window holds its first instant, and leaves the one at its end to the next', () => {
+test('a window includes its first instant, and excludes its end', () => {
   expect(ids(july, 'asc', FROM, INSIDE, UNTIL)).toEqual([1, 2])
   expect(ids(july, 'desc', UNTIL, INSIDE, FROM)).toEqual([2, 3])
 })
 
-test('a row that nobody asked for means that the service ignored the filter', () => {
+test('an unrequested row means that the service ignored the filter', () => {
   for (const instant of ['2024-06-30T23:59:59.999999Z', '2024-08-01T00:00:00.000001Z']) {
     expect(() => ids(july, 'asc', instant)).toThrow(expect.objectContaining({ kind: 'data' }))
   }
 })
 
-test('without a window everything belongs', () => {
+test('without a window every row is exported', () => {
   expect(ids(pageContext(), 'asc', '1999-01-01', '2200-01-01')).toEqual([1, 2])
 })
 
-/** What is asked for is July; of that, two days are the chain's own. */
+/** The requested range is July; two days of it are the chain's own. */
 const OWN = { from: at('2024-07-10T00:00:00Z'), until: at('2024-07-12T00:00:00Z') }
 const twoDays = { ...july, own: OWN }
 const BEFORE_OWN = '2024-07-09T23:59:59.999999Z'
@@ -42,7 +42,7 @@ const FIRST_OWN = '2024-07-10T00:00:00Z'
 const LAST_OWN = '2024-07-11T23:59:59.999999Z'
 const AFTER_OWN = '2024-07-12T00:00:00Z'
 
-test('rows that were asked for and are not the chain’s own are left out', () => {
+test('requested rows outside the chain’s own range are left out', () => {
   const page = [FROM, BEFORE_OWN, FIRST_OWN, LAST_OWN, AFTER_OWN, UNTIL]
   expect(ids(twoDays, 'asc', ...page)).toEqual([3, 4])
   expect(ids(twoDays, 'desc', ...page.toReversed())).toEqual([3, 4])
@@ -55,25 +55,25 @@ test('rows that were asked for and are not the chain’s own are left out', () =
   })
 })
 
-test('what is left out is not known when it comes again, as it may be once it is the chain’s own', () => {
+test('a row that was left out is new when it is repeated inside the chain’s own range', () => {
   const { ids: known } = decode(credentialsAt(BEFORE_OWN, FIRST_OWN), {}, twoDays)
   const again = decode(credentialsAt(BEFORE_OWN, FIRST_OWN), {}, { ...july, recent: [known] })
   expect(rowsOf(again).map(({ id }) => id)).toEqual([1])
   expect(again.repeated).toBe(1)
 })
 
-test('refused items are left out where rows would be, and kept where their time can not be read', () => {
+test('invalid items are left out where rows would be, and kept if their time can not be parsed', () => {
   const broken = (id: number, imported_at: unknown) => credential({ id, imported_at, identity_name: null })
   const instants = [FROM, BEFORE_OWN, FIRST_OWN, LAST_OWN, AFTER_OWN, UNTIL, 'soon', null]
   const items = instants.map((imported_at, id) => broken(id, imported_at))
   const refused = (context: PageContext) => decode(items, {}, context).quarantined.map(({ id }) => id)
   expect(refused(twoDays)).toEqual([2, 3, 6, 7])
-  // The very end of a window is another's as well.
+  // The end of a window belongs to the next as well.
   expect(refused(july)).toEqual([0, 1, 2, 3, 4, 6, 7])
   expect(refused(pageContext())).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
 })
 
-test('a row that was not asked for is an error, whatever is the chain’s own', () => {
+test('an unrequested row is an error, whatever the chain’s own range', () => {
   const strangers = ['2024-06-30T23:59:59.999999Z', '2024-08-01T00:00:00.000001Z']
   const wide = { from: at('2024-01-01T00:00:00Z'), until: at('2025-01-01T00:00:00Z') }
   for (const own of [OWN, wide, null]) {
@@ -90,25 +90,25 @@ test('a row that was not asked for is an error, whatever is the chain’s own', 
   }
 })
 
-test('a restarted chain leaves out what it had, and what is not its own', () => {
+test('a restarted chain leaves out the rows it had, and rows outside its own range', () => {
   const since = { ...twoDays, since: { at: at(FIRST_OWN), ids: [1] } }
   expect(ids(since, 'asc', FIRST_OWN, FIRST_OWN, LAST_OWN, AFTER_OWN, UNTIL)).toEqual([2, 3])
   const back = { ...twoDays, since: { at: at(LAST_OWN), ids: [1] } }
   expect(ids(back, 'desc', LAST_OWN, LAST_OWN, FIRST_OWN, BEFORE_OWN, FROM)).toEqual([2, 3])
 })
 
-test('both paths leave out the same', () => {
+test('both paths leave out the same rows', () => {
   const paths = credentialPaths(decodePlan())
   const items = credentialsAt(FROM, BEFORE_OWN, FIRST_OWN, LAST_OWN, AFTER_OWN, UNTIL)
   const broken = items.map((item, i) => ({ ...item, id: 100 + i, identity_name: null }))
   for (const context of [twoDays, july, pageContext()]) {
-    for (const body of [answer(items), answer([...items, ...broken])]) {
+    for (const body of [response(items), response([...items, ...broken])]) {
       expect(isFastAndEqual(paths, body, context)).toBe(true)
     }
   }
 })
 
-test('a restarted chain drops what it had at its last position, and only that', () => {
+test('a restarted chain drops exactly the rows it had at its resume position', () => {
   const since = pageContext({ since: { at: at(INSIDE), ids: [1, 2, 99] } })
   const later = '2024-07-15T12:00:00.000002Z'
   const earlier = '2024-07-15T12:00:00Z'
@@ -118,7 +118,7 @@ test('a restarted chain drops what it had at its last position, and only that', 
   expect(() => ids(since, 'desc', later)).toThrow(expect.objectContaining({ kind: 'data' }))
 })
 
-test('the span covers all valid items, those that are dropped too', () => {
+test('the span covers all valid items, dropped ones too', () => {
   const span = (order: 'asc' | 'desc', ...instants: string[]) =>
     decode(credentialsAt(...instants), { order }, july).span
   expect(span('asc', FROM, INSIDE, UNTIL)).toEqual({ first: at(FROM), last: at(UNTIL), lastIds: [3] })

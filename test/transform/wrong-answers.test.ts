@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { ExportError } from '../../src/core/index.ts'
 import { createDecoder } from '../../src/transform/index.ts'
-import { answer, credential } from './credentials.ts'
+import { credential, response } from './credentials.ts'
 import { decodePlan, pageContext, rowsOf } from './plans.ts'
 
 const decode = (body: string | Buffer) => createDecoder(decodePlan())(Buffer.from(body), pageContext())
 
-test('an answer that is none may be asked for again, and is not quoted', () => {
+test('an invalid response may be requested again, and is not quoted', () => {
   const wrong = [
     '',
     ' ',
@@ -20,7 +20,7 @@ test('an answer that is none may be asked for again, and is not quoted', () => {
     '{"items":[],"next":7}',
     '{"items":[],"next":["sunflower-42"]}',
     '{"items":[],"next":null} sunflower-42',
-    `${answer([credential()]).toString().slice(0, -1)}`,
+    `${response([credential()]).toString().slice(0, -1)}`,
     `{"items":[${JSON.stringify(credential())},sunflower-42]}`,
   ]
   for (const body of wrong) {
@@ -30,17 +30,17 @@ test('an answer that is none may be asked for again, and is not quoted', () => {
   }
 })
 
-test('a missing next is the end, and a byte order mark is ignored', () => {
+test('a page without next is the last, and a byte order mark is ignored', () => {
   expect(decode('{"items":[]}')).toMatchObject({ next: null, rows: 0 })
   expect(decode('\ufeff{"items":[],"next":"a\\u0062"}')).toMatchObject({ next: 'ab' })
 })
 
-test('an answer with bytes that are no UTF-8 may be asked for again, wherever they stand', () => {
+test('a response with invalid UTF-8 may be requested again, at any offset', () => {
   const places = { domain: 'a?b', source_id: 'a?b', unknown: 'a?b', 'a?b': 1, hash: `${'x'.repeat(5000)}a?b` }
   for (const [name, value] of Object.entries(places)) {
-    // A byte that never occurs, half a character, a surrogate, and a character written longer than it is.
+    // A byte that never occurs, half a character, a surrogate, and an overlong encoding.
     for (const bytes of [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0x80]]) {
-      const [before, after] = answer([credential({ [name]: value })])
+      const [before, after] = response([credential({ [name]: value })])
         .toString()
         .split('a?b')
       const body = Buffer.concat([Buffer.from(`${before}a`), Buffer.from(bytes), Buffer.from(`b${after}`)])
@@ -52,8 +52,8 @@ test('an answer with bytes that are no UTF-8 may be asked for again, wherever th
   }
 })
 
-test('half of a surrogate pair, written as an escape, becomes a replacement character', () => {
-  const body = answer([credential({ domain: 'a?b' })])
+test('an escaped half of a surrogate pair becomes a replacement character', () => {
+  const body = response([credential({ domain: 'a?b' })])
     .toString()
     .replace('a?b', 'a\\ud800b')
   expect(rowsOf(decode(body))[0]).toMatchObject({ domain: 'a\ufffdb' })
