@@ -20,7 +20,7 @@ async function open(file: string, clock: Clock = systemClock, onWait: (wait: Tar
   return duckdbWarehouse(file, { clock, stop: new AbortController().signal, onWait, threads: 1 })
 }
 
-/** Name and mode of all that lies in a folder. */
+/** Name and mode of every file in a folder. */
 async function modesIn(folder: string): Promise<Record<string, string>> {
   const modes: Record<string, string> = {}
   for (const name of (await readdir(folder)).sort()) {
@@ -46,7 +46,7 @@ async function notebook(file: string): Promise<{ readonly pid: number; close(): 
   }
 }
 
-/** On which every wait takes a minute, and no time. */
+/** A clock on which each wait ends at once and counts as a minute. */
 function fastClock(): Clock & { readonly waits: () => number } {
   let waits = 0
   return {
@@ -59,7 +59,7 @@ function fastClock(): Clock & { readonly waits: () => number } {
   }
 }
 
-it('a file that a load makes is its owner’s alone, with all that lies beside it while rows go in', async () => {
+it('only its owner can read a file that a load creates, and the files beside it during the load', async () => {
   const before = process.umask(0o022)
   onTestFinished(() => void process.umask(before))
   const folder = temporaryFolder()
@@ -83,20 +83,20 @@ it('a file that a load makes is its owner’s alone, with all that lies beside i
   }
   await warehouse.close()
   expect(await modesIn(folder)).toEqual({ 'leaks.db': '600' })
-  // What its owner has opened to others stays open.
+  // A mode that the owner has set stays.
   await chmod(file, 0o640)
   await (await open(file)).close()
   expect(await modesIn(folder)).toEqual({ 'leaks.db': '640' })
 })
 
-it('a file that can not be made is named with the reason', async () => {
+it('the error about a file that can not be created names it, with the reason', async () => {
   const folder = temporaryFolder()
   await expect(open(join(folder, 'nowhere/leaks.db'))).rejects.toThrow(/can not use the file \(ENOENT\)/)
   await mkdir(join(folder, 'folder.db'))
   await expect(open(join(folder, 'folder.db'))).rejects.toMatchObject({ kind: 'target' })
 })
 
-it('a file that another process has open is waited for, which is said with who it is; after ten minutes exit 5', async () => {
+it('a load waits for a file that another process has open, and names the process; after ten minutes exit 5', async () => {
   const file = join(temporaryFolder(), 'leaks.db')
   await (await open(file)).close()
   const other = await notebook(file)
@@ -110,7 +110,7 @@ it('a file that another process has open is waited for, which is said with who i
   expect(said).toEqual([{ holder: who, limitMs: 600_000 }])
   expect(clock.waits()).toBe(10)
 
-  // One that lets go in time.
+  // A process that closes it in time.
   const leaving: Clock = {
     ...systemClock,
     sleep: async () => {
@@ -123,7 +123,7 @@ it('a file that another process has open is waited for, which is said with who i
 it.each([
   ['duckdb://leaks.db', /duckdb:leaks\.db .* duckdb:\/leaks\.db/],
   ['duckdb:///data/leaks.db', /duckdb:data\/leaks\.db .* duckdb:\/data\/leaks\.db/],
-])('%s is refused with what to write: it would be a file at the root of the disk', (text, says) => {
+])('%s is refused with the correct spelling: it would be a file in the root folder', (text, says) => {
   const parse = () => parseTarget(text, '/home/me')
   expect(parse).toThrow(says)
   expect(parse).toThrow(expect.objectContaining({ kind: 'config', where: '--to' }))

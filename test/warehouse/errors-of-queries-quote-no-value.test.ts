@@ -24,7 +24,7 @@ async function exported() {
   return { folder, env, refusal, names: rows.map(([name]) => String(name)) }
 }
 
-it('an error that DuckDB makes of a row shows its kind and where in the SQL, never the value', async () => {
+it('an error of DuckDB about a row shows its kind and the position in the SQL, never the value', async () => {
   const { refusal, names } = await exported()
   expect(names.length).toBeGreaterThan(0)
   const statements: Readonly<Record<string, RegExp>> = {
@@ -40,12 +40,12 @@ it('an error that DuckDB makes of a row shows its kind and where in the SQL, nev
     const error = await refusal(sql)
     expect(error.kind).toBe('config')
     expect(error.message).toMatch(told)
-    // Programs print the cause as well.
+    // Some programs print the cause as well.
     for (const name of names) expect(inspect(error)).not.toContain(name)
   }
 })
 
-it('a slip in the SQL is told by its kind, its place and the names that may be meant, without the SQL itself', async () => {
+it('an error in the SQL shows its kind, its position and similar names, without the SQL itself', async () => {
   const { refusal } = await exported()
   const column = await refusal("SELECT identity FROM credentials WHERE hash = 'hunter2'")
   expect(column.message).toMatch(/Binder Error at character 8 of the SQL; similar names: .*identity_name/)
@@ -56,7 +56,7 @@ it('a slip in the SQL is told by its kind, its place and the names that may be m
   for (const error of [column, table, syntax]) expect(inspect(error)).not.toContain('hunter2')
 })
 
-it('neither stderr nor the log file holds a value, at any level', async () => {
+it('neither stderr nor the log file contains a value, at any level', async () => {
   const { folder, env, names } = await exported()
   const sql = 'SELECT identity_name::INT FROM credentials'
   const words = ['query', 'pipeline.yaml', sql, '--log-file', 'log.jsonl', '--log-level', 'trace']

@@ -38,7 +38,7 @@ const parts = (transform: object = { extra_columns: EXTRA_COLUMNS }, load: objec
   load: { ...load },
 })
 
-/** The extra columns of each row by its id, made from what the sandbox holds. */
+/** The extra columns of each row by its id, derived from the sandbox's items. */
 function expected({ sandbox }: Workspace): Readonly<Record<string, unknown>> {
   const items = [...sandbox.expected({ query: { type: 'domain', fqdn: DOMAIN } })]
   return Object.fromEntries(
@@ -65,7 +65,7 @@ function byId(rows: readonly Readonly<Record<string, unknown>>[]) {
   return Object.fromEntries(rows.map((row) => [String(row.id), pick(row)]))
 }
 
-/** DuckDB gives lists an object of their own; CSV has them as JSON. JSON keeps zeros that a number does not. */
+/** DuckDB wraps lists in an object; CSV has them as JSON. JSON keeps zeros that a double does not. */
 function plain(name: string, value: unknown): unknown {
   if (name === 'ingest_shard') return String(value)
   if (name === 'confidence') return Number(value)
@@ -99,7 +99,7 @@ describe('extra columns', () => {
     { format: 'parquet', engine: 'parquetjs-lite' },
     { format: 'csv' },
     { format: 'csv', engine: 'csv-stringify' },
-  ])('come behind the others in $format by $engine, and verify and query know them', async (form) => {
+  ])('come after the others in $format by $engine, and verify and query know them', async (form) => {
     const here = await newWorkspace(
       parts({ columns: ['id', 'domain'], extra_columns: EXTRA_COLUMNS }, form),
       FIELDS,
@@ -125,7 +125,7 @@ describe('extra columns', () => {
   })
 
   it.each<TargetKind>(['duckdb', 'postgres'])(
-    'are added later by exporting everything anew, and to a table in %s by --evolve',
+    'are added later by exporting everything again, and to a table in %s by --evolve',
     async (kind) => {
       const here = await newWorkspace(parts({ secret: 'partial' }), FIELDS)
       const target = await newTarget(kind, here)
@@ -146,7 +146,7 @@ describe('extra columns', () => {
 
       await exportHere(here, ['*'])
       expect(byId(await readParquet(here.output))).toEqual(expected(here))
-      // From now on it is the data set's own setting.
+      // From here on it is a setting of the data set.
       await exportHere(here)
       await expect(load(here, target, false)).rejects.toThrow('--evolve adds it')
       await load(here, target, true)
@@ -156,23 +156,23 @@ describe('extra columns', () => {
     },
   )
 
-  it('are refused where only a part is exported anew', async () => {
+  it('are refused when only a part is exported again', async () => {
     const windows = { from: '2024-01-01', until: '2024-07-01', every: 'month' }
-    const asked = parts({})
-    const half = { ...asked, extract: { ...asked.extract, windows } }
+    const narrow = parts({})
+    const half = { ...narrow, extract: { ...narrow.extract, windows } }
     const here = await newWorkspace(half, FIELDS)
     await exportHere(here)
     await here.write({ ...half, transform: { extra_columns: ['event_uid'] } })
     const before = await here.manifest()
     await expect(exportHere(here, ['*/2024-03-*'])).rejects.toMatchObject({ kind: 'config' })
     expect(await here.manifest()).toEqual(before)
-    // Other settings than columns are refused whatever is exported anew.
+    // Changes of other settings are refused whatever is exported again.
     await here.write({ ...half, transform: { extra_columns: ['event_uid'], secret: 'partial' } })
     await expect(exportHere(here, ['*'])).rejects.toMatchObject({ next: expect.stringContaining('--fresh') })
     expect(await here.manifest()).toEqual(before)
   })
 
-  it('stand in the statements for every engine', async () => {
+  it('are in the statements for every engine', async () => {
     const here = await newWorkspace(parts())
     const pipeline = await pipelineOf(here)
     for (const [name, statements] of Object.entries(DIALECTS)) {

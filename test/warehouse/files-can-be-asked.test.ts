@@ -15,12 +15,12 @@ function exported(parts: PipelineParts = {}): Promise<Workspace> {
   })
 }
 
-const ask = (here: Workspace, ...words: string[]) => here.cli('query', 'pipeline.yaml', ...words)
+const query = (here: Workspace, ...words: string[]) => here.cli('query', 'pipeline.yaml', ...words)
 
-it.each(['parquet', 'csv'])('the data set is a view, the answer a table, CSV or JSON: %s', async (format) => {
+it.each(['parquet', 'csv'])('the data set is a view, the result a table, CSV or JSON: %s', async (format) => {
   const here = await exported({ load: { format } })
   const rows = expectedOfDomains(here.sandbox, ['scatterholt.com'], RANGE)
-  const json = await ask(
+  const json = await query(
     here,
     'SELECT count(*) AS n, min(id) AS least, count(hash) AS hashes FROM credentials',
     '--json',
@@ -32,33 +32,33 @@ it.each(['parquet', 'csv'])('the data set is a view, the answer a table, CSV or 
       hashes: rows.filter(({ hash }) => hash !== null).length,
     },
   ])
-  const csv = await ask(here, 'SELECT identity_name, hash_type FROM credentials ORDER BY 1, 2', '--csv')
+  const csv = await query(here, 'SELECT identity_name, hash_type FROM credentials ORDER BY 1, 2', '--csv')
   const [header, ...records] = parse(csv.stdout) as string[][]
   expect(header).toEqual(['identity_name', 'hash_type'])
   expect(records.map(([name]) => name).sort()).toEqual(rows.map(({ identity_name }) => identity_name).sort())
-  const table = await ask(here, 'SELECT query_type, count(*) AS n FROM credentials GROUP BY 1')
+  const table = await query(here, 'SELECT query_type, count(*) AS n FROM credentials GROUP BY 1')
   const width = String(rows.length).length
   expect(table.stdout).toBe(`query_type  ${'n'.padStart(width)}\ndomain      ${rows.length}\n1 row\n`)
 })
 
-it('without SQL it shows the columns and the first rows', async () => {
+it('without SQL query shows the columns and the first rows', async () => {
   const here = await exported()
-  const { code, stdout } = await ask(here)
+  const { code, stdout } = await query(here)
   expect(code).toBe(0)
   expect(stdout).toMatch(/^identity_name /m)
   expect(stdout).toMatch(/^imported_at +2024-0/m)
 })
 
-it('a data set without a row can be asked as well', async () => {
+it('a data set without rows can be queried as well', async () => {
   const here = await exported({ extract: { domains: ['nobody.example'] } })
-  const { stdout } = await ask(here, 'SELECT count(*) AS n FROM credentials', '--json')
+  const { stdout } = await query(here, 'SELECT count(*) AS n FROM credentials', '--json')
   expect(JSON.parse(stdout)).toEqual([{ n: 0 }])
 })
 
-it('a loaded database is asked with --in', async () => {
+it('a loaded database is queried with --in', async () => {
   const here = await exported()
   expect((await here.cli('load', 'pipeline.yaml', '--to', 'duckdb:leaks.db')).code).toBe(0)
-  const { stdout } = await ask(
+  const { stdout } = await query(
     here,
     'SELECT sum(credentials) AS n FROM credentials_by_domain_month',
     '--in',
@@ -68,17 +68,17 @@ it('a loaded database is asked with --in', async () => {
   expect(JSON.parse(stdout)[0].n).toBeGreaterThan(0)
 })
 
-it('what is more than one SELECT over the files is refused with exit 2', async () => {
+it('anything but one SELECT over the files is refused with exit 2', async () => {
   const here = await exported()
-  const { code, stdout, stderr } = await ask(here, "COPY credentials TO 'out/stolen.csv'")
+  const { code, stdout, stderr } = await query(here, "COPY credentials TO 'out/stolen.csv'")
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   expect(stderr).toMatch(/^spillway: Only SELECT/)
   expect(existsSync(join(here.folder, 'out/stolen.csv'))).toBe(false)
 })
 
-it('nothing exported yet is said, exit 2', async () => {
+it('a query before the first export is refused with exit 2', async () => {
   const here = await newWorkspace({})
-  const { code, stderr } = await ask(here)
+  const { code, stderr } = await query(here)
   expect(code).toBe(2)
   expect(stderr).toMatch(/Run the pipeline first/)
 })

@@ -20,7 +20,7 @@ export function pipelineIn({ folder, env }: Pick<Workspace, 'folder' | 'env'>): 
   return readPipeline(join(folder, 'pipeline.yaml'), { env, cwd: folder })
 }
 
-/** Exports in this process: for tests that try what comes after. */
+/** Exports in this process, for tests of later steps. */
 export async function exportHere(
   { folder, env }: Pick<Workspace, 'folder' | 'env'>,
   redo: readonly string[] = [],
@@ -32,7 +32,7 @@ export async function exportHere(
   })
 }
 
-/** Loads in this process: for tests that try what the load after that does. */
+/** Loads in this process, for tests of the load after it. */
 export async function loadHere(
   { folder, env }: Pick<Workspace, 'folder' | 'env'>,
   { url }: Pick<TestTarget, 'url'>,

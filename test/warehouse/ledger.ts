@@ -4,7 +4,7 @@ import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { loadHere } from './in-process.ts'
 import type { TestTarget } from './targets.ts'
 
-/** Every row of the data set is in the table once, and the ledger has every shard; whatever other data sets have there. */
+/** Every row of the data set is in the table once, and the ledger has every shard; other data sets do not matter. */
 export async function holdsAll(here: Workspace, target: TestTarget): Promise<void> {
   const { shards, totals, data_set_id: id } = await here.manifest()
   const [table] = await target.rows(
@@ -18,8 +18,8 @@ export async function holdsAll(here: Workspace, target: TestTarget): Promise<voi
 }
 
 /**
- * Has the table hold another data set, of the same name, with partitions and shards that are called the same.
- * @returns what sees that nothing has happened to it
+ * Loads another data set into the table, of the same name, with the same names of partitions and shards.
+ * @returns a check that it is unchanged
  */
 export async function neighbour(here: Workspace, target: TestTarget): Promise<() => Promise<void>> {
   const windows = { from: '2024-01-01', until: '2024-03-10', every: 'week' }
@@ -29,7 +29,7 @@ export async function neighbour(here: Workspace, target: TestTarget): Promise<()
   return () => holdsAll(beside, target)
 }
 
-/** The rows in the table are those of the ledger's shards, whatever came in between. */
+/** The rows in the table are those of the ledger's shards, whatever happened before. */
 export async function isHonest(target: TestTarget): Promise<void> {
   const wrong = await target
     .rows(
@@ -37,12 +37,12 @@ export async function isHonest(target: TestTarget): Promise<void> {
        full join (select data_set as d, partitions[1] as p, rows as c from spillway_loads) l on t.d = l.d and t.p = l.p
        where t.c is distinct from l.c`,
     )
-    // Killed before the tables were there.
+    // Killed before the tables were created.
     .catch((error: Error) => (/does not exist/i.test(error.message) ? [{ n: 0 }] : Promise.reject(error)))
   expect(Number(wrong[0]?.n)).toBe(0)
 }
 
-/** How many shards the ledger has by now; 0 also while the tables are not there, or the file is being written to. */
+/** How many shards the ledger has now; 0 also while the tables do not exist, or the file is being written. */
 export async function shardsIn(target: TestTarget): Promise<number> {
   const [row] = await target.rows('select count(*) as n from spillway_loads').catch((error: Error) => {
     if (/does not exist|cannot open|conflicting lock|could not set lock/i.test(error.message)) return []

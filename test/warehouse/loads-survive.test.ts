@@ -15,7 +15,7 @@ import { newTarget } from './targets.ts'
 
 const MOST_KILLS = THOROUGH ? 5 : 2
 
-/** By weeks: some twenty shards, enough of them for a kill to come between any two steps. */
+/** By weeks: some twenty shards, enough for a kill between any two steps. */
 function exported(every: 'week' | 'year' = 'week'): Promise<Workspace> {
   return exportedWorkspace({
     extract: {
@@ -26,11 +26,11 @@ function exported(every: 'week' | 'year' = 'week'): Promise<Workspace> {
 }
 
 describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
-  it('kills at any instant leave no half shard and none twice', async () => {
+  it('kills at any instant leave no partial shard and no shard twice', async () => {
     const here = await exported()
     const target = await newTarget(kind, here)
     Object.assign(here.env, target.env)
-    const besideIsWhole = await neighbour(here, target)
+    const neighbourIsUnchanged = await neighbour(here, target)
     let kills = 0
     for (let delayMs = 250; kills < MOST_KILLS; delayMs += 90) {
       const { signal } = await runCli({
@@ -46,10 +46,10 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     expect(kills).toBeGreaterThan(0)
     expect((await here.cli('load', 'pipeline.yaml', '--to', target.url)).code).toBe(0)
     await holdsAll(here, target)
-    await besideIsWhole()
+    await neighbourIsUnchanged()
   })
 
-  it('loads that find the target held wait and say so; then one loads, and the other finds nothing to do', async () => {
+  it('loads wait for a target in use, with a message; then one loads, and the other has nothing to load', async () => {
     const here = await exported()
     const target = await newTarget(kind, here)
     Object.assign(here.env, target.env)
@@ -67,13 +67,13 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
 })
 
 describe('a PostgreSQL server', () => {
-  it('that goes away in mid-load ends it with exit 1 and a clear word; the next load completes', async () => {
+  it('that crashes during a load ends the load with exit 1 and a clear message; the next load completes', async () => {
     const here = await exported()
     const server = await startPostgres()
     onTestFinished(() => server.stop())
     const target = await newTarget('postgres', here, server.database)
     Object.assign(here.env, target.env)
-    // Holds the load where its first rows are about to go in.
+    // Creates the tables, so that the next load inserts at once.
     await here.cli('load', 'pipeline.yaml', '--to', target.url)
     await pgRows(target.url, 'truncate credentials, spillway_loads')
     const child = spawn(process.execPath, [CLI, 'load', 'pipeline.yaml', '--to', target.url], {
@@ -90,7 +90,7 @@ describe('a PostgreSQL server', () => {
     await server.kill()
     const ended = await code
     await server.start()
-    // It may have been through before the server was gone.
+    // The load may have ended before the server did.
     if (ended !== 0) {
       expect(ended).toBe(1)
       expect(stderr).toMatch(/connection to PostgreSQL ended|can not be reached|starting up or shutting down/)
@@ -101,10 +101,10 @@ describe('a PostgreSQL server', () => {
     await holdsAll(here, target)
   })
 
-  it('that refuses the password ends the load with exit 3, and nothing but the reason on stderr', async () => {
+  it('that rejects the password ends the load with exit 3, with the reason alone on stderr', async () => {
     const here = await exported('year')
     const { url } = await newTarget('postgres', here)
-    // Which the library that reads it would say in its own way.
+    // The library that reads it would print a message of its own.
     const passFile = join(here.folder, 'pgpass')
     await writeFile(passFile, `*:*:*:*:${PASSWORD}\n`, { mode: 0o644 })
     Object.assign(here.env, { PGPASSFILE: passFile })
@@ -116,7 +116,7 @@ describe('a PostgreSQL server', () => {
     expect(code).toBe(3)
   })
 
-  it('is not asked with a password on the command line: exit 2', async () => {
+  it('gets no connection with a password from the command line: exit 2', async () => {
     const here = await newWorkspace({})
     const { code, stderr } = await here.cli(
       'load',

@@ -14,7 +14,7 @@ import { newDatabase } from '../support/postgres/database.ts'
 
 const PEM = fileURLToPath(new URL('../e2e/support/service-example.pem', import.meta.url))
 
-/** Sets variables for one test; undefined: not there. */
+/** Sets variables for one test; undefined removes one. */
 function environment(variables: Readonly<Record<string, string | undefined>>): void {
   const before = Object.keys(variables).map((name) => [name, process.env[name]] as const)
   const set = (entries: readonly (readonly [string, string | undefined])[]): void => {
@@ -27,7 +27,7 @@ function environment(variables: Readonly<Record<string, string | undefined>>): v
   onTestFinished(() => set(before))
 }
 
-/** @returns null when the connection came about */
+/** @returns null when the connection succeeded */
 async function failure(url: string): Promise<ExportError | null> {
   try {
     await (await connectPostgres(url, url, new AbortController().signal)).close()
@@ -38,24 +38,24 @@ async function failure(url: string): Promise<ExportError | null> {
   }
 }
 
-/** Where another machine would be: an address of this one that is not known to be its own. */
+/** An address of this machine that is not recognized as local, in the role of another machine. */
 const elsewhere = (url: string): string => url.replace('127.0.0.1', '0.0.0.0')
 
 type Front = { readonly url: string; readonly heard: Buffer[] }
 
 /**
- * What speaks TLS before a server that does not, with a certificate for 127.0.0.1 and service.example.
- * @param answer to the request for TLS: `S`, or `N` as a server without it
+ * A TLS proxy before a server without TLS, with a certificate for 127.0.0.1 and service.example.
+ * @param response to the request for TLS: `S`, or `N` as a server without it
  */
-async function front(url: string, answer: 'S' | 'N'): Promise<Front> {
+async function front(url: string, response: 'S' | 'N'): Promise<Front> {
   const heard: Buffer[] = []
   const port = Number(new URL(url).port)
   const server = createServer((socket) => {
     socket.on('error', () => {})
     socket.once('data', (request: Buffer) => {
       heard.push(request)
-      socket.write(answer)
-      if (answer === 'N') socket.on('data', (more: Buffer) => heard.push(more))
+      socket.write(response)
+      if (response === 'N') socket.on('data', (more: Buffer) => heard.push(more))
       else through(new TLSSocket(socket, { isServer: true, key: readFileSync(PEM), cert: readFileSync(PEM) }))
     })
   })
@@ -69,7 +69,7 @@ async function front(url: string, answer: 'S' | 'N'): Promise<Front> {
   return { url: url.replace(/:\d+\//, `:${(server.address() as AddressInfo).port}/`), heard }
 }
 
-it('what is wrong is told by the cause, and a refused password by exit 3', async () => {
+it('errors name the cause, and a rejected password gives exit 3', async () => {
   environment({ PGPASSWORD: PASSWORD, PGPASSFILE: join(temporaryFolder(), 'none') })
   const url = await newDatabase()
   expect(await failure(url)).toBe(null)
@@ -104,7 +104,7 @@ it('what is wrong is told by the cause, and a refused password by exit 3', async
   expect(exitCodeOf(refused, null)).toBe(3)
 })
 
-it('the password comes from ~/.pgpass; one that others may read is not used, which the error says', async () => {
+it('the password comes from ~/.pgpass; a file that others can read is not used, and the error says so', async () => {
   const file = join(temporaryFolder(), 'pgpass')
   environment({ PGPASSWORD: undefined, PGPASSFILE: file })
   const url = await newDatabase()
@@ -117,7 +117,7 @@ it('the password comes from ~/.pgpass; one that others may read is not used, whi
   expect((await failure(url))?.message).toMatch(/is not used, since others may read it: chmod 600/)
 })
 
-it('nothing goes to another machine in clear, unless the address says so', async () => {
+it('nothing is sent to another machine unencrypted, unless the URL allows it', async () => {
   environment({ PGPASSWORD: PASSWORD, PGSSLMODE: undefined })
   const url = await newDatabase()
   const { url: to, heard } = await front(url, 'N')
@@ -128,9 +128,9 @@ it('nothing goes to another machine in clear, unless the address says so', async
     )
     expect(exitCodeOf(error, null)).toBe(1)
   }
-  // Each a request for TLS, and nothing more.
+  // Each is a request for TLS, and nothing more.
   expect(heard.map((bytes) => bytes.toString('hex'))).toEqual(Array(4).fill('0000000804d2162f'))
-  // This one is a server that has none.
+  // A server without TLS.
   expect((await failure(elsewhere(url)))?.message).toMatch(/offers no TLS/)
   expect(await failure(`${elsewhere(url)}?sslmode=disable`)).toBe(null)
   environment({ PGSSLMODE: 'disable' })
@@ -139,7 +139,7 @@ it('nothing goes to another machine in clear, unless the address says so', async
   expect(await failure(`${url}?sslmode=loose`)).toMatchObject({ kind: 'config' })
 })
 
-it('certificate and host name are checked; what is wrong with them is named', async () => {
+it('certificate and host name are checked; the error names the reason', async () => {
   environment({ PGPASSWORD: PASSWORD, PGSSLMODE: undefined, PGSSLROOTCERT: undefined })
   const warnings: string[] = []
   const onWarning = ({ message }: Error): void => void warnings.push(message)

@@ -18,7 +18,7 @@ const PARTS = {
 
 const exported = (): Promise<Workspace> => exportedWorkspace(PARTS)
 
-async function ask(
+async function query(
   { folder, env }: Pick<Workspace, 'folder' | 'env'>,
   sql: string,
   database: string | null = null,
@@ -28,7 +28,7 @@ async function ask(
 }
 
 async function refusal(here: Workspace, sql: string, database: string | null = null): Promise<ExportError> {
-  const error = await ask(here, sql, database).then(
+  const error = await query(here, sql, database).then(
     () => null,
     (thrown: unknown) => thrown,
   )
@@ -36,7 +36,7 @@ async function refusal(here: Workspace, sql: string, database: string | null = n
   return error
 }
 
-/** Every file below a folder, by what is in it. */
+/** Every file below a folder, with its contents. */
 async function contents(folder: string): Promise<Readonly<Record<string, string>>> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
@@ -88,14 +88,14 @@ it('a statement that is not one SELECT, or EXPLAIN of one, is refused, and no fi
     ' \n',
     '-- nothing',
     ';',
-    // Functions that change DuckDB's settings, write files, or carry out other SQL.
+    // Functions that change DuckDB's settings, write files, or execute other SQL.
     `SELECT * FROM enable_logging(storage = 'file', storage_path = '${here.output}')`,
     `SELECT * FROM enable_profiling(format = 'json', save_location = '${here.output}/_report.json')`,
     `SELECT 1 WHERE EXISTS (FROM system.main."Enable_Profiling"())`,
     'WITH a AS MATERIALIZED (FROM checkpoint()) FROM a',
     "SELECT * FROM query('SELECT * FROM force_checkpoint()')",
     "SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT 1'))",
-    // Everything that is no shard.
+    // Every file but the shards.
     `SELECT * FROM read_text('${here.output}/_manifest.json')`,
     `SELECT * FROM read_csv('${here.output}/_state/checkpoint.jsonl')`,
     `SELECT * FROM read_json('${here.output}/_quarantine/a.jsonl')`,
@@ -115,15 +115,15 @@ it('a statement that is not one SELECT, or EXPLAIN of one, is refused, and no fi
   expect(await contents(here.folder)).toEqual(before)
 })
 
-it('empty SQL is refused for being empty', async () => {
+it('empty SQL is refused as empty', async () => {
   const here = await exported()
   for (const sql of ['', '  ', '-- nothing']) expect((await refusal(here, sql)).what).toBe('The SQL is empty')
 })
 
-it('what only reads is answered', async () => {
+it('statements that only read give rows', async () => {
   const here = await exported()
   const [shard] = await shardPaths(here.output)
-  const asked = [
+  const allowed = [
     'SELECT count(*) AS n FROM credentials',
     '(SELECT count(*) AS n FROM credentials);',
     'FROM credentials SELECT count(*) AS n -- EXPLAIN COPY',
@@ -138,12 +138,12 @@ it('what only reads is answered', async () => {
     'PIVOT credentials ON hash_type IN (md5) USING count(*) GROUP BY domain',
     `SELECT count(*) AS n FROM read_parquet('${join(here.output, shard!)}')`,
   ]
-  for (const sql of asked) {
-    expect({ sql, rows: (await ask(here, sql)).rows.length }).not.toEqual({ sql, rows: 0 })
+  for (const sql of allowed) {
+    expect({ sql, rows: (await query(here, sql)).rows.length }).not.toEqual({ sql, rows: 0 })
   }
 })
 
-it('a loaded database is not written to either, and nothing beside it is read', async () => {
+it('a loaded database is not changed either, and no other file is read', async () => {
   const here = await newWorkspace(PARTS)
   const { DuckDBInstance } = await import('@duckdb/node-api')
   const instance = await DuckDBInstance.create(join(here.folder, 'leaks.db'))
@@ -161,19 +161,19 @@ it('a loaded database is not written to either, and nothing beside it is read', 
   ]) {
     expect((await refusal(here, sql, database)).kind).toBe('config')
   }
-  expect((await ask(here, 'FROM credentials', database)).rows).toEqual([[1]])
+  expect((await query(here, 'FROM credentials', database)).rows).toEqual([[1]])
   expect(await contents(here.folder)).toEqual(before)
 })
 
-it('what does not fit into memory goes to a folder of its own, which is gone afterwards', async () => {
+it('a query larger than memory spills to a folder of its own, which is removed afterwards', async () => {
   const here = await exported()
-  const { rows } = await ask(here, "SELECT current_setting('temp_directory')")
+  const { rows } = await query(here, "SELECT current_setting('temp_directory')")
   const temporary = String(rows[0]?.[0])
   expect(temporary).toMatch(/spillway-tmp-\w+$/)
   expect(existsSync(temporary)).toBe(false)
 })
 
-it('a shard that is missing, short or damaged is named, with what to do', async () => {
+it('the error about a missing, short or damaged shard names it, and the next step', async () => {
   const here = await exported()
   const [first, second] = await shardPaths(here.output)
   await rm(join(here.output, first!))

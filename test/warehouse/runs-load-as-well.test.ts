@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { newWorkspace } from '../e2e/support/workspace.ts'
 
-it('run --load exports and loads, also what a used-up budget left, and then the rest', async () => {
+it('run --load exports and loads, also the part that a spent budget allowed, and the rest on the next run', async () => {
   const here = await newWorkspace({
     extract: {
       domains: ['scatterholt.com'],
@@ -36,7 +36,7 @@ it('run --load exports and loads, also what a used-up budget left, and then the 
   expect(first.load.rows + second.load.rows).toBe((await here.manifest()).totals.rows)
 })
 
-it('a target that is none is refused before anything is asked', async () => {
+it('an invalid target is refused before any request', async () => {
   const here = await newWorkspace({})
   const { code, stderr } = await here.cli('run', 'pipeline.yaml', '--load', 'mysql://somewhere')
   expect(code).toBe(2)

@@ -17,18 +17,18 @@ const parts = (service: PipelineParts['service'] = {}): PipelineParts => ({
     page_size: 10,
   },
 })
-// The first request is sent at once, and the next one when all tests here are long over.
 const MOST_KILLS = THOROUGH ? 4 : 1
 
-/** How a run ends, and on which target that is tried first. */
+/** How a run ends, and the target that it is tested on by default. */
 const ENDS = [
   { signal: 'SIGKILL', code: null, first: 'duckdb' },
   { signal: 'SIGINT', code: 130, first: 'postgres' },
 ] as const
 
+// The first request is sent at once, the next one long after the test has ended.
 const STANDSTILL = { requests_per_second: 0.002 }
 
-async function asked(kind: 'duckdb' | 'postgres', service: PipelineParts['service'] = {}) {
+async function begin(kind: 'duckdb' | 'postgres', service: PipelineParts['service'] = {}) {
   const here = await newWorkspace(parts(service))
   const target = await newTarget(kind, here)
   Object.assign(here.env, target.env)
@@ -49,13 +49,13 @@ async function indexesIn(target: TestTarget): Promise<number> {
 
 describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
   it.each(ENDS.filter((end) => THOROUGH || end.first === kind))(
-    'has shards while the run goes on; after $signal a load and the next run add what is missing',
+    'has shards during the run; after $signal a load and the next run add the missing ones',
     async ({ signal, code }) => {
-      const { here, target } = await asked(kind, STANDSTILL)
-      // So that there is a manifest, which lacks what comes next.
+      const { here, target } = await begin(kind, STANDSTILL)
+      // Leaves a manifest without the later shards.
       expect((await here.cli('run', 'pipeline.yaml', '--max-requests', '1')).code).toBe(4)
       const run = start(here, 'run', 'pipeline.yaml', '--load', target.url)
-      // The run can not have ended: it waits for its second request.
+      // The run is still waiting for its second request.
       while ((await shardsIn(target)) === 0) await wait(100)
       expect(here.searches()).toHaveLength(2)
       run.kill(signal)
@@ -76,9 +76,9 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     },
   )
 
-  it('holds no half shard and none twice, whenever runs are killed', async () => {
-    const { here, target } = await asked(kind)
-    const besideIsWhole = await neighbour(here, target)
+  it('holds no partial shard and no shard twice, whenever runs are killed', async () => {
+    const { here, target } = await begin(kind)
+    const neighbourIsUnchanged = await neighbour(here, target)
     let kills = 0
     for (let delayMs = 400; kills < MOST_KILLS; delayMs += 60) {
       const { signal } = await runCli({
@@ -94,11 +94,11 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     expect(kills).toBeGreaterThan(0)
     await runAndLoad(here, target)
     await holdsAll(here, target)
-    await besideIsWhole()
+    await neighbourIsUnchanged()
   })
 
-  it('when another load holds it the run goes on to its end, and the load waits', async () => {
-    const { here, target } = await asked(kind)
+  it('while another load holds it the run continues to its end, and the load waits', async () => {
+    const { here, target } = await begin(kind)
     const release = await target.hold()
     const run = start(here, 'run', 'pipeline.yaml', '--json', '--load', target.url)
     await run.says(/"status":"complete"/)
@@ -116,9 +116,9 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
   })
 })
 
-it('what is exported anew takes the place of what was there', async () => {
-  const { here, target } = await asked('duckdb')
-  const besideIsWhole = await neighbour(here, target)
+it('rows of a partition that is exported again replace its former rows', async () => {
+  const { here, target } = await begin('duckdb')
+  const neighbourIsUnchanged = await neighbour(here, target)
   const first = await runAndLoad(here, target)
   const later = await startSandbox({ ...SMALL, seed: 'later' })
   onTestFinished(() => later.close())
@@ -131,16 +131,16 @@ it('what is exported anew takes the place of what was there', async () => {
   expect(first.shards.loaded).toBeGreaterThan(shards.skipped)
   await holdsAll(here, target)
   await isHonest(target)
-  await besideIsWhole()
+  await neighbourIsUnchanged()
 })
 
-it('rows that the ledger does not list are not doubled while the run goes on: nothing more is loaded, with a warning', async () => {
-  const { here, target } = await asked('duckdb')
+it('rows that the ledger does not list are not doubled during the run: no more shards are loaded, with a warning', async () => {
+  const { here, target } = await begin('duckdb')
   await runAndLoad(here, target)
   const [before] = await target.rows('select count(*) as n from credentials')
   await target.change('drop table spillway_loads cascade')
   const { extract } = parts()
-  // Further weeks, the first of which are sealed with the first page.
+  // More weeks, the first of which are sealed with the first page.
   const windows = { from: '2024-01-01', until: '2024-06-02', every: 'week' }
   await here.write({ service: STANDSTILL, extract: { ...extract, windows } })
   const run = start(here, 'run', 'pipeline.yaml', '--load', target.url)
@@ -151,8 +151,8 @@ it('rows that the ledger does not list are not doubled while the run goes on: no
   expect((await here.cli('load', 'pipeline.yaml', '--to', target.url)).code).toBe(2)
 })
 
-it('a database that can not be reached does not stop the run: a warning, and at the end exit 1', async () => {
-  const { here, target } = await asked('postgres')
+it('an unreachable database does not stop the run: a warning, and at the end exit 1', async () => {
+  const { here, target } = await begin('postgres')
   const nowhere = target.url.replace(/:\d+\//, ':1/')
   const { code, stdout, stderr } = await here.cli('run', 'pipeline.yaml', '--json', '--load', nowhere)
   expect(code).toBe(1)

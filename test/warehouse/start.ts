@@ -3,15 +3,15 @@ import { onTestFinished } from 'vitest'
 import type { Workspace } from '../e2e/support/workspace.ts'
 import { CLI, type Ended } from '../support/run-cli.ts'
 
-/** The built command under way. */
+/** A running process of the built command. */
 export type Started = {
   readonly ended: Promise<Ended>
-  /** Resolves once what it has printed, on stdout and stderr together, matches. */
+  /** Resolves once its output, stdout and stderr together, matches. */
   says(pattern: RegExp): Promise<void>
   kill(signal: NodeJS.Signals): void
 }
 
-/** Starts the command with these words, in the folder; it does not outlive the test. */
+/** Starts the command with these arguments, in the folder; it ends with the test at the latest. */
 export function start(here: Workspace, ...words: string[]): Started {
   const child = spawn(process.execPath, [CLI, ...words], {
     cwd: here.folder,

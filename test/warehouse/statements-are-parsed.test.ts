@@ -1,5 +1,5 @@
 import { init, parse, type DialectName as RustDialect } from '@guanmingchiu/sqlparser-ts'
-// By their files: the package's index brings the grammars of all engines, which takes long.
+// By their files: the package's index imports the grammars of all engines, which takes long.
 import { HiveSQL } from 'dt-sql-parser/dist/parser/hive/index.js'
 import { SparkSQL } from 'dt-sql-parser/dist/parser/spark/index.js'
 import { TrinoSQL } from 'dt-sql-parser/dist/parser/trino/index.js'
@@ -40,19 +40,19 @@ function statements(dialect: DialectName, table: string): readonly string[] {
   ])
 }
 
-// A reserved word of every dialect; and what no name is without quotes.
+// A reserved word of every dialect; and a name that needs quotes.
 const TABLES = ['credentials', 'select', 'leaks of 2024, "all"']
 
 const GRAMMARS = { spark: SparkSQL, trino: TrinoSQL, athena: HiveSQL } as const
 
 describe.each(Object.keys(GRAMMARS) as (keyof typeof GRAMMARS)[])('%s', (dialect) => {
-  it.each(TABLES)('every statement is one of its grammar, with a table named %s', (table) => {
+  it.each(TABLES)('every statement is valid in its grammar, with a table named %s', (table) => {
     const grammar = new GRAMMARS[dialect]()
     for (const text of statements(dialect, table)) expect(grammar.validate(text), text).toEqual([])
   })
 })
 
-it.each(TABLES)('bigquery: every statement is one of its grammar, with a table named %s', (table) => {
+it.each(TABLES)('bigquery: every statement is valid in its grammar, with a table named %s', (table) => {
   for (const text of statements('bigquery', table)) {
     expect(() => parseBigQuery(text, { dialect: 'bigquery' }), text).not.toThrow()
   }
@@ -68,7 +68,7 @@ const UNKNOWN = {
 } as const satisfies Partial<Record<DialectName, readonly RegExp[]>>
 
 describe.each(Object.keys(UNKNOWN) as (keyof typeof UNKNOWN)[])('%s', (dialect) => {
-  it.each(TABLES)('every statement but those named here is parsed, with a table named %s', (table) => {
+  it.each(TABLES)('every statement but those in UNKNOWN is parsed, with a table named %s', (table) => {
     const unknown = new Set<RegExp>()
     for (const statement of statements(dialect, table).flatMap(split)) {
       const known = UNKNOWN[dialect].find((pattern) => pattern.test(statement))
@@ -76,7 +76,7 @@ describe.each(Object.keys(UNKNOWN) as (keyof typeof UNKNOWN)[])('%s', (dialect) 
         expect(() => parse(statement, dialectOf(dialect, statement)), statement).not.toThrow()
       else {
         unknown.add(known)
-        // A parser that learns it takes the line above out.
+        // If a parser learns the statement, remove its pattern from UNKNOWN.
         expect(() => parse(statement, dialect), statement).toThrow()
       }
     }
@@ -98,7 +98,7 @@ function split(text: string): readonly string[] {
     .filter((statement) => statement !== '')
 }
 
-it('these parsers do refuse what is wrong', () => {
+it('the parsers refuse invalid statements', () => {
   expect(new TrinoSQL().validate('CREATE TABLE a.b.select (x BIGINT)')).not.toEqual([])
   expect(new SparkSQL().validate('CREATE TABLE leaks of 2024 (x BIGINT)')).not.toEqual([])
   expect(new HiveSQL().validate('CREATE EXTERNAL TABLE leaks of (x bigint)')).not.toEqual([])

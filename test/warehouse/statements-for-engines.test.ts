@@ -20,11 +20,11 @@ const FORMATS: Readonly<Record<string, Format>> = {
 }
 
 /**
- * Written by the vendors' documented syntax; those engines can't be run here, so what is tested is that nobody changes
- * a statement unawares, and, in `statements-are-parsed`, that they are parsed. DuckDB's and PostgreSQL's are run below.
+ * Written by the vendors' documented syntax. Those engines can't be run here: the tests check that no statement changes
+ * unnoticed and, in `statements-are-parsed`, that all are parsed. DuckDB's and PostgreSQL's are run below.
  */
 describe.each(DIALECT_NAMES.filter((name) => name !== 'duckdb' && name !== 'postgres'))('%s', (name) => {
-  it.each(Object.keys(FORMATS))('over %s is as it was', async (format) => {
+  it.each(Object.keys(FORMATS))('over %s is as recorded', async (format) => {
     const text = DIALECTS[name]({
       pipeline: 'acme',
       resource: 'credentials',
@@ -41,7 +41,7 @@ describe.each(DIALECT_NAMES.filter((name) => name !== 'duckdb' && name !== 'post
 })
 
 it.each(['snowflake', 'redshift', 'athena', 'trino', 'spark', 'clickhouse', 'duckdb'] as const)(
-  '%s reads a data set in object storage where it lies',
+  '%s reads a data set in object storage in place',
   (name) => {
     const text = DIALECTS[name]({
       pipeline: 'acme',
@@ -73,7 +73,7 @@ it('the source for dbt is YAML that names every column', () => {
   const { sources } = parse(text) as {
     sources: { schema: string; tables: { columns: { name: string }[] }[] }[]
   }
-  // Without one dbt looks in a schema that is named like the source.
+  // Without one dbt looks in a schema with the name of the source.
   expect(sources[0]?.schema).toBe('public')
   expect(sources[0]?.tables[0]?.columns.map(({ name }) => name)).toEqual(columns.map(({ name }) => name))
 })
@@ -82,41 +82,38 @@ it.each([
   { load: { format: 'parquet' } },
   { load: { format: 'parquet', partition_by: 'none' } },
   { load: { format: 'csv', compression: 'gzip' } },
-])(
-  'what is printed for DuckDB fills a table with every row, and mounts the files: $load',
-  async ({ load }) => {
-    const here = await newWorkspace({
-      extract: {
-        domains: ['scatterholt.com'],
-        // From the middle of a day: a key of folders that is no date.
-        windows: { from: '2024-01-01', until: '2024-03-01T06:00:00Z', every: 'month' },
-        include: ['auth_domains'],
-      },
-      load,
-    })
-    expect((await here.run()).code).toBe(0)
-    const { code, stdout } = await here.cli('ddl', 'pipeline.yaml', '--dialect', 'duckdb')
-    expect(code).toBe(0)
-    const { totals } = await here.manifest()
-    await sql(`ATTACH '${join(here.folder, 'ddl.db')}' AS ddl`)
-    try {
-      await sql('USE ddl')
-      await sql(stdout)
-      for (const table of ['credentials', 'credentials_files']) {
-        const [row] = await sql(
-          `select count(*) as n, count(auth_domains) as lists, max(length(source_name)) as longest, count(imported_at) as times from ${table}`,
-        )
-        expect([Number(row?.n), Number(row?.times)]).toEqual([totals.rows, totals.rows])
-        expect(Number(row?.longest)).toBeGreaterThan(0)
-      }
-    } finally {
-      await sql('USE memory')
-      await sql('DETACH ddl')
+])('the statements for DuckDB load every row into a table, and mount the files: $load', async ({ load }) => {
+  const here = await newWorkspace({
+    extract: {
+      domains: ['scatterholt.com'],
+      // From the middle of a day: a folder key that is not a date.
+      windows: { from: '2024-01-01', until: '2024-03-01T06:00:00Z', every: 'month' },
+      include: ['auth_domains'],
+    },
+    load,
+  })
+  expect((await here.run()).code).toBe(0)
+  const { code, stdout } = await here.cli('ddl', 'pipeline.yaml', '--dialect', 'duckdb')
+  expect(code).toBe(0)
+  const { totals } = await here.manifest()
+  await sql(`ATTACH '${join(here.folder, 'ddl.db')}' AS ddl`)
+  try {
+    await sql('USE ddl')
+    await sql(stdout)
+    for (const table of ['credentials', 'credentials_files']) {
+      const [row] = await sql(
+        `select count(*) as n, count(auth_domains) as lists, max(length(source_name)) as longest, count(imported_at) as times from ${table}`,
+      )
+      expect([Number(row?.n), Number(row?.times)]).toEqual([totals.rows, totals.rows])
+      expect(Number(row?.longest)).toBeGreaterThan(0)
     }
-  },
-)
+  } finally {
+    await sql('USE memory')
+    await sql('DETACH ddl')
+  }
+})
 
-it('what is printed for DuckDB reads CSV with lines of any length, into a table of any name', async () => {
+it('the statements for DuckDB read CSV with lines of any length, into a table of any name', async () => {
   const folder = temporaryFolder()
   await mkdir(join(folder, 'reports'))
   const columns = allColumns('reports', []).filter(({ type }) => type === 'text')
@@ -139,7 +136,7 @@ it('what is printed for DuckDB reads CSV with lines of any length, into a table 
   await sql('drop view "select ""all""_files"; drop table "select ""all"""')
 })
 
-it('what is printed for PostgreSQL makes the table, with its comments', async () => {
+it('the statements for PostgreSQL create the table, with its comments', async () => {
   const here = await newWorkspace({})
   const { stdout } = await here.cli('ddl', 'pipeline.yaml', '--dialect', 'postgres')
   const url = await newDatabase()

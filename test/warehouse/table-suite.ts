@@ -26,14 +26,14 @@ import { newTarget, type TargetKind, type TestTarget } from './targets.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-04-01' }
-const asked = (parts: PipelineParts = {}): PipelineParts => ({
+const partsWith = (parts: PipelineParts = {}): PipelineParts => ({
   ...parts,
   extract: { domains: DOMAINS, windows: { ...RANGE, every: 'month' }, page_size: 10, ...parts.extract },
 })
 
 type Flags = Partial<Pick<LoadOptions, 'mode' | 'evolve' | 'reload'>>
 
-/** As the command does, in this process: its exit code, what it says of an error, what it prints otherwise. */
+/** Loads as the command does, in this process: its exit code, its error message, or else its summary. */
 async function load(here: Workspace, target: TestTarget, { mode = 'append', ...flags }: Flags = {}) {
   try {
     const { shards, removed, rows, others, isEmptied } = await loadHere(here, target, mode, flags)
@@ -44,13 +44,13 @@ async function load(here: Workspace, target: TestTarget, { mode = 'append', ...f
   }
 }
 
-/** Exported data sets, by what was asked for: an export takes longer than most of what is tried with it. */
+/** Exported data sets, by their settings: an export takes longer than most tests that use it. */
 class Exports {
   readonly #sandbox = startSandbox(SMALL)
   readonly #folder = mkdtempSync(join(tmpdir(), 'spillway-tables-'))
   readonly #made = new Map<string, Promise<string>>()
 
-  /** A copy of the first one, or of a second one, of those that are the same: copies keep their identity. */
+  /** A copy of the first or the second data set with these settings: copies keep their identity. */
   async workspace(parts: PipelineParts, which: 'first' | 'second'): Promise<Workspace> {
     const here = await workspaceFor(await this.#sandbox, parts)
     const key = JSON.stringify([parts, which])
@@ -60,7 +60,7 @@ class Exports {
     return here
   }
 
-  /** Loads the second one. What a file of DuckDB holds then is copied for those that come later. */
+  /** Loads the second one. With DuckDB the loaded file is copied for later tests. */
   async load(beside: Workspace, { folder }: Workspace, target: TestTarget): Promise<void> {
     const file = join(folder, 'leaks.db')
     const { data_set_id: id } = await beside.manifest()
@@ -83,8 +83,8 @@ class Exports {
 }
 
 /**
- * A data set, and a table that holds another one of the same name, with the same partitions and the same names of shards:
- * whatever happens to the one, `neighbour.isAsItWas` says whether the other has noticed.
+ * A data set, and a table that holds another one of the same name, with the same names of partitions and shards:
+ * `neighbour.isUnchanged` checks that loads of the one do not change the other.
  */
 async function loadedFrom(exports: Exports, kind: TargetKind, parts: PipelineParts) {
   const here = await exports.workspace(parts, 'first')
@@ -108,8 +108,8 @@ async function loadedFrom(exports: Exports, kind: TargetKind, parts: PipelinePar
     rows: totals.rows,
     workspace: beside,
     target: sameTable,
-    /** It is, and a load of it finds nothing to do. */
-    async isAsItWas() {
+    /** Its rows and ledger are as before, and a load of it has nothing to load. */
+    async isUnchanged() {
       expect(await theirs()).toEqual(before)
       const { shards, removed } = await loadHere(beside, sameTable)
       expect({ ...shards, removed }).toEqual({
@@ -123,7 +123,7 @@ async function loadedFrom(exports: Exports, kind: TargetKind, parts: PipelinePar
   return { here, target, neighbour }
 }
 
-/** What a table or the ledger has of a data set. */
+/** The rows of a data set in its table and in the ledger. */
 async function own(here: Workspace): Promise<{ readonly rows: string; readonly ledger: string }> {
   const { data_set_id: id, resource } = await here.manifest()
   return {
@@ -132,7 +132,7 @@ async function own(here: Workspace): Promise<{ readonly rows: string; readonly l
   }
 }
 
-/** The rows as the tests for files know them: integers and microseconds as text. */
+/** The rows as the tests of files compare them: integers and microseconds as strings. */
 async function tableRows(here: Workspace, target: TestTarget, kind: TargetKind): Promise<Row[]> {
   const micros = (name: string): string =>
     kind === 'duckdb'
@@ -156,7 +156,7 @@ async function tableRows(here: Workspace, target: TestTarget, kind: TargetKind):
   return (await target.rows(`select ${terms.join(', ')} from ${(await own(here)).rows}`)) as Row[]
 }
 
-/** As lines, in order; NUL as PostgreSQL has to have it. */
+/** As sorted lines; with U+FFFD for NUL, as in PostgreSQL. */
 function lines(rows: readonly Row[]): string[] {
   return rows.map((row) => JSON.stringify(row).replaceAll('\\u0000', '\uFFFD')).sort()
 }
@@ -166,29 +166,29 @@ async function count(target: TestTarget, query: string): Promise<number> {
   return Number(row?.n)
 }
 
-/** All of them; by default one for each database, another one for the next. */
+/** All cases in thorough runs; by default one for each database, a different one for each. */
 function oneFor<T>(kind: TargetKind, all: readonly T[]): readonly T[] {
   return some(kind === 'duckdb' ? all : all.toReversed(), 1)
 }
 
-/** What holds for every database; each has a test file of its own, so that they are tried side by side. */
+/** The tests of every database; each has a test file of its own, so that they run side by side. */
 export function tablesHoldWhatIsExported(kind: TargetKind): void {
   const exports = new Exports()
   afterAll(() => exports.close())
-  const loaded = (kind: TargetKind, parts: PipelineParts = asked()) => loadedFrom(exports, kind, parts)
+  const loaded = (kind: TargetKind, parts: PipelineParts = partsWith()) => loadedFrom(exports, kind, parts)
 
   it.each([
     { load: { format: 'parquet' } },
     { load: { format: 'csv', compression: 'gzip', partition_by: 'none' } },
-    // DuckDB reads the shards for both, so what is left is tried with one.
+    // DuckDB reads the shards for both, so the other formats are tested with one.
     ...(kind === 'postgres'
       ? []
       : [
           { load: { format: 'csv' } },
           { load: { format: 'parquet', partition_by: 'window', shard_rows: 30 } },
         ]),
-  ])('holds every row once, with its partition, from $load', async (parts) => {
-    const { here, target, neighbour } = await loaded(kind, asked(parts))
+  ])('the table holds every row once, with its partition, from $load', async (parts) => {
+    const { here, target, neighbour } = await loaded(kind, partsWith(parts))
     const { code, stderr, summary } = await load(here, target)
     expect(code, stderr).toBe(0)
     const expected = expectedOfDomains(here.sandbox, DOMAINS, RANGE)
@@ -220,7 +220,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     expect(ledger.map((line) => ({ ...line, n: Number(line.n), shards: Number(line.shards) }))).toEqual([
       { data_set: id, pipeline: 'trial', n: expected.length, shards: shards.length },
     ])
-    await neighbour.isAsItWas()
+    await neighbour.isUnchanged()
   })
 
   const folders = [
@@ -229,11 +229,11 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     ...(kind === 'postgres' ? [] : [{ partition_by: 'query' }]),
   ]
   it.each(oneFor(kind, folders))(
-    'what was exported anew takes the place of what was there: $partition_by',
+    'rows of a partition that is exported again replace its former rows: $partition_by',
     async (settings) => {
-      const { here, target, neighbour } = await loaded(kind, asked({ load: settings }))
+      const { here, target, neighbour } = await loaded(kind, partsWith({ load: settings }))
       await loadHere(here, target)
-      // The service has other credentials now, but only what is exported anew can show them.
+      // The service has other credentials now, but only partitions that are exported again can show them.
       const later = await startSandbox({ ...SMALL, seed: 'later', records: 90 })
       onTestFinished(() => later.close())
       Object.assign(here.env, { SPILLWAY_BASE_URL: later.baseUrl, SPILLWAY_TOKEN: later.token })
@@ -249,11 +249,11 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       expect(lines(await tableRows(here, target, kind))).toEqual(lines(expected))
       const { shards } = await here.manifest()
       expect(await count(target, (await own(here)).ledger)).toBe(shards.length)
-      await neighbour.isAsItWas()
+      await neighbour.isUnchanged()
     },
   )
 
-  it('what was pruned leaves the table and the ledger', async () => {
+  it('pruned partitions are removed from the table and the ledger', async () => {
     const { here, target, neighbour } = await loaded(kind)
     await load(here, target)
     await pruneDataSet(await pipelineIn(here), Date.parse('2024-02-01T12:00:00Z') * 1000, {
@@ -269,11 +269,11 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     const left = expectedOfDomains(here.sandbox, DOMAINS, { ...RANGE, from: '2024-02-01' })
     expect(lines(await tableRows(here, target, kind))).toEqual(lines(left))
     expect(await count(target, (await own(here)).ledger)).toBe(4)
-    await neighbour.isAsItWas()
+    await neighbour.isUnchanged()
   })
 
   it.each(some(['append', 'upsert', 'replace'] as const, kind === 'duckdb' ? 3 : 1))(
-    'with %s each data set keeps its rows, and the latest of each credential is told across them',
+    'with %s each data set keeps its rows, and credentials_latest covers all of them',
     async (mode) => {
       const { here, target, neighbour } = await loaded(kind)
       const { code, stderr } = await load(here, target, { mode })
@@ -283,23 +283,23 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       )
       const [ids] = await target.rows('select count(distinct id) as n from credentials')
       expect(await count(target, 'credentials_latest')).toBe(Number(ids?.n))
-      await neighbour.isAsItWas()
+      await neighbour.isUnchanged()
     },
   )
 
-  it('with replace a partition that was loaded in parts is there once', async () => {
-    const { here, target, neighbour } = await loaded(kind, asked({ load: { shard_rows: 5 } }))
+  it('with replace a partition that was loaded in parts is in the table once', async () => {
+    const { here, target, neighbour } = await loaded(kind, partsWith({ load: { shard_rows: 5 } }))
     await loadHere(here, target)
     const rows = await count(target, 'credentials')
-    // As if a part of it had come and the ledger knew nothing of the rest.
+    // As if the ledger listed only a part of it.
     const { ledger } = await own(here)
     await target.change(`delete from ${ledger} and shard like '%part-00001%'`)
     expect((await load(here, target, { mode: 'replace' })).code).toBe(0)
     expect(await count(target, 'credentials')).toBe(rows)
-    await neighbour.isAsItWas()
+    await neighbour.isUnchanged()
   })
 
-  it('a shard whose bytes changed is refused, and nothing of it gets in', async () => {
+  it('a shard with changed bytes is refused, and none of its rows is loaded', async () => {
     const { here, target, neighbour } = await loaded(kind)
     const [first] = (await shardPaths(here.output)) as [string]
     const bytes = await readFile(join(here.output, first))
@@ -315,7 +315,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     expect(lines(await tableRows(here, target, kind))).toEqual(
       lines(expectedOfDomains(here.sandbox, DOMAINS, RANGE)),
     )
-    await neighbour.isAsItWas()
+    await neighbour.isUnchanged()
   })
 
   it('a table that does not fit is refused with the difference, and gains columns with --evolve', async () => {
@@ -323,8 +323,8 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     await loadHere(here, target)
     const narrow = await own(here)
     const rows = await count(target, narrow.rows)
-    // Of the same name, as a wider export is recommended to be.
-    await here.write(asked({ extract: { include: ['known_password_id'] }, load: { path: 'wider' } }))
+    // Of the same name, as the docs recommend for a wider export.
+    await here.write(partsWith({ extract: { include: ['known_password_id'] }, load: { path: 'wider' } }))
     await exportHere(here)
     const refused = await load(here, target)
     expect(refused.code).toBe(2)
@@ -334,13 +334,13 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     expect(summary?.others).toHaveLength(2)
     expect(await count(target, 'credentials where known_password_id is not null')).toBeGreaterThan(0)
     expect(await count(target, narrow.rows)).toBe(rows)
-    await neighbour.isAsItWas()
+    await neighbour.isUnchanged()
   })
 
-  it('views answer what people ask first', async () => {
+  it('the views show new credentials, counts by domain and month, and sources', async () => {
     const { here, target, neighbour } = await loaded(
       kind,
-      asked({ extract: { windows: { ...RANGE, until: '2024-03-01', every: 'month' } } }),
+      partsWith({ extract: { windows: { ...RANGE, until: '2024-03-01', every: 'month' } } }),
     )
     await loadHere(here, target)
     const before = await count(target, (await own(here)).rows)
@@ -349,7 +349,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     expect(Number(sum?.n)).toBe(
       Number((await target.rows('select count(distinct id) as n from credentials'))[0]?.n),
     )
-    await here.write(asked())
+    await here.write(partsWith())
     await exportHere(here)
     await loadHere(here, target)
     const now = await count(target, (await own(here)).rows)
@@ -358,10 +358,10 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     expect(await count(target, 'credentials_by_source')).toBe(
       Number((await target.rows('select count(distinct source_id) as n from credentials'))[0]?.n),
     )
-    await neighbour.isAsItWas()
+    await neighbour.isUnchanged()
   })
 
-  it('reports go to a table of their own', async () => {
+  it('reports are loaded into a table of their own', async () => {
     const { here, target, neighbour } = await loaded(kind, { extract: { resource: 'reports', ids: [1, 2] } })
     const { code, stderr } = await load(here, target)
     expect(code, stderr).toBe(0)
@@ -370,10 +370,10 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       { spillway_partition: 'report.1/all' },
       { spillway_partition: 'report.2/all' },
     ])
-    await neighbour.isAsItWas()
+    await neighbour.isUnchanged()
   })
 
-  it('a data set that was begun anew is another one: the rows of the former stay, and the load names it', async () => {
+  it('after --fresh a data set has a new identity: the rows of the former stay, and the load names it', async () => {
     const { here, target, neighbour } = await loaded(kind)
     await loadHere(here, target)
     const former = await own(here)
@@ -388,12 +388,12 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     await target.change(`delete from ${former.rows}`)
     await target.change(`delete from ${former.ledger}`)
     expect((await load(here, target)).summary).toMatchObject({ rows: 0, others: [neighbour.id] })
-    await neighbour.isAsItWas()
+    await neighbour.isUnchanged()
   })
 
-  describe('when somebody has changed the table by hand', () => {
+  describe('after a change of the table by hand', () => {
     it.each(oneFor(kind, ['drop table credentials cascade', 'alter table credentials rename to former']))(
-      '%s: what the ledger says of it is void, for all data sets',
+      '%s: the ledger’s entries of the table are void, for all data sets',
       async (sql) => {
         const { here, target, neighbour } = await loaded(kind)
         const { rows } = await loadHere(here, target)
@@ -415,7 +415,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       },
     )
 
-    it('a ledger that takes no second entry: no row stays without its entry', async () => {
+    it('a ledger that accepts no second entry: no row stays without its entry', async () => {
       const { here, target } = await loaded(kind)
       const { rows } = await loadHere(here, target)
       const mine = await own(here)
@@ -464,14 +464,14 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       expect((await load(here, target)).summary).toMatchObject({ rows: 0 })
     })
 
-    it('rows that are gone stay gone, which is said, until they are loaded again', async () => {
+    it('deleted rows stay deleted, with a notice, until they are loaded again', async () => {
       const { here, target, neighbour } = await loaded(kind)
       const { rows } = await loadHere(here, target)
       const mine = await own(here)
       await target.change(`delete from ${mine.rows}`)
       expect((await load(here, target)).summary).toMatchObject({ rows: 0, isEmptied: true })
       expect(await count(target, mine.rows)).toBe(0)
-      // A partition that is neither exported nor in the ledger goes as well.
+      // Rows of a partition that is neither exported nor in the ledger are removed as well.
       const required = 'id, identity_name, imported_at, source_id, query_type, query_value'
       await target.change(
         `insert into credentials (${required}, spillway_data_set, spillway_partition) select ${required}, '${(await here.manifest()).data_set_id}', 'domain.gone.example/all' from credentials where spillway_data_set = '${neighbour.id}' limit 1`,
@@ -482,11 +482,11 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       expect(lines(await tableRows(here, target, kind))).toEqual(
         lines(expectedOfDomains(here.sandbox, DOMAINS, RANGE)),
       )
-      await neighbour.isAsItWas()
+      await neighbour.isUnchanged()
     })
   })
 
-  it('with upsert there is one row for each data set, query and id: the one loaded last', async () => {
+  it('with upsert the table has one row for each data set, query and id: the one loaded last', async () => {
     const here = await newWorkspace({})
     const target = await newTarget(kind, here)
     const { url, label } = { url: target.url, label: target.url }

@@ -12,7 +12,7 @@ const spec = (schema: string | null, name: string): TableSpec => ({
   name,
   columns: [{ name: 'id', type: 'int64', nullable: true, meaning: 'id' }, ...OWN_COLUMNS],
 })
-const NOBODY_WAITS = { stop: new AbortController().signal, threads: 1 }
+const OPTIONS = { stop: new AbortController().signal, threads: 1 }
 
 describe('PostgreSQL', () => {
   const before = process.env.PGPASSWORD
@@ -24,10 +24,10 @@ describe('PostgreSQL', () => {
     else process.env.PGPASSWORD = before
   })
 
-  it('a table named with and without its schema is one, with one lock', async () => {
+  it('a table named with and without its schema is the same table, with one lock', async () => {
     const url = await newDatabase()
     const [first, second] = await Promise.all(
-      [0, 1].map(() => postgresWarehouse(url, url, { ...NOBODY_WAITS, onWait: () => waited() })),
+      [0, 1].map(() => postgresWarehouse(url, url, { ...OPTIONS, onWait: () => waited() })),
     )
     let waited = (): void => {}
     const waits = new Promise<void>((resolve) => {
@@ -45,10 +45,10 @@ describe('PostgreSQL', () => {
     expect(await pgRows(url, "select 1 from pg_tables where tablename = 'credentials'")).toHaveLength(1)
   })
 
-  it('loads into several tables of a new schema at once make it, and one ledger', async () => {
+  it('concurrent loads into several tables of a new schema create it once, with one ledger', async () => {
     const url = await newDatabase()
     const make = async (name: string): Promise<void> => {
-      const warehouse = await postgresWarehouse(url, url, { ...NOBODY_WAITS, onWait: () => {} })
+      const warehouse = await postgresWarehouse(url, url, { ...OPTIONS, onWait: () => {} })
       try {
         await warehouse.prepare(await warehouse.hold(spec('leaks', name)), { evolve: false })
       } finally {
@@ -59,11 +59,11 @@ describe('PostgreSQL', () => {
     expect(await pgRows(url, "select 1 from pg_tables where schemaname = 'leaks'")).toHaveLength(5)
   })
 
-  it('the longest name that is taken leaves every view its own', async () => {
+  it('the views of a table with the longest accepted name have different names', async () => {
     const url = await newDatabase()
     const longest = 'é'.repeat(23)
     requireNames('postgres', { schema: 's'.repeat(63), table: longest })
-    const warehouse = await postgresWarehouse(url, url, { ...NOBODY_WAITS, onWait: () => {} })
+    const warehouse = await postgresWarehouse(url, url, { ...OPTIONS, onWait: () => {} })
     const columns = ['domain', 'source_id'].map((name) => ({
       name,
       type: 'text' as const,
@@ -80,9 +80,9 @@ describe('PostgreSQL', () => {
   })
 })
 
-it('in DuckDB a name is the same in either case', async () => {
+it('in DuckDB names differ not by case alone', async () => {
   const file = `${temporaryFolder()}/leaks.db`
-  const warehouse = await duckdbWarehouse(file, { ...NOBODY_WAITS, clock: systemClock, onWait: () => {} })
+  const warehouse = await duckdbWarehouse(file, { ...OPTIONS, clock: systemClock, onWait: () => {} })
   const table = await warehouse.hold(spec(null, 'Credentials'))
   await warehouse.prepare(table, { evolve: false })
   const same = await warehouse.hold(spec('MAIN', 'CREDENTIALS'))
@@ -109,6 +109,6 @@ it.each([
   throw new Error('it was taken')
 })
 
-it('DuckDB takes names of any length', () => {
+it('DuckDB accepts names of any length', () => {
   requireNames('duckdb', { schema: 's'.repeat(200), table: 't'.repeat(200) })
 })

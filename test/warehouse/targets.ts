@@ -6,19 +6,19 @@ import { newDatabase } from '../support/postgres/database.ts'
 
 /** A database that a test loads into. */
 export type TestTarget = {
-  /** What `--to` gets. */
+  /** The value of `--to`. */
   readonly url: string
   readonly env: Environment
   rows(query: string): Promise<Record<string, unknown>[]>
-  /** A statement by somebody else than spillway. */
+  /** Executes a statement, as another client than spillway. */
   change(statement: string): Promise<void>
-  /** Holds it as a load does. @returns what lets go of it */
+  /** Locks it as a load does. @returns what releases it */
   hold(): Promise<() => Promise<void>>
 }
 
 export type TargetKind = 'duckdb' | 'postgres'
 
-/** @param database where it comes from, if not from the server that all share */
+/** @param database creates one, if not on the server that all tests share */
 export async function newTarget(
   kind: TargetKind,
   here: Workspace,
@@ -26,7 +26,7 @@ export async function newTarget(
 ): Promise<TestTarget> {
   if (kind === 'postgres') {
     const url = await database()
-    // Commands that are carried out in this process find it here.
+    // Commands that run in this process find it here.
     process.env.PGPASSWORD = PASSWORD
     return {
       url,

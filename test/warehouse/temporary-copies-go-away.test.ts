@@ -11,7 +11,7 @@ import { BUCKET, startBucket } from '../support/bucket.ts'
 import { exportHere } from './in-process.ts'
 import { start } from './start.ts'
 
-/** The system's folder for temporary files, while the test goes on. */
+/** The system's folder for temporary files, during the test. */
 function temporaryFiles(below: string): string {
   const folder = join(below, 'tmp')
   mkdirSync(folder)
@@ -31,7 +31,7 @@ function change(env: Readonly<Record<string, string>>): void {
   }
 }
 
-it('what a dead process left is removed, what a living one or a stranger has stays', async () => {
+it('the copies of a dead process are removed, those of a living one and other files stay', async () => {
   const here = await newWorkspace({})
   const folder = temporaryFiles(here.folder)
   const self = describeOwner(new Date())
@@ -58,7 +58,7 @@ it('what a dead process left is removed, what a living one or a stranger has sta
   expect(await readdir(folder)).toEqual(others)
 })
 
-// Still at work when everybody has gone home.
+// Runs longer than any test.
 const ENDLESS = 'SELECT count(*) FROM credentials, range(1000000000000)'
 
 async function inBucket(): Promise<{ readonly here: Workspace; readonly folder: string }> {
@@ -71,12 +71,12 @@ async function inBucket(): Promise<{ readonly here: Workspace; readonly folder: 
 }
 
 async function shardsIn(folder: string): Promise<number> {
-  // A folder may go while it is read.
+  // A folder may be removed while it is read.
   const names = await readdir(folder, { recursive: true }).catch(() => [])
   return names.filter((name) => name.endsWith('.parquet')).length
 }
 
-it('a query over object storage that a signal ends leaves no shard behind, and what a kill leaves goes next time', async () => {
+it('a signal during a query over object storage leaves no copy of a shard, and the next query removes those of a kill', async () => {
   const { here, folder } = await inBucket()
   Object.assign(here.env, { TMPDIR: folder })
   for (const [signal, code] of [

@@ -20,7 +20,7 @@ const TABLE = {
 }
 const NUL = 'chr(0)'
 
-it('PostgreSQL has every value as it was, but for NUL, which becomes U+FFFD, row by row counted', async () => {
+it('PostgreSQL stores every value unchanged, except that NUL becomes U+FFFD, counted by row', async () => {
   process.env.PGPASSWORD = PASSWORD
   const url = await newDatabase()
   const warehouse = await postgresWarehouse(url, url, {

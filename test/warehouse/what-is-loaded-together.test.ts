@@ -21,7 +21,7 @@ const dataSet = fc
   .array(fc.tuple(fc.constantFrom('x', 'y'), partitions), { maxLength: 6 })
   .map((shards) => shards.map(([sha, keys], index) => shard(`part-${index}`, `${sha}${keys}`, keys)))
 
-/** A database: of each partition the shards that its rows came from, and the ledger. */
+/** A database: for each partition the shards of its rows, and the ledger. */
 class Model {
   readonly table = new Map<string, string[]>()
   readonly ledger = new Map<string, Loaded>()
@@ -39,7 +39,7 @@ class Model {
     }
   }
 
-  /** What the ledger is asked before shards go in ahead. */
+  /** What is looked up in the ledger before shards are loaded during a run. */
   about(shards: readonly ManifestShard[]): readonly Loaded[] {
     const paths = new Set(shards.map(({ path }) => path))
     const keys = new Set(shards.flatMap(({ partitions }) => partitions))
@@ -57,7 +57,7 @@ function modelOf(shards: readonly ManifestShard[], loadedAtMs: number): Model {
 
 const mode = fc.constantFrom('append', 'upsert', 'replace')
 
-it('after any change of a data set the table holds just what the data set holds, and the ledger says so', () => {
+it('after any change of a data set the table holds exactly its rows, and the ledger its shards', () => {
   fc.assert(
     fc.property(dataSet, dataSet, mode, (before, now, mode) => {
       const model = modelOf(before, 1)
@@ -68,7 +68,7 @@ it('after any change of a data set the table holds just what the data set holds,
   )
 })
 
-it('also where some of it was loaded ahead, in any order, and where the data set changed again after that', () => {
+it('the same after shards were loaded during the run, in any order, and the data set changed again', () => {
   const order = fc.array(fc.array(fc.nat(5), { maxLength: 3 }), { maxLength: 4 })
   fc.assert(
     fc.property(dataSet, dataSet, fc.option(dataSet), order, mode, (before, now, later, batches, mode) => {
@@ -79,7 +79,7 @@ it('also where some of it was loaded ahead, in any order, and where the data set
         for (const one of independentShards(shards, model.about(shards), 2))
           model.carryOut([{ shards: [one], stale: [], forgotten: [] }], 2)
       }
-      // What is to be replaced is replaced as a whole, not added to first.
+      // What will be replaced is replaced as a whole, and gets no rows before.
       for (const [key, rows] of modelOf(before, 1).table) expect(model.table.get(key)).toEqual(rows)
       model.carryOut(unitsOf(later ?? now, [...model.ledger.values()], mode), 3)
       const { table, ledger } = modelOf(later ?? now, 3)
@@ -90,14 +90,14 @@ it('also where some of it was loaded ahead, in any order, and where the data set
   )
 })
 
-it('a new shard goes in ahead, also a further one of a partition that the same command has begun', () => {
+it('a new shard is loaded during the run, also a further one of a partition that the same command has begun', () => {
   const [first, second] = [shard('part-0', 'x', ['a']), shard('part-1', 'y', ['a'])]
   expect(independentShards([first, second], [], 2)).toEqual([first, second])
   expect(independentShards([second], modelOf([first], 2).about([second]), 2)).toEqual([second])
   expect(independentShards([second], modelOf([first], 1).about([second]), 2)).toEqual([])
 })
 
-it('what did not change is not touched', () => {
+it('unchanged shards are not loaded again', () => {
   fc.assert(
     fc.property(dataSet, (shards) => {
       expect(unitsOf(shards, [...modelOf(shards, 1).ledger.values()], 'append')).toEqual([])
