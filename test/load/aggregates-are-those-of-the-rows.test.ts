@@ -16,7 +16,7 @@ const time = fc.oneof(
 )
 const row = fc.record({ imported_at: time, hash_type: name, source_name: name, domain: name })
 
-/** A day as formatting has it, counted anew. */
+/** The number of a day, derived from the formatted time. */
 const dayOf = (micros: number): number =>
   Date.parse(`${formatTimestamp(micros).slice(0, 10)}T00:00:00Z`) / 86_400_000
 
@@ -26,9 +26,9 @@ function counted<T>(values: readonly T[]): Map<T, number> {
   return counts
 }
 
-const inSums = (text: string | null): string | null => (text === null ? null : nameInAggregates(text))
+const inAggregates = (text: string | null): string | null => (text === null ? null : nameInAggregates(text))
 
-it('aggregates of record batches are those of their rows, whether these point into tables or not', () => {
+it('aggregates of record batches equal those of their rows, with tables of distinct values or without', () => {
   fc.assert(
     fc.property(
       fc.array(fc.array(row, { minLength: 1, maxLength: 20 }), { maxLength: 4 }),
@@ -42,10 +42,10 @@ it('aggregates of record batches are those of their rows, whether these point in
         expect(sums.rows).toBe(rows.length)
         expect(new Map(sums.days.counts)).toEqual(counted(rows.map(({ imported_at }) => dayOf(imported_at))))
         expect(new Map(sums.sources.counts)).toEqual(
-          counted(rows.map(({ source_name }) => inSums(source_name))),
+          counted(rows.map(({ source_name }) => inAggregates(source_name))),
         )
         expect(new Map(sums.hash_types.counts)).toEqual(
-          counted(rows.map(({ hash_type }) => inSums(hash_type))),
+          counted(rows.map(({ hash_type }) => inAggregates(hash_type))),
         )
         for (const column of rows.length === 0
           ? []
@@ -58,7 +58,7 @@ it('aggregates of record batches are those of their rows, whether these point in
   )
 })
 
-it('of names without end only so many are kept apart, and no row is lost', () => {
+it('only a limited number of names is counted separately, and no row is lost', () => {
   const tally = new AggregateTally({ days: 10, sources: 10, hashTypes: 10 })
   for (let i = 0; i < 1000; i++) tally.sources.add(`source-${i}`, 1)
   tally.sources.add('the largest', 500)

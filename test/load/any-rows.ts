@@ -27,7 +27,7 @@ const integer = fc.oneof(
   fc.integer({ min: -3, max: 300 }),
   fc.constantFrom(0, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 33_880_703_907),
 )
-/** From the year 1685 to 2255: whole microseconds that a double holds. */
+/** From the year 1685 to 2255: microseconds that are exact as doubles. */
 const micros = fc.oneof(
   fc.maxSafeInteger(),
   fc.integer({ min: -2, max: 2 }),
@@ -73,9 +73,9 @@ const rowOf = (
     tags: nullable(list),
   })
 
-/** Numbers that doubles hold. */
+/** Integers that are exact as doubles. */
 export const ordinaryRow = rowOf(integer, integer, micros, micros)
-/** With numbers that no double holds, in one column or in several. */
+/** With integers beyond doubles, in one column or in several. */
 export const farRow = fc.oneof(
   rowOf(fc.oneof(integer, largeInteger), largeInteger, farMicros, fc.oneof(micros, farMicros)),
   rowOf(largeInteger, integer, micros, farMicros),
@@ -91,7 +91,7 @@ export const groupings = fc.constantFrom<string[][]>(
 
 export type Page = { rows: readonly Row[]; recordBatch: RecordBatch }
 
-/** The rows of a page, of which some come again, and their record batch. */
+/** The rows of a page, some of them repeated, and their record batch. */
 export const anyPage: fc.Arbitrary<Page> = fc
   .tuple(
     fc.oneof(fc.array(ordinaryRow, { maxLength: 30 }), fc.array(farRow, { maxLength: 30 })),
@@ -99,7 +99,7 @@ export const anyPage: fc.Arbitrary<Page> = fc
     groupings,
   )
   .map(([drawn, times, groups]) => {
-    // Rows that come again are what dictionaries and runs are made of.
+    // Repeated rows give dictionaries and runs.
     const rows = drawn.flatMap((row) => Array.from({ length: times }, () => row))
     return { rows, recordBatch: recordBatchOf(everyColumn, rows, groups) }
   })

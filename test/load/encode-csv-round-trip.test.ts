@@ -25,7 +25,7 @@ const sql = await duckdb()
 const recordBatchesOf = (rowGroups: Page[][]) =>
   rowGroups.map((pages) => pages.map(({ recordBatch }) => recordBatch))
 
-/** The texts that a CSV reader should find, null for null. */
+/** The strings that a CSV reader should find, null for null. */
 function texts(rows: readonly Row[]): (string | null)[][] {
   const text = (value: CellValue, i: number): string | null => {
     if (value === null) return null
@@ -56,7 +56,7 @@ async function readByDuckdb(bytes: Uint8Array, extension: string): Promise<(stri
 }
 
 describe.each(csvFormats)('csv by $engine, $compression', (format) => {
-  it('comes back from DuckDB and csv-parse as it was', async () => {
+  it('is read back unchanged by DuckDB and csv-parse', async () => {
     await fc.assert(
       fc.asyncProperty(anyRowGroups, async (rowGroups) => {
         const bytes = await encodeShard(format, everyColumn, recordBatchesOf(rowGroups))
@@ -71,7 +71,7 @@ describe.each(csvFormats)('csv by $engine, $compression', (format) => {
 })
 
 describe('csv', () => {
-  it('is the same to the byte from either engine', async () => {
+  it('has the same bytes from either engine', async () => {
     await fc.assert(
       fc.asyncProperty(anyRowGroups, fc.boolean(), async (rowGroups, escapeFormulas) => {
         const encode = (engine: 'columnar' | 'csv-stringify') =>
@@ -82,7 +82,7 @@ describe('csv', () => {
     )
   })
 
-  it.each(['columnar', 'csv-stringify'] as const)('looks as promised (%s)', async (engine) => {
+  it.each(['columnar', 'csv-stringify'] as const)('has the documented form (%s)', async (engine) => {
     const columns = specs({ id: 'int64', note: 'text?', at: 'timestamp?', flag: 'boolean?', tags: 'list?' })
     const rows: Row[] = [
       { id: 33_880_703_907, note: 'plain', at: 1_721_676_352_893_439, flag: true, tags: ['a', 'b "c"'] },
@@ -104,7 +104,7 @@ describe('csv', () => {
   })
 
   it.each(['columnar', 'csv-stringify'] as const)(
-    'guards formulas in texts, and nothing else (%s)',
+    'escapes formulas in strings, and nothing else (%s)',
     async (engine) => {
       const columns = specs({ id: 'int64', note: 'text?' })
       const notes = ['=1', '+1', '-1', '@a', '\tx', '\rx', 'x=1', "'=1", '', null, '＝1', '=']
@@ -119,7 +119,7 @@ describe('csv', () => {
   )
 
   it.each(['columnar', 'csv-stringify'] as const)(
-    'has U+FFFD where a NUL was, and counts (%s)',
+    'replaces NUL by U+FFFD, and counts (%s)',
     async (engine) => {
       const columns = specs({ id: 'int64', note: 'text?', tags: 'list?' })
       const rows: Row[] = [
@@ -152,14 +152,14 @@ describe('csv', () => {
     },
   )
 
-  it('has a header row even without rows, with quotes where names need them', async () => {
+  it('has a header row even without rows, with quotes around names that need them', async () => {
     const columns = specs({ id: 'int64', 'a,"b"': 'text?' })
     for (const rowGroups of [[], [[]], [[recordBatchOf(columns, [])]]]) {
       expect((await encodeShard(plainCsv, columns, rowGroups)).toString()).toBe('id,"a,""b"""\n')
     }
   })
 
-  it('writes every day, also the first and last there are, as core does', async () => {
+  it('formats every day as core does, from the first to the last', async () => {
     const columns = specs({ at: 'timestamp' })
     const first = -62_135_596_800_000_000n
     const midnights = fc

@@ -17,7 +17,7 @@ import {
 const write = shardFolder()
 const sql = await duckdb()
 
-/** A number below 2^32 for every number, as good as random. */
+/** A pseudorandom number below 2^32 for every number. */
 function scramble(i: number): number {
   return Math.imul(i ^ (i >>> 7), 0x9e3779b1) >>> 0
 }
@@ -41,7 +41,7 @@ describe('a large row group', () => {
     const random = scramble(i)
     return {
       id: 33_880_703_907 + i * 3 + (random % 3),
-      // Too far apart for deltas that a double holds.
+      // Too far apart for deltas that are exact as doubles.
       far: i % 7 === 0 ? null : (i % 2 === 0 ? 1 : -1) * (Number.MAX_SAFE_INTEGER - random),
       at: 1_700_000_000_000_000 + i * 1_000_003 + (random % 5_000_000),
       leaked: random % 5 === 0 ? null : 1_500_000_000_000_000 + (random % 100) * 86_400_000_000,
@@ -50,7 +50,7 @@ describe('a large row group', () => {
       note: random % 4 === 0 ? null : `note ${random % 9_000}`,
       kind: i < 12_000 ? 'unknown' : ['md5', null, 'sha1', ''][random % 4]!,
       unique: i % 10 === 0 ? null : `source ${i} ${'of many '.repeat(8)}`,
-      // Three values alone are longer than a page.
+      // Three values are longer than a page.
       body: i % 20_000 === 5 ? 'long '.repeat(300_000) : i % 3 === 0 ? 'short' : null,
       tags:
         i % 4 === 0
@@ -69,7 +69,7 @@ describe('a large row group', () => {
     recordBatchOf(columns, rows.slice(i * 10_000, (i + 1) * 10_000), groups),
   )
 
-  it('comes back from DuckDB as it was', async () => {
+  it('is read back unchanged by DuckDB', async () => {
     const bytes = await encodeShard(snappyParquet, columns, [recordBatches])
     expect(await cellsInDuckdb(sql, `'${write('snappy.parquet', bytes)}'`, columns)).toEqual(
       cells(rows, columns),
@@ -95,7 +95,7 @@ describe('a large row group', () => {
     )
   }
 
-  it('chooses the encoding that suits each column', async () => {
+  it('has the best encoding for each column', async () => {
     expect(await encodingsOf('compact')).toEqual({
       id: 'DELTA_BINARY_PACKED',
       far: 'PLAIN',
@@ -126,7 +126,7 @@ describe('a large row group', () => {
     })
   })
 
-  it('is cut into pages where its values are long', async () => {
+  it('is split into pages if its values are long', async () => {
     const bytes = await encodeShard(snappyParquet, columns, [recordBatches])
     for (const name of ['email', 'unique', 'links']) {
       const pages = pagesOf(bytes, columnChunksOf(bytes, name)[0]!)
@@ -135,7 +135,7 @@ describe('a large row group', () => {
     }
   })
 
-  it('leaves little for the journal to keep', async () => {
+  it('needs little space in the journal', async () => {
     const { meta, rows: count } = await createEncoder({
       format: { ...snappyParquet, bloomFilters: ['id', 'email'] },
       columns,
@@ -149,7 +149,7 @@ describe('a large row group', () => {
 })
 
 it.each(['compact', 'plain'] as const)(
-  'a row group of more rows than a page has room for comes back from DuckDB ($0)',
+  'a row group with more rows than fit into a page is read back by DuckDB ($0)',
   async (encodings) => {
     const columns = specs({ id: 'int64', kind: 'text?', tags: 'list?' })
     const rows = Array.from(
@@ -176,7 +176,7 @@ it.each(['compact', 'plain'] as const)(
   },
 )
 
-describe('numbers that no double holds', () => {
+describe('integers that are not exact as doubles', () => {
   const columns = specs({ id: 'int64', far: 'int64?', moment: 'timestamp', breached: 'timestamp?' })
   const BASE = 2n ** 53n
   const rows = Array.from(
@@ -196,7 +196,7 @@ describe('numbers that no double holds', () => {
   const rowGroups = [recordBatches.slice(0, 2), recordBatches.slice(2)]
   const format = { ...snappyParquet, bloomFilters: ['id', 'far'] }
 
-  it('come back from DuckDB, also where it passes over row groups', async () => {
+  it('are read back by DuckDB, also if it skips row groups', async () => {
     expect(recordBatches.map((recordBatch) => recordBatch.columns[0]!.values.kind)).toEqual([
       'number',
       'int64',
@@ -215,7 +215,7 @@ describe('numbers that no double holds', () => {
     expect(probes.map(([excludes]) => excludes)).toEqual([true, false])
   })
 
-  it('are stored as small ones are, with their least and greatest', async () => {
+  it('are stored as small ones are, with min/max statistics', async () => {
     const bytes = await encodeShard(format, columns, rowGroups)
     const found = columns.map(({ name, type }) => {
       const [{ encodings, statistics }] = columnChunksOf(bytes, name) as [
@@ -246,7 +246,7 @@ describe('the footer', () => {
     [recordBatchOf(columns, second)],
   ]
 
-  it('tells readers what they may rely on', async () => {
+  it('has version, writer, counts of rows, and the masking', async () => {
     const bytes = await encodeShard(snappyParquet, columns, rowGroups, { 'spillway.masking': 'redact' })
     const { version, created_by, num_rows, key_value_metadata, row_groups } = metadataOf(bytes)
     expect({ version, created_by, num_rows }).toEqual({ version: 1, created_by: createdBy, num_rows: 4n })
@@ -255,7 +255,7 @@ describe('the footer', () => {
     expect(row_groups.every((group) => group.sorting_columns === undefined)).toBe(true)
   })
 
-  it('has the least and greatest number and domain, and all counts of nulls', async () => {
+  it('has min/max statistics of numbers and domains, and all counts of nulls', async () => {
     const bytes = await encodeShard(snappyParquet, columns, rowGroups)
     const statistics = (name: string) =>
       columnChunksOf(bytes, name).map(({ statistics }) => [
@@ -285,7 +285,7 @@ describe('the footer', () => {
     ])
   })
 
-  it('bounds long domains from both sides, in the order of their bytes', async () => {
+  it('bounds long domains on both sides, in byte order', async () => {
     const domains = ['é'.repeat(50), '\u{10ffff}'.repeat(30), 'z'.repeat(100), `a${'ÿ'.repeat(60)}`]
     for (const grouped of [[], [['domain']]]) {
       const rows = domains.map((domain, id): Row => ({ ...first[0]!, id, domain }))
@@ -293,7 +293,7 @@ describe('the footer', () => {
       const { min_value, max_value } = columnChunksOf(bytes, 'domain')[0]!.statistics!
       const sorted = domains.map((domain) => Buffer.from(domain)).sort(Buffer.compare)
       expect(Buffer.compare(Buffer.from(String(min_value)), sorted[0]!)).toBeLessThanOrEqual(0)
-      // Nothing is greater than the greatest code point, so its bound may be missing, but never too low.
+      // No string is greater than the greatest code point, so its bound may be missing, but never too low.
       if (max_value !== undefined) {
         expect(Buffer.compare(Buffer.from(String(max_value)), sorted.at(-1)!)).toBeGreaterThanOrEqual(0)
       }
@@ -308,7 +308,7 @@ describe('the footer', () => {
     expect(columnChunksOf(bytes, 'domain')[0]!.statistics!.max_value).toBeUndefined()
   })
 
-  it.each(parquetFormats)('names the types exactly ($engine, $encodings, $compression)', async (format) => {
+  it.each(parquetFormats)('has the exact types ($engine, $encodings, $compression)', async (format) => {
     const path = write('types.parquet', await encodeShard(format, columns, rowGroups))
     const unit = format.engine === 'columnar' ? 'MICROS' : 'MILLIS'
     const list = await sql(
@@ -325,7 +325,7 @@ describe('the footer', () => {
     ])
   })
 
-  it('is refused when the journal holds something else', async () => {
+  it('is refused if the metadata in the journal is invalid', async () => {
     const encoder = createEncoder({ format: snappyParquet, columns, createdBy, fileMetadata: {} })
     const { meta } = await encoder.encode(rowGroups[0]!)
     for (const other of [null, [], {}, [{ entries: 'many' }], Array.isArray(meta) ? meta.slice(1) : meta]) {
@@ -347,7 +347,7 @@ describe('bloom filters', () => {
     }))
   const groups = [rowsFrom(0), rowsFrom(10_000), rowsFrom(20_000)]
 
-  it('let DuckDB pass over row groups, and never over the right one', async () => {
+  it('let DuckDB skip row groups, but never one with the value', async () => {
     const format = { ...snappyParquet, bloomFilters: ['id', 'identity_name', 'note', 'no_such_column'] }
     const bytes = await encodeShard(
       format,
@@ -371,7 +371,7 @@ describe('bloom filters', () => {
     const misses = await Promise.all(
       Array.from({ length: 40 }, (_, i) => excluded('identity_name', `'nobody-${i}@scatterholt.com'`)),
     )
-    // One in a hundred may be taken for a hit.
+    // One in a hundred may be a false positive.
     expect(misses.flat().filter((excludes) => excludes === true).length).toBeGreaterThan(110)
     expect((await sql(`select count(*)::int from '${path}' where id = ${groups[1]![5]!.id}`))[0]).toEqual([1])
   })

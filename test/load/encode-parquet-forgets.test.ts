@@ -9,7 +9,7 @@ const encode = (rowGroups: readonly (readonly Page[])[]): Promise<Buffer> =>
     rowGroups.map((pages) => pages.map(({ recordBatch }) => recordBatch)),
   )
 
-// Memory is used again from column to column and from row group to row group.
+// Memory is reused from column to column and from row group to row group.
 it('a shard does not depend on what was encoded before it', async () => {
   await fc.assert(
     fc.asyncProperty(anyRowGroups, anyRowGroups, async (rowGroups, others) => {

@@ -9,7 +9,7 @@ import { TextDictionary } from '../../src/load/encode/parquet/values/dictionary.
 import { fitsDelta, writeDeltaBinaryPacked } from '../../src/load/encode/parquet/values/encodings.ts'
 import { xxhash64 } from '../../src/load/encode/parquet/xxhash64.ts'
 
-/** Bytes with runs and repeats in them, near and far. */
+/** Bytes with runs and with repeats, near and far. */
 const anyBytes = fc
   .array(
     fc.oneof(
@@ -29,7 +29,7 @@ describe('snappy', () => {
     return output
   }
 
-  it('is undone by another decompressor', () => {
+  it('is decompressed by another library', () => {
     fc.assert(
       fc.property(anyBytes, (bytes) => {
         expect(Buffer.compare(uncompressed(snappyCompress(bytes), bytes.length), bytes)).toBe(0)
@@ -37,7 +37,7 @@ describe('snappy', () => {
     )
   })
 
-  it('makes repeats small and noise hardly larger', () => {
+  it('compresses repeats well and hardly enlarges noise', () => {
     const repeats = new Uint8Array(Buffer.alloc(100_000, 'ada.marsh@scatterholt.com,'))
     expect(snappyCompress(repeats).length).toBeLessThan(6000)
     const noise = Uint8Array.from({ length: 100_000 }, (_, i) => Math.imul(i, 0x9e3779b1) >>> 24)
@@ -46,7 +46,7 @@ describe('snappy', () => {
 })
 
 describe('delta binary packing', () => {
-  it('gives back every number', () => {
+  it('decodes to every number', () => {
     const near = fc.integer({ min: -(2 ** 51), max: 2 ** 51 })
     const values = fc.oneof(
       fc.array(near, { maxLength: 300 }),
@@ -73,13 +73,13 @@ describe('delta binary packing', () => {
     )
   })
 
-  it('is not offered where deltas would be rounded', () => {
+  it('is not used if deltas would be rounded', () => {
     expect(fitsDelta(-(2 ** 51), 2 ** 51)).toBe(true)
     expect(fitsDelta(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)).toBe(false)
   })
 })
 
-it('hashes as xxHash64 does', () => {
+it('hashes equal xxHash64', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 120 }), fc.nat(7), (bytes, skip) => {
       const from = Math.min(skip, bytes.length)
@@ -93,13 +93,13 @@ it('hashes as xxHash64 does', () => {
   )
 })
 
-describe('the text dictionary', () => {
+describe('the string dictionary', () => {
   const intern = (dictionary: TextDictionary, text: string): number => {
     const bytes = Buffer.from(text)
     return dictionary.intern(bytes, 0, bytes.length)
   }
 
-  it('numbers texts in the order in which they come', () => {
+  it('numbers strings in order of their first occurrence', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'binary', maxLength: 3 }), { maxLength: 100 }), (texts) => {
         const dictionary = new TextDictionary()
@@ -115,8 +115,8 @@ describe('the text dictionary', () => {
     )
   })
 
-  it('gives up rather than grow slow over texts that were made to collide', () => {
-    // The second word undoes what the hash made of the first, so that all hashes are the same.
+  it('is abandoned when many strings collide, before it becomes slow', () => {
+    // The second word cancels the hash of the first, so that all hashes are equal.
     const words = Array.from({ length: 1000 }, (_, i) => {
       const mixed = Math.imul(0x811c9dc5 ^ 8 ^ i, 0x01000193)
       return [i, mixed ^ (mixed >>> 15)]

@@ -20,12 +20,12 @@ import {
 const write = shardFolder()
 const sql = await duckdb()
 
-/** What DuckDB finds in the shard. */
+/** The cells that DuckDB reads from the shard. */
 async function read(bytes: Uint8Array, columns: readonly ColumnSpec[]): Promise<CellValue[][]> {
   return cellsInDuckdb(sql, `'${write('shard.parquet', bytes)}'`, columns)
 }
 
-/** What hyparquet finds in the shard, timestamps as microseconds. */
+/** The cells that hyparquet reads from the shard, timestamps as microseconds. */
 async function readByHyparquet(bytes: Uint8Array, columns: readonly ColumnSpec[]): Promise<unknown[][]> {
   const { buffer: file } = new Uint8Array(bytes)
 
@@ -43,7 +43,7 @@ async function readByHyparquet(bytes: Uint8Array, columns: readonly ColumnSpec[]
   )
 }
 
-/** The cells as they are stored: one engine knows milliseconds only. */
+/** The cells as they are stored: one engine stores milliseconds only. */
 function stored(
   rows: readonly Row[],
   { engine }: Extract<Format, { kind: 'parquet' }>,
@@ -60,7 +60,7 @@ function stored(
 }
 
 describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (format) => {
-  it('comes back from DuckDB and hyparquet as it was', async () => {
+  it('is read back unchanged by DuckDB and hyparquet', async () => {
     await fc.assert(
       fc.asyncProperty(anyRowGroups, async (rowGroups) => {
         const bytes = await encodeShard(
@@ -76,7 +76,7 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
     )
   })
 
-  it('holds no row at all, one row, and a column of nulls', async () => {
+  it('may have no rows, one row, or a column of nulls', async () => {
     const columns = specs({
       id: 'int64',
       moment: 'timestamp?',

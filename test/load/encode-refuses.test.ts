@@ -19,7 +19,7 @@ async function failure(format: Format, recordBatch: RecordBatch): Promise<Export
 }
 
 describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (format) => {
-  it('refuses a null where none may be, without a word about values', async () => {
+  it('refuses a null in a required column, without values in the message', async () => {
     const rows: Row[] = [
       { id: 1, hash: SECRET, tags: [SECRET] },
       { id: 2, hash: null, tags: [SECRET] },
@@ -30,7 +30,7 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
     expect(`${error.message} ${error.stack}`).not.toContain(SECRET)
   })
 
-  it('goes on after a failure as if nothing had been', async () => {
+  it('encodes as before after a failure', async () => {
     const encoder = createEncoder({ format, columns, createdBy, fileMetadata: {} })
     const good = recordBatchOf(columns, [{ id: 1, hash: 'x', tags: null }])
     const kept = async () => {
@@ -53,7 +53,7 @@ it.each([snappyParquet, plainCsv])('refuses rows that lack a column ($kind)', as
   expect(error).toMatchObject({ kind: 'damaged', what: 'Rows have no list column tags' })
 })
 
-it('refuses what parquetjs-lite cannot write', () => {
+it('refuses formats that parquetjs-lite cannot write', () => {
   const engine = 'parquetjs-lite'
   for (const format of [
     { ...snappyParquet, engine, compression: 'zstd' } as const,
@@ -65,7 +65,7 @@ it('refuses what parquetjs-lite cannot write', () => {
   }
 })
 
-it.skipIf(hasZstd)('refuses zstd where Node.js lacks it', () => {
+it.skipIf(hasZstd)('refuses zstd if Node.js lacks it', () => {
   const format = { ...snappyParquet, compression: 'zstd' } as const
   expect(() => createEncoder({ format, columns, createdBy, fileMetadata: {} })).toThrow(
     expect.objectContaining({ kind: 'config' }),
@@ -73,7 +73,7 @@ it.skipIf(hasZstd)('refuses zstd where Node.js lacks it', () => {
 })
 
 it.each([...parquetFormats, ...csvFormats])(
-  'gives what another thread can have ($kind, $engine, $compression)',
+  'gives bytes that can be transferred to another thread ($kind, $engine, $compression)',
   async (format) => {
     const encoder = createEncoder({ format, columns, createdBy, fileMetadata: {} })
     const recordBatch = recordBatchOf(columns, [{ id: 1, hash: 'x', tags: null }])

@@ -5,15 +5,15 @@ import { FolderQueue } from '../../src/load/folder-queue.ts'
 
 type Batch = { readonly items: readonly string[]; end(error?: Error): void }
 
-/** Turns whose work ends when it is told to. */
-class Bench {
-  /** What was begun, in order. */
+/** A queue whose batches end when the test ends them. */
+class Recorder {
+  /** The batches that were begun, in order. */
   readonly begun: Batch[] = []
-  /** What is being done. */
+  /** The batches that are running. */
   readonly underway: Batch[] = []
-  /** How each item ended, in the order in which they did. */
+  /** The outcome of each item, in the order in which they ended. */
   readonly ended = new Map<string, string>()
-  readonly turns = new FolderQueue<string>(
+  readonly queue = new FolderQueue<string>(
     (items) =>
       new Promise((resolve, reject) => {
         const batch: Batch = {
@@ -30,127 +30,127 @@ class Bench {
   )
 
   add(item: string, ...folders: string[]): void {
-    this.turns.add(new Set(folders), item).then(
+    this.queue.add(new Set(folders), item).then(
       () => this.ended.set(item, 'done'),
       (error: Error) => this.ended.set(item, error.message),
     )
   }
 
-  /** Ends what an item is done in, and waits until whatever follows has begun. */
+  /** Ends the batch of an item, and waits until the next batches have begun. */
   async end(item: string, error?: Error): Promise<void> {
     const batch = this.underway.find(({ items }) => items.includes(item))
-    if (batch === undefined) throw new Error(`${item} is not being done`)
+    if (batch === undefined) throw new Error(`${item} is not running`)
     batch.end(error)
     await settled()
   }
 
-  get atWork(): readonly (readonly string[])[] {
+  get running(): readonly (readonly string[])[] {
     return this.underway.map(({ items }) => items)
   }
 }
 
 describe('work on folders', () => {
-  it('that share none is done side by side', async () => {
-    const bench = new Bench()
-    bench.add('one', 'a', 'b')
-    bench.add('two', 'c')
-    bench.add('three')
-    bench.add('four')
+  it('with no folder in common runs concurrently', async () => {
+    const recorder = new Recorder()
+    recorder.add('one', 'a', 'b')
+    recorder.add('two', 'c')
+    recorder.add('three')
+    recorder.add('four')
     await settled()
-    expect(bench.atWork).toEqual([['one'], ['two'], ['three'], ['four']])
+    expect(recorder.running).toEqual([['one'], ['two'], ['three'], ['four']])
   })
 
-  it('that share one is done in the order in which it came', async () => {
-    const bench = new Bench()
-    bench.add('one', 'a')
-    bench.add('two', 'a', 'b')
-    bench.add('three', 'b')
+  it('with a common folder runs in the order of arrival', async () => {
+    const recorder = new Recorder()
+    recorder.add('one', 'a')
+    recorder.add('two', 'a', 'b')
+    recorder.add('three', 'b')
     await settled()
-    expect(bench.atWork).toEqual([['one']])
-    await bench.end('one')
-    // The third waits for the second, which waited for the first, and is done together with it.
-    expect(bench.atWork).toEqual([['two', 'three']])
-    await bench.end('two')
-    expect([...bench.ended]).toEqual([
+    expect(recorder.running).toEqual([['one']])
+    await recorder.end('one')
+    // The third waits for the second, which waited for the first, and runs in its batch.
+    expect(recorder.running).toEqual([['two', 'three']])
+    await recorder.end('two')
+    expect([...recorder.ended]).toEqual([
       ['one', 'done'],
       ['two', 'done'],
       ['three', 'done'],
     ])
   })
 
-  it('that waits is done together, and what comes while that is being done waits anew', async () => {
-    const bench = new Bench()
-    bench.add('one', 'a')
+  it('that waits runs in one batch, and work that arrives during the batch waits for the next', async () => {
+    const recorder = new Recorder()
+    recorder.add('one', 'a')
     await settled()
-    for (const item of ['two', 'three', 'four']) bench.add(item, 'a')
-    await bench.end('one')
-    expect(bench.atWork).toEqual([['two', 'three', 'four']])
-    for (const item of ['five', 'six']) bench.add(item, 'a')
+    for (const item of ['two', 'three', 'four']) recorder.add(item, 'a')
+    await recorder.end('one')
+    expect(recorder.running).toEqual([['two', 'three', 'four']])
+    for (const item of ['five', 'six']) recorder.add(item, 'a')
     await settled()
-    expect(bench.atWork).toEqual([['two', 'three', 'four']])
-    await bench.end('two')
-    expect(bench.atWork).toEqual([['five', 'six']])
+    expect(recorder.running).toEqual([['two', 'three', 'four']])
+    await recorder.end('two')
+    expect(recorder.running).toEqual([['five', 'six']])
   })
 
-  it('does not go with what waits where something else has come behind that, or where a folder is missing', async () => {
-    const bench = new Bench()
-    bench.add('one', 'a', 'b')
+  it('does not join a waiting batch if other work came after that, or if the batch lacks a folder', async () => {
+    const recorder = new Recorder()
+    recorder.add('one', 'a', 'b')
     await settled()
-    bench.add('both', 'a', 'b')
-    bench.add('more', 'b', 'c')
-    bench.add('behind', 'b')
-    bench.add('beside', 'a')
-    await bench.end('one')
-    expect(bench.atWork).toEqual([['both', 'beside']])
-    await bench.end('both')
-    expect(bench.atWork).toEqual([['more', 'behind']])
+    recorder.add('both', 'a', 'b')
+    recorder.add('more', 'b', 'c')
+    recorder.add('behind', 'b')
+    recorder.add('beside', 'a')
+    await recorder.end('one')
+    expect(recorder.running).toEqual([['both', 'beside']])
+    await recorder.end('both')
+    expect(recorder.running).toEqual([['more', 'behind']])
   })
 
-  it('fails with what it comes behind, while other folders go on', async () => {
-    const bench = new Bench()
-    bench.add('first', 'a')
-    bench.add('other', 'b')
+  it('fails with the work before it, while other folders continue', async () => {
+    const recorder = new Recorder()
+    recorder.add('first', 'a')
+    recorder.add('other', 'b')
     await settled()
-    bench.add('waiting', 'a', 'b')
-    bench.add('joined', 'a')
-    await bench.end('first', new Error('the disk is full'))
-    await bench.end('other')
-    bench.add('late', 'a')
-    bench.add('free', 'c')
-    // It came behind what came behind the failure.
-    bench.add('beyond', 'b')
+    recorder.add('waiting', 'a', 'b')
+    recorder.add('joined', 'a')
+    await recorder.end('first', new Error('the disk is full'))
+    await recorder.end('other')
+    recorder.add('late', 'a')
+    recorder.add('free', 'c')
+    // It waits for work that waits for the failed work.
+    recorder.add('beyond', 'b')
     await settled()
-    expect(bench.begun.map(({ items }) => items)).toEqual([['first'], ['other'], ['free']])
+    expect(recorder.begun.map(({ items }) => items)).toEqual([['first'], ['other'], ['free']])
     for (const item of ['first', 'waiting', 'joined', 'late', 'beyond'])
-      expect(bench.ended.get(item)).toBe('the disk is full')
-    await bench.end('free')
-    expect([bench.ended.get('other'), bench.ended.get('free')]).toEqual(['done', 'done'])
+      expect(recorder.ended.get(item)).toBe('the disk is full')
+    await recorder.end('free')
+    expect([recorder.ended.get('other'), recorder.ended.get('free')]).toEqual(['done', 'done'])
   })
 
-  it('tells which folders are taken, and waits for all of it, failed or not', async () => {
-    const bench = new Bench()
-    bench.add('one', 'a')
-    bench.add('two', 'b')
-    bench.add('three', 'a', 'c')
-    expect(['a', 'b', 'c', 'd'].map((folder) => bench.turns.isBusy(folder))).toEqual([
+  it('reports the folders in use, and can be awaited as a whole, failed or not', async () => {
+    const recorder = new Recorder()
+    recorder.add('one', 'a')
+    recorder.add('two', 'b')
+    recorder.add('three', 'a', 'c')
+    expect(['a', 'b', 'c', 'd'].map((folder) => recorder.queue.isBusy(folder))).toEqual([
       true,
       true,
       true,
       false,
     ])
     let isSettled = false
-    void bench.turns.settled().then(() => (isSettled = true))
+    void recorder.queue.settled().then(() => (isSettled = true))
     await settled()
-    await bench.end('two')
-    expect(bench.turns.isBusy('b')).toBe(false)
-    await bench.end('one')
-    expect(bench.turns.isBusy('a')).toBe(true)
+    await recorder.end('two')
+    expect(recorder.queue.isBusy('b')).toBe(false)
+    await recorder.end('one')
+    expect(recorder.queue.isBusy('a')).toBe(true)
     expect(isSettled).toBe(false)
-    await bench.end('three', new Error('the disk is full'))
+    await recorder.end('three', new Error('the disk is full'))
     expect(isSettled).toBe(true)
   })
 
-  it('is done once, in order and as soon as it may be, however it comes and ends', async () => {
+  it('runs once, in order and as soon as possible, whatever the order of arrivals and ends', async () => {
     const folders = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 3 })
     const step = fc.oneof(
       fc.record({ add: folders }),
@@ -158,36 +158,36 @@ describe('work on folders', () => {
     )
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
-        const bench = new Bench()
+        const recorder = new Recorder()
         const items: { readonly item: string; readonly folders: readonly string[] }[] = []
         const end = async (which: number, fails: boolean): Promise<void> => {
-          const batch = bench.underway[which % bench.underway.length]
-          await bench.end(batch!.items[0]!, fails ? new Error('failed') : undefined)
-          expectOrder(items, bench)
+          const batch = recorder.underway[which % recorder.underway.length]
+          await recorder.end(batch!.items[0]!, fails ? new Error('failed') : undefined)
+          expectOrder(items, recorder)
         }
         for (const step of steps) {
           if ('add' in step) {
             items.push({ item: String(items.length), folders: step.add })
-            bench.add(items.at(-1)!.item, ...step.add)
+            recorder.add(items.at(-1)!.item, ...step.add)
             await settled()
-            expectOrder(items, bench)
-          } else if (bench.underway.length > 0) await end(step.end, step.fails)
+            expectOrder(items, recorder)
+          } else if (recorder.underway.length > 0) await end(step.end, step.fails)
         }
-        while (bench.underway.length > 0) await end(0, false)
-        expect(bench.ended.size).toBe(items.length)
-        const worked = bench.begun.flatMap(({ items }) => items)
+        while (recorder.underway.length > 0) await end(0, false)
+        expect(recorder.ended.size).toBe(items.length)
+        const worked = recorder.begun.flatMap(({ items }) => items)
         expect(new Set(worked).size).toBe(worked.length)
-        for (const { item } of items) if (bench.ended.get(item) === 'done') expect(worked).toContain(item)
+        for (const { item } of items) if (recorder.ended.get(item) === 'done') expect(worked).toContain(item)
       }),
       { numRuns: 200 },
     )
   })
 })
 
-/** Of any two that share a folder the first is done, or begun together with the second, before that begins. */
+/** Of two items with a common folder the first is done before the second begins, or is in the same batch. */
 function expectOrder(
   items: readonly { readonly item: string; readonly folders: readonly string[] }[],
-  { begun, ended }: Bench,
+  { begun, ended }: Recorder,
 ): void {
   const batchOf = new Map(begun.flatMap((batch, at) => batch.items.map((item, place) => [item, [at, place]])))
   for (const [index, { item, folders }] of items.entries()) {

@@ -14,7 +14,7 @@ import {
   snappyParquet,
 } from './shard-fixture.ts'
 
-/** A shard in memory that is streamed in pieces of the size given. */
+/** A shard in memory that is streamed in chunks of the given size. */
 function readerOf(bytes: Uint8Array, piece = 1000): ShardReader {
   return {
     size: bytes.length,
@@ -32,7 +32,7 @@ describe.each([...parquetFormats, ...csvFormats])('$kind by $engine, $compressio
     nullable,
   }))
 
-  it('gives back the number of rows, the columns and the watched texts in order', async () => {
+  it('reads the number of rows, the columns, and the watched strings in order', async () => {
     await fc.assert(
       fc.asyncProperty(anyRowGroups, fc.integer({ min: 1, max: 300 }), async (rowGroups, piece) => {
         const recordBatches = rowGroups.map((pages) => pages.map(({ recordBatch }) => recordBatch))
@@ -45,7 +45,7 @@ describe.each([...parquetFormats, ...csvFormats])('$kind by $engine, $compressio
           onText: (column, value) => seen[column]!.push(value),
         })
         expect(found).toEqual({ rows: rows.length, columns })
-        // CSV has no place for a NUL.
+        // CSV can not have a NUL.
         const textOf = (value: CellValue | undefined): CellValue | undefined =>
           format.kind === 'csv' && typeof value === 'string' ? value.replaceAll('\0', '\ufffd') : value
         expect(seen).toEqual({
@@ -58,7 +58,7 @@ describe.each([...parquetFormats, ...csvFormats])('$kind by $engine, $compressio
   })
 })
 
-it('shows texts as they were before formulas were guarded', async () => {
+it('reads strings as they were before formulas were escaped', async () => {
   const columns = specs({ note: 'text?' })
   const notes = ['=1', '+****1', '-x', '@****b', '\tx', '\rx', "'x", 'x', null, '']
   const format = { ...plainCsv, escapeFormulas: true }
@@ -75,7 +75,7 @@ it('shows texts as they were before formulas were guarded', async () => {
   expect(seen).toEqual(notes)
 })
 
-it('shows what a file holds, not what was asked for', async () => {
+it('reads the columns of the file, not those of the request', async () => {
   const held = specs({ id: 'int64?', extra: 'text' })
   const recordBatch = recordBatchOf(held, [{ id: 1, extra: 'x' }])
   const options = { columns: specs({ id: 'int64', hash: 'text?' }), watch: [], onText: () => {} }

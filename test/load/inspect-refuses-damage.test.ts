@@ -47,7 +47,7 @@ function inspect(
   )
 }
 
-/** What inspecting throws, after a look at whether it says too much. */
+/** The error of an inspection, after a check that its message has no values. */
 async function failure(bytes: Uint8Array, format: Format): Promise<ExportError | null> {
   try {
     await inspect(bytes, format)
@@ -71,7 +71,7 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
     )
   })
 
-  it('never fails otherwise than with an error of ours', async () => {
+  it('never fails with an error of another class', async () => {
     const whole = await encodeShard(format, columns, rowGroups)
     await fc.assert(
       fc.asyncProperty(fc.nat(whole.length - 1), fc.integer({ min: 1, max: 255 }), async (at, bits) => {
@@ -85,7 +85,7 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
 })
 
 describe.each(csvFormats)('csv by $engine, $compression', (format) => {
-  it('is refused when it ends early, save at the end of a line', async () => {
+  it('is refused when it ends early, except at the end of a line', async () => {
     const whole = await encodeShard(format, columns, rowGroups)
     const gzip = format.compression === 'gzip'
     await fc.assert(
@@ -109,11 +109,11 @@ describe('csv', () => {
     ['a field too many', `${header}${line},z\n`],
     ['an empty line', `${header}\n`],
     ['a quote inside a field', `${header}${line.replace('x', 'x"y"')}\n`],
-    ['text behind a closing quote', `${header}${line.replace('x', '"x"y')}\n`],
+    ['text after a closing quote', `${header}${line.replace('x', '"x"y')}\n`],
     ['a bare carriage return', `${header}${line}\r\n`],
     ['a quote that does not close', `${header}${line.replace('x', '"x')}\n`],
     ['no line feed at the end', `${header}${line}`],
-    ['a null where none may be', `${header}${line.replace('x', '')}\n`],
+    ['a null in a required column', `${header}${line.replace('x', '')}\n`],
     ['no number', `${header}${line.replace('1,', 'one,')}\n`],
     ['no timestamp', `${header}${line.replace('2024-07-22T', '22.7.2024 ')}\n`],
     ['no boolean', `${header}${line.replace('true', 'yes')}\n`],
@@ -123,12 +123,12 @@ describe('csv', () => {
     expect((await failure(Buffer.from(text), plainCsv))?.kind).toBe('damaged')
   })
 
-  it('is refused with bytes that are no UTF-8', async () => {
+  it('is refused with invalid UTF-8', async () => {
     const bytes = Buffer.from(`${header}${line.replace('x', '\xff')}\n`, 'latin1')
     expect((await failure(bytes, plainCsv))?.kind).toBe('damaged')
   })
 
-  it('is refused when it is no gzip file', async () => {
+  it('is refused when it is not a gzip file', async () => {
     const format = { ...plainCsv, compression: 'gzip' } as const
     expect((await failure(Buffer.from(header), format))?.kind).toBe('damaged')
     expect(await inspect(gzipSync(header), format)).toMatchObject({ rows: 0 })

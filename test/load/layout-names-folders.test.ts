@@ -38,14 +38,14 @@ describe('the folder of a partition', () => {
     expect(folderOf('credentials', partition(named(query), null), ['query', 'window'])).toBe(folder)
   })
 
-  it('names the time where a window does not begin at midnight', () => {
+  it('has the time if a window does not begin at midnight', () => {
     const window = { from: at('2024-01-01T06:00:00Z'), until: at('2024-01-01T12:00:00Z') }
     expect(folderOf('credentials', partition(named(acme), window), ['window'])).toBe(
       'credentials/import_window=2024-01-01T060000Z',
     )
   })
 
-  it('of reports is one for all of them', () => {
+  it('of reports is the same for all', () => {
     const report = partition(named({ type: 'report', id: 7 }), null)
     expect(folderOf('reports', report, ['query', 'window'])).toBe('reports')
     expect(ownsFolder('reports', ['query', 'window'])).toBe(false)
@@ -53,7 +53,7 @@ describe('the folder of a partition', () => {
 })
 
 describe('the names of shards', () => {
-  it('hold their number in the folder, and tell it back', () => {
+  it('contain their number in the folder, which is parsed back', () => {
     for (const part of [0, 12, 99_999, 100_000, 1_234_567]) {
       for (const extension of ['.parquet', '.csv', '.csv.gz']) {
         const path = shardPath('credentials', part, extension)
@@ -76,12 +76,12 @@ describe('the names of shards', () => {
     expect(partOf(name)).toBeNull()
   })
 
-  it('while they are open are out of sight of readers of the data set', () => {
+  it('are hidden from readers of the data set while they are open', () => {
     expect(openShardPath(3)).toBe('_state/open/3.part')
     expect(openLogPath(3, 1)).toBe('_state/open/3.1.log')
   })
 
-  it('of the rows of a generation are not those of the one before it, which the record may still name', () => {
+  it('differ between generations of rows, because the journal may still name the former', () => {
     expect(openLogPath(3, 2)).toBe('_state/open/3.0.log')
     for (let generation = 1; generation < 10; generation++) {
       expect(openLogPath(3, generation + 1)).not.toBe(openLogPath(3, generation))

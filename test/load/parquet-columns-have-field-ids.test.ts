@@ -22,7 +22,7 @@ const credentials = columnsOf({
 const reports = allColumns('reports', [])
 const own: ColumnSpec = { name: 'severity', type: 'text', nullable: true, meaning: '' }
 
-/** Names and ids in the footer; elements of lists with the name of their column. */
+/** Names and ids in the footer; elements of lists by the name of their column. */
 function idsOf(columns: readonly ColumnSpec[], timestampUnit: 'MICROS' | 'MILLIS') {
   const footer = parquetFooter(
     { columns, codec: 'SNAPPY', timestampUnit, createdBy: 'test', fileMetadata: {} },
@@ -42,7 +42,7 @@ function idsOf(columns: readonly ColumnSpec[], timestampUnit: 'MICROS' | 'MILLIS
   return ids
 }
 
-/** What the page on file formats promises. */
+/** The ids in the page on file formats. */
 async function promised(): Promise<Record<string, number>> {
   const page = await readFile(new URL('../../docs/file-formats.md', import.meta.url), 'utf8')
   const rows = page.matchAll(/^\| `(\w+)` \| (\d+)(?:, elements (\d+))? \|$/gm)
@@ -63,7 +63,7 @@ describe.each(['MICROS', 'MILLIS'] as const)('field ids, timestamps in %s', (uni
     expect(new Set(Object.values(table)).size).toBe(Object.keys(table).length)
   })
 
-  it('are made of the name where only a pipeline file knows the column', () => {
+  it('are derived from the name if only a pipeline file defines the column', () => {
     expect(idsOf([own], unit)).toEqual({ severity: 1_000_000 + (SEVERITY_CRC % 2_000_000_000) })
   })
 })
@@ -72,14 +72,14 @@ describe.each(['MICROS', 'MILLIS'] as const)('field ids, timestamps in %s', (uni
 const SEVERITY_CRC = 4_133_540_203
 
 it('never change', () => {
-  // Files are out there with these: a number may be added here, none changed.
+  // Users have files with these: a number may be added here, none changed.
   expect([fieldId('id'), fieldId('urls'), fieldId('source_url'), fieldId('organization_id')]).toEqual([
     1, 18, 22, 115,
   ])
   expect(elementFieldId('auth_domains')).toBe(1017)
   for (const name of ['severity', 'zz', 'constructor']) {
     expect(fieldId(name)).toBeGreaterThanOrEqual(1_000_000)
-    // Iceberg keeps those above for itself.
+    // Iceberg reserves the numbers above.
     expect(fieldId(name)).toBeLessThan(2_147_483_447)
   }
 })

@@ -35,14 +35,14 @@ const domain = { query_type: 'domain', query_value: 'scatterholt.com' }
 const email = { query_type: 'email', query_value: 'a@scatterholt.com' }
 const secret = { query_type: 'secret', query_value: 'Tr0ub4dor-and-3' }
 
-/** Least and greatest value of the column in every row group, as DuckDB finds them. */
+/** Min/max statistics of the column in every row group, as DuckDB reads them. */
 async function bounds(path: string, column: string): Promise<unknown[]> {
   return sql(`select stats_min_value, stats_max_value from parquet_metadata('${path}')
     where path_in_schema = '${column}' order by row_group_id`)
 }
 
-describe('the least and greatest value', () => {
-  it('of source, query type and what was asked for is told, and of nothing that is personal', async () => {
+describe('min/max statistics', () => {
+  it('exist for source, query type and query value, and for no personal column', async () => {
     const file = await encodeShard(snappyParquet, columns, [
       [recordBatchOf(columns, rowsOf(0, 'leak_a', domain), groups)],
       [
@@ -71,7 +71,7 @@ describe('the least and greatest value', () => {
   })
 
   it.each([{ groups }, { groups: [] }])(
-    'of what was asked for is not told where one of the queries was for a secret ($groups)',
+    'of the query value are left out if one of the queries is for a secret ($groups)',
     async ({ groups }) => {
       const file = await encodeShard(snappyParquet, columns, [
         [recordBatchOf(columns, rowsOf(0, 'leak_a', secret), groups)],
@@ -106,7 +106,7 @@ describe('the least and greatest value', () => {
     },
   )
 
-  it('of what was asked for is not told where the kinds of the queries are left out', async () => {
+  it('of the query value are left out without the column query_type', async () => {
     const some = columns.filter(({ name }) => name !== 'query_type')
     const rows = rowsOf(0, 'leak_a', secret)
     const path = write('kinds.parquet', await encodeShard(snappyParquet, some, [[recordBatchOf(some, rows)]]))
@@ -124,7 +124,7 @@ it.each([
     [recordBatchOf(columns, rowsOf(500, 'leak_b', email), groups)],
     [recordBatchOf(columns, rowsOf(1000, 'leak_c', domain), groups)],
   ])
-  // Nobody can read a column of the others: whoever tries, fails.
+  // No column of the other row groups can be read: a reader that tries fails.
   const ruined = Buffer.from(file)
   for (const name of columns.map(({ name }) => name)) {
     const columnChunks = columnChunksOf(file, name)
@@ -141,7 +141,7 @@ it.each([
   expect(row).toEqual([found, found])
 })
 
-/** The file's last part, where the metadata is. */
+/** The footer with the metadata, at the end of the file. */
 function footerOf(file: Buffer): Buffer {
   return file.subarray(file.length - 8 - file.readUInt32LE(file.length - 8))
 }

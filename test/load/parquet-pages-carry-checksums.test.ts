@@ -6,7 +6,7 @@ import { duckdb, encodeShard, parquetFormats, shardFolder, snappyParquet } from 
 const write = shardFolder()
 const sql = await duckdb()
 
-/** CRC-32 as gzip and Parquet have it, by the book: bit for bit, so that zlib does not judge itself. */
+/** CRC-32 of gzip and Parquet, bit by bit, so that zlib is not checked with itself. */
 function checksum(bytes: Uint8Array): number {
   let crc = 0xffffffff
   for (const byte of bytes) {
@@ -41,13 +41,13 @@ it.each(parquetFormats.filter(({ engine }) => engine === 'columnar'))(
     expect(new Set(pages.map(({ header }) => header.type))).toEqual(new Set(['DATA_PAGE', 'DICTIONARY_PAGE']))
     expect(pages.length).toBeGreaterThan(12)
     expect(pages.map(({ header }) => header.crc)).toEqual(pages.map(({ bytes }) => checksum(bytes)))
-    // Thrift's numbers are signed, and half of all checksums are negative there.
+    // Thrift's integers are signed, so half of all checksums are negative.
     expect(pages.some(({ header }) => header.crc! < 0)).toBe(true)
     expect(pages.some(({ header }) => header.crc! > 0)).toBe(true)
   },
 )
 
-it('a flipped bit of an uncompressed page, which reads as another value, belies the checksum', async () => {
+it('a flipped bit of an uncompressed page, which decodes to another value, breaks the checksum', async () => {
   const file = await encodeShard({ ...snappyParquet, compression: 'none' }, columns, rowGroups)
   const path = write('good.parquet', file)
   const all = allPages(file)

@@ -1,7 +1,7 @@
 import { type ColumnMetaData, type FileMetaData, type PageHeader, parquetMetadata } from 'hyparquet'
 import { parquetHeader } from 'hyparquet/src/column.js'
 
-/** A page of a Parquet file: what its header says, and its bytes as they are stored. */
+/** A page of a Parquet file: its header, and its bytes as they are stored. */
 export type StoredPage = { readonly header: PageHeader; readonly offset: number; readonly bytes: Uint8Array }
 
 export function metadataOf(file: Uint8Array): FileMetaData {
@@ -18,7 +18,7 @@ export function columnChunksOf(file: Uint8Array, name: string): ColumnMetaData[]
   )
 }
 
-/** The pages of a column chunk, which have to fill it to the last byte. */
+/** The pages of a column chunk, which must fill it to the last byte. */
 export function pagesOf(file: Uint8Array, columnChunk: ColumnMetaData): StoredPage[] {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength)
   const start = Number(columnChunk.dictionary_page_offset ?? columnChunk.data_page_offset)

@@ -8,7 +8,7 @@ const write = shardFolder()
 const sql = await duckdb()
 const columns = specs({ id: 'int64', leaked: 'timestamp?', imported_at: 'timestamp' })
 
-/** What a shard says of its order, for each row group. Numbers are instants: of a page, of a row group, of the shard. */
+/** The sorting columns of each row group. Numbers are instants: of a page, of a row group, of the shard. */
 async function orders(rowGroups: readonly (readonly (readonly number[])[])[], grouped = false) {
   const groups = grouped ? [['imported_at']] : []
   const file = await encodeShard(
@@ -65,7 +65,7 @@ it.each([
   }
 })
 
-it('says that rows are in order exactly when DuckDB finds them so', async () => {
+it('a row group is declared sorted exactly if DuckDB finds it sorted', async () => {
   const shards = fc.array(
     fc.array(fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 3 }), {
       minLength: 1,
@@ -76,18 +76,18 @@ it('says that rows are in order exactly when DuckDB finds them so', async () => 
   let files = 0
   await fc.assert(
     fc.asyncProperty(shards, fc.boolean(), async (shard, grouped) => {
-      const { file, orders: told } = await orders(shard, grouped)
-      // DuckDB keeps what it has read of a file, so each has a name of its own.
+      const { file, orders: declared } = await orders(shard, grouped)
+      // DuckDB caches what it has read of a file, so each has a name of its own.
       const path = write(`order-${files++}.parquet`, file)
       const [row] = await sql(`select bool_and(ok) from (select coalesce(imported_at >= lag(imported_at)
         over (order by file_row_number), true) as ok from read_parquet('${path}', file_row_number = true))`)
-      expect(told).toEqual(shard.map(() => (row![0] === true ? SORTED : null)))
+      expect(declared).toEqual(shard.map(() => (row![0] === true ? SORTED : null)))
     }),
     { numRuns: 60, examples: [[[[[3, 3]]], false]] },
   )
 })
 
-it('says nothing of the order of other columns, or where imported_at is left out', async () => {
+it('no order is declared for other columns, or without imported_at', async () => {
   const others = columns.filter(({ name }) => name !== 'imported_at')
   const recordBatch = recordBatchOf(others, [{ id: 1, leaked: 1 }])
   const file = await encodeShard(snappyParquet, others, [[recordBatch]])

@@ -18,12 +18,12 @@ type Reader = {
   close(): Promise<void>
 }
 
-/** A reader of the first days, with the first encodings alone; it has no declarations for reading. */
+/** An old reader with the first encodings alone; it has no type declarations for reading. */
 const { ParquetReader } = createRequire(import.meta.url)('parquetjs-lite') as {
   ParquetReader: { openBuffer(file: Buffer): Promise<Reader> }
 }
 
-/** What parquetjs-lite finds in the file, timestamps as milliseconds, which is as much as it tells of them. */
+/** The cells that parquetjs-lite reads from the file, timestamps as milliseconds, which is its precision. */
 async function read(file: Buffer, columns: readonly ColumnSpec[]): Promise<CellValue[][]> {
   const reader = await ParquetReader.openBuffer(file)
   const cursor = reader.getCursor()
@@ -61,7 +61,7 @@ const plainFormats = parquetFormats.filter(
 )
 
 describe.each(plainFormats)('plain encodings, $compression', (format) => {
-  it('are read back by parquetjs-lite, value by value', async () => {
+  it('are read back unchanged by parquetjs-lite', async () => {
     await fc.assert(
       fc.asyncProperty(anyRowGroups, async (rowGroups) => {
         const recordBatches = rowGroups.map((pages) => pages.map(({ recordBatch }) => recordBatch))
@@ -96,7 +96,7 @@ describe('a row group of many pages, dictionaries of many sizes, and long runs',
       email: `person${i}@${'x'.repeat(60)}.scatterholt.com`,
       one: 'scatterholt.com',
       few: ['md5', null, 'sha1', ''][(i >> 6) % 4]!,
-      // Some thousand of them, each again and again: numbers of more than a byte, in runs.
+      // Some thousand values, each repeated: indexes of more than a byte, in runs.
       many: i % 1001 === 0 ? null : `source ${(i >> 4) % 1300}`,
       description: i % 2 === 0 ? null : `a collection of ${(i >> 5) % 400} ${'records, '.repeat(30)}`,
       tags: i % 4 === 0 ? null : Array.from({ length: i % 4 }, (_, j) => (j === 2 ? null : `tag ${i % 50}`)),
@@ -108,7 +108,7 @@ describe('a row group of many pages, dictionaries of many sizes, and long runs',
     recordBatchOf(columns, some.slice(9000)),
   ])
 
-  it('come back as they were', async () => {
+  it('are read back unchanged', async () => {
     const format: Format = { ...snappyParquet, encodings: 'plain' }
     const found = await read(await encodeShard(format, columns, rowGroups), columns)
     expect(found).toEqual(inMilliseconds(rows, columns))

@@ -25,7 +25,7 @@ function itemOf(page: number, index: number): QuarantinedItem {
 }
 
 describe('the quarantine of a partition', () => {
-  it('is one JSON object a line, for its owner alone', async () => {
+  it('is one JSON object per line, readable by its owner alone', async () => {
     const { store, root } = temporaryStore()
     const items = [itemOf(0, 3), itemOf(0, 4)]
     const end = await appendQuarantine(store, KEY, 0, items)
@@ -36,7 +36,7 @@ describe('the quarantine of a partition', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600)
   })
 
-  it('is cut to what the checkpoint vouches for, whatever a crash left behind it', async () => {
+  it('is truncated to the end in the checkpoint, whatever a crash left after it', async () => {
     const { store, root } = temporaryStore()
     const file = join(root, quarantinePath(KEY))
     const step = fc.record({
@@ -51,7 +51,7 @@ describe('the quarantine of a partition', () => {
         for (const [page, { items, lost, garbage }] of steps.entries()) {
           const more = Array.from({ length: items }, (_, index) => itemOf(page, index))
           const next = await appendQuarantine(store, KEY, end, more)
-          // A crash before the page's line came to be in the journal.
+          // A crash before the journal has the page's entry.
           if (lost) writeFileSync(file, garbage, { flag: 'a' })
           else {
             end = next
@@ -67,10 +67,10 @@ describe('the quarantine of a partition', () => {
     )
   })
 
-  it('loses what no page on record put there, once nothing more is to come', async () => {
+  it('loses items of pages that are not in the journal, once the partition is done', async () => {
     const { store, root } = temporaryStore()
     const file = join(root, quarantinePath(KEY))
-    // Nothing to cut: there is no file.
+    // Nothing to truncate: there is no file.
     await cutQuarantine(store, KEY, 0)
     expect(existsSync(file)).toBe(false)
     const end = await appendQuarantine(store, KEY, 0, [itemOf(0, 0)])
@@ -78,7 +78,7 @@ describe('the quarantine of a partition', () => {
     await appendQuarantine(store, KEY, end, [itemOf(1, 0), itemOf(1, 1)])
     await cutQuarantine(store, KEY, end)
     expect(readFileSync(file, 'utf8')).toBe(whole)
-    // Again, and to more than is there: somebody may have cleared it away in part.
+    // Again, and to more than the file has: a user may have removed a part of it.
     await cutQuarantine(store, KEY, end)
     await cutQuarantine(store, KEY, end + 100)
     expect(readFileSync(file, 'utf8')).toBe(whole)
@@ -86,7 +86,7 @@ describe('the quarantine of a partition', () => {
     expect(existsSync(file)).toBe(false)
   })
 
-  it('is refused where it is shorter than the checkpoint says', async () => {
+  it('is refused if it is shorter than the checkpoint says', async () => {
     const { store } = temporaryStore()
     const end = await appendQuarantine(store, KEY, 0, [itemOf(0, 0)])
     await store.writeWhole(quarantinePath(KEY), ['short'])
@@ -95,7 +95,7 @@ describe('the quarantine of a partition', () => {
     )
   })
 
-  it('has a file name of its own that every file system takes', () => {
+  it('has a file name of its own that every file system accepts', () => {
     expect(quarantinePath(KEY)).toBe('_quarantine/domain.acme.com~2024-01-01..2024-02-01.jsonl')
     const long = fc.string({ unit: fc.constantFrom('a', '%2F', '.'), minLength: 60, maxLength: 200 })
     fc.assert(

@@ -12,7 +12,7 @@ import type {
 export type CellValue = null | Int64 | boolean | string | readonly (string | null)[]
 export type Row = Readonly<Record<string, CellValue>>
 
-/** Specs from `name: type`, where a `?` behind the type means that the column may be null. */
+/** Specs from `name: type`, where a `?` after the type means that the column may be null. */
 export function specs(columns: Readonly<Record<string, ColumnType | `${ColumnType}?`>>): ColumnSpec[] {
   return Object.entries(columns).map(([name, type]) => ({
     name,
@@ -63,7 +63,7 @@ function vectorOf(type: ColumnType, values: readonly CellValue[]): Vector {
   switch (type) {
     case 'int64':
     case 'timestamp':
-      // As the decoder does it: doubles, unless there is one that these do not hold.
+      // As the decoder does it: doubles, unless one value is not exact as a double.
       return values.some((value) => typeof value === 'bigint')
         ? {
             kind: 'int64',

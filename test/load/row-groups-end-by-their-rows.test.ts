@@ -6,11 +6,11 @@ import { RowGroupMeasure, weigh } from '../../src/load/row-group-measure.ts'
 
 const MAX_BYTES = 16 << 20
 
-/** A row by its texts: how many bytes it has to itself, and which source, of how many bytes, it shares with others. */
+/** A row by its strings: how many bytes are its own, and the source, with its bytes, that it shares with others. */
 type Row = {
-  /** Of its domain; -1: it has none. Rows whose domains are equally long have the same one. */
+  /** Bytes of its domain; -1: it has none. Rows whose domains are equally long have the same one. */
   readonly domain: number
-  /** Of each of its two addresses. */
+  /** Bytes of each of its two URLs. */
   readonly urls: number
   readonly source: Source
 }
@@ -26,7 +26,7 @@ function sourceOf(name: string, bytes: number): Source {
 const PLAIN = sourceOf('plain', 10)
 const OTHER: Row = { domain: 5000, urls: 0, source: sourceOf('other', 500_000) }
 
-/** Where row groups of these rows end, by what is promised of it. */
+/** The ends of the row groups of these rows, by the documented rule. */
 function expectedEnds(rows: readonly Row[], maxRows: number): number[] {
   const ends: number[] = []
   let start = 0
@@ -48,11 +48,11 @@ function expectedEnds(rows: readonly Row[], maxRows: number): number[] {
 
 type Framing = {
   readonly rows: number
-  /** Whether domains come as a table. */
+  /** Whether domains are a table of distinct values. */
   readonly table: boolean
-  /** Whether other rows are on the page, between these. */
+  /** Whether the page has other rows between these. */
   readonly scattered: boolean
-  /** How many rows are offered at a time. */
+  /** How many rows are passed at a time. */
   readonly most: number
 }
 const pages: fc.Arbitrary<Framing[]> = fc.array(
@@ -65,7 +65,7 @@ const pages: fc.Arbitrary<Framing[]> = fc.array(
   { minLength: 1, maxLength: 6 },
 )
 
-/** Where row groups end when the rows come in such pages. */
+/** The ends of the row groups if the rows come in such pages. */
 function endsOf(rows: readonly Row[], maxRows: number, pages: readonly Framing[]): number[] {
   const measure = new RowGroupMeasure(maxRows)
   const ends: number[] = []
@@ -105,7 +105,7 @@ function framed(
   return { recordBatch: recordBatchOf(all, table), choice }
 }
 
-/** A page as the decoder makes it. What texts say that no two rows share is of no matter here. */
+/** A page as the decoder makes it. The contents of strings that rows do not share do not matter here. */
 function recordBatchOf(rows: readonly Row[], table: boolean): RecordBatch {
   const sources = tableOf(rows, ({ source }) => source)
   const domains = tableOf(rows, ({ domain }) => domain)
@@ -158,7 +158,7 @@ function textsOf(texts: readonly (Uint8Array | null)[]): TextVector {
   return { ...blank(lengths), bytes: Buffer.concat(texts.flatMap((text) => text ?? [])), valid }
 }
 
-/** Texts of such lengths. */
+/** Strings of these lengths. */
 function blank(lengths: readonly number[]): TextVector {
   const offsets = new Uint32Array(lengths.length + 1)
   for (const [index, length] of lengths.entries()) offsets[index + 1] = offsets[index]! + length
@@ -166,16 +166,16 @@ function blank(lengths: readonly number[]): TextVector {
 }
 
 describe('a row group', () => {
-  it('ends at the same row however its rows are framed', () => {
-    // Stretches of rows: short ones, with long texts of their own, and with long texts that they share.
-    const stretch = fc.record({
+  it('ends at the same row whatever the record batches of its rows', () => {
+    // Ranges of rows: short ones, with long strings of their own, and with long strings that they share.
+    const range = fc.record({
       rows: fc.integer({ min: 1, max: 2500 }),
       domain: fc.constantFrom(-1, 0, 10, 9000),
       urls: fc.constantFrom(0, 1500),
       sources: fc.constantFrom(1, 40, 300),
       sourceBytes: fc.constantFrom(0, 20, 60_000),
     })
-    const made = fc.array(stretch, { minLength: 1, maxLength: 4 }).map((ranges) =>
+    const made = fc.array(range, { minLength: 1, maxLength: 4 }).map((ranges) =>
       ranges.flatMap(({ rows, domain, urls, sources, sourceBytes }, number) => {
         const known = Array.from({ length: sources }, (_, one) => sourceOf(`${number}-${one}`, sourceBytes))
         return Array.from({ length: rows }, (_, row): Row => {
@@ -198,13 +198,13 @@ describe('a row group', () => {
     ['one by one', { rows: 1234, table: false, scattered: false, most: 300 }],
     ['among others', { rows: 999, table: true, scattered: true, most: 9999 }],
   ])('ends at the first thousand rows at which their own texts come to 16 MB, %s', (_, page) => {
-    // 1,678 of them come to 16 MB.
+    // 1,678 of them have 16 MB.
     const rows = Array.from({ length: 5000 }, (): Row => ({ domain: 10_000, urls: 0, source: PLAIN }))
     expect(endsOf(rows, 100_000, [page])).toEqual([2000, 4000])
     expect(endsOf(rows, 1500, [page])).toEqual([1500, 3000, 4500])
   })
 
-  it('counts the texts once that many of its rows share, and again in the next', () => {
+  it('counts shared strings once, and again in the next row group', () => {
     // Twenty sources of 1 MB: the sixteenth comes with row 1,501 of each row group.
     const sources = Array.from({ length: 20 }, (_, one) => sourceOf(`${one}`, 1 << 20))
     const rows = Array.from({ length: 6000 }, (_, row): Row => {

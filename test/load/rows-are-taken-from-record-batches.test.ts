@@ -7,12 +7,12 @@ import { recordBatchOf } from '../load/record-batch-builder.ts'
 import { everyColumn, farRow, groupings, ordinaryRow } from './any-rows.ts'
 import { cellsOf } from './cells.ts'
 
-/** Record batches whose rows all point into their tables. */
+/** Record batches in which every value of a table is used. */
 const soundRecordBatch = anyRecordBatch.filter(
   ({ rows, groups }) => rows === 0 || groups.every(({ size }) => size > 0),
 )
 
-/** Some of so many rows: a range, or numbers in any order. */
+/** A choice of this many rows: a range, or indexes in any order. */
 function choiceOf(rows: number, least: number): fc.Arbitrary<RowChoice> {
   const range = fc
     .tuple(fc.nat({ max: rows }), fc.nat({ max: rows }))
@@ -25,7 +25,7 @@ function choiceOf(rows: number, least: number): fc.Arbitrary<RowChoice> {
   return fc.oneof(range, scattered).filter((choice) => countRows(choice) >= least)
 }
 
-/** A record batch, some of its rows, and some of these. */
+/** A record batch, a choice of its rows, and a choice of these. */
 const framedTwice = soundRecordBatch
   .filter(({ rows }) => rows > 0)
   .chain((recordBatch) =>
@@ -42,7 +42,7 @@ const framed = soundRecordBatch.chain((recordBatch) =>
 )
 
 describe('rows that are taken from a record batch', () => {
-  it('hold what they held there, whichever they are and in whichever order', () => {
+  it('have the same values, whatever the choice and its order', () => {
     fc.assert(
       fc.property(framed, ({ recordBatch, rows }) => {
         const all = cellsOf(recordBatch)
@@ -57,7 +57,7 @@ describe('rows that are taken from a record batch', () => {
     )
   })
 
-  it('are the same record batch as if they had come alone', () => {
+  it('are the record batch that they would be alone', () => {
     const some = fc
       .oneof(
         fc.array(ordinaryRow, { minLength: 1, maxLength: 12 }),
@@ -68,7 +68,7 @@ describe('rows that are taken from a record batch', () => {
       )
     fc.assert(
       fc.property(some, ({ rows, choice, groups }) => {
-        // Rows that come again are what tables are made of.
+        // Repeated rows give tables.
         const twice = [...rows, ...rows]
         const taken = takeRows(recordBatchOf(everyColumn, twice, groups), choice)
         const alone = numbersOf(choice).map((row) => twice[row]!)
@@ -79,7 +79,7 @@ describe('rows that are taken from a record batch', () => {
     )
   })
 
-  it('are the same whether they are taken in one step or in two', () => {
+  it('are the same after one step or two', () => {
     fc.assert(
       fc.property(framedTwice, ({ recordBatch, first, second }) => {
         const numbers = numbersOf(first)
@@ -94,7 +94,7 @@ describe('rows that are taken from a record batch', () => {
     )
   })
 
-  it('come back from their bytes as they were, and leave the record batch as it was', () => {
+  it('are unchanged after encoding and decoding, and do not change the record batch', () => {
     fc.assert(
       fc.property(framed, ({ recordBatch, rows }) => {
         const before = encodeRecordBatch(recordBatch)
@@ -107,7 +107,7 @@ describe('rows that are taken from a record batch', () => {
     )
   })
 
-  it('bring along only what they point to, and wide numbers only where they have some', () => {
+  it('have only the table entries that they use, and 64-bit integers only if they need them', () => {
     const recordBatch = recordBatchOf(
       [
         { name: 'id', type: 'int64', nullable: false, meaning: '' },

@@ -31,7 +31,7 @@ export const plainCsv: Csv = { kind: 'csv', engine: 'columnar', compression: 'no
 
 const compressions = ['none', 'snappy', 'gzip', ...(hasZstd ? (['zstd'] as const) : [])] as const
 
-/** Every Parquet engine with all encodings and compressions that it and this Node.js know. */
+/** Every Parquet engine with all encodings and compressions that it and this Node.js support. */
 export const parquetFormats: readonly Parquet[] = [
   ...(['compact', 'plain'] as const).flatMap((encodings) =>
     compressions.map((compression): Parquet => ({ ...snappyParquet, encodings, compression })),
@@ -59,19 +59,19 @@ export async function encodeShard(
 ): Promise<Buffer> {
   const encoder = createEncoder({ format, columns, createdBy, fileMetadata })
   const parts: Uint8Array[] = [encoder.header()]
-  const placed: WrittenRowGroup[] = []
+  const written: WrittenRowGroup[] = []
   let offset = parts[0]!.length
   for (const recordBatches of rowGroups) {
     const { bytes, rows, meta } = await encoder.encode(recordBatches)
-    placed.push(JSON.parse(JSON.stringify({ offset, rows, meta })))
+    written.push(JSON.parse(JSON.stringify({ offset, rows, meta })))
     parts.push(Uint8Array.from(bytes))
     offset += bytes.length
   }
-  parts.push(await encoder.footer(placed))
+  parts.push(await encoder.footer(written))
   return Buffer.concat(parts)
 }
 
-/** A folder for shards that is gone when the test file ends. */
+/** A folder for shards that is removed when the test file ends. */
 export function shardFolder(): (name: string, bytes: Uint8Array) => string {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-encode-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -82,7 +82,7 @@ export function shardFolder(): (name: string, bytes: Uint8Array) => string {
   }
 }
 
-/** Asks DuckDB; rows come as plain values, in order of the columns. */
+/** Queries DuckDB; rows are plain values, in order of the columns. */
 export async function duckdb(): Promise<(sql: string) => Promise<JS[][]>> {
   const instance = await DuckDBInstance.create(':memory:', { threads: '1' })
   const connection = await instance.connect()
@@ -94,7 +94,7 @@ export async function duckdb(): Promise<(sql: string) => Promise<JS[][]>> {
 }
 
 /**
- * What DuckDB finds in a table: timestamps as microseconds, and texts by way of their bytes, as the
+ * The cells that DuckDB reads from a table: timestamps as microseconds, and strings from their bytes, as the
  * binding drops a byte order mark.
  */
 export async function cellsInDuckdb(

@@ -8,12 +8,12 @@ import { type Commit, ShardSet, type ShardSetOptions, type Slice } from '../../s
 import { readCheckpoint } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import {
-  type Answers,
-  answersOf,
   keyOf,
   pageLine,
+  type Responses,
   type Row,
   readShard,
+  responsesOf,
   rowGroupsOf,
   sliceOf,
   slicesOf,
@@ -65,8 +65,8 @@ function rowsIn(world: World): Record<string, number> {
 }
 
 describe('a shard', () => {
-  it('holds exactly shard_rows rows, wherever in a page that is, and the last one the rest', async () => {
-    const world = new World([answersOf('credentials', 40, 50, 10, 99, 1, 250, 3)], SHARED)
+  it('has exactly shard_rows rows, also in the middle of a page, and the last one the rest', async () => {
+    const world = new World([responsesOf('credentials', 40, 50, 10, 99, 1, 250, 3)], SHARED)
     await world.open()
     await world.finish()
     expect(rowsIn(world)).toEqual({
@@ -76,16 +76,16 @@ describe('a shard', () => {
       'part-00003.csv': 100,
       'part-00004.csv': 53,
     })
-    expect(world.told.sort()).toEqual([...world.files().keys()].sort())
+    expect(world.published.sort()).toEqual([...world.files().keys()].sort())
     await world.expectComplete()
   })
 
   it('is closed with the page that its one window ends with', async () => {
-    const answers: Answers = {
+    const responses: Responses = {
       folders: ['credentials/a', 'credentials/b'],
       pages: [[0, 0], [0, 1, 1], [], [1]],
     }
-    const world = new World([answers], { ...SHARED, owned: true })
+    const world = new World([responses], { ...SHARED, owned: true })
     await world.open()
     await world.commitNext(0)
     expect(world.files().size).toBe(0)
@@ -99,7 +99,7 @@ describe('a shard', () => {
   })
 
   it('is closed with a last page that has no rows', async () => {
-    const world = new World([answersOf(FOLDER, 4, 5, 0)], { ...SHARED, owned: true })
+    const world = new World([responsesOf(FOLDER, 4, 5, 0)], { ...SHARED, owned: true })
     await world.open()
     await world.commitNext(0)
     await world.commitNext(0)
@@ -110,9 +110,9 @@ describe('a shard', () => {
     await world.expectComplete()
   })
 
-  it('is none where a query has no rows', async () => {
+  it('is not written for a query without rows', async () => {
     for (const owned of [true, false]) {
-      const world = new World([answersOf(FOLDER, 0, 0)], { ...SHARED, owned })
+      const world = new World([responsesOf(FOLDER, 0, 0)], { ...SHARED, owned })
       await world.open()
       await world.finish()
       await world.expectComplete()
@@ -120,16 +120,16 @@ describe('a shard', () => {
     }
   })
 
-  it('without rows tells readers the columns, and nothing is left open', async () => {
+  it('without rows has the columns, and no shard is left open', async () => {
     const { store } = temporaryStore()
     const lines: JournalEntry[] = []
-    const told: string[] = []
+    const published: string[] = []
     const shards = shardSet(store, {
       record: async (more) => void lines.push(...more),
-      onPublished: ({ path }) => void told.push(path),
+      onPublished: ({ path }) => void published.push(path),
     })
     await shards.sealEmpty(FOLDER, keyOf(0, 0))
-    expect(told).toEqual([`${FOLDER}/part-00000.csv`])
+    expect(published).toEqual([`${FOLDER}/part-00000.csv`])
     expect(shards.openFolders).toEqual([])
     await shards.close()
     expect(lines).toMatchObject([
@@ -146,8 +146,8 @@ describe('a shard', () => {
     expect(await store.list('_state/open')).toEqual([])
   })
 
-  it('gets a row group for every so many rows, and the rest as the last one', async () => {
-    const world = new World([answersOf(FOLDER, 60, 50, 99, 1, 5, 120)], {
+  it('has a row group for every row_group_rows rows, and the rest in the last one', async () => {
+    const world = new World([responsesOf(FOLDER, 60, 50, 99, 1, 5, 120)], {
       rowGroupRows: 100,
       shardRows: 250,
       owned: false,
@@ -159,12 +159,12 @@ describe('a shard', () => {
     await world.expectComplete()
   })
 
-  it('takes the pages of many chains that commit at once, each once and each in its own order', async () => {
-    const answers = Array.from({ length: 12 }, (_, query) => answersOf(FOLDER, query, 7, 30, 2))
-    const world = new World(answers, SHARED)
+  it('gets the pages of many chains that commit concurrently, each once and each in its own order', async () => {
+    const responses = Array.from({ length: 12 }, (_, query) => responsesOf(FOLDER, query, 7, 30, 2))
+    const world = new World(responses, SHARED)
     await world.open()
     await Promise.all(
-      answers.map(async (_, query) => {
+      responses.map(async (_, query) => {
         while (await world.commitNext(query));
       }),
     )
@@ -173,16 +173,16 @@ describe('a shard', () => {
     expect(world.files().size).toBe(Math.ceil((66 + 12 * 39) / 100))
   })
 
-  it('stands open beside those of other folders', async () => {
-    const answers = ['a', 'b', 'c'].map((name) => answersOf(`credentials/query=${name}`, 1, 2, 3))
-    const world = new World(answers, { ...SHARED, owned: true })
+  it('is open beside those of other folders', async () => {
+    const responses = ['a', 'b', 'c'].map((name) => responsesOf(`credentials/query=${name}`, 1, 2, 3))
+    const world = new World(responses, { ...SHARED, owned: true })
     await world.open()
     for (const query of [0, 1, 2, 0, 1, 2]) await world.commitNext(query)
-    expect(world.shards?.openFolders.toSorted()).toEqual(answers.flatMap(({ folders }) => folders))
+    expect(world.shards?.openFolders.toSorted()).toEqual(responses.flatMap(({ folders }) => folders))
     await world.finish()
     await world.expectComplete()
     expect([...world.files().keys()]).toEqual(
-      answers.flatMap(({ folders }) => `${folders[0]}/part-00000.csv`),
+      responses.flatMap(({ folders }) => `${folders[0]}/part-00000.csv`),
     )
   })
 })
@@ -192,7 +192,7 @@ describe('a page', () => {
   const rows = Array.from({ length: 60 }, (_, row): Row => ({ query: 0, window: row % 3, row }))
   const folderOf = ({ window }: Row): string => `credentials/${window === 1 ? 'b' : 'a'}`
 
-  it('is on record at once, with all the folders and shards that its rows go into', async () => {
+  it('is one journal entry, with all folders and shards of its rows', async () => {
     const { store, root } = temporaryStore()
     const records: (readonly JournalEntry[])[] = []
     const shards = shardSet(store, {
@@ -215,7 +215,7 @@ describe('a page', () => {
     await shards.close()
   })
 
-  it('is told where its rows stand: by window and shard, and those that wait for their row group', async () => {
+  it('has the locations of its rows: by window and shard, and those that wait for their row group', async () => {
     const { store } = temporaryStore()
     const records: JournalEntry[] = []
     const shards = shardSet(store, {
@@ -253,7 +253,7 @@ describe('a page', () => {
     ])
   })
 
-  it('without rows is on record as well', async () => {
+  it('without rows is in the journal as well', async () => {
     const { store } = temporaryStore()
     const records: JournalEntry[] = []
     const shards = shardSet(store, {
@@ -266,8 +266,8 @@ describe('a page', () => {
   })
 })
 
-describe('what goes on record', () => {
-  it('is on the disk before: rows of a page, bytes of a row group, the whole of a shard', async () => {
+describe('a journal entry', () => {
+  it('is appended after an fsync of its data: rows of a page, bytes of a row group, a whole shard', async () => {
     const { store, root } = temporaryStore()
     const kinds: string[][] = []
     let parts = 0
@@ -286,7 +286,7 @@ describe('what goes on record', () => {
           if (line.kind === 'row-group' && line === lines.findLast(({ kind }) => kind === 'row-group')) {
             expect(statSync(join(root, `_state/open/${line.shard}.part`)).size).toBe(line.offset + line.bytes)
           } else if (line.kind === 'seal') {
-            // The final name comes after the record: until then a crash leaves no shard that nobody knows.
+            // The final name comes after the entry: until then a crash leaves no shard that is not in the journal.
             expect(existsSync(join(root, line.path))).toBe(false)
             const bytes = readFileSync(join(root, `_state/open/${line.shard}.part`))
             expect(bytes.length).toBe(line.bytes)
@@ -310,7 +310,7 @@ describe('what goes on record', () => {
     expect(await store.list('_state/open')).toEqual([])
   })
 
-  it('never names rows that a later page writes over', async () => {
+  it('never names rows that a later page overwrites', async () => {
     const { store } = temporaryStore()
     let onRecord = new Map<string, Buffer>()
     const named = new Map<string, number>()
@@ -348,7 +348,7 @@ describe('what goes on record', () => {
     await shards.close()
   })
 
-  it('shares its flushes: pages of one folder that wait for another go together', async () => {
+  it('shares an fsync: pages of one folder that wait for another are committed together', async () => {
     const { store } = temporaryStore()
     let flushes = 0
     const records: number[] = []
@@ -378,10 +378,10 @@ describe('what goes on record', () => {
     expect(flushes).toBe(2)
   })
 
-  it('that fails stops the folder, and a later run goes on from what is on record', async () => {
-    const answers = answersOf(FOLDER, 60, 70, 10, 80, 100)
+  it('that fails stops the folder, and a later run resumes from the journal', async () => {
+    const responses = responsesOf(FOLDER, 60, 70, 10, 80, 100)
     for (let failing = 1; failing <= 6; failing++) {
-      const world = new World([answers], { rowGroupRows: 100, shardRows: 300, owned: false })
+      const world = new World([responses], { rowGroupRows: 100, shardRows: 300, owned: false })
       await world.open()
       const { checkpoint } = world
       if (checkpoint === null) throw new Error('not open')
@@ -403,14 +403,14 @@ describe('what goes on record', () => {
     }
   })
 
-  it('has come to an end when it fails: nothing of it is written any more', async () => {
+  it('writes nothing more once it has failed', async () => {
     const { store } = temporaryStore()
     let underway = 0
     const failing: Store = {
       ...store,
       async openLog(path, size) {
         underway++
-        // The row group fails long before the log of the rows behind it is there.
+        // The row group fails long before the log of the rows after it is written.
         if (path.endsWith('.log')) for (let turns = 0; turns < 20; turns++) await turn()
         const log = await store.openLog(path, size).finally(() => underway--)
         const flush = (): Promise<void> =>
@@ -445,21 +445,21 @@ describe('a great many folders', () => {
   const folders = Array.from({ length: 150 }, (_, number) => `credentials/query=${number}`)
 
   it.skipIf(process.platform !== 'linux')('hold few files open', async () => {
-    const answers = folders.map((folder) => answersOf(folder, 3, 9, 4))
-    const world = new World(answers, { rowGroupRows: 10, shardRows: 1000, owned: false })
+    const responses = folders.map((folder) => responsesOf(folder, 3, 9, 4))
+    const world = new World(responses, { rowGroupRows: 10, shardRows: 1000, owned: false })
     await world.open()
     let most = 0
     await world.commitInTurns(() => {
       most = Math.max(most, openFiles(join(world.root, '_state/open')).length)
     })
-    // The log and the part of each that is awake.
+    // The log and the part of each active shard.
     expect(most).toBeGreaterThan(0)
     expect(most).toBeLessThanOrEqual(2 * 65)
     await world.finish()
     await world.expectComplete()
   })
 
-  it('are written to also while their files are being closed', async () => {
+  it('are also written while their files are being closed', async () => {
     const { store } = temporaryStore()
     const late: Promise<void>[] = []
     let logs = 0
@@ -468,7 +468,7 @@ describe('a great many folders', () => {
       async openLog(path, size) {
         const log = await store.openLog(path, size)
         if (++logs > 1) return log
-        // A page for the first folder comes just when its shard is to hold no files open any more.
+        // A page for the first folder comes just when the files of its shard are to be closed.
         const close = async (): Promise<void> => {
           const closed = log.close()
           if (late.length === 0) late.push(shards.commit(commitOf(sliceOf(1, folders[0]!, 2))))
@@ -489,9 +489,9 @@ describe('a great many folders', () => {
   })
 })
 
-describe('what nobody knows of', () => {
+describe('an unknown file', () => {
   it('is removed from among the open shards', async () => {
-    const world = new World([answersOf(FOLDER, 1, 2, 3)], SHARED)
+    const world = new World([responsesOf(FOLDER, 1, 2, 3)], SHARED)
     await world.open()
     await world.commitNext(0)
     await world.close()
@@ -503,9 +503,9 @@ describe('what nobody knows of', () => {
     await world.expectComplete()
   })
 
-  it('is not left of a shard that was taken up between two row groups', async () => {
-    // Rows of the first generation are in the file that those of the third would go into.
-    const world = new World([answersOf(FOLDER, 1, 3, 3, 1, 1)], {
+  it('is not left of a shard that was reopened between two row groups', async () => {
+    // Rows of the first generation are in the file of those of the third.
+    const world = new World([responsesOf(FOLDER, 1, 3, 3, 1, 1)], {
       rowGroupRows: 4,
       shardRows: 1000,
       owned: true,
@@ -520,8 +520,8 @@ describe('what nobody knows of', () => {
     await world.expectComplete()
   })
 
-  it('is moved out of the data set, and kept, where a shard is begun in its folder', async () => {
-    const world = new World([answersOf(FOLDER, 10, 20, 30)], SHARED)
+  it('is moved out of the data set, and kept, when a shard is begun in its folder', async () => {
+    const world = new World([responsesOf(FOLDER, 10, 20, 30)], SHARED)
     const orphans = ['part-00000.csv', 'part-00001.parquet', 'part-123456.csv.gz']
     const others = ['notes.txt', 'part-1.csv', '_part-00000.csv']
     for (const name of [...orphans, ...others]) await world.store.writeWhole(`${FOLDER}/${name}`, [name])
@@ -535,8 +535,8 @@ describe('what nobody knows of', () => {
     expect(await world.store.list(FOLDER)).toEqual([...others, 'part-00000.csv'].toSorted())
   })
 
-  it('leaves shards alone that are on record', async () => {
-    const world = new World([answersOf(FOLDER, 50, 50, 50)], { ...SHARED, shardRows: 40 })
+  it('is never a shard in the journal', async () => {
+    const world = new World([responsesOf(FOLDER, 50, 50, 50)], { ...SHARED, shardRows: 40 })
     await world.open()
     await world.commitNext(0)
     await world.close()
@@ -546,9 +546,9 @@ describe('what nobody knows of', () => {
     await world.expectComplete()
   })
 
-  it('is moved out as well where the shard of its folder is taken up again', async () => {
-    // The checkpoint was put back from a copy, made before the second shard was begun.
-    const world = new World([answersOf(FOLDER, 5, 5, 5, 5)], { ...SHARED, shardRows: 10 })
+  it('is moved out as well when the shard of its folder is reopened', async () => {
+    // The checkpoint was restored from a copy, made before the second shard was begun.
+    const world = new World([responsesOf(FOLDER, 5, 5, 5, 5)], { ...SHARED, shardRows: 10 })
     await world.open()
     await world.commitNext(0)
     await world.close()
@@ -559,7 +559,7 @@ describe('what nobody knows of', () => {
     await world.finish()
     expect(world.files().size).toBe(2)
     for (const [path, bytes] of copy) await world.store.writeWhole(path, [bytes])
-    // Larger shards from now on: one takes all the rows.
+    // Larger shards from now on: one has all the rows.
     world.options = SHARED
     await world.open()
     await world.finish()
@@ -568,7 +568,7 @@ describe('what nobody knows of', () => {
   })
 })
 
-it('keeps what was moved aside before when more is moved aside', async () => {
+it('keeps files that were moved before when more are moved', async () => {
   const { store } = temporaryStore()
   for (const text of ['first', 'second']) {
     await store.writeWhole(`${FOLDER}/part-00000.csv`, [text])
@@ -578,7 +578,7 @@ it('keeps what was moved aside before when more is moved aside', async () => {
   }
   const kept: string[] = []
   for (const name of await store.list(`_state/orphans/${FOLDER}`)) {
-    // Readers that look into every folder go by how names end.
+    // Readers that list every folder select files by extension.
     expect(name).toMatch(/^part-00000\.csv(?:\.1)?\.orphan$/)
     kept.push(Buffer.from((await store.read(`_state/orphans/${FOLDER}/${name}`)) ?? []).toString())
   }
@@ -586,7 +586,7 @@ it('keeps what was moved aside before when more is moved aside', async () => {
 })
 
 it.skipIf(process.platform !== 'linux')(
-  'gives its files back, also when a shard could not be begun, or be made whole',
+  'closes its files, also when a shard could not be begun or sealed',
   async () => {
     const { store, root } = temporaryStore()
     for (const close of [[], [FOLDER]]) {
@@ -600,7 +600,7 @@ it.skipIf(process.platform !== 'linux')(
 )
 
 it('counts the shards that were begun, finished or not', async () => {
-  const world = new World([answersOf(FOLDER, 50, 50, 50)], SHARED)
+  const world = new World([responsesOf(FOLDER, 50, 50, 50)], SHARED)
   await world.open()
   for (let page = 0; page < 3; page++) await world.commitNext(0)
   await world.close()

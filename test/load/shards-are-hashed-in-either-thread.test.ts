@@ -3,23 +3,23 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { type ShardHash, shardHash, shardHashIn } from '../../src/load/index.ts'
 
-/** A thread that hashes, as far as order and memory go: what is shared is read when the request's turn comes. */
+/** A double of the hashing thread: it reads shared memory only when it handles the request. */
 function hashing(): { hash: ShardHash; requests: () => number } {
   const state: Hash = createHash('sha256')
   let requests = 0
   let last: Promise<unknown> = Promise.resolve()
-  const inTurn = <T>(pieces: readonly Uint8Array[], then: () => T): Promise<T> => {
+  const inTurn = <T>(parts: readonly Uint8Array[], then: () => T): Promise<T> => {
     requests++
     const result = last.then(() => {
-      for (const bytes of pieces) state.update(bytes)
+      for (const bytes of parts) state.update(bytes)
       return then()
     })
     last = result
     return result
   }
   const hash = shardHashIn({
-    update: (pieces) => inTurn(pieces, () => null),
-    digest: (pieces) => inTurn(pieces, () => state.digest('hex')),
+    update: (parts) => inTurn(parts, () => null),
+    digest: (parts) => inTurn(parts, () => state.digest('hex')),
   })
   return { hash, requests: () => requests }
 }
@@ -31,7 +31,7 @@ const LENGTHS = fc.array(
   },
 )
 
-it('comes to the same digest in another thread, whatever the lengths of the pieces', async () => {
+it('the digest is the same in another thread, whatever the lengths of the parts', async () => {
   await fc.assert(
     fc.asyncProperty(LENGTHS, async (lengths) => {
       const here = shardHash()
@@ -47,7 +47,7 @@ it('comes to the same digest in another thread, whatever the lengths of the piec
   )
 })
 
-it('asks no other thread for a small shard, and keeps none of its memory', async () => {
+it('a small shard is hashed without a request to another thread, and its memory is not kept', async () => {
   const { hash, requests } = hashing()
   const pooled = Buffer.from('first')
   hash.update(pooled)
@@ -57,7 +57,7 @@ it('asks no other thread for a small shard, and keeps none of its memory', async
   expect(requests()).toBe(0)
 })
 
-it('fails the digest when the thread is gone', async () => {
+it('the digest fails when the thread has ended', async () => {
   const gone = () => Promise.reject(new Error('the thread is gone'))
   const hash = shardHashIn({ update: gone, digest: gone })
   hash.update(new Uint8Array(100_000))

@@ -50,7 +50,7 @@ const QUERY = ['query_type', 'query_value']
 const FOLDERS = ['credentials/import_window=a', 'credentials/import_window=b'] as const
 const QUERY_NAME = 'domain.acme.com'
 
-/** A row, and the window that it belongs to. */
+/** A row and its window. */
 type OwnRow = { readonly row: Row; readonly window: string }
 
 const sources: readonly Row[] = [
@@ -75,19 +75,19 @@ const anyRow: fc.Arbitrary<OwnRow> = fc
     return { row: { ...row, ...source, query_type: 'domain', query_value: 'acme.com' }, window }
   })
 
-/** Where rows of both folders, and some that are nobody's, meet in pages; and what becomes of each page. */
+/** How rows of both folders, and rows that are left out, are mixed in pages; and what happens to each page. */
 type Framing = {
-  /** From where the next row of the answers comes: a folder's number, or 2 for one that is left out. */
+  /** The source of the next row of the responses: a folder's number, or 2 for one that is left out. */
   readonly from: readonly number[]
   readonly pages: readonly {
     readonly rows: number
-    /** Whether domains come as a table, or one by one. */
+    /** Whether domains are a table of distinct values. */
     readonly table: boolean
-    /** Whether numbers are wide that need not be. */
+    /** Whether integers are 64-bit though doubles would be exact. */
     readonly wide: boolean
-    /** Whether the next page comes before this one is committed. */
+    /** Whether the next page is passed before this one is committed. */
     readonly hurry: boolean
-    /** Whether the run stops behind it, and another one goes on. */
+    /** Whether the run stops after it, and another one resumes. */
     readonly stop: boolean
   }[]
 }
@@ -120,7 +120,7 @@ describe.each<[string, Format]>([
   ['CSV', plainCsv],
   ['gzipped CSV', { ...plainCsv, compression: 'gzip' }],
 ])('%s shards', (_, format) => {
-  it('are the same to the byte however their rows come in pages, commits and runs', async () => {
+  it('have the same bytes however their rows are divided into pages, commits and runs', async () => {
     const sizes = fc.record({
       rowGroupRows: fc.integer({ min: 1, max: 25 }),
       shardRows: fc.integer({ min: 1, max: 70 }),
@@ -144,15 +144,15 @@ describe.each<[string, Format]>([
 })
 
 describe('Parquet shards of many different domains', () => {
-  /** Half of them are different, more than a dictionary is tried for; the others repeat a few. */
+  /** Half of them are distinct, too many for a dictionary; the others repeat a few. */
   const rows = Array.from({ length: 30_000 }, (_, at): OwnRow => {
     const domain = at < 15_500 ? `host-${at}.example.com` : `host-${at % 50}.example.com`
     return { row: anyRowOf(domain), window: 'w0' }
   })
-  // As the decoder has it.
+  // As the decoder gives it.
   const MOST_IN_A_TABLE = 1024
 
-  it.each([500, 10_000])('are the same to the byte where pages have %i rows', async (size) => {
+  it.each([500, 10_000])('have the same bytes with pages of %i rows', async (size) => {
     const sizes = { rowGroupRows: 100_000, shardRows: 100_000 }
     const expected = await shardsOf(snappyParquet, [rows, []], sizes)
     const pages = slices(rows, size).map((page) => {
@@ -183,7 +183,7 @@ function anyRowOf(domain: string): Row {
 type Sizes = { readonly rowGroupRows: number; readonly shardRows: number }
 type FolderRows = readonly [readonly OwnRow[], readonly OwnRow[]]
 
-/** What is to come of the rows: shards that are full but for the last, of row groups that are full but for the last. */
+/** The expected shards: full except for the last, of row groups that are full except for the last. */
 async function shardsOf(
   format: Format,
   rows: FolderRows,
@@ -215,7 +215,7 @@ function recordBatchFor(rows: readonly OwnRow[], groups: readonly (readonly stri
   )
 }
 
-/** Commits the rows in such pages, and makes the shards whole. */
+/** Commits the rows in such pages, and seals the shards. */
 async function exported(
   format: Format,
   rows: FolderRows,
@@ -227,7 +227,7 @@ async function exported(
   folding.apply({ kind: 'chain', chain: 0, query: QUERY_NAME, order: 'asc', windows: null })
   const { state } = folding
   const record = async (lines: readonly JournalEntry[]): Promise<void> => {
-    // As the journal keeps it.
+    // As the journal stores it.
     folding.apply(JSON.parse(JSON.stringify({ kind: 'transaction', entries: lines })))
   }
   const left = rows.map((own) => [...own])
@@ -241,9 +241,9 @@ async function exported(
   let commits: Promise<void>[] = []
   for (let number = 0; left.some((own) => own.length > 0); number++) {
     const page = pages[number % pages.length]!
-    const answer: { folder: number; own: OwnRow }[] = []
-    while (answer.length < page.rows && left.some((own) => own.length > 0)) answer.push(nextRow())
-    commits.push(shards.commit({ slices: slicesOf(answer, page), close: [], entries: [PAGE] }))
+    const response: { folder: number; own: OwnRow }[] = []
+    while (response.length < page.rows && left.some((own) => own.length > 0)) response.push(nextRow())
+    commits.push(shards.commit({ slices: slicesOf(response, page), close: [], entries: [PAGE] }))
     if (page.hurry) continue
     await Promise.all(commits)
     commits = []
@@ -280,7 +280,7 @@ async function openShards(
   return shards
 }
 
-/** The encoder as a thread would serve it: record batches by their bytes. */
+/** The encoder as a thread would run it: record batches by their bytes. */
 function coderOf(format: Format, specs: readonly ColumnSpec[]): ShardCoder {
   const encoder = createEncoder({ format, columns: specs, createdBy, fileMetadata: {} })
   return {
@@ -292,24 +292,24 @@ function coderOf(format: Format, specs: readonly ColumnSpec[]): ShardCoder {
 }
 
 function slicesOf(
-  answer: readonly { readonly folder: number; readonly own: OwnRow }[],
+  response: readonly { readonly folder: number; readonly own: OwnRow }[],
   { table, wide }: Framing['pages'][number],
 ): Slice[] {
   const recordBatch = recordBatchFor(
-    answer.map(({ own }) => own),
+    response.map(({ own }) => own),
     [...(table ? [['domain']] : []), SOURCE, QUERY],
   )
-  const times = answer.map(({ own }) => own.row.imported_at as number)
+  const times = response.map(({ own }) => own.row.imported_at as number)
   const page = new PageRows(
     encodeRecordBatch(wide ? widened(recordBatch) : recordBatch),
     wide ? BigInt64Array.from(times, BigInt) : Float64Array.from(times),
   )
   return FOLDERS.flatMap((folder, number): Slice[] => {
-    const rows = [...answer.keys()].filter((row) => answer[row]!.folder === number)
+    const rows = [...response.keys()].filter((row) => response[row]!.folder === number)
     if (rows.length === 0) return []
     const ranges: PartitionRange[] = []
     for (const row of rows) {
-      const partition = `${QUERY_NAME}/${answer[row]!.own.window}`
+      const partition = `${QUERY_NAME}/${response[row]!.own.window}`
       const last = ranges.at(-1)
       if (last?.partition === partition) ranges[ranges.length - 1] = { partition, rows: last.rows + 1 }
       else ranges.push({ partition, rows: 1 })
@@ -323,7 +323,7 @@ function choiceOf(rows: readonly number[]): RowChoice {
   return last - first + 1 === rows.length ? { from: first, to: last + 1 } : Uint32Array.from(rows)
 }
 
-/** As a page has its numbers that took back a row with a large one. */
+/** With 64-bit integers, as in a page that dropped a row with a large one. */
 function widened({ columns, ...recordBatch }: RecordBatch): RecordBatch {
   const wide = columns.map((column) => {
     const { values } = column

@@ -6,21 +6,21 @@ import { readCheckpoint } from '../../src/state/index.ts'
 import { random } from '../support/random.ts'
 import { cases, THOROUGH } from '../support/thorough.ts'
 import {
-  type Answers,
-  answersOf,
   Crash,
   crashingStore,
   keyOf,
+  type Responses,
+  responsesOf,
   World,
   type WorldOptions,
 } from './shards-world.ts'
 
-/** Queries whose rows go into several folders, page by page; rows of a page may lie in any of the windows. */
-function answers(folderOf: (query: number, window: number) => string): fc.Arbitrary<readonly Answers[]> {
+/** Queries with rows for several folders, page by page; rows of a page may be in any of the windows. */
+function responses(folderOf: (query: number, window: number) => string): fc.Arbitrary<readonly Responses[]> {
   const rows = fc.oneof(
     { weight: 1, arbitrary: fc.constant([]) },
     { weight: 4, arbitrary: fc.array(fc.nat({ max: 2 }), { minLength: 1, maxLength: 12 }) },
-    // In order, as a service has them as a rule.
+    // In order, as a service mostly sends them.
     {
       weight: 2,
       arbitrary: fc.array(fc.nat({ max: 2 }), { maxLength: 25 }).map((windows) => windows.toSorted()),
@@ -37,24 +37,24 @@ const sizes = fc.record({
   rowGroupRows: fc.constantFrom(1, 4, 9),
   shardRows: fc.constantFrom(1, 7, 20, 1000),
 })
-const sharedFolders = answers((_, window) => `credentials/import_window=${Math.min(window, 1)}`)
-const oneFolder = answers(() => 'credentials')
-const ownFolders = answers((query, window) => `credentials/query=${query}/import_window=${window}`)
-const world: fc.Arbitrary<[readonly Answers[], WorldOptions]> = fc
+const sharedFolders = responses((_, window) => `credentials/import_window=${Math.min(window, 1)}`)
+const oneFolder = responses(() => 'credentials')
+const ownFolders = responses((query, window) => `credentials/query=${query}/import_window=${window}`)
+const world: fc.Arbitrary<[readonly Responses[], WorldOptions]> = fc
   .oneof(
     fc.tuple(fc.oneof(sharedFolders, oneFolder), sizes, fc.constant(false)),
     fc.tuple(ownFolders, sizes, fc.constant(true)),
   )
-  .map(([answers, sizes, owned]) => [answers, { ...sizes, owned }])
+  .map(([responses, sizes, owned]) => [responses, { ...sizes, owned }])
 const order = fc.array(fc.nat({ max: 3 }), { maxLength: 20 })
 
 const OPEN = '_state/open'
 
 /**
- * A bit of everything: small and large pages, an empty one, row groups, full shards, pages for two folders and for more than
+ * Every case: small and large pages, an empty one, row groups, full shards, pages for two folders and for more than
  * one shard of each, two queries in a folder.
  */
-const BUSY: readonly Answers[] = [
+const BUSY: readonly Responses[] = [
   {
     folders: ['credentials/a', 'credentials/b', 'credentials/a'],
     pages: [[0], windows('0'.repeat(6)), windows('01010101110011'), [], windows('112'.repeat(7)), [2]],
@@ -62,7 +62,7 @@ const BUSY: readonly Answers[] = [
   { folders: ['credentials/a'], pages: [windows('0000'), windows('00000000')] },
   { folders: ['credentials/b', 'credentials/c'], pages: [windows('01')] },
 ]
-const SMALL: readonly Answers[] = [
+const SMALL: readonly Responses[] = [
   { folders: ['credentials/a', 'credentials/b'], pages: [[0], windows('001'), [1]] },
 ]
 const SMALL_OPTIONS = { rowGroupRows: 2, shardRows: 2, owned: true }
@@ -72,18 +72,18 @@ function windows(digits: string): number[] {
   return [...digits].map(Number)
 }
 
-/** From one change of the disk that a crash comes at to the next; prime, so that all sorts of changes get their turn. */
+/** The step between changes of the disk with a crash; prime, so that all kinds of changes are tested. */
 const STEP = THOROUGH ? 1 : 23
 
 describe('shards', () => {
-  it('come out the same to the byte when the run stops between pages, however often', async () => {
+  it('have the same bytes when the run stops between pages, however often', async () => {
     await fc.assert(
       fc.asyncProperty(
         world,
         order,
         fc.array(fc.nat({ max: 6 })),
-        async ([answers, options], turns, stops) => {
-          const [calm, disturbed] = [new World(answers, options), new World(answers, options)]
+        async ([responses, options], turns, stops) => {
+          const [calm, disturbed] = [new World(responses, options), new World(responses, options)]
           await calm.open()
           await calm.finish(turns)
           await disturbed.open()
@@ -105,10 +105,10 @@ describe('shards', () => {
     )
   })
 
-  it('come out the same to the byte when pages of several queries are committed at once', async () => {
+  it('have the same bytes when pages of several queries are committed concurrently', async () => {
     await fc.assert(
-      fc.asyncProperty(world, async ([answers, options]) => {
-        const [oneByOne, atOnce] = [new World(answers, options), new World(answers, options)]
+      fc.asyncProperty(world, async ([responses, options]) => {
+        const [oneByOne, atOnce] = [new World(responses, options), new World(responses, options)]
         await oneByOne.open()
         await oneByOne.finish()
         await atOnce.open()
@@ -123,11 +123,11 @@ describe('shards', () => {
 
   it.each([
     ['one by one', 'a crash', commitInTurns, false],
-    ['at once', 'a crash', commitRounds, false],
+    ['concurrently', 'a crash', commitRounds, false],
     ['one by one', 'lost power', commitInTurns, true],
-    ['at once', 'lost power', commitRounds, true],
+    ['concurrently', 'lost power', commitRounds, true],
   ])(
-    'committed %s are complete and hold nothing twice after %s at any change of the disk',
+    'committed %s are complete and have no row twice after %s at any change of the disk',
     async (_, __, commitAll, power) => {
       const draw = random(20240722)
       const counted = new World(BUSY, BUSY_OPTIONS)
@@ -142,7 +142,7 @@ describe('shards', () => {
         const confirmed = await runUntilCrash(crashed, at, commitAll)
         if (power) crashed.disk.cut(draw)
         await crashed.open()
-        // Not one page is asked for again of those that counted, whatever came to the disk beside them.
+        // No committed page is requested again, whatever else was written to the disk.
         for (const [query, count] of confirmed.entries())
           expect(crashed.pagesOf(query)).toBeGreaterThanOrEqual(count)
         expect(crashed.invalidated).toEqual([])
@@ -152,18 +152,18 @@ describe('shards', () => {
     },
   )
 
-  it('are complete after crash upon crash, also while a crash is being dealt with', async () => {
+  it('are complete after repeated crashes, also during recovery', async () => {
     const crash = fc.record({
       at: fc.integer({ min: 1, max: 60 }),
       power: fc.option(fc.integer(), { nil: null }),
     })
     const crashes = fc.array(crash, { minLength: 1, maxLength: 5 })
     await fc.assert(
-      fc.asyncProperty(world, crashes, async ([answers, options], ats) => {
-        const crashed = new World(answers, options)
+      fc.asyncProperty(world, crashes, async ([responses, options], ats) => {
+        const crashed = new World(responses, options)
         for (const { at, power } of ats) {
           await runUntilCrash(crashed, at, at % 2 === 0 ? commitInTurns : commitRounds)
-          // Without it the next process finds what the system still has in memory, and the power may go later.
+          // Without it the next process reads from the page cache, and power may be lost later.
           if (power !== null) crashed.disk.cut(random(power))
         }
         await crashed.open()
@@ -175,7 +175,7 @@ describe('shards', () => {
     )
   })
 
-  it('are not published on the strength of a line that lost power can take back', async () => {
+  it('are not published before a line that lost power can undo is on the disk', async () => {
     const counted = new World(SMALL, SMALL_OPTIONS)
     const counting = crashingStore(counted.store, Number.POSITIVE_INFINITY)
     await counted.open(counting.store)
@@ -185,7 +185,7 @@ describe('shards', () => {
       const laters = THOROUGH ? [1, 2, 3, 4] : [1 + (at % 4)]
       for (const later of laters) {
         const crashed = new World(SMALL, SMALL_OPTIONS)
-        // Killed in one process, which leaves what it wrote in memory; the power goes in the next one.
+        // One process is killed, with its writes in the page cache; power is lost in the next one.
         await runUntilCrash(crashed, at, commitInTurns)
         await runUntilCrash(crashed, later, commitInTurns)
         crashed.disk.cut(() => 0)
@@ -197,7 +197,7 @@ describe('shards', () => {
     }
   })
 
-  it('lose at most what was in flight: what a commit has confirmed is there after a crash', async () => {
+  it('lose at most pages in flight: a confirmed commit survives a crash', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 110 }),
@@ -233,7 +233,7 @@ describe('open shards whose bytes did not survive', () => {
     fc.record({ do: fc.constant('remove' as const), at: fc.constant(0) }),
   )
 
-  it('are given up with all that shares a shard with them, and that is exported again, once', async () => {
+  it('are invalidated with all partitions that share a shard, which are exported again, once', async () => {
     await fc.assert(
       fc.asyncProperty(world, order, fc.array(fc.tuple(fc.nat(), damage)), async (made, turns, damages) => {
         const damaged = new World(...made)
@@ -262,18 +262,18 @@ describe('open shards whose bytes did not survive', () => {
     )
   })
 
-  it('give up no partition of which nothing was lost', async () => {
-    const answers: Answers[] = [
-      // Windows of one chain: the first is done and whole, the others are in open shards.
+  it('do not invalidate a partition that lost nothing', async () => {
+    const responses: Responses[] = [
+      // Windows of one chain: the first is done and sealed, the others are in open shards.
       {
         folders: ['credentials/w0', 'credentials/w1', 'credentials/w2'],
         pages: [windows('000'), windows('111'), [2]],
       },
-      answersOf('credentials/other', 3, 4, 5),
+      responsesOf('credentials/other', 3, 4, 5),
       // Shares a folder with the second window of the first.
-      answersOf('credentials/w1', 2, 2, 2),
+      responsesOf('credentials/w1', 2, 2, 2),
     ]
-    const made = new World(answers, { rowGroupRows: 3, shardRows: 1000, owned: false })
+    const made = new World(responses, { rowGroupRows: 3, shardRows: 1000, owned: false })
     await made.open()
     for (const query of [0, 0, 1, 1, 2]) await made.commitNext(query)
     await made.shards?.seal(['credentials/w0'])
@@ -281,7 +281,7 @@ describe('open shards whose bytes did not survive', () => {
       [...made.checkpoint!.state.openShards.values()].map(({ shard, folder }) => [folder, shard]),
     )
     await made.close()
-    // A bit of what the other query's rows are logged in, or of what is in a row group already.
+    // Flip a bit of the encoded row groups of a shard that two chains share.
     const lost = [...folderOf].find(([folder]) => folder.endsWith('w1'))![1]
     const part = join(made.root, OPEN, `${lost}.part`)
     const bytes = readFileSync(part)
@@ -291,7 +291,7 @@ describe('open shards whose bytes did not survive', () => {
     expect(made.invalidated).toHaveLength(1)
     const [given] = made.invalidated
     expect(given).toMatchObject({ shards: new Set([lost]), invalidated: [] })
-    // The chain goes that one of them is of, and with it the window where it stands, which has no rows yet.
+    // The chain of one of them is invalidated, and with it its current window, which has no rows yet.
     expect([...given!.partitions].toSorted()).toEqual([keyOf(0, 1), keyOf(0, 2), keyOf(2, 0)])
     expect(given!.rows).toBe(5)
     const { partitions } = made.checkpoint!.state
@@ -303,8 +303,8 @@ describe('open shards whose bytes did not survive', () => {
     await made.expectComplete()
   })
 
-  it('take finished shards with them that hold rows of the same partition', async () => {
-    const made = new World([answersOf('credentials', 10, 10), answersOf('credentials', 9, 2)], {
+  it('also invalidate finished shards with rows of the same partition', async () => {
+    const made = new World([responsesOf('credentials', 10, 10), responsesOf('credentials', 9, 2)], {
       rowGroupRows: 4,
       shardRows: 16,
       owned: false,
@@ -313,7 +313,7 @@ describe('open shards whose bytes did not survive', () => {
     for (const query of [0, 1]) await made.commitNext(query)
     await made.close()
     expect([...made.files().keys()]).toEqual(['credentials/part-00000.csv'])
-    // What is left of the second query's rows is in the log of the second shard alone.
+    // The rest of the second query's rows is in the log of the second shard alone.
     rmSync(join(made.root, OPEN, '1.1.log'))
     await made.open()
     expect(made.invalidated).toMatchObject([
@@ -324,10 +324,10 @@ describe('open shards whose bytes did not survive', () => {
     await made.expectComplete()
   })
 
-  it('are given up once, however often the run is stopped while that is done', async () => {
-    const answers = [answersOf('credentials', 5, 4), answersOf('credentials', 2)]
+  it('are invalidated once, however often the run stops meanwhile', async () => {
+    const responses = [responsesOf('credentials', 5, 4), responsesOf('credentials', 2)]
     const damaged = async (): Promise<World> => {
-      const made = new World(answers, { rowGroupRows: 2, shardRows: 4, owned: false })
+      const made = new World(responses, { rowGroupRows: 2, shardRows: 4, owned: false })
       await made.open()
       while (await made.commitRound());
       await made.close()
@@ -368,11 +368,11 @@ async function commitRounds(made: World, onCommit: () => void): Promise<void> {
 /** Commits until the n-th change of the disk, then leaves everything as it is. @returns confirmed pages by query */
 async function runUntilCrash(crashed: World, at: number, commitAll: CommitAll): Promise<number[]> {
   const crashing = crashingStore(crashed.store, at)
-  let confirmed = crashed.answers.map(() => 0)
+  let confirmed = crashed.responses.map(() => 0)
   try {
     await crashed.open(crashing.store)
     await commitAll(crashed, () => {
-      confirmed = [...crashed.answers.keys()].map((query) => crashed.pagesOf(query))
+      confirmed = [...crashed.responses.keys()].map((query) => crashed.pagesOf(query))
     })
     await crashed.shards?.seal(crashed.shards.openFolders)
   } catch (error) {

@@ -45,16 +45,16 @@ import { HEADER } from '../state/lines.ts'
 import { lossyStore } from '../support/lossy-store.ts'
 import { recordBatchOf, specs } from './record-batch-builder.ts'
 
-/** What the service has for one query: pages, which one chain asks for. */
-export type Answers = {
-  /** Where the rows of each window go; windows may share a folder. */
+/** The responses of the service for one query: pages, which one chain requests. */
+export type Responses = {
+  /** The folder for the rows of each window; windows may share one. */
   readonly folders: readonly string[]
-  /** Of each page the windows of its rows, in their order. */
+  /** For each page the windows of its rows, in order. */
   readonly pages: readonly (readonly number[])[]
 }
 
-/** Answers with so many rows a page, all for one folder. */
-export function answersOf(folder: string, ...rows: readonly number[]): Answers {
+/** Responses with these numbers of rows, a page each, all for one folder. */
+export function responsesOf(folder: string, ...rows: readonly number[]): Responses {
   return { folders: [folder], pages: rows.map((count) => Array.from({ length: count }, () => 0)) }
 }
 
@@ -63,7 +63,7 @@ export type Row = { readonly query: number; readonly window: number; readonly ro
 
 const COLUMNS = specs({ query: 'int64', window: 'int64', row: 'int64', source_id: 'text' })
 
-/** A line of text for each row; the footer is one about the row groups. */
+/** A line of text for each row; the footer is a line about the row groups. */
 export const textCoder: ShardCoder = {
   header: async () => Buffer.from('a shard\n'),
   encode: async (recordBatches) => {
@@ -71,7 +71,7 @@ export const textCoder: ShardCoder = {
     const decoded: RecordBatch[] = []
     let rows = 0
     for (const given of recordBatches) {
-      // What a worker thread does with them: the buffers are gone afterwards.
+      // As a worker thread transfers them: the buffers are detached afterwards.
       const transfer = given.buffer instanceof ArrayBuffer ? [given.buffer] : []
       const recordBatch = decodeRecordBatch(structuredClone(given, { transfer }))
       for (const row of rowObjects(recordBatch, COLUMNS))
@@ -113,12 +113,12 @@ function timeOf({ window, row }: Row): number {
 }
 
 /** Every row of a query, page by page. */
-function rowsOf(query: number, { pages }: Answers): Row[][] {
+function rowsOf(query: number, { pages }: Responses): Row[][] {
   let row = 0
   return pages.map((windows) => windows.map((window) => ({ query, window, row: row++ })))
 }
 
-/** What rows of a page go into which folder. */
+/** The slices of a page, one for each folder. */
 export function slicesOf(rows: readonly Row[], folderOf: (row: Row) => string): Slice[] {
   if (rows.length === 0) return []
   const cells = rows.map(({ query, window, row }) => ({ query, window, row, source_id: `s${row % 3}` }))
@@ -129,25 +129,25 @@ export function slicesOf(rows: readonly Row[], folderOf: (row: Row) => string): 
     const folder = folderOf(row)
     folders.set(folder, [...(folders.get(folder) ?? []), at])
   }
-  return [...folders].map(([folder, places]): Slice => {
+  return [...folders].map(([folder, indexes]): Slice => {
     const ranges: PartitionRange[] = []
-    for (const place of places) {
-      const partition = keyOf(rows[place]!.query, rows[place]!.window)
+    for (const index of indexes) {
+      const partition = keyOf(rows[index]!.query, rows[index]!.window)
       const last = ranges.at(-1)
       if (last?.partition === partition) ranges[ranges.length - 1] = { partition, rows: last.rows + 1 }
       else ranges.push({ partition, rows: 1 })
     }
-    const [from, to] = [places[0]!, places.at(-1)! + 1]
+    const [from, to] = [indexes[0]!, indexes.at(-1)! + 1]
     return {
       page,
       folder,
-      rows: to - from === places.length ? { from, to } : Uint32Array.from(places),
+      rows: to - from === indexes.length ? { from, to } : Uint32Array.from(indexes),
       ranges,
     }
   })
 }
 
-/** So many rows of a query's first window, all for one folder. */
+/** Rows of a query's first window, all for one folder. */
 export function sliceOf(query: number, folder: string, count: number): Slice[] {
   const rows = Array.from({ length: count }, (_, row): Row => ({ query, window: 0, row }))
   return slicesOf(rows, () => folder)
@@ -158,47 +158,47 @@ export function pageLine(chain: number, next: string | null, watermark?: number)
   return { kind: 'page', chain, next, requests: 1, ...(watermark === undefined ? {} : { watermark }) }
 }
 
-// Small beside the lines and record batches here, so that they span several blocks, as long ones do on a disk.
+// Small compared with the lines and record batches here, which so span several blocks, as long ones do on a disk.
 const BLOCK_BYTES = 16
 
 export type WorldOptions = {
   readonly rowGroupRows: number
   readonly shardRows: number
-  /** Each folder is one window's, and its shard is closed with that; else folders are shared and sealed at the end. */
+  /** Each folder has one window, and its shard is sealed with it; else folders are shared and sealed at the end. */
   readonly owned: boolean
 }
 
-/** A chain that is still to be followed. */
+/** A chain that is not done. */
 type Work = { readonly chain: number; readonly windows: WindowRun; hasEnded: boolean }
 
-/** A data set that pages of many chains are committed to, opened and recovered as a run does it. */
+/** A data set with commits of pages of many chains, opened and recovered as by a run. */
 export class World {
   readonly root: string
   readonly store: Store
-  /** Takes the power away: `disk.cut`. */
+  /** `disk.cut` simulates lost power. */
   readonly disk: ReturnType<typeof lossyStore>
-  readonly answers: readonly Answers[]
+  readonly responses: readonly Responses[]
   options: WorldOptions
   shards: ShardSet | null = null
   checkpoint: Checkpoint | null = null
   readonly warnings: string[] = []
-  /** Shards that were told once they were in the journal and had their names. */
-  readonly told: string[] = []
-  /** What recoveries gave up. */
+  /** Shards that were reported once they were in the journal and had their names. */
+  readonly published: string[] = []
+  /** What recoveries invalidated. */
   readonly invalidated: Invalidation[] = []
-  /** What is left to do, by query. */
+  /** The chains that are not done, by query. */
   #works: Work[][] = []
 
-  constructor(answers: readonly Answers[], options: WorldOptions) {
+  constructor(responses: readonly Responses[], options: WorldOptions) {
     const { root, store } = temporaryStore()
     this.root = root
     this.disk = lossyStore(store, root, BLOCK_BYTES)
     this.store = this.disk.store
-    this.answers = answers
+    this.responses = responses
     this.options = options
   }
 
-  /** Opens what is there and brings it in order, through another store if need be. */
+  /** Opens and recovers the data set, through another store if one is given. */
   async open(store: Store = this.store): Promise<void> {
     for (;;) {
       const warn = (message: string): void => void this.warnings.push(message)
@@ -218,8 +218,9 @@ export class World {
         warn,
         onPublished: ({ path, sha256 }) => {
           const isOnRecord = [...state.shards].some((shard) => shard.path === path && shard.sha256 === sha256)
-          if (!isOnRecord || !existsSync(join(this.root, path))) expect.unreachable(`told too soon: ${path}`)
-          this.told.push(path)
+          if (!isOnRecord || !existsSync(join(this.root, path)))
+            expect.unreachable(`published too early: ${path}`)
+          this.published.push(path)
         },
       })
       const lost = await shards.restore(state.openShards.values())
@@ -233,10 +234,10 @@ export class World {
     }
   }
 
-  /** The chains that it takes for what is not done. */
+  /** Plans the chains of the partitions that are not done. */
   #plan(state: CheckpointState): void {
     let chains = state.nextChain
-    this.#works = this.answers.map(({ folders }, index) => {
+    this.#works = this.responses.map(({ folders }, index) => {
       const query = queryOf(index)
       const records = [...(state.partitions.branches.get(query.name) ?? [])]
       const begun = {
@@ -255,7 +256,7 @@ export class World {
       return [...planned].map((chain): Work => {
         if (chain.kind === 'new') return { chain: chains++, windows: chain.windows, hasEnded: false }
         const { windows } = state.chains.get(chain.chain)!
-        // Nobody else has taken any of them.
+        // No other chain has one of its windows.
         expect(chain).toMatchObject({ wanted: windows.count, keep: null })
         return { chain: chain.chain, windows, hasEnded: false }
       })
@@ -274,15 +275,15 @@ export class World {
     this.checkpoint = null
   }
 
-  /** Pages of a query that are in the journal, where nothing of it was given up. */
+  /** Pages of a query that are in the journal, if nothing of it was invalidated. */
   pagesOf(query: number): number {
     const { state } = this.checkpoint!
     const { name } = queryOf(query)
     for (const chain of state.chains.values()) if (chain.query === name) return chain.pages
-    const isDone = this.answers[query]!.folders.every(
+    const isDone = this.responses[query]!.folders.every(
       (_, window) => state.partitions.get(keyOf(query, window))?.state === 'done',
     )
-    return isDone ? this.answers[query]!.pages.length : 0
+    return isDone ? this.responses[query]!.pages.length : 0
   }
 
   /** Commits the next page of a query. @returns false when it has none left */
@@ -296,10 +297,10 @@ export class World {
   }
 
   #nextPage(query: number, { chain, windows }: Work): Commit {
-    const answers = this.answers[query]!
+    const responses = this.responses[query]!
     const record = this.checkpoint!.state.chains.get(chain)
     const { from, until } = windows.range!
-    const pages = rowsOf(query, answers).map((rows) =>
+    const pages = rowsOf(query, responses).map((rows) =>
       rows.filter((row) => timeOf(row) >= from && timeOf(row) < until),
     )
     const number = record?.pages ?? 0
@@ -308,12 +309,12 @@ export class World {
       .slice(number + 1)
       .flatMap((rows) => rows.map((row) => windows.indexOfInstant(timeOf(row))))
     const watermark = isLast ? windows.count : Math.min(windows.count - 1, ...left)
-    const folderAt = (at: number): string => answers.folders[(at - FIRST_DAY) / DAY]!
+    const folderAt = (at: number): string => responses.folders[(at - FIRST_DAY) / DAY]!
     const finished = windows.part(record?.watermark ?? 0, watermark)
     return {
-      slices: slicesOf(pages[number]!, ({ window }) => answers.folders[window]!),
+      slices: slicesOf(pages[number]!, ({ window }) => responses.folders[window]!),
       close: this.options.owned
-        ? Array.from({ length: finished.count }, (_, place) => folderAt(finished.at(place)!.from))
+        ? Array.from({ length: finished.count }, (_, index) => folderAt(finished.at(index)!.from))
         : [],
       entries: [
         ...(record === undefined ? [chainEntry(chain, queryOf(query).name, windows)] : []),
@@ -326,7 +327,7 @@ export class World {
   async commitInTurns(onCommit: () => void = () => {}): Promise<void> {
     for (let more = true; more; ) {
       more = false
-      for (const query of this.answers.keys()) {
+      for (const query of this.responses.keys()) {
         if (!(await this.commitNext(query))) continue
         more = true
         onCommit()
@@ -336,7 +337,9 @@ export class World {
 
   /** Commits the next page of every query at once. @returns false when none has one left */
   async commitRound(): Promise<boolean> {
-    const commits = await Promise.allSettled([...this.answers.keys()].map((query) => this.commitNext(query)))
+    const commits = await Promise.allSettled(
+      [...this.responses.keys()].map((query) => this.commitNext(query)),
+    )
     const failed = commits.find((commit) => commit.status === 'rejected')
     if (failed !== undefined) throw failed.reason
     return commits.some((commit) => commit.status === 'fulfilled' && commit.value)
@@ -350,7 +353,7 @@ export class World {
     await this.close()
   }
 
-  /** Shards as they stand in the data set, by path. */
+  /** The published shards of the data set, by path. */
   files(): Map<string, string> {
     const files = new Map<string, string>()
     const folder = join(this.root, 'credentials')
@@ -361,7 +364,7 @@ export class World {
     return files
   }
 
-  /** Every row once, where it belongs and in order; every shard as the checkpoint says; nothing left over. */
+  /** Every row once, in its folder and in order; every shard as the checkpoint says; no other file. */
   async expectComplete(): Promise<void> {
     const state = await readCheckpoint(this.store)
     if (state === null) throw new Error('no checkpoint')
@@ -375,10 +378,10 @@ export class World {
       return readShard(text, this.options.rowGroupRows).map((row) => ({ folder, row }))
     })
     let total = 0
-    for (const [query, answers] of this.answers.entries()) {
-      const rows = rowsOf(query, answers).flat()
+    for (const [query, responses] of this.responses.entries()) {
+      const rows = rowsOf(query, responses).flat()
       total += rows.length
-      for (const [window, folder] of answers.folders.entries()) {
+      for (const [window, folder] of responses.folders.entries()) {
         const isOwn = (row: Row): boolean => row.query === query && row.window === window
         const expected = rows.filter(isOwn)
         expect(found.filter(({ row }) => isOwn(row))).toEqual(expected.map((row) => ({ folder, row })))
@@ -410,7 +413,7 @@ export class World {
   }
 }
 
-/** The rows of a shard, after checking that its row groups are where its footer says, and full but for the last. */
+/** The rows of a shard. Checks that its row groups are where its footer says, and full except for the last. */
 export function readShard(text: string, rowGroupRows: number): Row[] {
   const rows: Row[] = []
   const rowGroups = rowGroupsOf(text)
@@ -440,12 +443,12 @@ export function rowGroupsOf(
   return JSON.parse(text.split('\n').at(-2)!.slice(1))
 }
 
-/** Stands for the end of the process: from then on nothing reaches the disk any more. */
+/** Simulates the end of the process: from then on nothing reaches the disk. */
 export class Crash extends Error {}
 
 /**
- * A store whose process ends in the midst of its n-th change: of what is being appended then only a part
- * comes to the disk. `used` counts the changes.
+ * A store whose process ends during its n-th change: of the bytes that are being appended then only a part
+ * reaches the disk. `used` counts the changes.
  */
 export function crashingStore(store: Store, atChange: number) {
   let used = 0
@@ -455,7 +458,7 @@ export function crashingStore(store: Store, atChange: number) {
     return ++used === atChange
   }
   const change = async <T>(work: () => Promise<T>): Promise<T> => {
-    // Half of the crashes come before the change, half after it, when nobody learns of it any more.
+    // Half of the crashes come before the change, half after it, before it is confirmed.
     if (isLast()) {
       if (used % 2 === 0) await work()
       throw new Crash()
@@ -491,7 +494,7 @@ export function crashingStore(store: Store, atChange: number) {
   return {
     store: crashing,
     used: () => used,
-    /** Gives back what the process would have given back by ending. */
+    /** Releases what the end of the process would release. */
     async end() {
       for (const log of open) await log.close()
     },

@@ -10,12 +10,12 @@ const page = fc.array(fc.oneof({ weight: 9, arbitrary: ordinaryRow }, farRow), {
 const pages = fc.record({
   pages: fc.array(page, { minLength: 1, maxLength: 12 }),
   groups: fc.array(groupings, { minLength: 2, maxLength: 2 }),
-  /** The page from which on other columns share a table. */
+  /** The first page in which other columns share a table. */
   regrouped: fc.nat({ max: 12 }),
 })
 
 describe('short record batches that are decoded together', () => {
-  it('hold all rows in their order', () => {
+  it('have all rows in order', () => {
     fc.assert(
       fc.property(pages, ({ pages, groups, regrouped }) => {
         const recordBatches = pages.map((rows, number) =>
@@ -33,7 +33,7 @@ describe('short record batches that are decoded together', () => {
     expect(joined(Array.from({ length: 1000 }, (_, id) => numbered(id)))).toEqual([256, 256, 256, 232])
   })
 
-  it('are joined neither with long ones nor with such that have larger integers', () => {
+  it('are joined neither with long ones nor with those that have larger integers', () => {
     const long = { ...numbered(3), name: 'x'.repeat(1 << 16) }
     const large = { ...numbered(6), id: 2n ** 60n }
     const rows = [numbered(1), numbered(2), long, numbered(4), numbered(5), large, numbered(7)]
@@ -41,7 +41,7 @@ describe('short record batches that are decoded together', () => {
   })
 })
 
-/** Rows of each record batch that is decoded from one a row. */
+/** Rows of each record batch after decoding one batch per row. */
 function joined(rows: readonly Row[]): number[] {
   const encoded = rows.map((row) => encodeRecordBatch(recordBatchOf(everyColumn, [row], [['name', 'note']])))
   return decodeRecordBatches(encoded).map((recordBatch: RecordBatch) => recordBatch.rows)
