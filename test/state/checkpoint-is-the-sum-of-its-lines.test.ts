@@ -38,18 +38,18 @@ const QUERY = 'domain.acme.com'
 const KEY = `${QUERY}/all`
 const CHAIN = chainOfAll(0, QUERY)
 
-/** Cursors that any page of a journal gave. */
+/** The cursors of all pages of a journal. */
 function cursorsOf(lines: readonly JournalLine[]): readonly string[] {
   return factsOf(lines).flatMap((fact) => (fact.kind === 'page' && fact.next !== null ? [fact.next] : []))
 }
 
-/** Which of them each chain has met. */
+/** Which of them each chain has seen. */
 function met({ chains }: CheckpointState, cursors: readonly string[]) {
   return [...chains.values()].map(({ chain, seen }) => [chain, cursors.filter((cursor) => seen?.has(cursor))])
 }
 
 describe('a checkpoint', () => {
-  it('is the sum of its lines, whatever they are, read back or kept while they are written', async () => {
+  it('is the sum of its lines, whether they are read back or kept while they are written', async () => {
     await fc.assert(
       fc.asyncProperty(someJournal, fc.nat({ max: 60 }), async (lines, read) => {
         const { store } = temporaryStore()
@@ -77,7 +77,7 @@ describe('a checkpoint', () => {
     )
   })
 
-  it('is there from its first whole line on; what has none is refused and left alone', async () => {
+  it('exists from its first complete line on; a file without one is refused and not changed', async () => {
     const { store, root } = temporaryStore()
     expect(await readCheckpoint(store)).toBeNull()
     const found: unknown[] = []
@@ -102,7 +102,7 @@ describe('a checkpoint', () => {
     }
   })
 
-  it('is not touched when what was found is refused', async () => {
+  it('is not changed when it is refused', async () => {
     const { store, root } = temporaryStore()
     await writeCheckpoint(store, [HEADER, page()])
     const torn = Buffer.concat([readFileSync(join(root, CHECKPOINT_PATH)), Buffer.from('{"kind"')])
@@ -118,7 +118,7 @@ describe('a checkpoint', () => {
     expect(await other.store.list('_state')).toEqual([])
   })
 
-  it.each([2, 4])('of another version, %i, is a matter of configuration, not damage', async (version) => {
+  it.each([2, 4])('of another version, %i, is a configuration error, not damage', async (version) => {
     const { store } = temporaryStore()
     await writeJournal(store, CHECKPOINT_PATH, [{ ...HEADER, version, more: true }])
     await expect(readCheckpoint(store)).rejects.toEqual(anError('config', CHECKPOINT_PATH))
@@ -144,7 +144,7 @@ describe('a checkpoint', () => {
     await expect(readCheckpoint(store)).rejects.toEqual(anError('damaged', CHECKPOINT_PATH))
   })
 
-  it('counts unknown fields by any name that a service may think of', async () => {
+  it('counts unknown fields by any name', async () => {
     const { store } = temporaryStore()
     const names = ['constructor', 'toString', 'hasOwnProperty', 'valueOf', 'ordinary']
     const fields = Object.fromEntries(names.map((name) => [name, 2]))
@@ -158,7 +158,7 @@ describe('a checkpoint', () => {
     expect(state?.unknownFields).toEqual(new Map(names.map((name) => [name, 4])))
   })
 
-  it('keeps a finished partition finished, whatever is said about it afterwards', async () => {
+  it('keeps a finished partition finished, whatever entries follow', async () => {
     const { store } = temporaryStore()
     const error = { kind: 'data', message: 'could not be encoded' }
     await writeCheckpoint(store, [
@@ -172,7 +172,7 @@ describe('a checkpoint', () => {
     expect((await stateIn(store)).partitions.get(KEY)).toMatchObject({ state: 'done', error })
   })
 
-  it('has facts that were appended together all or not at all, wherever the last of them was torn', async () => {
+  it('has all entries of one append or none, wherever the last is torn', async () => {
     const { store, root } = temporaryStore()
     const checkpoint = await openCheckpoint(store, HEADER, accept)
     await checkpoint.append([CHAIN])
@@ -198,7 +198,7 @@ describe('a checkpoint', () => {
     }
   })
 
-  it('takes nothing on record where there is nothing to say', async () => {
+  it('appends nothing for an empty commit', async () => {
     const { store, root } = temporaryStore()
     const checkpoint = await openCheckpoint(store, HEADER, accept)
     const before = readFileSync(join(root, CHECKPOINT_PATH))
@@ -221,7 +221,7 @@ describe('the windows of a chain', () => {
       return all
     })
 
-  it('come back from its line as they were, whatever their lengths', () => {
+  it('are read back from its line unchanged, whatever their lengths', () => {
     fc.assert(
       fc.property(bounds, fc.constantFrom('asc' as const, 'desc' as const), (bounds, order) => {
         fc.pre(bounds.length > 1)
@@ -240,7 +240,7 @@ describe('the windows of a chain', () => {
     )
   })
 
-  it('take one entry of the line where they are all alike, however many they are', () => {
+  it('are one entry of the line if all have the same length, however many they are', () => {
     const line = chainEntry(
       0,
       QUERY,
@@ -253,14 +253,14 @@ describe('the windows of a chain', () => {
     expect(chainFromEntry(line).windows.count).toBe(10_000)
   })
 
-  it('are none where its rows are one partition', () => {
+  it('are none if its rows are one partition', () => {
     const { windows, requested } = chainFromEntry(CHAIN as Extract<JournalEntry, { kind: 'chain' }>)
     expect([windows.bounds, windows.count, requested]).toEqual([null, 1, null])
   })
 })
 
 describe('a checkpoint that is rewritten', () => {
-  /** What it takes to say a state. */
+  /** The entries that describe a state. */
   const leastLines = (state: CheckpointState): number => {
     const runs = state.runs.map(({ finished_at, requests, searches, searchesRemaining: left }) =>
       finished_at !== null || requests > 0 || searches !== null || left !== null ? 2 : 1,
@@ -289,7 +289,7 @@ describe('a checkpoint that is rewritten', () => {
     return counts.reduce((sum, count) => sum + count, 1)
   }
 
-  it('says the same in as few lines as can be, and knows every cursor that its chains have met', async () => {
+  it('describes the same state in as few lines as possible, and has all cursors that its chains have seen', async () => {
     await fc.assert(
       fc.asyncProperty(someJournal, async (lines) => {
         const { store } = temporaryStore()
@@ -301,17 +301,17 @@ describe('a checkpoint that is rewritten', () => {
         expect(after.lines).toBe(leastLines(before))
         const cursors = cursorsOf(lines)
         expect(met(after, cursors)).toEqual(met(before, cursors))
-        // Numbers of chains that have ended may be given again, those of others never.
+        // Numbers of chains that have ended may be reused, those of others never.
         for (const chain of after.chains.keys()) expect(chain).toBeLessThan(after.nextChain)
       }),
       { numRuns: cases(100, 12) },
     )
   })
 
-  it('goes on as if it never had been, at whichever line', async () => {
+  it('continues as without the rewrite, at any line', async () => {
     await fc.assert(
-      fc.asyncProperty(someJournal, fc.nat(), async (lines, place) => {
-        const at = 1 + (place % lines.length)
+      fc.asyncProperty(someJournal, fc.nat(), async (lines, index) => {
+        const at = 1 + (index % lines.length)
         const { store } = temporaryStore()
         await writeCheckpoint(store, lines.slice(0, at))
         await rewriteCheckpoint(store, await stateIn(store))
@@ -346,7 +346,7 @@ describe('a checkpoint that is rewritten', () => {
     expect((await stateIn(store)).runs).toMatchObject([{ run: 'run-0', failures: 1, quarantined: 1 }])
   })
 
-  it('is the old one until the new one is whole', async () => {
+  it('is the old one until the new one is complete', async () => {
     const { store, root } = temporaryStore()
     await writeCheckpoint(store, [HEADER, CHAIN, page({ next: 'a' }), page({ next: 'b' })])
     const before = readFileSync(join(root, CHECKPOINT_PATH))
@@ -366,7 +366,7 @@ describe('a checkpoint that is rewritten', () => {
 })
 
 describe('a long chain', () => {
-  it('costs a few bytes a page in memory, however long its cursors are, also where it is rewritten', async () => {
+  it('needs a few bytes of memory per page, however long its cursors are, also during a rewrite', async () => {
     const { store, root } = temporaryStore()
     const cursor = (index: number): string => `${index}-`.padEnd(20_000, 'x')
     const pages = 10_000
@@ -383,12 +383,12 @@ describe('a long chain', () => {
     ])
     const { mostMb, ...found } = JSON.parse(stdout)
     expect(found).toEqual({ pages, seen: pages - 1, next: 20_000 })
-    // The cursors alone are 200 MB.
+    // The cursors alone have 200 MB.
     expect(mostMb).toBeLessThan(200)
   })
 })
 
-describe('a checkpoint that has grown far beyond what it says', () => {
+describe('a checkpoint with many obsolete lines', () => {
   const history = (chain: number, query: string, pages: number): JournalLine[] => [
     chainOfAll(chain, query),
     ...Array.from({ length: pages }, (_, index) =>
@@ -401,7 +401,7 @@ describe('a checkpoint that has grown far beyond what it says', () => {
   ]
   const LONG = history(1000, 'domain.long.com', 20_000)
 
-  it('is rewritten with as many lines as matter, and says the same', async () => {
+  it('is rewritten without them, and describes the same state', async () => {
     await fc.assert(
       fc.asyncProperty(someJournal, async (lines) => {
         const { store } = temporaryStore()
@@ -419,7 +419,7 @@ describe('a checkpoint that has grown far beyond what it says', () => {
     )
   })
 
-  it('goes on as if nothing had been rewritten', async () => {
+  it('continues as without the rewrite', async () => {
     const { store } = temporaryStore()
     const piece = { window: 'all', shard: 0, rows: 1, imported_at: { min: 5, max: 5 } }
     const logged = (end: number) => [{ shard: 0, generation: 1, end, rows: 1 }]
@@ -446,7 +446,7 @@ describe('a checkpoint that has grown far beyond what it says', () => {
     expect(found.lines).toBeLessThan(20)
   })
 
-  it('does not grow by being rewritten again and again', async () => {
+  it('does not grow when it is rewritten repeatedly', async () => {
     const { store } = temporaryStore()
     await writeCheckpoint(store, [HEADER])
     const sizes: number[] = []
@@ -464,7 +464,7 @@ describe('a checkpoint that has grown far beyond what it says', () => {
     for (const [round, lines] of sizes.entries()) expect(lines).toBeLessThan(1 + 100 * round + 10)
   })
 
-  it('is left alone while most of its lines matter', async () => {
+  it('is not rewritten while most of its lines are needed', async () => {
     const { store, root } = temporaryStore()
     const partitions = Array.from({ length: 10_000 }, (_, index): JournalLine[] => [
       chainOfAll(index, `domain.d${index}.com`),
@@ -476,7 +476,7 @@ describe('a checkpoint that has grown far beyond what it says', () => {
     expect(readFileSync(join(root, CHECKPOINT_PATH)).equals(before)).toBe(true)
   })
 
-  it('is rewritten also when it is one long chain that is still under way, which forgets nothing', async () => {
+  it('is rewritten also during one long chain, which loses nothing', async () => {
     const { store } = temporaryStore()
     const lines = [HEADER, ...history(7, 'domain.long.com', 20_001).slice(0, -1)]
     await writeCheckpoint(store, lines)

@@ -24,7 +24,7 @@ describe('finished shards', () => {
     await checkpoint.close()
   }
 
-  it('get their names where a crash came before', async () => {
+  it('get their names after a crash that came first', async () => {
     const store = await withSeal()
     await store.writeWhole('_state/open/3.part', ['0123456789'])
     for (let time = 0; time < 2; time++) {

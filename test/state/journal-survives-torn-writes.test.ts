@@ -70,7 +70,7 @@ async function read(): Promise<{ lines: unknown[]; numbers: number[]; good: numb
 }
 
 describe('a journal', () => {
-  it('gives back its lines, each still one JSON object that any tool reads', async () => {
+  it('returns its lines, each still one JSON object that any tool can read', async () => {
     writeFileSync(file, WHOLE)
     expect(await read()).toEqual({ lines: LINES, numbers: [1, 2, 3, 4], good: WHOLE.length })
     const texts = WHOLE.toString().trimEnd().split('\n')
@@ -83,13 +83,13 @@ describe('a journal', () => {
     )
   })
 
-  it('that is not there is none, and an empty one has no lines', async () => {
+  it('that does not exist is read as null, and an empty one has no lines', async () => {
     expect((await read()).good).toBeNull()
     writeFileSync(file, '')
     expect(await read()).toEqual({ lines: [], numbers: [], good: 0 })
   })
 
-  it('gives back any lines, whatever they hold and however many', async () => {
+  it('returns any lines, whatever their contents and number', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.record({ kind: fc.string(), value: fc.json() })), async (lines) => {
         await appendAll(lines)
@@ -106,8 +106,8 @@ describe('a journal', () => {
     expect((await read()).lines).toEqual(lines)
   })
 
-  it('passes over a last line that was torn at any byte, and changes nothing by reading', async () => {
-    // The first and last bytes of each line are where it matters most.
+  it('ignores a last line that was torn at any byte, and is not changed by reading', async () => {
+    // The first and last bytes of each line matter most.
     const cuts = Array.from({ length: WHOLE.length + 1 }, (_, cut) => cut)
     const edges = new Set(ENDS.flatMap((end) => [end - 1, end, end + 1]))
     const tried = THOROUGH ? cuts : cuts.filter((cut) => cut % 7 === 0 || edges.has(cut))
@@ -119,7 +119,7 @@ describe('a journal', () => {
     }
   })
 
-  it('passes over several torn lines at its end, as one write of many lines may leave them', async () => {
+  it('ignores several torn lines at its end, as one write of many lines may leave them', async () => {
     const page = fc.oneof(
       fc.constant('\n'),
       fc.string({ maxLength: 30 }).map((text) => `{"kind":"page","x":${JSON.stringify(text)}\n`),
@@ -136,8 +136,8 @@ describe('a journal', () => {
     )
   })
 
-  it('is refused when any bit of an earlier line has changed, and stays as it is', async () => {
-    // A line break before the last line belongs to that one: without it both are one torn line.
+  it('is refused when any bit of an earlier line has changed, and is not changed', async () => {
+    // The line break before the last line counts with that: without it both are one torn line.
     const end = (ENDS.at(-2) ?? 0) - 1
     await fc.assert(
       fc.asyncProperty(fc.nat({ max: end - 1 }), fc.nat({ max: 7 }), async (index, bit) => {
@@ -151,7 +151,7 @@ describe('a journal', () => {
     )
   })
 
-  it('never shows a line that was not written, whatever bytes are changed, cut or put in', async () => {
+  it('never returns a line that was not written, whatever bytes are changed, removed or inserted', async () => {
     const change = fc.record({
       start: fc.nat({ max: ENDS.at(-1) ?? 0 }),
       cut: fc.nat({ max: 80 }),
@@ -185,8 +185,8 @@ describe('a journal', () => {
   })
 })
 
-describe('a journal whose last append came to the disk only in part', () => {
-  /** Three lines that count, and three of an append that nobody was told of. */
+describe('a journal whose last append reached the disk only in part', () => {
+  /** Three committed lines, and three of an append that was never confirmed. */
   async function unfinished(): Promise<{ flushed: number; ends: readonly number[]; whole: Buffer }> {
     const journal = await openJournal(store, PATH, JOURNAL_START)
     for (const line of LINES.slice(0, 3)) await journal.append([line])
@@ -210,7 +210,7 @@ describe('a journal whose last append came to the disk only in part', () => {
     expect((await read()).good).toBe(ends[good - 1])
   })
 
-  it('is refused all the same when a hole is in what was flushed', async () => {
+  it('is refused if the hole is in lines before the last fsync', async () => {
     const { whole, flushed, ends } = await unfinished()
     for (let at = 0; at < flushed; at += 7) {
       const holed = Buffer.from(whole).fill(0, at, at + 7)
@@ -221,7 +221,7 @@ describe('a journal whose last append came to the disk only in part', () => {
     expect(flushed).toBe(ends[2])
   })
 
-  it('keeps every line that counted and shows no other, however often the power goes, and kills between', async () => {
+  it('keeps every committed line and returns no other, after any losses of power and kills', async () => {
     const round = fc.record({
       appends: fc.array(fc.array(fc.nat({ max: 120 }), { minLength: 1, maxLength: 5 }), { maxLength: 3 }),
       power: fc.option(fc.integer(), { nil: null }),
@@ -241,7 +241,7 @@ describe('a journal whose last append came to the disk only in part', () => {
           written.length = seen.length
           const stopping = unflushedAfter(disk.store, appends.length)
           const journal = await openJournal(stopping.store, PATH, end ?? JOURNAL_START)
-          // What was read is on the disk from here on.
+          // The lines that were read are on the disk from here on.
           counted = seen.length
           for (const lengths of appends) {
             const lines = lengths.map((length) => ({ number: number++, text: '-'.repeat(length) }))
@@ -267,7 +267,7 @@ describe('a journal whose last append came to the disk only in part', () => {
   })
 })
 
-/** The process ends before the last of so many flushes of what was appended. */
+/** The process ends before the fsync of the last of these appends. */
 function unflushedAfter(base: Store, appends: number): { store: Store } {
   let left = appends
   const openLog: Store['openLog'] = async (path, size) => {
@@ -292,7 +292,7 @@ function unflushedAfter(base: Store, appends: number): { store: Store } {
 }
 
 describe('appending', () => {
-  it('goes over what a crash left behind the good lines', async () => {
+  it('overwrites what a crash left after the valid lines', async () => {
     writeFileSync(file, Buffer.concat([WHOLE, Buffer.from('{"kind":"page","next":"torn and rather lon')]))
     const end = await readJournal(store, PATH, () => {})
     const journal = await openJournal(store, PATH, end ?? JOURNAL_START)
@@ -301,7 +301,7 @@ describe('appending', () => {
     expect((await read()).lines).toEqual([...LINES, { kind: 'x' }])
   })
 
-  it('from many at once puts every line on the disk, whole appends in the order of the calls', async () => {
+  it('from many callers at once writes every line, whole appends in the order of the calls', async () => {
     const journal = await openJournal(store, PATH, JOURNAL_START)
     const calls = Array.from({ length: 300 }, (_, call) =>
       Array.from({ length: 1 + (call % 3) }, (__, part) => ({ call, part })),
@@ -310,7 +310,7 @@ describe('appending', () => {
     await Promise.all(
       calls.map(async (lines, index) => {
         await journal.append(lines)
-        // Callers go on in the order of their calls too: what they do next relies on it.
+        // Callers continue in the order of their calls too: their next steps rely on it.
         expect(settled++).toBe(index)
         expect(readFileSync(file, 'utf8')).toContain(`{"call":${index},"part":${lines.length - 1},`)
       }),
@@ -320,7 +320,7 @@ describe('appending', () => {
     expect(journal.size).toBe(statSync(file).size)
   })
 
-  it('shares the cost of a flush among those that wait', async () => {
+  it('shares one fsync among waiting callers', async () => {
     let flushes = 0
     const counting: Store = {
       ...store,
@@ -345,7 +345,7 @@ describe('appending', () => {
     expect((await read()).lines).toHaveLength(200)
   })
 
-  it('fails for everybody behind a failed write, and what was durable before stays', async () => {
+  it('fails for all callers after a failed write, and durable lines stay', async () => {
     const journal = await openJournal(store, PATH, JOURNAL_START)
     await journal.append([{ index: 0 }])
     await journal.close()
@@ -358,7 +358,7 @@ describe('appending', () => {
   })
 
   it.each(['append', 'flush'] as const)(
-    'never goes on after a failed %s, though the disk would take more',
+    'never continues after a failed %s, even if the disk would accept more',
     async (what) => {
       let fail = false
       const failing: Store = {

@@ -56,7 +56,7 @@ export function page(over: Partial<PageEntry> = {}): PageEntry {
 
 export const DAY = 86_400_000_000
 
-/** So many days from 2024-01-01 on. */
+/** This many days from 2024-01-01 on. */
 export function days(count: number, first = 0): Window[] {
   const from = parseInstant('2024-01-01')! + first * DAY
   return Array.from({ length: count }, (_, day) => ({
@@ -89,14 +89,14 @@ export async function stateIn(store: Store): Promise<CheckpointState> {
   return state
 }
 
-/** What lines say, those that are together one by one. */
+/** The entries of lines, those of a transaction one by one. */
 export function factsOf(lines: readonly JournalLine[]): readonly JournalEntry[] {
   return lines.flatMap((line) => (line.kind === 'transaction' ? line.entries : [line]))
 }
 
-/** The keys of a chain's partitions, in the order of its way. */
+/** The keys of a chain's partitions, in the order of the chain. */
 export function keysOf({ query, windows }: Pick<ChainRecord, 'query' | 'windows'>): readonly string[] {
-  return Array.from({ length: windows.count }, (_, place) => partitionKey(query, windows.at(place)))
+  return Array.from({ length: windows.count }, (_, index) => partitionKey(query, windows.at(index)))
 }
 
 /**

@@ -13,14 +13,14 @@ import { temporaryStore } from '../disk/temporary-store.ts'
 
 const SCRIPT = join(import.meta.dirname, 'take-the-lock.mjs')
 const signal = new AbortController().signal
-/** Waits for nothing: what it would have waited for has passed. */
+/** A clock whose waits end at once. */
 function hasty(): Clock {
   let ahead = 0
   return {
     ...systemClock,
     monotonicMs: () => systemClock.monotonicMs() + ahead,
     sleep: async (ms, stop) => {
-      // Heartbeats come in their time.
+      // Heartbeats keep their interval.
       if (ms > 500) return systemClock.sleep(ms, stop)
       stop.throwIfAborted()
       ahead += ms
@@ -54,14 +54,14 @@ type Answer = { readonly held: boolean; readonly kind?: string; readonly message
 
 type Taker = {
   readonly pid: number
-  /** Asks for the lock and says how that went. */
+  /** Takes the lock and returns the outcome. */
   take(): Promise<Answer>
-  /** Gives the lock back. */
+  /** Releases the lock. */
   free(): Promise<Answer>
   signal(name: NodeJS.Signals): void
-  /** Kills it and waits until it is gone. */
+  /** Kills it and waits until it has ended. */
   end(name: NodeJS.Signals): Promise<void>
-  /** Has it give the lock back and end. */
+  /** Makes it release the lock and end. */
   leave(): Promise<void>
 }
 
@@ -116,7 +116,7 @@ const FOREIGN = '_state/lock.0123456789ab'
 const OTHER_BOOT = '00000000-0000-0000-0000-000000000000'
 
 describe('the lock', () => {
-  it('is refused to a second one in the same process, until it is given back', async () => {
+  it('is refused to a second owner in the same process, until it is released', async () => {
     const lock = await take()
     await expect(take()).rejects.toEqual(anError('locked'))
     expect(lockFiles()).toHaveLength(1)
@@ -125,7 +125,7 @@ describe('the lock', () => {
     expect(lockFiles()).toEqual([])
   })
 
-  it('is refused to a second process, naming process, host and start of the first', async () => {
+  it('is refused to a second process, with the first process, its host and its start in the error', async () => {
     const before = Date.now()
     const first = await spawnTaker()
     expect(await first.take()).toEqual({ held: true })
@@ -154,7 +154,7 @@ describe('the lock', () => {
     expect(lockFiles()).toEqual([])
   })
 
-  it('of a stopped process stays its own, until it is killed', async () => {
+  it('stays with a stopped process until it is killed', async () => {
     const first = await spawnTaker()
     expect(await first.take()).toEqual({ held: true })
     first.signal('SIGSTOP')
@@ -166,7 +166,7 @@ describe('the lock', () => {
     await (await take()).release()
   })
 
-  it('is never held by two of several that start together, and one of them gets it in the end', async () => {
+  it('is never held by two of several processes that start together, and one of them gets it in the end', async () => {
     const takers = await Promise.all(Array.from({ length: 3 }, spawnTaker))
     for (let round = 0; round < 4; round++) {
       const answers = await Promise.all(takers.map((taker) => taker.take()))
@@ -179,7 +179,7 @@ describe('the lock', () => {
     expect((await takers[0]?.take())?.held).toBe(true)
   })
 
-  it('goes to one of two that collide, as they wait for different times', async () => {
+  it('goes to one of two processes that collide, because they wait for different times', async () => {
     const colliding = (): Clock => ({ ...systemClock, sleep: (ms, stop) => systemClock.sleep(ms / 5, stop) })
     const results = await Promise.allSettled([take(colliding()), take(colliding())])
     const held = results.filter(({ status }) => status === 'fulfilled')
@@ -191,7 +191,7 @@ describe('the lock', () => {
     expect(lockFiles()).toEqual([])
   })
 
-  it('is not waited for once the run is told to stop', async () => {
+  it('is not waited for once the run is to stop', async () => {
     await store.writeWhole(FOREIGN, [await lockFileOf({ since: new Date().toISOString() })])
     const stop = new AbortController()
     stop.abort(new Error('told to stop'))
@@ -200,7 +200,7 @@ describe('the lock', () => {
   })
 })
 
-// What tells one process from another is read from /proc.
+// The identity of a process is read from /proc.
 describe.skipIf(process.platform !== 'linux')('a lock file', () => {
   it.each([
     ['a process that is no more', { pid: 2 ** 22 + 1 }],
@@ -254,7 +254,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
     expect(lockFiles()).toEqual(['lock.0123456789ab'])
   })
 
-  it('is watched in time that this machine was awake', async () => {
+  it('expires by the time that this machine was awake', async () => {
     await store.writeWhole(FOREIGN, [
       await lockFileOf({ boot: OTHER_BOOT, since: '2024-01-01T02:00:00.000Z' }),
     ])
@@ -269,7 +269,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
     await expect(take({ ...clock, sleep })).rejects.toEqual(anError('locked', FOREIGN))
   })
 
-  it('that is given back while it is watched is not waited for', async () => {
+  it('that is released while it is watched is not waited for', async () => {
     await store.writeWhole(FOREIGN, [await lockFileOf({ boot: OTHER_BOOT })])
     const clock = hasty()
     const begun = clock.monotonicMs()
@@ -281,7 +281,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
     expect(clock.monotonicMs() - begun).toBeLessThan(3_000)
   })
 
-  it('grows while it is held, so that other machines see that it is alive', async () => {
+  it('grows while it is held, as a heartbeat for other machines', async () => {
     const quick: Clock = { ...systemClock, sleep: (ms, stop) => systemClock.sleep(ms / 100, stop) }
     const lock = await take(quick)
     const [name = ''] = lockFiles()
@@ -292,7 +292,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
     expect(lockFiles()).toEqual([])
   })
 
-  it('that was taken over is noticed, and changes nothing any more', async () => {
+  it('that was taken over is detected, and the former owner changes nothing any more', async () => {
     let wake = (): void => {}
     const asleep = new Promise<void>((resolve) => (wake = resolve))
     const first = await take({ ...systemClock, sleep: () => asleep })
@@ -312,7 +312,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
     await second.release()
   })
 
-  it('of a system that tells no start times is respected while there is such a process', async () => {
+  it('of a system without start times is respected while the process exists', async () => {
     const since = '2024-01-01T02:00:00.000Z'
     await store.writeWhole(FOREIGN, [await lockFileOf({ process_start: null, since })])
     const refusal = take()
@@ -323,7 +323,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
   })
 
   it.each(['', 'not JSON', '{}', '{"pid":"1"}', '[]'])(
-    'that can not be read (%j) is damage, and stays',
+    'that can not be parsed (%j) is damage, and stays',
     async (text) => {
       await store.writeWhole(FOREIGN, [text])
       await expect(take()).rejects.toEqual(anError('damaged', FOREIGN))
@@ -331,14 +331,14 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
     },
   )
 
-  it('is no concern of files that only look like one', async () => {
+  it('is not a file whose name is only similar', async () => {
     for (const name of ['lock', 'lock.txt', 'lock.0123456789ab.1234abcd.tmp', 'checkpoint.jsonl'])
       await store.writeWhole(`_state/${name}`, ['x'])
     await (await take()).release()
     expect(lockFiles()).toHaveLength(3)
   })
 
-  it('is for its owner alone, and there only once it is whole', async () => {
+  it('is readable by its owner alone, and appears only when it is complete', async () => {
     const lock = await take()
     expect(lockFiles()).toEqual([expect.stringMatching(/^lock\.[0-9a-f]{12}$/)])
     await lock.release()
@@ -346,10 +346,10 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
   })
 })
 
-describe('of two that have written a lock file and hold nothing yet', () => {
+describe('of two processes that have written a lock file without the lock', () => {
   const [LEAST, GREATEST] = ['_state/lock.000000000000', '_state/lock.ffffffffffff']
   let sleeps = 0
-  /** While one waits, the other gives up or goes on. */
+  /** While one waits, the other withdraws or continues. */
   const meanwhile = (change: () => Promise<void>): Clock => ({
     ...systemClock,
     sleep: async (ms, stop) => {
@@ -362,19 +362,19 @@ describe('of two that have written a lock file and hold nothing yet', () => {
     sleeps = 0
   })
 
-  it('the one whose name is greater withdraws at once', async () => {
+  it('the one with the greater name withdraws at once', async () => {
     await store.writeWhole(LEAST, [await lockFileOf({})])
     await expect(take(meanwhile(async () => {}))).rejects.toEqual(anError('locked', LEAST))
     expect(sleeps).toBe(0)
   })
 
-  it('the other one waits for that, and goes on', async () => {
+  it('the other waits for that, and gets the lock', async () => {
     await store.writeWhole(GREATEST, [await lockFileOf({})])
     await (await take(meanwhile(() => store.remove(GREATEST)))).release()
     expect(sleeps).toBe(1)
   })
 
-  it('or is refused as soon as the first has gone on all the same', async () => {
+  it('the other is refused as soon as the first has the lock all the same', async () => {
     const lockFile = await lockFileOf({})
     await store.writeWhole(GREATEST, [lockFile])
     const clock = meanwhile(() => store.writeWhole(GREATEST, [lockFile, '..+.']))
@@ -384,13 +384,13 @@ describe('of two that have written a lock file and hold nothing yet', () => {
     expect(sleeps).toBe(1)
   })
 
-  it('or when the first does not withdraw for twenty seconds', async () => {
+  it('the other is refused if the first does not withdraw for twenty seconds', async () => {
     await store.writeWhole(GREATEST, [await lockFileOf({})])
     await expect(take()).rejects.toEqual(anError('locked', GREATEST))
     expect(lockFiles()).toEqual(['lock.ffffffffffff'])
   })
 
-  it('one that dies meanwhile is waited for no longer', async () => {
+  it('one that crashes meanwhile is not waited for any longer', async () => {
     const child = await spawnTaker()
     await store.writeWhole(GREATEST, [await lockFileOf({ pid: child.pid, process_start: null })])
     await (await take(meanwhile(() => child.end('SIGKILL')))).release()

@@ -13,7 +13,7 @@ import { BUCKET, startBucket } from '../support/bucket.ts'
 import { random } from '../support/random.ts'
 import { cases } from '../support/thorough.ts'
 
-/** Polls often; heartbeats come in their time. */
+/** Polls often; heartbeats keep their interval. */
 const quick: Clock = {
   ...systemClock,
   sleep: (ms, stop) => systemClock.sleep(ms > 500 ? ms : ms / 50, stop),
@@ -24,7 +24,7 @@ function take(store: Store): Promise<Lock> {
   return takeLock(store, { clock: quick, stop, fresh: false, growing: async () => [], warn: () => {} })
 }
 
-/** @returns how many of them went on; each of the others was told who that is */
+/** @returns how many of them got the lock; the error of each of the others names the owner */
 async function winnersOf(open: () => Store, runs: number): Promise<number> {
   const locks: Lock[] = []
   for (const result of await Promise.allSettled(Array.from({ length: runs }, () => take(open())))) {
@@ -64,7 +64,7 @@ describe('in a bucket', () => {
     await double.close()
   })
 
-  it.each([2, 3, 5])('%i runs that all see each other', async (runs) => {
+  it.each([2, 3, 5])('one of %i runs that see each other gets the lock', async (runs) => {
     let written = 0
     let letGo: () => void = () => {}
     const allThere = new Promise<void>((resolve) => {
@@ -83,7 +83,7 @@ describe('in a bucket', () => {
     expect(await winnersOf(() => s3Store(location), runs)).toBe(1)
   })
 
-  it('runs that meet in any order, requests taking from no time to very long', async () => {
+  it('one run gets the lock whatever the order and the duration of the requests', async () => {
     for (let seed = 1; seed <= cases(6, 3); seed++) {
       const next = random(seed)
       const pause = () => new Promise<void>((resolve) => setTimeout(resolve, next() * 25))
@@ -94,7 +94,7 @@ describe('in a bucket', () => {
     }
   })
 
-  it('with state.path: one is bound to the bucket, and the next run goes on', async () => {
+  it('with state.path one run is bound to the bucket, and the next run resumes', async () => {
     for (let round = 0; round < 4; round++) {
       location = { ...location, prefix: `apart-${round}` }
       const folder = mkdtempSync(join(tmpdir(), 'spillway-home-'))

@@ -30,7 +30,7 @@ const LINES: readonly JournalEntry[] = [
   { kind: 'month', run: 'a', month: '2024-01', before: 1, searches: 3 },
   spent(9),
   ended('a', 20),
-  // Killed, after it had gone into February.
+  // Killed in February.
   begun('b', '2024-01-31T23:59:00.000Z'),
   { kind: 'failed', partition: 'a/all', requests: 1, error: { kind: 'data', message: '' } },
   spent(4),
@@ -47,7 +47,7 @@ function folded(lines: Iterable<JournalEntry>) {
   return folding.state
 }
 
-test('searches count for the month that they were spent in, those of killed runs too', () => {
+test('searches count for the month in which they were sent, those of killed runs too', () => {
   const state = folded(LINES)
   const months = { '2023-12': 3, '2024-01': 17 + 4, '2024-02': 6 + 1 }
   expect(Object.fromEntries(searchesByMonth(state.runs))).toEqual(months)

@@ -33,7 +33,7 @@ function refusal(
 ): string {
   try {
     checkSettings(
-      // As they come back from the checkpoint.
+      // As they are read from the checkpoint.
       JSON.parse(JSON.stringify(frozenSettings(before, keys[0] ?? null))),
       frozenSettings(now, keys[1] ?? null),
       now.file,
@@ -92,13 +92,13 @@ const free: [string, (pipeline: Pipeline) => Pipeline][] = [
   ['the order of partition_by', (p) => ({ ...p, load: { ...p.load, partitionBy: ['window', 'query'] } })],
 ]
 
-describe('settings that a data set was begun with', () => {
-  it('may be given again as they were', () => {
+describe('frozen settings of a data set', () => {
+  it('may be given again unchanged', () => {
     expect(refusal(base, base)).toBe('')
     expect(refusal(base, base, [KEY, Buffer.from(KEY)])).toBe('')
   })
 
-  it.each(free)('do not hold for %s', (_, change) => {
+  it.each(free)('do not include %s', (_, change) => {
     expect(refusal(base, changed(change))).toBe('')
   })
 
@@ -125,7 +125,7 @@ describe('settings that a data set was begun with', () => {
     expect(refusal(plain, base)).toContain('load.parquet.encodings was "plain" and is now "compact"')
   })
 
-  it('are told apart all at once, each with what it was and what it is', () => {
+  it('are all reported in one error, each with its old and new value', () => {
     fc.assert(
       fc.property(fc.shuffledSubarray(frozen.slice(2), { minLength: 1 }), (some) => {
         const now = some.reduce((pipeline, [, change]) => change(pipeline), base)
@@ -139,7 +139,7 @@ describe('settings that a data set was begun with', () => {
     expect(message).toContain('extract.order was "asc" and is now "desc"')
   })
 
-  it('tell another mask key without giving anything of it away', () => {
+  it('differ by the mask key, which the error does not reveal', () => {
     const message = refusal(base, base, [KEY, Buffer.from('another key that is long enough too')])
     expect(message).toContain('mask key')
     expect(message).not.toMatch(/[0-9a-f]{16}/)
@@ -181,7 +181,7 @@ async function stateOf(lines: readonly JournalLine[]): Promise<CheckpointState> 
 }
 
 describe('the manifest', () => {
-  it('reads back, adds up, and is the same whatever order shards were finished in', async () => {
+  it('is read back, has correct totals, and does not depend on the order in which shards were finished', async () => {
     const shards = fc.uniqueArray(shard, { selector: ({ part }) => part, maxLength: 6 })
     const shuffled = shards.chain((made) =>
       fc.tuple(fc.constant(made), fc.shuffledSubarray(made, { minLength: made.length })),
@@ -246,7 +246,7 @@ describe('the manifest', () => {
         searches: 12,
         searches_remaining: 988,
       },
-      // Killed: it never said what it sent, but its lines do.
+      // Killed: it has no count of its requests, but its lines do.
       { kind: 'run', run: 'b', started_at: '2024-07-02T00:00:00.000Z', version: '1.2.3' },
       chainOfAll(1, 'domain.acme.org'),
       page({ chain: 1, requests: 4, repeated: 3, size: 500 }),
@@ -320,7 +320,7 @@ describe('the manifest', () => {
     expect([...manifestShards(state)]).toHaveLength(1)
   })
 
-  it('is none where there is none, and damaged where it can not be read', async () => {
+  it('is null if the file does not exist, and damaged if it can not be parsed', async () => {
     const { store } = temporaryStore()
     expect(await readManifest(store)).toBeNull()
     for (const text of ['', '{', '{}', '{"version":2}']) {

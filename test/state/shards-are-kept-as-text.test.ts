@@ -12,7 +12,7 @@ const shard: fc.Arbitrary<SealedShard> = fc.record({
   imported_at: fc.option(fc.record({ min: fc.maxSafeInteger(), max: fc.maxSafeInteger() })),
 })
 
-it('shards come back as they were, in their order, however many', () => {
+it('shards are read back unchanged and in order, however many', () => {
   fc.assert(
     fc.property(fc.array(shard, { maxLength: 350, size: 'max' }), (shards) => {
       const list = new PackedShardList()
@@ -26,7 +26,7 @@ it('shards come back as they were, in their order, however many', () => {
   )
 })
 
-it('whoever goes through them while some are added gets each of them once', () => {
+it('an iteration during additions returns each shard once', () => {
   const make = (number: number): SealedShard => ({
     shard: number,
     path: `credentials/part-${number}.csv`,

@@ -13,7 +13,7 @@ import type { CheckpointState } from '../../src/state/index.ts'
 import type { JournalLine } from '../../src/state/journal/journal-line.ts'
 import { factsOf, keysOf, plainShard, plainSums } from './lines.ts'
 
-/** What happened to one partition, in its order. */
+/** The events of one partition, in order. */
 type Event =
   /** A page began in it. */
   | { readonly what: 'stood'; readonly page: PageEntry }
@@ -23,10 +23,10 @@ type Event =
   | { readonly what: 'reached' }
   | { readonly what: 'finished' }
   | { readonly what: 'failed'; readonly fact: Extract<JournalEntry, { kind: 'failed' }> }
-  /** A rewrite said what there was of it: it is the first of its events. */
+  /** A rewrite described it: this is the first of its events. */
   | { readonly what: 'summed up'; readonly fact: Extract<JournalEntry, { kind: 'partition' }> }
 
-/** What a journal says of one chain. */
+/** The entries of one chain in a journal. */
 type Course = {
   readonly chain: number
   readonly query: string
@@ -95,7 +95,7 @@ function storyOf(facts: readonly JournalEntry[]): Story {
   return { events, courses: [...courses.values()] }
 }
 
-/** What a checkpoint should say about one partition. */
+/** The expected state of one partition. */
 function recordOf(events: readonly Event[]) {
   const all = <W extends Event['what']>(what: W) =>
     events.filter((event): event is Extract<Event, { what: W }> => event.what === what)
@@ -103,7 +103,7 @@ function recordOf(events: readonly Event[]) {
   const pages = all('stood').map(({ page }) => page)
   const failures = all('failed').map(({ fact }) => fact)
   const last = events.at(-1)!
-  // Nothing comes for what is pruned.
+  // Nothing follows for a pruned partition.
   if (last.what === 'summed up') {
     const { state = 'done', rows, pages, requests, quarantined } = last.fact
     return { state, rows, pages, requests, quarantined, repeated: 0, quarantineEnd: 0, error: null }
@@ -121,7 +121,7 @@ function recordOf(events: readonly Event[]) {
   }
 }
 
-/** The last that pages say of something that they do not always say. */
+/** The last value of a field that not every page has. */
 function lastSaid<K extends 'position' | 'ids' | 'size'>(
   pages: readonly PageEntry[],
   name: K,
@@ -152,7 +152,7 @@ function expectChain(state: CheckpointState, course: Course): void {
   for (const { next } of since.slice(-1)) expect(seen?.has(next!) ?? false).toBe(false)
 }
 
-/** Holds a state against its lines, which are worked out anew, all at once and from the beginning. */
+/** Compares a state with the sum of its lines, computed independently and from the beginning. */
 export function expectToBeTheSumOf(state: CheckpointState, lines: readonly JournalLine[]): void {
   const facts = factsOf(lines)
   const of = <K extends JournalEntry['kind']>(kind: K) =>
@@ -184,10 +184,10 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Journ
     let importedAt: Span | null = null
     for (const page of pages) {
       const { query } = courses.find(({ chain }) => chain === page.chain)!
-      for (const piece of page.slices ?? []) {
-        if (piece.shard !== shard) continue
-        partitions.add(`${query}/${piece.window}`)
-        importedAt = spanOf(importedAt, piece.imported_at)
+      for (const slice of page.slices ?? []) {
+        if (slice.shard !== shard) continue
+        partitions.add(`${query}/${slice.window}`)
+        importedAt = spanOf(importedAt, slice.imported_at)
       }
     }
     expect(plainShard(state.openShards.get(shard)!)).toEqual({
@@ -238,7 +238,7 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Journ
   expect(state.lines).toBe(lines.length)
 }
 
-/** Of finished shards, all of them together. */
+/** The aggregates of all finished shards together. */
 function sumsOf(lines: readonly Extract<JournalEntry, { kind: 'aggregates' }>[]) {
   const added = <Key>(all: readonly Counts<Key>[]) => {
     const counts = new Map<Key, number>()
@@ -259,14 +259,14 @@ function sumsOf(lines: readonly Extract<JournalEntry, { kind: 'aggregates' }>[])
   }
 }
 
-/** A run that never said what it sent sent what its pages took, and its failures. */
+/** A run without a count of its requests sent those of its pages and failures. */
 function runsOf(facts: readonly JournalEntry[]) {
   const begun = facts.flatMap((fact, index) => (fact.kind === 'run' ? [{ fact, index }] : []))
   return begun.map(({ fact: { kind: _, ...run }, index }, number) => {
     const own = facts.slice(index + 1, begun[number + 1]?.index)
     const ends = own.filter((fact) => fact.kind === 'end')
     const end = ends.at(-1)
-    // What comes behind its end is no run's.
+    // Entries after its end belong to no run.
     const [first] = own.flatMap((fact, at) => (fact.kind === 'end' ? [at] : []))
     const pages = own.slice(0, first).flatMap((fact) => (fact.kind === 'page' ? [fact] : []))
     const measured = own.slice(0, first).flatMap((fact) => (fact.kind === 'measured' ? [fact] : []))
@@ -303,7 +303,7 @@ function runsOf(facts: readonly JournalEntry[]) {
   })
 }
 
-/** The figures of partitions and those of shards are kept apart; they come to the same. */
+/** The figures of partitions and those of shards are kept separately, and must be equal. */
 export function expectRowsToBeInShards({ partitions, shards, openShards }: CheckpointState): void {
   const sum = (of: Iterable<{ readonly rows: number }>): number => {
     let rows = 0

@@ -22,7 +22,7 @@ import {
 } from './lines.ts'
 import { expectRowsToBeInShards } from './sum-of-lines.ts'
 
-/** What some partitions and shards take with them: step by step, from one to whatever is together with it. */
+/** All that is invalidated with some partitions and shards: step by step, from each to what depends on it. */
 function reachedFrom(
   { partitions, shards, openShards, chains }: CheckpointState,
   keys: readonly string[],
@@ -46,7 +46,7 @@ function reachedFrom(
     for (const way of ways) {
       if (!way.keys.includes(key) || reached.chains.has(way.chain)) continue
       reached.chains.add(way.chain)
-      // Those that it has brought to an end do not depend on it any more.
+      // Finished partitions of the chain do not depend on it any more.
       for (const other of way.keys) {
         if ((partitions.get(other)?.state ?? 'done') !== 'done') takePartition(other)
       }
@@ -57,7 +57,7 @@ function reachedFrom(
   return reached
 }
 
-/** Partitions and open shards to begin with, chosen by numbers. */
+/** The partitions and open shards to invalidate, chosen by numbers. */
 function chosen(state: CheckpointState, picks: readonly number[], losses: readonly number[]) {
   const keys = [...state.partitions].map(([key]) => key)
   const open = [...state.openShards.keys()]
@@ -76,8 +76,8 @@ async function stateOf(lines: readonly JournalLine[]): Promise<{ store: Store; s
   return { store, state: await stateIn(store) }
 }
 
-describe('what is given up', () => {
-  it('is all that is together with it in a shard or a chain, and nothing else', async () => {
+describe('an invalidation', () => {
+  it('covers all partitions of the same shards and chains, and nothing else', async () => {
     await fc.assert(
       fc.asyncProperty(someJournal, picks, losses, async (lines, picks, losses) => {
         const { state } = await stateOf(lines)
@@ -95,7 +95,7 @@ describe('what is given up', () => {
     )
   })
 
-  it('is gone from the checkpoint, which says of all else what it said before', async () => {
+  it('removes its partitions from the checkpoint, and changes nothing else', async () => {
     await fc.assert(
       fc.asyncProperty(someJournal, picks, losses, async (lines, picks, losses) => {
         const { store, state: before } = await stateOf(lines)
@@ -113,7 +113,7 @@ describe('what is given up', () => {
         expect([...after.chains.values()].map(plainChain)).toEqual(
           [...before.chains.values()].filter(({ chain }) => !given.chains.has(chain)).map(plainChain),
         )
-        // A file holds all rows of its partitions, and a partition all its rows, or neither is there.
+        // A file has all rows of its partitions, and a partition all its rows, or neither exists.
         expectRowsToBeInShards(after)
         for (const shard of [...after.shards, ...after.openShards.values()]) {
           for (const key of shard.partitions) expect(given.partitions.has(key)).toBe(false)
@@ -121,7 +121,7 @@ describe('what is given up', () => {
         for (const chain of after.chains.values()) {
           for (const key of keysOf(chain)) expect(given.partitions.has(key)).toBe(false)
         }
-        // Of a chain that is gone nothing is half exported.
+        // No partition of a removed chain is half exported.
         for (const number of given.chains) {
           for (const key of keysOf(before.chains.get(number)!)) {
             expect(after.partitions.get(key)?.state ?? 'done').toBe('done')
@@ -143,7 +143,7 @@ describe('what is given up', () => {
     )
   })
 
-  it('is nothing where nothing was named', async () => {
+  it('of nothing is empty', async () => {
     await fc.assert(
       fc.asyncProperty(someJournal, async (lines) => {
         const { store, state } = await stateOf(lines)
@@ -157,7 +157,7 @@ describe('what is given up', () => {
   })
 })
 
-describe('giving up', () => {
+describe('invalidating', () => {
   const QUERY = 'domain.acme.com'
   const WINDOWS = WindowRun.of('asc', days(4))
   const [FIRST, SECOND, THIRD, FOURTH] = keysOf({ query: QUERY, windows: WINDOWS }) as [
@@ -173,7 +173,7 @@ describe('giving up', () => {
     rows,
     imported_at: { min: 1, max: 2 },
   })
-  /** A chain that is done with two windows, a whole shard each, and stands in the third, whose shard is open. */
+  /** A chain with two finished windows, a sealed shard each, and a third window, whose shard is open. */
   const LINES: JournalLine[] = [
     HEADER,
     { kind: 'run', run: 'a', started_at: '2024-07-01T00:00:00.000Z', version: '1.0.0' },
@@ -197,7 +197,7 @@ describe('giving up', () => {
   const states = ({ partitions }: CheckpointState) =>
     [FIRST, SECOND, THIRD, FOURTH].map((key) => partitions.get(key)?.state ?? null)
 
-  it('an open shard that lost its rows leaves what the chain has brought to an end', async () => {
+  it('an open shard that lost its rows keeps the finished windows of the chain', async () => {
     const { store, state } = await stateOf(LINES)
     expect(states(state)).toEqual(['done', 'done', 'partial', null])
     const given = invalidationOf(state, { partitions: [], shards: [2] })
@@ -209,7 +209,7 @@ describe('giving up', () => {
     expect(after.runs[0]?.requests).toBe(3)
   })
 
-  it('a window that a chain has passed takes the chain along, and where it stands', async () => {
+  it('a finished window of a chain invalidates the chain and its current window', async () => {
     const { store, state } = await stateOf(LINES)
     const given = invalidationOf(state, { partitions: [FIRST], shards: [] })
     expect(given.invalidated).toEqual([`${folder(FIRST)}/part-00000.csv`])
@@ -220,7 +220,7 @@ describe('giving up', () => {
     expect([...after.shards].map(({ shard }) => shard)).toEqual([1])
   })
 
-  it('keeps paths on record until shards of their own are there again, also when more is given up', async () => {
+  it('keeps paths in the journal until new shards have them, also when more is invalidated', async () => {
     const { store, state } = await stateOf(LINES)
     const paths = [FIRST, SECOND].map((key) => `${folder(key)}/part-00000.csv`)
     await rewriteCheckpoint(store, state, invalidationOf(state, { partitions: [FIRST], shards: [] }))
@@ -229,7 +229,7 @@ describe('giving up', () => {
     const twice = await stateIn(store)
     expect([...twice.invalidated].sort()).toEqual(paths)
     expect([twice.shards.length, [...twice.partitions].length, twice.runs[0]?.requests]).toEqual([0, 0, 3])
-    // Files go when the data set is taken up, before anything new gets their names.
+    // Files are removed when the data set is opened, before new shards get their names.
     for (const path of paths) await store.writeWhole(path, ['old'])
     const checkpoint = await openSettledCheckpoint(
       store,

@@ -16,12 +16,12 @@ const PRUNE: Prune = {
   rows: 7,
 }
 
-/** Ends of the days that the journals speak of; some of them, or all, or none. */
+/** An end of one of the days in the journals, so that some partitions are older, or all, or none. */
 const cut = fc.nat({ max: 6 }).map((day) => days(1, day)[0]!.from)
 
 /**
- * Who may go: partitions that are done, old enough, and in no chain that may bring more. Of those that hang together by
- * their shards all go or none; an open shard holds all of them back.
+ * The partitions that may be pruned: done, old enough, and in no chain that may add rows. Partitions that share shards
+ * are pruned together or not at all; an open shard keeps all of them.
  */
 function mayGo(state: CheckpointState, before: number): ReadonlySet<string> {
   const standing = new Set([...state.chains.values()].flatMap((chain) => [...keysOf(chain)]))
@@ -45,8 +45,8 @@ function mayGo(state: CheckpointState, before: number): ReadonlySet<string> {
   return going
 }
 
-describe('what is old enough', () => {
-  it('goes with all that lies in one shard with it, or not at all', async () => {
+describe('an old partition', () => {
+  it('is pruned with all partitions that share a shard with it, or not at all', async () => {
     let seen = 0
     await fc.assert(
       fc.asyncProperty(someJournal, cut, async (lines, before) => {
@@ -60,9 +60,9 @@ describe('what is old enough', () => {
           partitions.some((key) => old.partitions.has(key)),
         )
         expect([...old.shards.values()]).toEqual(going)
-        // What it holds is what is in those shards.
+        // Its rows are the rows of those shards.
         expect(old.rows).toBe(going.reduce((sum, { rows }) => sum + rows, 0))
-        // Of all that is old and holds anything, it is said why it stays.
+        // Every old partition with rows that stays has a reason.
         const staying = [...state.partitions]
           .filter(([key, { rows, quarantined }]) => {
             const window = parseWindow(splitPath(key)[1])
@@ -77,7 +77,7 @@ describe('what is old enough', () => {
     expect(seen).toBeGreaterThan(0)
   })
 
-  it('is on record as pruned, without rows and shards; of all else is said what was said before', async () => {
+  it('is recorded as pruned, without rows and shards; all other partitions are unchanged', async () => {
     await fc.assert(
       fc.asyncProperty(someJournal, cut, async (lines, before) => {
         const { store } = temporaryStore()
@@ -101,7 +101,7 @@ describe('what is old enough', () => {
         expect([...after.invalidated]).toEqual([...old.shards.values()].map(({ path }) => path))
         expect(after.prunes).toEqual([...state.prunes, PRUNE])
         expectRowsToBeInShards(after)
-        // What is pruned is not there to be pruned again, and whoever has removed the files may forget them.
+        // A pruned partition is not pruned again, and its removed files may be forgotten.
         expect(oldPartitions(after, before).partitions.size).toBe(0)
         await rewriteCheckpoint(store, after)
         const last = await stateIn(store)

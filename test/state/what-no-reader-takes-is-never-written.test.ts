@@ -44,7 +44,7 @@ test.each<[string, JournalEntry, field: string]>([
   expect((await readCheckpoint(store))?.searchesRemaining).toBe(5)
 })
 
-test('a rewrite that no reader would take does not take the place of the journal', async () => {
+test('a rewrite that a reader would refuse does not replace the journal', async () => {
   const { store, root } = temporaryStore()
   const checkpoint = await openCheckpoint(store, HEADER, () => {})
   await checkpoint.append([begun, ended(5)])
