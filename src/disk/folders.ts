@@ -1,9 +1,9 @@
 import { lstatSync } from 'node:fs'
-import { lstat, mkdir } from 'node:fs/promises'
+import { lstat, mkdir, stat } from 'node:fs/promises'
 import { dirname, relative, resolve, sep } from 'node:path'
 import { serial } from '../core/index.ts'
 import { fsyncFolder } from './open-file.ts'
-import { isAbsent, storageError } from './storage-error.ts'
+import { hasCode, isAbsent, storageError } from './storage-error.ts'
 
 /** The full path of a file of the data set at `root`. @throws Error when it would lie outside */
 export function pathIn(root: string, path: string): string {
@@ -94,14 +94,35 @@ export class Folders {
     await this.guard.check(folder).catch((error: unknown) => {
       if (!isAbsent(error)) throw error
     })
-    const first = await mkdir(folder, { recursive: true, mode: this.#mode })
     // Each folder that was made is an entry in its parent, which must reach the disk as well.
-    if (first !== undefined) {
-      for (let each = folder; each.length >= first.length; each = dirname(each))
-        await fsyncFolder(dirname(each))
-    }
+    for (const made of (await makeWithParents(folder, this.#mode)).reverse()) await fsyncFolder(dirname(made))
     if (this.#made.size > MAX_KNOWN) this.#made.clear()
     this.#made.add(folder)
+  }
+}
+
+/**
+ * Makes a folder and the missing ones above it. `mkdir` with `recursive` never ends where the parent exists but takes no
+ * folder (`/proc`): it reads that ENOENT as a missing parent, again and again.
+ * @returns the folders that were made, from the top
+ */
+async function makeWithParents(folder: string, mode: number): Promise<string[]> {
+  const existing = await makeUnlessThere(folder, mode).catch((error: unknown) => {
+    if (hasCode(error, 'ENOENT') && folder !== dirname(folder)) return null
+    throw error
+  })
+  if (existing !== null) return existing
+  const parents = await makeWithParents(dirname(folder), mode)
+  return [...parents, ...(await makeUnlessThere(folder, mode))]
+}
+
+async function makeUnlessThere(folder: string, mode: number): Promise<string[]> {
+  try {
+    await mkdir(folder, { mode })
+    return [folder]
+  } catch (error) {
+    if (hasCode(error, 'EEXIST') && (await stat(folder)).isDirectory()) return []
+    throw error
   }
 }
 

@@ -98,12 +98,13 @@ async function install() {
     })
   fs.mkdir = (path, options) =>
     inject(covers(path), 'mkdir', path, async () => {
-      const first = await mkdir(path, options)
+      const result = await mkdir(path, options)
+      const first = options?.recursive ? result : path
       for (let made = path; first !== undefined && made.length >= first.length; made = dirname(made)) {
         const folder = made
         changed(folder, () => rmSync(folder, { recursive: true, force: true }), true)
       }
-      return first
+      return result
     })
   fs.rm = (path, options) => inject(covers(path), 'rm', path, () => asCounted(() => rm(path, options)))
   fs.rmdir = (path) =>
