@@ -63,9 +63,14 @@ export function dearerCost(rows: number): number {
  */
 type Tariff = { readonly perPage: number } | { readonly perRow: number }
 
-/** null: not measured. Pages of few rows don't count: they cost one search by both readings. */
+/**
+ * null: not measured. Pages of few rows don't count: they cost one search by both readings. Neither do free pages: a
+ * search that is repeated within ten minutes costs nothing, by both readings.
+ */
 function tariffOf(costs: readonly PageCost[]): Tariff | null {
-  const conclusive = groupsOf(costs).filter(({ pages, rows }) => rows / pages >= 2 * ROWS_PER_SEARCH)
+  const conclusive = groupsOf(costs).filter(
+    ({ pages, rows, searches }) => searches > 0 && rows / pages >= 2 * ROWS_PER_SEARCH,
+  )
   const perPage = median(conclusive.map(({ pages, searches }) => searches / pages))
   if (perPage === null) return null
   // By the more expensive reading each of these pages costs at least two searches.
@@ -84,7 +89,7 @@ export function mayCost(costs: readonly PageCost[], size: number): number {
 export function likelyCost(costs: readonly PageCost[], rows: number): number {
   const tariff = tariffOf(costs)
   if (tariff !== null) return 'perPage' in tariff ? tariff.perPage : wholeSearches(tariff.perRow * rows)
-  if (costs.length === 0) return dearerCost(rows)
+  if (isFree(costs)) return dearerCost(rows)
   return Math.max(1, Math.round(median(groupsOf(costs).map(({ pages, searches }) => searches / pages)) ?? 1))
 }
 
@@ -96,13 +101,18 @@ export function expectedCost(
   costs: readonly PageCost[],
   { requests, rows }: { readonly requests: number; readonly rows: number },
 ): number | null {
-  if (costs.length === 0) return null
+  if (isFree(costs)) return null
   const tariff = tariffOf(costs)
   if (tariff !== null) {
     return 'perPage' in tariff ? requests : Math.max(1, wholeSearches(tariff.perRow * rows))
   }
   const { searchesPerRequest } = figuresOf({ ...NOT_MEASURED, costs })
   return Math.max(1, Math.ceil((searchesPerRequest ?? 1) * requests))
+}
+
+/** Whether no page that cost anything was measured. */
+function isFree(costs: readonly PageCost[]): boolean {
+  return costs.every(([, searches]) => searches === 0)
 }
 
 /** Milliseconds that a page of this size takes; null: not measured. */

@@ -48,8 +48,8 @@ export function responseError(
   if (status === 401 || status === 403) {
     const [variable, what, other] =
       auth.kind === 'token'
-        ? [auth.tokenEnv, 'token', 'an API key belongs into service.api_key_env']
-        : [auth.apiKeyEnv, 'API key', 'an access token belongs into service.token_env']
+        ? [auth.tokenEnv, 'token', 'an API key goes into the variable that service.api_key_env names']
+        : [auth.apiKeyEnv, 'API key', 'an access token goes into the variable that service.token_env names']
     return fail(
       'credentials',
       `Check that ${variable} holds a valid ${what} with access to the requested data; ${other}.`,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { likelyCost, mayCost, type PageCost } from '../../src/core/index.ts'
+import { expectedCost, likelyCost, mayCost, type PageCost } from '../../src/core/index.ts'
 import { SearchLedger } from '../../src/extract/pace/search-ledger.ts'
 
 describe('the measured cost of pages', () => {
@@ -50,6 +50,15 @@ describe('the measured cost of pages', () => {
     expect(mayCost([[10_000, 1]], 10_000)).toBe(1)
     expect(mayCost([[10_000, 100]], 5000)).toBe(50)
     expect(mayCost([[2000, 20]], 10_000)).toBe(100)
+  })
+
+  it('is not shown by pages that cost nothing because the same search was sent before', () => {
+    const free: PageCost[] = Array(30).fill([10_000, 0])
+    expect(mayCost(free, 10_000)).toBe(100)
+    expect(likelyCost(free, 1000)).toBe(10)
+    expect(expectedCost(free, { requests: 3, rows: 30_000 })).toBeNull()
+    expect(mayCost([...free, [10_000, 100]], 5000)).toBe(50)
+    expect(mayCost([...free, [10_000, 1]], 10_000)).toBe(1)
   })
 
   it('excludes occasional searches of others', () => {

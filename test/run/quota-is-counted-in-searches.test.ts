@@ -103,7 +103,15 @@ test('before any measurement, a page that may cost more than is left of the mont
   const here = await exportsTo()
   const summary = await here.run(sandbox.baseUrl, sandbox.token, `domains: [a.example], monthly_searches: 40`)
   expect(summary).toMatchObject({ status: 'budget', requests: 0 })
-  expect(summary.error?.what).toContain('40 are left, and the next page may cost 100')
+  expect(summary.error?.what).toContain('may cost 100 searches, more than the 40 of extract.monthly_searches')
+  expect(summary.error?.next).toContain('extract.page_size to 4000 or less')
+  // No later month has more.
+  expect(summary.error?.untilMs).toBeNull()
+  const fitting = `domains: [a.example], monthly_searches: 40, page_size: 4000`
+  expect(await here.run(sandbox.baseUrl, sandbox.token, fitting)).toMatchObject({
+    status: 'complete',
+    rows: 50,
+  })
 })
 
 test('the second search has no quota: nothing is reserved there', async () => {

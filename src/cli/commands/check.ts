@@ -162,6 +162,9 @@ async function checkCost(pipeline: Pipeline, io: Io): Promise<string> {
   })
 }
 
+/** A search that is sent again within ten minutes is free by both readings. */
+const REPEATED = '; if this search was sent in the last ten minutes it was free, so probe again later'
+
 function probeText({ reading, page, requests, searchesRemaining }: Probe): string {
   const sent = `${counted(requests, 'request')} sent`
   const left = searchesRemaining === null ? '' : `, ${counted(searchesRemaining, 'search', 'searches')} left`
@@ -170,7 +173,7 @@ function probeText({ reading, page, requests, searchesRemaining }: Probe): strin
       ? ''
       : `: ${counted(page.searches, 'search', 'searches')} at most for a page of ${counted(page.rows, 'row')}`
   const readings: Record<Probe['reading'], string> = {
-    request: `a page is one search, however many rows it has${cost}`,
+    request: `a page is one search, however many rows it has${cost}${page?.searches === 0 ? REPEATED : ''}`,
     '100 rows': `each 100 rows are one search${cost}`,
     nothing: 'the service does not say how many searches are left: none are counted here',
     unknown: `unknown${page === null ? ': the first query has too few rows, or pages are too small' : cost}`,

@@ -187,11 +187,17 @@ export class Budget {
     const month = this.#thisMonth()
     const left = searchesLeftIn(month, this.#limits.monthly, this.searchesIn(month) ?? 0)
     if (left - others >= cost) return null
+    if (cost > searches) {
+      return {
+        what: `A page may cost ${cost} searches, more than the ${searches} of extract.monthly_searches`,
+        next: `Set extract.page_size to ${searches * 100} or less, or raise extract.monthly_searches, then run again.`,
+      }
+    }
     return {
       what:
         left <= 0
           ? `The ${searches} searches for ${month} are used up`
-          : `Of the ${searches} searches for ${month} ${left} are left, and the next page may cost ${cost}`,
+          : `Of the ${searches} searches for ${month}, ${left} are left, and the next page may cost ${cost}`,
       next: `Run again from ${endOfMonth(month)} on, or raise extract.monthly_searches: the export resumes where it stopped.`,
       untilMs: Date.parse(endOfMonth(month)),
     }
