@@ -106,6 +106,8 @@ describe('plan', () => {
       expect(printed).toContain('at least 12 requests')
       expect(printed).toContain('by the export so far about 24 requests')
       expect(printed).toContain('budget of one run: 10 requests, so about 3 runs')
+      const unlimited = await call('plan', { until: '2024-07-01' }, '--max-requests', 'none')
+      expect(unlimited).not.toContain('budget of one run')
       expect(printed).toContain('by what pages were measured to cost about 24 searches of the quota')
       // Four pages of forty for each of twelve queries are spent, and those that kept the slots busy.
       expect(printed).toMatch(

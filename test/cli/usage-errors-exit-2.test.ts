@@ -20,6 +20,10 @@ const WRONG: readonly (readonly [line: string, message: string])[] = [
   ['run a.yaml --frobnicate', 'Unknown argument: frobnicate. See `spillway run --help`.'],
   ['run a.yaml --no-json', 'Unknown argument: no-json. See `spillway run --help`.'],
   ['run a.yaml --max-requests many', '--max-requests: expected a number. See `spillway run --help`.'],
+  [
+    'run a.yaml --max-requests 3 --max-requests 4',
+    '--max-requests is given more than once. See `spillway run --help`.',
+  ],
   ['run a.yaml --from 2024 --from 2025', '--from is given more than once. See `spillway run --help`.'],
   ['run a.yaml --output', 'Not enough arguments following: output. See `spillway run --help`.'],
   ['plan a.yaml b.yaml', 'Unknown argument: b.yaml. See `spillway plan --help`.'],

@@ -1,9 +1,18 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Store } from '../../src/core/index.ts'
-import { storageError } from '../../src/disk/index.ts'
+import { diskStore, storageError } from '../../src/disk/index.ts'
 import { anError } from './errors.ts'
 import { temporaryFolder, temporaryStore } from './temporary-store.ts'
 
@@ -50,6 +59,14 @@ describe('a folder where a file is needed', () => {
       await expect(work(store, 'file')).rejects.toEqual(anError('storage', 'file'))
     },
   )
+})
+
+// Where a parent takes no folder, `mkdir` with `recursive` never ends.
+describe.runIf(existsSync('/proc/self'))('a parent that takes no folder', () => {
+  it('is an error at once', async () => {
+    const store = diskStore({ root: '/proc/spillway', fileMode: 0o600, dirMode: 0o700 })
+    await expect(store.writeWhole('a/b', ['x'])).rejects.toEqual(anError('storage', 'a/b'))
+  })
 })
 
 describe('the free space', () => {

@@ -28,6 +28,16 @@ export const HOW_IT_RUNS = 'How it runs:'
 export const flag = (describe: string) => ({ type: 'boolean', default: false, describe }) as const
 export const stringValue = (describe: string) => ({ type: 'string', requiresArg: true, describe }) as const
 export const numberValue = (describe: string) => ({ type: 'number', requiresArg: true, describe }) as const
+/** A number, or `none`. */
+export const limitValue = (describe: string) =>
+  ({
+    type: 'string',
+    requiresArg: true,
+    describe,
+    // An option given twice is a list, which is rejected later.
+    coerce: (text: string): number | 'none' =>
+      text === 'none' || Array.isArray(text) ? (text as 'none') : Number(text),
+  }) as const
 export const stringValues = (describe: string) => ({ ...stringValue(describe), array: true }) as const
 
 /** Types a command's arguments by its options. */

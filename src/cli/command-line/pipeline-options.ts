@@ -8,6 +8,7 @@ import {
   flag,
   HOW_IT_RUNS,
   type Io,
+  limitValue,
   numberValue,
   stringValue,
   stringValues,
@@ -23,7 +24,7 @@ const OVERRIDES = {
 } as const
 
 const LIMITS = {
-  'max-requests': numberValue('Requests that this run may send'),
+  'max-requests': limitValue('Requests that this run may send, or none: no budget'),
   concurrency: numberValue('Chains at a time: queries, or parts of their range'),
 } as const
 

@@ -24,12 +24,12 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
   ),
   status: lazyCommand(
     'status <pipeline>',
-    'Show the checkpoint: what is done, and the state of each partition',
+    'Show the checkpoint: what is done, by query or by partition',
     async () => (await import('./status.ts')).status,
   ),
   verify: lazyCommand(
     'verify <pipeline>',
-    'Read every file again and compare it with the manifest; exit 1 if something differs',
+    'Read every file again and compare it with the checkpoint; exit 1 if something differs',
     async () => (await import('./verify.ts')).verify,
   ),
   sign: lazyCommand(

@@ -123,7 +123,7 @@ export type Overrides = {
   readonly domains?: readonly string[] | undefined
   readonly output?: string | undefined
   readonly format?: string | undefined
-  readonly maxRequests?: number | undefined
+  readonly maxRequests?: number | 'none' | undefined
   readonly concurrency?: number | undefined
 }
 
