@@ -66,6 +66,6 @@ it.skipIf(!hasTerminals)('in a narrow window no line wraps, and Ctrl-C is confir
     'pace: up to 0.01 requests a second, on…',
     '',
   ])
-  expect(screens.find((screen) => screen.includes('Stopping: '))).toMatch(/^\nStopping: /)
+  expect(screens.find((screen) => screen.includes('Stopping after'))).toMatch(/^\nStopping after /)
   expect(screens.at(-1)).not.toMatch(/[━─╍]|pace: /)
 })
