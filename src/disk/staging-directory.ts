@@ -66,15 +66,22 @@ export class StagingDirectory {
   }
 
   /**
-   * The same after a file in it was found missing. A new owner removes the files first and then the directory, so this
-   * waits a second for the latter.
+   * The same after a file in it was found missing. A new owner makes a directory of its own, then takes the files of this
+   * one, and removes it last. So while there is another directory, this waits up to a second.
    */
   async requireSettled(): Promise<void> {
     for (let waitedMs = 0; waitedMs < REMOVAL_MS; waitedMs += POLL_MS) {
       await this.require()
+      if (!(await this.#hasRival())) return
       await wait(POLL_MS)
     }
     await this.require()
+  }
+
+  /** Whether there is a staging directory of another owner. */
+  async #hasRival(): Promise<boolean> {
+    const names = await readdir(dirname(this.full)).catch(emptyIfAbsent)
+    return names.some((name) => name.startsWith(`${basename(this.#common)}.`) && name !== basename(this.full))
   }
 
   /** @returns whether there was anything in it */

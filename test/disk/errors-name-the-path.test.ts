@@ -14,7 +14,7 @@ import { describe, expect, it } from 'vitest'
 import type { Store } from '../../src/core/index.ts'
 import { diskStore, storageError } from '../../src/disk/index.ts'
 import { anError } from './errors.ts'
-import { temporaryFolder, temporaryStore } from './temporary-store.ts'
+import { storeAt, temporaryFolder, temporaryStore } from './temporary-store.ts'
 
 const writes: [string, (store: Store, path: string) => Promise<unknown>][] = [
   ['openLog', (store, path) => store.openLog(path, 0)],
@@ -183,6 +183,8 @@ describe('a staging directory that a new owner is removing', () => {
     const { store, root } = temporaryStore()
     const own = await store.fenced('_state/open', '0123456789ab')
     const staging = join(root, '_state/open.0123456789ab')
+    // The new owner has a directory of its own.
+    await storeAt(root).fenced('_state/open', 'ba9876543210')
     function* whileItIsWritten() {
       for (const name of readdirSync(staging)) rmSync(join(staging, name))
       setTimeout(() => rmdirSync(staging), 150)
