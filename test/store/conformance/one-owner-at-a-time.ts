@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import type { FencedStore, Log } from '../../../src/core/index.ts'
 import { anError } from '../../disk/errors.ts'
 import {
@@ -48,6 +48,10 @@ async function ownerAtWork(world: World) {
   await writeLog(own, '_state/open/0.part', 'chunk ', 'by chunk')
   const rows = await own.openLog('_state/open/0.0.log', 0)
   await add(rows, 'rows')
+  // In a bucket, a close is refused once another owner has taken over.
+  onTestFinished(async () => {
+    await Promise.allSettled([checkpoint.close(), rows.close()])
+  })
   return { id, own, checkpoint, rows }
 }
 
