@@ -1,53 +1,7 @@
-import {
-  type DecodedPage,
-  type DecodePage,
-  ExportError,
-  MAX_CURSOR_BYTES,
-  type NamedQuery,
-  type PageContext,
-  type PageIds,
-  type SeenCursors,
-  type Window,
-  withPage,
-} from '../core/index.ts'
-import { type ChainRequest, pageRequests } from './page-requests.ts'
-import type { ResponseOutcome, Service } from './service.ts'
-import { interrupted } from './transport/http-client.ts'
-
-// Cursors have some hundred characters at most, so a longer tail is not searched.
-const TAIL_BYTES = 8192
-
-/** `next` as the last member of the outermost object, a plain ASCII string without escapes. */
-const LAST_MEMBER = /"next"\s*:\s*"([ !#-[\]-~]+)"\s*\}\s*$/
-
-/** A chain, from its beginning or from the resume position of a checkpoint. */
-export type Chain = ChainRequest & {
-  readonly query: NamedQuery
-  /** The part of the requested range whose rows the chain keeps, the end excluded. It may shrink during the chain. */
-  readonly own: () => Window | null
-  /** The key of its current partition, for messages. */
-  readonly partition: () => string
-  /** Whether the chain has all of its rows although more pages follow. Called after each commit. */
-  readonly isOver: () => boolean
-  /** How the size of pages changes; null: it does not. */
-  readonly sizing: Sizing | null
-  /** The cursor to resume with; null: from the beginning. */
-  readonly cursor: string | null
-  /** Pages received before. */
-  readonly page: number
-  /** Requests of this run that no committed page counts yet, from before a restart or a change of the page size. */
-  readonly requestsBefore: number
-  /** The `query_value` column. */
-  readonly queryValue: string
-  /** The ids of the last pages before. */
-  readonly recent: readonly PageIds[]
-  /** Every cursor of this chain. Each is added before its page is yielded. */
-  readonly seen: SeenCursors
-  /** Called each time a request of this chain is sent. */
-  readonly onRequest: () => void
-  /** The slots for requesting a page before its predecessor is committed. */
-  readonly prefetch: Prefetch
-}
+import { type DecodedPage, type DecodePage, ExportError, MAX_CURSOR_BYTES } from '../core/index.ts'
+import type { Chain } from './chain.ts'
+import { type PageInFlight, requestPages } from './page-in-flight.ts'
+import type { Service } from './service.ts'
 
 export type ExtractedPage = {
   readonly page: DecodedPage
@@ -61,65 +15,9 @@ export type ExtractedPage = {
   readonly mayGrow: boolean
 }
 
-/** How a chain chooses the size of its pages: see `ChainSize`. */
-export type Sizing = {
-  /** Whether smaller pages can be requested if the service can't serve pages of this size. */
-  readonly canShrink: boolean
-  /** Whether the page in flight may be the last of this size. */
-  readonly mayGrowNext: boolean
-  /** @returns whether to request more rows for the pages that follow */
-  served(page: { readonly ms: number; readonly isNew: boolean }): boolean
-}
-
-/**
- * Prefetch slots: the right to request a page before its predecessor is committed. A crash loses every response that
- * is charged and not committed, so all chains share a fixed number of slots.
- */
-export type Prefetch = {
-  /** Takes a slot. @returns false: none is free */
-  take(): boolean
-  give(): void
-}
-
-/** @param free returns the number of slots that exist at the moment */
-export function prefetchSlots(free: () => number): Prefetch {
-  let taken = 0
-  return {
-    take() {
-      if (taken >= free()) return false
-      taken++
-      return true
-    },
-    give() {
-      taken--
-    },
-  }
-}
-
 // An empty page does not end a chain, nor does a page of repeated rows. But a service that sends nothing else would
 // cost searches without end.
 const MAX_EMPTY_PAGES = 100
-
-/** A page that has been requested. */
-type PageInFlight = {
-  readonly cursor: string | null
-  readonly about: string
-  readonly response: Promise<DecodedPage>
-  /** The ids of the chain's last pages, once this page is decoded. */
-  readonly known: Promise<readonly PageIds[]>
-  /** Requests sent for it so far. */
-  requests: number
-  /** How long its response took. */
-  ms: number
-  /** The cursor of the next page, as soon as it is known. */
-  next: string | null
-  /** Called when `next` is known. */
-  onNext: () => void
-  /** Whether the consumer has its page. */
-  isHandedOut: boolean
-  /** Aborts the request in flight and sends no more for this page. */
-  abort(): void
-}
 
 /**
  * Follows a chain of cursors to its end. Only a missing `next` ends it: short and empty pages do not. If
@@ -136,72 +34,10 @@ export async function* extractPages(
   decode: DecodePage,
   release: (page: DecodedPage) => void = () => {},
 ): AsyncGenerator<ExtractedPage, void, undefined> {
-  const requestFor = pageRequests(service, chain)
+  const request = requestPages(service, chain, decode, release)
   if (chain.cursor !== null) chain.seen.add(chain.cursor)
-
-  const requestPage = (
-    cursor: string | null,
-    page: number,
-    known: Promise<readonly PageIds[]> | readonly PageIds[],
-  ): PageInFlight => {
-    const about = `${chain.partition()}, page ${page + 1}`
-    const { query, requested: range, queryValue, since } = chain
-    const controller = new AbortController()
-    const read = async (body: Uint8Array, _where: string, outcome: ResponseOutcome): Promise<DecodedPage> => {
-      inFlight.ms = outcome.ms
-      inFlight.next = nextAtEnd(body)
-      inFlight.onNext()
-      // Rows of the previous page are dropped when they repeat, so that page has to be decoded first.
-      const recent = await before(known, about)
-      const partition = chain.partition()
-      const own = chain.own()
-      const context: PageContext = {
-        query,
-        partition,
-        page,
-        requested: range,
-        own,
-        queryValue,
-        since,
-        recent,
-      }
-      const decoded = await decode(body, context)
-      outcome.hasRows(decoded.items)
-      return decoded
-    }
-    const onSent = (): void => {
-      inFlight.requests++
-      chain.onRequest()
-    }
-    const response = service.request({ ...requestFor(cursor, about), abort: controller.signal }, read, onSent)
-    const knownAfter = response.then(async ({ ids }) => withPage(await known, ids))
-    knownAfter.catch(() => {})
-    let isSettled = false
-    const settle = (): void => {
-      isSettled = true
-    }
-    // A failure reaches the consumer of the page; an aborted page has no consumer.
-    response.then(settle, settle)
-    const inFlight: PageInFlight = {
-      cursor,
-      about,
-      response,
-      known: knownAfter,
-      requests: 0,
-      ms: 0,
-      next: null,
-      onNext: () => {},
-      isHandedOut: false,
-      abort() {
-        if (!isSettled) controller.abort()
-        if (!inFlight.isHandedOut) response.then(release, () => {})
-      },
-    }
-    return inFlight
-  }
-
   let page = chain.page
-  let current = requestPage(chain.cursor, page, chain.recent)
+  let current = request(chain.cursor, page, chain.recent)
   let following: PageInFlight | null = null
   let emptyPages = 0
   const prefetchNext = (): void => {
@@ -209,7 +45,7 @@ export async function* extractPages(
     if (following !== null || next === null || chain.seen.has(next)) return
     // After an empty page, the next may exceed the limit of empty pages.
     if (emptyPages > 0 || chain.sizing?.mayGrowNext === true || !chain.prefetch.take()) return
-    following = requestPage(next, page + 1, current.known)
+    following = request(next, page + 1, current.known)
   }
   /** @returns the requests that were sent for it */
   const dropFollowing = (): number => {
@@ -245,7 +81,7 @@ export async function* extractPages(
       wasted = 0
       emptyPages = decoded.items === decoded.repeated ? emptyPages + 1 : 0
       if (emptyPages >= MAX_EMPTY_PAGES) throw nothingButEmptyPages(current.about)
-      if (following === null) current = requestPage(next, page + 1, current.known)
+      if (following === null) current = request(next, page + 1, current.known)
       else {
         current = following
         following = null
@@ -255,18 +91,6 @@ export async function* extractPages(
   } finally {
     current.abort()
     dropFollowing()
-  }
-}
-
-/** @throws ExportError `interrupted` when the previous page failed: its own error is thrown where it is awaited */
-async function before(
-  known: Promise<readonly PageIds[]> | readonly PageIds[],
-  about: string,
-): Promise<readonly PageIds[]> {
-  try {
-    return await known
-  } catch {
-    throw interrupted(about)
   }
 }
 
@@ -295,15 +119,4 @@ function nothingButEmptyPages(about: string): ExportError {
     about,
     'Run again to resume from there.',
   )
-}
-
-/**
- * The cursor at the end of a response, read from its last bytes before the response is decoded. In valid JSON the last
- * brace closes the outermost object, so a key and a string right before it are its last member, which counts if a key
- * is repeated. So the string is the cursor, or the response is no JSON.
- * @returns null when the response ends in another way: it may still have a cursor
- */
-export function nextAtEnd(body: Uint8Array): string | null {
-  const tail = Buffer.from(body.buffer, body.byteOffset, body.byteLength).subarray(-TAIL_BYTES)
-  return LAST_MEMBER.exec(tail.toString('latin1'))?.[1] ?? null
 }

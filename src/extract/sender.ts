@@ -4,8 +4,12 @@ import type { RateLimit } from './pace/rate-limit.ts'
 import { retryAfterMs, TryAgain } from './pace/retry.ts'
 import type { Flight, SearchLedger } from './pace/search-ledger.ts'
 import { type ResponseError, responseError } from './responses.ts'
+import type { ServiceCounters } from './service-counters.ts'
 import type { Token, Tokens } from './tokens.ts'
-import { type HttpClient, type HttpResponse, isSuccess, ResponseTimeout } from './transport/http-client.ts'
+import { isSuccess, ResponseTimeout } from './transport/exchange.ts'
+import type { HttpClient, HttpResponse } from './transport/http-client.ts'
+import type { WaitBoard } from './wait-board.ts'
+
 /** Writes a log line. Lines hold no secrets. */
 export type Log = (
   level: 'trace' | 'debug' | 'info' | 'warn' | 'error',
@@ -48,31 +52,24 @@ type SenderParts = {
   readonly auth: Auth
   readonly clock: Clock
   readonly log: Log
-  /** Called with the status of every response to a search; `hasCursor`: whether its request had a cursor. */
-  readonly onStatus: (status: number, hasCursor: boolean) => void
+  readonly counters: ServiceCounters
   readonly board: WaitBoard
 }
 
+export type SentOk = {
+  readonly kind: 'ok'
+  readonly body: Uint8Array
+  /** From the request to the last byte. */
+  readonly ms: number
+  /** Receives the number of rows; null: the request cost no searches. */
+  readonly flight: Flight | null
+  release(): void
+}
+
 type Sent =
-  | {
-      readonly kind: 'ok'
-      readonly body: Uint8Array
-      /** From the request to the last byte. */
-      readonly ms: number
-      /** Receives the number of rows; null: the request cost no searches. */
-      readonly flight: Flight | null
-      release(): void
-    }
+  | SentOk
   /** Status 401: `token` is not accepted, or no longer. */
   | { readonly kind: 'unauthorised'; readonly token: Token; readonly error: ExportError }
-
-/**
- * Sends one request within the budget, after it has a permit. `onSent` is called when the request is written.
- * `attempt` counts from 1 on.
- * @throws TryAgain when another attempt may help
- * @throws ExportError otherwise; or the signal's reason
- */
-export type Send = (outgoing: Outgoing, attempt: number, tokens: Tokens, onSent: () => void) => Promise<Sent>
 
 // Recommended by the public API documentation for a 429 without Retry-After.
 const RATE_LIMITED_MS = 10_000
@@ -99,16 +96,80 @@ export class PageTooLarge extends ExportError {
   }
 }
 
-export function sender(parts: SenderParts): Send {
-  const { http, pace, budget, ledger, auth, clock, log, onStatus, board } = parts
+/** Sends requests within the budget, each after it has a permit, and reads the limits in their responses. */
+export class Sender {
+  readonly #parts: SenderParts
 
-  async function sendWithPermit(
+  constructor(parts: SenderParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Sends one request.
+   * @param attempt counts from 1 on
+   * @param onSent called when the request is written
+   * @throws TryAgain when another attempt may help
+   * @throws ExportError otherwise; or the signal's reason
+   */
+  async send(outgoing: Outgoing, attempt: number, tokens: Tokens, onSent: () => void): Promise<Sent> {
+    for (;;) {
+      try {
+        return await this.#sendReserved(outgoing, attempt, tokens, onSent)
+      } catch (error) {
+        if (!(error instanceof ReservationLost)) throw error
+      }
+    }
+  }
+
+  async #sendReserved(
+    outgoing: Outgoing,
+    attempt: number,
+    tokens: Tokens,
+    onSent: () => void,
+  ): Promise<Sent> {
+    const { auth, budget, counters } = this.#parts
+    const { about, where, hasCursor } = outgoing
+    const reservation = await reserve(budget, outgoing)
+    const { flight } = reservation
+    let isWritten = false
+    try {
+      const { response, token, ms } = await this.#sendPermitted(
+        outgoing,
+        attempt,
+        tokens,
+        reservation,
+        () => {
+          isWritten = true
+          counters.sent(outgoing.metered && attempt > 1)
+          onSent()
+        },
+      )
+      this.#readLimits(response, about, flight)
+      if (outgoing.tier === 'search') counters.responded(response.status, hasCursor)
+      const { status, body, release } = response
+      if (isSuccess(status)) return { kind: 'ok', body, ms, flight, release }
+      release()
+      const error = responseError(response, auth, { where, hasCursor })
+      if (status === 401) return { kind: 'unauthorised', token, error }
+      if (outgoing.canShrink && isTooLarge(response, error)) throw new PageTooLarge(error, ms)
+      throw error.kind === 'transient' ? this.#demandedWait(response, about, error) : error
+    } finally {
+      if (isWritten) {
+        // Without a response, it is not known whether the request was charged.
+        flight?.responded(null, true)
+      }
+      reservation.release()
+    }
+  }
+
+  async #sendPermitted(
     outgoing: Outgoing,
     attempt: number,
     tokens: Tokens,
     reservation: Reservation,
     onWrite: () => void,
   ): Promise<{ response: HttpResponse; token: Token; ms: number }> {
+    const { board, http, pace } = this.#parts
     for (let tries = 1; ; tries++) {
       const hasToken = board.token()
       const token = await tokens.current().finally(hasToken)
@@ -122,7 +183,7 @@ export function sender(parts: SenderParts): Send {
           if (!permit.take()) throw new PermitLost()
           reservation.spend()
           onWrite()
-          hasEnded = begin(outgoing, attempt)
+          hasEnded = this.#begin(outgoing, attempt)
         })
         return { response, token, ms: hasEnded({ status: response.status }) }
       } catch (error) {
@@ -139,7 +200,8 @@ export function sender(parts: SenderParts): Send {
   }
 
   /** @returns a function to call with the outcome when the response is there or will not come */
-  function begin({ method, url, about }: Outgoing, attempt: number) {
+  #begin({ method, url, about }: Outgoing, attempt: number) {
+    const { board, clock, log } = this.#parts
     const startMs = clock.monotonicMs()
     const hasResponse = board.response()
     return (outcome: Readonly<Record<string, string | number>>): number => {
@@ -152,7 +214,8 @@ export function sender(parts: SenderParts): Send {
   }
 
   /** Reads the limits in the response's headers, whatever its status. */
-  function readLimits({ status, headers }: HttpResponse, about: string, flight: Flight | null): void {
+  #readLimits({ status, headers }: HttpResponse, about: string, flight: Flight | null): void {
+    const { ledger, log } = this.#parts
     if (flight !== null || ledger.isReported === false) {
       const remaining = searchesLeft(headers['x-flare-global-searches-remaining'])
       if (remaining === null && isSuccess(status)) ledger.notReported()
@@ -166,7 +229,8 @@ export function sender(parts: SenderParts): Send {
   }
 
   /** The error that makes a request wait as its response demands. */
-  function demandedWait({ status, headers }: HttpResponse, about: string, error: ExportError): Error {
+  #demandedWait({ status, headers }: HttpResponse, about: string, error: ExportError): Error {
+    const { budget, clock, log, pace } = this.#parts
     const requestedMs = retryAfterMs(headers, clock.now())
     if (requestedMs !== null && requestedMs > LONGEST_WAIT_MS) {
       budget.closeUntil(clock.now() + requestedMs)
@@ -188,49 +252,6 @@ export function sender(parts: SenderParts): Send {
       wait_ms: pauseMs,
     })
     return new TryAgain(error, 'pace')
-  }
-
-  async function sendOnce(
-    outgoing: Outgoing,
-    attempt: number,
-    tokens: Tokens,
-    onSent: () => void,
-  ): Promise<Sent> {
-    const { about, where, hasCursor } = outgoing
-    const reservation = await reserve(budget, outgoing)
-    const { flight } = reservation
-    let isWritten = false
-    try {
-      const { response, token, ms } = await sendWithPermit(outgoing, attempt, tokens, reservation, () => {
-        isWritten = true
-        onSent()
-      })
-      readLimits(response, about, flight)
-      if (outgoing.tier === 'search') onStatus(response.status, hasCursor)
-      const { status, body, release } = response
-      if (isSuccess(status)) return { kind: 'ok', body, ms, flight, release }
-      release()
-      const error = responseError(response, auth, { where, hasCursor })
-      if (status === 401) return { kind: 'unauthorised', token, error }
-      if (outgoing.canShrink && isTooLarge(response, error)) throw new PageTooLarge(error, ms)
-      throw error.kind === 'transient' ? demandedWait(response, about, error) : error
-    } finally {
-      if (isWritten) {
-        // Without a response, it is not known whether the request was charged.
-        flight?.responded(null, true)
-      }
-      reservation.release()
-    }
-  }
-
-  return async (outgoing, attempt, tokens, onSent) => {
-    for (;;) {
-      try {
-        return await sendOnce(outgoing, attempt, tokens, onSent)
-      } catch (error) {
-        if (!(error instanceof ReservationLost)) throw error
-      }
-    }
   }
 }
 
@@ -274,82 +295,4 @@ function requestHeaders({ body }: Outgoing, token: Token): Record<string, string
     'user-agent': 'spillway',
     ...(body === null ? {} : { 'content-type': 'application/json' }),
   }
-}
-
-/** A request that failed and waits for its retry. */
-type RetryWait = {
-  /** The number of the retry, from 1 on, and the limit. */
-  readonly number: number
-  readonly of: number
-  /** Epoch ms. */
-  readonly untilMs: number
-  /** Why the last attempt failed. */
-  readonly reason: string
-}
-
-/** What requests wait for at present. Times are epoch ms; null: no request waits for this. */
-export type Waits = {
-  /** The earliest retry. */
-  readonly retry: RetryWait | null
-  /** The number of requests that wait for their retry. */
-  readonly retries: number
-  /** When the reading or renewal of the token began. */
-  readonly tokenSinceMs: number | null
-  /** When the oldest request in flight began to wait for its response. */
-  readonly responseSinceMs: number | null
-}
-
-/** Records what the requests of a service wait for. */
-export class WaitBoard {
-  readonly #now: () => number
-  readonly #onChange: () => void
-  // Each in the order of beginning.
-  readonly #tokens = new Set<{ readonly sinceMs: number }>()
-  readonly #responses = new Set<{ readonly sinceMs: number }>()
-  readonly #retries = new Set<RetryWait>()
-
-  /** @param onChange called when a wait begins and when it ends */
-  constructor(now: () => number, onChange: () => void) {
-    this.#now = now
-    this.#onChange = onChange
-  }
-
-  /** @returns a function to call when the token is there, or will not come */
-  token(): () => void {
-    return this.#enter(this.#tokens, { sinceMs: this.#now() })
-  }
-
-  /** @returns a function to call when the response is there, or will not come */
-  response(): () => void {
-    return this.#enter(this.#responses, { sinceMs: this.#now() })
-  }
-
-  /** @returns a function to call after the wait */
-  retry(wait: Omit<RetryWait, 'untilMs'>, waitMs: number): () => void {
-    return this.#enter(this.#retries, { ...wait, untilMs: this.#now() + waitMs })
-  }
-
-  get waits(): Waits {
-    let retry: RetryWait | null = null
-    for (const each of this.#retries) if (retry === null || each.untilMs < retry.untilMs) retry = each
-    return {
-      retry,
-      retries: this.#retries.size,
-      tokenSinceMs: firstOf(this.#tokens)?.sinceMs ?? null,
-      responseSinceMs: firstOf(this.#responses)?.sinceMs ?? null,
-    }
-  }
-
-  #enter<T>(waiting: Set<T>, wait: T): () => void {
-    waiting.add(wait)
-    this.#onChange()
-    return () => {
-      if (waiting.delete(wait)) this.#onChange()
-    }
-  }
-}
-
-function firstOf<T>(waiting: ReadonlySet<T>): T | undefined {
-  const [first] = waiting
-  return first
 }

@@ -28,7 +28,7 @@ export type Tokens = {
 }
 
 /** Keeps one token for all requests. Concurrent callers share one read or exchange. */
-type TokenSource = Tokens & {
+export type TokenSource = Tokens & {
   /** Replaces a rejected token. @throws `refusal` when there is no other */
   replace(refused: Token, refusal: ExportError): Promise<void>
 }

@@ -19,10 +19,9 @@ import {
   type Chain,
   extractPages,
   fetchReport,
-  openService,
   type Report,
   ResponseError,
-  type Service,
+  Service,
   type TokenInfo,
 } from '../extract/index.ts'
 import type { RunObserver } from './options.ts'
@@ -139,7 +138,7 @@ function openCalls(
   limits = UNLIMITED,
 ): Service {
   const { stop: abort } = options
-  return openService(settings, { ...limits, connections: 1 }, { buffers: bufferPool(1), ...options, abort })
+  return new Service(settings, { ...limits, connections: 1 }, { buffers: bufferPool(1), ...options, abort })
 }
 
 /** The cost of a page, measured by two requests. */

@@ -22,8 +22,7 @@ import {
   type Chain,
   type ExtractedPage,
   extractPages,
-  openService,
-  type Service,
+  Service,
   type ServiceDeps,
   type ServiceLimits,
 } from '../../src/extract/index.ts'
@@ -185,7 +184,7 @@ export type OpenOptions = {
 
 /** A service at `url` without a rate limit, unless given. */
 export function open(url: string, options: OpenOptions = {}): Service {
-  const service = openService(
+  const service = new Service(
     {
       baseUrl: url,
       auth: { kind: 'token', tokenEnv: 'TOKEN' },

@@ -7,17 +7,12 @@ import {
   INVALID_POLICIES,
   KNOWN_EXTRAS,
   parseAge,
-  parseInstant,
   SECRET_POLICIES,
-  type WindowLength,
 } from '../../core/index.ts'
 import {
   ADDRESS_EXPECTED,
   ADDRESS_PATTERN,
-  DOMAIN_EXPECTED,
-  domainFault,
   parseAddress,
-  parseDomain,
   parseUrl,
   URL_EXPECTED,
   URL_PATTERN,
@@ -25,7 +20,6 @@ import {
 import {
   byteSize,
   choice,
-  countOrAll,
   countOrShare,
   duration,
   flag,
@@ -39,6 +33,7 @@ import {
   text,
   variableName,
 } from './leaves.ts'
+import { domain, query, windows } from './query-schema.ts'
 
 /**
  * A pipeline file, key by key. Checks of several keys are in the `resolve-*` files.
@@ -108,77 +103,6 @@ const service = section({
       description: 'Largest response that is accepted.',
     }),
 }).meta({ description: 'The service, and how to reach it. Required.' })
-
-// A looser pattern than the parser's: regular expressions for Unicode differ between editors.
-const domain = () => parsed(/^\s*\S+\s*$/, DOMAIN_EXPECTED, parseDomain, domainFault)
-const fqdn = domain().meta({ description: 'Domain name.' })
-const as = () =>
-  parsed(/\S/, 'a name of 1 to 200 characters, without control characters', cleanName).optional().meta({
-    description: 'Name of the query in folders, keys and logs, instead of its value. Default: its value.',
-  })
-const kind = <const Kind extends string>(name: Kind) =>
-  z.literal(name).meta({ description: 'Kind of the query: what is searched for.' })
-const query = z
-  .discriminatedUnion(
-    'type',
-    [
-      section({ type: kind('domain'), fqdn, as: as() }),
-      section({ type: kind('auth_domain'), fqdn, as: as() }),
-      section({
-        type: kind('email'),
-        email: parsed(/\S@\S/, 'an e-mail address', cleanEmail).meta({ description: 'Exact address.' }),
-        as: as(),
-      }),
-      section({
-        type: kind('keyword'),
-        keyword: parsed(/\S/, 'a text of 1 to 256 characters, without control characters', cleanKeyword).meta(
-          {
-            description: 'The part of the identity before the @.',
-          },
-        ),
-        as: as(),
-      }),
-      section({
-        type: kind('secret'),
-        secret_env: variableName().meta({
-          description: 'Environment variable that holds the secret; a secret is never written in the file.',
-        }),
-        as: as(),
-      }),
-    ],
-    {
-      error: (issue) =>
-        issue.code === 'invalid_union'
-          ? 'domain | auth_domain | email | keyword | secret'
-          : 'a query such as { type: domain, fqdn: example.com }',
-    },
-  )
-  .meta({ description: "One query, in the service's own shape." })
-
-const INSTANT_PATTERN = /^\d{4}-\d{2}-\d{2}/
-const INSTANT = 'a date or date-time that exists, such as 2024-01-31 or 2024-01-31T06:00:00Z'
-
-const windows = section({
-  from: parsed(INSTANT_PATTERN, INSTANT, parseInstant).meta({
-    description: 'Begin, inclusive: a date or date-time, UTC unless it has an offset.',
-  }),
-  until: parsed(/^(?:now$|\d{4}-\d{2}-\d{2})/, `${INSTANT}, or now`, (value) =>
-    value === 'now' ? ('now' as const) : parseInstant(value),
-  )
-    .prefault('now')
-    .meta({ description: 'End, exclusive: a date or date-time, or now.' }),
-  every: parsed(
-    /^(?:[1-9]\d{0,5}[hd]|week|month|year)$/,
-    '<n>h, <n>d, week, month or year',
-    parseWindowLength,
-  )
-    .optional()
-    .meta({ description: 'Length of a window: <n>h, <n>d, week, month or year. Default: one window.' }),
-  per_chain: countOrAll(1).prefault('all').meta({
-    description:
-      'Windows that are requested together, with one sequence of cursors; each such chain is at least one request.',
-  }),
-}).meta({ description: 'Range of import times, cut into windows. Default: everything, as one window.' })
 
 const extract = section({
   resource: choice('credentials', 'reports').prefault('credentials').meta({ description: 'What to export.' }),
@@ -400,24 +324,3 @@ export const pipelineFile = section({
 
 /** The settings of a pipeline file, with simple defaults. */
 export type PipelineFile = z.output<typeof pipelineFile>
-
-function cleanEmail(value: string): string | null {
-  const email = value.trim()
-  return email.length <= 320 && /^[^\s\p{Cc}]+@[^\s\p{Cc}@]+$/u.test(email) ? email : null
-}
-
-function cleanKeyword(value: string): string | null {
-  const keyword = value.trim()
-  return keyword.length <= 256 && !/\p{Cc}/u.test(keyword) ? keyword : null
-}
-
-function cleanName(value: string): string | null {
-  const name = value.trim()
-  return name !== '' && name.length <= 200 && !/\p{Cc}/u.test(name) ? name : null
-}
-
-function parseWindowLength(value: string): WindowLength | null {
-  const match = /^(\d+)([hd])$/.exec(value)
-  if (match !== null) return { unit: match[2] === 'h' ? 'hour' : 'day', count: Number(match[1]) }
-  return value === 'week' || value === 'month' || value === 'year' ? { unit: value } : null
-}

@@ -6,7 +6,7 @@ import {
   type RunStatus,
   serial,
 } from '../../core/index.ts'
-import { openService, PageSizes, prefetchSlots, type Service } from '../../extract/index.ts'
+import { PageSizes, prefetchSlots, Service } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
 import type { PlannedChain } from '../../plan/index.ts'
 import { type CheckpointState, searchesByMonth } from '../../state/index.ts'
@@ -153,7 +153,7 @@ function pageSizes({ pipeline, session, options }: RunContext, measurements: Mea
 
 function openOwnService(context: RunContext, halt: Halt, onWait: () => void): Service {
   const { pipeline, session, options } = context
-  return openService(
+  return new Service(
     pipeline.service,
     { ...limitsOf(context), connections: pipeline.extract.concurrency },
     {

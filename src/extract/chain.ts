@@ -1,0 +1,66 @@
+import type { NamedQuery, PageIds, SeenCursors, Window } from '../core/index.ts'
+import type { ChainRequest } from './page-requests.ts'
+
+/** A chain, from its beginning or from the resume position of a checkpoint. */
+export type Chain = ChainRequest & {
+  readonly query: NamedQuery
+  /** The part of the requested range whose rows the chain keeps, the end excluded. It may shrink during the chain. */
+  readonly own: () => Window | null
+  /** The key of its current partition, for messages. */
+  readonly partition: () => string
+  /** Whether the chain has all of its rows although more pages follow. Called after each commit. */
+  readonly isOver: () => boolean
+  /** How the size of pages changes; null: it does not. */
+  readonly sizing: Sizing | null
+  /** The cursor to resume with; null: from the beginning. */
+  readonly cursor: string | null
+  /** Pages received before. */
+  readonly page: number
+  /** Requests of this run that no committed page counts yet, from before a restart or a change of the page size. */
+  readonly requestsBefore: number
+  /** The `query_value` column. */
+  readonly queryValue: string
+  /** The ids of the last pages before. */
+  readonly recent: readonly PageIds[]
+  /** Every cursor of this chain. Each is added before its page is yielded. */
+  readonly seen: SeenCursors
+  /** Called each time a request of this chain is sent. */
+  readonly onRequest: () => void
+  /** The slots for requesting a page before its predecessor is committed. */
+  readonly prefetch: Prefetch
+}
+
+/** How a chain chooses the size of its pages: see `ChainSize`. */
+export type Sizing = {
+  /** Whether smaller pages can be requested if the service can't serve pages of this size. */
+  readonly canShrink: boolean
+  /** Whether the page in flight may be the last of this size. */
+  readonly mayGrowNext: boolean
+  /** @returns whether to request more rows for the pages that follow */
+  served(page: { readonly ms: number; readonly isNew: boolean }): boolean
+}
+
+/**
+ * Prefetch slots: the right to request a page before its predecessor is committed. A crash loses every response that
+ * is charged and not committed, so all chains share a fixed number of slots.
+ */
+export type Prefetch = {
+  /** Takes a slot. @returns false: none is free */
+  take(): boolean
+  give(): void
+}
+
+/** @param free returns the number of slots that exist at the moment */
+export function prefetchSlots(free: () => number): Prefetch {
+  let taken = 0
+  return {
+    take() {
+      if (taken >= free()) return false
+      taken++
+      return true
+    },
+    give() {
+      taken--
+    },
+  }
+}

@@ -1,0 +1,54 @@
+import { type Clock, ExportError, type ServiceSettings } from '../core/index.ts'
+import { type RateLimit, rateLimit } from './pace/rate-limit.ts'
+
+/** The addresses that a run requests. */
+export type Endpoints = { readonly search: URL; readonly reports: URL }
+
+/** The second search: the public documentation assigns it no tier and no quota. */
+const SECOND_SEARCH = /\/astp\/v2\/credentials\/_search\/?$/
+
+/** @throws ExportError `config` when an address is no URL */
+export function endpointsOf({ baseUrl, searchPath, reportPath }: ServiceSettings): Endpoints {
+  return { search: endpoint(baseUrl, searchPath), reports: endpoint(baseUrl, reportPath) }
+}
+
+export function isSecondSearch({ search }: Endpoints): boolean {
+  return SECOND_SEARCH.test(search.pathname)
+}
+
+/** The rate limits of the two tiers. */
+export function rateLimits(
+  { requestsPerSecond, basicRequestsPerSecond }: ServiceSettings,
+  endpoints: Endpoints,
+  clock: Clock,
+): Readonly<Record<'search' | 'basic', RateLimit>> {
+  // The rate limit of the second search is not known: sources name four requests a second, and one.
+  const slowest = isSecondSearch(endpoints) ? { slowestPerSecond: 1 } : {}
+  return {
+    search: rateLimit({ requestsPerSecond, clock, ...slowest }),
+    basic: rateLimit({ requestsPerSecond: basicRequestsPerSecond, clock }),
+  }
+}
+
+/**
+ * An address of the settings: absolute, or a path below the base.
+ * @throws ExportError `config` when it is no URL
+ */
+export function endpoint(baseUrl: string, pathOrUrl: string): URL {
+  const text = /^https?:\/\//i.test(pathOrUrl)
+    ? pathOrUrl
+    : `${baseUrl.replace(/\/+$/, '')}/${pathOrUrl.replace(/^\/+/, '')}`
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url !== null && /^https?:$/.test(url.protocol)) return url
+  throw new ExportError(
+    'config',
+    "The service's address is no http or https URL",
+    'service',
+    'Correct service.base_url or the path.',
+  )
+}
+
+/** Names a request in messages. Without the query string: cursors are long and unreadable. */
+export function whereOf(method: string, url: URL, about: string): string {
+  return `${method} ${url.origin}${url.pathname}, ${about}`
+}

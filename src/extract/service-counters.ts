@@ -1,0 +1,93 @@
+import type { Clock, Month, PageCost } from '../core/index.ts'
+import type { Budget } from './pace/budget.ts'
+import type { RateLimit } from './pace/rate-limit.ts'
+import type { SearchLedger } from './pace/search-ledger.ts'
+import { isSuccess } from './transport/exchange.ts'
+
+/** What a run has sent and spent, and what the responses say is left. */
+export class ServiceCounters {
+  readonly #budget: Budget
+  readonly #ledger: SearchLedger
+  readonly #pace: RateLimit
+  readonly #clock: Clock
+  #retries = 0
+  #isReached = false
+  #isFound = false
+  #notFound = 0
+
+  /** @param pace of searches */
+  constructor(budget: Budget, ledger: SearchLedger, pace: RateLimit, clock: Clock) {
+    this.#budget = budget
+    this.#ledger = ledger
+    this.#pace = pace
+    this.#clock = clock
+  }
+
+  /** Counts a request that is written to a connection. */
+  sent(isRetry: boolean): void {
+    this.#isReached = true
+    if (isRetry) this.#retries++
+  }
+
+  /** Counts a response to a search. */
+  responded(status: number, hasCursor: boolean): void {
+    if (isSuccess(status)) this.#isFound = true
+    // The status of a request with a cursor may concern the cursor, not the path.
+    else if (status === 404 && !hasCursor) this.#notFound++
+  }
+
+  /** Searches and report requests written to a connection, retries among them. */
+  get requests(): number {
+    return this.#budget.requests
+  }
+
+  /** Requests sent in a calendar month, UTC. */
+  requestsIn(month: Month): number {
+    return this.#budget.requestsIn(month)
+  }
+
+  get retries(): number {
+    return this.#retries
+  }
+
+  /** By the last response; null: there is none yet. */
+  get searchesRemaining(): number | null {
+    return this.#ledger.remaining
+  }
+
+  /** Quota spent, by what responses report as left; null: they do not report it. */
+  get searchesSpent(): number | null {
+    return this.#ledger.spent
+  }
+
+  /** The same of a calendar month, UTC. */
+  searchesIn(month: Month): number | null {
+    return this.#budget.searchesIn(month)
+  }
+
+  /** Whether responses report what is left; null: there is none yet. */
+  get tellsSearches(): boolean | null {
+    return this.#ledger.isReported
+  }
+
+  /** The measured costs of pages. */
+  get costs(): readonly PageCost[] {
+    return this.#ledger.costs
+  }
+
+  /** The end of the pause after a 429 (epoch ms); null: no pause. */
+  get pausedUntilMs(): number | null {
+    const leftMs = this.#pace.pausedForMs()
+    return leftMs === 0 ? null : Math.round(this.#clock.now() + leftMs)
+  }
+
+  /** Whether any request was written to a connection. */
+  get isReached(): boolean {
+    return this.#isReached
+  }
+
+  /** Searches with response 404 before the first success; 0 from then on. */
+  get notFound(): number {
+    return this.#isFound ? 0 : this.#notFound
+  }
+}

@@ -1,0 +1,254 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Dispatcher } from 'undici'
+import { type BufferPool, ExportError, freshBuffers } from '../../core/index.ts'
+import type { Connections } from './connections.ts'
+import { type ContentCoding, contentCoding, tooLarge, unknownCoding } from './content-coding.ts'
+import { networkError } from './network-error.ts'
+import { type BodyBuffer, bodyBuffer, type RoomShare } from './response-memory.ts'
+
+export type HttpRequest = {
+  readonly method: 'GET' | 'POST'
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | null
+  /** Names the request in messages. */
+  readonly where: string
+  /** Aborts this request; null: only the signals of the client do. */
+  readonly abort: AbortSignal | null
+}
+
+export type HttpLimits = {
+  /** From the moment the request is written to the last byte of the response. */
+  readonly timeoutMs: number
+  /** Limit for the bytes on the wire and for the decoded ones. */
+  readonly maxResponseBytes: number
+  readonly buffers: BufferPool
+  /** Aborts requests that are not written yet. */
+  readonly stop: AbortSignal
+  /** Aborts all requests. */
+  readonly abort: AbortSignal
+}
+
+/** A response whose body is not decoded. */
+export type RawResponse = {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly coding: ContentCoding
+  readonly body: Uint8Array
+  /** The memory that the response takes. The receiver releases it. */
+  readonly share: RoomShare
+}
+
+/** The request was written, and no complete response came in time. */
+export class ResponseTimeout extends ExportError {}
+
+export const MAX_ERROR_BYTES = 64 * 1024
+// The body of an error is worth a short wait only: a 429 has to stop all requests at once.
+const ERROR_BODY_TIMEOUT_MS = 2_000
+
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300
+}
+
+export function interrupted(where: string): ExportError {
+  return new ExportError('interrupted', 'The run was stopped', where, 'Run again to resume from here.')
+}
+
+/**
+ * Sends one request and receives its response, by the dispatcher's own events: the body goes from the socket's reads
+ * directly into its buffer, and the moment of writing is known exactly.
+ * @param onWrite called just before the request is written. If it throws, nothing is sent, and this rejects with the same
+ * @throws ExportError as `HttpClient.send` does, except of decoding
+ */
+export function exchange(
+  connections: Connections,
+  request: HttpRequest,
+  limits: HttpLimits & { readonly connectTimeoutMs: number },
+  share: RoomShare,
+  onWrite: () => void,
+): Promise<RawResponse> {
+  return new Promise((resolve, reject) => {
+    const each = new Exchange(request, limits, share, { onWrite, resolve, reject })
+    // Before it is written, a request may wait for a connection as long as earlier requests may take.
+    if (!each.begin(limits.connectTimeoutMs + limits.timeoutMs)) return
+    const { method, url, headers, body } = request
+    connections.dispatch(
+      {
+        origin: url.origin,
+        path: url.pathname + url.search,
+        method,
+        headers,
+        body,
+        // The timer of the exchange also covers a missing response.
+        headersTimeout: 0,
+        bodyTimeout: 0,
+      },
+      each,
+    )
+  })
+}
+
+type ExchangeEvents = {
+  onWrite(): void
+  resolve(response: RawResponse): void
+  reject(error: Error): void
+}
+
+/** One request and its response, from the wait for a connection to the last byte. It settles once. */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #request: HttpRequest
+  readonly #limits: HttpLimits
+  readonly #share: RoomShare
+  readonly #events: ExchangeEvents
+  /** Null until the request is written. */
+  #written: Dispatcher.DispatchController | null = null
+  #head: Omit<RawResponse, 'body'> | null = null
+  #body: BodyBuffer | null = null
+  #received = 0
+  #isSettled = false
+  #timer: NodeJS.Timeout | undefined
+  #deadlineMs = 0
+
+  constructor(request: HttpRequest, limits: HttpLimits, share: RoomShare, events: ExchangeEvents) {
+    this.#request = request
+    this.#limits = limits
+    this.#share = share
+    this.#events = events
+  }
+
+  /** @returns false when the request is aborted already */
+  begin(timeoutMs: number): boolean {
+    this.#restartTimer(timeoutMs)
+    const signals = this.#signals
+    for (const signal of signals) signal.addEventListener('abort', this.#onAbort)
+    if (signals.some(({ aborted }) => aborted)) this.#onAbort()
+    return !this.#isSettled
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // If this throws, nothing is written and the connection stays open.
+    if (this.#isSettled) throw new Error('aborted before it was written')
+    // The dispatcher may write again when a connection breaks. It must not, because of rate limit and budget.
+    if (this.#written !== null) throw new Error('the connection broke')
+    try {
+      this.#events.onWrite()
+    } catch (error) {
+      this.#fail(error instanceof Error ? error : new Error(String(error)))
+      throw error
+    }
+    this.#written = controller
+    this.#restartTimer(this.#limits.timeoutMs)
+    this.#limits.stop.removeEventListener('abort', this.#onAbort)
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200) return
+    const { timeoutMs, maxResponseBytes, buffers } = this.#limits
+    const { where } = this.#request
+    const coding = contentCoding(String(headers['content-encoding'] ?? ''))
+    this.#head = { status, headers, coding, share: this.#share }
+    const announced = announcedBytes(headers)
+    if (!isSuccess(status)) {
+      this.#body = bodyBuffer(announced, MAX_ERROR_BYTES, freshBuffers)
+      this.#restartTimer(Math.min(timeoutMs, ERROR_BODY_TIMEOUT_MS))
+    } else if (coding === 'unknown') {
+      this.#fail(unknownCoding(where))
+    } else if (announced !== null && announced > maxResponseBytes) {
+      this.#fail(tooLarge(maxResponseBytes, where))
+    } else {
+      this.#body = bodyBuffer(announced, maxResponseBytes, buffers)
+    }
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#received += chunk.length
+    if (this.#body === null || this.#share.has(this.#received)) {
+      this.#take(chunk)
+      return
+    }
+    // The wait for memory does not count as a timeout, but it is bounded.
+    const leftMs = this.#deadlineMs - performance.now()
+    const kept = Buffer.from(chunk)
+    controller.pause()
+    this.#restartTimer(this.#limits.timeoutMs)
+    const resume = (): void => {
+      if (this.#isSettled) return
+      this.#restartTimer(leftMs)
+      this.#take(kept)
+      controller.resume()
+    }
+    // Deferred: memory is returned while undici parses another response, and it parses one at a time.
+    this.#share.wait(this.#received, () => queueMicrotask(resume))
+  }
+
+  onResponseEnd(): void {
+    if (this.#head !== null && this.#body !== null) this.#complete(this.#head, this.#body)
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.#breakOff(networkError(error, this.#request))
+  }
+
+  #take(chunk: Uint8Array): void {
+    if (this.#body?.add(chunk) !== false) return
+    this.#breakOff(tooLarge(this.#limits.maxResponseBytes, this.#request.where))
+  }
+
+  readonly #onTimeout = (): void => {
+    const what = `No complete response came within ${this.#limits.timeoutMs / 1000} s`
+    const next = 'Run again later, or raise service.timeout.'
+    const error = this.#written === null ? ExportError : ResponseTimeout
+    this.#breakOff(new error('transient', what, this.#request.where, next))
+  }
+
+  readonly #onAbort = (): void => {
+    this.#fail(interrupted(this.#request.where))
+  }
+
+  #complete(head: Omit<RawResponse, 'body'>, body: BodyBuffer): void {
+    if (this.#settle()) this.#events.resolve({ ...head, body: body.take() })
+  }
+
+  /** The body is incomplete. For an error, the status is enough. */
+  #breakOff(error: Error): void {
+    const [head, body] = [this.#head, this.#body]
+    if (head !== null && body !== null && !isSuccess(head.status)) this.#complete(head, body)
+    this.#fail(error)
+  }
+
+  #fail(error: Error): void {
+    if (this.#settle()) {
+      // Later bytes are dropped.
+      if (this.#body !== null) this.#limits.buffers.give(this.#body.take().buffer)
+      this.#body = null
+      this.#share.release()
+      this.#events.reject(error)
+    }
+    this.#written?.abort(error)
+  }
+
+  /** @returns false when the exchange is settled already */
+  #settle(): boolean {
+    if (this.#isSettled) return false
+    this.#isSettled = true
+    clearTimeout(this.#timer)
+    for (const signal of this.#signals) signal.removeEventListener('abort', this.#onAbort)
+    return true
+  }
+
+  #restartTimer(ms: number): void {
+    clearTimeout(this.#timer)
+    this.#deadlineMs = performance.now() + ms
+    this.#timer = setTimeout(this.#onTimeout, ms)
+  }
+
+  get #signals(): readonly AbortSignal[] {
+    const { stop, abort } = this.#limits
+    return [stop, abort, ...(this.#request.abort === null ? [] : [this.#request.abort])]
+  }
+}
+
+function announcedBytes(headers: IncomingHttpHeaders): number | null {
+  const length = headers['content-length']
+  return length !== undefined && /^\d+$/.test(length) ? Number(length) : null
+}
