@@ -56,8 +56,6 @@ export {
 } from './library.ts'
 export { version } from './package/index.ts'
 export {
-  type Answer,
-  type AnswerStream,
   type LoadedEarlier,
   type LoadOptions,
   type LoadSummary,
@@ -69,7 +67,9 @@ export {
   type Problem,
   type Progress,
   type PruneReport,
+  type QueryResult,
   type QuerySettings,
+  type QueryStream,
   queryPipeline,
   type ReadRowsOptions,
   type ReportedDataSet,

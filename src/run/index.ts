@@ -42,9 +42,9 @@ export {
   tableStatements,
 } from './tables/load-warehouse.ts'
 export {
-  type Answer,
-  type AnswerStream,
+  type QueryResult,
   type QuerySettings,
+  type QueryStream,
   queryPipeline,
   streamQuery,
 } from './tables/query.ts'

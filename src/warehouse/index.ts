@@ -2,10 +2,10 @@ export { DIALECT_NAMES, DIALECTS, type DialectName } from './ddl/index.ts'
 export { duckdbWarehouse, lacksDuckdb } from './duckdb/duckdb.ts'
 export type { TargetWait } from './duckdb/duckdb-file.ts'
 export {
-  type AnswerRow,
-  type AnswerStream,
   type QueryOptions,
+  type QueryRow,
   type QuerySource,
+  type QueryStream,
   queryDataSet,
 } from './duckdb/query.ts'
 export { type LoadResult, loadDataSet, loadSealed } from './load-data-set.ts'

@@ -50,14 +50,14 @@ afterEach(() => {
   for (const child of children.splice(0)) child.kill('SIGKILL')
 })
 
-type Answer = { readonly held: boolean; readonly kind?: string; readonly message?: string }
+type Reply = { readonly held: boolean; readonly kind?: string; readonly message?: string }
 
 type Taker = {
   readonly pid: number
   /** Takes the lock and returns the outcome. */
-  take(): Promise<Answer>
+  take(): Promise<Reply>
   /** Releases the lock. */
-  free(): Promise<Answer>
+  free(): Promise<Reply>
   signal(name: NodeJS.Signals): void
   /** Kills it and waits until it has ended. */
   end(name: NodeJS.Signals): Promise<void>
@@ -71,10 +71,10 @@ async function spawnTaker(): Promise<Taker> {
   const lines = createInterface({ input: child.stdout })
   const exited = once(child, 'exit')
   const { ready } = (await nextLine(lines)) as { ready: number }
-  const ask = async (command: string): Promise<Answer> => {
-    const answer = nextLine(lines)
+  const ask = async (command: string): Promise<Reply> => {
+    const reply = nextLine(lines)
     child.stdin.write(`${command}\n`)
-    return (await answer) as Answer
+    return (await reply) as Reply
   }
   return {
     pid: ready,

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { type Answer, ExportError, queryPipeline, readPipeline } from '../../src/index.ts'
+import { ExportError, type QueryResult, queryPipeline, readPipeline } from '../../src/index.ts'
 import { shardPaths } from '../e2e/support/read-shards.ts'
 import { newWorkspace, type Workspace } from '../e2e/support/workspace.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
@@ -22,7 +22,7 @@ async function query(
   { folder, env }: Pick<Workspace, 'folder' | 'env'>,
   sql: string,
   database: string | null = null,
-): Promise<Answer> {
+): Promise<QueryResult> {
   const pipeline = await readPipeline(join(folder, 'pipeline.yaml'), { env, cwd: folder })
   return queryPipeline(pipeline, sql, { database, cwd: folder })
 }

@@ -11,7 +11,7 @@ import { NO_FLAGS } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { styleFor } from '../terminal/screen.ts'
 import { untilStopped } from '../terminal/signals.ts'
-import { alignedTable, answerTable } from '../terminal/table.ts'
+import { alignedTable, resultTable } from '../terminal/table.ts'
 import { exportPipeline } from '../work/export-pipeline.ts'
 import { loadTables, PLAIN_LOAD } from '../work/load-tables.ts'
 
@@ -32,7 +32,7 @@ async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise
   await loadTables(pipeline, target, PLAIN_LOAD, stop, io)
   await stdout.line(`\n  ${program} query ${file} --in ${target.label} "${QUESTION}"`)
   const { columns, rows } = await queryPipeline(pipeline, QUESTION, { database: target.label, cwd })
-  for (const line of alignedTable(answerTable(columns, rows), 78, styleFor(false)))
+  for (const line of alignedTable(resultTable(columns, rows), 78, styleFor(false)))
     await stdout.line(`  ${line}`)
 }
 

@@ -1,12 +1,12 @@
 import { stringify } from 'csv-stringify/sync'
 import type { Pipeline } from '../../core/index.ts'
-import { type AnswerStream, streamQuery } from '../../run/index.ts'
+import { type QueryStream, streamQuery } from '../../run/index.ts'
 import { command, flag, type Io, stringValue } from '../command-line/command.ts'
 import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
 import { completenessFor, completenessText } from '../results/summary.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { styleFor } from '../terminal/screen.ts'
-import { alignedTable, answerTable } from '../terminal/table.ts'
+import { alignedTable, resultTable } from '../terminal/table.ts'
 import { counted, plainJson, plainText } from '../terminal/text.ts'
 
 // --csv and --json print all rows.
@@ -68,11 +68,11 @@ async function warnOfGaps(pipeline: Pipeline, io: Io): Promise<void> {
 
 type Stdout = Io['stdout']
 
-async function printJson(result: AnswerStream, stdout: Stdout): Promise<void> {
+async function printJson(result: QueryStream, stdout: Stdout): Promise<void> {
   await stdout.parts(jsonParts(result))
 }
 
-async function* jsonParts({ columns, batches }: AnswerStream): AsyncGenerator<string> {
+async function* jsonParts({ columns, batches }: QueryStream): AsyncGenerator<string> {
   let before = '['
   for await (const rows of batches) {
     for (const row of rows) {
@@ -83,14 +83,14 @@ async function* jsonParts({ columns, batches }: AnswerStream): AsyncGenerator<st
   yield before === '[' ? '[]\n' : ']\n'
 }
 
-async function printCsv(result: AnswerStream, stdout: Stdout): Promise<void> {
+async function printCsv(result: QueryStream, stdout: Stdout): Promise<void> {
   // A terminal would interpret control characters; a file gets them as they are.
   const shown = stdout.columns === null ? (text: string): string => text : plainText
   await stdout.parts(csvParts(result, shown))
 }
 
 async function* csvParts(
-  { columns, batches }: AnswerStream,
+  { columns, batches }: QueryStream,
   shown: (text: string) => string,
 ): AsyncGenerator<string> {
   yield shown(csvText([columns]))
@@ -98,7 +98,7 @@ async function* csvParts(
 }
 
 /** As the exports write it: null is an empty field, the empty string `""`. */
-function csvText(rows: AnswerRows): string {
+function csvText(rows: QueryRows): string {
   return stringify(
     rows.map((row) =>
       row.map((cell) =>
@@ -113,14 +113,14 @@ function csvText(rows: AnswerRows): string {
   )
 }
 
-type AnswerRows = readonly (readonly unknown[])[]
+type QueryRows = readonly (readonly unknown[])[]
 
 /** For strings only: as an option of csv-stringify it would quote null as well. */
 const EMPTY = { value: '', quoted_empty: true } as const
 
-async function printTable({ columns: names, batches }: AnswerStream, stdout: Stdout): Promise<void> {
+async function printTable({ columns: names, batches }: QueryStream, stdout: Stdout): Promise<void> {
   const { rows, more } = await firstRows(batches)
-  const lines = [...alignedTable(answerTable(names, rows), widthOf(stdout), PLAIN)]
+  const lines = [...alignedTable(resultTable(names, rows), widthOf(stdout), PLAIN)]
   lines.push(
     more > 0 ? `… and ${counted(more, 'row')} more; --csv and --json print all` : counted(rows.length, 'row'),
   )
@@ -129,9 +129,9 @@ async function printTable({ columns: names, batches }: AnswerStream, stdout: Std
 
 /** The rows that are shown, and the number of the others. */
 async function firstRows(
-  batches: AnswerStream['batches'],
-): Promise<{ readonly rows: AnswerRows; readonly more: number }> {
-  const first: AnswerRows[number][] = []
+  batches: QueryStream['batches'],
+): Promise<{ readonly rows: QueryRows; readonly more: number }> {
+  const first: QueryRows[number][] = []
   let count = 0
   for await (const rows of batches) {
     count += rows.length
@@ -141,11 +141,11 @@ async function firstRows(
 }
 
 /** A line for each column with its first values: wide rows do not fit a screen. */
-async function printOverview({ columns: names, batches }: AnswerStream, stdout: Stdout): Promise<void> {
+async function printOverview({ columns: names, batches }: QueryStream, stdout: Stdout): Promise<void> {
   const first = (await firstRows(batches)).rows.slice(0, 3)
   const header = ['column', ...first.map((_, i) => `row ${i + 1}`)]
   const rows = names.map((name, i) => [name, ...first.map((row) => row[i])])
-  const lines = [...alignedTable(answerTable(header, rows), widthOf(stdout), PLAIN)]
+  const lines = [...alignedTable(resultTable(header, rows), widthOf(stdout), PLAIN)]
   await stdout.line(lines.join('\n'))
 }
 

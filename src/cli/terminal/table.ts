@@ -97,7 +97,7 @@ function within<Row>(room: number, columns: readonly Fitted<Row>[]): readonly Fi
 const LEAST_OF_ANY = 6
 
 /** A table of the result of a query, numbers on the right; null and undefined are empty. */
-export function answerTable(
+export function resultTable(
   names: readonly string[],
   rows: readonly (readonly unknown[])[],
 ): Table<readonly unknown[]> {

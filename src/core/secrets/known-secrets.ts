@@ -20,7 +20,7 @@ type WhichSecrets = 'any' | 'long'
  * @param inOurs what Spillway's own strings must not contain: long parts of the secret, or only all of it. `whole` is
  *   for e-mail addresses, because their domains may be named
  */
-export function learnSecret(secret: string, inOurs: 'piece' | 'whole' = 'piece'): void {
+export function learnSecret(secret: string, inOurs: 'part' | 'whole' = 'part'): void {
   if (secret === '' || known.has(secret)) return
   known.add(secret)
   for (const form of formsOf(secret)) remember(comparable(form), inOurs === 'whole' ? form.length : LONG_RUN)
@@ -130,22 +130,22 @@ function remember(form: string, longRun: number): void {
   if (form === '') return
   const run = Math.min(form.length, RUN)
   for (const length of form.length < LONG ? [run] : [run, Math.min(form.length, longRun)]) {
-    const { pieces, beginnings } = needles.get(length) ?? none()
-    needles.set(length, { pieces, beginnings })
+    const { substrings, beginnings } = needles.get(length) ?? none()
+    needles.set(length, { substrings, beginnings })
     for (let at = 0; at + length <= form.length; at++) {
-      pieces.add(form.slice(at, at + length))
+      substrings.add(form.slice(at, at + length))
       beginnings[beginningAt(form, at)] = 1
     }
   }
 }
 
 /** Substrings of one length, and hashes of their first characters, which rule out most offsets of a string. */
-type Needles = { readonly pieces: Set<string>; readonly beginnings: Uint8Array }
+type Needles = { readonly substrings: Set<string>; readonly beginnings: Uint8Array }
 
 const BEGINNINGS = 1 << 16
 
 function none(): Needles {
-  return { pieces: new Set(), beginnings: new Uint8Array(BEGINNINGS) }
+  return { substrings: new Set(), beginnings: new Uint8Array(BEGINNINGS) }
 }
 
 /** A hash of the two characters at this offset. */
@@ -153,10 +153,10 @@ function beginningAt(text: string, at: number): number {
   return (text.charCodeAt(at) * 251 + text.charCodeAt(at + 1)) & (BEGINNINGS - 1)
 }
 
-function holdsOneOf(text: string, { pieces, beginnings }: Needles, length: number): boolean {
+function holdsOneOf(text: string, { substrings, beginnings }: Needles, length: number): boolean {
   for (let at = 0; at + length <= text.length; at++) {
     if (length > 1 && beginnings[beginningAt(text, at)] === 0) continue
-    if (pieces.has(text.slice(at, at + length))) return true
+    if (substrings.has(text.slice(at, at + length))) return true
   }
   return false
 }

@@ -182,8 +182,8 @@ function threadedCpu(
       hash: () => {
         const hash = hashes++
         return shardHashIn({
-          update: (pieces) => encode('hash', [hash, pieces]),
-          digest: (pieces) => encode<string>('digest', [hash, pieces]),
+          update: (chunks) => encode('hash', [hash, chunks]),
+          digest: (chunks) => encode<string>('digest', [hash, chunks]),
         })
       },
     },

@@ -141,7 +141,7 @@ async function sealOf(store: Store): Promise<ReportContext['seal']> {
   const size = await store.size(MANIFEST_PATH)
   if (size === null) return { manifest: null, signed: false }
   const hash = createHash('sha256')
-  for await (const piece of store.stream(MANIFEST_PATH)) hash.update(piece)
+  for await (const chunk of store.stream(MANIFEST_PATH)) hash.update(chunk)
   return { manifest: hash.digest('hex'), signed: (await store.size(SIGNATURE_PATH)) !== null }
 }
 

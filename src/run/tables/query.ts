@@ -1,19 +1,19 @@
 import { join } from 'node:path'
 import { columnsOf, ExportError, type Pipeline } from '../../core/index.ts'
 import {
-  type AnswerRow,
-  type AnswerStream,
   dataSetRows,
   parseTarget,
   type QueryOptions,
+  type QueryRow,
   type QuerySource,
+  type QueryStream,
   queryDataSet,
 } from '../../warehouse/index.ts'
 import { openDataSet, requireManifest } from '../data-set/open-data-set.ts'
 import { requireShards } from '../sign.ts'
 import { localShards, temporaryFolder } from './local-shards.ts'
 
-export type { AnswerStream } from '../../warehouse/index.ts'
+export type { QueryStream } from '../../warehouse/index.ts'
 
 export type QuerySettings = {
   /** `duckdb:<file>`; null: the files */
@@ -24,15 +24,19 @@ export type QuerySettings = {
 }
 
 /** A complete result. */
-export type Answer = {
+export type QueryResult = {
   readonly columns: readonly string[]
-  readonly rows: readonly AnswerRow[]
+  readonly rows: readonly QueryRow[]
 }
 
 /** {@link streamQuery} for results that fit into memory. */
-export function queryPipeline(pipeline: Pipeline, sql: string, settings: QuerySettings): Promise<Answer> {
+export function queryPipeline(
+  pipeline: Pipeline,
+  sql: string,
+  settings: QuerySettings,
+): Promise<QueryResult> {
   return streamQuery(pipeline, sql, settings, async ({ columns, batches }) => {
-    const rows: AnswerRow[] = []
+    const rows: QueryRow[] = []
     for await (const batch of batches) for (const row of batch) rows.push(row)
     return { columns, rows }
   })
@@ -49,7 +53,7 @@ export async function streamQuery<T>(
   pipeline: Pipeline,
   sql: string,
   settings: QuerySettings,
-  take: (result: AnswerStream) => Promise<T>,
+  take: (result: QueryStream) => Promise<T>,
 ): Promise<T> {
   const { stop = new AbortController().signal } = settings
   const temporary = await temporaryFolder()
@@ -73,7 +77,7 @@ async function queryFiles<T>(
   pipeline: Pipeline,
   sql: string,
   options: QueryOptions,
-  take: (result: AnswerStream) => Promise<T>,
+  take: (result: QueryStream) => Promise<T>,
 ): Promise<T> {
   const { extract, transform, load } = pipeline
   const store = openDataSet(pipeline)

@@ -19,12 +19,12 @@ export type QuerySource =
   | { readonly kind: 'database'; readonly file: string }
 
 /** Values as JSON has them; integers beyond 2^53 and timestamps are strings. */
-export type AnswerRow = readonly unknown[]
+export type QueryRow = readonly unknown[]
 
 /** A streamed result: rows come some thousand at a time and are not kept. */
-export type AnswerStream = {
+export type QueryStream = {
   readonly columns: readonly string[]
-  readonly batches: AsyncIterable<readonly AnswerRow[]>
+  readonly batches: AsyncIterable<readonly QueryRow[]>
 }
 
 export type QueryOptions = {
@@ -45,7 +45,7 @@ export async function queryDataSet<T>(
   source: QuerySource,
   sql: string,
   { temporary, stop }: QueryOptions,
-  take: (result: AnswerStream) => Promise<T>,
+  take: (result: QueryStream) => Promise<T>,
 ): Promise<T> {
   const instance = await openInstance(source)
   const connection = await instance.connect()
@@ -100,7 +100,7 @@ async function shutIn(connection: DuckDBConnection, source: QuerySource, tempora
   await connection.run('SET lock_configuration = true')
 }
 
-async function batchesOf(result: DuckDBResult): Promise<AsyncIterable<readonly AnswerRow[]>> {
+async function batchesOf(result: DuckDBResult): Promise<AsyncIterable<readonly QueryRow[]>> {
   const { DuckDBTypeId } = await loadDuckdb()
   const integers: readonly number[] = [DuckDBTypeId.BIGINT, DuckDBTypeId.UBIGINT, DuckDBTypeId.HUGEINT]
   const isInteger = result.columnTypes().map(({ typeId }) => integers.includes(typeId))
@@ -110,7 +110,7 @@ async function batchesOf(result: DuckDBResult): Promise<AsyncIterable<readonly A
 }
 
 /** DuckDB's JSON has all 64-bit integers as strings. Those that are safe integers become numbers. */
-function plainNumbers(row: readonly unknown[], isInteger: readonly boolean[]): AnswerRow {
+function plainNumbers(row: readonly unknown[], isInteger: readonly boolean[]): QueryRow {
   return row.map((value, i) => {
     const number = isInteger[i] && value !== null ? Number(value) : Number.NaN
     return Number.isSafeInteger(number) ? number : value
