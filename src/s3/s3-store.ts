@@ -7,8 +7,11 @@ import {
   type Store,
   wrapLog,
 } from '../core/index.ts'
-import { Files, type Owner } from './files.ts'
+import { Files } from './files.ts'
+import { replaceByCopy } from './growing-file.ts'
 import { refuseOtherHome } from './home.ts'
+import { KnownObjects, type Owner } from './known-objects.ts'
+import { openLog, openSmallLog } from './logs.ts'
 import { Bucket } from './requests/bucket.ts'
 import { bucketError } from './requests/bucket-error.ts'
 import type { BucketLocation } from './requests/client.ts'
@@ -23,7 +26,7 @@ import { isShown, StagingPrefix } from './staging-prefix.ts'
 export function s3Store(location: BucketLocation): Store {
   const bucket = new Bucket(location)
   return {
-    ...storeOf(bucket, null),
+    ...storeOf(new KnownObjects(bucket, null)),
     fenced: (folder, owner) =>
       naming(folder, null, async () => {
         await refuseOtherHome(bucket, null)
@@ -34,30 +37,28 @@ export function s3Store(location: BucketLocation): Store {
 }
 
 function fencedStoreOf(bucket: Bucket, prefix: StagingPrefix): FencedStore {
-  const files = new Files(bucket, prefix)
+  const objects = new KnownObjects(bucket, prefix)
   return {
-    ...storeOf(bucket, prefix, files),
+    ...storeOf(objects),
     fenced: () => Promise.reject(new Error('a fenced store within one')),
     takeOver: (owner) => naming('_state', null, () => prefix.takeOver(owner)),
-    replaceByCopy: (path) => naming(path, prefix, () => files.replaceByCopy(path)),
+    replaceByCopy: (path) => naming(path, prefix, () => replaceByCopy(objects, path)),
     settle: () => naming('_state', null, () => prefix.settle()),
     release: () => naming('_state', null, () => prefix.release()),
     requireLock: () => naming('_state', null, () => prefix.require()),
   }
 }
 
-/** All of a store but `fenced`. @param owner null: a reader, or a writer without the lock */
-export function storeOf(
-  bucket: Bucket,
-  owner: Owner | null,
-  files: Files = new Files(bucket, owner),
-): Omit<Store, 'fenced'> {
+/** All of a store but `fenced`. */
+export function storeOf(objects: KnownObjects): Omit<Store, 'fenced'> {
+  const { bucket, owner } = objects
+  const files = new Files(objects)
   const at = <T>(path: string, work: () => Promise<T>): Promise<T> => naming(path, owner, work)
   const logAt = (path: string, open: () => Promise<Log>): Promise<Log> =>
     at(path, async () => wrapLog(await open(), (work) => at(path, work)))
   return {
-    openLog: (path, size) => logAt(path, () => files.openLog(path, size)),
-    openSmallLog: (path, size) => logAt(path, () => files.openSmallLog(path, size)),
+    openLog: (path, size) => logAt(path, () => openLog(objects, path, size)),
+    openSmallLog: (path, size) => logAt(path, () => openSmallLog(objects, path, size)),
     read: (path) => at(path, () => files.readWhole(path)),
     readRange: (path, start, end) => at(path, () => files.read(path, start, end)),
     readInto: (path, bytes) =>
@@ -90,7 +91,7 @@ export function storeOf(
     list: (folder) =>
       at(folder, async () => {
         const names = new Set<string>()
-        for await (const name of bucket.names(owner?.objectName(folder) ?? folder)) {
+        for await (const name of bucket.names(objects.nameOf(folder))) {
           if (isShown(name)) names.add(name)
         }
         return [...names].sort()

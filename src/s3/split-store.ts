@@ -1,7 +1,8 @@
 import * as z from 'zod'
 import { type FencedStore, isExportError, type Store } from '../core/index.ts'
-import { Files, type Owner } from './files.ts'
+import { Files } from './files.ts'
 import { bindHome } from './home.ts'
+import { KnownObjects, type Owner } from './known-objects.ts'
 import { abortUploads, type PendingUpload, PendingUploads, pendingUpload } from './pending-uploads.ts'
 import { Bucket } from './requests/bucket.ts'
 import type { BucketLocation } from './requests/client.ts'
@@ -67,8 +68,9 @@ function uploadsIn(bytes: Uint8Array | null): readonly PendingUpload[] {
 }
 
 function joined(state: Store, bucket: Bucket, owner: Owner | null): Omit<Store, 'fenced'> {
-  const files = new Files(bucket, owner)
-  const data = storeOf(bucket, owner, files)
+  const objects = new KnownObjects(bucket, owner)
+  const data = storeOf(objects)
+  const files = new Files(objects)
   const of = (path: string) => (isState(path) ? state : data)
   return {
     openLog: (path, size) => of(path).openLog(path, size),

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { isExportError, sideBySide, takenOver } from '../core/index.ts'
-import type { Owner } from './files.ts'
+import type { Owner } from './known-objects.ts'
 import { abortUploads, type PendingUpload, PendingUploads, pendingUpload } from './pending-uploads.ts'
 import { type Bucket, putFirst, requireConditions } from './requests/bucket.ts'
 import { Conflict } from './requests/connection.ts'
@@ -180,17 +180,10 @@ export class StagingPrefix implements Owner {
   async #removeFolder(folder: string): Promise<void> {
     const names: string[] = []
     for await (const { name } of this.#bucket.objects(`${folder}/`)) names.push(name)
-    const remove = (name: string): Promise<void> => this.#bucket.remove(name)
     const mark = `${folder}/${OWNER}`
-    await sideBySide(
-      names.filter((name) => fileOfSegment(name) === null && name !== mark),
-      remove,
-    )
-    await sideBySide(
-      names.filter((name) => fileOfSegment(name) !== null),
-      remove,
-    )
-    await remove(mark)
+    await this.#bucket.removeAll(names.filter((name) => fileOfSegment(name) === null && name !== mark))
+    await this.#bucket.removeAll(names.filter((name) => fileOfSegment(name) !== null))
+    await this.#bucket.remove(mark)
   }
 
   /** Removes segments without a first object: late requests of a process that was killed. */

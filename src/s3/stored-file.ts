@@ -1,4 +1,4 @@
-import type { Log } from '../core/index.ts'
+import { randomBytes } from 'node:crypto'
 import type { Bucket } from './requests/bucket.ts'
 import { Conflict } from './requests/connection.ts'
 
@@ -11,6 +11,8 @@ import { Conflict } from './requests/connection.ts'
  * it any more.
  */
 export type StoredFile = {
+  /** The name of its first object. */
+  readonly name: string
   readonly etag: string
   readonly epoch: string | null
   readonly segments: readonly Segment[]
@@ -42,6 +44,10 @@ export function segmentName(name: string, epoch: string, start: number): string 
   return `${name}${SEGMENTS}/${epoch}/${String(start).padStart(16, '0')}`
 }
 
+export function newEpoch(): string {
+  return randomBytes(6).toString('hex')
+}
+
 /** @returns null when there is none */
 export async function findFile(bucket: Bucket, name: string): Promise<StoredFile | null> {
   const head = await bucket.head(name)
@@ -63,7 +69,7 @@ export async function findFile(bucket: Bucket, name: string): Promise<StoredFile
       } else stale.push(segment.name)
     }
   }
-  return { etag: head.etag, epoch: head.epoch, segments, size, isSealed, stale, seals }
+  return { name, etag: head.etag, epoch: head.epoch, segments, size, isSealed, stale, seals }
 }
 
 // Held in memory at a time.
@@ -131,72 +137,7 @@ export async function readFile(
   return bytes
 }
 
-// Appended bytes are written before the fsync when there are so many of them.
-const SEGMENT_BYTES = 8 << 20
-
-/** How a file begins and grows. */
-type Growth = {
-  /** Writes the first object, with a new epoch; removes what was there. */
-  begin(bytes: Uint8Array): Promise<StoredFile>
-  /** Adds a segment. */
-  grow(file: StoredFile, bytes: Uint8Array): Promise<StoredFile>
-}
-
-/**
- * A log whose every fsync writes one object of a {@link StoredFile}. Appended bytes are in memory until then.
- * @param found null: the log begins empty
- */
-export function growingLog(path: string, found: StoredFile | null, growth: Growth): Log {
-  let file = found
-  let waiting: Uint8Array[] = []
-  let waitingBytes = 0
-
-  const writeOut = async (): Promise<void> => {
-    if (waitingBytes === 0) return
-    const bytes = Buffer.concat(waiting)
-    file = file === null ? await growth.begin(bytes) : await growth.grow(file, bytes)
-    waiting = []
-    waitingBytes = 0
-  }
-
-  return {
-    path,
-    get size() {
-      return (file?.size ?? 0) + waitingBytes
-    },
-    async append(chunks) {
-      for (const chunk of chunks) {
-        // The caller may reuse its memory.
-        waiting.push(Uint8Array.from(chunk))
-        waitingBytes += chunk.byteLength
-      }
-      if (waitingBytes >= SEGMENT_BYTES) await writeOut()
-    },
-    fsync: writeOut,
-    close: writeOut,
-  }
-}
-
-/** A log that is one object, which each fsync writes anew: for short files, and files that others read as they are. */
-export function smallLog(path: string, found: Uint8Array, write: (bytes: Uint8Array) => Promise<void>): Log {
-  let bytes: Uint8Array = found
-  let waiting: Uint8Array[] = []
-  const writeOut = async (): Promise<void> => {
-    if (waiting.length === 0) return
-    const all = Buffer.concat([bytes, ...waiting])
-    await write(all)
-    bytes = all
-    waiting = []
-  }
-  return {
-    path,
-    get size() {
-      return waiting.reduce((sum, { byteLength }) => sum + byteLength, bytes.byteLength)
-    },
-    async append(chunks) {
-      for (const chunk of chunks) waiting.push(Uint8Array.from(chunk))
-    },
-    fsync: writeOut,
-    close: writeOut,
-  }
+/** Removes all objects of a file but the first. */
+export function removeBehind(bucket: Bucket, { segments, stale, seals }: StoredFile): Promise<void> {
+  return bucket.removeAll([...segments.slice(1).map((segment) => segment.name), ...stale, ...seals])
 }

@@ -1,4 +1,4 @@
-import { ExportError } from '../../core/index.ts'
+import { ExportError, sideBySide } from '../../core/index.ts'
 import { isBrokenBody, isConflict, isMissing, isUnknownThere, statusOf } from './bucket-error.ts'
 import type { BucketLocation } from './client.ts'
 import {
@@ -154,6 +154,10 @@ export class Bucket {
     await this.#connection.send(({ sdk, s3 }) =>
       s3.send(new sdk.DeleteObjectCommand(this.#connection.object(name))),
     )
+  }
+
+  removeAll(names: Iterable<string>): Promise<void> {
+    return sideBySide(names, (name) => this.remove(name))
   }
 
   /** Every object whose name has this prefix, in order. */

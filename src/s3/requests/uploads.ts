@@ -142,3 +142,25 @@ async function* blocks(
   }
   if (size > 0 || number === 1) yield [number, Buffer.concat(held)]
 }
+
+type Beginning = {
+  readonly beginning: readonly Uint8Array[]
+  /** Bytes of it; not more than the limit when that is all. */
+  readonly size: number
+  readonly rest: AsyncIterable<Uint8Array>
+}
+
+/** Reads chunks until they are more than `limit` bytes. */
+export async function firstBytes(chunks: Chunks, limit: number): Promise<Beginning> {
+  const from = Symbol.asyncIterator in chunks ? chunks[Symbol.asyncIterator]() : chunks[Symbol.iterator]()
+  const beginning: Uint8Array[] = []
+  let size = 0
+  while (size <= limit) {
+    const next = await from.next()
+    if (next.done === true) break
+    beginning.push(next.value)
+    size += next.value.byteLength
+  }
+  const rest = { [Symbol.asyncIterator]: () => ({ next: async () => from.next() }) }
+  return { beginning, size, rest }
+}
