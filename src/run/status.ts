@@ -18,8 +18,8 @@ import {
   type RetiredQuery,
   sumOfPartitions,
 } from '../state/index.ts'
-import { countPartitions, planFor, retiredQueries } from './data-set/completeness.ts'
 import { readNamed } from './data-set/open-data-set.ts'
+import { countPartitions, planFor, retiredQueries } from './data-set/plan-state.ts'
 
 export type StatusReport = {
   /** In the order of export; made on demand. */

@@ -4,7 +4,6 @@ import type { CredentialSettings } from './data/credentials.ts'
 import { parseTimestamp } from './data/timeline.ts'
 import { DEMO_DOMAINS, seedBits } from './data/words.ts'
 import type { Fault } from './http/faults.ts'
-import type { Sandbox } from './start-sandbox.ts'
 
 /** Everything has a default; rates are shares between 0 and 1, times are milliseconds. */
 export type SandboxOptions = { [Key in keyof Options]?: Options[Key] | undefined }
@@ -174,18 +173,4 @@ function faultsOf({ issues }: z.ZodError): string {
 
 function machineNow(): number {
   return performance.timeOrigin + performance.now()
-}
-
-/**
- * What `spillway sandbox` prints first: lines that a shell can evaluate, base URL and token at the top,
- * then a hint as a comment. Ends without a newline.
- */
-export function sandboxBanner(sandbox: Pick<Sandbox, 'origin' | 'baseUrl' | 'token' | 'apiKey'>): string {
-  return [
-    `SPILLWAY_BASE_URL=${sandbox.baseUrl}`,
-    `SPILLWAY_TOKEN=${sandbox.token}`,
-    `SPILLWAY_API_KEY=${sandbox.apiKey}`,
-    `SPILLWAY_TOKEN_URL=${sandbox.origin}/tokens/generate`,
-    '# Made-up data. Export these variables in another shell and run: spillway run pipelines/demo.yaml',
-  ].join('\n')
 }

@@ -30,7 +30,7 @@ import {
   writeManifest,
 } from '../../state/index.ts'
 import type { RunObserver } from '../options.ts'
-import { retiredQueries } from './completeness.ts'
+import { retiredQueries } from './plan-state.ts'
 
 /**
  * Removes the files of earlier runs, whatever their state. A file that has such a name but is not known to be

@@ -7,8 +7,8 @@ import {
   type Omission,
   rewriteCheckpoint,
 } from '../../state/index.ts'
-import { planFor } from './completeness.ts'
 import { readNamed } from './open-data-set.ts'
+import { planFor } from './plan-state.ts'
 
 /**
  * The partitions that a run exports again.

@@ -16,7 +16,8 @@ import {
   splitPath,
   sumOfPartitions,
 } from '../../state/index.ts'
-import { countPartitions, isComplete, type PlanCounts } from '../data-set/completeness.ts'
+import { isComplete } from '../data-set/completeness.ts'
+import { countPartitions, type PlanCounts } from '../data-set/plan-state.ts'
 
 /** What is known of a data set, from its checkpoint or, if that is missing, from its manifest. */
 export type Known = {

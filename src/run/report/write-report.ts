@@ -25,7 +25,7 @@ import {
   SIGNATURE_PATH,
   SUCCESS_PATH,
 } from '../../state/index.ts'
-import { type Completeness, planAsOfLastRun, retiredQueries } from '../data-set/completeness.ts'
+import type { Completeness } from '../data-set/completeness.ts'
 import { isReport, shardReader } from '../data-set/files.ts'
 import {
   type HoldOptions,
@@ -35,6 +35,7 @@ import {
   openDataSet,
   withLocation,
 } from '../data-set/open-data-set.ts'
+import { planAsOfLastRun, retiredQueries } from '../data-set/plan-state.ts'
 import type { RunObserver, RunOptions } from '../options.ts'
 import { namePipeline } from '../queries.ts'
 import type { ReportContext } from './gather.ts'

@@ -16,8 +16,9 @@ import {
   settingsDigest,
   splitPath,
 } from '../../state/index.ts'
-import { asInFile, type Completeness, completenessOf } from '../data-set/completeness.ts'
+import { type Completeness, completenessOf } from '../data-set/completeness.ts'
 import { namingLocations, nothingExported, openDataSet } from '../data-set/open-data-set.ts'
+import { asInFile } from '../data-set/plan-state.ts'
 import { namePipeline } from '../queries.ts'
 import { repeatedIds } from './repeated-ids.ts'
 import { type Problem, type ProblemCause, readerOf, verifyShard } from './verify-shard.ts'

@@ -1,6 +1,5 @@
-import { NASTY_TEXTS } from './credentials.ts'
 import { formatTimestamp } from './timeline.ts'
-import { fraction, hash32, SOURCE_PLACES } from './words.ts'
+import { fraction, hash32, NASTY_TEXTS, SOURCE_PLACES } from './words.ts'
 
 /** The end of a credential's JSON, kept as bytes too: it repeats on thousands of credentials. */
 export type SourceText = { readonly text: string; readonly bytes: Buffer }

@@ -1,0 +1,113 @@
+import { isExportError, type NamedPipeline, type PartitionStates, type Pipeline } from '../../core/index.ts'
+import { folderOf, ownsFolder } from '../../load/index.ts'
+import { type Begun, type BegunChain, type Plan, planPartitions } from '../../plan/index.ts'
+import { type CheckpointState, hasBegun, holdingsOf, isOver, type RetiredQuery } from '../../state/index.ts'
+
+/** The plan, given what the checkpoint has of it. */
+export function planFor(pipeline: NamedPipeline, nowMs: number, state: CheckpointState | null): Plan {
+  if (state === null) return planPartitions(pipeline, nowMs * 1000, () => null)
+  // Chains that begin from now on belong to queries that the plan has already passed.
+  const chains = new Map<string, BegunChain[]>()
+  for (const chain of state.chains.values()) {
+    const others = chains.get(chain.query)
+    if (others === undefined) chains.set(chain.query, [chain])
+    else others.push(chain)
+  }
+  return planPartitions(pipeline, nowMs * 1000, (query) => begunOf(query, state, chains.get(query) ?? []))
+}
+
+/** What of a query has begun; null: nothing. @param chains the query's chains that have not ended */
+function begunOf(query: string, state: CheckpointState, chains: readonly BegunChain[]): Begun | null {
+  const records = state.partitions.branches.get(query)
+  if (records === undefined) return null
+  const windows = new Map<string, { done: boolean }>()
+  for (const [name, record] of records) {
+    if (hasBegun(record)) windows.set(name, { done: isOver(record) })
+  }
+  return { windows, chains }
+}
+
+/** The pipeline of the file, without the flags that change what this run exports. */
+export function asInFile(pipeline: NamedPipeline): NamedPipeline {
+  const { extract } = pipeline
+  return extract.whole === null ? pipeline : { ...pipeline, extract: { ...extract, ...extract.whole } }
+}
+
+/**
+ * Whether everything that the pipeline file plans is exported and readable, which is the meaning of `_SUCCESS`. Flags
+ * that narrow a run do not count, nor do queries that the file no longer has, nor pruned partitions.
+ * @param plan of this run, which is the file's if no flags changed it
+ */
+export function isWholeExported(
+  pipeline: NamedPipeline,
+  plan: Plan,
+  nowMs: number,
+  state: CheckpointState,
+): boolean {
+  const whole = pipeline.extract.whole === null ? plan : planOfFile(pipeline, nowMs, state)
+  if (whole === null) return false
+  for (const { key } of whole.partitions()) {
+    const record = state.partitions.get(key)
+    if (record === undefined || !isOver(record)) return false
+  }
+  // After a crash, a used-up budget or a signal, the shard of a shared folder may still be open.
+  for (const { partitions } of state.openShards.values()) {
+    for (const key of partitions) if (state.partitions.get(key)?.state === 'done') return false
+  }
+  return true
+}
+
+/** The plan of the pipeline file. @returns null when its windows would cut partly exported ones */
+function planOfFile(pipeline: NamedPipeline, nowMs: number, state: CheckpointState): Plan | null {
+  try {
+    return planFor(asInFile(pipeline), nowMs, state)
+  } catch (error) {
+    if (isExportError(error, 'config')) return null
+    throw error
+  }
+}
+
+/** The plan of the pipeline file as of the last run's beginning: later windows were not requested yet. */
+export function planAsOfLastRun(pipeline: NamedPipeline, state: CheckpointState): Plan | null {
+  return planOfFile(pipeline, Date.parse(state.runs.at(-1)?.started_at ?? state.header.created_at), state)
+}
+
+/** Queries with partitions in the data set that the pipeline file no longer has, by name. */
+export function retiredQueries(pipeline: NamedPipeline, state: CheckpointState): readonly RetiredQuery[] {
+  const requested = new Set(asInFile(pipeline).extract.queries.map(({ name }) => name))
+  const retired: RetiredQuery[] = []
+  for (const query of state.partitions.branches.keys()) {
+    const holdings = requested.has(query) ? null : holdingsOf(query, state)
+    if (holdings !== null) retired.push(holdings)
+  }
+  return retired.sort((a, b) => (a.query < b.query ? -1 : 1))
+}
+
+/** The number of partitions of a plan by state. */
+export type PlanCounts = PartitionStates & {
+  /** Without pruned partitions. */
+  readonly total: number
+  /** Unfinished partitions that have rows or are the current one of a chain. */
+  readonly begun: number
+  /** Unfinished partitions by shared folder; folders without any are absent. */
+  readonly unfinished: Map<string, number>
+}
+
+/** Counts what of a plan is done and what is left. */
+export function countPartitions(pipeline: Pipeline, plan: Plan, state: CheckpointState | null): PlanCounts {
+  const { extract, load } = pipeline
+  const shared = !ownsFolder(extract.resource, load.partitionBy)
+  const unfinished = new Map<string, number>()
+  const counts = { done: 0, partial: 0, failed: 0, pending: 0, pruned: 0, begun: 0 }
+  for (const partition of plan.partitions()) {
+    const record = state?.partitions.get(partition.key)
+    const where = record?.state ?? 'pending'
+    counts[where]++
+    if (record !== undefined && isOver(record)) continue
+    if (record !== undefined && (where === 'partial' || hasBegun(record))) counts.begun++
+    if (!shared) continue
+    const folder = folderOf(extract.resource, partition, load.partitionBy)
+    unfinished.set(folder, (unfinished.get(folder) ?? 0) + 1)
+  }
+  return { total: plan.total - counts.pruned, ...counts, unfinished }
+}
