@@ -124,12 +124,12 @@ describe.skipIf(process.platform !== 'linux')('a stale lock file', () => {
 
   test('of another host is respected while its heartbeats come', async () => {
     await withLockFile({ host: 'etl-2', since: '2024-01-01T02:00:00.000Z' }, async (attempt) => {
-      const lockFile = join(attempt.workspace.output, '_state/lock.0123456789ab')
+      const lockFile = join(attempt.workspace.output, '_state/lock.000000000001')
       const heartbeats = setInterval(() => void appendFile(lockFile, '.'), 1000)
       const refused = await attempt.run().finally(() => clearInterval(heartbeats))
       expect(refused.code).toBe(5)
-      expect(refused.stderr).toMatch(/on host etl-2 since 2024-01-01T02:00:00.000Z .*lock\.0123456789ab/)
-      expect(await lockFiles(attempt)).toEqual(['lock.0123456789ab'])
+      expect(refused.stderr).toMatch(/on host etl-2 since 2024-01-01T02:00:00.000Z .*lock\.000000000001/)
+      expect(await lockFiles(attempt)).toEqual(['lock.000000000001'])
     })
   })
 })
@@ -195,9 +195,9 @@ async function withLockFile(change: object, work: (attempt: Trial) => Promise<vo
     const folder = join(attempt.workspace.output, '_state')
     const [entry = ''] = (await readFile(join(folder, name), 'utf8')).split('\n')
     const changed = JSON.stringify({ ...JSON.parse(entry), ...change })
-    await writeFile(join(folder, 'lock.0123456789ab'), `${changed}\n`)
+    await writeFile(join(folder, 'lock.000000000001'), `${changed}\n`)
     await rm(join(folder, name))
-    await rename(join(folder, name.replace('lock', 'open')), join(folder, 'open.0123456789ab'))
+    await rename(join(folder, name.replace('lock', 'open')), join(folder, 'open.000000000001'))
     await work(attempt)
   })
 }

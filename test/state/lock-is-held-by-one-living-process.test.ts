@@ -112,7 +112,8 @@ async function lockFileOf(change: Record<string, unknown>): Promise<string> {
   return `${JSON.stringify({ ...lockFile, ...change })}\n`
 }
 
-const FOREIGN = '_state/lock.0123456789ab'
+// The least id: of two processes that start, it goes first.
+const FOREIGN = '_state/lock.000000000001'
 const OTHER_BOOT = '00000000-0000-0000-0000-000000000000'
 
 describe('the lock', () => {
@@ -196,7 +197,7 @@ describe('the lock', () => {
     const stop = new AbortController()
     stop.abort(new Error('told to stop'))
     await expect(take(systemClock, { stop: stop.signal })).rejects.toThrow()
-    expect(lockFiles()).toEqual(['lock.0123456789ab'])
+    expect(lockFiles()).toEqual(['lock.000000000001'])
   })
 })
 
@@ -209,7 +210,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
     await store.writeWhole(FOREIGN, [await lockFileOf(change)])
     const lock = await take()
     expect(lockFiles()).toHaveLength(1)
-    expect(lockFiles()).not.toContain('lock.0123456789ab')
+    expect(lockFiles()).not.toContain('lock.000000000001')
     expect(warnings).toEqual([])
     await lock.release()
   })
@@ -227,7 +228,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
     const begun = clock.monotonicMs()
     const lock = await take(clock)
     expect(clock.monotonicMs() - begun).toBeGreaterThanOrEqual(20_000)
-    expect(lockFiles()).not.toContain('lock.0123456789ab')
+    expect(lockFiles()).not.toContain('lock.000000000001')
     expect(warnings).toEqual([expect.stringMatching(/process \d+ on host .* 20 s without a heartbeat$/)])
     await lock.release()
   })
@@ -251,7 +252,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
     await expect(refusal).rejects.toThrow(`since ${since}`)
     await expect(refusal).rejects.toThrow('heartbeat')
     expect(clock.monotonicMs() - begun).toBeLessThan(3_000)
-    expect(lockFiles()).toEqual(['lock.0123456789ab'])
+    expect(lockFiles()).toEqual(['lock.000000000001'])
   })
 
   it('expires by the time that this machine was awake', async () => {
@@ -319,7 +320,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
     await expect(refusal).rejects.toEqual(anError('locked', FOREIGN))
     await expect(refusal).rejects.toThrow('Wait for it to end')
     await expect(refusal).rejects.toThrow(`since ${since}`)
-    expect(lockFiles()).toEqual(['lock.0123456789ab'])
+    expect(lockFiles()).toEqual(['lock.000000000001'])
   })
 
   it.each(['', 'not JSON', '{}', '{"pid":"1"}', '[]'])(
@@ -327,12 +328,12 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
     async (text) => {
       await store.writeWhole(FOREIGN, [text])
       await expect(take()).rejects.toEqual(anError('damaged', FOREIGN))
-      expect(lockFiles()).toEqual(['lock.0123456789ab'])
+      expect(lockFiles()).toEqual(['lock.000000000001'])
     },
   )
 
   it('is not a file whose name is only similar', async () => {
-    for (const name of ['lock', 'lock.txt', 'lock.0123456789ab.1234abcd.tmp', 'checkpoint.jsonl'])
+    for (const name of ['lock', 'lock.txt', 'lock.000000000001.1234abcd.tmp', 'checkpoint.jsonl'])
       await store.writeWhole(`_state/${name}`, ['x'])
     await (await take()).release()
     expect(lockFiles()).toHaveLength(3)
