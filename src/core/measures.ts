@@ -89,7 +89,8 @@ export function mayCost(costs: readonly PageCost[], size: number): number {
 export function likelyCost(costs: readonly PageCost[], rows: number): number {
   const tariff = tariffOf(costs)
   if (tariff !== null) return 'perPage' in tariff ? tariff.perPage : wholeSearches(tariff.perRow * rows)
-  if (isFree(costs)) return dearerCost(rows)
+  // Small pages cost one search by both readings, and tell nothing about larger ones.
+  if (isFree(costs) || rows >= 2 * ROWS_PER_SEARCH) return dearerCost(rows)
   return Math.max(1, Math.round(median(groupsOf(costs).map(({ pages, searches }) => searches / pages)) ?? 1))
 }
 

@@ -156,7 +156,7 @@ export class Sender {
     } finally {
       if (isWritten) {
         // Without a response, it is not known whether the request was charged.
-        flight?.responded(null, true)
+        flight?.responded(null, 'maybe')
       }
       reservation.release()
     }
@@ -219,7 +219,7 @@ export class Sender {
     if (flight !== null || ledger.isReported === false) {
       const remaining = searchesLeft(headers['x-flare-global-searches-remaining'])
       if (remaining === null && isSuccess(status)) ledger.notReported()
-      flight?.responded(remaining, isSuccess(status) || status === 408 || status >= 500)
+      flight?.responded(remaining, chargeOf(status))
       if (!isSuccess(status)) flight?.rows(null)
     }
     const batchReached = headers['x-flare-global-searches-batch-reached']
@@ -262,6 +262,12 @@ export class Sender {
 function isTooLarge({ status, headers }: HttpResponse, { isGateways }: ResponseError): boolean {
   if (headers['retry-after'] !== undefined) return false
   return status === 504 || status === 408 || ((status === 502 || status === 503) && isGateways)
+}
+
+/** Whether a request with this status was charged. */
+function chargeOf(status: number): 'no' | 'maybe' | 'likely' {
+  if (status === 408 || status === 504) return 'likely'
+  return isSuccess(status) || status >= 500 ? 'maybe' : 'no'
 }
 
 /** Wraps transient ExportErrors, so that they are retried. */

@@ -45,6 +45,8 @@ export type ServiceDeps = {
   readonly log: Log
   /** Measurements of earlier runs; undefined: none. */
   readonly measures?: Measures
+  /** Searches left, as earlier runs last saw; undefined or null: not known. */
+  readonly searchesLeft?: number | null
   /** Called when `Service.waits` changes. */
   readonly onWait?: () => void
 }
@@ -104,6 +106,7 @@ export class Service {
       measures,
       measures.tellsSearches ?? (isSecondSearch(this.endpoints) ? false : null),
       (cost, usual) => this.#onCost(cost, usual),
+      deps.searchesLeft,
     )
     const budget = new Budget(limits, ledger, clock)
     const pace = rateLimits(settings, this.endpoints, clock)

@@ -20,7 +20,7 @@ it("the possible cost of requests in flight counts for the month's share, until 
   first.release()
   for (const [i, each] of [second, await third].entries()) {
     each.spend()
-    each.flight?.responded(10 - i, true)
+    each.flight?.responded(10 - i, 'maybe')
     each.flight?.rows(100)
   }
   await expect(budget.reserve(spending)).rejects.toThrow('are used up')

@@ -24,7 +24,7 @@ describe('the measured cost of pages', () => {
           inFlight.push({
             at: i + late,
             respond() {
-              flight.responded(remaining, true)
+              flight.responded(remaining, 'maybe')
               flight.rows(rows)
             },
           })
@@ -72,7 +72,7 @@ it('ignores a new month, in which searches left go up', () => {
   for (const remaining of [10, 9, 9_999, 9_998]) {
     const flight = ledger.begin(1)
     flight.write()
-    flight.responded(remaining, true)
+    flight.responded(remaining, 'maybe')
     flight.rows(100)
   }
   expect(ledger.remaining).toBe(9_998)
@@ -84,7 +84,7 @@ it('stays reserved for a request without response until a later response include
   const respond = (remaining: number | null): void => {
     const flight = ledger.begin(100)
     flight.write()
-    flight.responded(remaining, true)
+    flight.responded(remaining, 'maybe')
     flight.rows(remaining === null ? null : 10_000)
   }
   respond(1000)
@@ -93,4 +93,52 @@ it('stays reserved for a request without response until a later response include
   respond(800)
   expect(ledger.reserved).toBe(0)
   expect(ledger.spent).toBeGreaterThanOrEqual(200)
+})
+
+describe('the first page of a run', () => {
+  const first = (left: number | null, remaining: number, costs: PageCost[] = []): SearchLedger => {
+    const ledger = new SearchLedger({ costs }, null, () => {}, left)
+    const flight = ledger.begin(100)
+    flight.write()
+    flight.responded(remaining, 'maybe')
+    flight.rows(500)
+    return ledger
+  }
+
+  it('costs what is fewer than the last run saw', () => {
+    expect(first(1000, 995).spent).toBe(5)
+    expect(first(1000, 999).spent).toBe(1)
+    expect(first(1000, 999).costs).toEqual([[500, 1]])
+  })
+
+  it('is estimated when others have spent since, or the quota is new', () => {
+    for (const left of [null, 5000, 994]) {
+      expect(first(left, 995).spent).toBe(5)
+      expect(first(left, 995).costs).toEqual([])
+    }
+    // Pages of few rows do not show what a larger one costs.
+    expect(first(null, 995, [[22, 1]]).spent).toBe(5)
+    expect(first(null, 995, [[1000, 1]]).spent).toBe(1)
+  })
+
+  it('comes after pages that timed out, which the service may have charged', () => {
+    for (const [left, spent] of [
+      [null, 205],
+      [1000, 155],
+    ] as const) {
+      const ledger = new SearchLedger({ costs: [] }, null, () => {}, left)
+      for (const cost of [100, 100]) {
+        const flight = ledger.begin(cost)
+        flight.write()
+        flight.responded(null, 'likely')
+      }
+      expect(ledger.spent).toBe(200)
+      expect(ledger.reserved).toBe(0)
+      const flight = ledger.begin(100)
+      flight.write()
+      flight.responded(845, 'maybe')
+      flight.rows(500)
+      expect(ledger.spent).toBe(spent)
+    }
+  })
 })

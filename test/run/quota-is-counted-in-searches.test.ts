@@ -58,6 +58,22 @@ describe.each([
     expect(sandbox.requests).toHaveLength(sent)
   })
 
+  it('a month has its share, also of runs of one page each after one of few rows', async () => {
+    const sandbox = await sandboxOf({ records: 5000, domains: DOMAINS, quota: 1000, rowsPerSearch })
+    const here = await exportsTo()
+    const extract = (until: string, maxRequests: number) =>
+      `domains: [a.example], page_size: 500, monthly_searches: 20, max_requests: ${maxRequests}, windows: { from: 2024-01-01, until: ${until}, every: 1d }`
+    let left: number | null = 1000
+    await here.run(sandbox.baseUrl, sandbox.token, extract('2024-01-02', 1))
+    for (let run = 0; run < 8; run++) {
+      const summary = await here.run(sandbox.baseUrl, sandbox.token, extract('2025-01-01', 1))
+      left = summary.searchesRemaining ?? left
+    }
+    const { totals } = await here.status(sandbox.baseUrl, extract('2025-01-01', 1))
+    expect(totals).toMatchObject({ searchesSpent: 1000 - left, requests: sandbox.requests.length })
+    expect(totals.searchesSpent).toBeLessThanOrEqual(20)
+  })
+
   it('the plan estimates the cost of the rest; before a measurement, by both readings', async () => {
     const sandbox = await sandboxOf({ records: 1200, domains: DOMAINS, quota: 1000, rowsPerSearch })
     const here = await exportsTo()

@@ -1,4 +1,4 @@
-import { likelyCost, type Measures, mayCost, type PageCost } from '../../core/index.ts'
+import { dearerCost, likelyCost, type Measures, mayCost, type PageCost } from '../../core/index.ts'
 
 /** A request that costs searches, from its reservation to its response. */
 export type Flight = {
@@ -9,9 +9,9 @@ export type Flight = {
   /**
    * The request has ended.
    * @param remaining searches left, by the response; null: it does not report them, or there is no response
-   * @param mayHaveCost whether the service may have charged the request
+   * @param isCharged whether the service has charged the request; `likely`: it worked on the request until a time-out
    */
-  responded(remaining: number | null, mayHaveCost: boolean): void
+  responded(remaining: number | null, isCharged: 'no' | 'maybe' | 'likely'): void
   /** The number of rows in the response; null: it could not be read. */
   rows(count: number | null): void
   /** The request will not be written; does nothing after `responded`. */
@@ -44,8 +44,12 @@ export class SearchLedger {
   #responses: CountedResponse[] = []
   /** What was left after the last response with a known index. */
   #base: number | null = null
+  /** What was left after the last response of earlier runs; null: not known, or of no more use. */
+  #left: number | null
   /** Rows of the responses that have no predecessor. */
   #firstRows: number[] = []
+  /** The possible cost of requests that timed out before any response reported what is left. */
+  #timedOut = 0
   #spent = 0
   #onChange: (() => void)[] = []
 
@@ -53,14 +57,17 @@ export class SearchLedger {
    * @param measures measurements of earlier runs
    * @param isReported whether the endpoint reports what is left; null: not known
    * @param onCost called with the cost of each page, once it is known
+   * @param left searches left, as earlier runs last saw; null: not known
    */
   constructor(
     measures: Pick<Measures, 'costs'>,
     isReported: boolean | null,
     onCost: (cost: PageCost, usual: number) => void = () => {},
+    left: number | null = null,
   ) {
     this.#costs = [...measures.costs]
     this.#isReported = isReported
+    this.#left = left
     this.#onCost = onCost
   }
 
@@ -88,8 +95,8 @@ export class SearchLedger {
 
   /** Spent so far, by the responses; null: the service does not report it. */
   get spent(): number | null {
-    if (this.#isReported !== true) return null
-    let spent = this.#spent
+    if (this.#isReported !== true) return this.#timedOut === 0 ? null : this.#timedOut
+    let spent = this.#spent + this.#timedOut
     for (const rows of this.#firstRows) spent += likelyCost(this.#costs, rows)
     // Responses without an index are counted as if all had arrived.
     const values = this.#responses.map(({ remaining }) => remaining)
@@ -118,12 +125,16 @@ export class SearchLedger {
       write: () => {
         entry.writtenAt = ++this.#moment
       },
-      responded: (remaining, mayHaveCost) => {
+      responded: (remaining, isCharged) => {
         if (!this.#open.delete(entry)) return
         const at = ++this.#moment
         const writtenAt = entry.writtenAt ?? at
         if (remaining !== null) this.#see({ remaining, writtenAt, respondedAt: at, flight: known })
-        else if (mayHaveCost && this.#isReported !== false) this.#lost.push({ cost, at })
+        else if (this.#isReported !== false) {
+          // No later difference includes it: the first response has no predecessor.
+          if (isCharged === 'likely' && this.#known === null) this.#timedOut += cost
+          else if (isCharged !== 'no') this.#lost.push({ cost, at })
+        }
         this.#changed()
       },
       rows: (count) => {
@@ -141,6 +152,7 @@ export class SearchLedger {
     if (this.#isReported === true) return
     this.#isReported = false
     this.#lost = []
+    this.#timedOut = 0
     this.#changed()
   }
 
@@ -199,18 +211,35 @@ export class SearchLedger {
   }
 
   #account({ remaining, flight }: CountedResponse): void {
-    const { rows } = flight
-    if (this.#base === null) this.#firstRows.push(rows ?? 0)
-    else {
-      const searches = this.#base - remaining
-      this.#spent += searches
-      // A request without a page may have been charged. The page after it is not more expensive for that.
-      if (rows != null) {
-        const usual = likelyCost(this.#costs, rows)
-        this.#costs.push([rows, searches])
-        this.#onCost([rows, searches], usual)
-      }
-    }
+    const rows = flight.rows ?? null
+    if (this.#base === null) this.#accountFirst(remaining, rows)
+    else this.#spend(this.#base - remaining, rows)
     this.#base = remaining
+  }
+
+  /**
+   * The predecessor of the first response is the last one of earlier runs, if the number fell by no more than this run's
+   * requests may cost: then nobody else has spent in between. Otherwise its cost is estimated.
+   */
+  #accountFirst(remaining: number, rows: number | null): void {
+    const fall = this.#left === null ? null : this.#left - remaining
+    this.#left = null
+    const page = Math.max(dearerCost(rows ?? 0), likelyCost(this.#costs, rows ?? 0))
+    if (fall === null || fall < 0 || fall > page + this.#timedOut) {
+      this.#firstRows.push(rows ?? 0)
+      return
+    }
+    this.#spend(fall, this.#timedOut === 0 ? rows : null)
+    this.#timedOut = 0
+  }
+
+  /** @param rows of the page that cost it; null: none, or not that page alone */
+  #spend(searches: number, rows: number | null): void {
+    this.#spent += searches
+    // A request without a page may have been charged. The page after it is not more expensive for that.
+    if (rows === null) return
+    const usual = likelyCost(this.#costs, rows)
+    this.#costs.push([rows, searches])
+    this.#onCost([rows, searches], usual)
   }
 }

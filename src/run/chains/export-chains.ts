@@ -164,6 +164,7 @@ function openOwnService(context: RunContext, halt: Halt, onWait: () => void): Se
       buffers: session.buffers,
       log: options.observer.log,
       measures: session.checkpoint.state.service,
+      searchesLeft: session.checkpoint.state.searchesRemaining,
       onWait,
     },
   )
