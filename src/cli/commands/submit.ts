@@ -37,10 +37,15 @@ export const submit = command({
     const signals = io.signals.listen(() => {})
     try {
       return await withQueue(io, async (queue) => {
-        const ended = await Promise.all(
-          args.pipeline.map((file) => submitOne(file, args, { queue, signals, io })),
-        )
-        return gravest(ended)
+        // They run at the same time, and print in the order of the files.
+        let before: Promise<unknown> = Promise.resolve()
+        const ended = args.pipeline.map((file) => {
+          const turn = before
+          const ending = submitOne(file, args, { queue, signals, io, turn })
+          before = Promise.allSettled([turn, ending])
+          return ending
+        })
+        return gravest(await Promise.all(ended))
       })
     } finally {
       signals.release()
@@ -49,10 +54,20 @@ export const submit = command({
 })
 
 type Args = { readonly wait: boolean; readonly json: boolean; readonly allowPlaintext: boolean }
-type SubmitContext = { readonly queue: Queue; readonly signals: StopSignals; readonly io: Io }
+type SubmitContext = {
+  readonly queue: Queue
+  readonly signals: StopSignals
+  readonly io: Io
+  /** Resolves when the results of the pipelines before this one are printed. */
+  readonly turn: Promise<unknown>
+}
 
 /** @returns the exit code */
-async function submitOne(file: string, args: Args, { queue, signals, io }: SubmitContext): Promise<number> {
+async function submitOne(
+  file: string,
+  args: Args,
+  { queue, signals, io, turn }: SubmitContext,
+): Promise<number> {
   const { stdout, cwd, env } = io
   const { stop, abort } = signals
   let pipeline: Pipeline | null = null
@@ -69,6 +84,7 @@ async function submitOne(file: string, args: Args, { queue, signals, io }: Submi
     const given = { ...pipeline, file: resolve(cwd, pipeline.file) }
     const submitted = await submitPipeline(given, settings, queue, options)
     if (!args.wait) {
+      await turn
       await stdout.line(
         args.json
           ? plainJson({
@@ -88,12 +104,16 @@ async function submitOne(file: string, args: Args, { queue, signals, io }: Submi
       onNoWorker: () => log('warn', 'no worker is there to take it; start one: spillway worker'),
     })
     if (summary.error !== null) io.reportError(summary.error)
+    await turn
     const again = `submit ${file} --wait`
     return await printSummary(summary, pipeline, { json: args.json, again, flags: NO_FLAGS }, io)
   } catch (error) {
     if (!isExportError(error)) throw error
     io.reportError(error)
-    if (args.json) await stdout.line(plainJson(notBegunJson(pipeline?.name ?? null, error)))
+    if (args.json) {
+      await turn
+      await stdout.line(plainJson(notBegunJson(pipeline?.name ?? null, error)))
+    }
     return exitCode(error.kind, io.signals.received)
   }
 }
