@@ -23,7 +23,7 @@ export type SliceOptions = {
   readonly queue: Queue
   readonly clock: Clock
   readonly log: RunObserver['log']
-  /** The options of a run. @throws ExportError `config` when a secret is missing */
+  /** The options of a run. @throws ExportError `config` when something that the run needs is missing */
   readonly runOptions: (pipeline: Pipeline, given: { allowPlaintext: boolean }) => Promise<RunOptions>
   /** Makes a pipeline of its entry; what is hidden from the queue is read from the pipeline file. */
   readonly readPipeline: (entry: Entry) => Promise<Pipeline>

@@ -1,4 +1,4 @@
-import { readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { checkRequirements, readPipeline, serviceFromEnvironment } from '../../src/config/index.ts'
@@ -38,6 +38,17 @@ describe('what a run needs besides its file', () => {
     const { code, stderr } = await spillway(['run', file, '--json'], folder, BASE)
     expect(code).toBe(2)
     expect(stderr).toContain('trial.yaml:2:1: service: the environment variable SPILLWAY_TOKEN is not set')
+  })
+
+  it('is reported by key where the file is not there, as on the machine of a worker', async () => {
+    const folder = workFolder()
+    const file = await writePipeline(folder, { service: '  token_env: MY_TOKEN' })
+    const pipeline = await readPipeline(file, { env: BASE, cwd: folder })
+    rmSync(join(folder, file))
+    const checked = checkRequirements(pipeline, { env: BASE, cwd: folder, allowPlaintext: false })
+    await expect(checked).rejects.toThrow(
+      'trial.yaml: service.token_env: the environment variable MY_TOKEN is not set',
+    )
   })
 
   it.each([

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { openQueue } from '../../src/cluster/index.ts'
 import { systemClock } from '../../src/core/index.ts'
+import { start } from '../cli/spillway.ts'
 import { SAME } from '../e2e/support/rows.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
@@ -56,18 +57,19 @@ describe('a failure of one organization', () => {
     here.write('org-2', { extract: { max_requests: 5 } })
     here.write('org-3', { service: { token_env: 'NO_SUCH_VARIABLE' } })
     const worker = here.workerHere({ env: { BAD_TOKEN: 'not-a-token-that-anybody-gave' } })
-    const { code, stdout } = await here.submit('--wait', '--json')
+    const { code, stdout } = await here.submit('missing.yaml', '--wait', '--json')
     expect(code, worker.log()).toBe(3)
     const ended = stdout
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line))
-      .sort((a, b) => (a.pipeline < b.pipeline ? -1 : 1))
+    // In the order of the files, not of their ends.
     expect(ended).toMatchObject([
       { pipeline: 'org-0', status: 'complete', rows: 120 },
       { pipeline: 'org-1', status: 'failed', rows: 0 },
       { pipeline: 'org-2', status: 'budget', requests: 5 },
       { pipeline: 'org-3', status: 'failed', error: expect.stringContaining('NO_SUCH_VARIABLE') },
+      { pipeline: null, status: 'failed', error: expect.stringContaining('missing.yaml') },
     ])
     expect(await here.difference('org-0')).toEqual(SAME)
     const jobs = await pgRows(
@@ -218,6 +220,19 @@ it('no table and no log contains a secret, or a masked query value', async () =>
   const secrets = [key, 'correct horse battery', here.sandbox.token, 'somebody.hidden', PASSWORD]
   expect(secrets.filter((secret) => text.includes(secret))).toEqual([])
   expect(here.searches().some(({ body }) => JSON.stringify(body).includes('somebody.hidden'))).toBe(true)
+})
+
+it('what a worker lacks is reported with file and line, and no file is written', async () => {
+  const here = await world({ backend })
+  here.write('org-0', { service: { token_env: 'OF_NOBODY' } })
+  start(['worker'], here.folder, here.env)
+  const { code, stdout } = await here.submit('--wait', '--json')
+  const { pipeline, error } = JSON.parse(stdout)
+  expect([code, pipeline]).toEqual([2, 'org-0'])
+  expect(error).toMatch(
+    /org-0\.yaml:\d+:\d+: service\.token_env: the environment variable OF_NOBODY is not set/,
+  )
+  expect(existsSync(join(here.folder, 'org-0'))).toBe(false)
 })
 
 it('missing and wrong settings are reported before anything is changed', async () => {

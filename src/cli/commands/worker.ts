@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { work } from '../../cluster/index.ts'
-import { readMaskKey, readSubmitted } from '../../config/index.ts'
+import { checkRequirements, readSubmitted } from '../../config/index.ts'
 import { ExportError, isExportError, systemClock } from '../../core/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, stringValue } from '../command-line/command.ts'
@@ -28,7 +28,7 @@ export const worker = command({
     if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 1_000) {
       throw new ExportError('config', '--concurrency is an integer from 1 to 1000', '', 'Correct it.')
     }
-    const { env } = io
+    const { env, cwd } = io
     const signals = io.signals.listen((signal) =>
       io.log('info', 'stopping: pages in flight are committed, jobs return to the queue', {
         event: 'stop',
@@ -46,11 +46,11 @@ export const worker = command({
           concurrency,
           stop,
           log: io.log,
-          readPipeline: (entry) => readSubmitted(entry, { env, cwd: io.cwd }),
+          readPipeline: (entry) => readSubmitted(entry, { env, cwd }),
           runOptions: async (pipeline, { allowPlaintext }) => {
+            await checkRequirements(pipeline, { env, cwd, allowPlaintext })
             const observer = { log: io.log, progress: () => {} }
-            const maskKey = await readMaskKey(pipeline, env)
-            return runOptions(pipeline, { env, maskKey, abort, observer, allowPlaintext })
+            return runOptions(pipeline, { env, abort, observer, allowPlaintext })
           },
         }),
       )
