@@ -61,7 +61,7 @@ describe('each of several pipelines runs, whatever the outcome of those before i
       { pipeline: 'two', status: 'failed', partitions: { done: 2, failed: 1 } },
       { pipeline: null, status: 'failed', error: expect.stringContaining('broken.yaml') },
       { pipeline: null, status: 'failed', error: expect.stringContaining('missing.yaml') },
-      { pipeline: null, status: 'failed', error: expect.stringContaining('NOBODY_SET_THIS') },
+      { pipeline: 'three', status: 'failed', error: expect.stringContaining('NOBODY_SET_THIS') },
       { pipeline: 'four', status: 'complete', partitions: { done: 3 } },
     ])
     // Each summary has the same members, also of a pipeline that could not begin.

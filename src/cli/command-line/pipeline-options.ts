@@ -78,20 +78,24 @@ export async function pipelineFrom(file: string, flags: OverrideFlags, { env, cw
   return pipeline
 }
 
-/**
- * Reads a pipeline file and checks what a run of it needs.
- * @throws ExportError `config`
- */
-export async function pipelineToRun(
-  file: string,
-  flags: OverrideFlags & { readonly allowPlaintext: boolean },
-  io: Io,
-): Promise<Pipeline> {
+/** Reads a pipeline file and checks what a run of it needs. @throws ExportError `config` */
+export async function pipelineToRun(file: string, flags: RunFlags, io: Io): Promise<Pipeline> {
   const pipeline = await pipelineFrom(file, flags, io)
-  const { cautionsOf, checkRequirements } = await import('../../config/index.ts')
-  await checkRequirements(pipeline, { env: io.env, cwd: io.cwd, allowPlaintext: flags.allowPlaintext })
-  for (const { message, fields } of await cautionsOf(pipeline, io.env)) io.log('warn', message, fields)
+  await requireToRun(pipeline, flags, io)
   return pipeline
+}
+
+type RunFlags = OverrideFlags & { readonly allowPlaintext: boolean }
+
+/** Checks what a run needs besides the pipeline file, and logs warnings. @throws ExportError `config` */
+export async function requireToRun(
+  pipeline: Pipeline,
+  { allowPlaintext }: Pick<RunFlags, 'allowPlaintext'>,
+  { env, cwd, log }: Io,
+): Promise<void> {
+  const { cautionsOf, checkRequirements } = await import('../../config/index.ts')
+  await checkRequirements(pipeline, { env, cwd, allowPlaintext })
+  for (const { message, fields } of await cautionsOf(pipeline, env)) log('warn', message, fields)
 }
 
 export function overridesFrom(flags: OverrideFlags): Overrides {

@@ -6,7 +6,8 @@ import { command, flag, HOW_IT_RUNS, type Io, stringValue, stringValues } from '
 import {
   givenFlags,
   type OverrideFlags,
-  pipelineToRun,
+  pipelineFrom,
+  requireToRun,
   runPipelineOptions,
 } from '../command-line/pipeline-options.ts'
 import { MetricsFile } from '../log/metrics-file.ts'
@@ -92,19 +93,28 @@ type ReadArgs = OverrideFlags & {
 
 /** A pipeline of the command line, or why it can't run. */
 type Found =
-  | { readonly pipeline: Pipeline; readonly error: null }
-  | { readonly pipeline: null; readonly error: ExportError }
+  | { readonly pipeline: Pipeline; readonly name: string; readonly error: null }
+  | {
+      readonly pipeline: null
+      /** null: its file can't be read, or is invalid. */
+      readonly name: string | null
+      readonly error: ExportError
+    }
 
 /** Reads all pipeline files before the first run, so that all errors in them are printed at once. */
 async function readEach(args: ReadArgs, io: Io): Promise<readonly Found[]> {
   const found: Found[] = []
   for (const file of args.pipeline) {
+    let name: string | null = null
     try {
-      found.push({ pipeline: await pipelineToRun(file, args, io), error: null })
+      const pipeline = await pipelineFrom(file, args, io)
+      name = pipeline.name
+      await requireToRun(pipeline, args, io)
+      found.push({ pipeline, name, error: null })
     } catch (error) {
       if (!isExportError(error)) throw error
       io.reportError(error)
-      found.push({ pipeline: null, error })
+      found.push({ pipeline: null, name, error })
     }
   }
   return found
@@ -138,7 +148,7 @@ async function runEach(
     }
     // With several pipelines, each has a line of JSON.
     if (error !== null && settings.json && found.length > 1) {
-      await io.stdout.line(plainJson(notBegunJson(each.pipeline?.name ?? null, error)))
+      await io.stdout.line(plainJson(notBegunJson(each.name, error)))
     }
   }
   return gravest(codes)
