@@ -103,8 +103,13 @@ it('verify --fix says what it costs, does nothing without --yes, and repairs all
   expect(here.sandbox.requests).toHaveLength(sent)
   expect((await here.json('verify')).code).toBe(1)
 
-  const { code, stderr } = await here.cli('verify', 'pipeline.yaml', '--fix', '--yes')
+  const { code, stdout, stderr } = await here.cli('verify', 'pipeline.yaml', '--fix', '--yes', '--json')
   expect(code, stderr).toBe(0)
+  const printed = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  expect(printed).toMatchObject([{ ok: false }, { status: 'complete', partitions: { failed: 0 } }])
   expect(queriesSince(here, sent)).toHaveLength(2)
   await holdsEverything(here)
 })
