@@ -40,9 +40,9 @@ export const submit = command({
         // They run at the same time, and print in the order of the files.
         let before: Promise<unknown> = Promise.resolve()
         const ended = args.pipeline.map((file) => {
-          const turn = before
-          const ending = submitOne(file, args, { queue, signals, io, turn })
-          before = Promise.allSettled([turn, ending])
+          const printed = before
+          const ending = submitOne(file, args, { queue, signals, io, printed })
+          before = Promise.allSettled([printed, ending])
           return ending
         })
         return gravest(await Promise.all(ended))
@@ -59,14 +59,14 @@ type SubmitContext = {
   readonly signals: StopSignals
   readonly io: Io
   /** Resolves when the results of the pipelines before this one are printed. */
-  readonly turn: Promise<unknown>
+  readonly printed: Promise<unknown>
 }
 
 /** @returns the exit code */
 async function submitOne(
   file: string,
   args: Args,
-  { queue, signals, io, turn }: SubmitContext,
+  { queue, signals, io, printed }: SubmitContext,
 ): Promise<number> {
   const { stdout, cwd, env } = io
   const { stop, abort } = signals
@@ -84,7 +84,7 @@ async function submitOne(
     const given = { ...pipeline, file: resolve(cwd, pipeline.file) }
     const submitted = await submitPipeline(given, settings, queue, options)
     if (!args.wait) {
-      await turn
+      await printed
       await stdout.line(
         args.json
           ? plainJson({
@@ -104,14 +104,14 @@ async function submitOne(
       onNoWorker: () => log('warn', 'no worker is there to take it; start one: spillway worker'),
     })
     if (summary.error !== null) io.reportError(summary.error)
-    await turn
+    await printed
     const again = `submit ${file} --wait`
     return await printSummary(summary, pipeline, { json: args.json, again, flags: NO_FLAGS }, io)
   } catch (error) {
     if (!isExportError(error)) throw error
     io.reportError(error)
     if (args.json) {
-      await turn
+      await printed
       await stdout.line(plainJson(notBegunJson(pipeline?.name ?? null, error)))
     }
     return exitCode(error.kind, io.signals.received)
