@@ -19,7 +19,7 @@ import {
   type RowBatch,
   systemClock,
 } from './core/index.ts'
-import { version } from './package/index.ts'
+import { encoderBuild, version } from './package/index.ts'
 import { evidenceTar } from './report/index.ts'
 import {
   ownCopy,
@@ -251,7 +251,7 @@ export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings =
   const maskKey = await readNamingKey(pipeline, readOptions(settings))
   const { clock, stop, warn } = changing(settings)
   const observer = { log: (_level: string, message: string) => warn(message) }
-  return prune(pipeline, before, { clock, stop, observer, version, maskKey })
+  return prune(pipeline, before, { clock, stop, observer, version, build: encoderBuild(), maskKey })
 }
 
 function changing({ stop, onWarning }: ChangeSettings) {

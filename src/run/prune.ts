@@ -7,6 +7,8 @@ import {
   type Pipeline,
   type Store,
 } from '../core/index.ts'
+import { makeEncodeBuffer } from '../load/index.ts'
+import type { Plan } from '../plan/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
@@ -17,7 +19,9 @@ import {
 } from '../state/index.ts'
 import { readBegunCheckpoint } from './admission/open-checkpoint.ts'
 import { refuseLinks, replaceManifest } from './data-set/files.ts'
+import { fillEmptyDataSet } from './data-set/fill-empty-data-set.ts'
 import { holdDataSet, namingLocations, openDataSet } from './data-set/open-data-set.ts'
+import { isExported, planAsOfLastRun } from './data-set/plan-state.ts'
 import {
   type KeptPartition,
   type OldPartitions,
@@ -26,9 +30,11 @@ import {
   removePruned,
   removePrunedQuarantine,
 } from './data-set/prune.ts'
+import { openSettledCheckpoint } from './data-set/recover.ts'
 import type { RunObserver } from './options.ts'
 import { namePipeline } from './queries.ts'
 import { tryToReport } from './report/write-report.ts'
+import { encodePlan, openShards } from './session.ts'
 
 export type PruneReport = {
   readonly pipeline: string
@@ -49,6 +55,8 @@ export type PruneOptions = {
   readonly observer: Pick<RunObserver, 'log'>
   /** Spillway's own. */
   readonly version: string
+  /** Of the encoder, for the shard of a data set without rows. */
+  readonly build: string
   /** For queries that are named by digests; null: there are none. */
   readonly maskKey: Uint8Array | null
 }
@@ -66,7 +74,8 @@ export async function planPruning(pipeline: Pipeline, before: Micros): Promise<P
 /**
  * Removes the partitions whose windows ended by an instant: shards, quarantine files and their entries in the manifest.
  * The journal keeps them as pruned, so that no run requests them again. The order is journal entry, manifest, files.
- * After a crash, the next prune or run finishes this.
+ * Where no row is left, a shard without rows follows, as after a run. After a crash, the next prune or run finishes
+ * this.
  * @throws ExportError `config` as above, `locked` when a run holds the data set
  */
 export function pruneDataSet(given: Pipeline, before: Micros, options: PruneOptions): Promise<PruneReport> {
@@ -110,7 +119,8 @@ async function finish(pipeline: NamedPipeline, store: Store, options: PruneOptio
   const state = await readBegunCheckpoint(pipeline, store)
   if (state === null) return
   if (await isLeftToDo(store, state)) {
-    // Without a shard there are no columns to read: the next run makes a shard without rows.
+    // Without a shard there are no columns to read. Pruned shards may have the path of the shard without rows, so this
+    // is made when they are gone.
     if (state.shards.length === 0) await store.remove(SUCCESS_PATH)
     await replaceManifest(pipeline, store, state, observer)
     await removePruned(store, state, stop)
@@ -121,6 +131,51 @@ async function finish(pipeline: NamedPipeline, store: Store, options: PruneOptio
     await rewriteCheckpoint(store, state)
   }
   await removePrunedQuarantine(store, state)
+  const plan = await planWithoutRows(pipeline, store, state)
+  if (plan !== null) await finalizeWithoutRows(pipeline, store, state, plan, options)
+}
+
+/** The plan of a data set that a prune left without rows, and that is complete but not marked as such; else null. */
+async function planWithoutRows(
+  pipeline: NamedPipeline,
+  store: Store,
+  state: CheckpointState,
+): Promise<Plan | null> {
+  if (state.prunes.length === 0) return null
+  for (const { rows } of state.shards) if (rows > 0) return null
+  if ((await store.size(SUCCESS_PATH)) !== null) return null
+  const plan = planAsOfLastRun(pipeline, state)
+  return plan !== null && isExported(plan, state) ? plan : null
+}
+
+/** Leaves a data set without rows as a run does: one shard without rows, manifest, `_SUCCESS`, report. */
+async function finalizeWithoutRows(
+  pipeline: NamedPipeline,
+  store: Store,
+  { header }: CheckpointState,
+  plan: Plan,
+  options: PruneOptions,
+): Promise<void> {
+  const { observer } = options
+  const warn = (message: string): void => observer.log('warn', message)
+  const checkpoint = await openSettledCheckpoint(store, header, () => {}, warn)
+  try {
+    const { state } = checkpoint
+    // Loaded only here: most commands never encode in this thread.
+    const { inlineCoder } = await import('./cpu/inline-work.ts')
+    const coding = { coder: inlineCoder(encodePlan(pipeline, options)), encodeBuffer: makeEncodeBuffer() }
+    const shards = openShards(pipeline, store, coding, checkpoint, observer)
+    try {
+      await fillEmptyDataSet(pipeline, state, shards, plan)
+    } finally {
+      await shards.close()
+    }
+    await replaceManifest(pipeline, store, state, observer)
+    await store.writeWhole(SUCCESS_PATH, [])
+    await tryToReport(pipeline, store, state, options, (entry) => checkpoint.append([entry]))
+  } finally {
+    await checkpoint.close()
+  }
 }
 
 async function isLeftToDo(store: Store, { invalidated, prunes }: CheckpointState): Promise<boolean> {

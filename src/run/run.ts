@@ -8,7 +8,6 @@ import {
   type Pipeline,
   type Store,
 } from '../core/index.ts'
-import { folderOf } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
 import { endEntry, NEW_RUN, SUCCESS_PATH } from '../state/index.ts'
 import { redoPartitions } from './admission/open-checkpoint.ts'
@@ -16,6 +15,7 @@ import { requirePolicies, warnOfOpenDoors } from './admission/require-policies.t
 import { type Ending, exportChains } from './chains/export-chains.ts'
 import { Tally } from './chains/tally.ts'
 import { clearDataSet, refuseLinks, replaceManifest } from './data-set/files.ts'
+import { fillEmptyDataSet } from './data-set/fill-empty-data-set.ts'
 import { holdDataSet, namingLocations, requireFolder } from './data-set/open-data-set.ts'
 import { countPartitions, isWholeExported, planFor } from './data-set/plan-state.ts'
 import type { RunOptions } from './options.ts'
@@ -179,28 +179,12 @@ async function finalizeDataSet(
   { session, plan, whole, end }: Finalization,
   options: RunOptions,
 ): Promise<void> {
-  const { checkpoint } = session
-  if (whole) await fillEmptyDataSet(pipeline, session, plan)
+  const { checkpoint, shards } = session
+  if (whole) await fillEmptyDataSet(pipeline, checkpoint.state, shards, plan)
   // The threads are no longer needed, and the report's charts take as much memory as a thread.
   await session.cpu.close()
   if (end !== null) await checkpoint.append([end])
   await replaceManifest(pipeline, store, checkpoint.state, options.observer)
   if (whole) await store.writeWhole(SUCCESS_PATH, [])
   await tryToReport(pipeline, store, checkpoint.state, options, (entry) => checkpoint.append([entry]))
-}
-
-/**
- * Gives a data set without rows one shard without rows, in the folder of its first partition: a scheduled reader needs
- * a file with all columns, those in the folders' names too.
- */
-async function fillEmptyDataSet(
-  { extract, load }: NamedPipeline,
-  { checkpoint, shards }: Session,
-  plan: Plan,
-): Promise<void> {
-  if (checkpoint.state.shards.length > 0) return
-  for (const partition of plan.partitions()) {
-    await shards.sealEmpty(folderOf(extract.resource, partition, load.partitionBy), partition.key)
-    return
-  }
 }

@@ -151,12 +151,12 @@ function loggingSeals(checkpoint: Checkpoint, sealed: SealedSoFar, log: RunObser
 }
 
 /** The open shards of a pipeline, by its checkpoint. */
-function openShards(
+export function openShards(
   { load }: Pick<NamedPipeline, 'load'>,
   store: Store,
-  { coder, encodeBuffer }: Cpu,
+  { coder, encodeBuffer }: Pick<Cpu, 'coder' | 'encodeBuffer'>,
   checkpoint: Checkpoint,
-  observer: RunObserver,
+  observer: Pick<RunObserver, 'log' | 'shard'>,
 ): ShardSet {
   const { state } = checkpoint
   return new ShardSet({
@@ -192,7 +192,7 @@ function decodePlan(pipeline: Pipeline, maskKey: Uint8Array | null): DecodePlan 
 }
 
 /** The settings for encoding shards. */
-function encodePlan(
+export function encodePlan(
   pipeline: Pipeline,
   { version, build }: Pick<RunOptions, 'version' | 'build'>,
 ): EncodePlan {

@@ -261,6 +261,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       stop: new AbortController().signal,
       observer: { log: () => {} },
       version: '0',
+      build: '0',
       maskKey: null,
     })
     const { code, stderr, summary } = await load(here, target)

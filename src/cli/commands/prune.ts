@@ -9,7 +9,7 @@ import {
   parseAge,
   systemClock,
 } from '../../core/index.ts'
-import { version } from '../../package/index.ts'
+import { encoderBuild, version } from '../../package/index.ts'
 import { type PruneReport, planPruning, pruneDataSet } from '../../run/index.ts'
 import { command, flag, type Io, stringValue } from '../command-line/command.ts'
 import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
@@ -49,7 +49,14 @@ export const prune = command({
     if (!args.yes) await askToPrune(pipeline, before, io)
     return untilStopped(io, async (signals) => {
       const maskKey = await readNamingKey(pipeline, io)
-      const options = { clock: systemClock, stop: signals.stop, observer: { log: io.log }, version, maskKey }
+      const options = {
+        clock: systemClock,
+        stop: signals.stop,
+        observer: { log: io.log },
+        version,
+        build: encoderBuild(),
+        maskKey,
+      }
       await print(await pruneDataSet(pipeline, before, options), false)
       return DONE
     })

@@ -14,14 +14,16 @@ export function inlineWork(
   encodePlan: EncodePlan,
 ): { readonly decode: DecodePage; readonly coder: ShardCoder } {
   const decode = createDecoder(decodePlan)
-  const encoder = createEncoder(encodePlan)
+  return { decode: async (body, context) => decode(body, context), coder: inlineCoder(encodePlan) }
+}
+
+/** Encoding in the calling thread. */
+export function inlineCoder(plan: EncodePlan): ShardCoder {
+  const encoder = createEncoder(plan)
   return {
-    decode: async (body, context) => decode(body, context),
-    coder: {
-      header: async () => encoder.header(),
-      encode: (recordBatches) => encodeWithAggregates(encoder, recordBatches),
-      footer: (rowGroups) => encoder.footer(rowGroups),
-      hash: shardHash,
-    },
+    header: async () => encoder.header(),
+    encode: (recordBatches) => encodeWithAggregates(encoder, recordBatches),
+    footer: (rowGroups) => encoder.footer(rowGroups),
+    hash: shardHash,
   }
 }

@@ -45,8 +45,12 @@ export function isWholeExported(
   state: CheckpointState,
 ): boolean {
   const whole = pipeline.extract.whole === null ? plan : planOfFile(pipeline, nowMs, state)
-  if (whole === null) return false
-  for (const { key } of whole.partitions()) {
+  return whole !== null && isExported(whole, state)
+}
+
+/** Whether everything of a plan is exported and readable. */
+export function isExported(plan: Plan, state: CheckpointState): boolean {
+  for (const { key } of plan.partitions()) {
     const record = state.partitions.get(key)
     if (record === undefined || !isOver(record)) return false
   }
