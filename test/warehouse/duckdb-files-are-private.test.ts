@@ -13,6 +13,7 @@ import { temporaryFolder } from '../e2e/support/workspace.ts'
 const TABLE = {
   schema: null,
   name: 'credentials',
+  resource: 'credentials' as const,
   columns: [{ name: 'id', type: 'int64' as const, nullable: true, meaning: 'id' }, ...OWN_COLUMNS],
 }
 

@@ -319,6 +319,23 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     await neighbour.isUnchanged()
   })
 
+  it('a shard with another number of rows than the manifest says is refused, and none of its rows is loaded', async () => {
+    const { here, target, neighbour } = await loaded(kind)
+    const path = join(here.output, '_manifest.json')
+    const manifest = JSON.parse(await readFile(path, 'utf8'))
+    const last = manifest.shards.at(-1)
+    last.rows++
+    await writeFile(path, JSON.stringify(manifest))
+    const { rows } = await own(here)
+    for (const mode of ['append', 'upsert'] as const) {
+      const { code, stderr } = await load(here, target, { mode })
+      expect(code).toBe(1)
+      expect(stderr).toContain(`The shard holds ${last.rows - 1} rows instead of ${last.rows} (${last.path})`)
+      expect(await count(target, rows)).toBe(manifest.totals.rows - last.rows + 1)
+    }
+    await neighbour.isUnchanged()
+  })
+
   it('a table that does not fit is refused with the difference, and gains columns with --evolve', async () => {
     const { here, target, neighbour } = await loaded(kind)
     await loadHere(here, target)
@@ -370,6 +387,15 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     expect(await target.rows(`select id, spillway_partition from ${rows} order by id`)).toMatchObject([
       { spillway_partition: 'report.1/all' },
       { spillway_partition: 'report.2/all' },
+    ])
+    // Of each report the last version, whichever data set has it.
+    await target.change(
+      `update reports set updated_at = case when id = 1 then timestamptz '2100-01-01 00:00:00+00' end where spillway_data_set = '${neighbour.id}'`,
+    )
+    const { data_set_id: id } = await here.manifest()
+    expect(await target.rows('select spillway_data_set as d from reports_latest order by id')).toEqual([
+      { d: neighbour.id },
+      { d: id },
     ])
     await neighbour.isUnchanged()
   })
@@ -505,7 +531,12 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       ...OWN_COLUMNS,
     ]
     try {
-      const table = await warehouse.hold({ schema: null, name: 'credentials', columns })
+      const table = await warehouse.hold({
+        schema: null,
+        name: 'credentials',
+        resource: 'credentials',
+        columns,
+      })
       await warehouse.prepare(table, { evolve: false })
       const put = async (dataSet: string, shard: string, rows: readonly string[]) => {
         const select = rows.map((row) => `(${row}, '${dataSet}', '${shard}')`).join(', ')

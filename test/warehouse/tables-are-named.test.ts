@@ -10,6 +10,7 @@ import { newDatabase } from '../support/postgres/database.ts'
 const spec = (schema: string | null, name: string): TableSpec => ({
   schema,
   name,
+  resource: 'credentials',
   columns: [{ name: 'id', type: 'int64', nullable: true, meaning: 'id' }, ...OWN_COLUMNS],
 })
 const OPTIONS = { stop: new AbortController().signal, threads: 1 }

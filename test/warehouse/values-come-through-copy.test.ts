@@ -9,6 +9,7 @@ const column = (name: string, type: ColumnType): ColumnSpec => ({ name, type, nu
 const TABLE = {
   schema: null,
   name: 'credentials',
+  resource: 'credentials' as const,
   columns: [
     column('id', 'int64'),
     column('word', 'text'),

@@ -12,7 +12,7 @@ import {
   qualified,
   type TableSpec,
 } from '../table/table.ts'
-import { accountOf, type Loaded, type Warehouse } from '../table/warehouse.ts'
+import { accountOf, type Loaded, requireWhole, type Warehouse } from '../table/warehouse.ts'
 import { ERRORS_WITH_CODES, guarded, openDuckdbFile, type TargetWait } from './duckdb-file.ts'
 
 type DuckdbOptions = {
@@ -61,10 +61,11 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
     options,
   )
   const connection = await guarded(file, () => opened.instance.connect())
-  const run = async (sql: string): Promise<void> => {
+  /** @returns the number of rows that the statement changed */
+  const run = async (sql: string): Promise<number> => {
     // A commit writes to the write-ahead log, which has to be private.
     if (sql === 'COMMIT') await opened.keepPrivate()
-    await guarded(file, () => connection.run(sql))
+    return (await guarded(file, () => connection.run(sql))).rowsChanged
   }
   const query = async (sql: string) => (await selectRows(connection, file, sql)).rows
   await run("SET TimeZone = 'UTC'")
@@ -130,7 +131,7 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
           const columns = columnList(table)
           if (mode === 'upsert') {
             await run(`CREATE OR REPLACE TEMP TABLE spillway_incoming AS SELECT * FROM ${into} LIMIT 0`)
-            await run(`INSERT INTO spillway_incoming (${columns}) ${select}`)
+            requireWhole(shard, await run(`INSERT INTO spillway_incoming (${columns}) ${select}`))
             await run(
               `DELETE FROM ${into} t USING (SELECT DISTINCT query_type, query_value, id FROM spillway_incoming) n WHERE t.${DATA_SET_COLUMN.name} = ${literal(dataSet.id)} AND t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id`,
             )
@@ -138,7 +139,7 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
               `INSERT INTO ${into} (${columns}) SELECT DISTINCT ON (query_type, query_value, id) ${columns} FROM spillway_incoming ORDER BY query_type, query_value, id, imported_at DESC`,
             )
             await run('DROP TABLE spillway_incoming')
-          } else await run(`INSERT INTO ${into} (${columns}) ${select}`)
+          } else requireWhole(shard, await run(`INSERT INTO ${into} (${columns}) ${select}`))
           await run(
             `INSERT INTO ${ledger} (data_set, shard, sha256, rows, loaded_at, table_name, partitions, pipeline) VALUES (${[dataSet.id, shard.path, shard.sha256].map(literal).join(', ')}, ${shard.rows}, ${literal(loadedAt)}::TIMESTAMPTZ, ${literal(table.name)}, [${shard.partitions.map(literal).join(', ')}], ${literal(dataSet.pipeline)})`,
           )

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { DuckDBBlobValue, DuckDBConnection } from '@duckdb/node-api'
 import type { Client as PgClient } from 'pg'
-import { type ColumnSpec, ExportError } from '../../core/index.ts'
+import type { ColumnSpec } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { duckdbSettings, loadDuckdb } from '../duckdb/duckdb.ts'
 import type { TargetWait } from '../duckdb/duckdb-file.ts'
@@ -24,6 +24,7 @@ import {
   accountOf,
   type Loaded,
   type LoadTarget,
+  requireWhole,
   type ShardRows,
   type Warehouse,
 } from '../table/warehouse.ts'
@@ -247,7 +248,7 @@ async function copyInto(
         yield Buffer.from(block.toString().replaceAll('\0', '\uFFFD'))
       }
     }
-    if (rows !== shard.rows) throw notWhole(shard, rows)
+    requireWhole(shard, rows)
   }
   await pipeline(
     Readable.from(lines(), { objectMode: true, highWaterMark: 8 }),
@@ -278,13 +279,4 @@ function csvField({ name, type }: ColumnSpec): string {
 /** Looked at before it is copied: few texts hold a quote. */
 function quoted(text: string): string {
   return `'"' || if(contains(${text}, '"'), replace(${text}, '"', '""'), ${text}) || '"'`
-}
-
-function notWhole({ path, rows }: ManifestShard, found: number): ExportError {
-  return new ExportError(
-    'damaged',
-    `The shard holds ${found} rows instead of ${rows}`,
-    path,
-    'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
-  )
 }

@@ -87,14 +87,25 @@ type View = { readonly name: string; readonly meaning: string; readonly select: 
 
 /** The usual questions as views, as far as the table has their columns. */
 function viewsOf(table: TableSpec, ledger: string): readonly View[] {
+  const views = table.resource === 'reports' ? viewsOfReports(table) : viewsOfCredentials(table)
+  const added = {
+    name: `${table.name}${VIEW_ENDINGS.added}`,
+    meaning: 'rows of the partitions that the last load brought',
+    select: `SELECT t.* FROM ${qualified(table, table.name)} t WHERE (t.${DATA_SET_COLUMN.name}, t.${PARTITION_COLUMN.name}) IN (SELECT l.data_set, unnest(l.partitions) FROM ${ledger} l WHERE l.table_name = ${literal(table.name)} AND l.loaded_at = (SELECT max(m.loaded_at) FROM ${ledger} m WHERE m.table_name = l.table_name))`,
+  }
+  return [...views, added]
+}
+
+function viewsOfReports(table: TableSpec): readonly View[] {
+  if (!hasColumns(table, 'id', 'updated_at')) return []
+  return [latest(table, 'updated_at', 'one row per report, whichever data sets have it: the last version')]
+}
+
+function viewsOfCredentials(table: TableSpec): readonly View[] {
   const from = qualified(table, table.name)
   const views: View[] = []
   if (hasColumns(table, 'id', 'imported_at')) {
-    views.push({
-      name: `${table.name}${VIEW_ENDINGS.latest}`,
-      meaning: 'one row per credential, whichever data sets have it',
-      select: `SELECT DISTINCT ON (id) * FROM ${from} ORDER BY id, imported_at DESC, ${identifier(PARTITION_COLUMN.name)} DESC, ${identifier(DATA_SET_COLUMN.name)} DESC`,
-    })
+    views.push(latest(table, 'imported_at', 'one row per credential, whichever data sets have it'))
   }
   if (hasColumns(table, 'id', 'imported_at', 'source_id')) {
     const name = hasColumns(table, 'source_name') ? 'max(source_name) AS source_name, ' : ''
@@ -111,12 +122,16 @@ function viewsOf(table: TableSpec, ledger: string): readonly View[] {
       select: `SELECT domain, CAST(date_trunc('month', imported_at AT TIME ZONE 'UTC') AS DATE) AS month, count(DISTINCT id) AS credentials FROM ${from} GROUP BY 1, 2`,
     })
   }
-  views.push({
-    name: `${table.name}${VIEW_ENDINGS.added}`,
-    meaning: 'rows of the partitions that the last load brought',
-    select: `SELECT t.* FROM ${from} t WHERE (t.${DATA_SET_COLUMN.name}, t.${PARTITION_COLUMN.name}) IN (SELECT l.data_set, unnest(l.partitions) FROM ${ledger} l WHERE l.table_name = ${literal(table.name)} AND l.loaded_at = (SELECT max(m.loaded_at) FROM ${ledger} m WHERE m.table_name = l.table_name))`,
-  })
   return views
+}
+
+/** One row for each id: the one with the latest time. */
+function latest(table: TableSpec, time: string, meaning: string): View {
+  return {
+    name: `${table.name}${VIEW_ENDINGS.latest}`,
+    meaning,
+    select: `SELECT DISTINCT ON (id) * FROM ${qualified(table, table.name)} ORDER BY id, ${time} DESC NULLS LAST, ${identifier(PARTITION_COLUMN.name)} DESC, ${identifier(DATA_SET_COLUMN.name)} DESC`,
+  }
 }
 
 /** A column as the database describes it. */

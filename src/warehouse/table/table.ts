@@ -1,10 +1,19 @@
-import { type ColumnSpec, type ColumnType, columnsOf, ExportError, type Pipeline } from '../../core/index.ts'
+import {
+  type ColumnSpec,
+  type ColumnType,
+  columnsOf,
+  ExportError,
+  type Pipeline,
+  type Resource,
+} from '../../core/index.ts'
 
 /** A table that holds rows of a data set. */
 export type TableSpec = {
   /** null: the default of the connection, until `hold` has resolved it. */
   readonly schema: string | null
   readonly name: string
+  /** What its rows are. */
+  readonly resource: Resource
   /** The columns of the rows, in their order, then {@link OWN_COLUMNS}. */
   readonly columns: readonly ColumnSpec[]
 }
@@ -98,7 +107,8 @@ function noName(flag: string, what: string, next: string): ExportError {
 /** The table that a pipeline's rows go to. @param name null: `credentials` or `reports` */
 export function tableOf(pipeline: Pipeline, schema: string | null, name: string | null): TableSpec {
   const columns = [...columnsOf(pipeline), ...OWN_COLUMNS]
-  return { schema, name: name ?? pipeline.extract.resource, columns }
+  const { resource } = pipeline.extract
+  return { schema, name: name ?? resource, resource, columns }
 }
 
 /** The columns of the rows. */

@@ -156,3 +156,14 @@ export function requireAccounted(
     'Load with --reload, which replaces all rows that it has of the data set, or with --mode replace, which does so for the partitions that are not listed; nothing was changed.',
   )
 }
+
+/** @param found the number of rows that were read @throws ExportError `damaged` when the manifest has another */
+export function requireWhole({ path, rows }: ManifestShard, found: number): void {
+  if (found === rows) return
+  throw new ExportError(
+    'damaged',
+    `The shard holds ${found} rows instead of ${rows}`,
+    path,
+    'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
+  )
+}
