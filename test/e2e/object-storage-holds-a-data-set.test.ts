@@ -133,7 +133,9 @@ describe.each([
       const ended = await here.cli(command, 'pipeline.yaml', ...flags)
       expect(ended.code, `${command}: ${ended.stderr}`).toBe(0)
     }
-    expect(namesIn(double, `${PREFIX}/credentials`)).toEqual([])
+    // Everything is pruned: one shard without rows is left.
+    expect(namesIn(double, `${PREFIX}/credentials`)).toHaveLength(1)
+    expect(await here.json('verify', '--complete')).toMatchObject({ code: 0, value: { rows: 0, shards: 1 } })
     expect(namesIn(double).filter((name) => /\/(?:open|lock)/.test(name))).toEqual([])
     expect(await here.run()).toMatchObject({ code: 0, summary: { requests: 0 } })
   })
