@@ -32,6 +32,8 @@ type Trial = {
   readonly code: number
   /** What all three commands print. */
   readonly message: string
+  /** Whether `status` refuses it too. Default: false. */
+  readonly hidesState?: boolean
 }
 
 const trials: readonly Trial[] = [
@@ -80,6 +82,7 @@ const trials: readonly Trial[] = [
     harm: (output) => rmSync(join(output, '_state/checkpoint.jsonl')),
     code: 1,
     message: 'There is a manifest but no checkpoint',
+    hidesState: true,
   },
   {
     name: 'a lost shard',
@@ -105,7 +108,7 @@ const trials: readonly Trial[] = [
 ]
 
 it.each(trials)('$name: plan and check exit $code as run does', async (trial) => {
-  const { parts = BEGUN, harm = () => {}, env = {}, flags = [], code, message } = trial
+  const { parts = BEGUN, harm = () => {}, env = {}, flags = [], code, message, hidesState = false } = trial
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const before = await spillway(['run', await writePipeline(folder, BEGUN)], folder, {
@@ -116,13 +119,14 @@ it.each(trials)('$name: plan and check exit $code as run does', async (trial) =>
   harm(join(folder, 'out'))
   const file = await writePipeline(folder, parts)
   const verdicts = []
-  for (const command of ['plan', 'check', 'run']) {
+  const commands = ['plan', 'check', ...(hidesState ? ['status'] : []), 'run']
+  for (const command of commands) {
     const words = [command, file, ...flags]
     const { code, stderr } = await spillway(words, folder, { ...accessTo(sandbox), ...KEY, ...env })
     // Each is reported once, not by every step.
     verdicts.push({ command, code, message: stderr.split(message).length - 1 })
   }
-  expect(verdicts).toEqual(['plan', 'check', 'run'].map((command) => ({ command, code, message: 1 })))
+  expect(verdicts).toEqual(commands.map((command) => ({ command, code, message: 1 })))
   expect(sandbox.requests.filter(({ kind }) => kind === 'search')).toHaveLength(3)
 })
 

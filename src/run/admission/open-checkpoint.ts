@@ -72,8 +72,13 @@ export async function readOwnCheckpoint(
 export async function readBegunCheckpoint(pipeline: Pipeline, store: Store): Promise<CheckpointState | null> {
   const found = await readCheckpoint(store)
   if (found !== null) checkContinues(pipeline, found, frozenSettings(pipeline, null))
-  else if ((await store.size(MANIFEST_PATH)) !== null) throw lostCheckpoint()
+  else await requireNoManifest(store)
   return found
+}
+
+/** @throws ExportError `damaged` when there is a manifest, for a data set without a checkpoint */
+export async function requireNoManifest(store: Store): Promise<void> {
+  if ((await store.size(MANIFEST_PATH)) !== null) throw lostCheckpoint()
 }
 
 /** The options that decide whether a run may resume from a checkpoint. */
