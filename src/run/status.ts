@@ -19,7 +19,7 @@ import {
   sumOfPartitions,
 } from '../state/index.ts'
 import { requireNoManifest } from './admission/open-checkpoint.ts'
-import { namingLocations, openDataSet, readNamed } from './data-set/open-data-set.ts'
+import { namingLocations, openDataSet, readNamed, requireOwnState } from './data-set/open-data-set.ts'
 import { countPartitions, planFor, retiredQueries } from './data-set/plan-state.ts'
 
 export type StatusReport = {
@@ -48,8 +48,8 @@ export type StatusReport = {
 /**
  * Reads the status of a pipeline from its checkpoint, also during a run; changes nothing.
  * @param maskKey for queries that are named by digests: under another key they have other names
- * @throws ExportError `damaged` or `config` when the checkpoint is lost or can't be read, or the key is missing or
- *   another one
+ * @throws ExportError `damaged` or `config` when the checkpoint is lost, kept elsewhere or can't be read, or the key is
+ *   missing or another one
  */
 export async function readStatus(
   given: Pipeline,
@@ -57,7 +57,10 @@ export async function readStatus(
   maskKey: Uint8Array | null = null,
 ): Promise<StatusReport> {
   const { pipeline, state } = await readNamed(given, maskKey)
-  if (state === null) await namingLocations(pipeline, () => requireNoManifest(openDataSet(pipeline)))
+  await namingLocations(pipeline, async () => {
+    await requireOwnState(pipeline)
+    if (state === null) await requireNoManifest(openDataSet(pipeline))
+  })
   const plan = planFor(pipeline, nowMs, state)
   const { total, done, partial, failed, pending, pruned } = countPartitions(pipeline, plan, state)
   return {

@@ -5,72 +5,154 @@ import { ExportError, type Store } from '../core/index.ts'
 import { type Bucket, putFirst, requireConditions } from './requests/bucket.ts'
 import { Conflict } from './requests/connection.ts'
 
-/** Names the location of a data set's state outside the bucket. The same file is in the bucket and beside the state. */
+/**
+ * Names the location of a data set's state outside the bucket. The same file is in the bucket and beside the state. It
+ * names the bucket itself if the data set was started over there.
+ */
 const HOME = '_state/home.json'
+/** The id of a state in the bucket. */
+const IN_BUCKET = 'bucket'
 
 const homeSchema = z.object({ id: z.string(), host: z.string(), folder: z.string() })
-type Home = z.infer<typeof homeSchema>
+export type Home = z.infer<typeof homeSchema>
+
+/** @param fresh the data set starts over, wherever its state was kept */
+export type Binding = { readonly folder: string; readonly fresh: boolean }
 
 /**
  * Binds a data set in a bucket to the one folder that holds its state, so that two machines with two states never write to
  * the same data set.
  * @throws ExportError `config` when the state is kept elsewhere, or the store ignores conditional writes
- * @throws ExportError `locked` when the file is removed at the same time
+ * @throws ExportError `locked` when the file is changed at the same time
  */
-export async function bindHome(bucket: Bucket, state: Store, folder: string): Promise<void> {
-  const known = read(await state.read(HOME))
-  if (await refuseOtherHome(bucket, known)) return
-  if ((await bucket.head('_state/checkpoint.jsonl')) !== null) throw inBucket()
-  const home = known ?? { id: randomUUID(), host: hostname(), folder }
-  const bytes = Buffer.from(`${JSON.stringify(home)}\n`)
-  if (known === null) await state.writeWhole(HOME, [bytes])
+export async function bindHome(bucket: Bucket, state: Store, { folder, fresh }: Binding): Promise<Home> {
+  const own = await readOwn(state, fresh)
+  const named = await readNamed(bucket)
+  if (own !== null && named?.home?.id === own.id) return own
+  // A run whose state is in the bucket holds a lock there, which this one does not have.
+  if (named !== null && (!fresh || named.home?.id === IN_BUCKET)) throw keptElsewhere(bucket, named)
+  if (await hasCheckpoint(bucket)) throw keptInBucket()
+  const home = own ?? { id: randomUUID(), host: hostname(), folder }
+  const bytes = bytesOf(home)
+  if (own === null) await state.writeWhole(HOME, [bytes])
   try {
-    await putFirst(bucket, HOME, bytes)
-    await requireConditions(bucket, HOME, bytes)
+    if (named !== null) await bucket.put(HOME, bytes, { condition: { etag: named.etag } })
+    else {
+      await putFirst(bucket, HOME, bytes)
+      await requireConditions(bucket, HOME, bytes)
+    }
   } catch (error) {
     if (!(error instanceof Conflict)) throw error
     // Another run has written the file, or removed it.
-    if (!(await refuseOtherHome(bucket, home))) throw homeRemoved()
+    const now = await readNamed(bucket)
+    if (now !== null && now.home?.id !== home.id) throw keptElsewhere(bucket, now)
+    await requireHome(bucket, home)
   }
+  return home
 }
 
-/** @returns whether the bucket names this home @throws ExportError `config` when it names another one */
-export async function refuseOtherHome(bucket: Bucket, home: Home | null): Promise<boolean> {
-  const named = read(await bucket.get(HOME))
-  if (named === null || named.id === home?.id) return named !== null
+/** Binds a data set that starts over to a state in the bucket, if it had its state elsewhere. */
+export async function bindBucket(bucket: Bucket): Promise<void> {
+  const named = await readNamed(bucket)
+  if (named === null || named.home?.id === IN_BUCKET) return
+  const home = { id: IN_BUCKET, host: hostname(), folder: bucket.address }
+  await bucket.put(HOME, bytesOf(home), { condition: { etag: named.etag } })
+}
+
+/**
+ * Refuses what {@link bindHome} would refuse; changes nothing.
+ * @param state null: the state is to be in the bucket
+ * @throws ExportError `config` when it is kept elsewhere
+ */
+export async function refuseOtherHome(bucket: Bucket, state: Store | null): Promise<void> {
+  const id = state === null ? IN_BUCKET : (await readOwn(state, false))?.id
+  const named = await readNamed(bucket)
+  if (named !== null && named.home?.id !== id) throw keptElsewhere(bucket, named)
+  if (named === null && state !== null && (await hasCheckpoint(bucket))) throw keptInBucket()
+}
+
+/** @throws ExportError `locked` when the bucket names another home: the data set was started over elsewhere */
+export async function requireHome(bucket: Bucket, home: Home): Promise<void> {
+  const named = await readNamed(bucket)
+  if (named?.home?.id === home.id) return
   throw new ExportError(
-    'config',
-    `The state of this data set is kept in ${named.folder} on host ${named.host}`,
-    HOME,
-    `Run there, or bring that folder here and name it as state.path; if it is lost, delete ${HOME} from the bucket and start over with --fresh.`,
-  )
-}
-
-function read(bytes: Uint8Array | null): Home | null {
-  if (bytes === null) return null
-  try {
-    return homeSchema.parse(JSON.parse(Buffer.from(bytes).toString()))
-  } catch (error) {
-    throw new ExportError('damaged', 'The file can not be read', HOME, 'Restore it from a backup.', {
-      cause: error,
-    })
-  }
-}
-
-function homeRemoved(): ExportError {
-  return new ExportError(
     'locked',
-    'The file that names the location of the state was removed while this run wrote it',
-    HOME,
+    `The file that names the location of the state was ${named === null ? 'removed' : 'replaced'} while this run used it`,
+    whereIn(bucket),
     'See that one pipeline alone writes to this load.path, then run again.',
   )
 }
 
-function inBucket(): ExportError {
+/** What a bucket names as the location of the state; the home is null if it can't be parsed. */
+type Named = { readonly home: Home | null; readonly etag: string }
+
+async function readNamed(bucket: Bucket): Promise<Named | null> {
+  const found = await bucket.getWhole(HOME)
+  if (found === null) return null
+  try {
+    return { home: parse(found.bytes), etag: found.head.etag }
+  } catch {
+    return { home: null, etag: found.head.etag }
+  }
+}
+
+async function readOwn(state: Store, fresh: boolean): Promise<Home | null> {
+  const bytes = await state.read(HOME)
+  if (bytes === null) return null
+  try {
+    return parse(bytes)
+  } catch (error) {
+    if (fresh) return null
+    throw unreadable(HOME, error)
+  }
+}
+
+function parse(bytes: Uint8Array): Home {
+  return homeSchema.parse(JSON.parse(Buffer.from(bytes).toString()))
+}
+
+function bytesOf(home: Home): Uint8Array {
+  return Buffer.from(`${JSON.stringify(home)}\n`)
+}
+
+async function hasCheckpoint(bucket: Bucket): Promise<boolean> {
+  return (await bucket.head('_state/checkpoint.jsonl')) !== null
+}
+
+function keptElsewhere(bucket: Bucket, { home }: Named): ExportError {
+  if (home === null) return unreadable(whereIn(bucket))
+  if (home.id === IN_BUCKET) return keptInBucket()
+  return new ExportError(
+    'config',
+    `The state of this data set is kept in ${home.folder} on host ${home.host}`,
+    whereIn(bucket),
+    'Run there, or bring that folder here and name it as state.path; if it is lost, start over with --fresh.',
+  )
+}
+
+function keptInBucket(): ExportError {
   return new ExportError(
     'config',
     'The state of this data set is kept in the bucket',
     'state.path',
     'Leave state.path out, choose another load.path, or start over there without it.',
   )
+}
+
+function unreadable(where: string, cause?: unknown): ExportError {
+  const next = 'Restore it from a backup, or start over with --fresh.'
+  return new ExportError(
+    'damaged',
+    'The file that names the location of the state can not be read',
+    where,
+    next,
+    {
+      cause,
+    },
+  )
+}
+
+/** The address of the file, since errors name paths below `_state` as those of `state.path`. */
+function whereIn(bucket: Bucket): string {
+  return `${bucket.address}/${HOME}`
 }

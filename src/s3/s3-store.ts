@@ -9,7 +9,7 @@ import {
 } from '../core/index.ts'
 import { Files } from './files.ts'
 import { replaceByCopy } from './growing-file.ts'
-import { refuseOtherHome } from './home.ts'
+import { bindBucket, refuseOtherHome } from './home.ts'
 import { KnownObjects, type Owner } from './known-objects.ts'
 import { openLog, openSmallLog } from './logs.ts'
 import { Bucket } from './requests/bucket.ts'
@@ -22,28 +22,33 @@ import { isShown, StagingPrefix } from './staging-prefix.ts'
  * A {@link Store} below a prefix of a bucket, in any S3-compatible object storage that honours `If-Match` and
  * `If-None-Match`. Every object appears in one step. Runs work through a {@link FencedStore}, see {@link
  * StagingPrefix}.
+ * @param fresh the data set starts over, wherever its state was kept
  */
-export function s3Store(location: BucketLocation): Store {
+export function s3Store(location: BucketLocation, fresh = false): Store {
   const bucket = new Bucket(location)
   return {
     ...storeOf(new KnownObjects(bucket, null)),
     fenced: (folder, owner) =>
       naming(folder, null, async () => {
-        await refuseOtherHome(bucket, null)
+        if (!fresh) await refuseOtherHome(bucket, null)
         const prefix = await StagingPrefix.make(bucket, folder, owner)
-        return fencedStoreOf(bucket, prefix)
+        return fencedStoreOf(bucket, prefix, fresh)
       }),
   }
 }
 
-function fencedStoreOf(bucket: Bucket, prefix: StagingPrefix): FencedStore {
+function fencedStoreOf(bucket: Bucket, prefix: StagingPrefix, fresh: boolean): FencedStore {
   const objects = new KnownObjects(bucket, prefix)
   return {
     ...storeOf(objects),
     fenced: () => Promise.reject(new Error('a fenced store within one')),
     takeOver: (owner) => naming('_state', null, () => prefix.takeOver(owner)),
     replaceByCopy: (path) => naming(path, prefix, () => replaceByCopy(objects, path)),
-    settle: () => naming('_state', null, () => prefix.settle()),
+    settle: () =>
+      naming('_state', null, async () => {
+        await prefix.settle()
+        if (fresh) await bindBucket(bucket)
+      }),
     release: () => naming('_state', null, () => prefix.release()),
     requireLock: () => naming('_state', null, () => prefix.require()),
   }

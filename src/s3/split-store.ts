@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { type FencedStore, isExportError, type Store } from '../core/index.ts'
 import { Files } from './files.ts'
-import { bindHome } from './home.ts'
+import { type Binding, bindHome, type Home, refuseOtherHome, requireHome } from './home.ts'
 import { KnownObjects, type Owner } from './known-objects.ts'
 import { abortUploads, type PendingUpload, PendingUploads, pendingUpload } from './pending-uploads.ts'
 import { Bucket } from './requests/bucket.ts'
@@ -11,25 +11,39 @@ import { naming, storeOf } from './s3-store.ts'
 /**
  * A store with `_state` on a local disk and all other files below a prefix of a bucket. The lock is that of the disk.
  * @param folder location of the state, for messages on other machines
+ * @param fresh the data set starts over, wherever its state was kept
  */
-export function splitStore(location: BucketLocation, state: Store, folder: string): Store {
+export function splitStore(location: BucketLocation, state: Store, folder: string, fresh = false): Store {
   const bucket = new Bucket(location)
   return {
     ...joined(state, bucket, null),
-    fenced: async (path, owner) => fencedJoined(await state.fenced(path, owner), bucket, folder),
+    fenced: async (path, owner) => fencedJoined(await state.fenced(path, owner), bucket, { folder, fresh }),
   }
+}
+
+/**
+ * Refuses a data set whose state is kept elsewhere, as a run would; changes nothing.
+ * @param state null: it is to be in the bucket
+ * @throws ExportError `config`
+ */
+export function requireState(location: BucketLocation, state: Store | null): Promise<void> {
+  return naming('_state', null, () => refuseOtherHome(new Bucket(location), state))
 }
 
 /** Multipart uploads that the owner has under way. */
 const UPLOADS = '_state/uploads.json'
 
-function fencedJoined(state: FencedStore, bucket: Bucket, folder: string): FencedStore {
+function fencedJoined(state: FencedStore, bucket: Bucket, binding: Binding): FencedStore {
+  let home: Home | null = null
   const uploads = new PendingUploads(bucket, (all) => state.writeWhole(UPLOADS, [`${JSON.stringify(all)}\n`]))
   const owner: Owner = {
     objectName: (path) => path,
     has: () => false,
     mayHold: () => true,
-    require: () => state.requireLock(),
+    async require() {
+      await state.requireLock()
+      if (home !== null) await requireHome(bucket, home)
+    },
     uploading: (name, upload) => uploads.track(name, upload),
   }
   return {
@@ -41,7 +55,7 @@ function fencedJoined(state: FencedStore, bucket: Bucket, folder: string): Fence
       await state.settle()
       await naming('_state', null, async () => {
         // Of several runs that start at the same time only the one that got the lock comes here.
-        await bindHome(bucket, state, folder)
+        home = await bindHome(bucket, state, binding)
         const left = await state.read(UPLOADS)
         if (left === null) return
         await abortUploads(bucket, uploadsIn(left))

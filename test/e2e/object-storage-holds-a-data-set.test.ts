@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { readdir, writeFile } from 'node:fs/promises'
+import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { S3Double } from '../s3/double/server.ts'
@@ -174,6 +174,61 @@ it('a machine that lacks the state is refused, and changes nothing', async () =>
   }
   expect(namesIn(at.double)).toEqual(before)
   expect(at.here.searches()).toHaveLength(searches)
+})
+
+const loseState = ({ here }: World): Promise<void> => rm(join(here.folder, 'kept'), { recursive: true })
+const damageHome = async ({ double }: World): Promise<void> =>
+  editObjects(double, /home\.json/, (text) => text.slice(1))
+
+it.each([
+  ['a lost state', loseState, { path: 'kept' }, 2],
+  ['a lost state, without state.path', loseState, {}, 2],
+  ['a damaged name of its location', damageHome, { path: 'kept' }, 1],
+] as const)('%s is refused by all commands alike, and --fresh starts over', async (_, harm, state, code) => {
+  const at = await world({ state: { path: 'kept' } })
+  const { here } = at
+  expect((await here.run()).code).toBe(0)
+  await harm(at)
+  await here.write({ ...at.parts, state })
+  for (const command of ['plan', 'check', 'status', 'run']) {
+    const refused = await here.cli(command, 'pipeline.yaml')
+    expect(refused.code, refused.stderr).toBe(code)
+    expect(refused.stderr).toContain('start over with --fresh')
+  }
+  expect(await here.json('verify')).toMatchObject({ code: 0, value: { ok: true } })
+  expect(await here.run('--fresh', '--yes')).toMatchObject({ code: 0, summary: { status: 'complete' } })
+  await expectEveryRowOnce(at)
+  expect(await here.run()).toMatchObject({ code: 0, summary: { requests: 0 } })
+  expect((await here.json('status')).value).toMatchObject({ totals: { pending: 0 } })
+})
+
+it.each([
+  ['with a state of its own', { path: 'kept' }],
+  ['with its state in the bucket', {}],
+])('a run that goes on while another machine starts over, %s, changes nothing more', async (_, state) => {
+  const at = await world({ state: { path: 'kept' } })
+  const { here, double } = at
+  const other = await workspaceFor(here.sandbox, { ...at.parts, state }, at.env)
+  let goOn: () => void = () => {}
+  const pause = new Promise<void>((resolve) => (goOn = resolve))
+  let isHeld = false
+  double.cues.before({ operation: 'HeadObject', key: /scatterholt.*part-00000/ }, () => {
+    isHeld = true
+    return pause
+  })
+  const late = here.run('--domain', 'scatterholt.com')
+  while (!isHeld) await new Promise((resolve) => setTimeout(resolve, 5))
+  const ended = await other.run('--fresh', '--yes', '--domain', 'quillmere.net')
+  const before = namesIn(double)
+  goOn()
+  expect(ended.code, ended.stderr).toBe(0)
+  const { code, stderr } = await late
+  expect(code, stderr).toBe(5)
+  expect(stderr).toContain('was replaced while this run used it')
+  expect(namesIn(double)).toEqual(before)
+  expect((await here.cli('run', 'pipeline.yaml')).code).toBe(2)
+  expect(await other.run()).toMatchObject({ code: 0 })
+  await expectEveryRowOnce({ ...at, here: other })
 })
 
 it('a manifest that another writer changed meanwhile is not overwritten', async () => {

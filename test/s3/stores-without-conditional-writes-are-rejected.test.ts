@@ -136,6 +136,6 @@ it('fails a run if the file with the location of the state is removed while the 
   )
   const owned = await splitStore(locationIn(double), store, root).fenced('_state/open', '0123456789ab')
   const error = await refusal(owned.settle())
-  expect(error).toMatchObject({ kind: 'locked', where: '_state/home.json' })
+  expect(error).toMatchObject({ kind: 'locked', where: `s3://${BUCKET}/${Key}` })
   expect(double.objects(BUCKET).size).toBe(0)
 })

@@ -9,7 +9,7 @@ import {
   type Store,
 } from '../../core/index.ts'
 import { diskStore, requireWritable } from '../../disk/index.ts'
-import { s3Store, splitStore } from '../../s3/index.ts'
+import { requireState, s3Store, splitStore } from '../../s3/index.ts'
 import {
   type CheckpointState,
   checkMaskKey,
@@ -23,19 +23,30 @@ import {
 import { namePipeline } from '../queries.ts'
 import { growingFiles } from './files.ts'
 
-/** Opens the store that a pipeline writes to. */
-export function openDataSet({ load }: Pipeline): Store {
+/** Opens the store that a pipeline writes to. @param fresh the data set starts over, wherever its state was kept */
+export function openDataSet({ load }: Pipeline, fresh = false): Store {
   const { location, fileMode, dirMode } = load
   if (location.kind === 'disk') return diskStore({ root: location.root, fileMode, dirMode })
   const { stateRoot } = location
-  if (stateRoot === null) return s3Store(location)
-  return splitStore(location, diskStore({ root: stateRoot, fileMode, dirMode }), stateRoot)
+  if (stateRoot === null) return s3Store(location, fresh)
+  return splitStore(location, diskStore({ root: stateRoot, fileMode, dirMode }), stateRoot, fresh)
 }
 
 /** @throws ExportError as the first write there would, as far as that is known without writing */
-export async function requireReachable({ load: { location } }: Pipeline): Promise<void> {
+export async function requireReachable(pipeline: Pipeline): Promise<void> {
+  const { location } = pipeline.load
   await requireFolder(location)
-  if (location.kind === 's3') await s3Store(location).list('')
+  if (location.kind !== 's3') return
+  await s3Store(location).list('')
+  await requireOwnState(pipeline)
+}
+
+/** @throws ExportError `config` when a bucket names another location of the state, as a run would */
+export async function requireOwnState({ load }: Pipeline): Promise<void> {
+  const { location, fileMode, dirMode } = load
+  if (location.kind !== 's3') return
+  const { stateRoot } = location
+  await requireState(location, stateRoot === null ? null : diskStore({ root: stateRoot, fileMode, dirMode }))
 }
 
 /** @throws ExportError `config` when the folder of a data set, or of its state, can't be written */
@@ -106,7 +117,7 @@ export async function holdDataSet<T>(
   work: (store: Store, lost: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const waiting = { ...options, warn: onWait, fresh, growing: growingFiles }
-  const lock = await takeLock(openDataSet(pipeline), waiting)
+  const lock = await takeLock(openDataSet(pipeline, fresh), waiting)
   try {
     return await work(lock.store, lock.lost)
   } finally {
