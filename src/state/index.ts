@@ -6,6 +6,7 @@ export {
   openCheckpoint,
   readCheckpoint,
   readDataSetId,
+  readHeader,
   rewriteCheckpoint,
 } from './checkpoint/checkpoint.ts'
 export { type CheckpointState, isKnown, type Omission } from './checkpoint/checkpoint-state.ts'

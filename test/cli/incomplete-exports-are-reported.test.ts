@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { unpackTar } from 'modern-tar'
 import { expect, it } from 'vitest'
@@ -146,4 +146,59 @@ it('before any run there is nothing to verify: exit 2, as for the related comman
     const ended = await spillway(args, folder, env)
     expect([args[0], ended.code, ended.stdout]).toEqual([args[0], 2, ''])
   }
+})
+
+it('with another mask key, every command refuses instead of calling a complete export incomplete', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder, {
+    extract: '  queries: [{ type: keyword, keyword: a }]',
+    rest: 'transform: { identity: hmac }\nload: { path: out, partition_by: none }',
+  })
+  const access = accessTo(sandbox)
+  const as = (key: string) => (args: readonly string[]) => {
+    return spillway(args, folder, { ...access, SPILLWAY_MASK_KEY: key.repeat(32) })
+  }
+  const [own, other, without] = [as('k'), as('l'), as('')]
+  expect((await own(['run', file])).code).toBe(0)
+  const query = ['query', file, 'SELECT 1 AS one', '--csv'] as const
+  const load = ['load', file, '--to', 'duckdb:leaks.db'] as const
+  const verify = ['verify', file, '--complete'] as const
+  for (const args of [['status', file], ['summary', file], verify, [...verify, '--json'], query, load]) {
+    const { code, stdout, stderr } = await other(args)
+    expect([args[0], code, stdout]).toEqual([args[0], 2, ''])
+    expect(stderr).toContain(
+      'The data set was begun with other settings: the mask key is not the one used so far',
+    )
+  }
+  expect(existsSync(join(folder, 'leaks.db'))).toBe(false)
+  // Without a key, the names of queries are not known, and _SUCCESS shows completeness.
+  expect((await without(verify)).stdout).toContain('The export is complete.\n')
+  expect((await own(verify)).stdout).toContain('The export is complete: all 6 partitions.\n')
+  expect((await own(query)).stderr).toBe('')
+  expect((await own(load)).stdout).toContain('The export is complete: all 6 partitions.')
+})
+
+it('a key that only secrets need is compared where a load needs it', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder, {
+    extract: '  queries: [{ type: secret, secret_env: LEAKED }]',
+    rest: 'transform: { secret: hmac }\nload: { path: out, partition_by: none }',
+  })
+  const all = sandbox.expected({
+    query: { type: 'domain', fqdn: 'scatterholt.com' },
+    from: '2024-01-01',
+    until: '2024-04-01',
+  })
+  const leaked = [...all].find(({ hash }) => typeof hash === 'string' && hash.length > 5)?.hash
+  const env = { ...accessTo(sandbox), LEAKED: String(leaked) }
+  const call = (key: string, ...args: string[]) =>
+    spillway(args, folder, { ...env, SPILLWAY_MASK_KEY: key.repeat(32) })
+  expect((await call('k', 'run', file)).code).toBe(0)
+  const load = ['load', file, '--to', 'duckdb:leaks.db'] as const
+  const { code, stderr } = await call('l', ...load)
+  expect(code).toBe(2)
+  expect(stderr).toContain('the mask key is not the one used so far')
+  expect((await call('k', ...load)).code).toBe(0)
 })

@@ -47,9 +47,10 @@ export async function loadTables(
       screen.show(`shard ${count(number)} of ${count(of)}: ${plainLine(path)}`.slice(0, screen.columns - 1))
     },
   }
+  // Before the load: what it loads is on record by now, and a wrong mask key is refused before rows are loaded.
+  const completeness = await completenessFor(pipeline, { env, cwd })
   const loading = loadWarehouse(pipeline, target, options, loadedEarlier ?? undefined)
   const summary = await loading.finally(() => screen.clear())
-  const completeness = await completenessFor(pipeline, { env, cwd })
   await stdout.line(
     json
       ? plainJson({ ...summaryJson(summary), complete: completeness.complete })

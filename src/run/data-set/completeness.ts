@@ -6,7 +6,7 @@ import {
   partitionCounts,
   type Store,
 } from '../../core/index.ts'
-import { type CheckpointState, readCheckpoint, SUCCESS_PATH } from '../../state/index.ts'
+import { type CheckpointState, checkMaskKey, readCheckpoint, SUCCESS_PATH } from '../../state/index.ts'
 import { namePipeline } from '../queries.ts'
 import { namingLocations, openDataSet } from './open-data-set.ts'
 import { countPartitions, planAsOfLastRun } from './plan-state.ts'
@@ -21,6 +21,7 @@ export type Completeness = {
 /**
  * Reads whether a data set is complete; changes nothing and takes no lock.
  * @param maskKey for queries that are named by digests; null: there is none, or it is not known
+ * @throws ExportError `config` when the data set was begun with another mask key
  */
 export function readCompleteness(pipeline: Pipeline, maskKey: Uint8Array | null): Promise<Completeness> {
   return namingLocations(pipeline, async () => {
@@ -39,13 +40,18 @@ async function readableCheckpoint(store: Store): Promise<CheckpointState | null>
   }
 }
 
-/** @param state null: the data set was moved without it */
+/**
+ * @param state null: the data set was moved without it
+ * @throws ExportError `config` when the data set was begun with another mask key: under this one its queries have other
+ *   names, so all would count as missing
+ */
 export async function completenessOf(
   pipeline: Pipeline,
   maskKey: Uint8Array | null,
   store: Store,
   state: CheckpointState | null,
 ): Promise<Completeness> {
+  if (state !== null && maskKey !== null) checkMaskKey(state.header.settings, maskKey, pipeline.file)
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
   const partitions = state === null ? null : partitionsOf(pipeline, maskKey, state)
   return { complete: isComplete(isMarked, partitions), partitions }

@@ -5,9 +5,10 @@ import {
   type Pipeline,
   parseWindow,
   type Query,
+  type Store,
 } from '../../core/index.ts'
 import { shardExtension } from '../../load/index.ts'
-import { type Manifest, splitPath } from '../../state/index.ts'
+import { checkMaskKey, type Manifest, readHeader, splitPath } from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
 import {
   DIALECTS,
@@ -69,8 +70,8 @@ export type LoadedEarlier = {
 /**
  * Loads the shards that the manifest lists into a database, each once.
  * @param earlier what a `SealedLoader` has loaded of them; counted as loaded now
- * @throws ExportError `config` when nothing is exported yet, a name is invalid, or the table does not fit; `target`
- *   when the database can't be reached or fails, `credentials` when it rejects the user or the password, `locked` when
+ * @throws ExportError `config` when nothing is exported yet, a name is invalid, the table does not fit, or the mask key
+ *   is needed and is not the one used so far; `target` when the database can't be reached or fails, `credentials` when it rejects the user or the password, `locked` when
  *   another process holds it for too long; `damaged` when a shard differs from the manifest
  */
 export async function loadWarehouse(
@@ -86,7 +87,8 @@ export async function loadWarehouse(
   const manifest = await requireManifest(store, pipeline, 'load')
   const table = tableOf(pipeline, options.schema, options.table)
   checkColumns(manifest, pipeline)
-  const rulesOf = await partitionRules(pipeline, manifest, options)
+  const readMaskKey = () => readOwnMaskKey(pipeline, store, options)
+  const rulesOf = await partitionRules(pipeline, manifest, { ...options, readMaskKey })
   const warehouse = await openTarget(target, { ...options, threads: null })
   const shards = await localShards(pipeline, store, stop)
   try {
@@ -162,6 +164,21 @@ export async function partitionRules(
         id: null,
       }
     })
+}
+
+/**
+ * The key that the rows were masked with. Under another one, no row has the `query_value` that its query would get.
+ * @throws ExportError `config` when the data set was begun with another key
+ */
+async function readOwnMaskKey(
+  { file }: Pipeline,
+  store: Store,
+  { readMaskKey }: Pick<LoadOptions, 'readMaskKey'>,
+): Promise<Uint8Array | null> {
+  const maskKey = await readMaskKey()
+  const header = maskKey === null ? null : await readHeader(store)
+  if (maskKey !== null && header !== null) checkMaskKey(header.settings, maskKey, file)
+  return maskKey
 }
 
 function reportRule(key: string): PartitionRule {

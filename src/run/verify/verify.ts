@@ -4,6 +4,7 @@ import { partOf } from '../../load/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
+  checkMaskKey,
   fitsManifest,
   MANIFEST_PATH,
   type Manifest,
@@ -45,7 +46,7 @@ type VerifyOptions = {
 /**
  * Reads every shard and compares it with checkpoint and manifest: existence, length, SHA-256, rows, columns, masking,
  * repeated ids of a query, and unknown files. Changes nothing and sends no requests.
- * @throws ExportError `config` when nothing was exported yet
+ * @throws ExportError `config` when nothing was exported yet, or the data set was begun with another mask key
  */
 export function verifyDataSet(pipeline: Pipeline, options: VerifyOptions = {}): Promise<Verification> {
   return namingLocations(pipeline, () => verify(pipeline, options))
@@ -65,6 +66,8 @@ async function verify(pipeline: Pipeline, options: VerifyOptions): Promise<Verif
     files.length === 0
   )
     throw nothingExported(pipeline)
+  // Before the shards are read, which may take hours.
+  if (state !== null && maskKey !== null) checkMaskKey(state.header.settings, maskKey, pipeline.file)
   let rows = 0
   const sound: ManifestShard[] = []
   const ids = await repeatedIds(pipeline, expected)

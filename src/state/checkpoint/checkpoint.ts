@@ -117,10 +117,15 @@ export async function readCheckpoint(
   return (await fold(store, onShard))?.folding.state ?? null
 }
 
-/** The identity of the data set, from the first entry alone; null: no checkpoint. */
-export async function readDataSetId(store: Store): Promise<string | null> {
+/** The first entry alone; null: no checkpoint. */
+export async function readHeader(store: Store): Promise<HeaderEntry | null> {
   const line = parseJournalLine(await readFirstLine(store, CHECKPOINT_PATH))
-  return line?.kind === 'header' ? line.data_set_id : null
+  return line?.kind === 'header' ? line : null
+}
+
+/** The identity of the data set; null: no checkpoint. */
+export async function readDataSetId(store: Store): Promise<string | null> {
+  return (await readHeader(store))?.data_set_id ?? null
 }
 
 /** Temporary file of a rewrite. After a crash the next rewrite overwrites it. */
