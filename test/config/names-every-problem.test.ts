@@ -217,9 +217,23 @@ const WRONG: readonly (readonly [
   [
     'load',
     'partition_by: [none]',
+    18,
+    'partition_by[0]',
+    'expected query | window, found "none"',
+  ],
+  [
+    'load',
+    'partition_by: [query, windows]',
+    25,
+    'partition_by[1]',
+    'expected query | window, found "windows"',
+  ],
+  [
+    'load',
+    'partition_by: { by: query }',
     17,
     'partition_by',
-    'expected query, window, none or a list such as [query, window], found a list',
+    'expected query, window, none or a list such as [query, window], found a mapping',
   ],
   [
     'load',

@@ -1,7 +1,7 @@
 import type * as z from 'zod'
 import { describe, didYouMean, didYouMeanDomain, nearest, shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
-import { isMapping, locationAt, type Mapping, type Path, type Tree, valueAt } from '../problems/tree.ts'
+import { isContainer, isMapping, locationAt, type Mapping, type Path, type Tree, valueAt } from '../problems/tree.ts'
 import { type PipelineFile, pipelineFile } from './file-schema.ts'
 
 type Issue = z.core.$ZodIssue
@@ -31,9 +31,9 @@ function parsed(root: unknown): ReturnType<typeof pipelineFile.safeParse> {
   return pipelineFile.safeParse(root, { jitless: true })
 }
 
-/** If a value may be a mapping or something else and is a mapping: the issues within it. */
+/** If a value may be a mapping or a list or something else, and is one of these: the issues within it. */
 function unfolded(issue: Issue, tree: Tree): readonly Issue[] {
-  if (issue.code !== 'invalid_union' || !isMapping(valueAt(tree, issue.path as Path))) return [issue]
+  if (issue.code !== 'invalid_union' || !isContainer(valueAt(tree, issue.path as Path))) return [issue]
   const inside = issue.errors.find((issues) =>
     issues.some(({ path, code }) => path.length > 0 || code === 'unrecognized_keys'),
   )
