@@ -374,7 +374,13 @@ test('http to another machine needs allow_http for object storage as well', asyn
 
 test('an unknown key is reported with the nearest known one and the list', async () => {
   expect(await problems(SMALLEST.replace('service:', 'servce:'))).toEqual([
-    'p.yaml:2:1: unknown key `servce`; did you mean `service`?; allowed: extends, name, service, extract, transform, load, state',
+    'p.yaml:2:1: unknown key `servce`; did you mean `service`?; `service` is missing; allowed: extends, name, service, extract, transform, load, state',
+  ])
+  expect(await problems(withLine('extract', 'queries: [{ type: email, emial: a@b.c }]'))).toEqual([
+    'p.yaml:5:28: extract.queries[0]: unknown key `emial`; did you mean `email`?; `email` is missing; allowed: type, email, as',
+  ])
+  expect(await problems(withLine('service', 'retires: 3'))).toEqual([
+    expect.stringContaining('service: unknown key `retires`; did you mean `retries`?; allowed: '),
   ])
   expect(await problems(withLine('load', 'csv: { escape: true }'))).toContain(
     'p.yaml:7:10: load.csv: unknown key `escape`; allowed: escape_formulas',

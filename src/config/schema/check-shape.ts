@@ -1,7 +1,7 @@
 import type * as z from 'zod'
 import { describe, didYouMean, didYouMeanDomain, nearest, shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
-import { isContainer, isMapping, locationAt, type Mapping, type Path, type Tree, valueAt } from '../problems/tree.ts'
+import { dotted, isContainer, isMapping, locationAt, type Mapping, type Path, type Tree, valueAt } from '../problems/tree.ts'
 import { type PipelineFile, pipelineFile } from './file-schema.ts'
 
 type Issue = z.core.$ZodIssue
@@ -17,8 +17,10 @@ export function checkShape(tree: Tree, problems: Problems): PipelineFile {
   const issues = result.error.issues.flatMap((issue) => unfolded(issue, tree))
   // Unknown keys first: one that was mistyped explains why another is missing.
   const isUnknown = (issue: Issue) => (issue.code === 'unrecognized_keys' ? 0 : 1)
+  const paths = new Set(issues.map(({ path }) => dotted(path as Path)))
+  const isMissing = (path: Path) => paths.has(dotted(path)) && valueAt(tree, path) === undefined
   for (const issue of issues.toSorted((a, b) => isUnknown(a) - isUnknown(b))) {
-    report(issue, tree, problems)
+    report(issue, tree, problems, isMissing)
   }
   if (!isMapping(tree.root)) throw problems.error()
   const rest = parsed(withoutFaults(tree.root, issues))
@@ -56,7 +58,8 @@ function retypeReferences(tree: Tree, issues: readonly Issue[]): boolean {
   return changed
 }
 
-function report(issue: Issue, tree: Tree, problems: Problems): void {
+/** @param isMissing whether a key is required and not there */
+function report(issue: Issue, tree: Tree, problems: Problems, isMissing: (path: Path) => boolean): void {
   const path = issue.path as Path
   if (issue.code !== 'unrecognized_keys') {
     const found = describe(tree, path)
@@ -75,7 +78,8 @@ function report(issue: Issue, tree: Tree, problems: Problems): void {
     const advice = known.includes(`${key}_env`)
       ? `; a secret is never written in the file: \`${meant}\` names the environment variable that holds it`
       : didYouMean(key, known)
-    problems.addKey(path, key, `unknown key \`${name}\`${advice}; allowed: ${issue.message}`)
+    const missing = meant !== null && isMissing([...path, meant]) ? `; \`${meant}\` is missing` : ''
+    problems.addKey(path, key, `unknown key \`${name}\`${advice}${missing}; allowed: ${issue.message}`)
     if (meant !== null && valueAt(tree, [...path, meant]) === undefined) problems.excuse([...path, meant])
   }
 }
