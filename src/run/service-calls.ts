@@ -5,6 +5,7 @@ import {
   type Clock,
   type DecodedPage,
   type DecodePage,
+  dearerCost,
   ExportError,
   freshBuffers,
   NO_IDS,
@@ -143,21 +144,23 @@ function openCalls(
 
 /** The cost of a page, measured by two requests. */
 export type Probe = {
-  /** `nothing`: the service does not report searches; `unknown`: these requests do not show it. */
-  readonly reading: 'request' | '100 rows' | 'nothing' | 'unknown'
+  /**
+   * `nothing`: the service does not report searches; `free`: the page cost nothing, as one that was requested in the last
+   * ten minutes; `unknown`: these requests do not show it.
+   */
+  readonly reading: 'request' | '100 rows' | 'nothing' | 'free' | 'unknown'
   /** The rows of the measured page, and the searches that it cost; null: there was none. */
   readonly page: { readonly rows: number; readonly searches: number } | null
   readonly requests: number
   readonly searchesRemaining: number | null
 }
 
-const SMALL = 100
-const LARGE = 1000
-// Fewer rows than this cost one or two searches by either reading.
-const TELLING_ROWS = 300
+/** Two such pages cost four searches by the more expensive reading. */
+const PROBE_ROWS = 200
 
 /**
- * Measures what a page costs: requests 100 rows and, if there are more, a larger page of the same search.
+ * Measures what a page costs: requests a page and, if there is one, the next. The first shows what is left before the
+ * second. The same search again would not do: it is free within ten minutes, by both readings.
  * @throws ExportError as `Service.request`; `quota` when too few searches are left
  */
 export async function probeService(pipeline: Pipeline, options: ServiceCallOptions): Promise<Probe> {
@@ -168,19 +171,17 @@ export async function probeService(pipeline: Pipeline, options: ServiceCallOptio
   const service = openCalls({ ...pipeline.service, retries: 0 }, calls, limits)
   try {
     const chain = await chainOf(pipeline, options)
-    const first = await firstPage(service, { ...chain, pageSize: Math.min(SMALL, extract.pageSize) })
-    const hasMore = first.next !== null && first.items >= SMALL
+    const { next, items } = await firstPage(service, chain)
     if (service.counters.tellsSearches !== true) return probe('nothing', null, service)
-    if (!hasMore || extract.pageSize < TELLING_ROWS) return probe('unknown', null, service)
-    const { items: rows } = await firstPage(service, {
-      ...chain,
-      pageSize: Math.min(LARGE, extract.pageSize),
-    })
+    if (next === null || items < PROBE_ROWS) return probe('unknown', null, service)
+    const { items: rows } = await firstPage(service, { ...chain, cursor: next, page: 1 })
     const searches = service.counters.costs.at(-1)?.[1] ?? null
-    if (searches === null || rows < TELLING_ROWS) return probe('unknown', null, service)
+    if (searches === null || dearerCost(rows) === 1) return probe('unknown', null, service)
     const page = { rows, searches }
-    if (searches <= 1) return probe('request', page, service)
-    return probe(searches >= rows / (2 * SMALL) ? '100 rows' : 'unknown', page, service)
+    if (searches === 0) return probe('free', page, service)
+    if (searches === 1) return probe('request', page, service)
+    // More than by either reading: others spend as well.
+    return probe(searches === dearerCost(rows) ? '100 rows' : 'unknown', page, service)
   } finally {
     await service.close()
   }
@@ -214,7 +215,7 @@ async function chainOf({ extract }: Pipeline, { clock, readSecret }: ServiceCall
     isOver: () => true,
     include,
     order,
-    pageSize,
+    pageSize: Math.min(PROBE_ROWS, pageSize),
     sizing: null,
     cursor: null,
     since: null,

@@ -123,4 +123,12 @@ it('--probe measures what a page costs with two requests; without the flag none 
     searches: 2,
   })
   expect(stdout).toMatch(/^ok {2}probe +each 100 rows are one search: \d+ searches at most for a page of/m)
+  const again = await spillway(['check', file, '--probe', '--json'], folder, accessTo(sandbox))
+  const { checks } = JSON.parse(again.stdout) as { checks: { name: string; finding: string }[] }
+  expect(checks.at(-1)).toMatchObject({
+    name: 'probe',
+    finding: expect.stringMatching(
+      /^nothing was measured: the page was free, .*; probe again ten minutes after/,
+    ),
+  })
 })

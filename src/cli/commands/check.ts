@@ -162,9 +162,6 @@ async function checkCost(pipeline: Pipeline, io: Io): Promise<string> {
   })
 }
 
-/** A search that is sent again within ten minutes is free by both readings. */
-const REPEATED = '; if this search was sent in the last ten minutes it was free, so probe again later'
-
 function probeText({ reading, page, requests, searchesRemaining }: Probe): string {
   const sent = `${counted(requests, 'request')} sent`
   const left = searchesRemaining === null ? '' : `, ${counted(searchesRemaining, 'search', 'searches')} left`
@@ -173,9 +170,10 @@ function probeText({ reading, page, requests, searchesRemaining }: Probe): strin
       ? ''
       : `: ${counted(page.searches, 'search', 'searches')} at most for a page of ${counted(page.rows, 'row')}`
   const readings: Record<Probe['reading'], string> = {
-    request: `a page is one search, however many rows it has${cost}${page?.searches === 0 ? REPEATED : ''}`,
+    request: `a page is one search, however many rows it has${cost}`,
     '100 rows': `each 100 rows are one search${cost}`,
     nothing: 'the service does not say how many searches are left: none are counted here',
+    free: 'nothing was measured: the page was free, as it is if it was requested in the last ten minutes; probe again ten minutes after the last probe or run',
     unknown: `unknown${page === null ? ': the first query has too few rows, or pages are too small' : cost}`,
   }
   return `${readings[reading]} (${sent}${left})`
