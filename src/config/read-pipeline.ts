@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { ExportError, isExportError, type Pipeline, type Wanted } from '../core/index.ts'
+import { dotted, isMapping, lineOf, locationAt, type Tree, valueAt } from './problems/tree.ts'
 import { resolveExtract } from './resolve/resolve-extract.ts'
 import { resolveLoad } from './resolve/resolve-load.ts'
 import { resolveService } from './resolve/resolve-service.ts'
@@ -105,7 +106,21 @@ async function resolvePipeline(source: NamedText, options: ReadOptions): Promise
     nodeVersion: options.nodeVersion ?? process.version,
   })
   if (!problems.none) throw problems.error()
-  return { name: settings.name, file: source.file, service, extract, transform, load }
+  const locations = Object.fromEntries(locationsIn(tree))
+  return { name: settings.name, file: source.file, locations, service, extract, transform, load }
+}
+
+/** The location of every key below a path, except in lists. */
+function* locationsIn(tree: Tree, path: readonly string[] = []): Generator<readonly [string, string]> {
+  const value = valueAt(tree, path)
+  if (!isMapping(value)) return
+  for (const key of Object.keys(value)) {
+    const inner = [...path, key]
+    const { location, exact } = locationAt(tree, inner)
+    if (!exact || location === null) continue
+    yield [dotted(inner), location.from === 'flag' ? location.flag : lineOf(location.source, location.key)]
+    yield* locationsIn(tree, inner)
+  }
 }
 
 /** What the file requests without flags; null: it is invalid without them, so they narrow nothing. */
@@ -140,5 +155,6 @@ export async function readSubmitted(
   }
   const pipeline = await pipelineFrom(JSON.stringify({ ...settings, extract }), { ...options, env: {} })
   await learnSecrets(options.env, pipeline)
-  return { ...pipeline, file }
+  // The text that was read is not the file.
+  return { ...pipeline, file, locations: {} }
 }

@@ -5,6 +5,8 @@ export type Pipeline = {
   readonly name: string
   /** Path of the pipeline file, for messages. */
   readonly file: string
+  /** Where settings come from, for messages: `acme.yaml:9:3` or a flag, by key (`extract.include`) or section. */
+  readonly locations: Readonly<Record<string, string>>
   readonly service: ServiceSettings
   readonly extract: ExtractSettings
   readonly transform: TransformSettings

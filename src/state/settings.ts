@@ -60,11 +60,15 @@ export function differInColumns(before: Settings, now: Settings): boolean {
 }
 
 /** @throws ExportError `config` with every setting that differs from the data set's */
-export function checkSettings(before: Settings, now: Settings, file: string): void {
-  const changes = changesOf(before, now).map(({ text }) => text)
+export function checkSettings(before: Settings, now: Settings, pipeline: Located): void {
+  const changes = changesOf(before, now)
   if (changes.length === 0) return
-  throw differInColumns(before, now) ? changed(changes, file, WITH_OTHER_COLUMNS) : changed(changes, file)
+  throw differInColumns(before, now)
+    ? changed(changes, pipeline, WITH_OTHER_COLUMNS)
+    : changed(changes, pipeline)
 }
+
+type Located = Pick<Pipeline, 'file' | 'locations'>
 
 type Change = { readonly name: string; readonly text: string }
 
@@ -84,26 +88,35 @@ const WITH_OTHER_COLUMNS =
   "Restore them, write to another load.path, export every partition again with the new columns (`run --redo '*'`, with all queries that have rows in the pipeline file), or start over with --fresh."
 
 function changed(
-  changes: readonly string[],
-  file: string,
+  changes: readonly Change[],
+  pipeline: Located,
   next = 'Restore them, write to another load.path, or start over with --fresh.',
 ): ExportError {
   return new ExportError(
     'config',
-    `The data set was begun with other settings: ${changes.join('; ')}`,
-    file,
+    `The data set was begun with other settings: ${changes.map(({ text }) => text).join('; ')}`,
+    [...new Set(changes.map(({ name }) => locationOf(name, pipeline)))].join(', '),
     next,
   )
 }
 
+/** Where the file has a setting, or its section if that has the default; otherwise the file. */
+function locationOf(name: string, { file, locations }: Located): string {
+  const keys = name === MASK_KEY ? MASK_KEY_SETTINGS : [name]
+  const [key = name] = keys.filter((key) => locations[key] !== undefined)
+  return locations[key] ?? locations[key.split('.', 1)[0]!] ?? file
+}
+
 /** @throws ExportError `config` when a data set was begun with another mask key */
-export function checkMaskKey(before: Settings, maskKey: Uint8Array, file: string): void {
+export function checkMaskKey(before: Settings, maskKey: Uint8Array, pipeline: Located): void {
   const was = before[MASK_KEY]
   if (was === undefined || was === maskKeyCheck(maskKey)) return
-  throw changed([OTHER_MASK_KEY], file)
+  throw changed([{ name: MASK_KEY, text: OTHER_MASK_KEY }], pipeline)
 }
 
 const MASK_KEY = 'mask key check'
+/** The setting that names it, or else the section with the policies. */
+const MASK_KEY_SETTINGS = ['transform.mask_key_env', 'transform']
 const OTHER_MASK_KEY = 'the mask key is not the one used so far'
 
 /** Identifies a mask key. It is an HMAC under the key itself, so it reveals no more than a masked column. */

@@ -214,13 +214,7 @@ const WRONG: readonly (readonly [
     'file_mode',
     "expected an octal file mode such as '0600' or 0o640, which lets the owner read and write, found 600",
   ],
-  [
-    'load',
-    'partition_by: [none]',
-    18,
-    'partition_by[0]',
-    'expected query | window, found "none"',
-  ],
+  ['load', 'partition_by: [none]', 18, 'partition_by[0]', 'expected query | window, found "none"'],
   [
     'load',
     'partition_by: [query, windows]',

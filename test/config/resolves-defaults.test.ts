@@ -6,6 +6,13 @@ test('the smallest file gets every default', async () => {
   expect(pipeline).toEqual({
     name: 'acme',
     file: 'p.yaml',
+    locations: {
+      name: 'p.yaml:1:1',
+      service: 'p.yaml:2:1',
+      'service.base_url': 'p.yaml:3:3',
+      extract: 'p.yaml:4:1',
+      'extract.domains': 'p.yaml:5:3',
+    },
     service: {
       baseUrl: 'https://api.example.com/firework',
       auth: { kind: 'token', tokenEnv: 'SPILLWAY_TOKEN' },

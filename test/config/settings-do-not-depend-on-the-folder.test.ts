@@ -13,7 +13,8 @@ const nodeVersion = 'v24.0.0'
 async function expectTheSame(pipeline: Pipeline, cwd: string, env: Environment): Promise<void> {
   const settings = JSON.stringify(await readSettings(pipeline, { env, cwd, nodeVersion }))
   const there = await pipelineFrom(settings, { env: {}, cwd: temporaryFolder(), nodeVersion })
-  expect({ ...there, file: pipeline.file }).toEqual({
+  const { file, locations } = pipeline
+  expect({ ...there, file, locations }).toEqual({
     ...pipeline,
     load: { ...pipeline.load, pathAsGiven: pipeline.load.path },
   })

@@ -28,6 +28,7 @@ export function pipelineOf({
   return {
     name: 'acme',
     file: 'acme.yaml',
+    locations: {},
     service: {
       baseUrl: 'http://127.0.0.1:1/firework',
       auth: { kind: 'token', tokenEnv: 'SPILLWAY_TOKEN' },

@@ -36,7 +36,7 @@ function refusal(
       // As they are read from the checkpoint.
       JSON.parse(JSON.stringify(frozenSettings(before, keys[0] ?? null))),
       frozenSettings(now, keys[1] ?? null),
-      now.file,
+      now,
     )
     return ''
   } catch (error) {
@@ -137,6 +137,29 @@ describe('frozen settings of a data set', () => {
     )
     const [message] = [refusal(base, changed(frozen[2]![1]))]
     expect(message).toContain('extract.order was "asc" and is now "desc"')
+  })
+
+  it('are located in the pipeline file, a default in its section', () => {
+    const locations = {
+      extract: 'acme.yaml:4:1',
+      'extract.order': 'acme.yaml:6:3',
+      transform: 'acme.yaml:8:1',
+      'load.format': '--format',
+    }
+    const [order, columns, format] = ['extract.order', 'transform.columns', 'load.format'].map(
+      (name) => frozen.find(([other]) => other === name)![1],
+    )
+    const where = (now: Pipeline, key: Uint8Array | null = null): unknown => {
+      try {
+        checkSettings(frozenSettings(base, key && KEY), frozenSettings(now, key), { ...now, locations })
+      } catch (error) {
+        return isExportError(error) && error.where
+      }
+    }
+    expect(where(order!(base))).toBe('acme.yaml:6:3')
+    expect(where(columns!(order!(base)))).toBe('acme.yaml:6:3, acme.yaml:8:1')
+    expect(where(format!(base))).toContain('--format')
+    expect(where(base, Buffer.from('another key that is long enough too'))).toBe('acme.yaml:8:1')
   })
 
   it('differ by the mask key, which the error does not reveal', () => {

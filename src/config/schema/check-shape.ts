@@ -1,7 +1,16 @@
 import type * as z from 'zod'
 import { describe, didYouMean, didYouMeanDomain, nearest, shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
-import { dotted, isContainer, isMapping, locationAt, type Mapping, type Path, type Tree, valueAt } from '../problems/tree.ts'
+import {
+  dotted,
+  isContainer,
+  isMapping,
+  locationAt,
+  type Mapping,
+  type Path,
+  type Tree,
+  valueAt,
+} from '../problems/tree.ts'
 import { type PipelineFile, pipelineFile } from './file-schema.ts'
 
 type Issue = z.core.$ZodIssue

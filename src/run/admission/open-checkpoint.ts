@@ -104,7 +104,7 @@ async function admission(
   const accept = (found: CheckpointState | null): void => {
     if (found !== null) {
       checkContinues(pipeline, found, header.settings)
-      requireSameSecrets(found, checks, pipeline.file)
+      requireSameSecrets(found, checks, pipeline)
       requireSameNames(pipeline, found, options.maskKey)
     } else if (hasManifest) throw lostCheckpoint()
   }
@@ -174,7 +174,7 @@ function checkContinues(pipeline: Pipeline, found: CheckpointState, settings: Se
       'Give each pipeline a load.path of its own, restore the name, or start over with --fresh.',
     )
   }
-  checkSettings(found.header.settings, settings, pipeline.file)
+  checkSettings(found.header.settings, settings, pipeline)
 }
 
 function lostCheckpoint(): ExportError {

@@ -30,7 +30,7 @@ export function requireSameNames(
     const isAnothers =
       known !== undefined ||
       (isKnown(found, query.name) && nameQuery(query, queryLabel(query)).name !== query.name)
-    if (isAnothers) throw standsForAnother(query, pipeline.file)
+    if (isAnothers) throw standsForAnother(query, pipeline)
   }
 }
 
@@ -61,11 +61,13 @@ function valueFor(
   return transform.identity === 'hmac' ? maskedQueryValue(query, null, { ...transform, maskKey }) : null
 }
 
-function standsForAnother({ name }: NamedQuery, file: string): ExportError {
+function standsForAnother(query: NamedQuery, { file, locations }: NamedPipeline): ExportError {
+  // Domains without `as` may be in any of three keys.
+  const key = givenTo(query) ? 'extract.queries' : 'extract'
   return new ExportError(
     'config',
-    `The data set has ${name} as the name of another query`,
-    file,
+    `The data set has ${query.name} as the name of another query`,
+    locations[key] ?? file,
     'Give the query another name with as, write to another load.path, or start over with --fresh.',
   )
 }
@@ -98,7 +100,7 @@ export function secretChecks(
 export function requireSameSecrets(
   found: CheckpointState,
   checks: readonly SecretCheck[],
-  file: string,
+  { file, locations }: NamedPipeline,
 ): void {
   const changed = checks
     .filter(({ query, check }) => (found.secretChecks.get(query) ?? check) !== check && isKnown(found, query))
@@ -107,7 +109,7 @@ export function requireSameSecrets(
   throw new ExportError(
     'config',
     `Another secret than the one that rows were exported for is now in ${changed.join(', ')}`,
-    file,
+    locations['extract.queries'] ?? file,
     'Restore the value, name another variable for another secret, write to another load.path, or start over with --fresh.',
   )
 }

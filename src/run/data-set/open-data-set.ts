@@ -68,7 +68,7 @@ export async function readNamed(
 ): Promise<{ pipeline: NamedPipeline; state: CheckpointState | null }> {
   const pipeline = namePipeline(given, maskKey)
   const state = await namingLocations(pipeline, () => readCheckpoint(openDataSet(pipeline)))
-  if (state !== null && maskKey !== null) checkMaskKey(state.header.settings, maskKey, pipeline.file)
+  if (state !== null && maskKey !== null) checkMaskKey(state.header.settings, maskKey, pipeline)
   return { pipeline, state }
 }
 

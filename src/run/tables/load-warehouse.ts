@@ -171,13 +171,13 @@ export async function partitionRules(
  * @throws ExportError `config` when the data set was begun with another key
  */
 async function readOwnMaskKey(
-  { file }: Pipeline,
+  pipeline: Pipeline,
   store: Store,
   { readMaskKey }: Pick<LoadOptions, 'readMaskKey'>,
 ): Promise<Uint8Array | null> {
   const maskKey = await readMaskKey()
   const header = maskKey === null ? null : await readHeader(store)
-  if (maskKey !== null && header !== null) checkMaskKey(header.settings, maskKey, file)
+  if (maskKey !== null && header !== null) checkMaskKey(header.settings, maskKey, pipeline)
   return maskKey
 }
 
