@@ -168,7 +168,7 @@ it('with another mask key, every command refuses instead of calling a complete e
     const { code, stdout, stderr } = await other(args)
     expect([args[0], code, stdout]).toEqual([args[0], 2, ''])
     expect(stderr).toContain(
-      'The data set was begun with other settings: the mask key is not the one used so far',
+      'The data set was begun with other settings: the mask key is not the one used so far (trial.yaml:9:1)',
     )
   }
   expect(existsSync(join(folder, 'leaks.db'))).toBe(false)
