@@ -106,18 +106,14 @@ function statusOf(
 function sums(state: CheckpointState | null) {
   if (state === null) return { ...NO_SUMS, searchesSpent: null }
   let searchesSpent: number | null = null
-  // Of the runs: a request that led to no page belongs to no partition.
-  let requests = 0
-  for (const run of state.runs) {
-    requests += run.requests
-    if (run.searches !== null) searchesSpent = (searchesSpent ?? 0) + run.searches
+  for (const { searches } of state.runs) {
+    if (searches !== null) searchesSpent = (searchesSpent ?? 0) + searches
   }
   let bytes = 0
   for (const shard of state.shards) bytes += shard.bytes
   const { shards, openShards } = state
   return {
     ...sumOfPartitions(state),
-    requests,
     shards: shards.length,
     bytes,
     openShards: openShards.size,

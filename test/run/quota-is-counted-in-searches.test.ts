@@ -70,7 +70,7 @@ describe.each([
       left = summary.searchesRemaining ?? left
     }
     const { totals } = await here.status(sandbox.baseUrl, extract('2025-01-01', 1))
-    expect(totals).toMatchObject({ searchesSpent: 1000 - left, requests: sandbox.requests.length })
+    expect(totals.searchesSpent).toBe(1000 - left)
     expect(totals.searchesSpent).toBeLessThanOrEqual(20)
   })
 
