@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { cases } from '../support/thorough.ts'
 import { anyRowGroups, encodeShard, everyColumn, type Page, snappyParquet } from './shard-fixture.ts'
 
 const encode = (rowGroups: readonly (readonly Page[])[]): Promise<Buffer> =>
@@ -17,6 +18,6 @@ it('a shard does not depend on what was encoded before it', async () => {
       await encode(others)
       expect(Buffer.compare(await encode(rowGroups), first)).toBe(0)
     }),
-    { numRuns: 200 },
+    { numRuns: cases(200, 40) },
   )
 })

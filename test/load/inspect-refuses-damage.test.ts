@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ExportError, type Format, isExportError } from '../../src/core/index.ts'
 import { type InspectedShard, inspectShard, type ShardReader } from '../../src/load/inspect/index.ts'
+import { cases } from '../support/thorough.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import { csvFormats, encodeShard, parquetFormats, plainCsv, snappyParquet } from './shard-fixture.ts'
 
@@ -79,7 +80,7 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
         bytes[at] = bytes[at]! ^ bits
         await failure(bytes, format)
       }),
-      { numRuns: 50 },
+      { numRuns: cases(50, 12) },
     )
   })
 })

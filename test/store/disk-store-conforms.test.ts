@@ -1,12 +1,17 @@
 import { readdir } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { storeAt, temporaryFolder } from '../disk/temporary-store.ts'
+import { cases } from '../support/thorough.ts'
 import { storeConformance } from './conformance.ts'
 
-storeConformance('a store in a folder', () => {
-  const root = join(temporaryFolder(), 'data')
-  return { open: () => storeAt(root), names: () => filesBelow(root) }
-})
+storeConformance(
+  'a store in a folder',
+  () => {
+    const root = join(temporaryFolder(), 'data')
+    return { open: () => storeAt(root), names: () => filesBelow(root) }
+  },
+  { sequences: cases(30, 6) },
+)
 
 async function filesBelow(root: string): Promise<string[]> {
   const found = await readdir(root, { recursive: true, withFileTypes: true }).catch(() => [])

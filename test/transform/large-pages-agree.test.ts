@@ -7,7 +7,7 @@ import { decodePlan, pageContext } from './plans.ts'
 
 /** Bytes of a response that the fast path parses together. */
 const WINDOW = 1 << 18
-const LARGE = cases(60, 12)
+const LARGE = cases(60, 6)
 const STEP = THOROUGH ? 1 : 7
 
 test('both paths give the same for pages of many windows', () => {

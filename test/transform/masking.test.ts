@@ -92,7 +92,7 @@ describe('secret policies', () => {
         )
         expect(bytes.subarray(0, start).every((byte) => byte === 0xff)).toBe(true)
       }),
-      { numRuns: cases(3000) },
+      { numRuns: cases(3000, 100) },
     )
   })
 
