@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
 import { CLI } from '../support/run-cli.ts'
@@ -26,20 +26,10 @@ export type Running = {
 
 export type Environment = Readonly<Record<string, string>>
 
-const folders: string[] = []
-const sandboxes: Sandbox[] = []
-const children: ChildProcessWithoutNullStreams[] = []
-
-afterEach(async () => {
-  for (const child of children.splice(0)) child.kill('SIGKILL')
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
-  await Promise.all(sandboxes.splice(0).map((sandbox) => sandbox.close()))
-})
-
 /** A temporary folder, removed when the test ends. */
 export function workFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-cli-'))
-  folders.push(folder)
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
 
@@ -51,7 +41,7 @@ export async function sandboxWith(options: SandboxOptions = {}): Promise<Sandbox
     basicRequestsPerSecond: 0,
     ...options,
   })
-  sandboxes.push(sandbox)
+  onTestFinished(() => sandbox.close())
   return sandbox
 }
 
@@ -67,7 +57,7 @@ export async function spillway(args: readonly string[], cwd: string, env: Enviro
 /** Starts the built command with only the given environment, and with a stdin that has ended. */
 export function start(args: readonly string[], cwd: string, env: Environment = {}): Running {
   const child = spawn(process.execPath, [CLI, ...args], { cwd, env: { PATH: process.env.PATH, ...env } })
-  children.push(child)
+  onTestFinished(() => void child.kill('SIGKILL'))
   child.stdin.end()
   let stdout = ''
   let stderr = ''
