@@ -101,7 +101,7 @@ async function prune(
   await refuseLinks(store)
   const state = await readBegunCheckpoint(pipeline, store)
   if (state === null) return report(pipeline, before, NOTHING)
-  if (maskKey !== null) checkMaskKey(state.header.settings, maskKey, pipeline)
+  checkMaskKey(state.header, maskKey, pipeline)
   const old = oldPartitions(state, before)
   const done = report(pipeline, before, old)
   if (done.partitions > 0) {

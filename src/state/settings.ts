@@ -107,10 +107,18 @@ function locationOf(name: string, { file, locations }: Located): string {
   return locations[key] ?? locations[key.split('.', 1)[0]!] ?? file
 }
 
-/** @throws ExportError `config` when a data set was begun with another mask key */
-export function checkMaskKey(before: Settings, maskKey: Uint8Array, pipeline: Located): void {
-  const was = before[MASK_KEY]
-  if (was === undefined || was === maskKeyCheck(maskKey)) return
+/**
+ * @param header of the data set; null: it has none
+ * @param maskKey null: there is none, or it is not known
+ * @throws ExportError `config` when the data set was begun with another mask key
+ */
+export function checkMaskKey(
+  header: { readonly settings: Settings } | null | undefined,
+  maskKey: Uint8Array | null,
+  pipeline: Located,
+): void {
+  const was = header?.settings[MASK_KEY]
+  if (was === undefined || maskKey === null || was === maskKeyCheck(maskKey)) return
   throw changed([{ name: MASK_KEY, text: OTHER_MASK_KEY }], pipeline)
 }
 

@@ -7,10 +7,10 @@ import { newWorkspace, type Workspace } from '../e2e/support/workspace.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 import { startPostgres } from '../support/postgres/server.mjs'
-import { CLI, runCli } from '../support/run-cli.ts'
+import { CLI } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { holdsAll, isHonest, neighbour } from './ledger.ts'
-import { start } from './start.ts'
+import { killLaterAndLater, start } from './start.ts'
 import { newTarget } from './targets.ts'
 
 const MOST_KILLS = THOROUGH ? 5 : 2
@@ -31,19 +31,11 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     const target = await newTarget(kind, here)
     Object.assign(here.env, target.env)
     const neighbourIsUnchanged = await neighbour(here, target)
-    let kills = 0
-    for (let delayMs = 250; kills < MOST_KILLS; delayMs += 90) {
-      const { signal } = await runCli({
-        args: ['load', 'pipeline.yaml', '--to', target.url],
-        cwd: here.folder,
-        env: here.env,
-        onStart: (kill) => void setTimeout(() => kill('SIGKILL'), delayMs),
-      })
-      if (signal !== 'SIGKILL') break
-      kills++
-      await isHonest(target)
-    }
-    expect(kills).toBeGreaterThan(0)
+    const words = ['load', 'pipeline.yaml', '--to', target.url]
+    const delays = { firstMs: 250, stepMs: 90 }
+    expect(await killLaterAndLater(here, words, delays, MOST_KILLS, () => isHonest(target))).toBeGreaterThan(
+      0,
+    )
     expect((await here.cli('load', 'pipeline.yaml', '--to', target.url)).code).toBe(0)
     await holdsAll(here, target)
     await neighbourIsUnchanged()

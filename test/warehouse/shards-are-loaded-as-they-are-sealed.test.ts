@@ -2,10 +2,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startSandbox } from '../../src/sandbox/index.ts'
 import { newWorkspace, type PipelineParts, SMALL, type Workspace } from '../e2e/support/workspace.ts'
-import { runCli } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { holdsAll, isHonest, neighbour, shardsIn } from './ledger.ts'
-import { start } from './start.ts'
+import { killLaterAndLater, start } from './start.ts'
 import { newTarget, type TestTarget } from './targets.ts'
 
 /** By weeks, and in small pages: shards are sealed with nearly every page. */
@@ -82,19 +81,11 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     async () => {
       const { here, target } = await begin(kind)
       const neighbourIsUnchanged = await neighbour(here, target)
-      let kills = 0
-      for (let delayMs = 400; kills < MOST_KILLS; delayMs += 60) {
-        const { signal } = await runCli({
-          args: ['run', 'pipeline.yaml', '--load', target.url],
-          cwd: here.folder,
-          env: here.env,
-          onStart: (kill) => void setTimeout(() => kill('SIGKILL'), delayMs),
-        })
-        if (signal !== 'SIGKILL') break
-        kills++
-        await isHonest(target)
-      }
-      expect(kills).toBeGreaterThan(0)
+      const words = ['run', 'pipeline.yaml', '--load', target.url]
+      const delays = { firstMs: 400, stepMs: 60 }
+      expect(
+        await killLaterAndLater(here, words, delays, MOST_KILLS, () => isHonest(target)),
+      ).toBeGreaterThan(0)
       await runAndLoad(here, target)
       await holdsAll(here, target)
       await neighbourIsUnchanged()

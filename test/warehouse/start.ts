@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { onTestFinished } from 'vitest'
 import type { Workspace } from '../e2e/support/workspace.ts'
-import { CLI, type Ended } from '../support/run-cli.ts'
+import { CLI, type Ended, runCli } from '../support/run-cli.ts'
 
 /** A running process of the built command. */
 export type Started = {
@@ -46,4 +46,31 @@ export function start(here: Workspace, ...words: string[]): Started {
       }),
     kill: (signal) => void child.kill(signal),
   }
+}
+
+/**
+ * Runs the built command again and again, and kills it later each time, until it ends before the kill.
+ * @param afterKill called after each kill
+ * @returns the number of kills, at most `most`
+ */
+export async function killLaterAndLater(
+  here: Workspace,
+  words: readonly string[],
+  { firstMs, stepMs }: { readonly firstMs: number; readonly stepMs: number },
+  most: number,
+  afterKill: () => Promise<void>,
+): Promise<number> {
+  let kills = 0
+  for (let delayMs = firstMs; kills < most; delayMs += stepMs) {
+    const { signal } = await runCli({
+      args: words,
+      cwd: here.folder,
+      env: here.env,
+      onStart: (kill) => void setTimeout(() => kill('SIGKILL'), delayMs),
+    })
+    if (signal !== 'SIGKILL') break
+    kills++
+    await afterKill()
+  }
+  return kills
 }

@@ -51,7 +51,7 @@ export async function completenessOf(
   store: Store,
   state: CheckpointState | null,
 ): Promise<Completeness> {
-  if (state !== null && maskKey !== null) checkMaskKey(state.header.settings, maskKey, pipeline)
+  checkMaskKey(state?.header, maskKey, pipeline)
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
   const partitions = state === null ? null : partitionsOf(pipeline, maskKey, state)
   return { complete: isComplete(isMarked, partitions), partitions }

@@ -25,11 +25,15 @@ import { growingFiles } from './files.ts'
 
 /** Opens the store that a pipeline writes to. @param fresh the data set starts over, wherever its state was kept */
 export function openDataSet({ load }: Pipeline, fresh = false): Store {
-  const { location, fileMode, dirMode } = load
-  if (location.kind === 'disk') return diskStore({ root: location.root, fileMode, dirMode })
+  const { location } = load
+  if (location.kind === 'disk') return folderStore(load, location.root)
   const { stateRoot } = location
   if (stateRoot === null) return s3Store(location, fresh)
-  return splitStore(location, diskStore({ root: stateRoot, fileMode, dirMode }), stateRoot, fresh)
+  return splitStore(location, folderStore(load, stateRoot), stateRoot, fresh)
+}
+
+function folderStore({ fileMode, dirMode }: Pipeline['load'], root: string): Store {
+  return diskStore({ root, fileMode, dirMode })
 }
 
 /** @throws ExportError as the first write there would, as far as that is known without writing */
@@ -43,10 +47,10 @@ export async function requireReachable(pipeline: Pipeline): Promise<void> {
 
 /** @throws ExportError `config` when a bucket names another location of the state, as a run would */
 export async function requireOwnState({ load }: Pipeline): Promise<void> {
-  const { location, fileMode, dirMode } = load
+  const { location } = load
   if (location.kind !== 's3') return
   const { stateRoot } = location
-  await requireState(location, stateRoot === null ? null : diskStore({ root: stateRoot, fileMode, dirMode }))
+  await requireState(location, stateRoot === null ? null : folderStore(load, stateRoot))
 }
 
 /** @throws ExportError `config` when the folder of a data set, or of its state, can't be written */
@@ -68,7 +72,7 @@ export async function readNamed(
 ): Promise<{ pipeline: NamedPipeline; state: CheckpointState | null }> {
   const pipeline = namePipeline(given, maskKey)
   const state = await namingLocations(pipeline, () => readCheckpoint(openDataSet(pipeline)))
-  if (state !== null && maskKey !== null) checkMaskKey(state.header.settings, maskKey, pipeline)
+  checkMaskKey(state?.header, maskKey, pipeline)
   return { pipeline, state }
 }
 

@@ -219,7 +219,7 @@ async function reportOn(
     const { rows, shards } = manifest.totals
     return { complete: isMarked, partitions: null, rows, shards }
   }
-  if (maskKey !== null) checkMaskKey(found.header.settings, maskKey, pipeline)
+  checkMaskKey(found.header, maskKey, pipeline)
   const record = async (entry: JournalEntry): Promise<void> => {
     const checkpoint = await openCheckpoint(store, found.header, () => {})
     try {

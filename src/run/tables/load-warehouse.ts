@@ -71,8 +71,9 @@ export type LoadedEarlier = {
  * Loads the shards that the manifest lists into a database, each once.
  * @param earlier what a `SealedLoader` has loaded of them; counted as loaded now
  * @throws ExportError `config` when nothing is exported yet, a name is invalid, the table does not fit, or the mask key
- *   is needed and is not the one used so far; `target` when the database can't be reached or fails, `credentials` when it rejects the user or the password, `locked` when
- *   another process holds it for too long; `damaged` when a shard differs from the manifest
+ *   is needed and is not the one used so far; `target` when the database can't be reached or fails, `credentials` when
+ *   it rejects the user or the password, `locked` when another process holds it for too long; `damaged` when a shard
+ *   differs from the manifest
  */
 export async function loadWarehouse(
   pipeline: Pipeline,
@@ -176,8 +177,7 @@ async function readOwnMaskKey(
   { readMaskKey }: Pick<LoadOptions, 'readMaskKey'>,
 ): Promise<Uint8Array | null> {
   const maskKey = await readMaskKey()
-  const header = maskKey === null ? null : await readHeader(store)
-  if (maskKey !== null && header !== null) checkMaskKey(header.settings, maskKey, pipeline)
+  if (maskKey !== null) checkMaskKey(await readHeader(store), maskKey, pipeline)
   return maskKey
 }
 

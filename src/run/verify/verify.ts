@@ -67,7 +67,7 @@ async function verify(pipeline: Pipeline, options: VerifyOptions): Promise<Verif
   )
     throw nothingExported(pipeline)
   // Before the shards are read, which may take hours.
-  if (state !== null && maskKey !== null) checkMaskKey(state.header.settings, maskKey, pipeline)
+  checkMaskKey(state?.header, maskKey, pipeline)
   let rows = 0
   const sound: ManifestShard[] = []
   const ids = await repeatedIds(pipeline, expected)
