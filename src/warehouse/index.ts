@@ -1,6 +1,6 @@
 export { DIALECT_NAMES, DIALECTS, type DialectName } from './ddl/index.ts'
 export { duckdbWarehouse, lacksDuckdb } from './duckdb/duckdb.ts'
-export type { TargetWait } from './duckdb/duckdb-file.ts'
+export { requireDuckdbFile, type TargetWait } from './duckdb/duckdb-file.ts'
 export {
   type QueryOptions,
   type QueryRow,

@@ -90,6 +90,21 @@ it('only its owner can read a file that a load creates, and the files beside it 
   expect(await modesIn(folder)).toEqual({ 'leaks.db': '640' })
 })
 
+it('folders of killed processes beside the file are removed by the next load, those of live ones are not', async () => {
+  const folder = temporaryFolder()
+  const file = join(folder, 'leaks.db')
+  const { pid, close } = await notebook(join(folder, 'other.db'))
+  await close()
+  for (const owner of [pid, process.pid]) await mkdir(join(folder, `.leaks.db-${owner}-Ab12Cd`))
+  await mkdir(join(folder, '.leaks.db-backup'))
+  await (await open(file)).close()
+  const names = await readdir(folder)
+  expect(names.filter((name) => name.startsWith('.')).sort()).toEqual([
+    `.leaks.db-${process.pid}-Ab12Cd`,
+    '.leaks.db-backup',
+  ])
+})
+
 it('the error about a file that can not be created names it, with the reason', async () => {
   const folder = temporaryFolder()
   await expect(open(join(folder, 'nowhere/leaks.db'))).rejects.toThrow(/can not use the file \(ENOENT\)/)

@@ -9,6 +9,7 @@ import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 import { startPostgres } from '../support/postgres/server.mjs'
 import { CLI } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
+import { loadHere } from './in-process.ts'
 import { holdsAll, isHonest, neighbour } from './ledger.ts'
 import { killLaterAndLater, start } from './start.ts'
 import { newTarget } from './targets.ts'
@@ -91,6 +92,31 @@ describe('a PostgreSQL server', () => {
     await isHonest(target)
     expect((await here.cli('load', 'pipeline.yaml', '--to', target.url)).code).toBe(0)
     await holdsAll(here, target)
+  })
+
+  it('with row-level security on the table ends the load: hidden rows would be there twice', async () => {
+    const here = await exported('year')
+    const { url } = await newTarget('postgres', here)
+    const role = `loader_${process.pid}`
+    await pgRows(
+      url,
+      `create role ${role} login password '${PASSWORD}'; grant create, usage on schema public to ${role}`,
+    )
+    const target = url.replace('//postgres@', `//${role}@`)
+    await loadHere(here, { url: target }, 'upsert')
+    const count = async () => Number((await pgRows(url, 'select count(*) as n from credentials'))[0]?.n)
+    const rows = await count()
+    await pgRows(
+      url,
+      'alter table credentials enable row level security; alter table credentials force row level security; create policy mine on credentials for insert with check (true); delete from spillway_loads',
+    )
+    await expect(loadHere(here, { url: target }, 'upsert')).rejects.toMatchObject({
+      kind: 'target',
+      what: expect.stringContaining('row-level security'),
+      next: expect.stringContaining('BYPASSRLS'),
+    })
+    expect(await count()).toBe(rows)
+    await pgRows(url, `drop owned by ${role} cascade; drop role ${role}`)
   })
 
   it('that rejects the password ends the load with exit 3, with the reason alone on stderr', async () => {

@@ -3,6 +3,7 @@ import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { systemClock } from '../../src/core/index.ts'
 import { duckdbWarehouse, postgresWarehouse, requireNames } from '../../src/warehouse/index.ts'
 import { OWN_COLUMNS, qualified, type TableSpec } from '../../src/warehouse/table/table.ts'
+import { sql } from '../e2e/support/read-shards.ts'
 import { temporaryFolder } from '../e2e/support/workspace.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
@@ -87,10 +88,43 @@ it('in DuckDB names differ not by case alone', async () => {
   const table = await warehouse.hold(spec(null, 'Credentials'))
   await warehouse.prepare(table, { evolve: false })
   const same = await warehouse.hold(spec('MAIN', 'CREDENTIALS'))
-  expect(qualified(same, same.name)).toBe('"main"."Credentials"')
+  expect(qualified(same, same.name)).toBe('"leaks"."main"."Credentials"')
   await warehouse.prepare(same, { evolve: false })
   await warehouse.close()
 })
+
+it.each(['leaks', 'temp', 'system'])(
+  'in DuckDB a schema may have the name of a catalog: %s; its views stay valid under another name of the file',
+  async (schema) => {
+    const file = `${temporaryFolder()}/leaks.db`
+    const warehouse = await duckdbWarehouse(file, { ...OPTIONS, clock: systemClock, onWait: () => {} })
+    const shard = { path: 'a', sha256: 'x', rows: 3, bytes: 1, partitions: ['a'], imported_at: null }
+    // The same names in the schema that is looked into by default.
+    for (const [of, rows] of [['main', 1] as const, [schema, 3] as const]) {
+      const table = await warehouse.hold(spec(of, 'credentials'))
+      for (let again = 0; again < 2; again++) await warehouse.prepare(table, { evolve: false })
+      const select = `SELECT range, 'd', 'a' FROM range(${rows})`
+      await warehouse.load(
+        { shards: [{ ...shard, rows }], stale: [], forgotten: [] },
+        {
+          dataSet: { id: 'd', pipeline: 'p' },
+          table,
+          mode: 'append',
+          loadedAt: '2024-07-01T00:00:00.000Z',
+          rowsOf: () => ({ setup: [], select }),
+        },
+      )
+    }
+    await warehouse.close()
+    await sql(`ATTACH '${file}' AS renamed (READ_ONLY)`)
+    try {
+      for (const name of ['credentials', 'credentials_new'])
+        expect(await sql(`SELECT count(*)::INT AS n FROM renamed."${schema}".${name}`)).toEqual([{ n: 3 }])
+    } finally {
+      await sql('DETACH renamed')
+    }
+  },
+)
 
 it.each([
   ['postgres', { table: '' }, '--table', /name of the table is empty/],

@@ -4,7 +4,7 @@ import { command, flag, stringValue } from '../command-line/command.ts'
 import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
-import { loadTables, PLAIN_LOAD } from '../work/load-tables.ts'
+import { loadTables, PLAIN_LOAD, requireUsable } from '../work/load-tables.ts'
 
 export const load = command({
   options: (yargs) =>
@@ -35,6 +35,7 @@ export const load = command({
   async run(args, io) {
     const target = parseTarget(args.to, io.cwd)
     const pipeline = await pipelineFrom(args.pipeline, args, io)
+    await requireUsable(target, pipeline)
     return untilStopped(io, async (signals) => {
       const { schema = null, table = null, mode, evolve, reload, json } = args
       await loadTables(

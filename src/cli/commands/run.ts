@@ -51,6 +51,10 @@ export const run = command({
     return untilStopped(io, async (signals) => {
       const found = await readEach(args, io)
       const pipelines = found.flatMap(({ pipeline }) => (pipeline === null ? [] : [pipeline]))
+      if (target !== null) {
+        const { requireUsable } = await import('../work/load-tables.ts')
+        for (const pipeline of pipelines) await requireUsable(target, pipeline)
+      }
       if (args.fresh && !args.yes && pipelines.length > 0) await askToStartOver(pipelines, io)
       const metrics = await openMetrics(args.metricsFile, pipelines, io)
       const settings = {

@@ -1,5 +1,5 @@
 import { readMaskKey, readSecret } from '../../config/index.ts'
-import { type Pipeline, systemClock } from '../../core/index.ts'
+import { ExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import {
   type LoadedEarlier,
   type LoadOptions,
@@ -7,8 +7,9 @@ import {
   loadWarehouse,
   SealedLoader,
 } from '../../run/index.ts'
-import type { Target, TargetWait } from '../../warehouse/index.ts'
+import { requireDuckdbFile, type Target, type TargetWait } from '../../warehouse/index.ts'
 import type { Io } from '../command-line/command.ts'
+import { pathWithin } from '../results/save-file.ts'
 import { completenessFor, completenessText } from '../results/summary.ts'
 import { count, counted, duration, plainJson, plainLine } from '../terminal/text.ts'
 
@@ -28,6 +29,24 @@ export const PLAIN_LOAD: LoadSettings = {
   reload: false,
   json: false,
   loadedEarlier: null,
+}
+
+/**
+ * Checks, before anything is exported or loaded, that a target would not lie among the files of the data set, nor take
+ * the name of a file of another kind.
+ * @throws ExportError `config`
+ */
+export async function requireUsable(target: Target, { load: { location } }: Pipeline): Promise<void> {
+  if (target.kind !== 'duckdb') return
+  if (location.kind === 'disk' && (await pathWithin(target.file, location.root)) !== null) {
+    throw new ExportError(
+      'config',
+      'The DuckDB file would lie in the folder of the data set',
+      target.file,
+      'Choose another folder.',
+    )
+  }
+  await requireDuckdbFile(target.file)
 }
 
 /** Loads the export into a database, shows the progress, and prints the result. @throws ExportError */

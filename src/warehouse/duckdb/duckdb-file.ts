@@ -1,4 +1,4 @@
-import { link, lstat, mkdir, mkdtemp, open, rename, rm, rmdir, stat } from 'node:fs/promises'
+import { link, lstat, mkdir, mkdtemp, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import type { DuckDBInstance } from '@duckdb/node-api'
@@ -34,14 +34,19 @@ type Create = (path: string) => Promise<DuckDBInstance>
 
 /**
  * Opens a DuckDB file exclusively. Its write-ahead log and its temporary folder are as private as the file.
- * @throws ExportError `locked` when another process has it open for ten minutes, `target` when it can't be opened
+ * @throws ExportError `locked` when another process has it open for ten minutes, `target` when it can't be opened,
+ *   `config` when it is a file of another kind
  */
 export async function openDuckdbFile(
   file: string,
   create: Create,
   options: OpenFileOptions,
 ): Promise<OpenedFile> {
-  await guarded(file, () => makePrivate(file, create))
+  await guarded(file, async () => {
+    await sweep(file)
+    await makePrivate(file, create)
+    await requireDuckdbFile(file)
+  })
   const instance = await openAlone(file, create, options)
   const spilled = `${file}.tmp`
   await mkdir(spilled, { mode: 0o700 }).catch(() => {})
@@ -60,13 +65,37 @@ export async function openDuckdbFile(
   }
 }
 
+const MAGIC = 'DUCK'
+const MAGIC_AT = 8
+
+/**
+ * DuckDB opens an existing CSV, JSON or Parquet file as a view in memory, into which rows would vanish.
+ * @throws ExportError `config` when there is such a file, or one of any other kind
+ */
+export async function requireDuckdbFile(file: string): Promise<void> {
+  if ((await stat(file).catch(() => null))?.isFile() !== true) return
+  const handle = await open(file, 'r')
+  try {
+    const { buffer } = await handle.read(Buffer.alloc(MAGIC.length), 0, MAGIC.length, MAGIC_AT)
+    if (buffer.toString('latin1') === MAGIC) return
+  } finally {
+    await handle.close()
+  }
+  throw new ExportError(
+    'config',
+    'The file is there, and it is not a DuckDB file',
+    file,
+    'Name a DuckDB file, or one that is not there yet, which is then created; nothing was changed.',
+  )
+}
+
 /**
  * DuckDB makes its file with the permissions of the umask, and opens no empty file. So the file is made in a private
  * folder and then linked to its name, unless that exists by then.
  */
 async function makePrivate(file: string, create: Create): Promise<void> {
   if (await isThere(file)) return
-  const folder = await mkdtemp(join(dirname(file), `.${basename(file)}-`))
+  const folder = await mkdtemp(join(dirname(file), `${privatePrefix(file)}${process.pid}-`))
   try {
     const made = join(folder, 'new')
     const instance = await create(made)
@@ -80,6 +109,28 @@ async function makePrivate(file: string, create: Create): Promise<void> {
     })
   } finally {
     await rm(folder, { recursive: true, force: true })
+  }
+}
+
+function privatePrefix(file: string): string {
+  return `.${basename(file)}-`
+}
+
+/** Removes the private folders of killed processes. */
+async function sweep(file: string): Promise<void> {
+  const prefix = privatePrefix(file)
+  for (const name of await readdir(dirname(file)).catch(() => [])) {
+    const pid = name.startsWith(prefix) ? /^(\d+)-\w{6}$/.exec(name.slice(prefix.length))?.[1] : undefined
+    if (pid === undefined || isAlive(Number(pid))) continue
+    await rm(join(dirname(file), name), { recursive: true, force: true }).catch(() => {})
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return !(error instanceof Error && 'code' in error && error.code === 'ESRCH')
   }
 }
 

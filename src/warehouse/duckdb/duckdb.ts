@@ -1,7 +1,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { type Clock, ExportError, isExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
-import { type FoundColumn, prepareTable, transaction } from '../table/prepare-table.ts'
+import { type FoundColumn, prepareTable, type RelationKind, transaction } from '../table/prepare-table.ts'
 import { columnList } from '../table/shard-rows.ts'
 import {
   DATA_SET_COLUMN,
@@ -81,7 +81,13 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
       const [found] = await query(
         `SELECT table_name AS name FROM duckdb_tables() WHERE database_name = current_database() AND schema_name = ${literal(schemaName ?? '')} AND lower(table_name) = lower(${literal(table.name)})`,
       )
-      return { ...table, schema: schemaName, name: found === undefined ? table.name : String(found.name) }
+      const [{ catalog } = {}] = await query('SELECT current_database() AS catalog')
+      return {
+        ...table,
+        catalog: String(catalog),
+        schema: schemaName,
+        name: found === undefined ? table.name : String(found.name),
+      }
     },
 
     prepare(table, options) {
@@ -94,6 +100,16 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
             )
           ).length > 0,
         findColumns: (one: TableSpec) => findColumns(connection, file, one),
+        kindOf: async (name: string): Promise<RelationKind> => {
+          const where = `WHERE database_name = current_database() AND schema_name = ${literal(table.schema ?? '')} AND lower`
+          const [found] = await query(
+            `SELECT 'table' AS kind FROM duckdb_tables() ${where}(table_name) = lower(${literal(name)}) UNION ALL SELECT 'view' FROM duckdb_views() ${where}(view_name) = lower(${literal(name)})`,
+          )
+          return (found?.kind ?? null) as RelationKind
+        },
+        makeView: async (name: string, select: string) => {
+          await run(`CREATE OR REPLACE VIEW ${name} AS ${select}`)
+        },
         types: DUCKDB_TYPES,
         remark: null,
         ledgerKey: '',

@@ -2,7 +2,7 @@ import type { DuckDBConnection, DuckDBInstance, DuckDBResult } from '@duckdb/nod
 import { ExportError } from '../../core/index.ts'
 import { identifier, literal } from '../table/table.ts'
 import { loadDuckdb } from './duckdb.ts'
-import { duckdbError, ERRORS_WITH_CODES } from './duckdb-file.ts'
+import { duckdbError, ERRORS_WITH_CODES, requireDuckdbFile } from './duckdb-file.ts'
 
 /** What is queried: the files of a data set as one view, or the tables of a DuckDB file. */
 export type QuerySource =
@@ -78,6 +78,9 @@ export async function queryDataSet<T>(
 async function openInstance(source: QuerySource): Promise<DuckDBInstance> {
   const { DuckDBInstance } = await loadDuckdb()
   if (source.kind === 'files') return DuckDBInstance.create(':memory:', ERRORS_WITH_CODES)
+  await requireDuckdbFile(source.file).catch((cause: unknown) => {
+    throw cause instanceof ExportError ? cause : notReadable(source.file, cause)
+  })
   return DuckDBInstance.create(source.file, { ...ERRORS_WITH_CODES, access_mode: 'READ_ONLY' }).catch(
     (cause: unknown) => {
       throw notReadable(source.file, cause)

@@ -127,6 +127,11 @@ async function isOpenToOthers(path: string): Promise<boolean> {
   return found?.isFile() === true && (found.mode & 0o077) !== 0
 }
 
+/** SQLSTATE of the server, or a code of the system or of TLS; empty: none. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+}
+
 /** The server's messages may quote a row, so errors are shown by their codes. */
 function refusal(
   label: string,
@@ -134,7 +139,7 @@ function refusal(
   { lacksTls, isGone }: { readonly lacksTls: boolean; readonly isGone: boolean },
   { host, port }: Client,
 ): ExportError {
-  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+  const code = codeOf(error)
   const found = lacksTls ? NO_TLS : MEANINGS.find(([codes]) => codes.test(code))
   const [, what, next, kind = 'target'] =
     found ??
@@ -186,7 +191,11 @@ const MEANINGS: readonly Meaning[] = [
   ],
   [/^3D000$/, 'There is no such database', 'Create it, or name another one in the address.'],
   [/^3F000$/, 'There is no schema that tables could be made in', 'Name one with --schema.'],
-  [/^42501$/, 'The user may not do that', 'Grant it the right to create and write the tables.'],
+  [
+    /^42501$/,
+    'The user may not do that, or row-level security would hide rows of the table from it',
+    'Grant it the right to create and write the tables. It has to see all their rows: let it own them without FORCE ROW LEVEL SECURITY, or give it BYPASSRLS.',
+  ],
   [/^57P03$/, 'PostgreSQL is starting up or shutting down', AGAIN],
   [/^53/, 'PostgreSQL is out of room, memory or connections', AGAIN],
   [

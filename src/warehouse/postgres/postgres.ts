@@ -2,11 +2,11 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { DuckDBBlobValue, DuckDBConnection } from '@duckdb/node-api'
 import type { Client as PgClient } from 'pg'
-import type { ColumnSpec } from '../../core/index.ts'
+import { type ColumnSpec, ExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { duckdbSettings, loadDuckdb } from '../duckdb/duckdb.ts'
 import type { TargetWait } from '../duckdb/duckdb-file.ts'
-import { type FoundColumn, prepareTable, transaction } from '../table/prepare-table.ts'
+import { type FoundColumn, prepareTable, type RelationKind, transaction } from '../table/prepare-table.ts'
 import { columnList } from '../table/shard-rows.ts'
 import {
   DATA_SET_COLUMN,
@@ -28,7 +28,7 @@ import {
   type ShardRows,
   type Warehouse,
 } from '../table/warehouse.ts'
-import { connectPostgres } from './postgres-connection.ts'
+import { codeOf, connectPostgres } from './postgres-connection.ts'
 
 type PostgresOptions = {
   readonly stop: AbortSignal
@@ -62,6 +62,8 @@ export async function postgresWarehouse(
     hold: (table) =>
       guarded(async () => {
         await run("SET TimeZone = 'UTC'")
+        // Rows that a policy hides would be loaded twice: PostgreSQL then fails instead.
+        await run('SET row_security = off')
         // The server then ends long statements of clients that are gone, and releases their locks. Not all versions
         // can.
         await run("SET client_connection_check_interval = '5s'").catch(() => {})
@@ -76,6 +78,8 @@ export async function postgresWarehouse(
         hasSchema: async (name: string) =>
           (await run('SELECT 1 FROM pg_namespace WHERE nspname = $1', [name])).length > 0,
         findColumns: (one: TableSpec) => findColumns(run, one),
+        kindOf: (name: string) => kindOf(run, qualified(table, name)),
+        makeView: (name: string, select: string) => makeView(run, name, select),
         types: POSTGRES_TYPES,
         remark: WITHOUT_INDEXES,
         ledgerKey: ', PRIMARY KEY (data_set, table_name, shard)',
@@ -195,6 +199,44 @@ async function findColumns(run: Run, table: TableSpec): Promise<readonly FoundCo
      FROM pg_attribute a WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`,
     [qualified(table, table.name)],
   )) as unknown as readonly FoundColumn[]
+}
+
+async function kindOf(run: Run, name: string): Promise<RelationKind> {
+  const [found] = await run(
+    `SELECT CASE WHEN relkind IN ('r', 'p', 'f') THEN 'table' WHEN relkind = 'v' THEN 'view' ELSE 'object of another kind' END AS kind FROM pg_class WHERE oid = to_regclass($1)`,
+    [name],
+  )
+  return (found?.kind ?? null) as RelationKind
+}
+
+/**
+ * Makes a view, or replaces it. PostgreSQL replaces no view by one with other columns, so it is dropped then, which
+ * takes the rights granted on it.
+ * @throws ExportError `config` when something depends on it
+ */
+async function makeView(run: Run, name: string, select: string): Promise<void> {
+  const create = `CREATE OR REPLACE VIEW ${name} AS ${select}`
+  await run('SAVEPOINT spillway_view')
+  try {
+    await run(create)
+  } catch (error) {
+    if (codeOf(error) !== '42P16') throw error
+    await run('ROLLBACK TO SAVEPOINT spillway_view')
+    await run(`DROP VIEW ${name}`).catch((cause: unknown) => {
+      throw codeOf(cause) === '2BP01' ? hasDependents(name) : cause
+    })
+    await run(create)
+  }
+  await run('RELEASE SAVEPOINT spillway_view')
+}
+
+function hasDependents(name: string): ExportError {
+  return new ExportError(
+    'config',
+    'The view has other columns than the load gives it, and it can not be made anew, since other objects depend on it',
+    name,
+    `Drop these, or all of them with DROP VIEW ${name} CASCADE, and load again; nothing was changed.`,
+  )
 }
 
 /** @returns how many rows had texts that PostgreSQL does not take */

@@ -8,9 +8,13 @@ import {
   literal,
   PARTITION_COLUMN,
   qualified,
+  shownName,
   type TableSpec,
   VIEW_ENDINGS,
 } from './table.ts'
+
+/** What has a name in the schema of the table; null: nothing. */
+export type RelationKind = 'table' | 'view' | 'object of another kind' | null
 
 /** What differs between databases in how a table is made. */
 type TableMaker = {
@@ -18,6 +22,9 @@ type TableMaker = {
   readonly hasSchema: (name: string) => Promise<boolean>
   /** Columns of a table as the database describes them; none when it is not there. */
   readonly findColumns: (table: TableSpec) => Promise<readonly FoundColumn[]>
+  readonly kindOf: (name: string) => Promise<RelationKind>
+  /** Makes a view, or replaces it. @param name qualified */
+  readonly makeView: (name: string, select: string) => Promise<void>
   /** Names of the types as the database gives them back. */
   readonly types: Readonly<Record<ColumnType, string>>
   /** The comment of a new table; null: none. */
@@ -29,28 +36,31 @@ type TableMaker = {
 /**
  * Makes table, ledger and views, or checks that they fit. Ledger entries of a table that did not exist are deleted:
  * their rows were in a table that was dropped.
- * @throws ExportError `config` with the difference
+ * @throws ExportError `config` with the difference, or with the name that something else has
  */
 export async function prepareTable(
-  { run, hasSchema, findColumns, types, remark, ledgerKey }: TableMaker,
+  { run, hasSchema, findColumns, kindOf, makeView, types, remark, ledgerKey }: TableMaker,
   table: TableSpec,
   options: { readonly evolve: boolean },
 ): Promise<void> {
   const name = qualified(table, table.name)
   const ledger = qualified(table, LEDGER)
+  const addColumns = async (to: string, columns: readonly ColumnSpec[]): Promise<void> => {
+    for (const { name: column, type } of columns)
+      await run(`ALTER TABLE ${to} ADD COLUMN ${identifier(column)} ${types[type]}`)
+  }
   // A user who may create tables may lack the right to create schemas.
   if (table.schema !== null && !(await hasSchema(table.schema))) {
-    await run(`CREATE SCHEMA ${identifier(table.schema)}`)
+    await run(`CREATE SCHEMA ${qualified({ schema: table.catalog ?? null }, table.schema)}`)
   }
+  for (const each of [table.name, LEDGER]) requireKind('table', await kindOf(each), table, each)
   const found = await findColumns(table)
   const added = found.length === 0 ? [] : missingColumns(table, found, types, options)
   if (found.length === 0) {
     await run(`CREATE TABLE ${name} (\n${columnLines(table.columns, types)}\n)`)
     if (remark !== null) await run(`COMMENT ON TABLE ${name} IS ${literal(remark)}`)
   }
-  for (const { name: column, type } of added) {
-    await run(`ALTER TABLE ${name} ADD COLUMN ${identifier(column)} ${types[type]}`)
-  }
+  await addColumns(name, added)
   if (found.length === 0 || added.length > 0) {
     for (const { name: column, meaning } of table.columns) {
       await run(`COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(meaning)}`)
@@ -58,11 +68,15 @@ export async function prepareTable(
   }
   const lines = { ...table, name: LEDGER, columns: LEDGER_COLUMNS }
   const foundLines = await findColumns(lines)
-  if (foundLines.length > 0) missingColumns(lines, foundLines, types, { evolve: false })
-  else await run(`CREATE TABLE ${ledger} (\n${columnLines(LEDGER_COLUMNS, types)}${ledgerKey}\n)`)
+  // An earlier version may have made it.
+  const addedLines = foundLines.length === 0 ? [] : missingColumns(lines, foundLines, types, { evolve: true })
+  await addColumns(ledger, addedLines)
+  if (foundLines.length === 0)
+    await run(`CREATE TABLE ${ledger} (\n${columnLines(LEDGER_COLUMNS, types)}${ledgerKey}\n)`)
   if (found.length === 0) await run(`DELETE FROM ${ledger} WHERE table_name = ${literal(table.name)}`)
-  for (const { name: view, meaning, select } of viewsOf(table, ledger)) {
-    await run(`CREATE OR REPLACE VIEW ${qualified(table, view)} AS ${select}`)
+  for (const { name: view, meaning, select } of viewsOf(table)) {
+    requireKind('view', await kindOf(view), table, view)
+    await makeView(qualified(table, view), select)
     await run(`COMMENT ON VIEW ${qualified(table, view)} IS ${literal(meaning)}`)
   }
 }
@@ -76,17 +90,35 @@ const LEDGER_COLUMNS: readonly ColumnSpec[] = [
   ledgerColumn('table_name', 'text', 'table that its rows are in'),
   ledgerColumn('partitions', 'list', 'partitions that it holds rows of'),
   ledgerColumn('pipeline', 'text', 'name of the data set'),
+  {
+    ...ledgerColumn('replaced', 'int64', 'how many of its rows upserts have replaced since; null: none'),
+    nullable: true,
+  },
 ]
 
 function ledgerColumn(name: string, type: ColumnType, meaning: string): ColumnSpec {
   return { name, type, nullable: false, meaning }
 }
 
+/** @throws ExportError `config` when something else has the name */
+function requireKind(wanted: 'table' | 'view', found: RelationKind, table: TableSpec, name: string): void {
+  if (found === null || found === wanted) return
+  throw new ExportError(
+    'config',
+    `The load needs the name for a ${wanted}, and it is that of a ${found}`,
+    shownName(table, name),
+    'Rename or drop what has the name, or choose another --table; nothing was changed.',
+  )
+}
+
 /** A view beside a table, in SQL that DuckDB and PostgreSQL both understand. */
 type View = { readonly name: string; readonly meaning: string; readonly select: string }
 
 /** The usual questions as views, as far as the table has their columns. */
-function viewsOf(table: TableSpec, ledger: string): readonly View[] {
+function viewsOf({ catalog, ...named }: TableSpec): readonly View[] {
+  // DuckDB looks beside the view for names without a schema. The name of the catalog changes with that of the file.
+  const table = catalog === undefined ? named : { ...named, schema: null }
+  const ledger = qualified(table, LEDGER)
   const views = table.resource === 'reports' ? viewsOfReports(table) : viewsOfCredentials(table)
   const added = {
     name: `${table.name}${VIEW_ENDINGS.added}`,
@@ -171,7 +203,7 @@ function missingColumns(
   throw new ExportError(
     'config',
     `The table does not fit the rows: ${differences.join('; ')}`,
-    table.schema === null ? table.name : `${table.schema}.${table.name}`,
+    shownName(table, table.name),
     'Choose another --table, add what is missing with --evolve, or change the table; nothing was changed.',
   )
 }

@@ -9,6 +9,8 @@ import {
 
 /** A table that holds rows of a data set. */
 export type TableSpec = {
+  /** DuckDB: the name of the opened file, which may be that of a schema too. `hold` adds it. */
+  readonly catalog?: string
   /** null: the default of the connection, until `hold` has resolved it. */
   readonly schema: string | null
   readonly name: string
@@ -120,9 +122,17 @@ export function hasColumns({ columns }: TableSpec, ...names: string[]): boolean 
   return names.every((wanted) => columns.some(({ name }) => name === wanted))
 }
 
-/** `"schema"."name"`, or `"name"`: standard SQL, as DuckDB and PostgreSQL take it. */
-export function qualified({ schema }: Pick<TableSpec, 'schema'>, name: string): string {
-  return schema === null ? identifier(name) : `${identifier(schema)}.${identifier(name)}`
+/** `"catalog"."schema"."name"`, without those that are not set: standard SQL, as DuckDB and PostgreSQL take it. */
+export function qualified({ catalog, schema }: Pick<TableSpec, 'catalog' | 'schema'>, name: string): string {
+  return [catalog ?? null, schema, name]
+    .filter((part) => part !== null)
+    .map(identifier)
+    .join('.')
+}
+
+/** A name as people write it, for messages. */
+export function shownName({ schema }: Pick<TableSpec, 'schema'>, name: string): string {
+  return schema === null ? name : `${schema}.${name}`
 }
 
 /** Double quotes. */

@@ -7,6 +7,7 @@ import {
   literal,
   PARTITION_COLUMN,
   qualified,
+  shownName,
   type TableSpec,
 } from './table.ts'
 
@@ -152,7 +153,7 @@ export function requireAccounted(
   throw new ExportError(
     'config',
     `The table has rows of ${partitions.length} partitions of this data set that ${LEDGER} does not list, such as ${partitions[0]}: somebody changed one of the two by hand`,
-    table.schema === null ? table.name : `${table.schema}.${table.name}`,
+    shownName(table, table.name),
     'Load with --reload, which replaces all rows that it has of the data set, or with --mode replace, which does so for the partitions that are not listed; nothing was changed.',
   )
 }
