@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { ExportError, type Store } from '../core/index.ts'
 import { MANIFEST_PATH, type Manifest, type ManifestShard } from '../state/index.ts'
+import { PartitionGroups } from './table/partition-groups.ts'
 import type { TableSpec } from './table/table.ts'
 import {
   type DataSet,
@@ -61,7 +62,9 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
   const loaded = await warehouse.loaded(dataSet.id, table, null)
   const account = await warehouse.account(dataSet, table)
   const shards = [...manifest.shards, ...(await unlistedShards(store, manifest, loaded))]
-  const units = unitsOf(shards, loaded, mode, reload ? account.unaccounted : null)
+  const replacesWrong = reload || (mode === 'replace' && !account.isEmptied)
+  const wrong = replacesWrong ? account.differences.flatMap(({ partitions }) => partitions) : []
+  const units = unitsOf(shards, loaded, mode, { reload, wrong })
   if (!reload) requireAccounted(account, table, new Set(units.flatMap(({ stale }) => stale)))
   const isFromThisCommand = ({ loadedAtMs }: Loaded): boolean => loadedAtMs === Date.parse(loadedAt)
   const known = new Set(loaded.filter((entry) => !isFromThisCommand(entry)).map(({ shard }) => shard))
@@ -107,29 +110,34 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
 /**
  * The transactions of a load. A new shard is one. Where shards changed or are gone, their partitions are deleted and
  * all shards of these partitions are loaded in one transaction, with the partitions that share a shard with them.
- * @param reload null: as above; otherwise everything is loaded again, and these partitions, which neither shards nor
- *   ledger name, are deleted
+ * @param wrong partitions with other rows in the table than the ledger lists: they are replaced too. Those that neither
+ *   shards nor ledger name are deleted with `reload`, which loads everything again
  */
 export function unitsOf(
   shards: readonly ManifestShard[],
   loaded: readonly Loaded[],
   mode: LoadMode,
-  reload: readonly string[] | null = null,
+  { reload, wrong }: { readonly reload: boolean; readonly wrong: readonly string[] } = {
+    reload: false,
+    wrong: [],
+  },
 ): readonly LoadUnit[] {
   const ledger = new Map(loaded.map((entry) => [entry.shard, entry]))
   const byPath = new Map(shards.map((shard) => [shard.path, shard]))
   const isNew = ({ path }: ManifestShard): boolean => !ledger.has(path)
+  const isWrong = new Set(wrong)
   const changed = loaded.filter(
-    ({ shard, sha256 }) => reload !== null || byPath.get(shard)?.sha256 !== sha256,
+    ({ shard, sha256, partitions }) =>
+      reload || byPath.get(shard)?.sha256 !== sha256 || partitions.some((key) => isWrong.has(key)),
   )
-  const groups = new Groups()
+  const groups = new PartitionGroups()
   // If another shard has its path now, the partitions of both.
   for (const { shard, partitions } of changed)
     groups.join([...partitions, ...(byPath.get(shard)?.partitions ?? [])])
-  if (mode === 'replace' || reload !== null) {
+  if (mode === 'replace' || reload) {
     for (const shard of shards) if (isNew(shard)) groups.join(shard.partitions)
   }
-  for (const partition of reload ?? []) groups.join([partition])
+  if (reload) for (const partition of wrong) groups.join([partition])
   // Partitions that share a shard are replaced together.
   for (let before = -1; before < groups.size; ) {
     before = groups.size
@@ -151,50 +159,6 @@ export function unitsOf(
     else if (isNew(shard)) single.push({ shards: [shard], stale: [], forgotten: [] })
   }
   return [...units.values(), ...single]
-}
-
-/** Partitions that have to be replaced together. */
-class Groups {
-  readonly #parents = new Map<string, string>()
-
-  get size(): number {
-    return this.#parents.size
-  }
-
-  join(partitions: readonly string[]): void {
-    const [first] = partitions
-    for (const partition of partitions) {
-      if (!this.#parents.has(partition)) this.#parents.set(partition, partition)
-      if (first !== undefined) this.#parents.set(this.#root(partition), this.#root(first))
-    }
-  }
-
-  /** Joins partitions if one of them is in a group. */
-  spread(partitions: readonly string[]): void {
-    if (partitions.length > 1 && partitions.some((partition) => this.#parents.has(partition)))
-      this.join(partitions)
-  }
-
-  rootOf(partitions: readonly string[]): string | null {
-    for (const partition of partitions) if (this.#parents.has(partition)) return this.#root(partition)
-    return null
-  }
-
-  *members(): Generator<readonly [partition: string, root: string]> {
-    for (const partition of this.#parents.keys()) yield [partition, this.#root(partition)]
-  }
-
-  #root(partition: string): string {
-    let at = partition
-    for (
-      let parent = this.#parents.get(at);
-      parent !== undefined && parent !== at;
-      parent = this.#parents.get(at)
-    ) {
-      at = parent
-    }
-    return at
-  }
 }
 
 export function requireKey(table: TableSpec): void {

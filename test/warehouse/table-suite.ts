@@ -491,6 +491,80 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       expect((await load(here, target)).summary).toMatchObject({ rows: 0 })
     })
 
+    const removals = [
+      { how: 'a partition was deleted', where: "spillway_partition like 'domain.quillmere.net/2024-02%'" },
+      { how: 'a part of the rows is missing, as after a restore', where: 'id % 3 = 0' },
+    ]
+    const again = [{ flags: { mode: 'replace' } }, { flags: { reload: true } }] as const
+    const apart = { partition_by: ['query', 'window'] }
+    const cases = [
+      ...removals.map((removal, i) => ({ ...removal, ...again[i]!, settings: apart })),
+      ...removals.map((removal, i) => ({ ...removal, ...again[1 - i]!, settings: { partition_by: 'none' } })),
+    ]
+    it.each(cases)(
+      '$how: refused with both counts, exit 2, until $flags; $settings',
+      async ({ where, flags, settings }) => {
+        const { here, target, neighbour } = await loaded(kind, partsWith({ load: settings }))
+        const { rows } = await loadHere(here, target)
+        const mine = await own(here)
+        await target.change(`delete from ${mine.rows} and ${where}`)
+        const left = await count(target, mine.rows)
+        expect(left).toBeLessThan(rows)
+        for (const mode of ['append', 'upsert'] as const) {
+          const { code, stderr } = await load(here, target, { mode })
+          expect(code).toBe(2)
+          const told =
+            /The table has (\d+) rows of .* lists (\d+), such as domain\..*--reload.*--mode replace/
+          const [, found, listed] = told.exec(stderr) ?? []
+          expect(Number(listed) - Number(found)).toBe(rows - left)
+          expect(await count(target, mine.rows)).toBe(left)
+        }
+        const { code, stderr } = await load(here, target, flags)
+        expect(code, stderr).toBe(0)
+        expect(lines(await tableRows(here, target, kind))).toEqual(
+          lines(expectedOfDomains(here.sandbox, DOMAINS, RANGE)),
+        )
+        expect((await load(here, target)).summary).toMatchObject({ rows: 0 })
+        await neighbour.isUnchanged()
+      },
+    )
+
+    it('rows that are deleted for good are left out once the ledger says so', async () => {
+      const { here, target } = await loaded(kind)
+      await loadHere(here, target)
+      const { rows, ledger } = await own(here)
+      const where = "'domain.quillmere.net/2024-02-01..2024-03-01'"
+      const gone = await count(target, `${rows} and spillway_partition = ${where}`)
+      await target.change(`delete from ${rows} and spillway_partition = ${where}`)
+      expect((await load(here, target)).code).toBe(2)
+      await target.change(
+        `update ${ledger.replace(' where', ` set replaced = replaced + ${gone} where`)} and partitions[1] = ${where}`,
+      )
+      expect((await load(here, target)).summary).toMatchObject({ rows: 0 })
+      expect(await count(target, `${rows} and spillway_partition = ${where}`)).toBe(0)
+    })
+
+    it('rows that are there twice are refused too', async () => {
+      const { here, target } = await loaded(kind)
+      const { rows } = await loadHere(here, target)
+      const mine = await own(here)
+      await target.change(`insert into credentials select * from ${mine.rows}`)
+      const { code, stderr } = await load(here, target)
+      expect(code).toBe(2)
+      expect(stderr).toContain(`The table has ${2 * rows} rows of 6 partitions`)
+      expect((await load(here, target, { mode: 'replace' })).code).toBe(0)
+      expect(await count(target, mine.rows)).toBe(rows)
+    })
+
+    it('a ledger that an earlier version made gets the column that it lacks', async () => {
+      const { here, target } = await loaded(kind)
+      await loadHere(here, target)
+      await target.change(`drop view credentials_new`)
+      await target.change('alter table spillway_loads drop column replaced')
+      expect((await load(here, target)).summary).toMatchObject({ rows: 0 })
+      expect(await count(target, 'spillway_loads where replaced is null')).toBeGreaterThan(0)
+    })
+
     it('deleted rows stay deleted, with a notice, until they are loaded again', async () => {
       const { here, target, neighbour } = await loaded(kind)
       const { rows } = await loadHere(here, target)
@@ -538,8 +612,9 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
         columns,
       })
       await warehouse.prepare(table, { evolve: false })
-      const put = async (dataSet: string, shard: string, rows: readonly string[]) => {
+      const put = async (dataSet: string, shard: string, rows: readonly string[], redone = false) => {
         const select = rows.map((row) => `(${row}, '${dataSet}', '${shard}')`).join(', ')
+        const former = redone ? [shard] : []
         await warehouse.load(
           {
             shards: [
@@ -552,8 +627,8 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
                 imported_at: null,
               },
             ],
-            stale: [],
-            forgotten: [],
+            stale: former,
+            forgotten: former,
           },
           {
             dataSet: { id: dataSet, pipeline: 'trial' },
@@ -569,6 +644,15 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       await put('one', 'a', [row(1, 'x', 'first'), row(2, 'x', 'stays')])
       await put('two', 'a', [row(1, 'x', 'other data set')])
       await put('one', 'b', [row(1, 'x', 'later', 3), row(1, 'x', 'late', 2), row(1, 'y', 'other query')])
+      // Replaced rows are not taken for rows that somebody deleted.
+      const differences = async (dataSet: string) =>
+        (await warehouse.account({ id: dataSet, pipeline: 'trial' }, table)).differences
+      for (const dataSet of ['one', 'two']) expect(await differences(dataSet)).toEqual([])
+      await put('one', 'b', [row(1, 'x', 'later', 3), row(1, 'y', 'other query')], true)
+      await put('one', 'c', [row(2, 'x', 'stays'), row(3, 'x', 'third')])
+      expect(await differences('one')).toEqual([])
+      await put('one', 'c', [row(2, 'x', 'stays')], true)
+      expect(await differences('one')).toEqual([])
     } finally {
       await warehouse.close()
     }

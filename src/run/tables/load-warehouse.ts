@@ -4,12 +4,11 @@ import {
   ExportError,
   type Pipeline,
   parseWindow,
-  type Query,
   type Store,
 } from '../../core/index.ts'
 import { shardExtension } from '../../load/index.ts'
-import { checkMaskKey, type Manifest, readHeader, splitPath } from '../../state/index.ts'
-import { maskedQueryValue } from '../../transform/index.ts'
+import { checkMaskKey, type Manifest, readCheckpoint, readHeader, splitPath } from '../../state/index.ts'
+import { maskedQueryValue, REDACTED } from '../../transform/index.ts'
 import {
   DIALECTS,
   type DialectName,
@@ -89,7 +88,7 @@ export async function loadWarehouse(
   const table = tableOf(pipeline, options.schema, options.table)
   checkColumns(manifest, pipeline)
   const readMaskKey = () => readOwnMaskKey(pipeline, store, options)
-  const rulesOf = await partitionRules(pipeline, manifest, { ...options, readMaskKey })
+  const rulesOf = await partitionRules(pipeline, store, manifest, { ...options, readMaskKey })
   const warehouse = await openTarget(target, { ...options, threads: null })
   const shards = await localShards(pipeline, store, stop)
   try {
@@ -146,11 +145,12 @@ export function openTarget(target: Target, options: OpenOptions): Promise<Wareho
 /** The conditions that distinguish the rows of partitions in a shared shard. */
 export async function partitionRules(
   pipeline: Pipeline,
+  store: Store,
   manifest: Pick<Manifest, 'resource' | 'shards'>,
   options: Pick<LoadOptions, 'readSecret' | 'readMaskKey'>,
 ): Promise<(partitions: readonly string[]) => readonly PartitionRule[]> {
   if (manifest.resource === 'reports') return (partitions) => partitions.map(reportRule)
-  const values = await queryValues(pipeline, manifest, options)
+  const values = await queryValues(pipeline, store, manifest, options)
   return (partitions) =>
     partitions.map((key) => {
       const [query, range] = splitPath(key)
@@ -189,6 +189,7 @@ function reportRule(key: string): PartitionRule {
 /** `query_type` and `query_value` in the rows of queries, by name; empty if no shard needs them. */
 async function queryValues(
   pipeline: Pipeline,
+  store: Store,
   { shards }: Pick<Manifest, 'shards'>,
   { readSecret, readMaskKey }: Pick<LoadOptions, 'readSecret' | 'readMaskKey'>,
 ): Promise<ReadonlyMap<string, { readonly type: string; readonly value: string }>> {
@@ -207,20 +208,33 @@ async function queryValues(
     const secret = query.type === 'secret' ? await readSecret(query.secretEnv) : null
     values.set(query.name, { type: query.type, value: maskedQueryValue(query, secret, masking) })
   }
-  for (const name of needed) {
-    if (values.has(name)) continue
-    const retired = retiredQuery(name)
-    if (retired === null) throw unknownQuery(name, pipeline)
-    values.set(name, { type: retired.type, value: maskedQueryValue(retired, null, masking) })
+  const retired = [...needed].filter((name) => !values.has(name))
+  const named = retired.length === 0 ? null : ((await readCheckpoint(store))?.queries ?? null)
+  for (const name of retired) {
+    const dot = name.indexOf('.')
+    const [type, label] = [name.slice(0, dot), decodeURIComponent(name.slice(dot + 1))]
+    const value = retiredValue(type, named?.get(name) ?? null, label, masking)
+    if (value === null) throw unknownQuery(name, pipeline)
+    values.set(name, { type, value })
   }
   return values
 }
 
-/** A retired query, made of its name; null: the name does not show the value. */
-function retiredQuery(name: string): Query | null {
-  const dot = name.indexOf('.')
-  const [type, value] = [name.slice(0, dot), decodeURIComponent(name.slice(dot + 1))]
-  return type === 'domain' || type === 'auth_domain' ? { type, fqdn: value } : null
+/**
+ * `query_value` in the rows of a query that the pipeline no longer has; null: not known.
+ * @param named from the checkpoint, which has it of queries with a user-defined name
+ * @param label the query's own value, if it has no such name
+ */
+function retiredValue(
+  type: string,
+  named: string | null,
+  label: string,
+  { identity }: Pipeline['transform'],
+): string | null {
+  if (type === 'secret') return null
+  if (type !== 'email' && type !== 'keyword') return named ?? label
+  if (identity === 'drop') return REDACTED
+  return identity === 'hmac' ? named : (named ?? label)
 }
 
 function checkColumns(manifest: Manifest, pipeline: Pipeline): void {

@@ -163,7 +163,7 @@ export class SealedLoader {
       loadedAt: this.#loaded.loadedAt,
       rowsOf: async (shard) => {
         const manifest = { resource: extract.resource, shards: [shard] }
-        const rules = await partitionRules(this.#pipeline, manifest, this.#options)
+        const rules = await partitionRules(this.#pipeline, this.#store, manifest, this.#options)
         return shardRows(source, dataSet.id, table, shard, rules)
       },
       isStopped: () => this.#isOver,

@@ -12,7 +12,7 @@ import {
   qualified,
   type TableSpec,
 } from '../table/table.ts'
-import { accountOf, type Loaded, requireWhole, type Warehouse } from '../table/warehouse.ts'
+import { accountOf, type Loaded, requireWhole, takeReplaced, type Warehouse } from '../table/warehouse.ts'
 import { ERRORS_WITH_CODES, guarded, openDuckdbFile, type TargetWait } from './duckdb-file.ts'
 
 type DuckdbOptions = {
@@ -145,19 +145,22 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
           const { setup, select } = rowsOf(shard)
           for (const sql of setup) await run(sql)
           const columns = columnList(table)
+          let replaced = 0
           if (mode === 'upsert') {
             await run(`CREATE OR REPLACE TEMP TABLE spillway_incoming AS SELECT * FROM ${into} LIMIT 0`)
             requireWhole(shard, await run(`INSERT INTO spillway_incoming (${columns}) ${select}`))
-            await run(
-              `DELETE FROM ${into} t USING (SELECT DISTINCT query_type, query_value, id FROM spillway_incoming) n WHERE t.${DATA_SET_COLUMN.name} = ${literal(dataSet.id)} AND t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id`,
+            const gone = await query(
+              `DELETE FROM ${into} t USING (SELECT DISTINCT query_type, query_value, id FROM spillway_incoming) n WHERE t.${DATA_SET_COLUMN.name} = ${literal(dataSet.id)} AND t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id RETURNING t.${PARTITION_COLUMN.name} AS name`,
             )
-            await run(
+            await takeReplaced(query, dataSet.id, table, countNames(gone))
+            replaced = shard.rows
+            replaced -= await run(
               `INSERT INTO ${into} (${columns}) SELECT DISTINCT ON (query_type, query_value, id) ${columns} FROM spillway_incoming ORDER BY query_type, query_value, id, imported_at DESC`,
             )
             await run('DROP TABLE spillway_incoming')
           } else requireWhole(shard, await run(`INSERT INTO ${into} (${columns}) ${select}`))
           await run(
-            `INSERT INTO ${ledger} (data_set, shard, sha256, rows, loaded_at, table_name, partitions, pipeline) VALUES (${[dataSet.id, shard.path, shard.sha256].map(literal).join(', ')}, ${shard.rows}, ${literal(loadedAt)}::TIMESTAMPTZ, ${literal(table.name)}, [${shard.partitions.map(literal).join(', ')}], ${literal(dataSet.pipeline)})`,
+            `INSERT INTO ${ledger} (data_set, shard, sha256, rows, loaded_at, table_name, partitions, pipeline, replaced) VALUES (${[dataSet.id, shard.path, shard.sha256].map(literal).join(', ')}, ${shard.rows}, ${literal(loadedAt)}::TIMESTAMPTZ, ${literal(table.name)}, [${shard.partitions.map(literal).join(', ')}], ${literal(dataSet.pipeline)}, ${replaced})`,
           )
           rows += shard.rows
         }
@@ -208,6 +211,12 @@ async function selectRows(
 ): Promise<{ readonly columns: readonly string[]; readonly rows: readonly Record<string, unknown>[] }> {
   const result = await guarded(file, () => connection.runAndReadAll(sql))
   return { columns: result.columnNames(), rows: result.getRowObjectsJS() }
+}
+
+function countNames(rows: readonly Record<string, unknown>[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const { name } of rows) counts.set(String(name), (counts.get(String(name)) ?? 0) + 1)
+  return counts
 }
 
 // Keeps statements short enough for the parser.

@@ -26,6 +26,7 @@ import {
   type LoadTarget,
   requireWhole,
   type ShardRows,
+  takeReplaced,
   type Warehouse,
 } from '../table/warehouse.ts'
 import { codeOf, connectPostgres } from './postgres-connection.ts'
@@ -118,9 +119,10 @@ export async function postgresWarehouse(
           )
         }
         for (const shard of shards) {
-          replacedTexts += await copyShard(client, reader, shard, rowsOf(shard), target)
+          const copied = await copyShard(client, reader, shard, rowsOf(shard), target)
+          replacedTexts += copied.replacedTexts
           await run(
-            `INSERT INTO ${qualified(table, LEDGER)} (data_set, shard, sha256, rows, loaded_at, table_name, partitions, pipeline) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+            `INSERT INTO ${qualified(table, LEDGER)} (data_set, shard, sha256, rows, loaded_at, table_name, partitions, pipeline, replaced) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
             [
               dataSet.id,
               shard.path,
@@ -130,6 +132,7 @@ export async function postgresWarehouse(
               table.name,
               shard.partitions,
               dataSet.pipeline,
+              copied.replaced,
             ],
           )
           rows += shard.rows
@@ -239,27 +242,31 @@ function hasDependents(name: string): ExportError {
   )
 }
 
-/** @returns how many rows had texts that PostgreSQL does not take */
+/** @returns how many rows an upsert left out, and how many had texts that PostgreSQL does not take */
 async function copyShard(
   client: PgClient,
   reader: DuckDBConnection,
   shard: ManifestShard,
   rows: ShardRows,
-  { table, mode }: LoadTarget,
-): Promise<number> {
+  { dataSet, table, mode }: LoadTarget,
+): Promise<{ readonly replaced: number; readonly replacedTexts: number }> {
   const columns = columnList(table)
   const into = qualified(table, table.name)
-  if (mode !== 'upsert') return copyInto(client, reader, shard, rows, table, into)
+  if (mode !== 'upsert') {
+    return { replaced: 0, replacedTexts: await copyInto(client, reader, shard, rows, table, into) }
+  }
   await client.query(`CREATE TEMP TABLE spillway_incoming (LIKE ${into}) ON COMMIT DROP`)
-  const changed = await copyInto(client, reader, shard, rows, table, 'spillway_incoming')
-  await client.query(
-    `DELETE FROM ${into} t USING spillway_incoming n WHERE t.${DATA_SET_COLUMN.name} = n.${DATA_SET_COLUMN.name} AND t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id`,
+  const replacedTexts = await copyInto(client, reader, shard, rows, table, 'spillway_incoming')
+  const gone = await client.query<{ name: string; rows: number }>(
+    `WITH gone AS (DELETE FROM ${into} t USING spillway_incoming n WHERE t.${DATA_SET_COLUMN.name} = n.${DATA_SET_COLUMN.name} AND t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id RETURNING t.${PARTITION_COLUMN.name} AS name) SELECT name, count(*)::float8 AS rows FROM gone GROUP BY 1`,
   )
-  await client.query(
+  const run: Run = async (sql) => (await client.query(sql)).rows
+  await takeReplaced(run, dataSet.id, table, new Map(gone.rows.map(({ name, rows }) => [name, rows])))
+  const { rowCount } = await client.query(
     `INSERT INTO ${into} (${columns}) SELECT DISTINCT ON (query_type, query_value, id) ${columns} FROM spillway_incoming ORDER BY query_type, query_value, id, imported_at DESC`,
   )
   await client.query('DROP TABLE spillway_incoming')
-  return changed
+  return { replaced: shard.rows - (rowCount ?? 0), replacedTexts }
 }
 
 async function copyInto(
