@@ -14,6 +14,7 @@ import { type CheckpointState, searchesByMonth } from '../state/index.ts'
 import { type Continuation, readOwnCheckpoint } from './admission/open-checkpoint.ts'
 import { requirePolicies } from './admission/require-policies.ts'
 import { type Forecast, forecast } from './data-set/forecast.ts'
+import { requireRepeatable } from './data-set/invalidate.ts'
 import { namingLocations, openDataSet, requireReachable } from './data-set/open-data-set.ts'
 import { countPartitions, earlyPartitions, planFor } from './data-set/plan-state.ts'
 import type { RunOptions } from './options.ts'
@@ -92,7 +93,8 @@ export async function readPlan(
   })
   const nowMs = options.clock.now()
   const plan = planFor(pipeline, nowMs, state)
-  const early = earlyPartitions(pipeline, nowMs, state).length
+  const early = earlyPartitions(pipeline, nowMs, state)
+  if (state !== null && early.length > 0) requireRepeatable(pipeline, state, early, nowMs)
   const { total, done, begun, pruned } = countPartitions(pipeline, plan, state)
   const { requests, divisions, expected, rows, searches, high } = sumOf(chainCosts(plan, pipeline, state))
   const month = monthOf(nowMs)
@@ -109,7 +111,7 @@ export async function readPlan(
   const isFree = isReports || measures.tellsSearches === false
   const dearest = isFree ? null : high
   return {
-    partitions: { total, done, partial: begun, pending: total - done - begun, pruned, early },
+    partitions: { total, done, partial: begun, pending: total - done - begun, pruned, early: early.length },
     minRequests: requests,
     divisions: Math.min(divisions, pipeline.extract.concurrency - 1),
     minSeconds: requests / rate,
