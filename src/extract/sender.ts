@@ -61,6 +61,8 @@ export type SentOk = {
   readonly body: Uint8Array
   /** From the request to the last byte. */
   readonly ms: number
+  /** The service's time, epoch ms in whole seconds; null: not said. */
+  readonly dateMs: number | null
   /** Receives the number of rows; null: the request cost no searches. */
   readonly flight: Flight | null
   release(): void
@@ -146,8 +148,10 @@ export class Sender {
       )
       this.#readLimits(response, about, flight)
       if (outgoing.tier === 'search') counters.responded(response.status, hasCursor)
-      const { status, body, release } = response
-      if (isSuccess(status)) return { kind: 'ok', body, ms, flight, release }
+      const { status, headers, body, release } = response
+      const dateMs = Date.parse(headers.date ?? '')
+      if (isSuccess(status))
+        return { kind: 'ok', body, ms, dateMs: Number.isNaN(dateMs) ? null : dateMs, flight, release }
       release()
       const error = responseError(response, auth, { where, hasCursor })
       if (status === 401) return { kind: 'unauthorised', token, error }

@@ -49,6 +49,8 @@ export type ServiceDeps = {
   readonly searchesLeft?: number | null
   /** Called when `Service.waits` changes. */
   readonly onWait?: () => void
+  /** Receives the service's time with each successful response, before it is read. What it throws ends the request. */
+  readonly onDate?: (dateMs: number) => void
 }
 
 export type ServiceLimits = RunLimits & {
@@ -212,7 +214,7 @@ export class Service {
     let wasRejected = false
     return this.#repeat(outgoing, async (attempt) => {
       const sent = await this.#sender.send(outgoing, attempt, this.#tokens, onSent)
-      if (sent.kind === 'ok') return readWith(read, sent, outgoing.where)
+      if (sent.kind === 'ok') return this.#readWith(read, sent, outgoing.where)
       if (wasRejected) throw sent.error
       wasRejected = true
       await this.#tokens.replace(sent.token, sent.error)
@@ -228,8 +230,29 @@ export class Service {
     return this.#repeat(outgoing, async (attempt) => {
       const sent = await this.#sender.send(outgoing, attempt, always(apiKey), () => {})
       if (sent.kind === 'unauthorised') throw sent.error
-      return readWith(async (bytes, where) => exchangedToken(bytes, where), sent, outgoing.where)
+      return this.#readWith(async (bytes, where) => exchangedToken(bytes, where), sent, outgoing.where)
     })
+  }
+
+  /** Has a response read, and releases it. */
+  async #readWith<T>(
+    read: ReadResponse<T>,
+    { body, ms, dateMs, flight, release }: SentOk,
+    where: string,
+  ): Promise<T> {
+    let rows: number | null = null
+    const hasRows = (count: number): void => {
+      rows = count
+    }
+    try {
+      if (dateMs !== null) this.#deps.onDate?.(dateMs)
+      return await read(body, where, { ms, hasRows })
+    } catch (error) {
+      throw asTryAgain(error)
+    } finally {
+      flight?.rows(rows)
+      release()
+    }
   }
 
   /** Repeats an attempt as configured. Every kind of stop becomes the same error. */
@@ -305,22 +328,6 @@ export class Service {
       size: null,
       canShrink: false,
     }
-  }
-}
-
-/** Has a response read, and releases it. */
-async function readWith<T>(read: ReadResponse<T>, { body, ms, flight, release }: SentOk, where: string) {
-  let rows: number | null = null
-  const hasRows = (count: number): void => {
-    rows = count
-  }
-  try {
-    return await read(body, where, { ms, hasRows })
-  } catch (error) {
-    throw asTryAgain(error)
-  } finally {
-    flight?.rows(rows)
-    release()
   }
 }
 

@@ -1,4 +1,5 @@
 export { serviceJson } from '../state/index.ts'
+export { clockCheck } from './admission/clock-check.ts'
 export { type SharedCpu, shareCpu } from './cpu/cpu.ts'
 export { type Completeness, readCompleteness } from './data-set/completeness.ts'
 export { planRepair, type Repair } from './data-set/invalidate.ts'

@@ -14,8 +14,9 @@ import { type CheckpointState, searchesByMonth } from '../state/index.ts'
 import { type Continuation, readOwnCheckpoint } from './admission/open-checkpoint.ts'
 import { requirePolicies } from './admission/require-policies.ts'
 import { type Forecast, forecast } from './data-set/forecast.ts'
+import { requireRepeatable } from './data-set/invalidate.ts'
 import { namingLocations, openDataSet, requireReachable } from './data-set/open-data-set.ts'
-import { countPartitions, planFor } from './data-set/plan-state.ts'
+import { countPartitions, earlyPartitions, planFor } from './data-set/plan-state.ts'
 import type { RunOptions } from './options.ts'
 import { namePipeline, readQuerySecrets, requireSendableToken } from './queries.ts'
 import { type PartitionStatus, type QueryStatus, statusByQuery, statusOfEach, type Wanted } from './status.ts'
@@ -29,6 +30,8 @@ export type PlanReport = {
     readonly partial: number
     readonly pending: number
     readonly pruned: number
+    /** Done before their windows ended, so that the next run exports them again; not part of `total`. */
+    readonly early: number
   }
   /** At least one request for each chain. */
   readonly minRequests: number
@@ -88,10 +91,13 @@ export async function readPlan(
     await requireReachable(pipeline)
     return readOwnCheckpoint(pipeline, openDataSet(pipeline), secrets, options)
   })
-  const plan = planFor(pipeline, options.clock.now(), state)
+  const nowMs = options.clock.now()
+  const plan = planFor(pipeline, nowMs, state)
+  const early = earlyPartitions(pipeline, nowMs, state)
+  if (state !== null && early.length > 0) requireRepeatable(pipeline, state, early, nowMs)
   const { total, done, begun, pruned } = countPartitions(pipeline, plan, state)
   const { requests, divisions, expected, rows, searches, high } = sumOf(chainCosts(plan, pipeline, state))
-  const month = monthOf(options.clock.now())
+  const month = monthOf(nowMs)
   const searchesThisMonth = searchesByMonth(state?.runs ?? []).get(month) ?? 0
   const { requestsPerSecond, basicRequestsPerSecond } = pipeline.service
   const { resource, monthlySearches } = pipeline.extract
@@ -105,7 +111,7 @@ export async function readPlan(
   const isFree = isReports || measures.tellsSearches === false
   const dearest = isFree ? null : high
   return {
-    partitions: { total, done, partial: begun, pending: total - done - begun, pruned },
+    partitions: { total, done, partial: begun, pending: total - done - begun, pruned, early: early.length },
     minRequests: requests,
     divisions: Math.min(divisions, pipeline.extract.concurrency - 1),
     minSeconds: requests / rate,

@@ -33,6 +33,8 @@ export type ServiceCallOptions = {
   /** Ends waits and requests. */
   readonly stop: AbortSignal
   readonly log: RunObserver['log']
+  /** As of `ServiceDeps`. */
+  readonly onDate?: (dateMs: number) => void
 }
 
 /**

@@ -20,7 +20,8 @@ import { type EncodePlan, rowGroupRows, ShardSet, shardExtension } from '../load
 import { type Checkpoint, type CheckpointState, idPath, manifestShard, sweepIds } from '../state/index.ts'
 import { openOwnCheckpoint } from './admission/open-checkpoint.ts'
 import { type Cpu, openCpu } from './cpu/cpu.ts'
-import { invalidate, invalidationOf } from './data-set/invalidate.ts'
+import { invalidate, invalidationOf, requireRepeatable } from './data-set/invalidate.ts'
+import { earlyPartitions } from './data-set/plan-state.ts'
 import type { RunObserver, RunOptions } from './options.ts'
 import type { QuerySecrets } from './queries.ts'
 
@@ -98,14 +99,17 @@ async function openOnce(
     }
     shards = session.shards
     const lost = await shards.restore(state.openShards.values())
-    if (lost.size === 0) {
+    const early = earlyPartitions(pipeline, options.clock.now(), state)
+    if (lost.size === 0 && early.length === 0) {
       await sweepIds(store, () => idFiles(state))
       return session
     }
+    if (early.length > 0) requireRepeatable(pipeline, state, early, options.clock.now())
     await checkpoint.close()
-    const given = invalidationOf(state, { partitions: [], shards: lost })
+    const given = invalidationOf(state, { partitions: early, shards: lost })
     await invalidate(store, state, given)
-    options.observer.log('warn', 'open shards were damaged; the partitions concerned are exported anew', {
+    const why = early.length > 0 ? 'windows were done before they ended' : 'open shards were damaged'
+    options.observer.log('warn', `${why}; the partitions concerned are exported anew`, {
       partitions: given.partitions.size,
       rows: given.rows,
     })

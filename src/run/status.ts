@@ -20,7 +20,7 @@ import {
 } from '../state/index.ts'
 import { requireNoManifest } from './admission/open-checkpoint.ts'
 import { namingLocations, openDataSet, readNamed, requireOwnState } from './data-set/open-data-set.ts'
-import { countPartitions, planFor, retiredQueries } from './data-set/plan-state.ts'
+import { countPartitions, earlyPartitions, planFor, retiredQueries } from './data-set/plan-state.ts'
 
 export type StatusReport = {
   /** In the order of export; made on demand. */
@@ -33,6 +33,8 @@ export type StatusReport = {
     PartitionSums & {
       /** Without pruned partitions. */
       readonly partitions: number
+      /** Done before their windows ended, so that the next run exports them again; not part of `partitions`. */
+      readonly early: number
       readonly shards: number
       readonly bytes: number
       readonly openShards: number
@@ -63,11 +65,12 @@ export async function readStatus(
   })
   const plan = planFor(pipeline, nowMs, state)
   const { total, done, partial, failed, pending, pruned } = countPartitions(pipeline, plan, state)
+  const early = earlyPartitions(pipeline, nowMs, state).length
   return {
     partitions: () => statusOfEach(plan, state),
     queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),
     retired: state === null ? [] : retiredQueries(pipeline, state),
-    totals: { partitions: total, done, partial, failed, pending, pruned, ...sums(state) },
+    totals: { partitions: total, done, partial, failed, pending, pruned, early, ...sums(state) },
     service: figuresOf(state?.service ?? NOT_MEASURED),
     searchesRemaining: state?.searchesRemaining ?? null,
   }

@@ -75,7 +75,7 @@ type Options = {
   cursorKey: string
   /** The prefix segment of the base URL. Default 'firework'. */
   prefix: string
-  /** Milliseconds since 1970. Default: the machine's clock. */
+  /** Milliseconds since 1970, also for the `Date` of responses. Default: the machine's clock. */
   now: () => number
 }
 

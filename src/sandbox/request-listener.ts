@@ -81,12 +81,18 @@ export function requestListener(
     if (wait > 0) await sleep(wait, undefined, { signal: closed }).catch(() => {})
     if (closed.aborted || response.destroyed) return
     logged.status = fault?.kind === 'reset' || fault?.kind === 'hang' ? 0 : encoded.status
-    if (fault) await sendBroken(response, encoded, fault, closed)
-    else send(response, encoded)
+    const dated = withDate(encoded, settings.now())
+    if (fault) await sendBroken(response, dated, fault, closed)
+    else send(response, dated)
   }
   return (request, response) => {
     handle(request, response).catch(() => response.socket?.destroy())
   }
+}
+
+/** Its own clock may be another than the machine's, which Node.js would name. */
+function withDate({ headers, ...rest }: SandboxResponse, nowMs: number): SandboxResponse {
+  return { ...rest, headers: { date: new Date(nowMs).toUTCString(), ...headers } }
 }
 
 function attempt<T>(action: () => T): T | ServiceError {

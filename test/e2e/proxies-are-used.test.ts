@@ -1,6 +1,5 @@
-import { expect, it, onTestFinished, vi } from 'vitest'
-import { carryOut } from '../support/in-this-process.ts'
-import type { Ended } from '../support/run-cli.ts'
+import { expect, it } from 'vitest'
+import { type Ended, runCli } from '../support/run-cli.ts'
 import { CERTIFICATE_PATH, deadPort, startHttpProxy, startTls } from './support/proxy.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
@@ -13,17 +12,12 @@ const PARTS = {
 const TRUST = { NODE_EXTRA_CA_CERTS: CERTIFICATE_PATH }
 
 /**
- * Runs the pipeline with an address of the service that only the proxy can resolve. Proxy variables belong to the
- * process that runs the command: this one, unless Node.js needs to know a certificate when it starts.
+ * Runs the pipeline with an address of the service that only the proxy can resolve, by the built command: what its
+ * bundle makes of connections is another thing than what the sources do.
  */
 function runAt(here: Workspace, origin: string, env: Environment, ...flags: string[]): Promise<Ended> {
   const baseUrl = `${origin}${new URL(here.sandbox.baseUrl).pathname}`
-  vi.unstubAllEnvs()
-  onTestFinished(() => void vi.unstubAllEnvs())
-  for (const [name, value] of Object.entries(env)) {
-    if (!(name in TRUST)) vi.stubEnv(name, value)
-  }
-  return carryOut({
+  return runCli({
     args: ['run', PIPELINE, ...flags],
     cwd: here.folder,
     env: { ...here.env, SPILLWAY_BASE_URL: baseUrl, ...env },
@@ -82,6 +76,26 @@ it('the connection to the proxy may be encrypted too, and its address may lack t
     bare,
     await runAt(bare, 'http://service.example', { HTTP_PROXY: `127.0.0.1:${plain.port}` }),
   )
+})
+
+it.each(['http', 'https'])('100 Continue is ignored through a proxy, over %s too', async (scheme) => {
+  const here = await newWorkspace(PARTS)
+  const secure = scheme === 'https'
+  const port = secure ? await startTls(portOf(here), { continues: true }) : portOf(here)
+  const proxy = await startHttpProxy({ port, continues: !secure })
+  const env = { ...TRUST, HTTP_PROXY: `http://127.0.0.1:${proxy.port}` }
+  await expectAllRows(here, await runAt(here, `${scheme}://service.example`, env))
+  expect(proxy.connects.length).toBeGreaterThan(0)
+})
+
+it('a service at an address of IPv6 is reached through a proxy', async () => {
+  const here = await newWorkspace(PARTS)
+  const proxy = await startHttpProxy({ port: portOf(here) })
+  const env = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}` }
+  await expectAllRows(here, await runAt(here, 'http://[fd00::1]:8080', env))
+  expect(proxy.connects[0]?.target).toBe('[fd00::1]:8080')
+  await expectAllRows(here, await runAt(here, 'http://[fd00::1]', env, '--fresh', '--yes'))
+  expect(proxy.connects.at(-1)?.target).toBe('[fd00::1]:80')
 })
 
 it('hosts in NO_PROXY are reached directly', async () => {

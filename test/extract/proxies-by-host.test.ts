@@ -31,6 +31,17 @@ it('NO_PROXY lists hosts with their subdomains, ports, or everything', () => {
   expect(straight('b.example *', 'https://a.example')).toBe(true)
 })
 
+it('NO_PROXY takes addresses of IPv6, with brackets or without', () => {
+  const straight = (list: string, origin: string) => hostFor({ ...ENV, NO_PROXY: list }, origin) === null
+  expect(straight('fd00::1', 'https://[fd00::1]')).toBe(true)
+  expect(straight('FD00:0:0::0001', 'https://[fd00::1]:8443')).toBe(true)
+  expect(straight('[fd00::1]', 'https://[fd00::1]')).toBe(true)
+  expect(straight('[fd00::1]:8443', 'https://[fd00::1]:8443')).toBe(true)
+  expect(straight('[fd00::1]:8443', 'https://[fd00::1]')).toBe(false)
+  expect(straight('fd00::1', 'https://[fd00::]:1')).toBe(false)
+  expect(straight('fd00::1', 'https://[fd00::11]')).toBe(false)
+})
+
 it.each(['http://localhost:1', 'https://127.0.0.1', 'http://[::1]:8080', 'https://x.localhost'])(
   'never for this machine: %s',
   (origin) => {

@@ -11,6 +11,7 @@ import {
 } from '../../config/index.ts'
 import { ExportError, isExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import {
+  clockCheck,
   type Probe,
   probeService,
   readPlan,
@@ -129,7 +130,8 @@ async function checkDataSet(pipeline: Pipeline, { env }: Io): Promise<string> {
   return `${pipeline.load.path}: ${counted(total, 'partition')}, ${done} done, ${partial} partial`
 }
 
-async function checkService({ service, extract }: Pipeline, io: Io): Promise<string> {
+async function checkService(pipeline: Pipeline, io: Io): Promise<string> {
+  const { service, extract } = pipeline
   const { auth } = service
   const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
   // Missing variables are reported by the step before.
@@ -140,6 +142,7 @@ async function checkService({ service, extract }: Pipeline, io: Io): Promise<str
       readSecret: (name: string) => readSecret(name, io.env),
       stop: signals.stop,
       log: io.log,
+      onDate: clockCheck(pipeline, systemClock, io.log),
     }
     if (extract.resource === 'reports') return tokenText(await testToken(service, options))
     const { token, search } = await testService(service, options)

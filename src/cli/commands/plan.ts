@@ -8,7 +8,7 @@ import {
   runPipelineOptions,
   wantedPartitions,
 } from '../command-line/pipeline-options.ts'
-import { type Shown, statusTable } from '../results/status-tables.ts'
+import { earlyText, type Shown, statusTable } from '../results/status-tables.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { styleFor, wantsColour } from '../terminal/screen.ts'
 import { count, counted, duration, plainJson } from '../terminal/text.ts'
@@ -35,9 +35,10 @@ export const plan = command({
 })
 
 function planJson(report: PlanReport) {
-  const { partitions, minRequests, minSeconds, expectedRequests, expectedSeconds } = report
+  const { minRequests, minSeconds, expectedRequests, expectedSeconds } = report
+  const { early, ...partitions } = report.partitions
   return {
-    partitions,
+    partitions: early === 0 ? partitions : report.partitions,
     min_requests: minRequests,
     min_requests_divided: minRequests + report.divisions,
     min_seconds: minSeconds,
@@ -52,11 +53,12 @@ function planJson(report: PlanReport) {
 }
 
 function* planLines(report: PlanReport, pipeline: Pipeline, shown: Shown): Generator<string> {
-  const { total, done, partial, pending, pruned } = report.partitions
+  const { total, done, partial, pending, pruned, early } = report.partitions
   const { minRequests, minSeconds, expectedRequests, expectedSeconds } = report
   const name = shown.style('bold', pipeline.name)
   yield `${name}: ${counted(total, 'partition')}: ${count(done)} done, ${count(partial)} partial, ${count(pending)} pending${pruned === 0 ? '' : `; ${count(pruned)} pruned`}`
-  if (minRequests === 0) yield 'Nothing to do.'
+  if (early > 0) yield earlyText(early)
+  if (minRequests === 0) yield early === 0 ? 'Nothing to do.' : 'Nothing to request before they end.'
   else {
     const { extract, service } = pipeline
     const rate = extract.resource === 'reports' ? service.basicRequestsPerSecond : service.requestsPerSecond

@@ -7,7 +7,7 @@ import {
   pipelineOptions,
   wantedPartitions,
 } from '../command-line/pipeline-options.ts'
-import { type Shown, statusTable } from '../results/status-tables.ts'
+import { earlyText, type Shown, statusTable } from '../results/status-tables.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { styleFor, wantsColour } from '../terminal/screen.ts'
 import { bytes, count, counted, plainJson } from '../terminal/text.ts'
@@ -37,7 +37,7 @@ export const status = command({
 
 /** A partition a line. */
 function* jsonParts(report: StatusReport, name: string, wanted: Wanted | null): Generator<string> {
-  const { openShards, searchesSpent, ...totals } = report.totals
+  const { openShards, searchesSpent, early, ...totals } = report.totals
   yield `{"pipeline":${plainJson(name)},"partitions":[`
   let separator = '\n'
   for (const partition of report.partitions()) {
@@ -45,7 +45,7 @@ function* jsonParts(report: StatusReport, name: string, wanted: Wanted | null): 
     yield separator + plainJson(partition)
     separator = ',\n'
   }
-  yield `],\n"retired":${plainJson(report.retired)},\n"totals":${plainJson({ ...totals, open_shards: openShards, searches_spent: searchesSpent, searches_remaining: report.searchesRemaining })},\n"service":${plainJson(serviceJson(report.service))}}\n`
+  yield `],\n"retired":${plainJson(report.retired)},\n"totals":${plainJson({ ...totals, ...(early === 0 ? {} : { early }), open_shards: openShards, searches_spent: searchesSpent, searches_remaining: report.searchesRemaining })},\n"service":${plainJson(serviceJson(report.service))}}\n`
 }
 
 function* statusLines(report: StatusReport, name: string, shown: Shown): Generator<string> {
@@ -54,6 +54,7 @@ function* statusLines(report: StatusReport, name: string, shown: Shown): Generat
   yield `${shown.style('bold', name)}: ${count(totals.done)} of ${counted(totals.partitions, 'partition')} done${others(totals)}`
   yield `${counted(totals.rows, 'row')}, ${counted(totals.requests, 'request')}, ${count(totals.quarantined)} quarantined${repeated === 0 ? '' : `, ${count(repeated)} repeated`}`
   yield `${counted(totals.shards, 'shard')} (${bytes(totals.bytes)}), ${count(totals.openShards)} open`
+  if (totals.early > 0) yield earlyText(totals.early)
   yield* serviceLines(report)
   yield* retiredLines(report.retired)
   yield* statusTable(

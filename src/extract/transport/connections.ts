@@ -1,7 +1,8 @@
 import { maxHeaderSize } from 'node:http'
 import type { Socket } from 'node:net'
-import { Agent, buildConnector, type Dispatcher } from 'undici'
-import type { ProxyOf } from './proxies.ts'
+import { Agent, buildConnector, type Dispatcher, type ProxyAgent } from 'undici'
+import type { HttpProxy, ProxyOf } from './proxies.ts'
+import { tunnelAgent } from './tunnel.ts'
 
 const EMPTY = Buffer.alloc(0)
 
@@ -37,42 +38,22 @@ export function openConnections(options: {
   const connect = { timeout: options.connectTimeoutMs, rejectUnauthorized: true }
   const direct = new Agent({ connections, connect: withoutContinue(withReadBuffer(connect)) })
   if (proxyOf === null) return direct
-  const closing = new AbortController()
-  const proxied = new Agent({ connections, connect: tunnelConnector(proxyOf, connect, closing.signal) })
-  return {
-    dispatch: (options, handler) =>
-      (proxyOf(options.origin) === null ? direct : proxied).dispatch(options, handler),
-    async destroy() {
-      // A proxy that never responds would delay the end of the process.
-      closing.abort()
-      await Promise.all([direct.destroy(), proxied.destroy()])
-    },
+  const tunnels = new Map<HttpProxy, ProxyAgent>()
+  const tunnelOf = (proxy: HttpProxy): ProxyAgent => {
+    const known = tunnels.get(proxy)
+    if (known !== undefined) return known
+    const made = tunnelAgent(proxy, { connections, connect, wrap: withoutContinue })
+    tunnels.set(proxy, made)
+    return made
   }
-}
-
-/** Connects through a proxy. undici's own agent is not used: its errors do not name the cause or the host. */
-function tunnelConnector(
-  proxyOf: ProxyOf,
-  connect: buildConnector.BuildOptions & { timeout: number },
-  signal: AbortSignal,
-): buildConnector.connector {
-  const secure = withReadBuffer(connect)
-  return (options, callback) => {
-    const { protocol, hostname } = options
-    const port = options.port || (protocol === 'https:' ? '443' : '80')
-    const proxy = proxyOf(`${protocol}//${hostname}:${port}`)
-    const open = async () => {
-      // Loaded only if there is a proxy.
-      const { openTunnel } = await import('./tunnel.ts')
-      return openTunnel(proxy!, `${hostname}:${port}`, { timeoutMs: connect.timeout, signal })
-    }
-    open().then(
-      (socket) => {
-        if (protocol === 'https:') secure({ ...options, httpSocket: socket }, callback)
-        else callback(null, socket)
-      },
-      (error: Error) => callback(error, null),
-    )
+  return {
+    dispatch(options, handler) {
+      const proxy = proxyOf(options.origin)
+      return (proxy === null ? direct : tunnelOf(proxy)).dispatch(options, handler)
+    },
+    async destroy() {
+      await Promise.all([direct, ...tunnels.values()].map((agent) => agent.destroy()))
+    },
   }
 }
 

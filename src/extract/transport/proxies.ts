@@ -79,17 +79,26 @@ function noAddress(variable: string, host: string): ExportError {
   )
 }
 
-/** `acme.com` and `.acme.com` match the host and its subdomains, `acme.com:8443` one port of theirs, `*` everything. */
+/**
+ * `acme.com` and `.acme.com` match the host and its subdomains, `acme.com:8443` one port of theirs, `*` everything. The
+ * address of IPv6 has brackets before a port, and may have them without.
+ */
 function exceptionsIn(list: string): readonly ((url: URL) => boolean)[] {
   const entries = list.split(/[\s,]+/).filter((entry) => entry !== '')
   return entries.map((entry) => {
     if (entry === '*') return () => true
-    const [, name = entry, port = null] = /^(.+):(\d+)$/.exec(entry) ?? []
-    const host = name.replace(/^\*?\./, '').toLowerCase()
+    const [, name = entry, port = null] = ipv6Host(entry) === null ? (/^(.+):(\d+)$/.exec(entry) ?? []) : []
+    const host = ipv6Host(name) ?? name.replace(/^\*?\./, '').toLowerCase()
     return ({ hostname, port: own, protocol }) =>
       (hostname === host || hostname.endsWith(`.${host}`)) &&
       (port === null || port === (own || DEFAULT_PORTS[protocol]))
   })
+}
+
+/** As in URLs, in its shortest form; null: no address of IPv6. */
+function ipv6Host(name: string): string | null {
+  const url = `http://[${name.replace(/^\[(.*)\]$/, '$1')}]`
+  return URL.canParse(url) ? new URL(url).hostname : null
 }
 
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { 'http:': '80', 'https:': '443' }

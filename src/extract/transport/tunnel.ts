@@ -1,77 +1,58 @@
-import type { ClientRequest, IncomingMessage } from 'node:http'
-import { request as httpRequest } from 'node:http'
-import { request as httpsRequest } from 'node:https'
-import type { Socket } from 'node:net'
+import { type buildConnector, type Dispatcher, Pool, ProxyAgent } from 'undici'
 import { ExportError } from '../../core/index.ts'
 import { CERTIFICATE_CODE, errorCode, UnreachableError, unreachableAs } from './network-error.ts'
 import type { HttpProxy } from './proxies.ts'
 
 type TunnelOptions = {
-  readonly timeoutMs: number
-  /** Aborts the connection. */
-  readonly signal: AbortSignal
+  readonly connections: number
+  readonly connect: buildConnector.BuildOptions & { readonly timeout: number }
+  /** Adds to what connects to a service. */
+  wrap(connect: buildConnector.connector): buildConnector.connector
 }
 
 /**
- * Makes a proxy connect to a host, by the method CONNECT.
- * @param target host and port
- * @throws ExportError naming the proxy's host: `transient`, `credentials` (407), `refused`. The caller, which knows the
- *   request, sets its `where`
+ * Connects to services through a proxy, by the method CONNECT. Its errors are ExportErrors that name the proxy's host:
+ * `transient`, `credentials` (407), `refused`. The caller, which knows the request, sets their `where`.
  */
-export function openTunnel(
-  proxy: HttpProxy,
-  target: string,
-  { timeoutMs, signal }: TunnelOptions,
-): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const request = connectRequest(proxy, target, signal)
-    const timer = setTimeout(() => request.destroy(new SlowProxy()), timeoutMs)
-    request.once('close', () => clearTimeout(timer))
-    request.once('error', (error) => reject(unreachable(proxy, error)))
-    request.once('connect', ({ statusCode = 0 }: IncomingMessage, socket: Socket, head: Buffer) => {
-      clearTimeout(timer)
-      if (statusCode >= 200 && statusCode < 300) {
-        if (head.length > 0) socket.unshift(head)
-        return resolve(socket)
-      }
-      // The proxy's response is never shown: it may repeat the request.
-      socket.on('error', () => {}).destroy()
-      reject(refusal(proxy, target, statusCode))
-    })
-    request.end()
+export function tunnelAgent(proxy: HttpProxy, { connections, connect, wrap }: TunnelOptions): ProxyAgent {
+  return new ProxyAgent({
+    uri: proxy.url.origin,
+    ...(proxy.authorization === null ? {} : { token: proxy.authorization }),
+    connections,
+    proxyTls: connect,
+    requestTls: connect,
+    factory: (origin, options: Pool.Options) =>
+      new Pool(origin, { ...options, connect: wrap(options.connect as buildConnector.connector) }),
+    clientFactory: (url, options) => {
+      const pool = new Pool(url, { ...options, headersTimeout: connect.timeout })
+      const open = pool.connect.bind(pool)
+      return Object.assign(pool, { connect: (to: Dispatcher.ConnectOptions) => tunnel(proxy, to, open) })
+    },
   })
 }
 
-class SlowProxy extends Error {
-  readonly code = 'UND_ERR_CONNECT_TIMEOUT'
-}
-
-function connectRequest(
-  { url, authorization }: HttpProxy,
-  target: string,
-  signal: AbortSignal,
-): ClientRequest {
-  const options = {
-    method: 'CONNECT',
-    // Without the brackets of an IPv6 address.
-    host: url.hostname.replace(/^\[|\]$/g, ''),
-    port: url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port),
-    path: target,
-    headers: {
-      host: target,
-      ...(authorization === null ? {} : { 'proxy-authorization': authorization }),
-    },
-    agent: false,
-    signal,
-  } as const
-  // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 would otherwise turn verification off.
-  return url.protocol === 'https:'
-    ? httpsRequest({ ...options, rejectUnauthorized: true })
-    : httpRequest(options)
+/** undici's own errors name neither the proxy nor its status, and the connection that failed may be the service's. */
+async function tunnel(
+  proxy: HttpProxy,
+  { path, headers }: Dispatcher.ConnectOptions,
+  open: (options: Dispatcher.ConnectOptions) => Promise<Dispatcher.ConnectData>,
+): Promise<Dispatcher.ConnectData> {
+  let opened: Dispatcher.ConnectData
+  try {
+    opened = await open({ origin: proxy.url.origin, path, headers: { ...headers, host: path } })
+  } catch (error) {
+    throw unreachable(proxy, error as Error)
+  }
+  const { statusCode, socket } = opened
+  if (statusCode >= 200 && statusCode < 300) return { ...opened, statusCode: 200 }
+  // The proxy's response is never shown: it may repeat the request.
+  socket.on('error', () => {}).destroy()
+  throw refusal(proxy, path, statusCode)
 }
 
 function unreachable({ host, url, variable }: HttpProxy, error: Error): ExportError {
-  const code = errorCode(error)
+  // A connection counts as one when the proxy has responded.
+  const code = errorCode(error).replace('HEADERS_TIMEOUT', 'CONNECT_TIMEOUT')
   if (CERTIFICATE_CODE.test(code)) {
     return new ExportError(
       'refused',

@@ -10,6 +10,7 @@ import { PageSizes, prefetchSlots, Service } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
 import type { PlannedChain } from '../../plan/index.ts'
 import { type CheckpointState, searchesByMonth } from '../../state/index.ts'
+import { clockCheck } from '../admission/clock-check.ts'
 import { forecast } from '../data-set/forecast.ts'
 import type { PlanCounts } from '../data-set/plan-state.ts'
 import type { Progress } from '../options.ts'
@@ -166,6 +167,7 @@ function openOwnService(context: RunContext, halt: Halt, onWait: () => void): Se
       measures: session.checkpoint.state.service,
       searchesLeft: session.checkpoint.state.searchesRemaining,
       onWait,
+      onDate: clockCheck(pipeline, options.clock, options.observer.log),
     },
   )
 }

@@ -9,7 +9,7 @@ import {
 import { type CheckpointState, checkMaskKey, readCheckpoint, SUCCESS_PATH } from '../../state/index.ts'
 import { namePipeline } from '../queries.ts'
 import { namingLocations, openDataSet } from './open-data-set.ts'
-import { countPartitions, planAsOfLastRun } from './plan-state.ts'
+import { countPartitions, earlyPartitions, planAsOfLastRun } from './plan-state.ts'
 
 /** Whether a data set holds everything that its pipeline file plans. The files alone can't show this. */
 export type Completeness = {
@@ -50,10 +50,11 @@ export async function completenessOf(
   maskKey: Uint8Array | null,
   store: Store,
   state: CheckpointState | null,
+  nowMs = Date.now(),
 ): Promise<Completeness> {
   checkMaskKey(state?.header, maskKey, pipeline)
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
-  const partitions = state === null ? null : partitionsOf(pipeline, maskKey, state)
+  const partitions = state === null ? null : partitionsOf(pipeline, maskKey, state, nowMs)
   return { complete: isComplete(isMarked, partitions), partitions }
 }
 
@@ -69,12 +70,17 @@ function partitionsOf(
   given: Pipeline,
   maskKey: Uint8Array | null,
   state: CheckpointState,
+  nowMs: number,
 ): PartitionCounts | null {
   const pipeline = named(given, maskKey)
   const plan = pipeline === null ? null : planAsOfLastRun(pipeline, state)
   if (pipeline === null || plan === null) return null
-  const counts = countPartitions(pipeline, plan, state)
-  return partitionCounts(counts.total, counts)
+  const { total, done, failed } = countPartitions(pipeline, plan, state)
+  // Planned by the clock of the last run, which may have been the wrong one.
+  const early = new Set(earlyPartitions(pipeline, nowMs, state))
+  let counted = 0
+  if (early.size > 0) for (const { key } of plan.partitions()) if (early.has(key)) counted++
+  return partitionCounts(total + early.size - counted, { done: done - counted, failed })
 }
 
 /** null: the names of queries need a key. */

@@ -1,5 +1,13 @@
-import { ExportError, type NamedPipeline, type Pipeline, type Store } from '../../core/index.ts'
+import {
+  ExportError,
+  formatTimestamp,
+  int64FromJson,
+  type NamedPipeline,
+  type Pipeline,
+  type Store,
+} from '../../core/index.ts'
 import { quarantinePath } from '../../load/index.ts'
+import type { Plan } from '../../plan/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
@@ -8,7 +16,7 @@ import {
   rewriteCheckpoint,
 } from '../../state/index.ts'
 import { readNamed } from './open-data-set.ts'
-import { planFor } from './plan-state.ts'
+import { asInFile, planFor } from './plan-state.ts'
 
 /**
  * The partitions that a run exports again.
@@ -42,10 +50,47 @@ export async function planRedo(
   if (unused.length > 0) throw matchesNothing(pipeline, unused)
   if (state === null || begun.size === 0) return null
   const redo = invalidationOf(state, { partitions: begun, shards: [] })
-  const planned = new Set<string>()
+  requirePlanned(pipeline, plan, redo, new Set())
+  return redo
+}
+
+/** @param known partitions that need not be planned @throws ExportError `config` when rows of others would be lost */
+function requirePlanned(
+  pipeline: Pipeline,
+  plan: Plan,
+  redo: Invalidation,
+  known: ReadonlySet<string>,
+): void {
+  const planned = new Set(known)
   for (const { key } of plan.partitions()) if (redo.partitions.has(key)) planned.add(key)
   for (const key of redo.partitions) if (!planned.has(key)) throw wouldBeLost(pipeline, key)
-  return redo
+}
+
+/**
+ * Whether partitions that were done before their windows ended can be exported again.
+ * @throws ExportError `config` when rows would be lost that the pipeline does not request, or when not the earlier clock
+ *   was wrong but this machine's is: it is behind times that the service gave
+ */
+export function requireRepeatable(
+  pipeline: NamedPipeline,
+  state: CheckpointState,
+  early: readonly string[],
+  nowMs: number,
+): void {
+  const { windows } = pipeline.extract
+  const latest = (nowMs + (windows?.lagMs ?? 0)) * 1000
+  for (const { imported_at } of state.shards) {
+    const newest = imported_at === null ? null : int64FromJson(imported_at.max)
+    if (newest === null || newest <= latest) continue
+    throw new ExportError(
+      'config',
+      `This machine's clock is behind: it says ${new Date(nowMs).toISOString()}, and rows were imported at ${formatTimestamp(newest)}`,
+      CHECKPOINT_PATH,
+      'Set the clock right and run again; nothing was changed.',
+    )
+  }
+  const redo = invalidationOf(state, { partitions: early, shards: [] })
+  requirePlanned(pipeline, planFor(asInFile(pipeline), nowMs, state), redo, new Set(early))
 }
 
 /**

@@ -1,6 +1,12 @@
-import { isExportError, type NamedPipeline, type PartitionStates, type Pipeline } from '../../core/index.ts'
+import {
+  endingAfter,
+  isExportError,
+  type NamedPipeline,
+  type PartitionStates,
+  type Pipeline,
+} from '../../core/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
-import { type Begun, type BegunChain, type Plan, planPartitions } from '../../plan/index.ts'
+import { type BegunChain, type Plan, planPartitions } from '../../plan/index.ts'
 import { type CheckpointState, hasBegun, holdingsOf, isOver, type RetiredQuery } from '../../state/index.ts'
 
 /** The plan, given what the checkpoint has of it. */
@@ -13,18 +19,36 @@ export function planFor(pipeline: NamedPipeline, nowMs: number, state: Checkpoin
     if (others === undefined) chains.set(chain.query, [chain])
     else others.push(chain)
   }
-  return planPartitions(pipeline, nowMs * 1000, (query) => begunOf(query, state, chains.get(query) ?? []))
+  const isEarly = endingAfter(nowMs)
+  return planPartitions(pipeline, nowMs * 1000, (query) => {
+    const records = state.partitions.branches.get(query)
+    if (records === undefined) return null
+    const windows = new Map<string, { done: boolean }>()
+    for (const [name, record] of records) {
+      if (record.state === 'done' && isEarly(name)) continue
+      if (hasBegun(record)) windows.set(name, { done: isOver(record) })
+    }
+    return { windows, chains: chains.get(query) ?? [] }
+  })
 }
 
-/** What of a query has begun; null: nothing. @param chains the query's chains that have not ended */
-function begunOf(query: string, state: CheckpointState, chains: readonly BegunChain[]): Begun | null {
-  const records = state.partitions.branches.get(query)
-  if (records === undefined) return null
-  const windows = new Map<string, { done: boolean }>()
-  for (const [name, record] of records) {
-    if (hasBegun(record)) windows.set(name, { done: isOver(record) })
+/**
+ * Partitions of the file that are done although their windows end after now, because a clock was wrong. Rows that are
+ * imported until then would never be exported, so a run exports them again.
+ */
+export function earlyPartitions(
+  pipeline: NamedPipeline,
+  nowMs: number,
+  state: CheckpointState | null,
+): readonly string[] {
+  const isEarly = endingAfter(nowMs)
+  const early: string[] = []
+  for (const { name: query } of asInFile(pipeline).extract.queries) {
+    for (const [window, record] of state?.partitions.branches.get(query) ?? []) {
+      if (record.state === 'done' && isEarly(window)) early.push(`${query}/${window}`)
+    }
   }
-  return { windows, chains }
+  return early
 }
 
 /** The pipeline of the file, without the flags that change what this run exports. */

@@ -1,0 +1,151 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
+import { runCli } from '../support/run-cli.ts'
+import { readParquet } from './support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+import { newWorkspace, PIPELINE, type PipelineParts, type Workspace } from './support/workspace.ts'
+
+const MINUTE = 60_000
+const DAY = 24 * 60 * MINUTE
+
+/** The beginning of a day (UTC), so many days from now. */
+function day(days: number): string {
+  return new Date(Date.now() + days * DAY).toISOString().slice(0, 10)
+}
+
+const DAYS: PipelineParts = {
+  service: { allow_http: true, retries: 0, requests_per_second: 1000 },
+  extract: { domains: ['scatterholt.com'], windows: { from: day(-8), until: 'now', every: '1d' } },
+}
+
+/** A service with another clock than this machine's. Its rows end three days ago. */
+async function skewed(aheadMs: number, parts = DAYS): Promise<Workspace & { skew: { ms: number } }> {
+  const skew = { ms: aheadMs }
+  const data = { from: day(-8), until: day(-3), now: () => Date.now() + skew.ms }
+  return Object.assign(await newWorkspace(parts, data), { skew })
+}
+
+/** Runs with another clock than this machine's. */
+async function runAt({ folder, env }: Workspace, aheadMs: number) {
+  const pipeline = await readPipeline(PIPELINE, { env, cwd: folder })
+  const clock = {
+    now: () => Date.now() + aheadMs,
+    monotonicMs: () => performance.now(),
+    sleep: async () => {},
+  }
+  return runPipeline(pipeline, await runOptions(pipeline, { env, clock }))
+}
+
+async function expectAllRows(here: Workspace): Promise<void> {
+  const rows = await readParquet(here.output)
+  expect(difference(rows, expectedOfDomains(here.sandbox, ['scatterholt.com']))).toEqual(SAME)
+}
+
+it.each([
+  ['ahead of', -DAY],
+  ['behind', DAY],
+])("a clock a day %s the service's ends the run with exit 2, and nothing is done", async (_side, ms) => {
+  const here = await skewed(ms)
+  const ended = await runCli({ args: ['run', PIPELINE], cwd: here.folder, env: here.env })
+  expect(ended.code).toBe(2)
+  const at = (offset: number): string => new Date(Date.now() + offset).toISOString().slice(0, 10)
+  expect(ended.stderr).toContain(`This machine's clock says ${at(0)}`)
+  expect(ended.stderr).toContain(`the service's ${at(ms)}`)
+  expect(ended.stderr).toContain('Set the clock right and run again; nothing was marked done.')
+  const { value } = await here.json('status')
+  expect(value).toMatchObject({ totals: { done: 0, rows: 0 } })
+  here.skew.ms = 0
+  expect((await here.run()).code).toBe(0)
+  await expectAllRows(here)
+})
+
+it('the response to the exchange of an API key decides before any search is sent', async () => {
+  const here = await skewed(-DAY)
+  const tokenUrl = `${here.sandbox.origin}/tokens/generate`
+  const service = { ...DAYS.service, api_key_env: 'KEY', token_url: tokenUrl }
+  await here.write({ ...DAYS, service })
+  const env = { SPILLWAY_BASE_URL: here.sandbox.baseUrl, KEY: here.sandbox.apiKey }
+  const { code } = await runCli({ args: ['run', PIPELINE], cwd: here.folder, env })
+  expect(code).toBe(2)
+  expect(here.searches()).toEqual([])
+})
+
+it('check ends with the same exit code, and sends no search', async () => {
+  const here = await skewed(-DAY)
+  const { code, stderr } = await here.cli('check', PIPELINE)
+  expect(code).toBe(2)
+  expect(stderr).toContain('windows end by the service')
+  expect(here.searches()).toEqual([])
+})
+
+const WARNING = "this machine's clock and the service's differ by more than a minute"
+
+it.each([
+  ['less than extract.lag', -5 * MINUTE, DAYS],
+  ['more, if no window depends on it', DAY, ended(day(-4))],
+  ['more, without windows', DAY, { ...DAYS, extract: { domains: ['scatterholt.com'] } }],
+])('a difference of %s is one warning', async (_name, ms, parts) => {
+  const here = await skewed(ms, { ...parts, extract: { ...parts.extract, page_size: 10 } })
+  const { code, stderr } = await here.run()
+  expect(code).toBe(0)
+  expect(stderr.split(WARNING)).toHaveLength(2)
+})
+
+it('a few seconds are no warning', async () => {
+  const here = await skewed(-5000)
+  const { code, stderr } = await here.run()
+  expect(code).toBe(0)
+  expect(stderr).not.toContain(WARNING)
+})
+
+it.each([
+  ['until: now', DAYS],
+  ['an until in the future', ended(day(2))],
+])('windows that are done before their end are exported again: %s', async (_name, parts) => {
+  // Both clocks are wrong.
+  const here = await skewed(2 * DAY, { ...parts, extract: { ...parts.extract, lag: '0s' } })
+  expect(await runAt(here, 2 * DAY)).toMatchObject({ status: 'complete' })
+  here.skew.ms = 0
+  expect((await here.json('status')).value).toMatchObject({ totals: { early: 2 } })
+  expect((await here.cli('status', PIPELINE)).stdout).toContain('not complete: 2 partitions')
+  expect((await here.json('plan')).value).toMatchObject({ partitions: { early: 2 } })
+  const plan = await here.cli('plan', PIPELINE)
+  expect(plan.stdout).toContain('not complete: 2 partitions')
+  expect(plan.stdout).not.toContain('Nothing to do')
+  const verified = await here.json('verify', '--complete')
+  expect(verified.code).toBe(1)
+  expect(verified.value).toMatchObject({ ok: true, complete: false, partitions: { pending: 2 } })
+
+  const { code, stderr } = await here.run()
+  expect(code).toBe(0)
+  expect(stderr).toContain('windows were done before they ended')
+  expect((await here.json('status')).value).not.toHaveProperty('totals.early')
+  expect((await here.cli('verify', PIPELINE, '--complete')).code).toBe(0)
+  await expectAllRows(here)
+
+  const before = here.searches().length
+  here.skew.ms = 2 * DAY
+  expect(await runAt(here, 2 * DAY)).toMatchObject({ status: 'complete' })
+  expect(here.searches().length).toBeGreaterThan(before)
+  await expectAllRows(here)
+})
+
+it('a clock behind the rows that were exported changes nothing', async () => {
+  const here = await skewed(0)
+  expect((await here.run()).code).toBe(0)
+  const checkpoint = (): Buffer => readFileSync(join(here.output, '_state/checkpoint.jsonl'))
+  const before = checkpoint()
+  await expect(runAt(here, -30 * DAY)).rejects.toThrow("This machine's clock is behind")
+  expect(checkpoint().equals(before)).toBe(true)
+  expect((await here.cli('verify', PIPELINE, '--complete')).code).toBe(0)
+})
+
+/** Windows of a day each, up to a date. */
+function ended(until: string): PipelineParts {
+  return {
+    ...DAYS,
+    extract: { domains: ['scatterholt.com'], windows: { from: day(-8), until, every: '1d' } },
+  }
+}
