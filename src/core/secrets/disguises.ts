@@ -1,7 +1,9 @@
+import { unescapeHtml, WINDOWS_1252 } from './unescape-html.ts'
+
 /**
- * Whether `isTrue` holds for a string or any decoding of it: percent, JSON and HTML escapes, hex and base64 (at any
- * offset of a longer string), UTF-16, UTF-8 read as Latin-1, and nested encodings up to three levels. All possible
- * decodings are tried, so most strings that `isTrue` receives are meaningless.
+ * Whether `isTrue` holds for a string or any decoding of it: percent, quoted-printable, backslash and HTML escapes, hex
+ * and base64 (at any offset of a longer string), UTF-16, UTF-8 read as Latin-1, and nested encodings up to three levels.
+ * All possible decodings are tried, so most strings that `isTrue` receives are meaningless.
  * @returns true also if there are more decodings than an ordinary string has
  */
 export function inAnyDisguise(text: string, isTrue: (text: string) => boolean): boolean {
@@ -28,7 +30,7 @@ export function inAnyDisguise(text: string, isTrue: (text: string) => boolean): 
 }
 
 /**
- * The same for escapes alone: percent, JSON and HTML escapes, UTF-8 read as Latin-1, and nested escapes.
+ * The same without hex, base64 and UTF-16.
  */
 export function inAnyEscape(text: string, isTrue: (text: string) => boolean): boolean {
   const seen = new Set<string>()
@@ -67,79 +69,70 @@ function isPrintable(bytes: Buffer): boolean {
   return bytes.length >= 3 && printable >= bytes.length * 0.8
 }
 
-const UNESCAPES: readonly ((text: string) => string)[] = [unescapePercent, unescapeJson, unescapeHtml, asUtf8]
+/** Each undoes one kind of escape alone: characters of the text may look like an escape of another kind. */
+const UNESCAPES: readonly ((text: string) => string)[] = [
+  (text) => unescapePercent(text, asUtf8),
+  (text) => unescapePercent(text, (bytes) => bytes),
+  unescapeQuotedPrintable,
+  (text) => unescapeBackslash(text, JSON_ESCAPE),
+  (text) => unescapeBackslash(text, C_ESCAPE),
+  unescapeHtml,
+  asUtf8,
+]
 
-/** `%C3%A9`, `%u00e9` and quoted-printable's `=C3=A9`. */
-function unescapePercent(text: string): string {
-  return text
-    .replace(/%u([0-9a-f]{4})/gi, (_, hex: string) => character(Number.parseInt(hex, 16)))
-    .replace(/(?:[%=][0-9a-f]{2})+/gi, (run) => Buffer.from(run.replace(/[%=]/g, ''), 'hex').toString())
+/**
+ * `%C3%A9`; or what JavaScript's `escape` makes, which are Latin-1 characters: `%E9`, `%u20AC`.
+ * @param textOf bytes, as Latin-1 characters, in their charset
+ */
+function unescapePercent(text: string, textOf: (bytes: string) => string): string {
+  if (!text.includes('%')) return text
+  return text.replace(/%u([0-9a-f]{4})|(?:%[0-9a-f]{2})+/gi, (run, unicode) =>
+    unicode === undefined ? textOf(bytesOf(run)) : character(Number.parseInt(unicode, 16)),
+  )
 }
 
-function unescapeJson(text: string): string {
+/** `=C3=A9`, and lines that `=` continues. */
+function unescapeQuotedPrintable(text: string): string {
+  if (!text.includes('=')) return text
+  return text.replace(/=[ \t]*\r?\n/g, '').replace(/(?:=[0-9a-f]{2})+/gi, (run) => asUtf8(bytesOf(run)))
+}
+
+/** Of `%C3%A9` or `=C3=A9`: a character for each byte. */
+function bytesOf(run: string): string {
+  return Buffer.from(run.replace(/[%=]/g, ''), 'hex').toString('latin1')
+}
+
+/** `\u00e9`, `\u{e9}`, `\xe9`, `\x{e9}`, `\n`, `\"`; also in capitals: `\U00E9`. */
+const JSON_ESCAPE = /\\([ux]\{0*[0-9a-f]{1,6}\}|u[0-9a-f]{4}|x[0-9a-f]{2}|.)/gis
+/** The same with `\U000000e9` and `\303\251`. JSON and SQL have none: a digit after their `\\` or `\0` is text. */
+const C_ESCAPE =
+  /\\([uUxX]\{0*[\da-fA-F]{1,6}\}|U[\da-fA-F]{8}|u[\da-fA-F]{4}|[xX][\da-fA-F]{2}|[0-3]?[0-7]{1,2}|.)/gs
+
+function unescapeBackslash(text: string, pattern: RegExp): string {
   if (!text.includes('\\')) return text
-  return text.replace(/\\(?:u\{?([0-9a-f]{4,6})\}?|x([0-9a-f]{2})|(.))/gis, (_, unicode, hex, other) => {
-    if (other === undefined) return character(Number.parseInt(unicode ?? hex, 16))
-    return /[nrtbfv0]/i.test(other) ? ' ' : other
+  return text.replace(pattern, (_, escaped: string) => {
+    if (escaped.length === 1) return CONTROLS.get(escaped.toLowerCase()) ?? escaped
+    if (/^[0-7]/.test(escaped)) return character(Number.parseInt(escaped, 8))
+    return character(Number.parseInt(escaped.replace(/^.\{?/, ''), 16))
   })
 }
 
-function unescapeHtml(text: string): string {
-  if (!text.includes('&')) return text
-  return text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]+));?/gi, (found, decimal, hex, name) => {
-    if (decimal !== undefined) return character(Number(decimal))
-    if (hex !== undefined) return character(Number.parseInt(hex, 16))
-    // Comparisons ignore accents.
-    const accented = /^([a-z])(?:acute|grave|circ|uml|tilde|cedil|ring|caron|slash)$/i.exec(name)?.[1]
-    return accented ?? ENTITIES.get(name.toLowerCase()) ?? found
-  })
-}
-
-/** Names of characters that passwords and tokens contain. Source: HTML standard, 13.5. */
-const ENTITIES: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    amp: '&',
-    apos: "'",
-    ast: '*',
-    bsol: '\\',
-    colon: ':',
-    comma: ',',
-    commat: '@',
-    dollar: '$',
-    equals: '=',
-    excl: '!',
-    grave: '`',
-    gt: '>',
-    hat: '^',
-    lbrace: '{',
-    lbrack: '[',
-    lcub: '{',
-    lowbar: '_',
-    lpar: '(',
-    lsqb: '[',
-    lt: '<',
-    nbsp: ' ',
-    num: '#',
-    percnt: '%',
-    period: '.',
-    plus: '+',
-    quest: '?',
-    quot: '"',
-    rbrace: '}',
-    rbrack: ']',
-    rcub: '}',
-    rpar: ')',
-    rsqb: ']',
-    semi: ';',
-    sol: '/',
-    szlig: 'ß',
-    verbar: '|',
-    vert: '|',
-  }),
+const CONTROLS: ReadonlyMap<string, string> = new Map(
+  Object.entries({ n: '\n', r: '\r', t: '\t', b: '\b', f: '\f', v: '\v', 0: '\0' }),
 )
 
+/** UTF-8 that was read as Latin-1 or Windows-1252: a lead byte, and as many others as it announces. */
 function asUtf8(text: string): string {
-  return /^[\0-\xff]*[\x80-\xff][\0-\xff]*$/.test(text) ? Buffer.from(text, 'latin1').toString() : text
+  if (!/[\xc2-\xf4]/.test(text)) return text
+  return text.replace(MISREAD, (run) => Buffer.from(run.replace(NOT_LATIN_1, byteOf), 'latin1').toString())
+}
+
+const NEXT = `[\x80-\xbf${WINDOWS_1252}]`
+const MISREAD = new RegExp(`[\xc2-\xdf]${NEXT}|[\xe0-\xef]${NEXT}{2}|[\xf0-\xf4]${NEXT}{3}`, 'g')
+const NOT_LATIN_1 = /[^\0-\xff]/g
+
+function byteOf(character: string): string {
+  return String.fromCharCode(0x80 + WINDOWS_1252.indexOf(character))
 }
 
 function character(codePoint: number): string {

@@ -51,44 +51,95 @@ export function unlessSecret(text: string, which: WhichSecrets = 'any'): string 
 const MIN_WITHIN = 4
 // Length of the shortest digest: MD5 in base64, without padding.
 const DIGEST_RUN = 22
-// Shorter codes are not evidence, see `base64Of`.
-const CODE_RUN = 8
 // Longer codes may be wrapped.
 const WRAPPED_RUN = 60
 
 /**
- * Whether a string contains this secret: plain, escaped, in hex or base64, or as an unkeyed digest. The secret is not
- * added to the known ones. It is called for the secret of each row, so it does not look for nested encodings.
+ * A function that says whether a string contains this secret: plain, escaped, in hex or base64, or as an unkeyed
+ * digest. The secret is not added to the known ones. It is called for the secret of each row, so it does not look for
+ * hex or base64 within other encodings.
  */
-export function repeatsGiven(text: string, secret: string): boolean {
-  if (text === '' || secret === '') return false
-  const isWithin = secret.length >= MIN_WITHIN
-  if (text === secret || (isWithin && text.includes(secret))) return true
-  const form = comparable(secret)
-  const { lines, plain, run } = readings(text)
-  const isFound =
-    plain.includes(secret) ||
-    (form !== '' &&
-      lines.some((line) => (form.length >= MIN_WITHIN ? line.includes(form) : line === form))) ||
-    // Base64 is a third longer than its input. Its first and last characters may also encode neighboring bytes.
-    (isWithin &&
-      run >= Math.max(CODE_RUN, Math.min(secret.length, WRAPPED_RUN)) &&
-      holdsCode(lines, encodingsOf(secret))) ||
-    (run >= DIGEST_RUN && holdsCode(lines, digestsOf(secret)))
-  // A string that holds the secret of a row must not stay in memory longer than the row.
-  if (isFound) knownReadings.delete(text)
-  return isFound
-}
-
-function holdsCode(lines: readonly string[], codes: Iterable<string>): boolean {
-  for (const code of codes) {
-    const form = comparable(code)
-    if (lines.some((line) => line.includes(form))) return true
+export function givenSecret(secret: string): (text: string) => boolean {
+  const sound = soundText(secret)
+  const form = comparable(sound)
+  const bytes = Buffer.from(secret)
+  const codes = once(() => [bytes.toString('hex'), ...base64Of(secret)].map(comparable))
+  const digests = once(() => [...digestsOf(secret)].map(comparable))
+  const exact = once(() => exactBase64(bytes))
+  const isIn = (text: string): boolean => {
+    const { plain, lines, run } = readings(text)
+    if (isWithin(plain, sound) || isWithin(lines, form)) return true
+    // Of such a secret little more than its punctuation is left to compare.
+    if (form.length < MIN_WITHIN && isWithin(plain.map(folded), folded(sound))) return true
+    // Base64 is a third longer than its input.
+    const isLongEnough =
+      bytes.length >= MIN_WITHIN && run >= Math.min(Math.floor((8 * bytes.length) / 6), WRAPPED_RUN)
+    return (
+      (isLongEnough && (holdsBase64(plain, exact(), bytes) || holdsCode(lines, codes()))) ||
+      (run >= DIGEST_RUN && holdsCode(lines, digests()))
+    )
   }
-  return false
+  return (text) => {
+    if (text === '' || secret === '') return false
+    if (text === secret || (secret.length >= MIN_WITHIN && text.includes(secret))) return true
+    const isFound = isIn(text)
+    // A string that holds the secret of a row must not stay in memory longer than the row.
+    if (isFound) knownReadings.delete(text)
+    return isFound
+  }
 }
 
-/** The decodings of a string, the same in comparable form, and the length of its longest run of code characters. */
+/** Columns, and what quotes a string, may replace lone surrogates by U+FFFD. */
+function soundText(text: string): string {
+  return text.toWellFormed().replaceAll('\u{FFFD}', '')
+}
+
+/** Case, width and blanks only: all characters of {@link comparable} that it drops are kept. */
+function folded(text: string): string {
+  const line = text.normalize('NFKC').replace(/[+\s]/g, ' ')
+  return line.toLowerCase().toUpperCase().normalize('NFKC')
+}
+
+function isWithin(texts: readonly string[], part: string): boolean {
+  if (part === '') return false
+  return texts.some((text) => (part.length >= MIN_WITHIN ? text.includes(part) : text === part))
+}
+
+function once<T>(make: () => T): () => T {
+  let made: T | undefined
+  return () => (made ??= make())
+}
+
+function holdsCode(lines: readonly string[], codes: readonly string[]): boolean {
+  return codes.some((code) => lines.some((line) => line.includes(code)))
+}
+
+/** For each offset modulo 3: the characters that encode nothing but bytes of the secret, and how many precede them. */
+type Base64Code = { readonly shift: number; readonly skipped: number; readonly sure: string }
+
+function exactBase64(bytes: Buffer): readonly Base64Code[] {
+  return [0, 1, 2].map((shift) => {
+    const skipped = Math.ceil((8 * shift) / 6)
+    const text = Buffer.concat([Buffer.alloc(shift), bytes]).toString('base64')
+    return { shift, skipped, sure: text.slice(skipped, Math.floor((8 * (shift + bytes.length)) / 6)) }
+  })
+}
+
+/** Four characters may be a word, so what was found is decoded, with the characters around it. */
+function holdsBase64(texts: readonly string[], codes: readonly Base64Code[], bytes: Buffer): boolean {
+  return texts.some((text) => {
+    const standard = text.replace(/[-_\s]/g, (found) => (found === '-' ? '+' : found === '_' ? '/' : ''))
+    return codes.some(({ shift, skipped, sure }) => {
+      for (let at = standard.indexOf(sure, skipped); at !== -1; at = standard.indexOf(sure, at + 1)) {
+        const found = Buffer.from(standard.slice(at - skipped, at + sure.length + 1), 'base64')
+        if (found.subarray(shift, shift + bytes.length).equals(bytes)) return true
+      }
+      return false
+    })
+  })
+}
+
+/** The decodings of a string, the same in comparable form, and the length of their longest run of code characters. */
 type Readings = { readonly plain: readonly string[]; readonly lines: readonly string[]; readonly run: number }
 
 /** A cache for short strings, because many rows have the same ones. */
@@ -101,11 +152,13 @@ function readings(text: string): Readings {
   if (before !== undefined) return before
   const plain: string[] = []
   inAnyEscape(text, (candidate) => {
-    plain.push(candidate)
+    plain.push(soundText(candidate))
     return false
   })
   let run = 0
-  for (const [code] of text.matchAll(/[0-9a-z+/_-]+/gi)) run = Math.max(run, code.length)
+  for (const candidate of plain) {
+    for (const [code] of candidate.matchAll(/[0-9a-z+/_-]+/gi)) run = Math.max(run, code.length)
+  }
   const made = { plain, lines: plain.map(comparable), run }
   if (text.length <= MAX_KEPT_LENGTH) {
     if (knownReadings.size >= MAX_READINGS) knownReadings.clear()
@@ -173,10 +226,8 @@ function* formsOf(secret: string): Generator<string> {
   yield* digestsOf(secret)
 }
 
-function* encodingsOf(secret: string): Generator<string> {
-  yield Buffer.from(secret).toString('hex')
-  yield* base64Of(secret)
-}
+// Shorter codes are not evidence: in upper case they may be words.
+const CODE_RUN = 8
 
 function* base64Of(secret: string): Generator<string> {
   const bytes = Buffer.from(secret)

@@ -1,19 +1,11 @@
-import {
-  type ExtraField,
-  type IdentityPolicy,
-  LEFT_OUT,
-  repeatsGiven,
-  type SecretPolicy,
-} from '../../core/index.ts'
+import type { ExtraField, IdentityPolicy, SecretPolicy } from '../../core/index.ts'
 import type { ColumnValue } from '../columns/value-columns.ts'
 import type { SourceExtras } from '../scan/item-walker.ts'
 import { OPEN_BRACE } from '../scan/json-steps.ts'
 import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from '../schema.ts'
 import { type ExtraNode, ExtraTree } from './extra-tree.ts'
+import { OwnSecret } from './own-secret.ts'
 import { EXPECTED, readExtra } from './read-extra.ts'
-
-/** A longer secret is found at any offset. */
-const SHORT = 8
 
 /** What is wrong with a field, in the form of the schema's own issues. */
 type ExtraIssue = { readonly path: string[]; readonly message: string }
@@ -134,12 +126,15 @@ export class ExtraReader {
 
   /** Takes the row's own secret and identity out of the values; null: there is none, or it is shown anyway. */
   hide(secret: string | null, identity: string | null): void {
-    const secrets = [secret, identity].filter((text) => text !== null && text !== '') as string[]
-    if (secrets.length === 0) return
-    for (const field of this.searched) {
-      const value = this.values[field]!
-      if (value === null) continue
-      this.values[field] = withoutSecrets(this.fields[field]!.type, value, this.raw[field]!, secrets)
+    if (this.searched.every((field) => this.values[field] === null)) return
+    for (const text of [secret, identity]) {
+      if (text === null || text === '') continue
+      const own = new OwnSecret(text)
+      for (const field of this.searched) {
+        const value = this.values[field]!
+        if (value !== null)
+          this.values[field] = own.takenOutOf(value, this.fields[field]!.type, this.raw[field]!)
+      }
     }
   }
 
@@ -167,48 +162,4 @@ const NONE: SourceExtras = { values: [], raw: [], unknown: [] }
 
 function isOfSource({ path }: ExtraField): boolean {
   return path[0] === 'source'
-}
-
-/** A value of which the row's own secrets have been taken out: texts that repeat one are left out as a whole. */
-function withoutSecrets(
-  type: ExtraField['type'],
-  value: ColumnValue,
-  raw: string,
-  secrets: readonly string[],
-): ColumnValue {
-  switch (type) {
-    case 'string':
-      return secrets.some((secret) => repeatsGiven(value as string, secret)) ? LEFT_OUT : value
-    case 'json':
-      return secrets.some((secret) => jsonRepeats(value as string, secret)) ? JSON.stringify(LEFT_OUT) : value
-    case 'int64':
-    case 'timestamp':
-      // Such a column can hold no other text.
-      return secrets.includes(raw) ? null : value
-    case 'boolean':
-    case 'strings':
-      return value
-  }
-}
-
-/** A short secret counts only as a whole text, so every scalar and name is held against it by itself. */
-function jsonRepeats(json: string, secret: string): boolean {
-  if (repeatsGiven(json, secret)) return true
-  return secret.length < SHORT && scalars(JSON.parse(json)).includes(secret)
-}
-
-/** Without recursion: nesting has no limit. */
-function scalars(root: unknown): readonly string[] {
-  const texts: string[] = []
-  const waiting = [root]
-  for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
-    if (typeof node !== 'object' || node === null) texts.push(String(node))
-    else if (Array.isArray(node)) for (const inner of node) waiting.push(inner)
-    else
-      for (const [name, inner] of Object.entries(node)) {
-        texts.push(name)
-        waiting.push(inner)
-      }
-  }
-  return texts
 }
