@@ -61,6 +61,7 @@ function openIo(world: World, run: string, logging: LogSettings, file: LogFile |
     log,
     record,
     run,
+    logFile: file,
     reportError(error) {
       screen.clear()
       reportError(error, { screen, style, logging, log, record })

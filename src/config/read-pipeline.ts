@@ -1,11 +1,14 @@
 import { resolve } from 'node:path'
-import { ExportError, isExportError, type Pipeline, type Wanted } from '../core/index.ts'
+import { ExportError, isExportError, type Pipeline, type Query, type Wanted } from '../core/index.ts'
+import { didYouMean } from './problems/describe.ts'
+import type { Problems } from './problems/problems.ts'
 import { dotted, isMapping, lineOf, locationAt, type Tree, valueAt } from './problems/tree.ts'
 import { resolveExtract } from './resolve/resolve-extract.ts'
 import { resolveLoad } from './resolve/resolve-load.ts'
 import { resolveService } from './resolve/resolve-service.ts'
 import { resolveTransform } from './resolve/resolve-transform.ts'
 import { checkShape } from './schema/check-shape.ts'
+import type { PipelineFile } from './schema/file-schema.ts'
 import type { PipelineSettings } from './schema/pipeline-settings.ts'
 import { type Environment, learnSecrets } from './secrets/secrets.ts'
 import { readText } from './values/read-text.ts'
@@ -81,14 +84,21 @@ export async function readSettings(pipeline: Pipeline, options: ReadOptions): Pr
 }
 
 async function readSource(source: NamedText, options: ReadOptions): Promise<Pipeline> {
-  const pipeline = await resolvePipeline(source, options)
   const { from, until, domains, ...rest } = options.overrides ?? {}
+  const own =
+    domains === undefined ? null : await wanted(source, { ...options, overrides: { ...rest, from, until } })
+  const pipeline = await resolvePipeline(source, options, own)
   if (from === undefined && until === undefined && domains === undefined) return pipeline
   const whole = await wanted(source, { ...options, overrides: rest })
   return { ...pipeline, extract: { ...pipeline.extract, whole } }
 }
 
-async function resolvePipeline(source: NamedText, options: ReadOptions): Promise<Pipeline> {
+/** @param own what the file requests without `--domain`; null: it is invalid without, or there is no such flag */
+async function resolvePipeline(
+  source: NamedText,
+  options: ReadOptions,
+  own: Wanted | null = null,
+): Promise<Pipeline> {
   const { tree, problems } = await readTree(source, options.env)
   if (tree.root === null) {
     problems.add([], 'the file is empty; `spillway init` writes one to begin with')
@@ -99,7 +109,8 @@ async function resolvePipeline(source: NamedText, options: ReadOptions): Promise
   const settings = checkShape(tree, problems)
 
   const service = resolveService(settings.service, problems)
-  const extract = await resolveExtract(settings, problems)
+  const resolved = await resolveExtract(settings, problems)
+  const extract = own === null ? resolved : { ...resolved, queries: chosen(own, settings, problems) }
   const transform = resolveTransform(settings, problems)
   const load = resolveLoad(settings, transform.columns, problems, {
     cwd: options.cwd,
@@ -108,6 +119,28 @@ async function resolvePipeline(source: NamedText, options: ReadOptions): Promise
   if (!problems.none) throw problems.error()
   const locations = Object.fromEntries(locationsIn(tree))
   return { name: settings.name, file: source.file, locations, service, extract, transform, load }
+}
+
+const MAX_NAMED = 5
+
+/**
+ * The queries of the file that `--domain` names. A domain that the file lacks is reported: it is probably mistyped, and
+ * what is exported once stays in the data set.
+ */
+function chosen(own: Wanted, settings: PipelineFile, problems: Problems): readonly Query[] {
+  const known = new Set(own.queries.flatMap((query) => (query.type === 'domain' ? [query.fqdn] : [])))
+  const given = problems.touched(['extract', 'domains']) ? [] : (settings.extract.domains ?? [])
+  for (const [i, fqdn] of given.entries()) {
+    if (known.has(fqdn)) continue
+    const path = ['extract', 'domains', i]
+    const named = [...known].slice(0, MAX_NAMED)
+    const more = known.size > named.length ? ` and ${known.size - named.length} more` : ''
+    const ofFile = known.size === 0 ? 'which names none' : `${named.join(', ')}${more}`
+    const found = `${problems.found(path)}${didYouMean(fqdn, known)}`
+    problems.add(path, `expected a domain of the file (${ofFile}; one to add belongs there), found ${found}`)
+  }
+  const names = new Set(given)
+  return own.queries.filter((query) => query.type === 'domain' && names.has(query.fqdn))
 }
 
 /** The location of every key below a path, except in lists. */

@@ -1,5 +1,5 @@
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
-import { ExportError, type Pipeline, REPORT_PATH, type Store } from '../core/index.ts'
+import { ExportError, type Pipeline, type Store } from '../core/index.ts'
 import type { Evidence } from '../report/index.ts'
 import {
   type CheckpointState,
@@ -16,7 +16,7 @@ import {
   signatureOf,
 } from '../state/index.ts'
 import { readBegunCheckpoint } from './admission/open-checkpoint.ts'
-import { completenessOf } from './data-set/completeness.ts'
+import { completenessOf, withNames } from './data-set/completeness.ts'
 import { isReport } from './data-set/files.ts'
 import {
   type HoldOptions,
@@ -26,6 +26,7 @@ import {
   openDataSet,
   pathIn,
 } from './data-set/open-data-set.ts'
+import { reportAnew } from './report/write-report.ts'
 
 export type Signed = {
   readonly pipeline: string
@@ -107,10 +108,11 @@ async function read(
 ): Promise<Evidence> {
   const { bytes, manifest, state } = await readVouchedManifest(pipeline, store)
   const signature = await store.read(SIGNATURE_PATH)
-  // Other files there may hold anything, even rows.
-  const report = (await isReport(store)) === true ? await store.read(REPORT_PATH) : null
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
   const completeness = await completenessOf(pipeline, maskKey, store, state)
+  const named = (await isReport(store)) === true ? withNames(pipeline, maskKey) : null
+  // The file itself may hold anything, even rows.
+  const report = named === null ? null : await reportAnew(named, store, state)
   const again = await store.read(MANIFEST_PATH)
   if (again === null || !Buffer.from(again).equals(bytes)) throw changedMeanwhile()
   if (signature === null) throw notSigned(pipeline)

@@ -17,8 +17,6 @@ import { CREDENTIAL_FIELDS, parseCredential, SOURCE_FIELDS, UnknownFields, unkno
 
 /** An item as the service sent it. */
 type RawItem = {
-  /** Parses it with all digits of its numbers. */
-  readonly exact: () => unknown
   readonly body: Buffer
   /** Its offset in the body. */
   readonly start: () => number
@@ -46,19 +44,18 @@ export class CredentialPage {
   }
 
   /**
-   * Adds one parsed item as a row or a quarantine entry, or ignores it if it belongs to another chain or is repeated.
+   * Adds one item, parsed with all digits, as a row or a quarantine entry, or ignores it if it belongs to another chain or is repeated.
    * @throws ExportError 'data' when it was not requested
    */
   add(item: unknown, index: number, raw: RawItem): void {
-    const { exact } = raw
-    const result = parseCredential(item, exact)
+    const result = parseCredential(item)
     this.extras?.item(raw.body, raw.start())
     const broken = this.extras?.issues ?? []
     if (!result.success || broken.length > 0) {
       if (this.isLeftToOthers(item)) return
-      const id = refusedId(exact())
+      const id = refusedId(item)
       if (id !== null && !this.ids.isNewRefusal(id)) return
-      this.quarantined.push(this.quarantine(exact(), [...(result.error?.issues ?? []), ...broken], index))
+      this.quarantined.push(this.quarantine(item, [...(result.error?.issues ?? []), ...broken], index))
       return
     }
     const credential = result.data

@@ -80,15 +80,11 @@ export function credentialPaths(plan: DecodePlan): CredentialPaths {
   return {
     fast: (body, context, room) => fastPath.decode(body, newPage(context, room)),
     plain: (body, context, room) => {
-      const { items, next, exactItems, text } = parseResponse(body, context)
+      const { items, next, text } = parseResponse(body, context)
       const page = newPage(context, room)
       const starts = extras === null ? [] : itemStarts(text)
       for (const [index, item] of items.entries()) {
-        page.add(item, index, {
-          exact: () => exactItems()[index],
-          body: text,
-          start: () => starts[index]!,
-        })
+        page.add(item, index, { body: text, start: () => starts[index]! })
       }
       return page.finish(items.length, next)
     },

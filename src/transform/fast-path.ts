@@ -156,17 +156,13 @@ export class FastPath {
     return walker.open(at, 2 * (end + 1 - at))
   }
 
-  /** Adds an unsupported item by way of JSON.parse; false when the page is not supported. */
+  /** Adds an unsupported item by way of the plain path; false when the page is not supported. */
   private addStrange(start: number, end: number, page: CredentialPage): boolean {
     this.strange++
     if (this.strange > MIN_STRANGE + this.items * MAX_STRANGE_SHARE) return false
     if (mayHoldManyValues(end - start)) return false
     const { body } = this
-    page.add(JSON.parse(body.toString('utf8', start, end)), this.items, {
-      exact: () => parseExactJson(body, start, end),
-      body,
-      start: () => start,
-    })
+    page.add(parseExactJson(body, start, end), this.items, { body, start: () => start })
     return true
   }
 

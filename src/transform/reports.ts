@@ -22,8 +22,7 @@ export function reportDecoder(plan: DecodePlan): Decode {
 
   return (body, context, room) => {
     const { query } = context
-    const { next, exactItems } = parseResponse(body, context)
-    const items = exactItems()
+    const { next, items } = parseResponse(body, context)
     let rows = 0
     const quarantined: RefusedItem[] = []
     const unknown = new UnknownFields()

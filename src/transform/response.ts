@@ -18,11 +18,9 @@ export type Decode<Result = DecodedPage> = (
 
 /** A response of the right shape, its items not yet validated. */
 type ParsedResponse = {
-  /** Integers beyond 2^53 are rounded in them. */
+  /** With all digits of their numbers. */
   readonly items: readonly unknown[]
   readonly next: string | null
-  /** Parses the items with all digits of their numbers. On demand, since few responses have such numbers. */
-  exactItems(): readonly unknown[]
   /** The parsed JSON, without a byte order mark. */
   readonly text: Buffer
 }
@@ -41,16 +39,7 @@ export function parseResponse(body: Buffer, context: PageContext): ParsedRespons
   const { query } = context
   const where = pageLocation(context)
   const text = body.subarray(hasByteOrderMark(body) ? BYTE_ORDER_MARK.length : 0)
-  const parsed = checkedResponse(parseJson(text, where), query, where)
-  let exact: readonly unknown[] | null = null
-  return {
-    ...parsed,
-    text,
-    exactItems: () => {
-      exact ??= checkedResponse(parseExactJson(text), query, where).items
-      return exact
-    },
-  }
+  return { ...checkedResponse(parseJson(text, where), query, where), text }
 }
 
 /** Partition and page for messages, in which pages count from 1 on. */
@@ -84,7 +73,7 @@ function parseJson(text: Buffer, where: string): unknown {
   if (!isUtf8(text)) throw brokenResponse('is no UTF-8', where)
   if (hasTooManyValues(text)) throw tooManyValues(where)
   try {
-    return JSON.parse(text.toString('utf8'))
+    return parseExactJson(text)
   } catch {
     // The message of a SyntaxError quotes the JSON, so it is not kept as the cause.
     throw brokenResponse('is no JSON', where)

@@ -83,13 +83,10 @@ export type Source = z.infer<typeof sourceSchema>
 export type Credential = z.infer<typeof anyCredentialSchema>
 export type Report = z.infer<typeof reportSchema>
 
-/**
- * Validates an item.
- * @param exact parses the item with all digits of its numbers; called only if the schema rejects `item`
- */
-export function parseCredential(item: unknown, exact: () => unknown): z.ZodSafeParseResult<Credential> {
+/** Validates an item that was parsed with all digits of its numbers. */
+export function parseCredential(item: unknown): z.ZodSafeParseResult<Credential> {
   const usual = usualCredentialSchema.safeParse(item)
-  return usual.success ? usual : anyCredentialSchema.safeParse(exact())
+  return usual.success ? usual : anyCredentialSchema.safeParse(item)
 }
 
 /** Known fields. Those without a rule in the schema are neither checked nor exported. */

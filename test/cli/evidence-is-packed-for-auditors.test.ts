@@ -49,6 +49,11 @@ async function filesOf(path: string): Promise<ReadonlyMap<string, Buffer>> {
   return new Map(entries.map(({ header, data }) => [header.name, Buffer.from(data ?? [])]))
 }
 
+/** The data of a report. */
+function dataOf(page: string): { readonly provenance: object; readonly written_at: string } {
+  return JSON.parse(/<script type="application\/json" id="data">(.*?)<\/script>/s.exec(page)![1]!)
+}
+
 it('contains all evidence, no rows and no secrets, and has the same bytes every time', async () => {
   const here = await signed()
   const { code, value, stderr } = await here.json('evidence', '--output', 'acme.tar', '--key', 'pub.pem')
@@ -87,9 +92,16 @@ it('contains all evidence, no rows and no secrets, and has the same bytes every 
     expect([header.uname ?? '', header.gname ?? '']).toEqual(['', ''])
   }
   const files = await filesOf(path)
-  for (const name of ['_manifest.json', '_manifest.sig', '_report.html', '_SUCCESS']) {
+  for (const name of ['_manifest.json', '_manifest.sig', '_SUCCESS']) {
     expect(files.get(name), name).toEqual(await readFile(join(here.output, name)))
   }
+  // The report is that of the last run, which was not signed yet.
+  const onDisk = dataOf(await readFile(join(here.output, '_report.html'), 'utf8'))
+  expect(dataOf(files.get('_report.html')!.toString())).toEqual({
+    ...onDisk,
+    written_at: manifest.runs.at(-1)!.finished_at,
+    provenance: { ...onDisk.provenance, signed: true },
+  })
   expect(files.get('public-key.pem')!.toString()).toBe(KEY.publicKey.export(PUBLIC).toString())
   // A reader sees the settings, and can check them against the digest in the manifest.
   const settings = files.get('settings.json')!
@@ -177,6 +189,36 @@ it('a report file that Spillway did not write is not packed', async () => {
     const files = await filesOf(join(here.folder, 'acme.tar'))
     expect(files.has('_report.html')).toBe(false)
     expect(files.get('README.txt')!.toString()).not.toContain('_report.html')
+  }
+})
+
+it('the report is made anew: what somebody wrote into the file is not packed', async () => {
+  // Enough rows for charts.
+  const here = await newWorkspace(PARTS, { records: 5000 }, { SPILLWAY_MASK_KEY: MASK_KEY })
+  await writeFile(join(here.folder, 'key.pem'), KEY.privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  expect((await inProcess(here, 'run')).code).toBe(0)
+  expect((await inProcess(here, 'sign', '--key', 'key.pem')).code).toBe(0)
+  const packed = async (): Promise<string> => {
+    const { code, stderr } = await evidence(here, '--output', 'acme.tar')
+    expect(code, stderr).toBe(0)
+    return (await filesOf(join(here.folder, 'acme.tar'))).get('_report.html')!.toString()
+  }
+  const report = join(here.output, '_report.html')
+  const page = await readFile(report, 'utf8')
+  const before = await packed()
+  expect([page, before].map((each) => each.split('<svg').length)).toEqual(
+    Array(2).fill(page.split('<svg').length),
+  )
+  expect(page).toContain('<svg')
+  for (const changed of [
+    `${page}id,hash\n1,hunter2\n`,
+    page.replace('</main>', '<table><tr><td>hunter2</td></tr></table></main>'),
+    page.replaceAll('</svg>', '<text>hunter2</text></svg>'),
+    page.replace('"rows":', '"hunter2":1,"rows":'),
+  ]) {
+    expect(changed).toContain('hunter2')
+    await writeFile(report, changed)
+    expect(await packed()).toBe(before)
   }
 })
 

@@ -134,7 +134,8 @@ it('plan and check succeed where run resumes, with consent or with part of the q
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const env = { ...accessTo(sandbox), ...KEY }
-  const file = await writePipeline(folder, { rest: PLAINTEXT })
+  const extract = '  queries: [{ type: domain, fqdn: quillmere.net }]'
+  const file = await writePipeline(folder, { extract, rest: PLAINTEXT })
   for (const command of [['plan'], ['check'], ['run', '--no-progress']]) {
     const ended = await spillway([...command, file, '--allow-plaintext'], folder, env)
     expect(ended).toMatchObject({ code: 0, stderr: '' })

@@ -66,9 +66,10 @@ it('without a terminal the summary has no colours, and names the next command', 
 it('several pipelines print one object a line; flags beat the files', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
+  const extract = '  queries: [{ type: domain, fqdn: quillmere.net }]'
   const files = [
-    await writePipeline(folder, { name: 'one' }),
-    await writePipeline(folder, { name: 'two', rest: 'load: { format: csv }' }),
+    await writePipeline(folder, { name: 'one', extract }),
+    await writePipeline(folder, { name: 'two', extract, rest: 'load: { format: csv }' }),
   ]
   const { code, stdout } = await spillway(
     ['run', ...files, '--json', '--until', '2024-02-01', '--domain', 'quillmere.net'],

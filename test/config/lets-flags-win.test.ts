@@ -38,6 +38,49 @@ test('every flag takes precedence over the file, even over an invalid value', as
   expect(load.format.kind).toBe('csv')
 })
 
+test('--domain chooses among the domains of the file, with the names that they have there', async () => {
+  const queries =
+    'queries: [{ type: domain, fqdn: b.example, as: case-17 }, { type: keyword, keyword: a.example }]'
+  const { extract } = await read(withLine('extract', queries), {
+    overrides: { domains: ['B.example', 'acme.com', 'b.example'], from: '2024-01-01', until: '2024-02-01' },
+  })
+  expect(extract.queries).toEqual([
+    { type: 'domain', fqdn: 'acme.com' },
+    { type: 'domain', fqdn: 'b.example', as: 'case-17' },
+  ])
+  expect(extract.whole?.queries).toHaveLength(3)
+})
+
+test('a domain that the file lacks is refused, with what was probably meant', async () => {
+  const many = ['b', 'c', 'd', 'e', 'f'].map((name) => `${name}.example`)
+  const given = (text: string, ...domains: string[]) => problems(text, { overrides: { domains } })
+  const advice = '; one to add belongs there'
+  expect(await given(SMALLEST, 'acne.com', 'acme.com', 'elsewhere.example')).toEqual([
+    `--domain: expected a domain of the file (acme.com${advice}), found "acne.com"; did you mean \`acme.com\`?`,
+    `--domain: expected a domain of the file (acme.com${advice}), found "elsewhere.example"`,
+  ])
+  const six = SMALLEST.replace('acme.com', ['acme.com', ...many].join(', '))
+  expect(await given(six, 'g.test')).toEqual([
+    `--domain: expected a domain of the file (acme.com, ${many.slice(0, 4).join(', ')} and 1 more${advice}), found "g.test"`,
+  ])
+  const keyword = SMALLEST.replace('domains: [acme.com]', 'queries: [{ type: keyword, keyword: acme.com }]')
+  expect(await given(keyword, 'acme.com')).toEqual([
+    `--domain: expected a domain of the file (which names none${advice}), found "acme.com"`,
+  ])
+  // The file alone is invalid without these flags, which is no reason to take any domain.
+  const dated = withLine('extract', 'windows: { from: 2024-01-01 }')
+  expect(await problems(dated, { overrides: { domains: ['acne.com'], until: '2024-02-01' } })).toEqual([
+    expect.stringContaining('acne.com'),
+  ])
+})
+
+test('--domain names what to request where the file names no query', async () => {
+  const { extract } = await read(SMALLEST.replace('domains: [acme.com]', 'concurrency: 1'), {
+    overrides: { domains: ['b.example'] },
+  })
+  expect(extract.queries).toEqual([{ type: 'domain', fqdn: 'b.example' }])
+})
+
 test('--from and --until define windows if the file has none', async () => {
   const { extract } = await read(SMALLEST, { overrides: { from: '2024-01-01', until: '2024-02-01' } })
   expect(extract.windows).toMatchObject({ until: Date.UTC(2024, 1, 1) * 1000, every: null })

@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -47,6 +47,11 @@ it('from init to verify', async () => {
   }
   expect((await spillway('init', file)).stdout).toContain(`spillway check ${file}`)
   expect(JSON.parse((await spillway('schema')).stdout)).toHaveProperty('properties.extract')
+  const starter = join(here.folder, file)
+  writeFileSync(
+    starter,
+    readFileSync(starter, 'utf8').replace('[example.com]', '[example.com, scatterholt.com]'),
+  )
   const flags = ['--domain', 'scatterholt.com', '--from', '2024-01-01', '--until', '2024-03-01']
   expect((await spillway('check', file, ...flags)).stdout).toContain('the token is accepted')
   expect((await spillway('plan', file, ...flags)).stdout).toContain('0 done')

@@ -7,6 +7,7 @@ import { newWorkspace } from './support/workspace.ts'
 
 const FILE = {
   extract: {
+    domains: ['brambleworth.org', 'scatterholt.com', 'quillmere.net'],
     queries: [{ type: 'keyword', keyword: 'nobody' }],
     windows: { from: '2024-06-01', until: '2024-07-01', every: 'month' },
     page_size: 50,

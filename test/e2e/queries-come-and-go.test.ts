@@ -48,9 +48,11 @@ it.each([
   },
 )
 
-it('one run with a domain that the file lacks does not affect later runs of the file', async () => {
-  const here = await newWorkspace(parts(['scatterholt.com']))
+it('one run with a domain that the file then loses does not affect later runs of the file', async () => {
+  const here = await newWorkspace(parts(DOMAINS))
   expect((await here.run('--domain', 'quillmere.net')).code).toBe(0)
+  await here.write(parts(['scatterholt.com']))
+  expect((await here.cli('run', 'pipeline.yaml', '--domain', 'quillmere.net')).code).toBe(2)
   const { code, stderr, summary } = await here.run()
   expect(code, stderr).toBe(0)
   expect(summary).toMatchObject({ status: 'complete', partitions: { total: 2, done: 2 } })

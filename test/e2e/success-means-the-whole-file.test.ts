@@ -16,7 +16,6 @@ it.each([
   { flags: ['--domain', 'scatterholt.com'] },
   { flags: ['--until', '2024-02-01'] },
   { flags: ['--from', '2024-02-01'] },
-  { flags: ['--domain', 'elsewhere.example'] },
 ])('a run with $flags leaves no _SUCCESS while the file plans more', async ({ flags }) => {
   const here = await newWorkspace(FILE)
   expect((await here.run(...flags)).code).toBe(0)
@@ -54,4 +53,13 @@ it('a file with more queries than before has no _SUCCESS, even if a narrower run
   await here.write(FILE)
   expect((await here.run('--domain', 'scatterholt.com')).summary).toMatchObject({ requests: 0 })
   expect(succeeded(here)).toBe(false)
+})
+
+it('a run with a domain that the file does not name sends nothing and writes nothing', async () => {
+  const here = await newWorkspace(FILE)
+  const { code, stderr } = await here.cli('run', 'pipeline.yaml', '--domain', 'scaterholt.com')
+  expect(code).toBe(2)
+  expect(stderr).toContain('did you mean `scatterholt.com`?')
+  expect(here.sandbox.requests).toEqual([])
+  expect(existsSync(here.output)).toBe(false)
 })

@@ -27,7 +27,7 @@ export function unknownField(name: string, path: string, type: ExtraField['type'
   return { name, path: path.split('.'), type, meaning: null }
 }
 
-const PLANS: readonly DecodePlan[] = [
+export const PLANS: readonly DecodePlan[] = [
   decodePlan({ extras: EXTRAS }),
   decodePlan({ extras: EXTRAS, secret: 'hmac', identity: 'hmac' }),
   decodePlan({ extras: EXTRAS.slice(0, 2), secret: 'plaintext' }),

@@ -48,10 +48,28 @@ test.each([
   ['1.00000000000000000001', Number.NaN],
   ['9007199254740993.0', 9007199254740992],
   ['9007199254740990.25', Number.NaN],
+  ['9007199254740990.5', Number.NaN],
+  ['-900719925474099.05e1', Number.NaN],
+  ['1e-400', Number.NaN],
+  ['2e-324', Number.NaN],
+  ['-1.5E-999', Number.NaN],
+  ['5e-324', 5e-324],
+  ['0e-400', 0],
+  ['0.0e-400', 0],
+  ['10e-1', 1],
+  ['1e999', Number.POSITIVE_INFINITY],
+  // A look at every zero from each zero would take hours.
+  [`1.${'0'.repeat(1_000_000)}1`, Number.NaN],
   [`1${'0'.repeat(20_000)}`, Number.NaN],
 ])('%s', (text, expected) => {
   expect(exact(text)).toEqual(expected)
   expect(exact(`{"a":[ ${text} ]}`)).toEqual({ a: [expected] })
+})
+
+test('of very many numbers that a double does not hold, none passes for an integer', () => {
+  const numbers = Array.from({ length: 300_000 }, (_, i) => `9007199254740990.${1 + (i % 9)}`)
+  const values = exact(`[${numbers.join()},1]`) as number[]
+  expect(values.filter((value) => Number.isInteger(value))).toEqual([1])
 })
 
 test.each([

@@ -168,6 +168,10 @@ test('a value of another type, also of an object on its path, breaks the schema 
   expect(issues({ source: source({ owner: 7 }) })).toEqual([`source.owner: ${type('object')}`])
   // In addition to the issues of the schema itself.
   expect(issues({ domain: 7, d: [] })).toEqual([expect.stringContaining('domain: '), `d: ${type('object')}`])
+  for (const json of ['1e-400', '2e-324', '9007199254740990.5']) {
+    const page = decoded(withField(`"x":${json}`, {}), [unknownField('x', 'x', 'int64')])
+    expect(page.quarantined.map(({ issues }) => issues[0]?.path)).toEqual(['x'])
+  }
 })
 
 test('fields that are not in the plan are counted, also beside the path of an extra column', () => {

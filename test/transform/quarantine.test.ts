@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { type DecodePlan, int64, type RefusedItem } from '../../src/core/index.ts'
+import { credentialPaths } from '../../src/transform/decoder.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { credential, decode, source } from './credentials.ts'
 import { decodePlan, pageContext, rowsOf } from './plans.ts'
@@ -189,3 +190,19 @@ test('control characters are removed, and hostile names are plain keys', () => {
   expect(Object.keys(shown)).toEqual(expect.arrayContaining(['__proto__', 'constructor', '[31m']))
   expect(Object.getPrototypeOf(shown)).toBe(Object.prototype)
 })
+
+test.each(['1e-400', '-2e-324', '9007199254740990.5', '1.00000000000000000001', '5e-324'])(
+  'an id of %s is no integer, although it is once it is rounded',
+  (id) => {
+    const [real, other] = [credential({ id: 0 }), credential({ id: 1 })].map((item) => JSON.stringify(item))
+    const item = other!.replace('"id":1,', `"id":${id},`)
+    const body = Buffer.from(
+      `{"items":[${[real, other, item, item.replace(id, '9007199254740990')]}],"next":null}`,
+    )
+    const { fast, plain } = credentialPaths(decodePlan())
+    for (const page of [fast(body, pageContext())!, plain(body, pageContext())]) {
+      expect(page).toMatchObject({ rows: 3, items: 4, repeated: 0 })
+      expect(page.quarantined).toMatchObject([{ index: 2, id: null, issues: [{ path: 'id' }] }])
+    }
+  },
+)

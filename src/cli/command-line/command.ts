@@ -1,7 +1,7 @@
 import type { ArgumentsCamelCase, Argv } from 'yargs'
 import type { Environment } from '../../config/index.ts'
 import type { RunObserver } from '../../run/index.ts'
-import type { LOG_FORMATS, LOG_LEVELS, LogSettings } from '../log/log.ts'
+import type { LOG_FORMATS, LOG_LEVELS, LogFile, LogSettings } from '../log/log.ts'
 import type { Output } from '../terminal/output.ts'
 import type { Screen } from '../terminal/screen.ts'
 import type { Signals } from '../terminal/signals.ts'
@@ -83,6 +83,8 @@ export type Io = World & {
   readonly log: RunObserver['log']
   /** The same for machines alone. */
   readonly record: RunObserver['log']
+  /** null: none. */
+  readonly logFile: LogFile | null
   /** The id of this call of the command, which is on every line of its log. */
   readonly run: string
   /** Prints an error on stderr. */

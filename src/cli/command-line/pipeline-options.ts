@@ -69,12 +69,17 @@ export function runPipelineOptions(yargs: Argv<CommonArgs>): Argv<RunPipelineArg
 export type OverrideFlags = Omit<Overrides, 'domains'> & { readonly domain?: readonly string[] | undefined }
 
 /** Reads a pipeline file; flags override it. @throws ExportError `config` */
-export async function pipelineFrom(file: string, flags: OverrideFlags, { env, cwd }: Io): Promise<Pipeline> {
+export async function pipelineFrom(
+  file: string,
+  flags: OverrideFlags,
+  { env, cwd, logFile }: Io,
+): Promise<Pipeline> {
   // Help needs the options alone.
   const { learnSecrets, readPipeline } = await import('../../config/index.ts')
   await learnSecrets(env)
   const pipeline = await readPipeline(file, { env, cwd, overrides: overridesFrom(flags) })
   await learnSecrets(env, pipeline)
+  await logFile?.keepOutOf(pipeline)
   return pipeline
 }
 

@@ -1,3 +1,4 @@
+import { constants } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { work } from '../../cluster/index.ts'
@@ -5,6 +6,7 @@ import { checkRequirements, readSubmitted } from '../../config/index.ts'
 import { ExportError, isExportError, systemClock } from '../../core/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, stringValue } from '../command-line/command.ts'
+import { checkOwnFile } from '../results/own-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { withQueue } from './submit.ts'
 
@@ -29,6 +31,7 @@ export const worker = command({
       throw new ExportError('config', '--concurrency is an integer from 1 to 1000', '', 'Correct it.')
     }
     const { env, cwd } = io
+    const heartbeat = heartbeatFile === undefined ? null : await startHeartbeat(resolve(cwd, heartbeatFile))
     const signals = io.signals.listen((signal) =>
       io.log('info', 'stopping: pages in flight are committed, jobs return to the queue', {
         event: 'stop',
@@ -36,8 +39,6 @@ export const worker = command({
       }),
     )
     const { stop, abort } = signals
-    const heartbeat =
-      heartbeatFile === undefined ? null : await startHeartbeat(resolve(io.cwd, heartbeatFile))
     try {
       await withQueue(io, (queue) =>
         work({
@@ -67,12 +68,22 @@ export const worker = command({
 
 const HEARTBEAT_MS = 5_000
 
-/** Shows that this process is alive and does not hang. @throws ExportError `config` when the file can't be written */
+// Windows knows no such flag.
+const { O_CREAT, O_TRUNC, O_WRONLY, O_NOFOLLOW = 0 } = constants
+const OWN_BEAT = /^\d{4}-\d\d-\d\dT[\d:.]+Z\n$/
+
+/**
+ * Shows that this process is alive and does not hang.
+ * @throws ExportError `config` when the file can't be written, or has the name of another file
+ */
 async function startHeartbeat(file: string): Promise<NodeJS.Timeout> {
-  const write = (): Promise<void> => writeFile(file, `${new Date().toISOString()}\n`)
+  const flag = O_CREAT | O_TRUNC | O_WRONLY | O_NOFOLLOW
+  const write = (): Promise<void> => writeFile(file, `${new Date().toISOString()}\n`, { flag })
   try {
+    checkOwnFile({ path: file, what: '--heartbeat-file', isOwn: (beginning) => OWN_BEAT.test(beginning) })
     await write()
   } catch (error) {
+    if (isExportError(error)) throw error
     throw new ExportError(
       'config',
       '--heartbeat-file can not be written',

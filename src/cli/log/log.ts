@@ -1,8 +1,9 @@
-import { closeSync, constants, fstatSync, openSync, statSync, writeSync } from 'node:fs'
+import { closeSync, constants, existsSync, fstatSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { Environment } from '../../config/index.ts'
-import { ExportError, isExportError, unlessSecret } from '../../core/index.ts'
+import { ExportError, isExportError, type Pipeline, unlessSecret } from '../../core/index.ts'
 import type { LogFields, LogLevel, RunObserver } from '../../run/index.ts'
+import { checkOwnFile, keepOutOf, type OwnFile } from '../results/own-file.ts'
 import { codeOf } from '../results/save-file.ts'
 import { type Colour, type Screen, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
 import { plainJson, plainLine, plainText } from '../terminal/text.ts'
@@ -108,8 +109,8 @@ function plainFields(fields: LogFields): LogFields {
   )
 }
 
-// Opening a pipe must not wait for a reader. Windows has no such flag.
-const { O_APPEND, O_CREAT, O_WRONLY, O_NONBLOCK = 0 } = constants
+// Opening a pipe must not wait for a reader. Windows has no such flag, and none for links.
+const { O_APPEND, O_CREAT, O_WRONLY, O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants
 const LOOK_MS = 1000
 
 /**
@@ -117,22 +118,26 @@ const LOOK_MS = 1000
  * log continues at its beginning. Private: 0600.
  */
 export class LogFile {
-  readonly #path: string
+  readonly #own: OwnFile
+  readonly #isNew: boolean
   readonly #onTrouble: (message: string) => void
   #fd: number | null
+  #isGivenUp = false
   #statMs = 0
   #isTroubled = false
 
   /**
    * @param onTrouble called once when nothing can be written any more; the work matters more than the log
-   * @throws ExportError `config` when it can't be opened, or is no regular file
+   * @throws ExportError `config` when it can't be opened, or has the name of another file
    */
   constructor(path: string, onTrouble: (message: string) => void) {
-    this.#path = path
+    this.#own = { path, what: 'The log file', isOwn: (beginning) => OWN_LINE.test(beginning) }
+    this.#isNew = !existsSync(path)
     this.#onTrouble = onTrouble
     try {
-      this.#fd = openRegular(path)
+      this.#fd = openOwn(this.#own)
     } catch (error) {
+      if (isExportError(error)) throw error
       const next = 'Choose a file in a folder that is there and can be written.'
       throw new ExportError('config', `The log file can not be opened: ${codeOf(error)}`, path, next, {
         cause: error,
@@ -140,8 +145,22 @@ export class LogFile {
     }
   }
 
+  /** Nothing is written to a file in the folder of a data set. @throws ExportError `config` */
+  async keepOutOf(pipeline: Pipeline): Promise<void> {
+    try {
+      await keepOutOf(this.#own, pipeline)
+    } catch (error) {
+      if (this.#fd !== null) closeSync(this.#fd)
+      if (this.#isNew) rmSync(this.#own.path, { force: true })
+      this.#fd = null
+      this.#isGivenUp = true
+      throw error
+    }
+  }
+
   /** @param line with its end */
   write(line: string): void {
+    if (this.#isGivenUp) return
     try {
       this.#followPath()
       if (this.#fd === null) return
@@ -152,7 +171,8 @@ export class LogFile {
     } catch (error) {
       if (this.#isTroubled) return
       this.#isTroubled = true
-      this.#onTrouble(`The log file can not be written: ${codeOf(error)} (${this.#path})`)
+      const why = isExportError(error) ? error.what : `The log file can not be written: ${codeOf(error)}`
+      this.#onTrouble(`${why} (${this.#own.path})`)
     }
   }
 
@@ -161,17 +181,21 @@ export class LogFile {
     const nowMs = performance.now()
     if (nowMs - this.#statMs < LOOK_MS) return
     this.#statMs = nowMs
-    const there = statSync(this.#path, { throwIfNoEntry: false })
+    const there = statSync(this.#own.path, { throwIfNoEntry: false })
     const own = this.#fd === null ? null : fstatSync(this.#fd)
     if (own !== null && there?.ino === own.ino && there.dev === own.dev) return
     if (this.#fd !== null) closeSync(this.#fd)
     this.#fd = null
-    this.#fd = openRegular(this.#path)
+    this.#fd = openOwn(this.#own)
   }
 }
 
-function openRegular(path: string): number {
-  const fd = openSync(path, O_APPEND | O_CREAT | O_WRONLY | O_NONBLOCK, 0o600)
+/** The beginning of what {@link jsonLine} makes. */
+const OWN_LINE = /^\{"level":"[a-z]+","time":"/
+
+function openOwn(file: OwnFile): number {
+  checkOwnFile(file)
+  const fd = openSync(file.path, O_APPEND | O_CREAT | O_WRONLY | O_NONBLOCK | O_NOFOLLOW, 0o600)
   if (fstatSync(fd).isFile()) return fd
   closeSync(fd)
   throw Object.assign(new Error('no file'), { code: 'not a regular file' })

@@ -1,8 +1,9 @@
-import { lstat, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { ExportError, isExportError, type Pipeline, serial } from '../../core/index.ts'
 import { version } from '../../package/index.ts'
 import type { Progress, RunSummary } from '../../run/index.ts'
-import { codeOf, pathWithin, replaceFile } from '../results/save-file.ts'
+import { checkOwnFile, keepOutOf } from '../results/own-file.ts'
+import { codeOf, replaceFile } from '../results/save-file.ts'
 import { isMetricsText, lastSuccesses, metricsText, type PipelineFigures } from './metrics-text.ts'
 
 // About the interval at which collectors read it.
@@ -41,23 +42,22 @@ export class MetricsFile {
     pipelines: readonly Pick<Pipeline, 'load'>[],
     onTrouble: (message: string) => void,
   ): Promise<MetricsFile> {
-    for (const { load } of pipelines) {
-      if (load.location.kind !== 'disk' || (await pathWithin(path, load.location.root)) === null) continue
-      throw unusable(
-        path,
-        'The metrics file would lie in the folder of the data set',
-        'Choose another folder.',
-      )
-    }
+    const own = { path, what: 'The metrics file', isOwn: isMetricsText }
+    for (const pipeline of pipelines) await keepOutOf(own, pipeline)
     try {
-      const text = await textOf(path)
+      checkOwnFile(own)
+      const text = await readFile(path, 'utf8').catch((error: unknown) => {
+        if (codeOf(error) === 'ENOENT') return ''
+        throw error
+      })
       const file = new MetricsFile(path, lastSuccesses(text), onTrouble)
       await replaceFile(path, text, MODE)
       return file
     } catch (error) {
       if (isExportError(error)) throw error
       const next = 'Choose a file in a folder that is there and can be written.'
-      throw unusable(path, `The metrics file can not be written: ${codeOf(error)}`, next, error)
+      const what = `The metrics file can not be written: ${codeOf(error)}`
+      throw new ExportError('config', what, path, next, { cause: error })
     }
   }
 
@@ -139,28 +139,4 @@ export class MetricsFile {
       }),
     )
   }
-}
-
-/**
- * The text of the file, which is replaced; empty: there is none.
- * @throws ExportError `config` if it is not Spillway's own
- */
-async function textOf(path: string): Promise<string> {
-  const found = await lstat(path).catch((error: unknown) => {
-    if (codeOf(error) === 'ENOENT') return null
-    throw error
-  })
-  if (found === null) return ''
-  const next = 'Choose another name, or move the existing file away.'
-  if (found.isSymbolicLink()) throw unusable(path, 'The metrics file is a symbolic link', next)
-  if (!found.isFile()) throw Object.assign(new Error('no file'), { code: 'not a regular file' })
-  const text = await readFile(path, 'utf8')
-  if (text !== '' && !isMetricsText(text)) {
-    throw unusable(path, 'The metrics file would replace a file that is not from spillway', next)
-  }
-  return text
-}
-
-function unusable(path: string, what: string, next: string, cause?: unknown): ExportError {
-  return new ExportError('config', what, path, next, { cause })
 }

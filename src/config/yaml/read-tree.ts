@@ -119,7 +119,7 @@ function remove(tree: Tree, mapping: Mapping, key: string): void {
 export type Overrides = {
   readonly from?: string | undefined
   readonly until?: string | undefined
-  /** Replace every query of the file. */
+  /** Choose among the queries of the file, or replace those of a file that is invalid without them. */
   readonly domains?: readonly string[] | undefined
   readonly output?: string | undefined
   readonly format?: string | undefined

@@ -72,7 +72,7 @@ function partitionsOf(
   state: CheckpointState,
   nowMs: number,
 ): PartitionCounts | null {
-  const pipeline = named(given, maskKey)
+  const pipeline = withNames(given, maskKey)
   const plan = pipeline === null ? null : planAsOfLastRun(pipeline, state)
   if (pipeline === null || plan === null) return null
   const { total, done, failed } = countPartitions(pipeline, plan, state)
@@ -84,7 +84,7 @@ function partitionsOf(
 }
 
 /** null: the names of queries need a key. */
-function named(pipeline: Pipeline, maskKey: Uint8Array | null): NamedPipeline | null {
+export function withNames(pipeline: Pipeline, maskKey: Uint8Array | null): NamedPipeline | null {
   try {
     return namePipeline(pipeline, maskKey)
   } catch (error) {

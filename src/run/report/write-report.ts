@@ -68,10 +68,36 @@ async function writeReport(
 ): Promise<Known> {
   const aggregates = await aggregatesOf(pipeline, store, state, options.hurry ? 0 : mostRows, record)
   const retired = retiredQueries(pipeline, state).length
-  const isMarked = (await store.size(SUCCESS_PATH)) !== null
-  const known = knownFromState(pipeline, state, aggregates, planAsOfLastRun(pipeline, state), isMarked)
+  const known = await knownOf(pipeline, store, state, aggregates)
   await writePage(pipeline, store, known, { ...options, retired })
   return known
+}
+
+async function knownOf(
+  pipeline: NamedPipeline,
+  store: Store,
+  state: CheckpointState,
+  aggregates: Aggregates,
+): Promise<Known> {
+  const isMarked = (await store.size(SUCCESS_PATH)) !== null
+  return knownFromState(pipeline, state, aggregates, planAsOfLastRun(pipeline, state), isMarked)
+}
+
+/**
+ * The page of the report as of the last run, made of the checkpoint alone: the file may have been changed since, and
+ * even its charts are not taken from it. Writes nothing.
+ */
+export async function reportAnew(
+  pipeline: NamedPipeline,
+  store: Store,
+  state: CheckpointState,
+): Promise<Uint8Array> {
+  const run = state.runs.at(-1)
+  const nowMs = Date.parse(run?.finished_at ?? run?.started_at ?? state.header.created_at)
+  const known = await knownOf(pipeline, store, state, state.aggregates())
+  const retired = retiredQueries(pipeline, state).length
+  const options = { nowMs, version: run?.version ?? '', hurry: false, retired }
+  return Buffer.from(await pageOf(pipeline, store, known, options, null))
 }
 
 /** The same after everything else is on disk: an error is only logged. */
@@ -120,10 +146,21 @@ async function writePage(
   options: ReportOptions & { readonly retired: number },
 ): Promise<void> {
   if ((await isReport(store)) === false) throw notOurs()
+  await store.writeWhole(REPORT_PATH, [
+    await pageOf(pipeline, store, known, options, await earlierPage(store)),
+  ])
+}
+
+async function pageOf(
+  pipeline: NamedPipeline,
+  store: Store,
+  known: Known,
+  options: ReportOptions & { readonly retired: number },
+  earlier: string | null,
+): Promise<string> {
   const { gatherReport } = await import('./gather.ts')
   const data = gatherReport(pipeline, known, { ...options, seal: await sealOf(store) })
-  const page = await renderReport(data, options.hurry, await earlierPage(store))
-  await store.writeWhole(REPORT_PATH, [page])
+  return renderReport(data, options.hurry, earlier)
 }
 
 /** Far more than any report has. */

@@ -272,27 +272,36 @@ async function reading<T>(
 }
 
 const FOLDERS = ['credentials', 'reports']
+/** Names that patterns of readers end with. */
+const LIKE_A_SHARD = /\.(?:parquet|csv|csv\.\w+)$/i
 
 /**
  * Every file in the folders of shards, whatever its name: patterns match all names that end like a shard's, and some
- * engines read every file.
+ * engines read every file. Beside them, every file that ends like a shard: a pattern may begin at the data set. Names
+ * that begin with `_` are skipped there, as readers do.
  */
 async function* filesOfRows(pipeline: Pipeline, store: Store): AsyncGenerator<string> {
-  for (const folder of FOLDERS) yield* filesBelow(folder, await store.list(folder), pipeline, store)
+  for (const folder of FOLDERS)
+    yield* filesBelow(`${folder}/`, await store.list(folder), /./, pipeline, store)
+  const others = (await store.list('')).filter((name) => !name.startsWith('_') && !FOLDERS.includes(name))
+  yield* filesBelow('', others, LIKE_A_SHARD, pipeline, store)
 }
 
+/** @param folder with its slash @param wanted names of files that count */
 async function* filesBelow(
   folder: string,
   names: readonly string[],
+  wanted: RegExp,
   pipeline: Pipeline,
   store: Store,
 ): AsyncGenerator<string> {
   for (const name of names) {
-    const path = `${folder}/${name}`
+    const path = `${folder}${name}`
     // No shard is checked twice: there may be half a million.
     const below = partOf(name) === null ? await namesIn(path, store) : []
-    if (below === null) yield path
-    else if (below.length > 0) yield* filesBelow(path, below, pipeline, store)
+    if (below !== null && below.length > 0) yield* filesBelow(`${path}/`, below, wanted, pipeline, store)
+    else if (!wanted.test(name)) continue
+    else if (below === null) yield path
     else if (partOf(name) !== null || !(await isEmptyFolder(path, pipeline, store))) yield path
   }
 }

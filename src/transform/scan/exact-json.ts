@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { int64 } from '../../core/index.ts'
-import { BACKSLASH, QUOTE } from './json-steps.ts'
+import { QUOTE, skipString } from './json-steps.ts'
 
-/** Numbers of fewer digits are exact in a double, or are no integers. */
+/** A mantissa of fewer characters is exact in a double, or is no integer there either, unless it is rounded to 0. */
 const LONG = 16
+/** Of the shortest number that is rounded to 0, `1e-324`. */
+const SHORTEST = 6
 /** Nobody needs more digits of a number that no column can hold. */
 const MAX_DIGITS = 10_240
-/** Two for each item that a page can have. More would fill the memory, and stay as JSON.parse has them. */
+/** Two for each item that a page can have. More would fill the memory: they become infinite, so no integers. */
 const MAX_NUMBERS = 200_000
 
 /** 1 where a byte may be part of a number. */
@@ -23,18 +25,29 @@ for (const character of ':,[]} \t\r\neE') AROUND_MANTISSA[character.charCodeAt(0
 
 /** Stands before the digits of a number while JSON.parse has them as a text; nobody outside can know it. */
 const MARK = `${randomUUID()}:`
+const INFINITE = '1e999'
 
 /**
  * JSON.parse of the bytes [start, end), but for numbers that it would round: whole ones become bigints, and what only
- * looks whole once it is rounded becomes NaN, so that it does not pass for an integer. Takes longer than JSON.parse.
+ * looks whole once it is rounded becomes NaN, so that it does not pass for an integer.
  * @throws SyntaxError as JSON.parse
  */
 export function parseExactJson(bytes: Buffer, start = 0, end = bytes.length): unknown {
   const value: unknown = JSON.parse(bytes.toString('utf8', start, end))
-  if (!mayHoldLongNumbers(bytes, start, end)) return value
-  const numberOffsets = longNumbers(bytes, start, end)
-  if (numberOffsets.length === 0 || numberOffsets.length > 2 * MAX_NUMBERS) return value
+  if (!mayHoldLongNumbers(bytes, start, end) && !mayHoldSmallNumbers(bytes.subarray(start, end))) return value
+  const numberOffsets = roundedNumbers(bytes, start, end)
+  if (numberOffsets.length === 0) return value
   return restored(JSON.parse(marked(bytes, start, end, numberOffsets)))
+}
+
+/** Whether there is what may be a number with a negative exponent. */
+function mayHoldSmallNumbers(bytes: Buffer): boolean {
+  for (const sign of ['e-', 'E-']) {
+    for (let at = bytes.indexOf(sign); at >= 0; at = bytes.indexOf(sign, at + 2)) {
+      if (IN_NUMBER[bytes[at - 1]!] === 1 && IN_NUMBER[bytes[at + 2]!] === 1) return true
+    }
+  }
+  return false
 }
 
 /**
@@ -64,31 +77,40 @@ function runEnd(bytes: Buffer, start: number, end: number, kind: Uint8Array): nu
   return at
 }
 
-/** Start and end of every long number in valid JSON, one after the other. */
-function longNumbers(bytes: Buffer, start: number, end: number): number[] {
+/** Start and end of every number in valid JSON that JSON.parse rounds to an integer, one after the other. */
+function roundedNumbers(bytes: Buffer, start: number, end: number): number[] {
   const numberOffsets: number[] = []
   let at = start
-  while (at < end && numberOffsets.length <= 2 * MAX_NUMBERS) {
-    if (bytes[at] === QUOTE) {
-      at++
-      while (bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
-      at++
-    } else if (IN_NUMBER[bytes[at]!] === 1) {
+  while (at < end) {
+    if (bytes[at] === QUOTE) at = skipString(bytes, at)
+    else if (IN_NUMBER[bytes[at]!] === 1) {
       const last = runEnd(bytes, at, end, IN_NUMBER)
-      if (last - at >= LONG) numberOffsets.push(at, last)
+      if (last - at >= SHORTEST && isRounded(bytes.toString('latin1', at, last))) numberOffsets.push(at, last)
       at = last
     } else at++
   }
   return numberOffsets
 }
 
-/** The text with every long number as a string. */
+function isRounded(text: string): boolean {
+  const value = Number(text)
+  return isInteger(text) ? !Number.isSafeInteger(value) : Number.isInteger(value) && !isWhole(text)
+}
+
+/** Whether it is written without fraction and exponent. */
+function isInteger(text: string): boolean {
+  return /^-?\d+$/.test(text)
+}
+
+/** The text with these numbers as strings. */
 function marked(bytes: Buffer, start: number, end: number, numberOffsets: readonly number[]): string {
   const parts: string[] = []
   let at = start
   for (let i = 0; i < numberOffsets.length; i += 2) {
     const [from, to] = [numberOffsets[i]!, numberOffsets[i + 1]!]
-    parts.push(bytes.toString('utf8', at, from), `"${MARK}${bytes.toString('latin1', from, to)}"`)
+    const isRestored = i < 2 * MAX_NUMBERS
+    const number = isRestored ? `"${MARK}${bytes.toString('latin1', from, to)}"` : INFINITE
+    parts.push(bytes.toString('utf8', at, from), number)
     at = to
   }
   parts.push(bytes.toString('utf8', at, end))
@@ -111,9 +133,7 @@ function restored(root: unknown): unknown {
 }
 
 function exactNumber(text: string): number | bigint {
-  if (/^-?\d+$/.test(text)) return text.length > MAX_DIGITS ? Number.NaN : int64(BigInt(text))
-  const value = Number(text)
-  return Number.isInteger(value) && !isWhole(text) ? Number.NaN : value
+  return isInteger(text) && text.length <= MAX_DIGITS ? int64(BigInt(text)) : Number.NaN
 }
 
 /** Whether a number with a fraction or an exponent is a whole one. */
@@ -121,6 +141,8 @@ function isWhole(text: string): boolean {
   const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e')
   const [, fraction = ''] = mantissa.split('.')
   const digits = mantissa.replace(/[-.]/g, '')
-  const significant = digits.replace(/0+$/, '').length
+  // A regular expression would look at every run of zeros again from each of them.
+  let significant = digits.length
+  while (significant > 0 && digits[significant - 1] === '0') significant--
   return significant === 0 || fraction.length - Number(exponent) <= digits.length - significant
 }

@@ -125,6 +125,8 @@ export class ItemWalker {
   private origin = 0
   private windowBytes = 0
   private hasGrown = false
+  /** Position of the item whose source this window learned last. */
+  private learnedAt = -1
 
   constructor(
     walker: Exports,
@@ -165,6 +167,7 @@ export class ItemWalker {
     if (this.origin === 0) return false
     copyBytes(body.subarray(at, at + length), this.bytes, this.origin)
     this.start = at
+    this.learnedAt = -1
     this.end = at + length
     if (this.end < body.length) this.end -= cutOff(body, this.end)
     return isUtf8(this.bytes.subarray(this.origin, this.origin + this.end - at))
@@ -223,9 +226,14 @@ export class ItemWalker {
     return this.unknownFields[4 * (MAX_UNKNOWN * record + index) + part]!
   }
 
-  /** Parses and validates the source before which the walk ended; false when it breaks the schema. */
+  /**
+   * Parses and validates the source before which the walk ended; false when it breaks the schema, or is the second one
+   * of an item: of two that are not kept, each would make the walk forget the other, without end.
+   */
   learn(): boolean {
-    const { bytes, walker } = this
+    const { bytes, walker, position } = this
+    if (position === this.learnedAt) return false
+    this.learnedAt = position
     const start = walker.sourceStart.value
     const end = walker.sourceEnd.value
     // An item with it is parsed as a whole, or the page is.

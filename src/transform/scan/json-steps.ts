@@ -1,6 +1,6 @@
 /*
  * Steps over JSON without checking it, however deep it is nested. Where the JSON is not valid, a step ends somewhere,
- * at most two bytes behind the end.
+ * at most two bytes behind the end. Every loop moves on with each turn and ends with the bytes.
  */
 
 export const QUOTE = 0x22
@@ -64,7 +64,7 @@ export function eachMember(
   onMember: (key: number, keyEnd: number, value: number, valueEnd: number) => void,
 ): void {
   let at = skipSpace(bytes, start + 1)
-  while (bytes[at] !== CLOSE_BRACE) {
+  while (at < bytes.length && bytes[at] !== CLOSE_BRACE) {
     const keyEnd = skipString(bytes, at)
     const value = skipSpace(bytes, skipSpace(bytes, keyEnd) + 1)
     const end = skipValue(bytes, value)
@@ -108,7 +108,7 @@ export function itemStarts(body: Buffer): readonly number[] {
 function elementStarts(bytes: Uint8Array, start: number): readonly number[] {
   const starts: number[] = []
   let at = skipSpace(bytes, start + 1)
-  while (bytes[at] !== CLOSE_BRACKET) {
+  while (at < bytes.length && bytes[at] !== CLOSE_BRACKET) {
     starts.push(at)
     at = afterComma(bytes, skipValue(bytes, at))
   }
