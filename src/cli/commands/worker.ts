@@ -39,7 +39,7 @@ export const worker = command({
     const heartbeat =
       heartbeatFile === undefined ? null : await startHeartbeat(resolve(io.cwd, heartbeatFile))
     try {
-      await withQueue(io, (queue) =>
+      await withQueue({ ...io, wait: stop }, (queue) =>
         work({
           queue,
           clock: systemClock,
