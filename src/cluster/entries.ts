@@ -93,7 +93,7 @@ const standingSchema = z.object({
   deaths: int,
   /** Whether the last worker has committed anything. */
   moved: z.boolean(),
-  /** End of the pause that the service demanded (epoch ms); null: none. */
+  /** End of the pause that the service demanded (epoch ms of the queue's server); null: none. */
   pausedUntilMs: nullable(z.number()),
   /** Totals of the time slices before. */
   before: z.object({ shards: int, bytes: int, replacedNuls: int, durationMs: z.number() }),

@@ -1,5 +1,7 @@
+import { Socket } from 'node:net'
 import type * as Bull from 'bullmq'
-import { type Clock, ExportError, learnSecret, requireSet } from '../core/index.ts'
+import { type Clock, ExportError, isExportError, isLoopback, learnSecret, requireSet } from '../core/index.ts'
+import { postgresAddress } from '../warehouse/index.ts'
 
 export const QUEUE_VARIABLE = 'SPILLWAY_QUEUE_URL'
 
@@ -14,8 +16,10 @@ export type Queue = {
    */
   pipelinesOf(organization: string): Bull.Queue
   worker(process: (job: Bull.Job, token: string) => Promise<unknown>, options: WorkerTimes): Bull.Worker
-  /** The least offset of the server's clock from this machine's; null: leases do not depend on this machine's clock. */
-  clockOffsetMs(): Promise<number | null>
+  /** The server's time (epoch ms). */
+  now(): Promise<number>
+  /** Whether leases are measured by the clocks of the workers. */
+  readonly isTimedByWorkers: boolean
   close(): Promise<void>
 }
 
@@ -35,14 +39,19 @@ const SCHEMA = 'bullmq'
 /** The prefix of all keys in Redis. */
 const PREFIX = 'spillway'
 const ORGANIZATIONS = 'organizations'
+/** Codes of failures that do not pass by themselves: no such database, no rights in it, and those of TLS. */
+const LASTING = /^(?:3D000|42501|EPROTO|ERR_(?:SSL|TLS|OSSL)_\w+|UNABLE_TO_\w+|\w*CERT\w*)$/
 
 type QueueOptions = {
   readonly clock: Clock
   readonly password: string | null
   readonly warn: (message: string) => void
+  /** Waits for a server that is away, until the signal aborts. Default: fails at once. */
+  readonly wait?: AbortSignal | undefined
 }
 
 /**
+ * Connects to the queue: over TLS, unless it is on this machine or the address has `sslmode=disable`.
  * @throws ExportError `config` when the address is invalid, or a package is missing; `target` or `credentials` when the
  *   server fails or rejects
  */
@@ -60,18 +69,28 @@ export async function openQueue(url: string | null, options: QueueOptions): Prom
     learnSecret(secret ?? '')
   }
   const label = `${parsed.host}${parsed.pathname.replace(/^\/$/, '')}`
-  try {
-    const bull = await import('bullmq')
-    const server = isRedis
-      ? await connectRedis(parsed, options)
-      : await connectPostgres(bull, parsed, options)
-    return queueOn(bull, server, label, options)
-  } catch (error) {
-    throw asExportError(error, label)
+  const { clock, warn, wait } = options
+  for (let warnedMs = Number.NEGATIVE_INFINITY; ; ) {
+    try {
+      const bull = await import('bullmq')
+      const server = isRedis
+        ? await connectRedis(parsed, options)
+        : await connectPostgres(bull, parsed, label)
+      return queueOn(bull, server, label, options)
+    } catch (cause) {
+      const error = asExportError(cause, label)
+      const isAway = isExportError(error, 'target') && !LASTING.test(codeOf(error.cause))
+      if (wait === undefined || !isAway) throw error
+      if (clock.monotonicMs() - warnedMs >= WARN_MS) {
+        warn(`${error.what} (${label}); the worker waits for it`)
+        warnedMs = clock.monotonicMs()
+      }
+      await clock.sleep(PROBE_MS, wait)
+    }
   }
 }
 
-type Server = Pick<Queue, 'clockOffsetMs'> & {
+type Server = Pick<Queue, 'now' | 'isTimedByWorkers'> & {
   readonly connection: Bull.ConnectionOptions
   /** undefined: Redis. */
   readonly backend: undefined
@@ -79,14 +98,21 @@ type Server = Pick<Queue, 'clockOffsetMs'> & {
   end(): Promise<void>
 }
 
-async function connectRedis(url: URL, { password }: QueueOptions): Promise<Server> {
+async function connectRedis(url: URL, { password, wait }: QueueOptions): Promise<Server> {
   const { Redis } = await import('ioredis')
-  const redis = new Redis(url.href, {
-    ...(password === null || url.password !== '' ? {} : { password }),
+  // It does not connect: its options are what the driver makes of the address.
+  const given = new Redis(url.href, {
+    lazyConnect: true,
     maxRetriesPerRequest: null,
     connectTimeout: CONNECT_MS,
-    retryStrategy: (times) => Math.min(times * 200, 2_000),
+    retryStrategy: (times) => (wait?.aborted ? null : Math.min(times * 200, 2_000)),
   })
+  const { host = '', tls, password: own } = given.options
+  if (tls === undefined && !isLoopback(host) && url.searchParams.get('sslmode') !== 'disable') {
+    throw inClear('redis:// is not encrypted', 'Set it to rediss://…')
+  }
+  // For an address with a user alone, its own password is the empty string.
+  const redis = given.duplicate({ lazyConnect: false, password: own || password || '' })
   // Every queue adds listeners, and BullMQ adds 3 to the limit: 0 (no limit) would become 3.
   redis.setMaxListeners(Number.POSITIVE_INFINITY)
   let last: Error | null = null
@@ -102,16 +128,35 @@ async function connectRedis(url: URL, { password }: QueueOptions): Promise<Serve
   return {
     connection: redis as unknown as Bull.ConnectionOptions,
     backend: undefined,
-    clockOffsetMs: async () => null,
+    async now() {
+      const [seconds, micros] = await redis.time()
+      return Number(seconds) * 1000 + Number(micros) / 1000
+    },
+    isTimedByWorkers: false,
     isConnected: async () => redis.status === 'ready',
     end: async () => redis.disconnect(),
   }
 }
 
-async function connectPostgres(bull: typeof Bull, url: URL, { clock }: QueueOptions): Promise<Server> {
+async function connectPostgres(bull: typeof Bull, given: URL, label: string): Promise<Server> {
   const { default: pg } = await import('pg')
+  const hostOf = (plain: string): string => new pg.Client({ connectionString: plain }).host
+  const { url, tls, startsWithTls } = await postgresAddress(given.href, label, process.env, hostOf)
+  let lacksTls = false
   const pool = new pg.Pool({
-    connectionString: url.href,
+    connectionString: url,
+    ssl: tls,
+    ...(startsWithTls ? { sslnegotiation: 'direct' } : {}),
+    stream: () => {
+      const socket = new Socket()
+      // A server responds to the request for TLS with one byte.
+      if (tls !== false && !startsWithTls) {
+        socket.once('data', (response: Buffer) => {
+          lacksTls = response[0] === 'N'.charCodeAt(0)
+        })
+      }
+      return socket
+    },
     application_name: 'spillway',
     options: `-c search_path=${SCHEMA}`,
     max: CONNECTIONS,
@@ -130,19 +175,17 @@ async function connectPostgres(bull: typeof Bull, url: URL, { clock }: QueueOpti
     }
   } catch (error) {
     await pool.end()
+    if (lacksTls) throw inClear('The server of the queue offers no TLS', 'Turn TLS on there')
     throw error
   }
   return {
     connection: pool as unknown as Bull.ConnectionOptions,
     backend: bull.createPostgresBackend as never,
-    async clockOffsetMs() {
-      const before = clock.now()
+    async now() {
       const { rows } = await pool.query('SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS now')
-      const after = clock.now()
-      const offsetMs = Number(rows[0].now) - (before + after) / 2
-      // The server read its clock at some moment in between.
-      return Math.sign(offsetMs) * Math.max(0, Math.abs(offsetMs) - (after - before) / 2)
+      return Number(rows[0].now)
     },
+    isTimedByWorkers: true,
     isConnected: () =>
       pool.query('SELECT 1').then(
         () => true,
@@ -154,7 +197,7 @@ async function connectPostgres(bull: typeof Bull, url: URL, { clock }: QueueOpti
 
 function queueOn(
   bull: typeof Bull,
-  { connection, backend, clockOffsetMs, isConnected, end }: Server,
+  { connection, backend, isConnected, end, ...time }: Server,
   label: string,
   { warn }: QueueOptions,
 ): Queue {
@@ -198,7 +241,7 @@ function queueOn(
       worker.on('error', warnOnce)
       return worker
     },
-    clockOffsetMs,
+    ...time,
     async close() {
       await Promise.all([...open.values()].map((each) => each.close().catch(() => {})))
       await end()
@@ -227,13 +270,19 @@ export async function withTimeout<T>(
   }
 }
 
-/**
- * The server's message may quote values, so only its code is shown. In Redis, the code is the first word of the
- * message.
- */
+function inClear(what: string, next: string): ExportError {
+  return new ExportError(
+    'config',
+    `${what}, and nothing is sent to another machine in clear`,
+    `variable ${QUEUE_VARIABLE}`,
+    `${next}, or add ?sslmode=disable to the address if the network between is trusted.`,
+  )
+}
+
+/** The server's message may quote values, so only its code is shown. */
 function asExportError(error: unknown, label: string): unknown {
   if (error instanceof ExportError || !(error instanceof Error)) return error
-  const code = 'code' in error ? String(error.code) : (/^[A-Z]{5,}/.exec(error.message)?.[0] ?? error.name)
+  const code = codeOf(error)
   if (code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') {
     const next =
       'Install spillway with its optional dependencies, or run `npm install bullmq ioredis` beside it.'
@@ -248,11 +297,19 @@ function asExportError(error: unknown, label: string): unknown {
   const isRefused = /^(?:28P01|28000|NOAUTH|WRONGPASS)$/.test(code)
   return new ExportError(
     isRefused ? 'credentials' : 'target',
-    isRefused ? `The queue refuses the password (${code})` : `The queue does not respond (${code})`,
+    isRefused
+      ? `The queue refuses the password (${code})`
+      : `The queue ${LASTING.test(code) ? 'can not be used' : 'does not respond'} (${code})`,
     label,
     `Check ${QUEUE_VARIABLE}, the password and the server, then run again.`,
     { cause: error },
   )
+}
+
+/** In Redis, the code is the first word of the message. */
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return ''
+  return 'code' in error ? String(error.code) : (/^[A-Z]{5,}/.exec(error.message)?.[0] ?? error.name)
 }
 
 function decoded(text: string): string {

@@ -38,9 +38,10 @@ const SLICE_MS = 60_000
 const MAX_SLICES = 10
 const POLL_MS = 1_000
 const MAX_DEATHS = 10
-const PROGRESS_MS = 2_000
 const RETRY_MS = 10_000
 const MAX_RETRY_MS = 300_000
+/** Two readings of one pause differ by less. */
+const PAUSE_MARGIN_MS = 100
 /** Longer than the rate limit requires: the time of the former owner's last request is unknown. */
 const INTERVAL_MARGIN = 1.1
 
@@ -65,8 +66,8 @@ export class TimeSlice {
   #renewedMs: number
   #polledMs = 0
   #retries = 0
-  #pausedUntilMs: number | null = null
-  #progressWrittenMs = 0
+  /** End of the pause that the service demanded, by the monotonic clock. */
+  #pausedUntilMs = Number.NEGATIVE_INFINITY
 
   constructor(job: Job, token: string, cpu: SharedCpu, options: SliceOptions) {
     this.#job = job
@@ -108,30 +109,30 @@ export class TimeSlice {
   async run(): Promise<SliceEnd> {
     const { queue, log } = this.#options
     const parsed = jobSchema.safeParse(this.#job.data)
-    if (!parsed.success) throw new Error('the job is of another version of spillway')
+    if (!parsed.success) {
+      warnUnreadable(log, this.#job.name, this.#job.name)
+      return { laterMs: this.#retryAtMs(), failed: [], statuses: {} }
+    }
     const { organization } = parsed.data
     log('info', 'job taken', { event: 'job.take', organization, job: this.#job.id ?? '' })
     const tried = new Set<string>()
     const failed: string[] = []
-    let laterMs: number | null = null
+    const retriesAtMs: number[] = []
     const statuses: Record<string, string> = {}
     try {
       for (;;) {
-        const pending = await pendingOf(queue, organization, ({ name }) =>
-          warnUnreadable(log, name, organization),
-        )
+        const pending = await pendingOf(queue, organization, ({ name }) => {
+          warnUnreadable(log, name, organization)
+          retriesAtMs.push(this.#retryAtMs())
+        })
         const next = pending.find(({ entry }) => !tried.has(entry.submission))
         if (next === undefined) break
         tried.add(next.entry.submission)
         const { status, retryAtMs, reason } = await this.#run(next, parsed.data)
         statuses[next.entry.settings.name] = status
         if (reason !== null) failed.push(reason)
-        if (this.#stop.signal.aborted) {
-          // The next worker must observe a pause of the service. It finds everything else by itself.
-          laterMs = status === 'waiting' ? this.#pausedUntilMs : null
-          break
-        }
-        if (retryAtMs !== null) laterMs = Math.min(laterMs ?? retryAtMs, retryAtMs)
+        if (this.#stop.signal.aborted) break
+        if (retryAtMs !== null) retriesAtMs.push(retryAtMs)
       }
     } catch (error) {
       if (!isExportError(error, 'target')) throw error
@@ -139,13 +140,20 @@ export class TimeSlice {
       this.end(error.message)
     }
     const isStopped = this.#stop.signal.aborted
-    if (isStopped && laterMs === null) await this.#requeue(organization)
+    if (isStopped) await this.#requeue(organization)
     log('info', isStopped ? 'job handed back' : 'job ended', {
       event: 'job.end',
       organization,
       job: this.#job.id ?? '',
     })
-    return { laterMs, failed: isStopped ? [] : failed, statuses }
+    if (isStopped) return { laterMs: null, failed: [], statuses }
+    return { laterMs: retriesAtMs.length === 0 ? null : Math.min(...retriesAtMs), failed, statuses }
+  }
+
+  /** When something is tried again that this worker can't do now: later and later. */
+  #retryAtMs(): number {
+    const before = Math.max(0, this.#job.attemptsStarted - 1)
+    return this.#options.clock.now() + Math.min(RETRY_MS * 2 ** before, MAX_RETRY_MS)
   }
 
   /** Adds a job that runs after this one, however this one ends. */
@@ -171,7 +179,11 @@ export class TimeSlice {
     // The settings were valid when they were submitted. Those read from the pipeline file may have changed since.
     if (isExportError(pipeline, 'config') && !entry.hidden) {
       warnUnreadable(log, entry.settings.name, organization)
-      return { status: 'unreadable', retryAtMs: null, reason: null }
+      return { status: 'unreadable', retryAtMs: this.#retryAtMs(), reason: null }
+    }
+    if (standing !== null && standing.pausedUntilMs !== null) {
+      const leftMs = standing.pausedUntilMs - (await withTimeout(this.#options.queue.now()))
+      this.#pausedUntilMs = Math.max(this.#pausedUntilMs, clock.monotonicMs() + leftMs)
     }
     const deaths = standing?.state === 'active' ? (standing.moved ? 1 : standing.deaths + 1) : 0
     const record = this.#record(job, {
@@ -180,7 +192,6 @@ export class TimeSlice {
       hold,
       deaths,
       moved: false,
-      pausedUntilMs: standing?.pausedUntilMs ?? null,
       before: standing?.before ?? { shards: 0, bytes: 0, replacedNuls: 0, durationMs: 0 },
       outcome: null,
     })
@@ -200,13 +211,11 @@ export class TimeSlice {
     const { now } = record
     const before = summary === null ? now.before : addTotals(now.before, summary)
     const outcome = { summary: summary && { ...summary, ...before }, error: error && plainError(error) }
-    const end = endOf(error, this.#job.attemptsStarted, clock.now())
+    const end = endOf(error, this.#retryAtMs())
     switch (end.kind) {
-      case 'back': {
-        this.#pausedUntilMs = (now.pausedUntilMs ?? 0) > clock.now() ? now.pausedUntilMs : null
+      case 'back':
         await record.write({ state: 'waiting', before })
         return { status: 'waiting', retryAtMs: null, reason: null }
-      }
       case 'later':
         if (error !== null) log('warn', error.message, { organization, pipeline: entry.settings.name })
         await record.write({ state: 'waiting', before, outcome: end.isTold ? outcome : null })
@@ -222,7 +231,7 @@ export class TimeSlice {
   }
 
   /** The standing of a pipeline in the queue, which only the owner of the job writes. */
-  #record(job: Pending['job'], initial: Standing): StandingRecord {
+  #record(job: Pending['job'], initial: StandingRecord['now']): StandingRecord {
     const inOrder = serial()
     let now = initial
     return {
@@ -234,7 +243,11 @@ export class TimeSlice {
         const standing = now
         return inOrder(async () => {
           await this.#requireOwned()
-          await withTimeout(job.updateProgress(standing))
+          const leftMs = this.#pausedUntilMs - this.#options.clock.monotonicMs()
+          // The clock of the next owner may differ from this one's.
+          const pausedUntilMs: Standing['pausedUntilMs'] =
+            leftMs > 0 ? (await withTimeout(this.#options.queue.now())) + leftMs : null
+          await withTimeout(job.updateProgress({ ...standing, pausedUntilMs }))
         })
       },
     }
@@ -248,12 +261,12 @@ export class TimeSlice {
     organization: string,
   ): Promise<{ summary: Omit<RunSummary, 'error'> | null; error: ExportError | null }> {
     const { clock, log } = this.#options
-    const { deaths, hold, pausedUntilMs } = record.now
+    const { deaths, hold } = record.now
     try {
       if (pipeline instanceof ExportError) throw pipeline
       const { requestsPerSecond } = pipeline.service
       const spreadMs = deaths > 1 ? Math.random() * deaths * POLL_MS : 0
-      const pausedMs = (pausedUntilMs ?? 0) - clock.now()
+      const pausedMs = this.#pausedUntilMs - clock.monotonicMs()
       await clock.sleep(
         Math.max((1000 / requestsPerSecond) * INTERVAL_MARGIN, spreadMs, pausedMs),
         this.#stop.signal,
@@ -318,19 +331,19 @@ export class TimeSlice {
     { now, write }: StandingRecord,
   ): void {
     this.#retries = waits.retries
+    const { clock } = this.#options
     const moved = now.moved || rows > 0 || partitionsDone > partitionsDoneBefore
-    const isChanged = moved !== now.moved || (pausedUntilMs !== null && pausedUntilMs !== now.pausedUntilMs)
-    const nowMs = this.#options.clock.monotonicMs()
-    if (!isChanged || nowMs - this.#progressWrittenMs < PROGRESS_MS) return
-    this.#progressWrittenMs = nowMs
-    void write({ moved, pausedUntilMs: pausedUntilMs ?? now.pausedUntilMs }).catch(() => {})
+    const endMs = clock.monotonicMs() + (pausedUntilMs ?? 0) - clock.now()
+    const isPaused = endMs > this.#pausedUntilMs + PAUSE_MARGIN_MS && pausedUntilMs !== null
+    if (isPaused) this.#pausedUntilMs = endMs
+    if (isPaused || moved !== now.moved) void write({ moved }).catch(() => {})
   }
 }
 
 type StandingRecord = {
-  readonly now: Standing
+  readonly now: Omit<Standing, 'pausedUntilMs'>
   /** Changes it, and writes it to the queue. @throws ExportError `target` when another worker owns the job */
-  write(change: Partial<Standing>): Promise<void>
+  write(change: Partial<StandingRecord['now']>): Promise<void>
 }
 
 type Ran = {
@@ -347,17 +360,13 @@ type RunEnd =
   | { readonly kind: 'done'; readonly isFailed: boolean }
 
 /** What follows from the end of a run: return to the queue, retry later, or done. */
-function endOf(error: ExportError | null, attempts: number, nowMs: number): RunEnd {
+function endOf(error: ExportError | null, retryAtMs: number): RunEnd {
   switch (error?.kind) {
     case 'interrupted':
       return { kind: 'back' }
     case 'storage':
     case 'locked':
-      return {
-        kind: 'later',
-        untilMs: nowMs + Math.min(RETRY_MS * 2 ** Math.max(0, attempts - 1), MAX_RETRY_MS),
-        isTold: false,
-      }
+      return { kind: 'later', untilMs: retryAtMs, isTold: false }
     case 'quota':
       if (error.untilMs === null) return { kind: 'done', isFailed: false }
       return { kind: 'later', untilMs: error.untilMs, isTold: true }
@@ -383,5 +392,7 @@ function addTotals(
 }
 
 function warnUnreadable(log: RunObserver['log'], name: string, organization: string): void {
-  log('warn', `${name} was submitted by another version of spillway and is ignored`, { organization })
+  log('warn', `${name} was submitted by another version of spillway and is left to its workers`, {
+    organization,
+  })
 }

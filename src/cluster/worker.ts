@@ -67,8 +67,12 @@ export async function work(options: WorkerOptions): Promise<void> {
   }
   stop.addEventListener('abort', onStop, { once: true })
   const isClockRight = async (): Promise<boolean> => {
-    const offsetMs = await withTimeout(queue.clockOffsetMs())
-    if (offsetMs === null || Math.abs(offsetMs) <= MAX_CLOCK_OFFSET_MS) return true
+    if (!queue.isTimedByWorkers) return true
+    const before = clock.now()
+    const server = await withTimeout(queue.now())
+    // The server read its clock at some moment in between.
+    const offsetMs = server - Math.min(Math.max(server, before), clock.now())
+    if (Math.abs(offsetMs) <= MAX_CLOCK_OFFSET_MS) return true
     const offS = (Math.abs(offsetMs) / 1000).toFixed(1)
     const fields = { event: 'worker.clock', off_ms: Math.round(-offsetMs) }
     log('warn', `this clock is ${offS} s off the queue's; the worker takes no jobs until it is right`, fields)

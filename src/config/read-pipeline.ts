@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { ExportError, isExportError, type Pipeline, type Query, type Wanted } from '../core/index.ts'
 import { didYouMean } from './problems/describe.ts'
-import type { Problems } from './problems/problems.ts'
+import { PipelineError, type Problems } from './problems/problems.ts'
 import { dotted, isMapping, lineOf, locationAt, type Tree, valueAt } from './problems/tree.ts'
 import { resolveExtract } from './resolve/resolve-extract.ts'
 import { resolveLoad } from './resolve/resolve-load.ts'
@@ -175,8 +175,20 @@ type Submitted = {
   readonly settings: { readonly name: string; readonly extract: Readonly<Record<string, unknown>> }
 }
 
-/** The pipeline that was submitted. @throws ExportError `config` */
-export async function readSubmitted(
+/**
+ * The pipeline that was submitted. Errors do not quote files: whoever can write to the queue could read any file of
+ * this machine.
+ * @throws ExportError `config`
+ */
+export async function readSubmitted(submitted: Submitted, options: ReadOptions): Promise<Pipeline> {
+  try {
+    return await submittedPipeline(submitted, options)
+  } catch (error) {
+    throw error instanceof PipelineError ? error.unquoted : error
+  }
+}
+
+async function submittedPipeline(
   { file, hidden, settings }: Submitted,
   options: ReadOptions,
 ): Promise<Pipeline> {

@@ -151,7 +151,9 @@ async function missingError(
   file: string,
   context: Pick<Dependencies, 'env' | 'cwd'>,
 ): Promise<ExportError> {
-  const { tree } = await rereadTree(file, context)
+  // A submitted pipeline may name any file of this machine, so what is wrong with it is not said.
+  const nothing: Tree = { source: { file, path: file, lineAt: null }, root: null, locations: new Map() }
+  const { tree } = await rereadTree(file, context).catch(() => ({ tree: nothing }))
   const lines = missing.map(({ problem, find }) => {
     const path = find(tree)
     return `${locationOf(tree, path)}: ${dotted(path)}: ${problem.what}. ${problem.next}`

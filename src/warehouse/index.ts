@@ -10,6 +10,7 @@ export {
 } from './duckdb/query.ts'
 export { type LoadResult, loadDataSet, loadSealed } from './load-data-set.ts'
 export { postgresWarehouse } from './postgres/postgres.ts'
+export { postgresAddress } from './postgres/postgres-address.ts'
 export { dataSetRows, shardRows } from './table/shard-rows.ts'
 export { requireNames, rowColumns, type TableSpec, tableOf } from './table/table.ts'
 export {

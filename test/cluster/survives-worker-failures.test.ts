@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { openQueue } from '../../src/cluster/index.ts'
+import { systemClock } from '../../src/core/index.ts'
 import { SAME } from '../e2e/support/rows.ts'
+import { PASSWORD } from '../support/postgres/client.ts'
 import { BACKENDS, undisturbed, until, type WorkerProcess, type World, world } from './support/world.ts'
 
 /** Pages are slow enough for a test to act in the middle of one. */
@@ -27,6 +30,18 @@ async function expectAllOfIt(here: World, workers: readonly WorkerProcess[], kil
 
 function pages(here: World, count: number, organization = ORGANIZATION): Promise<void> {
   return until(`${count} pages of ${organization}`, () => here.searches(organization).length >= count)
+}
+
+/** Waits until a pause of the service is in the queue. */
+async function pause(here: World): Promise<void> {
+  const url = (here.env.SPILLWAY_QUEUE_URL ?? '').replace('postgres@', `postgres:${PASSWORD}@`)
+  const queue = await openQueue(url, { clock: systemClock, password: null, warn: () => {} })
+  await until('the pause is stored', async () => {
+    const [entry] = await queue.pipelinesOf(ORGANIZATION).getJobs(['waiting'])
+    const standing = entry?.progress as { pausedUntilMs?: number | null } | undefined
+    return standing?.pausedUntilMs != null
+  })
+  await queue.close()
 }
 
 describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
@@ -64,6 +79,26 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       expect(other.log()).toContain('job ended')
       sleeper.kill('SIGTERM')
       expect(await sleeper.ended).toBe(0)
+    },
+  )
+
+  it.skipIf(skip)(
+    'a pause of the service holds for the next worker, whatever the clock of the last',
+    async () => {
+      const demandedMs = 5_000
+      const faults = [{ kind: 'status', status: 429, retryAfter: '5', requests: [3] }] as const
+      const here = await world({ backend, sandbox: { ...SLOW, faults } })
+      // On PostgreSQL a worker with a clock that is further off takes no job.
+      const late = here.worker({ aheadMs: backend === 'postgres' ? -1_500 : -60_000 })
+      await here.submit()
+      await until('it has been told to wait', () => late.log().includes('responded with 429'))
+      await pause(here)
+      late.kill('SIGKILL')
+      await late.ended
+      const second = here.worker()
+      await expectAllOfIt(here, [second], 1)
+      const [told, next] = here.searches().slice(2)
+      expect(next!.at - told!.at).toBeGreaterThanOrEqual(demandedMs)
     },
   )
 

@@ -124,13 +124,18 @@ function submittedText(name: string, { how, run, organization }: Submission): st
 
 /**
  * The queue that SPILLWAY_QUEUE_URL names, for as long as `use` takes.
+ * @param options `wait`: waits for a queue that is away, until this signal aborts
  * @throws ExportError `config`, `credentials`, `target`
  */
-export async function withQueue<T>({ env, log }: Io, use: (queue: Queue) => Promise<T>): Promise<T> {
+export async function withQueue<T>(
+  { env, log, wait }: Pick<Io, 'env' | 'log'> & { readonly wait?: AbortSignal },
+  use: (queue: Queue) => Promise<T>,
+): Promise<T> {
   const queue = await openQueue(await readSecret(QUEUE_VARIABLE, env), {
     clock: systemClock,
     password: await readSecret('SPILLWAY_QUEUE_PASSWORD', env),
     warn: (message) => log('warn', message, { event: 'wait', for: 'queue' }),
+    wait,
   })
   try {
     return await use(queue)

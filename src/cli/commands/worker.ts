@@ -40,7 +40,7 @@ export const worker = command({
     )
     const { stop, abort } = signals
     try {
-      await withQueue(io, (queue) =>
+      await withQueue({ ...io, wait: stop }, (queue) =>
         work({
           queue,
           clock: systemClock,

@@ -10,6 +10,17 @@ type Problem = {
   readonly text: string
 }
 
+/** The problems of a pipeline. Its message may quote the files. */
+export class PipelineError extends ExportError {
+  /** The same without quotes. */
+  readonly unquoted: ExportError
+
+  constructor(what: string, where: string, quoting: string, plain: string) {
+    super('config', what, where, quoting)
+    this.unquoted = new ExportError('config', what, where, plain)
+  }
+}
+
 /**
  * Collects all problems of a pipeline, so that they are reported at once. Only the first problem of a path counts:
  * others are its consequences.
@@ -113,20 +124,23 @@ export class Problems {
   }
 
   /** Every problem as one error, one line each, in the order of the file. */
-  error(): ExportError {
+  error(): PipelineError {
     const count = this.#found.length
-    const lines = this.#found
+    const first = this.#found
       .toSorted((a, b) => a.order[0] - b.order[0] || a.order[1] - b.order[1] || a.order[2] - b.order[2])
       .slice(0, MAX_SHOWN)
-      .map(({ where, text }) => `${where}: ${text}`)
+    const lines = first.map(({ where, text }) => `${where}: ${text}`)
+    const places = first.map(({ order: [rank, line] }) =>
+      rank > 1 ? 'a file that it names' : `line ${line}`,
+    )
     if (count > MAX_SHOWN) lines.push(`… and ${count - MAX_SHOWN} more`)
     const problems = count === 1 ? '1 problem' : `${count} problems`
     const isOfFlags = this.#found.every(({ order: [rank] }) => rank === 0)
-    return new ExportError(
-      'config',
+    return new PipelineError(
       isOfFlags ? `The flags do not fit: ${problems}` : `The pipeline cannot be read: ${problems}`,
       isOfFlags ? '' : this.#tree.source.file,
       `Correct the following and try again:\n${lines.join('\n')}`,
+      `Correct ${[...new Set(places)].join(', ')}: \`check\` says what is wrong, on the machine that has the file.`,
     )
   }
 }

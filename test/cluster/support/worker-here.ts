@@ -34,6 +34,7 @@ export function workHere({ folder, env, concurrency, leaseMs, sliceMs }: Setting
       clock: systemClock,
       password: null,
       warn: (message) => log('warn', message),
+      wait: stop.signal,
     })
     try {
       await work({

@@ -21,6 +21,7 @@ const queue = await openQueue(process.env.SPILLWAY_QUEUE_URL, {
   clock: systemClock,
   password: process.env.SPILLWAY_QUEUE_PASSWORD ?? null,
   warn: (message) => log('warn', message),
+  wait: stop.signal,
 })
 await work({
   queue,

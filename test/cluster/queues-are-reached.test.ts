@@ -1,0 +1,164 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { TLSSocket } from 'node:tls'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { openQueue, type Queue } from '../../src/cluster/index.ts'
+import { type ExportError, isExportError, systemClock } from '../../src/core/index.ts'
+import { PASSWORD } from '../support/postgres/client.ts'
+import { newDatabase } from '../support/postgres/database.ts'
+import { startPostgres } from '../support/postgres/server.mjs'
+import { until, world } from './support/world.ts'
+
+const PEM = fileURLToPath(new URL('../e2e/support/service-example.pem', import.meta.url))
+
+const open = (url: string, password: string | null = null): Promise<Queue> =>
+  openQueue(url, { clock: systemClock, password, warn: () => {} })
+
+/** @returns null when the queue was opened */
+async function failure(url: string, password: string | null = null): Promise<ExportError | null> {
+  try {
+    await (await open(url, password)).close()
+    return null
+  } catch (error) {
+    if (isExportError(error)) return error
+    throw error
+  }
+}
+
+/** An address of this machine that is not recognized as local, in the role of another machine. */
+const elsewhere = (url: string): string => url.replace('127.0.0.1', '0.0.0.0')
+
+/** A server for one test, on a port of its own. */
+async function listen(server: ReturnType<typeof createServer>): Promise<number> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  return (server.address() as AddressInfo).port
+}
+
+type Spoken = { readonly port: number; readonly commands: readonly (readonly string[])[] }
+
+/** Speaks enough of Redis for a queue to be opened, and keeps what it is told. */
+async function redisDouble(): Promise<Spoken> {
+  const commands: string[][] = []
+  const bulk = (text: string): string => `$${text.length}\r\n${text}\r\n`
+  const port = await listen(
+    createServer((socket) => {
+      socket.on('error', () => {})
+      let text = ''
+      socket.setEncoding('utf8').on('data', (more: string) => {
+        text += more
+        for (;;) {
+          const count = /^\*(\d+)\r\n/.exec(text)
+          if (count === null) return
+          const words: string[] = []
+          let at = count[0].length
+          for (let n = Number(count[1]); n > 0; n--) {
+            const length = /^\$(\d+)\r\n/.exec(text.slice(at))
+            if (length === null) return
+            at += length[0].length
+            words.push(text.slice(at, at + Number(length[1])))
+            at += Number(length[1]) + 2
+          }
+          if (at > text.length) return
+          text = text.slice(at)
+          commands.push(words)
+          const name = words[0]?.toLowerCase()
+          if (name === 'info') socket.write(bulk('redis_version:7.2.0\r\nmaxmemory_policy:noeviction\r\n'))
+          else if (name === 'time') socket.write(`*2\r\n${bulk('1700000000')}${bulk('250000')}`)
+          else socket.write('+OK\r\n')
+        }
+      })
+      onTestFinished(() => void socket.destroy())
+    }),
+  )
+  return { port, commands }
+}
+
+describe('to another machine nothing is sent in clear', () => {
+  it('on Redis, unless the address says so', async () => {
+    const { port, commands } = await redisDouble()
+    expect(await failure(`redis://0.0.0.0:${port}`, 'queue-password')).toMatchObject({
+      kind: 'config',
+      what: 'redis:// is not encrypted, and nothing is sent to another machine in clear',
+      next: expect.stringContaining('rediss://'),
+    })
+    expect(commands).toEqual([])
+    expect(await failure(`redis://0.0.0.0:${port}?sslmode=disable`)).toBe(null)
+    expect(await failure(`redis://127.0.0.1:${port}`)).toBe(null)
+  })
+
+  it('on PostgreSQL, unless the address says so', async () => {
+    const url = (await newDatabase()).replace('postgres@', `postgres:${PASSWORD}@`)
+    expect(await failure(elsewhere(url))).toMatchObject({
+      kind: 'config',
+      what: 'The server of the queue offers no TLS, and nothing is sent to another machine in clear',
+      next: expect.stringContaining('sslmode=disable'),
+    })
+    expect(await failure(`${elsewhere(url)}?sslmode=disable`)).toBe(null)
+    expect(await failure(url)).toBe(null)
+  })
+
+  it('and the certificate is checked', async () => {
+    const url = new URL((await newDatabase()).replace('postgres@', `postgres:${PASSWORD}@`))
+    const key = readFileSync(PEM)
+    const behind = Number(url.port)
+    const port = await listen(
+      createServer((socket) => {
+        socket.on('error', () => {})
+        socket.once('data', () => {
+          socket.write('S')
+          const near = new TLSSocket(socket, { isServer: true, key, cert: key })
+          const far = connect(behind, '127.0.0.1')
+          const both = [near, far]
+          for (const each of both) each.on('error', () => both.forEach((one) => void one.destroy()))
+          near.pipe(far).pipe(near)
+        })
+      }),
+    )
+    url.port = String(port)
+    expect(await failure(elsewhere(url.href))).toMatchObject({
+      kind: 'target',
+      what: expect.stringMatching(/^The queue can not be used \(\w*CERT\w*\)$/),
+    })
+    url.searchParams.set('sslmode', 'require')
+    url.searchParams.set('sslrootcert', PEM)
+    expect(await failure(url.href)).toBe(null)
+  })
+})
+
+describe('on Redis the password of the environment', () => {
+  it.each([
+    ['an address with a user', 'redis://reader@', ['reader', 'queue-password']],
+    ['an address without one', 'redis://', ['queue-password']],
+    ['not an address with a password of its own', 'redis://reader:own@', ['reader', 'own']],
+  ])('is that of %s', async (_name, start, expected) => {
+    const { port, commands } = await redisDouble()
+    const queue = await open(`${start}127.0.0.1:${port}`, 'queue-password')
+    expect(await queue.now()).toBe(1_700_000_000_250)
+    await queue.close()
+    const given = commands.filter(([name]) => name?.toLowerCase() === 'auth')
+    expect(given).not.toEqual([])
+    for (const [, ...words] of given) expect(words).toEqual(expected)
+  })
+})
+
+it('a worker that starts while the queue is away waits for it, and submit does not', async () => {
+  const postgres = await startPostgres()
+  onTestFinished(() => postgres.stop())
+  const url = await postgres.database()
+  const here = await world({ backend: 'postgres', url })
+  await postgres.kill()
+  const [worker, other] = [here.worker(), here.worker()]
+  for (const each of [worker, other]) {
+    await until('it waits', () => each.log().includes('does not respond (ECONNREFUSED)'))
+  }
+  other.kill('SIGTERM')
+  await other.ended
+  expect(other.log()).not.toContain('worker started')
+  expect((await here.submit()).code).toBe(1)
+  await postgres.start()
+  expect((await here.submit('--wait')).code, worker.log()).toBe(0)
+})
