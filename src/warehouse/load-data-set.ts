@@ -29,6 +29,8 @@ type LoadRequest = {
   /** ISO 8601, in milliseconds. Ledger entries with this time are of the same command. */
   readonly loadedAt: string
   readonly rowsOf: LoadTarget['rowsOf']
+  /** Paths of shards that were replaced or pruned; asked only where the ledger has shards that the manifest lacks. */
+  readonly invalidated: () => Promise<ReadonlySet<string>>
   readonly stop: AbortSignal
   /** Called before each shard, with its number among those that are loaded. */
   readonly onShard: (path: string, number: number, of: number) => void
@@ -53,14 +55,14 @@ export type LoadResult = {
  * @throws ExportError `damaged` when a shard's bytes are not those of the manifest; what was loaded before stays
  */
 export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): Promise<LoadResult> {
-  const { store, shards: files, manifest, mode, evolve, reload, loadedAt, rowsOf, stop, onShard } = request
+  const { shards: files, manifest, mode, evolve, reload, loadedAt, rowsOf, stop, onShard } = request
   if (mode === 'upsert') requireKey(request.table)
   const dataSet = { id: manifest.data_set_id, pipeline: manifest.pipeline }
   const table = await warehouse.hold(request.table)
   await warehouse.prepare(table, { evolve })
   const loaded = await warehouse.loaded(dataSet.id, table, null)
   const account = await warehouse.account(dataSet, table)
-  const shards = [...manifest.shards, ...(await unlistedShards(store, manifest, loaded))]
+  const shards = [...manifest.shards, ...(await unlistedShards(request, loaded))]
   const units = unitsOf(shards, loaded, mode, reload ? account.unaccounted : null)
   if (!reload) requireAccounted(account, table, new Set(units.flatMap(({ stale }) => stale)))
   const isFromThisCommand = ({ loadedAtMs }: Loaded): boolean => loadedAtMs === Date.parse(loadedAt)
@@ -218,12 +220,15 @@ function interrupted(): ExportError {
  * shards are not among them.
  */
 async function unlistedShards(
-  store: Store,
-  manifest: Manifest,
+  { store, manifest, invalidated }: Pick<LoadRequest, 'store' | 'manifest' | 'invalidated'>,
   loaded: readonly Loaded[],
 ): Promise<readonly ManifestShard[]> {
   const listed = new Set(manifest.shards.map(({ path }) => path))
-  const others = loaded.filter(({ shard }) => !listed.has(shard))
+  const unlisted = loaded.filter(({ shard }) => !listed.has(shard))
+  if (unlisted.length === 0) return []
+  // After a crash their files may still be there.
+  const gone = await invalidated()
+  const others = unlisted.filter(({ shard }) => !gone.has(shard))
   const found: ManifestShard[] = []
   for (let at = 0; at < others.length; at += AT_ONCE) {
     const some = others.slice(at, at + AT_ONCE)

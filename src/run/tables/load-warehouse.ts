@@ -8,7 +8,7 @@ import {
   type Store,
 } from '../../core/index.ts'
 import { shardExtension } from '../../load/index.ts'
-import { checkMaskKey, type Manifest, readHeader, splitPath } from '../../state/index.ts'
+import { checkMaskKey, type Manifest, readCheckpoint, readHeader, splitPath } from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
 import {
   DIALECTS,
@@ -103,6 +103,7 @@ export async function loadWarehouse(
       evolve,
       reload,
       loadedAt: earlier.loadedAt,
+      invalidated: async () => (await readCheckpoint(store))?.invalidated ?? new Set(),
       rowsOf: (shard) => shardRows(source, manifest.data_set_id, table, shard, rulesOf),
       stop,
       onShard,
