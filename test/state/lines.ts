@@ -114,7 +114,7 @@ export function plain(state: CheckpointState) {
     openShards: [...state.openShards].sort(byNumber).map(([, shard]) => plainShard(shard)),
     held: [...state.held].sort(byNumber),
     redo: { ...state.redo, shards: [...state.redo.shards].sort((a, b) => a - b) },
-    partsOf: [...state.partsOf].sort(byKey),
+    partsOf: [...state.partsOf].filter(([, parts]) => parts > 0).sort(byKey),
     goneFrom: [...state.goneFrom].sort(byKey),
     nextShard: state.nextShard,
     unknownFields: [...state.unknownFields].sort(byKey),

@@ -104,7 +104,8 @@ async function unsettledShards(store: Store, state: CheckpointState, stats: Stat
   ]
   for (const folder of folders) absent.set(folder, (absent.get(folder) ?? 0) + 1)
   const finished = (folder: string): number => (state.partsOf.get(folder) ?? 0) - (absent.get(folder) ?? 0)
-  for (const [folder] of state.partsOf) {
+  for (const [folder, parts] of state.partsOf) {
+    if (parts === 0) continue
     if (finished(folder) !== 1 || state.goneFrom.has(folder))
       stats.add({ path: folder, names: finished(folder) })
   }

@@ -263,8 +263,8 @@ class JournalFold {
   }
 
   #seal({ kind: _, ...seal }: SealEntry): void {
-    const [folder, name] = splitPath(seal.path)
-    this.#countPart(seal.shard, folder, partNumber(name))
+    const { folder, part } = placeOf(seal.path)
+    this.#countPart(seal.shard, folder, part)
     this.#openShards.delete(seal.shard)
     if (this.#isRedone(seal)) this.#held.set(seal.shard, seal)
     else this.#shards.push(seal)
@@ -278,17 +278,21 @@ class JournalFold {
 
   #beginRedo({ partitions, shards, chains, settings }: Entry<'redo'>): void {
     const cut = new Set<string>()
+    const dropped: { readonly folder: string; readonly part: number }[] = []
     for (const shard of shards) {
       const open = this.#openShards.get(shard)
-      const dropped = open ?? this.#held.get(shard)
-      if (dropped === undefined) {
-        this.#redo.shards.add(shard)
-        continue
-      }
-      for (const key of dropped.partitions) cut.add(key)
-      this.#countGone('folder' in dropped ? dropped.folder : splitPath(dropped.path)[0])
+      const held = this.#held.get(shard)
+      if (open !== undefined) dropped.push(open)
+      else if (held !== undefined) dropped.push(placeOf(held.path))
+      else this.#redo.shards.add(shard)
+      for (const key of (open ?? held)?.partitions ?? []) cut.add(key)
       this.#openShards.delete(shard)
       this.#held.delete(shard)
+    }
+    // Nobody has seen their paths, so the last ones of a folder are free again.
+    for (const { folder, part } of dropped.sort((a, b) => b.part - a.part)) {
+      if (this.#partsOf.get(folder) === part + 1) this.#partsOf.update(folder, () => part)
+      else this.#countGone(folder)
     }
     for (const chain of chains) this.#chains.delete(chain)
     for (const key of partitions) {
@@ -388,9 +392,10 @@ function newShard({ shard, folder, part, contents }: OpenEntry): GrowingShard {
   }
 }
 
-/** `part-00012.parquet` → 12 */
-function partNumber(name: string): number {
-  return Number(/part-(\d+)\.[^/]*$/.exec(name)?.[1] ?? 0)
+/** `credentials/part-00012.parquet`: part 12 of `credentials` */
+function placeOf(path: string): { readonly folder: string; readonly part: number } {
+  const [folder, name] = splitPath(path)
+  return { folder, part: Number(/part-(\d+)\.[^/]*$/.exec(name)?.[1] ?? 0) }
 }
 
 // A service that keeps sending new field names must not fill the checkpoint.

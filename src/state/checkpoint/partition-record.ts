@@ -39,9 +39,8 @@ export function exportedOf(record: PartitionRecord): PartitionRecord {
 /** `pending`: nothing of it is exported, or exported again. */
 export function stateOf(record: PartitionRecord | undefined): PartitionState {
   if (record === undefined) return 'pending'
-  return record.former !== undefined && record.state === 'partial' && record.pages === 0
-    ? 'pending'
-    : record.state
+  const isAtBeginning = record.state === 'partial' && record.pages === 0 && !hasBegun(record)
+  return record.former !== undefined && isAtBeginning ? 'pending' : record.state
 }
 
 /** Sums over all partitions of a data set. */
