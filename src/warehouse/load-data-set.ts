@@ -38,7 +38,7 @@ type LoadRequest = {
 
 export type LoadResult = {
   readonly shards: { readonly loaded: number; readonly skipped: number; readonly replaced: number }
-  /** Shards whose rows were deleted because the manifest does not list them any more, pruned ones for example. */
+  /** Shards whose rows were deleted without others in their place, pruned ones for example. */
   readonly removed: number
   readonly rows: number
   /** Rows with strings that were changed because the database rejects them. */
@@ -83,14 +83,15 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
     const done = await warehouse.load(unit, { dataSet, table, mode, loadedAt, rowsOf })
     result.rows += done.rows
     result.replacedTexts += done.replacedTexts
-    for (const path of unit.forgotten) {
-      loadedEarlier.delete(path)
-      if (!listed.has(path)) result.removed++
-    }
-    for (const { path } of unit.shards) {
-      result[known.has(path) ? 'replaced' : 'loaded']++
-      await files.drop(path)
-    }
+    for (const path of unit.forgotten) loadedEarlier.delete(path)
+    for (const { path } of unit.shards) await files.drop(path)
+    // What is exported again has other paths.
+    const gone = unit.forgotten.filter((path) => !listed.has(path)).length
+    const added = unit.shards.filter(({ path }) => !known.has(path)).length
+    const inPlace = Math.min(gone, added)
+    result.replaced += unit.shards.length - added + inPlace
+    result.loaded += added - inPlace
+    result.removed += gone - inPlace
   }
   await warehouse.finish(table)
   for (const rows of loadedEarlier.values()) {
