@@ -48,8 +48,14 @@ export type JournalEntry =
       readonly error: FailureEntry
     }
   | PartitionEntry
-  /** Paths of finished shards whose partitions are exported again or pruned. Their files are to be removed. */
+  | RedoEntry
+  | ReplacedEntry
+  /** Paths of finished shards that are pruned or replaced. Their files are to be removed. */
   | { readonly kind: 'invalidated'; readonly shards: readonly string[] }
+  /** The files of all invalidated shards are removed. */
+  | { readonly kind: 'removed' }
+  /** A folder of which shards are gone: number of shards begun in it so far, and of those that are gone. */
+  | { readonly kind: 'parts'; readonly folder: string; readonly begun: number; readonly gone: number }
   | ({ readonly kind: 'prune' } & Prune)
   | { readonly kind: 'unknown'; readonly fields: Readonly<Record<string, number>> }
   | MeasuredEntry
@@ -238,6 +244,28 @@ export type SealEntry = {
  * of all shards, which replace all earlier ones.
  */
 type AggregatesEntry = { readonly kind: 'aggregates'; readonly anew?: true | undefined } & Aggregates
+
+/**
+ * Partitions that are exported again, from the beginning. What they have so far stays until a {@link ReplacedEntry}:
+ * their rows, states and finished shards. New shards of theirs are not published before.
+ */
+export type RedoEntry = {
+  readonly kind: 'redo'
+  readonly partitions: readonly string[]
+  /** Shards with rows of these partitions. Finished ones stay; unfinished and unpublished ones are dropped. */
+  readonly shards: readonly number[]
+  /** Chains that are dropped. */
+  readonly chains: readonly number[]
+  /** The settings of the data set once all partitions are replaced; absent: as before. */
+  readonly settings?: HeaderEntry['settings'] | undefined
+}
+
+/** The new shards of some partitions take the place of the old ones, which are invalidated. */
+export type ReplacedEntry = {
+  readonly kind: 'replaced'
+  readonly partitions: readonly string[]
+  readonly shards: readonly number[]
+}
 
 export type FailureEntry = {
   readonly kind: string

@@ -5,6 +5,8 @@ import { ExportError, numberOf } from './errors.ts'
  * Every method rejects with an ExportError `storage` that names the path.
  */
 export type Store = {
+  /** Whether reading back what was just written costs next to nothing. */
+  readonly isLocal: boolean
   /**
    * Opens a file for appending: creates it if missing, truncates it to `size` bytes.
    * @throws `damaged` if it is shorter

@@ -30,6 +30,7 @@ function storeOf(options: DiskOptions, files: DiskFiles, staging: StagingDirecto
   const openLog: Store['openLog'] = (path, size) =>
     at(path, async () => wrapLog(await files.openLog(path, size), (work) => at(path, work)))
   return {
+    isLocal: true,
     openLog,
     openSmallLog: openLog,
     read: (path) => at(path, () => files.read(path)),

@@ -80,6 +80,9 @@ export class OpenShard {
   readonly #buffer: EncodeBuffer
   readonly #partitions = new Set<string>()
   readonly #rowGroups: WrittenRowGroup[] = []
+  /** Whether a part of the file was written by an earlier commit, and how far each row group goes. */
+  #isLeft = false
+  readonly #written: { readonly offset: number; readonly bytes: number; readonly crc: number }[] = []
   #span: Span | null = null
   readonly #aggregates = new AggregateTally(ROW_GROUP_LIMITS)
   #replaced = 0
@@ -93,6 +96,15 @@ export class OpenShard {
   /** Generations whose log files may exist. */
   readonly #logged = new Set<number>()
   readonly #hash: ShardHash
+
+  /**
+   * A shard as an earlier run, or an earlier commit, left it.
+   * @returns null when not every committed byte is intact
+   */
+  static async restored(tools: OpenShardTools, left: OpenShardRecord): Promise<OpenShard | null> {
+    const shard = new OpenShard(tools, left)
+    return (await shard.#restore(left)) ? shard : null
+  }
 
   /** @param buffer shared with the other open shards */
   constructor({ store, coder, buffer, measure }: OpenShardTools, { shard, folder, part }: Identity) {
@@ -152,12 +164,18 @@ export class OpenShard {
   /** Fsyncs the encoded row groups. */
   async fsync(): Promise<void> {
     await this.#file?.fsync()
+    this.#isLeft = true
   }
 
-  /** Seals the shard. Commit the entry, then call `publish`. */
+  /**
+   * Seals the shard. Commit the entry, then call `publish`.
+   * @throws ExportError `damaged` when rows or bytes of earlier commits are no longer there
+   */
   async seal(extension: string): Promise<SealEntry> {
     const file = await this.#openFile()
     if (this.measure.rows > 0) throw new Error('the shard has rows that are not encoded')
+    const rows = this.#rowGroups.reduce((sum, group) => sum + group.rows, 0)
+    if (rows !== this.rows || !(await this.#isAsWritten())) throw rowsAreLost(this.#path)
     await this.#append(file, await this.#coder.footer(this.#rowGroups))
     await file.fsync()
     return {
@@ -173,9 +191,10 @@ export class OpenShard {
     }
   }
 
-  async publish(path: string): Promise<void> {
+  /** @param path null: the shard is published later */
+  async publish(path: string | null): Promise<void> {
     await this.closeFiles()
-    await this.#store.publish(openShardPath(this.shard), path)
+    if (path !== null) await this.#store.publish(this.#path, path)
     const logs = new Set([...this.#logged].map((generation) => openLogPath(this.shard, generation)))
     for (const log of logs) await this.#store.remove(log)
   }
@@ -191,11 +210,7 @@ export class OpenShard {
     await log?.close()
   }
 
-  /**
-   * Restores what an earlier run left, checking every committed byte.
-   * @returns whether all of it is intact; if not, this shard can't be used
-   */
-  async restore(left: OpenShardRecord): Promise<boolean> {
+  async #restore(left: OpenShardRecord): Promise<boolean> {
     if (!(await this.#restoreRowGroups(left.rowGroups))) return false
     this.#generation = left.generation
     const ends = left.records.map(({ end }) => end)
@@ -218,6 +233,10 @@ export class OpenShard {
     this.#span = left.importedAt
     for (const { rows } of [...left.rowGroups, ...left.records]) this.rows += rows
     return true
+  }
+
+  get #path(): string {
+    return openShardPath(this.shard)
   }
 
   get #logPath(): string {
@@ -251,6 +270,7 @@ export class OpenShard {
       const offset = file.size
       await this.#append(file, bytes)
       this.#rowGroups.push({ offset, rows, meta })
+      this.#written.push({ offset, bytes: bytes.byteLength, crc })
       this.#replaced += replaced
       this.#aggregates.add(aggregates)
       const counted = replaced === 0 ? {} : { replaced }
@@ -266,28 +286,41 @@ export class OpenShard {
   /** @returns whether they are intact */
   async #restoreRowGroups(rowGroups: readonly RowGroupEntry[]): Promise<boolean> {
     if (rowGroups.length === 0) return true
-    const path = openShardPath(this.shard)
-    if ((await this.#store.size(path)) === null) return false
-    const header = await this.#coder.header()
-    if (Buffer.compare(await this.#store.readRange(path, 0, header.byteLength), header) !== 0) return false
-    this.#hash.update(header)
-    let end = header.byteLength
+    this.#isLeft = true
+    this.#fileSize = 0
     for (const { offset, bytes, crc, rows, meta, aggregates, replaced = 0 } of rowGroups) {
-      const encoded = await this.#store.readRange(path, offset, offset + bytes)
-      if (encoded.byteLength < bytes || crc32(encoded) !== crc) return false
-      this.#hash.update(encoded)
       this.#rowGroups.push({ offset, rows, meta })
+      this.#written.push({ offset, bytes, crc })
       this.#replaced += replaced
       this.#aggregates.add(aggregates)
-      end = offset + bytes
+      this.#fileSize = offset + bytes
     }
-    this.#fileSize = end
+    return this.#readBack((bytes) => this.#hash.update(bytes))
+  }
+
+  /** Whether the bytes of earlier commits can still be read, where that costs little. */
+  async #isAsWritten(): Promise<boolean> {
+    return !this.#isLeft || !this.#store.isLocal || this.#readBack(() => {})
+  }
+
+  /** Reads header and row groups. @returns whether all of them are as they were written */
+  async #readBack(take: (bytes: Uint8Array) => void): Promise<boolean> {
+    if ((await this.#store.size(this.#path)) === null) return false
+    const header = await this.#coder.header()
+    if (Buffer.compare(await this.#store.readRange(this.#path, 0, header.byteLength), header) !== 0)
+      return false
+    take(header)
+    for (const { offset, bytes, crc } of this.#written) {
+      const encoded = await this.#store.readRange(this.#path, offset, offset + bytes)
+      if (encoded.byteLength < bytes || crc32(encoded) !== crc) return false
+      take(encoded)
+    }
     return true
   }
 
   async #openFile(): Promise<Log> {
     if (this.#file !== null) return this.#file
-    this.#file = await this.#store.openLog(openShardPath(this.shard), this.#fileSize ?? 0)
+    this.#file = await this.#store.openLog(this.#path, this.#fileSize ?? 0)
     if (this.#fileSize === null) await this.#append(this.#file, await this.#coder.header())
     this.#fileSize = this.#file.size
     return this.#file
@@ -295,11 +328,21 @@ export class OpenShard {
 }
 
 /** What all shards of a set share. */
-type OpenShardTools = {
+export type OpenShardTools = {
   readonly store: Store
   readonly coder: ShardCoder
   readonly buffer: EncodeBuffer
   readonly measure: RowGroupMeasure
+}
+
+/** The error for committed rows of an open shard that are no longer there. */
+export function rowsAreLost(path: string): ExportError {
+  return new ExportError(
+    'damaged',
+    'Committed rows of an open shard changed or vanished while the run was going on',
+    path,
+    'Find out what else writes to the folder. The next run exports the partitions concerned again.',
+  )
 }
 
 /** The disk returned other bytes than those that were just fsynced. */

@@ -17,7 +17,14 @@ import {
 } from '../core/index.ts'
 import { FolderQueue } from './folder-queue.ts'
 import { OPEN_FOLDER, openLogPath, openShardPath } from './layout.ts'
-import { type EncodeBuffer, makeEncodeBuffer, OpenShard, type ShardCoder } from './open-shard.ts'
+import {
+  type EncodeBuffer,
+  makeEncodeBuffer,
+  OpenShard,
+  type OpenShardTools,
+  rowsAreLost,
+  type ShardCoder,
+} from './open-shard.ts'
 import { finishMoves, moveUnknownShards } from './orphans.ts'
 import { RowGroupMeasure } from './row-group-measure.ts'
 import { cutSlice, importedAt, recordBatchOf, type Slice } from './slice.ts'
@@ -39,6 +46,8 @@ export type ShardSetOptions = {
   readonly nextShard: number
   /** Number of shards begun so far in a folder. */
   readonly partsOf: (folder: string) => number
+  /** Finished shards that are not published yet, by number, those that are sealed meanwhile too. */
+  readonly held: ReadonlyMap<number, { readonly bytes: number }>
   readonly warn: (message: string) => void
   /** Called with each shard once it is committed and published. */
   readonly onPublished: (shard: SealEntry) => void
@@ -81,7 +90,7 @@ export class ShardSet {
   }
 
   /**
-   * Checks the open shards of earlier runs. Each is restored again when its folder is written to.
+   * Checks the open and held shards of earlier runs. Open ones are restored again when their folder is written to.
    * @returns shards that have lost rows. If there are any, the checkpoint must invalidate them first, and this set
    *   can't be used
    */
@@ -92,13 +101,12 @@ export class ShardSet {
       kept.add(openShardPath(restored.shard))
       // Without records, all rows are in row groups, and the log is not needed.
       if (restored.records.length > 0) kept.add(openLogPath(restored.shard, restored.generation))
-      const shard = this.#newShard(restored)
-      try {
-        if (!(await shard.restore(restored))) lost.add(restored.shard)
-      } finally {
-        await shard.closeFiles()
-      }
+      if ((await OpenShard.restored(this.#tools(), restored)) === null) lost.add(restored.shard)
       this.#unrestored.set(restored.folder, restored)
+    }
+    for (const [shard, { bytes }] of this.#options.held) {
+      kept.add(openShardPath(shard))
+      if ((await this.#options.store.size(openShardPath(shard))) !== bytes) lost.add(shard)
     }
     if (lost.size === 0) await this.#removeLeftovers(kept)
     return lost
@@ -183,8 +191,9 @@ export class ShardSet {
   }
 
   async #publish(shard: OpenShard, seal: SealEntry): Promise<void> {
-    await shard.publish(seal.path)
-    this.#options.onPublished(seal)
+    const isHeld = this.#options.held.has(seal.shard)
+    await shard.publish(isHeld ? null : seal.path)
+    if (!isHeld) this.#options.onPublished(seal)
   }
 
   /** Makes the rows of one folder durable: encodes full row groups and shards, logs the rest. */
@@ -255,10 +264,11 @@ export class ShardSet {
       if (shard !== undefined && this.#open.delete(folder)) this.#open.set(folder, shard)
       return shard
     }
-    const shard = this.#newShard(restored)
-    this.#open.set(folder, shard)
     await this.#moveUnknownShards(folder, restored.part)
-    await shard.restore(restored)
+    // It was intact when the run began.
+    const shard = await OpenShard.restored(this.#tools(), restored)
+    if (shard === null) throw rowsAreLost(openShardPath(restored.shard))
+    this.#open.set(folder, shard)
     this.#unrestored.delete(folder)
     return shard
   }
@@ -267,15 +277,14 @@ export class ShardSet {
     const part = Math.max(this.#options.partsOf(folder), this.#parts.get(folder) ?? 0)
     await this.#moveUnknownShards(folder, part)
     this.#parts.set(folder, part + 1)
-    const shard = this.#newShard({ shard: this.#nextShard++, folder, part })
+    const shard = new OpenShard(this.#tools(), { shard: this.#nextShard++, folder, part })
     this.#open.set(folder, shard)
     return shard
   }
 
-  #newShard(identity: { shard: number; folder: string; part: number }): OpenShard {
+  #tools(): OpenShardTools {
     const { store, coder, rowGroupRows } = this.#options
-    const measure = new RowGroupMeasure(rowGroupRows)
-    return new OpenShard({ store, coder, buffer: this.#encodeBuffer, measure }, identity)
+    return { store, coder, buffer: this.#encodeBuffer, measure: new RowGroupMeasure(rowGroupRows) }
   }
 
   #moveUnknownShards(folder: string, known: number): Promise<void> {

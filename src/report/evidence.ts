@@ -17,6 +17,8 @@ export type Evidence = {
   readonly complete: boolean
   /** Of its plan; null: not known. */
   readonly partitions: PartitionCounts | null
+  /** Number of partitions that are to be exported again. */
+  readonly redo: number
   /** The HTML report; null: none was made. */
   readonly report: Uint8Array | null
   /** The text that the manifest's `config_digest` is the SHA-256 of. */

@@ -27,7 +27,7 @@ import {
   type OldPartitions,
   oldPartitions,
   recordPrune,
-  removePruned,
+  removeInvalidated,
   removePrunedQuarantine,
 } from './data-set/prune.ts'
 import { openSettledCheckpoint } from './data-set/recover.ts'
@@ -119,16 +119,15 @@ async function finish(pipeline: NamedPipeline, store: Store, options: PruneOptio
   const state = await readBegunCheckpoint(pipeline, store)
   if (state === null) return
   if (await isLeftToDo(store, state)) {
-    // Without a shard there are no columns to read. Pruned shards may have the path of the shard without rows, so this
-    // is made when they are gone.
+    // Without a shard there are no columns to read.
     if (state.shards.length === 0) await store.remove(SUCCESS_PATH)
     await replaceManifest(pipeline, store, state, observer)
-    await removePruned(store, state, stop)
+    await removeInvalidated(store, state, stop)
     // The report must not include pruned rows any longer. The checkpoint is rewritten from the state here; the next run
     // counts the rows again if needed.
     await tryToReport(pipeline, store, state, options, async () => {})
     // Later commands need not search for these files.
-    await rewriteCheckpoint(store, state)
+    await rewriteCheckpoint(store, { ...state, invalidated: new Set() })
   }
   await removePrunedQuarantine(store, state)
   const plan = await planWithoutRows(pipeline, store, state)

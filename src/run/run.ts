@@ -12,12 +12,13 @@ import type { Plan } from '../plan/index.ts'
 import { endEntry, NEW_RUN, SUCCESS_PATH } from '../state/index.ts'
 import { redoPartitions } from './admission/open-checkpoint.ts'
 import { requirePolicies, warnOfOpenDoors } from './admission/require-policies.ts'
-import { type Ending, exportChains } from './chains/export-chains.ts'
+import { type Ending, exportChains, statusFor } from './chains/export-chains.ts'
 import { Tally } from './chains/tally.ts'
 import { clearDataSet, refuseLinks, replaceManifest } from './data-set/files.ts'
 import { fillEmptyDataSet } from './data-set/fill-empty-data-set.ts'
 import { holdDataSet, namingLocations, requireFolder } from './data-set/open-data-set.ts'
 import { countPartitions, isWholeExported, planFor } from './data-set/plan-state.ts'
+import { removeReplaced, replaceRedone } from './data-set/replace.ts'
 import type { RunOptions } from './options.ts'
 import { namePipeline, type QuerySecrets, readQuerySecrets, requireSendableToken } from './queries.ts'
 import { tryToReport } from './report/write-report.ts'
@@ -116,7 +117,7 @@ async function carryOut(
   const counts = countPartitions(pipeline, plan, checkpoint.state)
   const tally = new Tally(counts)
   const isWhole = (): boolean => isWholeExported(pipeline, plan, clock.now(), checkpoint.state)
-  if (counts.done < counts.total || !isWhole()) await store.remove(SUCCESS_PATH)
+  if (counts.done + counts.redo < counts.total || !isWhole()) await store.remove(SUCCESS_PATH)
   await checkpoint.append([{ kind: 'run', ...begin }])
   log('info', 'run started', {
     event: 'run.start',
@@ -126,7 +127,7 @@ async function carryOut(
     partitions_done: counts.done,
   })
   const context = { pipeline, store, session, plan, counts, tally, secrets, options, earlier }
-  const ending = await exportChains(context)
+  const ending = await replaceWhatIsDone(await exportChains(context), store, session, options)
   if (sealed.replacedNuls > 0) {
     log('warn', 'NUL characters, which readers of CSV refuse, were replaced by U+FFFD', {
       characters: sealed.replacedNuls,
@@ -146,6 +147,25 @@ async function carryOut(
   const summary = summarize(pipeline, result)
   logSummary(summary, log)
   return summary
+}
+
+/** Replaces what was exported again. A run that is stopped leaves it to the next one. */
+async function replaceWhatIsDone(
+  ending: Ending,
+  store: Store,
+  { checkpoint }: Session,
+  { stop, observer }: Pick<RunOptions, 'stop' | 'observer'>,
+): Promise<Ending> {
+  if (stop.aborted) return ending
+  try {
+    for (const { path } of await replaceRedone(store, checkpoint))
+      observer.log('info', 'shard published', { event: 'shard.published', path })
+    return ending
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    const first = ending.error ?? error
+    return { ...ending, error: first, status: statusFor(first) }
+  }
 }
 
 /** A full disk has no space for a manifest either: the first error of the run is kept. */
@@ -185,6 +205,7 @@ async function finalizeDataSet(
   await session.cpu.close()
   if (end !== null) await checkpoint.append([end])
   await replaceManifest(pipeline, store, checkpoint.state, options.observer)
+  await removeReplaced(store, checkpoint)
   if (whole) await store.writeWhole(SUCCESS_PATH, [])
   await tryToReport(pipeline, store, checkpoint.state, options, (entry) => checkpoint.append([entry]))
 }

@@ -173,6 +173,7 @@ export function openShards(
     shardRows: load.shardRows,
     nextShard: state.nextShard,
     partsOf: (folder) => state.partsOf.get(folder) ?? 0,
+    held: state.held,
     warn: (message) => observer.log('warn', message),
     onPublished: (entry) => {
       observer.log('info', 'shard published', { event: 'shard.published', path: entry.path })

@@ -2,6 +2,7 @@ import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
 import { ExportError, type Pipeline, type Store } from '../core/index.ts'
 import type { Evidence } from '../report/index.ts'
 import {
+  asExported,
   type CheckpointState,
   fitsManifest,
   isManifestOf,
@@ -166,7 +167,8 @@ async function readVouchedManifest(pipeline: Pipeline, store: Store): Promise<Vo
   if (bytes === null) throw noManifest(pipeline, 'vouch for')
   const manifest = parseManifest(bytes)
   const state = await readBegunCheckpoint(pipeline, store)
-  if (state === null || !isManifestOf(bytes, pipeline, state)) throw notOfCheckpoint(pipeline)
+  if (state === null || !isManifestOf(bytes, asExported(pipeline, state), state))
+    throw notOfCheckpoint(pipeline)
   await requireShards(store, manifest)
   return { bytes, manifest, state }
 }

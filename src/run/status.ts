@@ -13,9 +13,11 @@ import {
 import type { Plan } from '../plan/index.ts'
 import {
   type CheckpointState,
+  exportedOf,
   type PartitionRecord,
   type PartitionSums,
   type RetiredQuery,
+  stateOf,
   sumOfPartitions,
 } from '../state/index.ts'
 import { requireNoManifest } from './admission/open-checkpoint.ts'
@@ -35,6 +37,8 @@ export type StatusReport = {
       readonly partitions: number
       /** Done before their windows ended, so that the next run exports them again; not part of `partitions`. */
       readonly early: number
+      /** Partitions that are exported again, and whose former shards stay until then. */
+      readonly redo: number
       readonly shards: number
       readonly bytes: number
       readonly openShards: number
@@ -70,7 +74,17 @@ export async function readStatus(
     partitions: () => statusOfEach(plan, state),
     queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),
     retired: state === null ? [] : retiredQueries(pipeline, state),
-    totals: { partitions: total, done, partial, failed, pending, pruned, early, ...sums(state) },
+    totals: {
+      partitions: total,
+      done,
+      partial,
+      failed,
+      pending,
+      pruned,
+      early,
+      redo: state?.redo.partitions ?? 0,
+      ...sums(state),
+    },
     service: figuresOf(state?.service ?? NOT_MEASURED),
     searchesRemaining: state?.searchesRemaining ?? null,
   }
@@ -97,12 +111,13 @@ function statusOf(
     key,
     query: query.name,
     window: window === null ? null : { from: formatInstant(window.from), until: formatInstant(window.until) },
-    state: record?.state ?? 'pending',
-    rows: record?.rows ?? 0,
+    state: stateOf(record),
+    rows: record === undefined ? 0 : exportedOf(record).rows,
     requests: record?.requests ?? 0,
     repeated: record?.repeated ?? 0,
     next,
     error: record?.error?.message ?? null,
+    redo: record?.former !== undefined,
   }
 }
 
@@ -152,7 +167,7 @@ export function statusByQuery(
   let last: Mutable<QueryStatus> | undefined
   for (const { key, query, window } of plan.partitions()) {
     const record = state?.partitions.get(key)
-    const where = record?.state ?? 'pending'
+    const where = stateOf(record)
     if (!isWanted(query.name, where)) continue
     let sum: Mutable<QueryStatus> | undefined = last?.query === query.name ? last : found.get(query.name)
     if (sum === undefined) {
@@ -163,7 +178,7 @@ export function statusByQuery(
     sum.partitions++
     sum[where]++
     if (record === undefined) continue
-    sum.rows += record.rows
+    sum.rows += exportedOf(record).rows
     sum.requests += record.requests
     const { error } = record
     if (error !== null) sum.error = { window: windowRange(window), message: error.message }
@@ -201,4 +216,6 @@ export type PartitionStatus = {
   /** The cursor of the chain of which it is the current partition. */
   readonly next: string | null
   readonly error: string | null
+  /** Whether it is exported again. Until it is replaced, `rows` are its former ones, which stay. */
+  readonly redo: boolean
 }

@@ -62,6 +62,7 @@ export function storeOf(objects: KnownObjects): Omit<Store, 'fenced'> {
   const logAt = (path: string, open: () => Promise<Log>): Promise<Log> =>
     at(path, async () => wrapLog(await open(), (work) => at(path, work)))
   return {
+    isLocal: false,
     openLog: (path, size) => logAt(path, () => openLog(objects, path, size)),
     openSmallLog: (path, size) => logAt(path, () => openSmallLog(objects, path, size)),
     read: (path) => at(path, () => files.readWhole(path)),

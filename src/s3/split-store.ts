@@ -87,6 +87,7 @@ function joined(state: Store, bucket: Bucket, owner: Owner | null): Omit<Store, 
   const files = new Files(objects)
   const of = (path: string) => (isState(path) ? state : data)
   return {
+    isLocal: true,
     openLog: (path, size) => of(path).openLog(path, size),
     openSmallLog: (path, size) => of(path).openSmallLog(path, size),
     read: (path) => of(path).read(path),

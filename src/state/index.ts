@@ -21,10 +21,12 @@ export {
   sweepIds,
 } from './checkpoint/id-log.ts'
 export {
+  exportedOf,
   hasBegun,
   isOver,
   type PartitionRecord,
   type PartitionSums,
+  stateOf,
   sumOfPartitions,
 } from './checkpoint/partition-record.ts'
 export { endEntry, NEW_RUN, type RunRecord, searchesByMonth } from './checkpoint/run-record.ts'
@@ -52,6 +54,7 @@ export {
   writeManifest,
 } from './manifest.ts'
 export {
+  asExported,
   checkMaskKey,
   checkSettings,
   differInColumns,

@@ -13,7 +13,7 @@ import {
 } from '../core/index.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import type { SealedShard } from './checkpoint/compact-collections.ts'
-import { hasBegun, sumOfPartitions } from './checkpoint/partition-record.ts'
+import { exportedOf, hasBegun, sumOfPartitions } from './checkpoint/partition-record.ts'
 import { settingsDigest } from './settings.ts'
 
 export const SIGNATURE_PATH = '_manifest.sig'
@@ -207,7 +207,8 @@ export function isManifestOf(bytes: Uint8Array, pipeline: Pipeline, state: Check
 /** Partitions and rows of a query in a data set; null: none. */
 export function holdingsOf(query: string, { partitions: all }: CheckpointState): RetiredQuery | null {
   let [partitions, rows] = [0, 0]
-  for (const record of all.branches.get(query)?.values() ?? []) {
+  for (const each of all.branches.get(query)?.values() ?? []) {
+    const record = exportedOf(each)
     if (!hasBegun(record) || record.state === 'pruned') continue
     partitions++
     rows += record.rows

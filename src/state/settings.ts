@@ -1,5 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import { ExportError, type ExtraField, type Pipeline } from '../core/index.ts'
+import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 
 export type Settings = Readonly<Record<string, unknown>>
 
@@ -41,6 +42,26 @@ const EXTRA_COLUMNS = 'transform.extra_columns'
 
 function fieldText({ name, path, type }: ExtraField): string {
   return `${name}: ${path.join('.')} ${type}`
+}
+
+/**
+ * The pipeline with the columns of the finished shards: other ones than the file's while the data set is exported again
+ * with other columns.
+ */
+export function asExported<P extends Pipeline>(
+  pipeline: P,
+  { header, redo }: Pick<CheckpointState, 'header' | 'redo'>,
+): P {
+  if (redo.settings === null) return pipeline
+  const columns = header.settings[COLUMNS] as P['transform']['columns']
+  const extraColumns = ((header.settings[EXTRA_COLUMNS] ?? []) as readonly string[]).map(fieldOf)
+  return { ...pipeline, transform: { ...pipeline.transform, columns, extraColumns } }
+}
+
+/** Reads {@link fieldText} back. */
+function fieldOf(text: string): ExtraField {
+  const [, name, path, type] = /^(.*?): (.*) (\S+)$/s.exec(text)!
+  return { name: name!, path: path!.split('.'), type: type as ExtraField['type'], meaning: '' }
 }
 
 /** SHA-256 in hex of the settings, independent of their order. */

@@ -30,6 +30,8 @@ type LoadRequest = {
   /** ISO 8601, in milliseconds. Ledger entries with this time are of the same command. */
   readonly loadedAt: string
   readonly rowsOf: LoadTarget['rowsOf']
+  /** Paths of shards that were replaced or pruned; asked only where the ledger has shards that the manifest lacks. */
+  readonly invalidated: () => Promise<ReadonlySet<string>>
   readonly stop: AbortSignal
   /** Called before each shard, with its number among those that are loaded. */
   readonly onShard: (path: string, number: number, of: number) => void
@@ -37,7 +39,7 @@ type LoadRequest = {
 
 export type LoadResult = {
   readonly shards: { readonly loaded: number; readonly skipped: number; readonly replaced: number }
-  /** Shards whose rows were deleted because the manifest does not list them any more, pruned ones for example. */
+  /** Shards whose rows were deleted without others in their place, pruned ones for example. */
   readonly removed: number
   readonly rows: number
   /** Rows with strings that were changed because the database rejects them. */
@@ -54,14 +56,14 @@ export type LoadResult = {
  * @throws ExportError `damaged` when a shard's bytes are not those of the manifest; what was loaded before stays
  */
 export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): Promise<LoadResult> {
-  const { store, shards: files, manifest, mode, evolve, reload, loadedAt, rowsOf, stop, onShard } = request
+  const { shards: files, manifest, mode, evolve, reload, loadedAt, rowsOf, stop, onShard } = request
   if (mode === 'upsert') requireKey(request.table)
   const dataSet = { id: manifest.data_set_id, pipeline: manifest.pipeline }
   const table = await warehouse.hold(request.table)
   await warehouse.prepare(table, { evolve })
   const loaded = await warehouse.loaded(dataSet.id, table, null)
   const account = await warehouse.account(dataSet, table)
-  const shards = [...manifest.shards, ...(await unlistedShards(store, manifest, loaded))]
+  const shards = [...manifest.shards, ...(await unlistedShards(request, loaded))]
   const replacesWrong = reload || (mode === 'replace' && !account.isEmptied)
   const wrong = replacesWrong ? account.differences.flatMap(({ partitions }) => partitions) : []
   const units = unitsOf(shards, loaded, mode, { reload, wrong })
@@ -84,14 +86,15 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
     const done = await warehouse.load(unit, { dataSet, table, mode, loadedAt, rowsOf })
     result.rows += done.rows
     result.replacedTexts += done.replacedTexts
-    for (const path of unit.forgotten) {
-      loadedEarlier.delete(path)
-      if (!listed.has(path)) result.removed++
-    }
-    for (const { path } of unit.shards) {
-      result[known.has(path) ? 'replaced' : 'loaded']++
-      await files.drop(path)
-    }
+    for (const path of unit.forgotten) loadedEarlier.delete(path)
+    for (const { path } of unit.shards) await files.drop(path)
+    // What is exported again has other paths.
+    const gone = unit.forgotten.filter((path) => !listed.has(path)).length
+    const added = unit.shards.filter(({ path }) => !known.has(path)).length
+    const inPlace = Math.min(gone, added)
+    result.replaced += unit.shards.length - added + inPlace
+    result.loaded += added - inPlace
+    result.removed += gone - inPlace
   }
   await warehouse.finish(table)
   for (const rows of loadedEarlier.values()) {
@@ -182,12 +185,15 @@ function interrupted(): ExportError {
  * shards are not among them.
  */
 async function unlistedShards(
-  store: Store,
-  manifest: Manifest,
+  { store, manifest, invalidated }: Pick<LoadRequest, 'store' | 'manifest' | 'invalidated'>,
   loaded: readonly Loaded[],
 ): Promise<readonly ManifestShard[]> {
   const listed = new Set(manifest.shards.map(({ path }) => path))
-  const others = loaded.filter(({ shard }) => !listed.has(shard))
+  const unlisted = loaded.filter(({ shard }) => !listed.has(shard))
+  if (unlisted.length === 0) return []
+  // After a crash their files may still be there.
+  const gone = await invalidated()
+  const others = unlisted.filter(({ shard }) => !gone.has(shard))
   const found: ManifestShard[] = []
   for (let at = 0; at < others.length; at += AT_ONCE) {
     const some = others.slice(at, at + AT_ONCE)

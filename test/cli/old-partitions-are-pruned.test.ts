@@ -126,7 +126,9 @@ it('old partitions are removed with all their files, and exported again only wit
   const key = 'domain.quillmere.net/2024-01-01..2024-02-01'
   expect((await inProcess(here, 'run', '--redo', key)).code).toBe(0)
   const again = (await here.manifest()).shards.filter(({ partitions }) => partitions.includes(key))
-  expect(again).toEqual(before.shards.filter(({ partitions }) => partitions.includes(key)))
+  // The same bytes under another name: no path is used twice.
+  const former = before.shards.filter(({ partitions }) => partitions.includes(key))
+  expect(again).toEqual(former.map((shard) => ({ ...shard, path: shard.path.replace('00000', '00001') })))
   expect((await json(here, 'status')).totals).toMatchObject({ partitions: 7, done: 7, pruned: 3 })
   expect(await json(here, 'verify')).toMatchObject({ ok: true })
 })

@@ -1,11 +1,14 @@
 import { existsSync } from 'node:fs'
 import { copyFile, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { startSandbox } from '../../src/sandbox/index.ts'
+import { shardHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
-import { readParquet, shardPaths } from './support/read-shards.ts'
+import { carryOut } from '../support/in-this-process.ts'
+import { readCsv, readParquet, shardPaths } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
-import type { PipelineParts, Workspace } from './support/workspace.ts'
+import { type PipelineParts, SMALL, type Workspace } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-04-01' }
@@ -16,9 +19,9 @@ const parts = (load = {}): PipelineParts => ({
 const JANUARY = 'domain.quillmere.net/2024-01-01..2024-02-01'
 
 async function holdsEverything(here: Workspace): Promise<void> {
-  expect(difference(await readParquet(here.output), expectedOfDomains(here.sandbox, DOMAINS, RANGE))).toEqual(
-    SAME,
-  )
+  const isCsv = (await here.manifest()).format === 'csv'
+  const rows = await (isCsv ? readCsv : readParquet)(here.output)
+  expect(difference(rows, expectedOfDomains(here.sandbox, DOMAINS, RANGE))).toEqual(SAME)
   const { code, value } = await here.json('verify')
   expect(value).toMatchObject({ ok: true, problems: [] })
   expect(code).toBe(0)
@@ -37,14 +40,19 @@ function queriesSince({ sandbox }: Workspace, sent: number): string[] {
   return [...new Set(queries)].sort()
 }
 
-it('--redo of one partition requests only that one and gives the same bytes', async () => {
+it('--redo of one partition requests only that one and gives the same bytes, under another name', async () => {
   const here = await exportedWorkspace(parts())
   const before = await here.manifest()
   const sent = here.sandbox.requests.length
   const { code, stderr } = await here.run('--redo', JANUARY)
   expect(code, stderr).toBe(0)
   expect(queriesSince(here, sent)).toEqual(['quillmere.net 2024-01-01'])
-  expect((await here.manifest()).shards).toEqual(before.shards)
+  const renamed = before.shards.map((shard) =>
+    shard.partitions.includes(JANUARY)
+      ? { ...shard, path: shard.path.replace('part-00000', 'part-00001') }
+      : shard,
+  )
+  expect((await here.manifest()).shards).toEqual(renamed)
   await holdsEverything(here)
 })
 
@@ -136,12 +144,131 @@ it('an impossible --redo is refused with exit 2, and nothing changes', async () 
   expect(here.sandbox.requests).toHaveLength(sent)
 })
 
-it('a shard that is invalidated and not yet exported again leaves no file that a reader would take for data', async () => {
-  const here = await exportedWorkspace(parts())
-  expect((await here.run('--redo', 'domain.quillmere.net', '--max-requests', '1')).code).toBe(4)
-  const paths = await shardPaths(here.output)
-  expect(paths.filter((path) => path.includes('quillmere'))).toHaveLength(0)
-  expect(existsSync(join(here.output, '_SUCCESS'))).toBe(false)
+/** What readers find: shards with their digests, those of the manifest, rows, and what says that all is there. */
+async function whatReadersFind(here: Workspace) {
+  return {
+    files: await shardHashes(here.output),
+    shards: (await here.manifest()).shards,
+    isMarked: existsSync(join(here.output, '_SUCCESS')),
+    complete: ((await here.json('verify', '--complete')).value as { complete: boolean }).complete,
+  }
+}
+
+describe.each(['[query, window]', 'query', 'none'])(
+  'while a --redo is not finished, partition_by %s',
+  (by) => {
+    const shared = { partition_by: by === '[query, window]' ? ['query', 'window'] : by, format: 'csv' }
+
+    it('everything stays as it was: a budget, a service that is down, a rejected token', async () => {
+      const here = await exportedWorkspace(parts(shared))
+      const before = await whatReadersFind(here)
+      expect(before).toMatchObject({ isMarked: true, complete: true })
+      const stopped = await here.run('--redo', '*', '--max-requests', '1')
+      expect(stopped.code, stopped.stderr).toBe(4)
+      expect(await whatReadersFind(here)).toEqual(before)
+
+      const status = await here.cli('status', 'pipeline.yaml')
+      expect(status.stdout).toMatch(/6 to be exported again/)
+      const { value } = await here.json('status')
+      const rows = before.shards.reduce((sum, shard) => sum + shard.rows, 0)
+      expect((value as { totals: unknown }).totals).toMatchObject({ partitions: 6, redo: 6, rows })
+      const verified = await here.cli('verify', 'pipeline.yaml', '--complete')
+      expect(verified).toMatchObject({
+        code: 0,
+        stdout: expect.stringMatching(/6 partitions are to be exported again/),
+      })
+
+      for (const env of [
+        { ...here.env, SPILLWAY_BASE_URL: 'http://127.0.0.1:9' },
+        { ...here.env, SPILLWAY_TOKEN: 'no-token-of-the-service' },
+      ]) {
+        const args = ['run', 'pipeline.yaml', '--redo', '*', '--fail-fast']
+        const failed = await carryOut({ args, cwd: here.folder, env })
+        expect([1, 3]).toContain(failed.code)
+        expect(await whatReadersFind(here)).toEqual(before)
+      }
+
+      // A plain run goes on with it.
+      const sent = here.sandbox.requests.length
+      expect((await here.run()).code).toBe(0)
+      expect(queriesSince(here, sent).length).toBeGreaterThan(1)
+      await holdsEverything(here)
+      const after = await here.manifest()
+      const paths = new Set(before.shards.map(({ path }) => path))
+      expect(after.shards.filter(({ path }) => paths.has(path))).toEqual([])
+      expect(await shardPaths(here.output)).toEqual(after.shards.map(({ path }) => path))
+      expect((await here.json('status')).value).toMatchObject({ totals: { redo: 0, done: 6 } })
+    })
+
+    it('no path of a shard is used twice, however often partitions are exported again', async () => {
+      const here = await exportedWorkspace(parts(shared))
+      const used = new Set(await shardPaths(here.output))
+      for (const flags of [['--redo', '*'], ['--redo', JANUARY], [], ['--redo', '*']]) {
+        const before = new Set(await shardPaths(here.output))
+        expect((await here.run(...flags)).code).toBe(0)
+        for (const path of await shardPaths(here.output)) {
+          if (before.has(path)) continue
+          expect(used.has(path), path).toBe(false)
+          used.add(path)
+        }
+        await holdsEverything(here)
+      }
+      expect((await here.run('--fresh', '--yes')).code).toBe(0)
+      expect((await shardPaths(here.output)).every((path) => path.includes('part-00000'))).toBe(true)
+    })
+
+    it('what is complete again replaces what it was; what is not stays', async () => {
+      const here = await exportedWorkspace(parts(shared))
+      const before = await here.manifest()
+      // One request is a page of ten rows: some partitions are done, others not.
+      const stopped = await here.run('--redo', '*', '--max-requests', '3', '--concurrency', '1')
+      expect(stopped.code).toBe(4)
+      const after = await here.manifest()
+      expect(after.totals.rows).toBe(before.totals.rows)
+      expect(difference(await readCsv(here.output), expectedOfDomains(here.sandbox, DOMAINS, RANGE))).toEqual(
+        SAME,
+      )
+      const kept = after.shards.filter(({ path }) => before.shards.some((shard) => shard.path === path))
+      if (by === '[query, window]') {
+        expect(kept.length).toBeLessThan(before.shards.length)
+        expect(kept.length).toBeGreaterThan(0)
+      }
+      expect((await here.json('verify')).value).toMatchObject({ ok: true, complete: true })
+      expect((await here.run()).code).toBe(0)
+      await holdsEverything(here)
+    })
+  },
+)
+
+it('a service that has changed meanwhile replaces partitions by its new rows only when they are complete', async () => {
+  const here = await exportedWorkspace(parts({ partition_by: 'query', format: 'csv' }))
+  const later = await startSandbox({ ...SMALL, seed: 'later' })
+  onTestFinished(() => later.close())
+  const env = { ...here.env, SPILLWAY_BASE_URL: later.baseUrl, SPILLWAY_TOKEN: later.token }
+  const run = (...flags: string[]) =>
+    carryOut({ args: ['run', 'pipeline.yaml', ...flags], cwd: here.folder, env })
+  const former = await readCsv(here.output)
+  expect((await run('--redo', '*', '--max-requests', '2', '--concurrency', '1')).code).toBe(4)
+  expect(await readCsv(here.output)).toEqual(former)
+  expect((await run()).code).toBe(0)
+  expect(difference(await readCsv(here.output), expectedOfDomains(later, DOMAINS, RANGE))).toEqual(SAME)
+  expect((await here.json('verify')).value).toMatchObject({ ok: true })
+})
+
+it('other columns apply once everything is exported again; until then the former ones', async () => {
+  const here = await exportedWorkspace(parts({ format: 'csv' }))
+  const before = await whatReadersFind(here)
+  const { columns } = await here.manifest()
+  const given = parts({ format: 'csv' })
+  await here.write({ ...given, transform: { extra_columns: ['event_uid'] } })
+  expect((await here.run('--redo', '*', '--max-requests', '2')).code).toBe(4)
+  expect(await whatReadersFind(here)).toEqual(before)
+  expect(await here.manifest()).toMatchObject({ columns })
+  // The former file would mix both.
+  await here.write(given)
+  expect((await here.run()).code).toBe(2)
+  await here.write({ ...given, transform: { extra_columns: ['event_uid'] } })
   expect((await here.run()).code).toBe(0)
-  await holdsEverything(here)
+  expect((await here.manifest()).columns.map(({ name }) => name)).toContain('event_uid')
+  expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true, complete: true, redo: 0 })
 })

@@ -1,6 +1,9 @@
 import { copyFile, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { PathMap } from '../../src/state/checkpoint/compact-collections.ts'
+import { type PartitionRecord, readCheckpoint, rewriteCheckpoint } from '../../src/state/index.ts'
+import { storeAt } from '../disk/temporary-store.ts'
 import { verificationShape } from './support/json-shapes.ts'
 import { shardPaths } from './support/read-shards.ts'
 import { newWorkspace, type Workspace } from './support/workspace.ts'
@@ -12,6 +15,8 @@ const parts = (format: string) => ({
   },
   load: { format },
 })
+
+const FEBRUARY = 'domain.scatterholt.com/2024-02-01..2024-03-01'
 
 async function verified(here: Workspace) {
   const { code, value } = await here.json('verify')
@@ -117,3 +122,30 @@ it('without an export verify exits with 2', async () => {
   const here = await newWorkspace(parts('parquet'))
   expect(await here.cli('verify', 'pipeline.yaml', '--json')).toMatchObject({ code: 2, stdout: '' })
 })
+
+it.each(['[query, window]', 'none'])(
+  'a partition with other rows in the checkpoint than in its shards is named, and exported again by --fix: partition_by %s',
+  async (by) => {
+    const given = parts('csv')
+    const here = await newWorkspace({
+      ...given,
+      load: { ...given.load, partition_by: by === 'none' ? by : ['query', 'window'] },
+    })
+    expect((await here.run()).code).toBe(0)
+    const rows = (await here.manifest()).totals.rows
+    const store = storeAt(here.output)
+    const state = (await readCheckpoint(store))!
+    const partitions = new PathMap<PartitionRecord>()
+    for (const [key, record] of state.partitions)
+      partitions.update(key, () => (key === FEBRUARY ? { ...record, rows: record.rows + 7 } : record))
+    await rewriteCheckpoint(store, { ...state, partitions })
+    const found = await verified(here)
+    expect(found).toMatchObject({ code: 1, ok: false, rows })
+    expect(found.problems).toHaveLength(1)
+    const [{ path, problem }] = found.problems as [(typeof found.problems)[number]]
+    if (by !== 'none') expect(path).toBe(FEBRUARY)
+    expect(problem).toMatch(/^the checkpoint counts \d+ rows, and its shards hold \d+$/)
+    expect((await here.cli('verify', 'pipeline.yaml', '--fix', '--yes')).code).toBe(0)
+    expect(await verified(here)).toMatchObject({ code: 0, ok: true, rows })
+  },
+)

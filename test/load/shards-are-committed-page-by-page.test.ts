@@ -38,6 +38,7 @@ function shardSet(
     journal: { append: record },
     nextShard: 0,
     partsOf: () => 0,
+    held: new Map(),
     warn: () => {},
     onPublished: () => {},
     ...over,

@@ -272,6 +272,7 @@ async function openShards(
     ...sizes,
     nextShard: state.nextShard,
     partsOf: (folder) => state.partsOf.get(folder) ?? 0,
+    held: state.held,
     journal: { append: record },
     warn: (message) => expect.unreachable(message),
     onPublished: () => {},

@@ -31,6 +31,7 @@ import {
 import { chainsOf } from '../../src/plan/chains.ts'
 import { type Invalidation, invalidate, invalidationOf } from '../../src/run/data-set/invalidate.ts'
 import { openSettledCheckpoint } from '../../src/run/data-set/recover.ts'
+import { removeReplaced, replaceRedone } from '../../src/run/data-set/replace.ts'
 import {
   type Checkpoint,
   type CheckpointState,
@@ -188,6 +189,7 @@ export class World {
   readonly invalidated: Invalidation[] = []
   /** The chains that are not done, by query. */
   #works: Work[][] = []
+  #opened: Store | null = null
 
   constructor(responses: readonly Responses[], options: WorldOptions) {
     const { root, store } = temporaryStore()
@@ -204,6 +206,8 @@ export class World {
       const warn = (message: string): void => void this.warnings.push(message)
       const checkpoint = await openSettledCheckpoint(store, HEADER, () => {}, warn)
       this.checkpoint = checkpoint
+      this.#opened = store
+      await removeReplaced(store, checkpoint)
       const { state } = checkpoint
       const { rowGroupRows, shardRows } = this.options
       const shards = new ShardSet({
@@ -214,6 +218,7 @@ export class World {
         shardRows,
         nextShard: state.nextShard,
         partsOf: (folder) => state.partsOf.get(folder) ?? 0,
+        held: state.held,
         journal: checkpoint,
         warn,
         onPublished: ({ path, sha256 }) => {
@@ -350,7 +355,14 @@ export class World {
     for (const query of order) await this.commitNext(query)
     await this.commitInTurns()
     await this.shards!.seal(this.shards!.openFolders)
+    await this.replace()
     await this.close()
+  }
+
+  /** Replaces what was exported again, as a run does at its end. */
+  async replace(): Promise<void> {
+    await replaceRedone(this.#opened!, this.checkpoint!)
+    await removeReplaced(this.#opened!, this.checkpoint!)
   }
 
   /** The published shards of the data set, by path. */

@@ -73,12 +73,12 @@ function packedJson({ manifest, complete }: Evidence, packed: Packed) {
   return { pipeline: manifest.pipeline, ...packed, shards, rows, complete }
 }
 
-function packedText({ manifest, complete, partitions }: Evidence, packed: Packed, output: string): string {
+function packedText({ manifest, ...completeness }: Evidence, packed: Packed, output: string): string {
   const { shards, rows } = manifest.totals
   return [
     `${manifest.pipeline}: evidence of ${counted(shards, 'shard')} with ${counted(rows, 'row')}: ${plainLine(output)} (${bytes(packed.bytes)})`,
     `SHA-256 ${packed.sha256}; in it: ${packed.files.join(', ')}`,
-    `${completenessText({ complete, partitions })}.`,
+    `${completenessText(completeness)}.`,
   ].join('\n')
 }
 

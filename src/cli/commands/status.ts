@@ -90,7 +90,8 @@ function retiredLines(retired: StatusReport['retired']): string[] {
   return [`retired, kept: ${shown.join(', ')}${more > 0 ? ` and ${count(more)} more; --json lists all` : ''}`]
 }
 
-function others({ failed, partial, pending, pruned }: StatusReport['totals']): string {
+function others({ failed, partial, pending, pruned, redo }: StatusReport['totals']): string {
   const parts = Object.entries({ failed, partial, pending, pruned }).filter(([, number]) => number > 0)
-  return parts.map(([state, number]) => `, ${count(number)} ${state}`).join('')
+  const again = redo === 0 ? '' : `; ${count(redo)} to be exported again, the former rows stay until then`
+  return `${parts.map(([state, number]) => `, ${count(number)} ${state}`).join('')}${again}`
 }

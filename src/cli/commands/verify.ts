@@ -120,7 +120,7 @@ type FixArgs = {
   readonly noProgress: boolean
 }
 
-/** Runs the pipeline after it invalidates what is damaged. @returns the exit code of that run */
+/** Runs the pipeline, which exports again what is damaged. @returns the exit code of that run */
 async function fix(pipeline: Pipeline, { problems }: Verification, args: FixArgs, io: Io): Promise<number> {
   const { allowPlaintext, json, noProgress } = args
   await checkRequirements(pipeline, { env: io.env, cwd: io.cwd, allowPlaintext })
@@ -229,6 +229,7 @@ const COMMON: Readonly<Record<ProblemCause, (first: string) => string>> = {
   checksum: () => 'shards have another SHA-256 than the journal says',
   unreadable: (first) => `shards can not be read (the first: ${first})`,
   rows: () => 'shards hold more or fewer rows than the journal says',
+  partition_rows: () => 'partitions have more or fewer rows in the checkpoint than in their shards',
   columns: (first) => `shards have other columns than the pipeline (the first: ${first})`,
   unmasked: (first) => `shards hold values that are not masked (the first: ${first})`,
   repeated_ids: () => 'shards repeat ids of their query',

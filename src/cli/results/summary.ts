@@ -268,11 +268,15 @@ const NEEDS_SOMEBODY: ReadonlySet<ErrorKind> = new Set(['config', 'credentials',
 
 /** Whether a data set is complete, as one sentence without its full stop. */
 export function completenessText(completeness: Completeness): string {
-  const { complete, partitions } = completeness
-  if (!complete) return `The export is INCOMPLETE: ${whatIsMissing(completeness)}`
-  return partitions === null
-    ? 'The export is complete'
-    : `The export is complete: ${partitions.total === 1 ? 'its one partition' : `all ${count(partitions.total)} partitions`}`
+  const { complete, partitions, redo } = completeness
+  const again =
+    redo === 0 ? '' : `; ${counted(redo, 'partition')} ${redo === 1 ? 'is' : 'are'} to be exported again`
+  if (!complete) return `The export is INCOMPLETE: ${whatIsMissing(completeness)}${again}`
+  const all =
+    partitions === null
+      ? ''
+      : `: ${partitions.total === 1 ? 'its one partition' : `all ${count(partitions.total)} partitions`}`
+  return `The export is complete${all}${again}`
 }
 
 function whatIsMissing({ partitions }: Completeness): string {

@@ -17,8 +17,10 @@ import {
   readCheckpoint,
   type Settings,
 } from '../../state/index.ts'
+import { replaceManifest } from '../data-set/files.ts'
 import { type Invalidation, invalidate, invalidationOf, planRedo } from '../data-set/invalidate.ts'
 import { openSettledCheckpoint, readSettledCheckpoint } from '../data-set/recover.ts'
+import { removeReplaced } from '../data-set/replace.ts'
 import type { RunOptions } from '../options.ts'
 import type { QuerySecrets } from '../queries.ts'
 import {
@@ -43,6 +45,11 @@ export async function openOwnCheckpoint(
   const { header, checks, accept } = await admission(pipeline, store, secrets, options)
   const warn = (message: string): void => options.observer.log('warn', message)
   const checkpoint = await openSettledCheckpoint(store, header, accept, warn)
+  // After a crash. The manifest may still list them.
+  if (checkpoint.state.invalidated.size > 0) {
+    await replaceManifest(pipeline, store, checkpoint.state, options.observer)
+    await removeReplaced(store, checkpoint)
+  }
   const lines = [
     ...newChecks(checkpoint.state, checks),
     ...newNames(pipeline, checkpoint.state, options.maskKey),
@@ -112,8 +119,8 @@ async function admission(
 }
 
 /**
- * Invalidates what `options.redo` names, so that this run exports it again. If that is everything, the columns may
- * change.
+ * Journals that what `options.redo` names is exported again, by this run or later ones. If that is everything, the
+ * columns may change.
  * @throws ExportError `config` or `damaged` when that is not allowed; nothing is changed then
  */
 export async function redoPartitions(
@@ -124,27 +131,35 @@ export async function redoPartitions(
 ): Promise<void> {
   const { header, accept } = await admission(pipeline, store, secrets, options)
   const found = await readCheckpoint(store)
-  const hasOtherColumns = found !== null && differInColumns(found.header.settings, header.settings)
-  const state = hasOtherColumns ? { ...found, header: { ...found.header, settings: header.settings } } : found
-  accept(state)
-  const redo = await planRedo(pipeline, state, options.redo, options.clock.now())
+  const { settings } = header
+  const hasOtherColumns = found !== null && differInColumns(settingsOf(found), settings)
+  accept(hasOtherColumns ? { ...found, redo: { ...found.redo, settings } } : found)
+  const redo = await planRedo(pipeline, found, options.redo, options.clock.now())
   if (hasOtherColumns && !isEverything(found, redo)) accept(found)
-  if (state === null || (redo === null && !hasOtherColumns)) return
-  options.observer.log('info', 'invalidating what is to be exported anew', {
-    partitions: redo?.partitions.size ?? 0,
-    rows: redo?.rows ?? 0,
-    shards: redo?.invalidated.length ?? 0,
+  if (found === null || (redo === null && !hasOtherColumns)) return
+  const given = redo ?? invalidationOf(found, { partitions: [], shards: [] })
+  const { partitions, rows, invalidated } = given
+  options.observer.log('info', 'what is exported again stays until it is replaced', {
+    partitions: partitions.size,
+    rows,
+    shards: invalidated.length,
   })
-  await invalidate(store, state, redo ?? invalidationOf(state, { partitions: [], shards: [] }))
+  await invalidate(store, found, hasOtherColumns ? { ...given, settings } : given)
 }
 
-/** Whether everything that was exported is invalidated. */
+/** Those of the shards that a run makes: other ones than the header's while everything is exported with other columns. */
+function settingsOf({ header, redo }: CheckpointState): Settings {
+  return redo.settings ?? header.settings
+}
+
+/** Whether everything is exported again. */
 function isEverything(
-  { shards, openShards, partitions }: CheckpointState,
+  { shards, openShards, held, partitions }: CheckpointState,
   redo: Invalidation | null,
 ): boolean {
   for (const { shard } of shards) if (redo?.shards.has(shard) !== true) return false
-  for (const shard of openShards.keys()) if (redo?.shards.has(shard) !== true) return false
+  for (const shard of [...openShards.keys(), ...held.keys()])
+    if (redo?.shards.has(shard) !== true) return false
   for (const [key, { state }] of partitions) {
     if (state !== 'pruned' && redo?.partitions.has(key) !== true) return false
   }
@@ -174,7 +189,7 @@ function checkContinues(pipeline: Pipeline, found: CheckpointState, settings: Se
       'Give each pipeline a load.path of its own, restore the name, or start over with --fresh.',
     )
   }
-  checkSettings(found.header.settings, settings, pipeline)
+  checkSettings(settingsOf(found), settings, pipeline)
 }
 
 function lostCheckpoint(): ExportError {

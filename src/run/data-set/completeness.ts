@@ -6,7 +6,13 @@ import {
   partitionCounts,
   type Store,
 } from '../../core/index.ts'
-import { type CheckpointState, checkMaskKey, readCheckpoint, SUCCESS_PATH } from '../../state/index.ts'
+import {
+  type CheckpointState,
+  checkMaskKey,
+  exportedOf,
+  readCheckpoint,
+  SUCCESS_PATH,
+} from '../../state/index.ts'
 import { namePipeline } from '../queries.ts'
 import { namingLocations, openDataSet } from './open-data-set.ts'
 import { countPartitions, earlyPartitions, planAsOfLastRun } from './plan-state.ts'
@@ -16,6 +22,8 @@ export type Completeness = {
   readonly complete: boolean
   /** Of the file's plan as of the last run; null: the data set was moved without its state, or its names need a key. */
   readonly partitions: PartitionCounts | null
+  /** Partitions that are to be exported again; until then their former rows stay. */
+  readonly redo: number
 }
 
 /**
@@ -55,7 +63,7 @@ export async function completenessOf(
   checkMaskKey(state?.header, maskKey, pipeline)
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
   const partitions = state === null ? null : partitionsOf(pipeline, maskKey, state, nowMs)
-  return { complete: isComplete(isMarked, partitions), partitions }
+  return { complete: isComplete(isMarked, partitions), partitions, redo: state?.redo.partitions ?? 0 }
 }
 
 /** @param isMarked whether the data set has `_SUCCESS` @param partitions of the file's plan; null: not known */
@@ -75,7 +83,7 @@ function partitionsOf(
   const pipeline = withNames(given, maskKey)
   const plan = pipeline === null ? null : planAsOfLastRun(pipeline, state)
   if (pipeline === null || plan === null) return null
-  const { total, done, failed } = countPartitions(pipeline, plan, state)
+  const { total, done, failed } = countPartitions(pipeline, plan, state, exportedOf)
   // Planned by the clock of the last run, which may have been the wrong one.
   const early = new Set(earlyPartitions(pipeline, nowMs, state))
   let counted = 0

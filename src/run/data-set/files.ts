@@ -15,6 +15,7 @@ import {
   type ShardReader,
 } from '../../load/index.ts'
 import {
+  asExported,
   CHECKPOINT_PATH,
   CHECKPOINT_START,
   type CheckpointState,
@@ -124,11 +125,14 @@ async function beginsWith(store: Store, path: string, start: string): Promise<bo
 async function shardsOnRecord(store: Store): Promise<ReadonlySet<string>> {
   const paths = new Set<string>()
   for (const read of [
-    async () => (await readCheckpoint(store))?.shards,
-    async () => (await readManifest(store))?.shards,
+    async () => {
+      const state = await readCheckpoint(store)
+      return state === null ? [] : [...[...state.shards].map(({ path }) => path), ...state.invalidated]
+    },
+    async () => (await readManifest(store))?.shards.map(({ path }) => path) ?? [],
   ]) {
     try {
-      for (const { path } of (await read()) ?? []) paths.add(path)
+      for (const path of await read()) paths.add(path)
     } catch (error) {
       if (!isExportError(error)) throw error
     }
@@ -160,7 +164,7 @@ export async function replaceManifest(
   { log }: Pick<RunObserver, 'log'>,
 ): Promise<void> {
   await removeSignature(store, log)
-  await writeManifest(store, pipeline, state, retiredQueries(pipeline, state))
+  await writeManifest(store, asExported(pipeline, state), state, retiredQueries(pipeline, state))
 }
 
 async function removeSignature(store: Store, log: RunObserver['log']): Promise<void> {

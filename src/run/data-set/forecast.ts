@@ -1,5 +1,5 @@
 import { type NamedPipeline, parseWindow, type Window } from '../../core/index.ts'
-import type { CheckpointState } from '../../state/index.ts'
+import { type CheckpointState, exportedOf } from '../../state/index.ts'
 
 /** Estimates the rows of new windows from earlier ones. */
 export type Forecast = {
@@ -47,14 +47,14 @@ function rowsADay(state: CheckpointState | null, query: string): number | null {
   const windows = state?.partitions.branches.get(query)
   if (windows === undefined) return null
   const done: string[] = []
-  for (const [name, { state }] of windows) if (state === 'done') done.push(name)
+  for (const [name, record] of windows) if (exportedOf(record).state === 'done') done.push(name)
   // Names begin with the beginning of the window, so they sort by time.
   const last = done.sort().slice(-LAST)
   return median(
     last.flatMap((name) => {
       const window = parseWindow(name)
       if (window === null) return []
-      return (windows.get(name)!.rows * MICROS_A_DAY) / (window.until - window.from)
+      return (exportedOf(windows.get(name)!).rows * MICROS_A_DAY) / (window.until - window.from)
     }),
   )
 }

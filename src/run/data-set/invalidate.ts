@@ -1,18 +1,19 @@
 import {
   ExportError,
   formatTimestamp,
+  type HeaderEntry,
   int64FromJson,
+  type JournalEntry,
   type NamedPipeline,
   type Pipeline,
   type Store,
 } from '../../core/index.ts'
-import { quarantinePath } from '../../load/index.ts'
 import type { Plan } from '../../plan/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
+  exportedOf,
   isOver,
-  type Omission,
   rewriteCheckpoint,
 } from '../../state/index.ts'
 import { readNamed } from './open-data-set.ts'
@@ -94,13 +95,21 @@ export function requireRepeatable(
 }
 
 /**
- * Invalidates partitions that a run exports again. They leave the checkpoint at once; their files are removed when a
- * run opens the data set, also after a crash.
+ * Journals that partitions are exported again. Their finished shards and rows stay until they are replaced
+ * (`replaceRedone`); what is not finished is dropped.
  */
 export async function invalidate(store: Store, state: CheckpointState, given: Invalidation): Promise<void> {
-  // Quarantined items come again with their pages.
-  for (const key of given.partitions) await store.remove(quarantinePath(key))
-  await rewriteCheckpoint(store, state, given)
+  await rewriteCheckpoint(store, state, { more: [redoEntry(given)] })
+}
+
+export function redoEntry({ partitions, shards, chains, settings }: Invalidation): JournalEntry {
+  return {
+    kind: 'redo',
+    partitions: [...partitions],
+    shards: [...shards],
+    chains: [...chains],
+    ...(settings === null ? {} : { settings }),
+  }
 }
 
 function matchesNothing({ file }: Pipeline, patterns: readonly string[]): ExportError {
@@ -121,8 +130,18 @@ function wouldBeLost({ file }: Pipeline, key: string): ExportError {
   )
 }
 
-/** Everything that a repeated export of some partitions invalidates. */
-export type Invalidation = Omission & {
+/** Everything that a repeated export of some partitions concerns. */
+export type Invalidation = {
+  /** Keys. */
+  readonly partitions: ReadonlySet<string>
+  /** Numbers of all shards with rows of these partitions. */
+  readonly shards: ReadonlySet<number>
+  /** Numbers of chains that begin anew. */
+  readonly chains: ReadonlySet<number>
+  /** Paths of the finished shards, which stay until they are replaced. */
+  readonly invalidated: readonly string[]
+  /** New settings of the data set; null: as before. */
+  readonly settings: HeaderEntry['settings'] | null
   readonly rows: number
   /** The pages of their first export, which is the expected cost. */
   readonly pages: number
@@ -154,7 +173,8 @@ export function invalidationOf(
     size = partitions.size + shards.size
     for (const { shard, path, partitions: within } of state.shards)
       if (take(shard, within)) invalidated.push(path)
-    for (const { shard, partitions: within } of state.openShards.values()) take(shard, within)
+    for (const { shard, partitions: within } of [...state.openShards.values(), ...state.held.values()])
+      take(shard, within)
     for (const { chain, query, windows } of state.chains.values()) {
       if (chains.has(chain)) continue
       const keys = windows.names.map((name) => `${query}/${name}`)
@@ -169,10 +189,11 @@ export function invalidationOf(
   let [rows, pages] = [0, 0]
   for (const key of partitions) {
     const record = state.partitions.get(key)
-    rows += record?.rows ?? 0
-    pages += record?.pages ?? 0
+    if (record === undefined) continue
+    rows += exportedOf(record).rows
+    pages += exportedOf(record).pages
   }
-  return { partitions, shards, chains, invalidated, pruned: null, rows, pages }
+  return { partitions, shards, chains, invalidated, settings: null, rows, pages }
 }
 
 /** The cost of repairing a data set. */
@@ -203,6 +224,7 @@ export async function planRepair(
   for (const { path, partitions } of state?.shards ?? []) {
     if (paths.has(path)) for (const key of partitions) damaged.add(key)
   }
+  for (const path of paths) if (state?.partitions.get(path) !== undefined) damaged.add(path)
   if (damaged.size === 0) return { redo: [], rows: 0, shards: 0, pages: 0 }
   const redo = await planRedo(pipeline, state, [...damaged], nowMs)
   return {

@@ -7,7 +7,16 @@ import {
 } from '../../core/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
 import { type BegunChain, type Plan, planPartitions } from '../../plan/index.ts'
-import { type CheckpointState, hasBegun, holdingsOf, isOver, type RetiredQuery } from '../../state/index.ts'
+import {
+  type CheckpointState,
+  exportedOf,
+  hasBegun,
+  holdingsOf,
+  isOver,
+  type PartitionRecord,
+  type RetiredQuery,
+  stateOf,
+} from '../../state/index.ts'
 
 /** The plan, given what the checkpoint has of it. */
 export function planFor(pipeline: NamedPipeline, nowMs: number, state: CheckpointState | null): Plan {
@@ -26,7 +35,8 @@ export function planFor(pipeline: NamedPipeline, nowMs: number, state: Checkpoin
     const windows = new Map<string, { done: boolean }>()
     for (const [name, record] of records) {
       if (record.state === 'done' && isEarly(name)) continue
-      if (hasBegun(record)) windows.set(name, { done: isOver(record) })
+      // What is exported again keeps its window.
+      if (hasBegun(record) || record.former !== undefined) windows.set(name, { done: isOver(record) })
     }
     return { windows, chains: chains.get(query) ?? [] }
   })
@@ -76,11 +86,14 @@ export function isWholeExported(
 export function isExported(plan: Plan, state: CheckpointState): boolean {
   for (const { key } of plan.partitions()) {
     const record = state.partitions.get(key)
-    if (record === undefined || !isOver(record)) return false
+    if (record === undefined || !isOver(exportedOf(record))) return false
   }
   // After a crash, a used-up budget or a signal, the shard of a shared folder may still be open.
   for (const { partitions } of state.openShards.values()) {
-    for (const key of partitions) if (state.partitions.get(key)?.state === 'done') return false
+    for (const key of partitions) {
+      const record = state.partitions.get(key)
+      if (record?.state === 'done' && record.former === undefined) return false
+    }
   }
   return true
 }
@@ -117,21 +130,33 @@ export type PlanCounts = PartitionStates & {
   readonly total: number
   /** Unfinished partitions that have rows or are the current one of a chain. */
   readonly begun: number
+  /** Unfinished partitions that are exported again, and whose former rows are complete. */
+  readonly redo: number
   /** Unfinished partitions by shared folder; folders without any are absent. */
   readonly unfinished: Map<string, number>
 }
 
-/** Counts what of a plan is done and what is left. */
-export function countPartitions(pipeline: Pipeline, plan: Plan, state: CheckpointState | null): PlanCounts {
+/**
+ * Counts what of a plan is done and what is left.
+ * @param viewOf what counts of a partition that is exported again; default: what is exported again so far
+ */
+export function countPartitions(
+  pipeline: Pipeline,
+  plan: Plan,
+  state: CheckpointState | null,
+  viewOf: (record: PartitionRecord) => PartitionRecord = (record) => record,
+): PlanCounts {
   const { extract, load } = pipeline
   const shared = !ownsFolder(extract.resource, load.partitionBy)
   const unfinished = new Map<string, number>()
-  const counts = { done: 0, partial: 0, failed: 0, pending: 0, pruned: 0, begun: 0 }
+  const counts = { done: 0, partial: 0, failed: 0, pending: 0, pruned: 0, begun: 0, redo: 0 }
   for (const partition of plan.partitions()) {
-    const record = state?.partitions.get(partition.key)
-    const where = record?.state ?? 'pending'
+    const found = state?.partitions.get(partition.key)
+    const record = found === undefined ? undefined : viewOf(found)
+    const where = stateOf(record)
     counts[where]++
     if (record !== undefined && isOver(record)) continue
+    if (record !== undefined && isOver(exportedOf(record))) counts.redo++
     if (record !== undefined && (where === 'partial' || hasBegun(record))) counts.begun++
     if (!shared) continue
     const folder = folderOf(extract.resource, partition, load.partitionBy)

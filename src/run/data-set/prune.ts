@@ -26,20 +26,18 @@ export async function recordPrune(
   { partitions, shards }: OldPartitions,
   prune: Prune,
 ): Promise<void> {
-  await rewriteCheckpoint(store, state, {
-    partitions: new Set(),
-    shards: new Set(shards.keys()),
-    chains: new Set(),
-    invalidated: [...shards.values()].map(({ path }) => path),
-    pruned: { partitions, prune },
-  })
+  await rewriteCheckpoint(store, state, { pruned: { partitions, shards: new Set(shards.keys()), prune } })
 }
 
-/** Removes the files of invalidated and pruned partitions, and folders that become empty. */
-export async function removePruned(store: Store, state: CheckpointState, stop: AbortSignal): Promise<void> {
+/** Removes the files of replaced and pruned shards, and folders that become empty. */
+export async function removeInvalidated(
+  store: Store,
+  state: CheckpointState,
+  stop: AbortSignal | null = null,
+): Promise<void> {
   const folders = new Set<string>()
   await sideBySide(state.invalidated, async (path) => {
-    stop.throwIfAborted()
+    stop?.throwIfAborted()
     await store.remove(path)
     folders.add(splitPath(path)[0])
   })
@@ -54,7 +52,7 @@ export async function removePruned(store: Store, state: CheckpointState, stop: A
 async function removeNameless(store: Store, state: CheckpointState): Promise<void> {
   const parts = (await store.list(OPEN_FOLDER)).flatMap((name) => /^(\d+)\.part$/.exec(name)?.[1] ?? [])
   if (parts.length === 0) return
-  const known = new Set(state.openShards.keys())
+  const known = new Set([...state.openShards.keys(), ...state.held.keys()])
   for (const { shard } of state.shards) known.add(shard)
   for (const part of parts) if (!known.has(Number(part))) await store.remove(openShardPath(Number(part)))
 }
@@ -113,12 +111,16 @@ export function oldPartitions(state: CheckpointState, before: Micros): OldPartit
       const window = parseWindow(name)
       if (window === null || window.until > before || record.state === 'pruned') continue
       const key = `${query}/${name}`
+      if (record.former !== undefined) {
+        keep(key, 'unfinished')
+        continue
+      }
       const mayGetMore = underWay.some(({ from, until }) => window.from >= from && window.until <= until)
       if (isOver(record) && !mayGetMore) old.add(key)
       else if (holdsAnything(record)) keep(key, 'unfinished')
     }
   }
-  for (const { partitions } of state.openShards.values()) {
+  for (const { partitions } of [...state.openShards.values(), ...state.held.values()]) {
     for (const key of partitions) if (old.has(key)) keep(key, 'open')
   }
   const shards = shardsOf(old, state)

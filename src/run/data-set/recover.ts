@@ -33,7 +33,6 @@ export async function openSettledCheckpoint(
   const settle = async (found: CheckpointState | null): Promise<void> => {
     accept(found)
     if (found === null) return
-    for (const path of found.invalidated) await store.remove(path)
     await removePrunedQuarantine(store, found)
     await settleShards(store, found, stats, warn)
   }
@@ -97,11 +96,18 @@ type Unsettled = {
  * @throws ExportError `damaged` when a shard is missing or short
  */
 async function unsettledShards(store: Store, state: CheckpointState, stats: StatCheck): Promise<Unsettled> {
-  const open = new Map<string, number>()
-  for (const { folder } of state.openShards.values()) open.set(folder, (open.get(folder) ?? 0) + 1)
-  const finished = (folder: string): number => (state.partsOf.get(folder) ?? 0) - (open.get(folder) ?? 0)
-  for (const [folder] of state.partsOf) {
-    if (finished(folder) !== 1) stats.add({ path: folder, names: finished(folder) })
+  // Neither open nor held shards are in their folders.
+  const absent = new Map(state.goneFrom)
+  const folders = [
+    ...[...state.openShards.values()].map(({ folder }) => folder),
+    ...[...state.held.values()].map(({ path }) => splitPath(path)[0]),
+  ]
+  for (const folder of folders) absent.set(folder, (absent.get(folder) ?? 0) + 1)
+  const finished = (folder: string): number => (state.partsOf.get(folder) ?? 0) - (absent.get(folder) ?? 0)
+  for (const [folder, parts] of state.partsOf) {
+    if (parts === 0) continue
+    if (finished(folder) !== 1 || state.goneFrom.has(folder))
+      stats.add({ path: folder, names: finished(folder) })
   }
   const odd = new Set<string>()
   for (const stat of await stats.mismatches()) {
@@ -109,10 +115,13 @@ async function unsettledShards(store: Store, state: CheckpointState, stats: Stat
   }
   const known = new Set<string>()
   if (odd.size === 0) return { unpublished: [], folders: [], known }
+  // They are removed once the manifest does not list them any more.
+  for (const path of state.invalidated) known.add(path)
   const shards: SealedShard[] = []
   for (const sealed of state.shards) {
     const [folder] = splitPath(sealed.path)
-    if (odd.has(sealed.path)) shards.push(sealed)
+    // A damaged shard stays until its partitions are exported again.
+    if (odd.has(sealed.path) && !state.redo.shards.has(sealed.shard)) shards.push(sealed)
     if (odd.has(folder)) known.add(sealed.path)
   }
   const unpublished: SealedShard[] = []
@@ -124,8 +133,11 @@ async function unsettledShards(store: Store, state: CheckpointState, stats: Stat
     // A run may have published it between the two stats.
     else if (size !== null || (await store.size(path)) !== bytes) throw damaged(sealed, size)
   })
-  const folders = [...state.partsOf].map(([folder]) => folder).filter((folder) => odd.has(folder))
-  return { unpublished, folders, known }
+  return {
+    unpublished,
+    folders: [...state.partsOf].map(([folder]) => folder).filter((folder) => odd.has(folder)),
+    known,
+  }
 }
 
 /** Whether a sealed shard waits to be published, also in the staging directory of a run. */

@@ -8,6 +8,7 @@ import {
 import type { Plan } from '../../plan/index.ts'
 import {
   type CheckpointState,
+  exportedOf,
   hasBegun,
   type Manifest,
   NEW_RUN,
@@ -43,7 +44,7 @@ export type Known = {
 }
 
 /** From the first window to the last, in microseconds; null: there are no windows. */
-type Standing = Omit<PlanCounts, 'pruned' | 'begun' | 'unfinished'> & {
+type Standing = Omit<PlanCounts, 'pruned' | 'begun' | 'redo' | 'unfinished'> & {
   readonly span: { readonly from: number; readonly until: number } | null
 }
 
@@ -94,14 +95,14 @@ export function knownFromState(
     *partitions() {
       for (const [query, windows] of state.partitions.branches) {
         for (const [window, record] of windows) {
-          if (record.state === 'pruned') continue
-          if (hasBegun(record) || record.state === 'failed')
-            yield { query, window, rows: record.rows, state: record.state }
+          const { state, rows } = exportedOf(record)
+          if (state === 'pruned') continue
+          if (hasBegun(exportedOf(record)) || state === 'failed') yield { query, window, rows, state }
         }
       }
       for (const { key, query, window } of plan?.partitions() ?? []) {
         const record = state.partitions.get(key)
-        if (record === undefined || (record.state === 'partial' && !hasBegun(record)))
+        if (record === undefined || (record.state === 'partial' && !hasBegun(exportedOf(record))))
           yield { query: query.name, window: windowRange(window), rows: 0, state: 'pending' }
       }
     },
@@ -117,7 +118,7 @@ function standingOf(pipeline: NamedPipeline, plan: Plan, state: CheckpointState)
     until = Math.max(until, window.until)
   }
   const span = from < until ? { from, until } : null
-  const { total, done, failed, partial, pending } = countPartitions(pipeline, plan, state)
+  const { total, done, failed, partial, pending } = countPartitions(pipeline, plan, state, exportedOf)
   return { total, done, failed, partial, pending, span }
 }
 

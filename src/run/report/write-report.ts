@@ -254,7 +254,7 @@ async function reportOn(
       retired,
     })
     const { rows, shards } = manifest.totals
-    return { complete: isMarked, partitions: null, rows, shards }
+    return { complete: isMarked, partitions: null, redo: 0, rows, shards }
   }
   checkMaskKey(found.header, maskKey, pipeline)
   const record = async (entry: JournalEntry): Promise<void> => {
@@ -268,5 +268,6 @@ async function reportOn(
   const options = { ...context, mostRows: Number.POSITIVE_INFINITY }
   const { complete, standing } = await writeReport(pipeline, store, found, options, record)
   const partitions = standing === null ? null : partitionCounts(standing.total, standing)
-  return { complete, partitions, rows: found.shards.rows, shards: found.shards.length }
+  const { shards, redo } = found
+  return { complete, partitions, redo: redo.partitions, rows: shards.rows, shards: shards.length }
 }

@@ -102,6 +102,7 @@ export async function loadWarehouse(
       evolve,
       reload,
       loadedAt: earlier.loadedAt,
+      invalidated: async () => (await readCheckpoint(store))?.invalidated ?? new Set(),
       rowsOf: (shard) => shardRows(source, manifest.data_set_id, table, shard, rulesOf),
       stop,
       onShard,

@@ -25,6 +25,7 @@ export type ProblemCause =
   | 'checksum'
   | 'unreadable'
   | 'rows'
+  | 'partition_rows'
   | 'columns'
   | 'unmasked'
   | 'repeated_ids'

@@ -2,6 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import { isExportError, numberOf, type Pipeline, type Store } from '../../core/index.ts'
 import { partOf } from '../../load/index.ts'
 import {
+  asExported,
   CHECKPOINT_PATH,
   type CheckpointState,
   checkMaskKey,
@@ -22,6 +23,7 @@ import { namingLocations, nothingExported, openDataSet } from '../data-set/open-
 import { asInFile } from '../data-set/plan-state.ts'
 import { namePipeline } from '../queries.ts'
 import { repeatedIds } from './repeated-ids.ts'
+import { rowsThatDiffer } from './rows-that-differ.ts'
 import { type Problem, type ProblemCause, readerOf, verifyShard } from './verify-shard.ts'
 
 /** Whether the files match checkpoint and manifest (`ok`), and whether the whole plan is exported (`complete`). */
@@ -45,21 +47,22 @@ type VerifyOptions = {
 
 /**
  * Reads every shard and compares it with checkpoint and manifest: existence, length, SHA-256, rows, columns, masking,
- * repeated ids of a query, and unknown files. Changes nothing and sends no requests.
+ * repeated ids of a query, rows by partition, and unknown files. Changes nothing and sends no requests.
  * @throws ExportError `config` when nothing was exported yet, or the data set was begun with another mask key
  */
 export function verifyDataSet(pipeline: Pipeline, options: VerifyOptions = {}): Promise<Verification> {
   return namingLocations(pipeline, () => verify(pipeline, options))
 }
 
-async function verify(pipeline: Pipeline, options: VerifyOptions): Promise<Verification> {
+async function verify(given: Pipeline, options: VerifyOptions): Promise<Verification> {
   const { onShard, maskKey = null } = options
-  const store = openDataSet(pipeline)
+  const store = openDataSet(given)
   const problems: Problem[] = []
   // Listed first: a run commits a shard before it publishes it.
   const files: string[] = []
-  for await (const path of filesOfRows(pipeline, store)) files.push(path)
-  const { state, shards: expected } = await onRecord(store, pipeline, options, problems)
+  for await (const path of filesOfRows(given, store)) files.push(path)
+  const { state, shards: expected } = await onRecord(store, given, options, problems)
+  const pipeline = state === null ? given : asExported(given, state)
   if (
     problems.every(({ cause }) => cause === 'nothing_exported') &&
     problems.length > 0 &&
@@ -93,7 +96,8 @@ async function verify(pipeline: Pipeline, options: VerifyOptions): Promise<Verif
     const problem = 'is not on record: a reader would take its rows for data'
     problems.push({ path, problem, cause: 'not_on_record' })
   }
-  const completeness = await completenessOf(pipeline, maskKey, store, state)
+  if (state !== null) for (const problem of rowsThatDiffer(state)) problems.push(problem)
+  const completeness = await completenessOf(given, maskKey, store, state)
   return { ok: problems.length === 0, ...completeness, shards: expected.length, rows, problems }
 }
 
@@ -138,8 +142,12 @@ async function onRecord(
   }
   if (state === null) return { state, shards: manifest?.shards ?? [] }
   const shards = [...manifestShards(state)]
-  if (manifest !== null) compareManifest(manifest.shards, shards, signedBy !== null, problems)
-  else if (isReadable && hasEnded(state))
+  if (manifest !== null) {
+    // After a crash it may still list shards that were replaced.
+    const listed = manifest.shards.filter(({ path }) => !state.invalidated.has(path))
+    compareManifest(listed, shards, signedBy !== null, problems)
+  }
+  if (manifest === null && isReadable && hasEnded(state))
     problems.push({ path: MANIFEST_PATH, problem: 'is missing', cause: 'manifest' })
   return { state, shards }
 }

@@ -8,62 +8,74 @@ import type {
   Prune,
 } from '../../core/index.ts'
 import { type ChainRecord, compactedEntry } from './chain-record.ts'
-import { type ReadonlyPathMap, type ShardList, splitPath } from './compact-collections.ts'
-import { hasBegun, type PartitionRecord, withoutRows } from './partition-record.ts'
+import { type ReadonlyPathMap, type SealedShard, type ShardList, splitPath } from './compact-collections.ts'
+import { exportedOf, hasBegun, type PartitionRecord, stateOf, withoutRows } from './partition-record.ts'
 import { endEntry, type RunRecord } from './run-record.ts'
 
-/** What a compaction leaves out, because it is exported again or pruned. */
+/** What a prune leaves out. */
 export type Omission = {
-  /** Keys. */
+  /** Keys of partitions, which are kept without their rows. */
   readonly partitions: ReadonlySet<string>
-  /** Numbers of open and finished shards. */
+  /** Numbers of finished shards, whose files are to be removed. */
   readonly shards: ReadonlySet<number>
-  /** Numbers. */
-  readonly chains: ReadonlySet<number>
-  /** Paths of finished shards whose files are to be removed. */
-  readonly invalidated: readonly string[]
-  /** Keys of pruned partitions, which are kept without their rows, and the entry about the prune; null: none. */
-  readonly pruned: { readonly partitions: ReadonlySet<string>; readonly prune: Prune } | null
+  readonly prune: Prune
 }
 
-/** The fewest entries that result in this state, without the omission. Requests of omitted pages still count. */
-export function* snapshot(state: CheckpointState, without: Omission | null): Generator<JournalEntry> {
+/** The fewest entries that result in this state, without the omission. */
+export function* snapshot(state: CheckpointState, pruned: Omission | null): Generator<JournalEntry> {
   yield state.header
   for (const [query, check] of state.secretChecks) yield { kind: 'secret', query, check }
   for (const [name, value] of state.queries) yield { kind: 'query', name, value }
   yield* runEntries(state)
   for (const prune of state.prunes) yield { kind: 'prune', ...prune }
-  const pruned = without?.pruned ?? null
   if (pruned !== null) yield { kind: 'prune', ...pruned.prune }
   for (const [partition, record] of state.partitions) {
-    if (without?.partitions.has(partition) === true) continue
+    const exported = exportedOf(record)
     const isPruned = pruned?.partitions.has(partition) === true
     const isNew = state.newQueries.has(splitPath(partition)[0])
     yield {
-      ...partitionEntry(partition, isPruned ? withoutRows(record) : record),
+      ...partitionEntry(partition, isPruned ? withoutRows(exported) : exported),
       ...(isNew ? { new: true } : {}),
     }
   }
-  let isShardOmitted = false
+  const paths = new Set(state.invalidated)
+  const goneFrom = new Map(state.goneFrom)
   for (const shard of state.shards) {
-    if (without?.shards.has(shard.shard) === true) isShardOmitted = true
-    else yield { kind: 'seal', ...shard }
+    if (pruned?.shards.has(shard.shard) !== true) {
+      yield { kind: 'seal', ...shard }
+      continue
+    }
+    paths.add(shard.path)
+    const [folder] = splitPath(shard.path)
+    goneFrom.set(folder, (goneFrom.get(folder) ?? 0) + 1)
   }
   // The aggregates of a single shard are unknown. Without one shard they must be computed again.
   const aggregates = state.aggregates()
+  const isShardOmitted = paths.size > state.invalidated.size
   if (!isShardOmitted && aggregates.rows > 0) yield { kind: 'aggregates', ...aggregates }
-  for (const shard of state.openShards.values()) {
-    if (without?.shards.has(shard.shard) !== true) yield* openEntries(shard)
-  }
-  for (const chain of state.chains.values()) {
-    if (without?.chains.has(chain.chain) !== true) yield compactedEntry(chain)
-  }
+  if (state.redo.partitions > 0) yield* redoEntries(state)
+  // Paths are not used again, so the numbers of parts that are gone are kept.
+  for (const [folder, gone] of goneFrom)
+    yield { kind: 'parts', folder, begun: state.partsOf.get(folder) ?? 0, gone }
+  for (const shard of state.openShards.values()) yield* openEntries(shard)
+  for (const chain of state.chains.values()) yield compactedEntry(chain)
   yield* serviceEntries(state)
   if (state.unknownFields.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(state.unknownFields) }
-  if (without === null) return
-  // After a crash the files of shards that were invalidated earlier may still exist.
-  const paths = new Set([...state.invalidated, ...without.invalidated])
   if (paths.size > 0) yield { kind: 'invalidated', shards: [...paths] }
+}
+
+/** The entry that follows what is exported, and what is exported again so far. */
+function* redoEntries({ partitions, redo, held }: CheckpointState): Generator<JournalEntry> {
+  const redone = [...partitions].filter(([, { former }]) => former !== undefined)
+  yield {
+    kind: 'redo',
+    partitions: redone.map(([key]) => key),
+    shards: [...redo.shards],
+    chains: [],
+    ...(redo.settings === null ? {} : { settings: redo.settings }),
+  }
+  for (const [key, record] of redone) if (stateOf(record) !== 'pending') yield partitionEntry(key, record)
+  for (const shard of held.values()) yield { kind: 'seal', ...shard }
 }
 
 function* runEntries({ runs }: CheckpointState): Generator<JournalEntry> {
@@ -162,10 +174,24 @@ export type CheckpointState = {
   readonly chains: ReadonlyMap<number, ChainRecord>
   /** Number of the next chain. */
   readonly nextChain: number
+  /** Finished shards with their final names, or about to get them. */
   readonly shards: ShardList
   readonly openShards: ReadonlyMap<number, OpenShardRecord>
+  /** Finished shards that are published once the partitions in them replace those that are exported again, by number. */
+  readonly held: ReadonlyMap<number, SealedShard>
+  /** What is exported again: see {@link RedoEntry}. */
+  readonly redo: {
+    /** Number of partitions with a `former`. */
+    readonly partitions: number
+    /** Numbers of the finished shards that will be replaced. */
+    readonly shards: ReadonlySet<number>
+    /** Settings of the data set once everything is replaced; null: as in the header. */
+    readonly settings: HeaderEntry['settings'] | null
+  }
   /** Number of shards begun so far in each folder. */
   readonly partsOf: ReadonlyPathMap<number>
+  /** Number of those that are neither finished nor open any more, by folder. */
+  readonly goneFrom: ReadonlyMap<string, number>
   /** Number of the next shard. */
   readonly nextShard: number
   /** Paths of invalidated shards whose files may still exist. */
@@ -189,6 +215,7 @@ export type CheckpointState = {
 
 /** Whether at least part of a query is exported. @param query name of the query */
 export function isKnown({ partitions }: CheckpointState, query: string): boolean {
-  for (const record of partitions.branches.get(query)?.values() ?? []) if (hasBegun(record)) return true
+  for (const record of partitions.branches.get(query)?.values() ?? [])
+    if (hasBegun(exportedOf(record))) return true
   return false
 }

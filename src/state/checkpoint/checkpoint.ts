@@ -133,19 +133,20 @@ const REWRITE_PATH = '_state/open/checkpoint.jsonl'
 
 /**
  * Compacts the journal atomically: fewer entries for the same state.
- * @param without what to leave out
+ * @param pruned what to leave out
+ * @param more entries that follow
  */
 export async function rewriteCheckpoint(
   store: Store,
   state: CheckpointState,
-  without: Omission | null = null,
+  { pruned = null, more = [] }: Rewrite = {},
 ): Promise<void> {
   const encode = lineWriter(JOURNAL_START.checksum)
   const log = await store.openLog(REWRITE_PATH, 0)
   try {
     let written = 0
     let lines: Uint8Array[] = []
-    for (const entry of snapshot(state, without)) {
+    for (const entry of concatenated(snapshot(state, pruned), more)) {
       // The file is renamed only after its fsync, so `flushed` covers all bytes before the line.
       const line = encode(readable(entry), written)
       written += line.byteLength
@@ -159,6 +160,12 @@ export async function rewriteCheckpoint(
     await log.close()
   }
   await store.publish(REWRITE_PATH, CHECKPOINT_PATH)
+}
+
+type Rewrite = { readonly pruned?: Omission | null; readonly more?: readonly JournalEntry[] }
+
+function* concatenated<T>(...all: Iterable<T>[]): Generator<T> {
+  for (const each of all) yield* each
 }
 
 const LINES_AT_ONCE = 10_000

@@ -45,6 +45,17 @@ export class PackedShardList implements ShardList {
     this.#last = []
   }
 
+  /** Removes shards by their numbers. @returns their paths */
+  remove(shards: ReadonlySet<number>): readonly string[] {
+    const kept = [...this].filter(({ shard }) => !shards.has(shard))
+    const removed = [...this].flatMap(({ shard, path }) => (shards.has(shard) ? [path] : []))
+    this.#blocks.length = 0
+    this.#last = []
+    this.rows = 0
+    for (const shard of kept) this.push(shard)
+    return removed
+  }
+
   *[Symbol.iterator](): Generator<SealedShard> {
     for (const block of this.#blocks) {
       for (const packed of JSON.parse(block.toString()) as Packed[]) yield unpacked(packed)

@@ -22,7 +22,7 @@ import {
 import type { JournalLine } from '../journal/journal-line.ts'
 import { afterPage, type ChainRecord, chainFromEntry } from './chain-record.ts'
 import type { CheckpointState } from './checkpoint-state.ts'
-import { PackedShardList, PathMap, splitPath } from './compact-collections.ts'
+import { PackedShardList, PathMap, type SealedShard, splitPath } from './compact-collections.ts'
 import { Partitions } from './partition-record.ts'
 import { Runs } from './run-record.ts'
 
@@ -46,6 +46,9 @@ class JournalFold {
   readonly #shards = new PackedShardList()
   readonly #prunes: Prune[] = []
   readonly #invalidated = new Set<string>()
+  readonly #goneFrom = new Map<string, number>()
+  readonly #held = new Map<number, SealedShard>()
+  readonly #redo = { partitions: 0, shards: new Set<number>(), settings: null as Settings | null }
   readonly #unknownFields = new Map<string, number>()
   readonly #secretChecks = new Map<string, string>()
   readonly #queries = new Map<string, string>()
@@ -64,7 +67,10 @@ class JournalFold {
       nextChain: 0,
       shards: this.#shards,
       openShards: this.#openShards,
+      held: this.#held,
+      redo: this.#redo,
       partsOf: this.#partsOf,
+      goneFrom: this.#goneFrom,
       nextShard: 0,
       invalidated: this.#invalidated,
       unknownFields: this.#unknownFields,
@@ -132,6 +138,8 @@ class JournalFold {
         this.#seal(entry)
         break
       case 'aggregates':
+        // While partitions are exported again, some of these rows are not published yet.
+        if (entry.anew !== true && this.#redo.partitions > 0) break
         if (entry.anew === true) this.#aggregates = new AggregateTally(DATA_SET_LIMITS)
         this.#aggregates.add(entry)
         break
@@ -141,8 +149,21 @@ class JournalFold {
       case 'partition':
         this.#partitions.set(entry)
         break
+      case 'redo':
+        this.#beginRedo(entry)
+        break
+      case 'replaced':
+        this.#replace(entry)
+        break
       case 'invalidated':
         for (const path of entry.shards) this.#invalidated.add(path)
+        break
+      case 'removed':
+        this.#invalidated.clear()
+        break
+      case 'parts':
+        this.#partsOf.update(entry.folder, (parts = 0) => Math.max(parts, entry.begun))
+        this.#goneFrom.set(entry.folder, entry.gone)
         break
       case 'prune':
         this.#prune(entry)
@@ -241,12 +262,72 @@ class JournalFold {
     open.generation = rowGroup.generation + 1
   }
 
-  #seal(seal: SealEntry): void {
-    const [folder, name] = splitPath(seal.path)
-    this.#countPart(seal.shard, folder, partNumber(name))
+  #seal({ kind: _, ...seal }: SealEntry): void {
+    const { folder, part } = placeOf(seal.path)
+    this.#countPart(seal.shard, folder, part)
     this.#openShards.delete(seal.shard)
-    this.#invalidated.delete(seal.path)
-    this.#shards.push(seal)
+    if (this.#isRedone(seal)) this.#held.set(seal.shard, seal)
+    else this.#shards.push(seal)
+  }
+
+  /** Whether a shard holds rows of a partition that is exported again. */
+  #isRedone({ partitions }: SealedShard): boolean {
+    if (this.#redo.partitions === 0) return false
+    return partitions.some((key) => this.#partitions.all.get(key)?.former !== undefined)
+  }
+
+  #beginRedo({ partitions, shards, chains, settings }: Entry<'redo'>): void {
+    const cut = new Set<string>()
+    const dropped: { readonly folder: string; readonly part: number }[] = []
+    for (const shard of shards) {
+      const open = this.#openShards.get(shard)
+      const held = this.#held.get(shard)
+      if (open !== undefined) dropped.push(open)
+      else if (held !== undefined) dropped.push(placeOf(held.path))
+      else this.#redo.shards.add(shard)
+      for (const key of (open ?? held)?.partitions ?? []) cut.add(key)
+      this.#openShards.delete(shard)
+      this.#held.delete(shard)
+    }
+    // Nobody has seen their paths, so the last ones of a folder are free again.
+    for (const { folder, part } of dropped.sort((a, b) => b.part - a.part)) {
+      if (this.#partsOf.get(folder) === part + 1) this.#partsOf.update(folder, () => part)
+      else this.#countGone(folder)
+    }
+    for (const chain of chains) this.#chains.delete(chain)
+    for (const key of partitions) {
+      if (this.#partitions.all.get(key)?.former === undefined) this.#redo.partitions++
+      this.#partitions.redo(key, !cut.has(key))
+    }
+    this.#redo.settings = settings ?? this.#redo.settings
+  }
+
+  #replace({ partitions, shards }: Entry<'replaced'>): void {
+    for (const key of partitions) {
+      if (this.#partitions.all.get(key)?.former === undefined) continue
+      this.#redo.partitions--
+      this.#partitions.replace(key)
+    }
+    for (const shard of shards) this.#redo.shards.delete(shard)
+    for (const path of this.#shards.remove(new Set(shards))) {
+      this.#invalidated.add(path)
+      this.#countGone(splitPath(path)[0])
+    }
+    for (const [number, shard] of this.#held) {
+      if (this.#isRedone(shard)) continue
+      this.#held.delete(number)
+      this.#shards.push(shard)
+    }
+    // Those of a single shard are not known.
+    this.#aggregates = new AggregateTally(DATA_SET_LIMITS)
+    const { settings } = this.#redo
+    if (settings === null || this.#redo.partitions > 0) return
+    this.state.header = { ...this.state.header, settings }
+    this.#redo.settings = null
+  }
+
+  #countGone(folder: string): void {
+    this.#goneFrom.set(folder, (this.#goneFrom.get(folder) ?? 0) + 1)
   }
 
   #countPart(shard: number, folder: string, part: number): void {
@@ -283,6 +364,8 @@ class JournalFold {
   }
 }
 
+type Settings = HeaderEntry['settings']
+
 type Entry<Kind extends JournalEntry['kind']> = Extract<JournalEntry, { kind: Kind }>
 
 type GrowingShard = Omit<
@@ -309,9 +392,10 @@ function newShard({ shard, folder, part, contents }: OpenEntry): GrowingShard {
   }
 }
 
-/** `part-00012.parquet` → 12 */
-function partNumber(name: string): number {
-  return Number(/part-(\d+)\.[^/]*$/.exec(name)?.[1] ?? 0)
+/** `credentials/part-00012.parquet`: part 12 of `credentials` */
+function placeOf(path: string): { readonly folder: string; readonly part: number } {
+  const [folder, name] = splitPath(path)
+  return { folder, part: Number(/part-(\d+)\.[^/]*$/.exec(name)?.[1] ?? 0) }
 }
 
 // A service that keeps sending new field names must not fill the checkpoint.

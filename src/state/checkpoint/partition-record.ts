@@ -27,6 +27,20 @@ export type PartitionRecord = {
     readonly message: string
     readonly rejected?: number | undefined
   } | null
+  /** What is exported of it, while it is exported again; absent: it is not. */
+  readonly former?: PartitionRecord | undefined
+}
+
+/** What readers find of a partition: while it is exported again, the rows that are to be replaced. */
+export function exportedOf(record: PartitionRecord): PartitionRecord {
+  return record.former ?? record
+}
+
+/** `pending`: nothing of it is exported, or exported again. */
+export function stateOf(record: PartitionRecord | undefined): PartitionState {
+  if (record === undefined) return 'pending'
+  const isAtBeginning = record.state === 'partial' && record.pages === 0 && !hasBegun(record)
+  return record.former !== undefined && isAtBeginning ? 'pending' : record.state
 }
 
 /** Sums over all partitions of a data set. */
@@ -44,10 +58,11 @@ export function sumOfPartitions({
 }): PartitionSums {
   const sum = { rows: 0, requests: 0, quarantined: 0, repeated: 0 }
   for (const [, record] of partitions) {
-    sum.rows += record.rows
+    const exported = exportedOf(record)
+    sum.rows += exported.rows
     sum.requests += record.requests
-    sum.quarantined += quarantinedOf(record)
-    sum.repeated += record.repeated
+    sum.quarantined += quarantinedOf(exported)
+    sum.repeated += exported.repeated
   }
   return sum
 }
@@ -121,13 +136,29 @@ export class Partitions {
     }))
   }
 
+  /** @param isWhole whether all of its rows so far are in finished shards, which stay */
+  redo(key: string, isWhole: boolean): void {
+    this.#update(key, ({ former, ...record }) => ({
+      ...BEGINNING,
+      former: former ?? (isWhole ? record : { ...record, state: 'partial' }),
+    }))
+  }
+
+  /** What is exported again takes the place of what was there. */
+  replace(key: string): void {
+    this.#update(key, ({ former: _, ...record }) => record)
+  }
+
   /** Sets the figures from a compacted journal. */
   set({ partition, ...entry }: PartitionEntry): void {
     if (entry.new === true) this.newQueries.add(splitPath(partition)[0])
     const state = entry.state ?? 'done'
     const { rows, pages, requests, quarantined, repeated = 0, quarantine_end = 0, error = null } = entry
     const figures = { rows, pages, requests, quarantined, repeated, quarantineEnd: quarantine_end }
-    this.all.update(partition, () => this.#oneOf({ state, ...figures, error }))
+    this.all.update(partition, (before) => {
+      const former = before?.former === undefined ? {} : { former: before.former }
+      return this.#oneOf({ state, ...figures, error, ...former })
+    })
   }
 
   /** @param runs number of runs so far, including this one; in the first run no query is new */
@@ -165,7 +196,7 @@ const MAX_SHARED_RECORDS = 10_000
 function sharedRecords(): (record: PartitionRecord) => PartitionRecord {
   const shared = new Map<string, PartitionRecord>()
   return (record) => {
-    if (!isOver(record) || record.error !== null) return record
+    if (!isOver(record) || record.error !== null || record.former !== undefined) return record
     const { state, rows, pages, requests, quarantined, repeated, quarantineEnd } = record
     const figures = `${state} ${rows} ${pages} ${requests} ${quarantined} ${repeated} ${quarantineEnd}`
     const known = shared.get(figures)

@@ -214,7 +214,21 @@ const schemas = {
     error: error.optional(),
     new: z.literal(true).optional(),
   }),
+  redo: z.object({
+    kind: z.literal('redo'),
+    partitions: z.array(z.string()),
+    shards: z.array(count),
+    chains: z.array(count),
+    settings: z.record(z.string(), json).optional(),
+  }),
+  replaced: z.object({
+    kind: z.literal('replaced'),
+    partitions: z.array(z.string()),
+    shards: z.array(count),
+  }),
   invalidated: z.object({ kind: z.literal('invalidated'), shards: z.array(z.string()) }),
+  removed: z.object({ kind: z.literal('removed') }),
+  parts: z.object({ kind: z.literal('parts'), folder: z.string(), begun: count, gone: count }),
   prune: z.object({
     kind: z.literal('prune'),
     pruned_at: z.string(),

@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto'
+import { ExportError, type Store, sideBySide } from '../../core/index.ts'
+import { openShardPath } from '../../load/index.ts'
+import { type Checkpoint, type CheckpointState, isOver, type SealedShard } from '../../state/index.ts'
+import { invalidationOf, redoEntry } from './invalidate.ts'
+import { removeInvalidated } from './prune.ts'
+
+/**
+ * Replaces what was exported again, in one journal entry, and publishes the new shards. The old ones are invalidated:
+ * once the manifest does not list them any more, `removeReplaced` removes their files. What is not complete again stays
+ * as it was, with all that shares a shard with it.
+ * @returns the shards that were published
+ * @throws ExportError `damaged` when new shards are no longer what was written; they will be exported once more
+ */
+export async function replaceRedone(store: Store, checkpoint: Checkpoint): Promise<readonly SealedShard[]> {
+  const { state } = checkpoint
+  if (state.redo.partitions === 0) return []
+  const { partitions, shards, publish } = replacementOf(state)
+  if (partitions.length === 0) return []
+  const lost = new Set<number>()
+  for (const shard of publish) if (!(await isAsSealed(store, shard))) lost.add(shard.shard)
+  if (lost.size > 0) {
+    await checkpoint.append([redoEntry(invalidationOf(state, { partitions: [], shards: lost }))])
+    throw damaged([...lost][0]!)
+  }
+  await checkpoint.append([{ kind: 'replaced', partitions, shards }])
+  await sideBySide(publish, ({ shard, path }) => store.publish(openShardPath(shard), path))
+  return publish
+}
+
+/** Removes the files of invalidated shards. The manifest must not list them any more. */
+export async function removeReplaced(store: Store, checkpoint: Checkpoint): Promise<void> {
+  if (checkpoint.state.invalidated.size === 0) return
+  await removeInvalidated(store, checkpoint.state)
+  await checkpoint.append([{ kind: 'removed' }])
+}
+
+type Replacement = {
+  readonly partitions: readonly string[]
+  /** Numbers of the shards to be replaced. */
+  readonly shards: readonly number[]
+  readonly publish: readonly SealedShard[]
+}
+
+/** The partitions whose new rows are all in finished shards, without those that share a shard with others. */
+function replacementOf(state: CheckpointState): Replacement {
+  const redone: string[] = []
+  const waiting = new Set<string>()
+  for (const [key, record] of state.partitions) {
+    if (record.former === undefined) continue
+    redone.push(key)
+    if (!isOver(record)) waiting.add(key)
+  }
+  for (const { partitions } of state.openShards.values()) for (const key of partitions) waiting.add(key)
+  const isRedone = (key: string): boolean => state.partitions.get(key)?.former !== undefined
+  // All shards of a data set have the same columns.
+  if (state.redo.settings !== null && redone.some((key) => waiting.has(key))) return NOTHING
+  const old = [...state.shards].filter(({ shard }) => state.redo.shards.has(shard))
+  const waits = ({ partitions }: SealedShard): boolean =>
+    partitions.some((key) => waiting.has(key) && isRedone(key))
+  for (let size = -1; size < waiting.size; ) {
+    size = waiting.size
+    for (const shard of [...old, ...state.held.values()])
+      if (waits(shard)) for (const key of shard.partitions) waiting.add(key)
+  }
+  return {
+    partitions: redone.filter((key) => !waiting.has(key)),
+    shards: old.filter((shard) => !waits(shard)).map(({ shard }) => shard),
+    publish: [...state.held.values()].filter((shard) => !waits(shard)),
+  }
+}
+
+const NOTHING: Replacement = { partitions: [], shards: [], publish: [] }
+
+/** Whether a shard that waited is still what was sealed. Where reading costs, its size has to do. */
+async function isAsSealed(store: Store, { shard, bytes, sha256 }: SealedShard): Promise<boolean> {
+  const path = openShardPath(shard)
+  if ((await store.size(path)) !== bytes) return false
+  if (!store.isLocal) return true
+  const hash = createHash('sha256')
+  for await (const chunk of store.stream(path)) hash.update(chunk)
+  return hash.digest('hex') === sha256
+}
+
+function damaged(shard: number): ExportError {
+  return new ExportError(
+    'damaged',
+    'A shard that was exported again changed before it was published',
+    openShardPath(shard),
+    'Run again: its partitions are exported once more; the former shards stay until then.',
+  )
+}
