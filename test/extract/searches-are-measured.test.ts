@@ -24,7 +24,7 @@ describe('the measured cost of pages', () => {
           inFlight.push({
             at: i + late,
             respond() {
-              flight.responded(remaining, 'maybe')
+              flight.responded(remaining, true)
               flight.rows(rows)
             },
           })
@@ -36,7 +36,10 @@ describe('the measured cost of pages', () => {
           .slice(1)
           .map(({ rows }): PageCost => [rows, rowsPerSearch === 0 ? 1 : Math.max(1, Math.ceil(rows / 100))])
         expect(costs).toEqual(expected)
-        const first = likelyCost(ledger.costs, requests[0]!.rows)
+        const first = Math.min(
+          likelyCost(ledger.costs, requests[0]!.rows),
+          Math.max(1, Math.ceil(requests[0]!.rows / 100)),
+        )
         expect(ledger.spent).toBe(first + expected.reduce((sum, [, searches]) => sum + searches, 0))
         expect(ledger.remaining).toBe(left)
         expect(ledger.reserved).toBe(0)
@@ -72,7 +75,7 @@ it('ignores a new month, in which searches left go up', () => {
   for (const remaining of [10, 9, 9_999, 9_998]) {
     const flight = ledger.begin(1)
     flight.write()
-    flight.responded(remaining, 'maybe')
+    flight.responded(remaining, true)
     flight.rows(100)
   }
   expect(ledger.remaining).toBe(9_998)
@@ -84,7 +87,7 @@ it('stays reserved for a request without response until a later response include
   const respond = (remaining: number | null): void => {
     const flight = ledger.begin(100)
     flight.write()
-    flight.responded(remaining, 'maybe')
+    flight.responded(remaining, true)
     flight.rows(remaining === null ? null : 10_000)
   }
   respond(1000)
@@ -100,7 +103,7 @@ describe('the first page of a run', () => {
     const ledger = new SearchLedger({ costs }, null, () => {}, left)
     const flight = ledger.begin(100)
     flight.write()
-    flight.responded(remaining, 'maybe')
+    flight.responded(remaining, true)
     flight.rows(500)
     return ledger
   }
@@ -121,24 +124,25 @@ describe('the first page of a run', () => {
     expect(first(null, 995, [[1000, 1]]).spent).toBe(1)
   })
 
-  it('comes after pages that timed out, which the service may have charged', () => {
+  it('comes after pages that timed out: these are reserved until it tells what they cost', () => {
     for (const [left, spent] of [
-      [null, 205],
+      [null, 5],
       [1000, 155],
     ] as const) {
       const ledger = new SearchLedger({ costs: [] }, null, () => {}, left)
       for (const cost of [100, 100]) {
         const flight = ledger.begin(cost)
         flight.write()
-        flight.responded(null, 'likely')
+        flight.responded(null, true)
       }
-      expect(ledger.spent).toBe(200)
-      expect(ledger.reserved).toBe(0)
+      expect(ledger.spent).toBeNull()
+      expect(ledger.reserved).toBe(200)
       const flight = ledger.begin(100)
       flight.write()
-      flight.responded(845, 'maybe')
+      flight.responded(845, true)
       flight.rows(500)
       expect(ledger.spent).toBe(spent)
+      expect(ledger.reserved).toBe(0)
     }
   })
 })
