@@ -1,6 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { expectedCost, likelyCost, mayCost, type PageCost } from '../../src/core/index.ts'
+import {
+  expectedCost,
+  figuresOf,
+  likelyCost,
+  mayCost,
+  NOT_MEASURED,
+  type PageCost,
+} from '../../src/core/index.ts'
 import { SearchLedger } from '../../src/extract/pace/search-ledger.ts'
 
 describe('the measured cost of pages', () => {
@@ -62,6 +69,8 @@ describe('the measured cost of pages', () => {
     expect(expectedCost(free, { requests: 3, rows: 30_000 })).toBeNull()
     expect(mayCost([...free, [10_000, 100]], 5000)).toBe(50)
     expect(mayCost([...free, [10_000, 1]], 10_000)).toBe(1)
+    const figures = figuresOf({ ...NOT_MEASURED, costs: [...free, [10_000, 100]] })
+    expect(figures).toMatchObject({ searchesPerRequest: 100, searchesPer1000Rows: 10 })
   })
 
   it('excludes occasional searches of others', () => {
@@ -122,6 +131,8 @@ describe('the first page of a run', () => {
     // Pages of few rows do not show what a larger one costs.
     expect(first(null, 995, [[22, 1]]).spent).toBe(5)
     expect(first(null, 995, [[1000, 1]]).spent).toBe(1)
+    // Others have spent while that page was measured.
+    expect(first(null, 995, [[1000, 900]]).spent).toBe(5)
   })
 
   it('comes after pages that timed out: these are reserved until it tells what they cost', () => {

@@ -179,14 +179,14 @@ export class Budget {
   }
 
   /**
-   * Searches that the first page of a run may cost. The quota may have been renewed since the last run. If it was not,
-   * and too few searches were left, a page of one search tells so as well.
+   * Searches that the first page of a run may cost; Infinity: no limit, or not the first page. The quota may have been
+   * renewed since the last run. If it was not, and too few searches were left, a page of one search tells so as well.
    */
   #affordsFirst(cost: number): number {
     const { remaining, remainingBefore } = this.#ledger
-    if (remaining !== null || remainingBefore === null || this.#limits.minSearchesRemaining === null)
-      return cost
-    return searchesToSpend(this.#limits, remainingBefore) < cost ? 1 : cost
+    const isKnown = remaining !== null || remainingBefore === null
+    const isEnough = isKnown || searchesToSpend(this.#limits, remainingBefore) >= cost
+    return isEnough || this.#limits.minSearchesRemaining === null ? Number.POSITIVE_INFINITY : 1
   }
 
   /** Why a request of this cost is not sent; null: it may be sent. */

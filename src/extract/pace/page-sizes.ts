@@ -103,8 +103,9 @@ export class PageSizes {
   startOf(query: string): number {
     const { limit = this.#limit, isServed = false } = this.#queries.get(query) ?? {}
     const own = Math.min(this.most, limit ?? this.most)
-    const isAlone = isServed || this.#failed === Number.POSITIVE_INFINITY
-    return isAlone ? own : Math.min(own, this.#limit ?? this.most)
+    return isServed || this.#failed === Number.POSITIVE_INFINITY
+      ? own
+      : Math.min(own, this.#limit ?? this.most)
   }
 
   /** Whether a page of this size could not be served, as far as any chain knows. */
@@ -121,13 +122,17 @@ export class PageSizes {
   /** A page was served. @param before the previous size, if this one is the first of a larger size; else null */
   served(query: string, size: number, before: number | null): void {
     const pages = this.of(query)
+    const start = this.startOf(query)
     pages.isServed = true
     this.isDescending = false
+    // From now on its own limit counts, which may be from before the others' last failure.
+    if (start < this.startOf(query))
+      this.#change({ query, size: start }, this.startOf(query), 'other queries failed')
     if (size >= pages.failed) pages.failed = Number.POSITIVE_INFINITY
     if (size >= this.#failed) this.#failed = Number.POSITIVE_INFINITY
     if (before === null) return
     pages.needed = pagesBeforeGrowth('grown', pages.needed)
-    if (size <= this.startOf(query)) return
+    if (pages.limit !== undefined && size <= (pages.limit ?? this.most)) return
     this.#change({ query, size: size === this.most ? null : size }, before, 'responses are quick')
   }
 
@@ -283,7 +288,7 @@ export class ChainSize {
     const pages = this.#sizes.of(this.#query)
     pages.good = 0
     this.#before = this.size
-    this.size = Math.min(this.#sizes.most, Math.max(this.size * 2, this.#sizes.startOf(this.#query)))
+    this.size = Math.min(this.#sizes.most, Math.max(this.size * 2, pages.limit ?? 0))
     // After so many good pages it is worth another attempt.
     if (this.size >= pages.failed) pages.failed = Number.POSITIVE_INFINITY
   }
