@@ -40,7 +40,10 @@ export type ServiceFigures = {
 }
 
 export function figuresOf({ pageSize, costs }: Measures): ServiceFigures {
-  const groups = groupsOf(costs)
+  // A search that is repeated within ten minutes is free, which says nothing about the cost of other pages.
+  const all = groupsOf(costs)
+  const paid = all.filter(({ searches }) => searches > 0)
+  const groups = paid.length > 0 ? paid : all
   const perRow = median(groups.flatMap(({ rows, searches }) => (rows === 0 ? [] : searches / rows)))
   return {
     pageSize,
@@ -83,6 +86,16 @@ export function mayCost(costs: readonly PageCost[], size: number): number {
   const tariff = tariffOf(costs)
   if (tariff === null) return dearerCost(size)
   return 'perPage' in tariff ? tariff.perPage : wholeSearches(tariff.perRow * size)
+}
+
+/**
+ * The number of rows that a page may have to cost at most so many searches. Where searches count rows, no more than the
+ * documentation promises for them: the measure is rounded.
+ */
+export function rowsFor(costs: readonly PageCost[], searches: number): number {
+  const tariff = tariffOf(costs)
+  if (tariff !== null && 'perPage' in tariff) return searches < 1 ? 0 : Number.POSITIVE_INFINITY
+  return Math.floor(Math.max(0, searches) / Math.max(tariff?.perRow ?? 0, 1 / ROWS_PER_SEARCH) + 1e-6)
 }
 
 /** Estimated searches of a page, if no earlier response reports how many were left. */

@@ -10,8 +10,6 @@ export type Chain = ChainRequest & {
   readonly partition: () => string
   /** Whether the chain has all of its rows although more pages follow. Called after each commit. */
   readonly isOver: () => boolean
-  /** How the size of pages changes; null: it does not. */
-  readonly sizing: Sizing | null
   /** The cursor to resume with; null: from the beginning. */
   readonly cursor: string | null
   /** Pages received before. */
@@ -28,16 +26,6 @@ export type Chain = ChainRequest & {
   readonly onRequest: () => void
   /** The slots for requesting a page before its predecessor is committed. */
   readonly prefetch: Prefetch
-}
-
-/** How a chain chooses the size of its pages: see `ChainSize`. */
-export type Sizing = {
-  /** Whether smaller pages can be requested if the service can't serve pages of this size. */
-  readonly canShrink: boolean
-  /** Whether the page in flight may be the last of this size. */
-  readonly mayGrowNext: boolean
-  /** @returns whether to request more rows for the pages that follow */
-  served(page: { readonly ms: number; readonly isNew: boolean }): boolean
 }
 
 /**

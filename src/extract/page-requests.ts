@@ -8,6 +8,7 @@ import {
   type Restart,
   type Window,
 } from '../core/index.ts'
+import type { Sizing } from './pace/page-sizes.ts'
 import type { Service, ServiceRequest } from './service.ts'
 
 /** What the pages of a chain have in common. */
@@ -21,8 +22,8 @@ export type ChainRequest = {
   readonly order: Order
   /** Rows to request for each of its pages: the same for all cursors of a sequence. */
   readonly pageSize: number
-  /** Whether smaller pages can be requested if the service can't serve this size; null: not. */
-  readonly sizing: { readonly canShrink: boolean } | null
+  /** How the size of pages changes; null: it does not. */
+  readonly sizing: Sizing | null
   /** The value of a secret query, the same for all of its chains in a run; null for other queries. */
   readonly secret: string | null
 }
@@ -51,7 +52,7 @@ export function pageRequests(
         about,
         hasCursor: cursor !== null,
         size: chain.pageSize,
-        canShrink: chain.sizing?.canShrink === true,
+        sizing: chain.sizing,
       })
     }
   }
@@ -72,7 +73,7 @@ function basicRequest(url: URL, about: string): ServiceRequest {
     about,
     hasCursor: false,
     size: null,
-    canShrink: false,
+    sizing: null,
   }
 }
 

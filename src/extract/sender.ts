@@ -1,5 +1,6 @@
 import { type Auth, type Clock, ExportError, isExportError } from '../core/index.ts'
 import type { Budget, Reservation } from './pace/budget.ts'
+import { PageTooLarge, type Sizing } from './pace/page-sizes.ts'
 import type { RateLimit } from './pace/rate-limit.ts'
 import { retryAfterMs, TryAgain } from './pace/retry.ts'
 import type { Flight, SearchLedger } from './pace/search-ledger.ts'
@@ -36,8 +37,8 @@ export type Outgoing = {
   readonly metered: boolean
   /** Requested rows, if they may cost searches; null: the request costs none. */
   readonly size: number | null
-  /** Whether a smaller page can be requested if the service can't serve this one. */
-  readonly canShrink: boolean
+  /** How the size of the page changes; null: it does not. */
+  readonly sizing: Sizing | null
   /** Ends every wait before the request is written. */
   readonly signal: AbortSignal
   /** Aborts the request, written or not; null: only the run's own signals do. */
@@ -87,17 +88,6 @@ class PermitLost extends Error {}
 /** The reservation no longer covers the cost of the request. */
 class ReservationLost extends Error {}
 
-/** The service could not serve so many rows: by its response or a gateway's, or because no response came in time. */
-export class PageTooLarge extends ExportError {
-  constructor(
-    { kind, what, where, next }: ExportError,
-    /** The time until this was known. */
-    readonly ms: number,
-  ) {
-    super(kind, what, where, next)
-  }
-}
-
 /** Sends requests within the budget, each after it has a permit, and reads the limits in their responses. */
 export class Sender {
   readonly #parts: SenderParts
@@ -111,6 +101,7 @@ export class Sender {
    * @param attempt counts from 1 on
    * @param onSent called when the request is written
    * @throws TryAgain when another attempt may help
+   * @throws PageTooLarge when a smaller page may help
    * @throws ExportError otherwise; or the signal's reason
    */
   async send(outgoing: Outgoing, attempt: number, tokens: Tokens, onSent: () => void): Promise<Sent> {
@@ -155,12 +146,15 @@ export class Sender {
       release()
       const error = responseError(response, auth, { where, hasCursor })
       if (status === 401) return { kind: 'unauthorised', token, error }
-      if (outgoing.canShrink && isTooLarge(response, error)) throw new PageTooLarge(error, ms)
+      const isTimeout = status === 504 || status === 408
+      if (outgoing.sizing?.canShrink === true && isTooLarge(response, error)) {
+        throw tooLarge(outgoing.sizing, error, ms, !isTimeout)
+      }
       throw error.kind === 'transient' ? this.#demandedWait(response, about, error) : error
     } finally {
       if (isWritten) {
         // Without a response, it is not known whether the request was charged.
-        flight?.responded(null, 'maybe')
+        flight?.responded(null, true)
       }
       reservation.release()
     }
@@ -194,8 +188,8 @@ export class Sender {
         if (error instanceof PermitLost) continue
         if (error instanceof ReservationLost) throw error
         const ms = hasEnded({ reason: isExportError(error) ? error.what : 'unexpected error' })
-        throw error instanceof ResponseTimeout && outgoing.canShrink
-          ? new PageTooLarge(error, ms)
+        throw error instanceof ResponseTimeout && outgoing.sizing?.canShrink === true
+          ? tooLarge(outgoing.sizing, error, ms, false)
           : asTryAgain(error)
       } finally {
         permit.end()
@@ -223,7 +217,7 @@ export class Sender {
     if (flight !== null || ledger.isReported === false) {
       const remaining = searchesLeft(headers['x-flare-global-searches-remaining'])
       if (remaining === null && isSuccess(status)) ledger.notReported()
-      flight?.responded(remaining, chargeOf(status))
+      flight?.responded(remaining, isSuccess(status) || status === 408 || status >= 500)
       if (!isSuccess(status)) flight?.rows(null)
     }
     const batchReached = headers['x-flare-global-searches-batch-reached']
@@ -268,10 +262,10 @@ function isTooLarge({ status, headers }: HttpResponse, { isGateways }: ResponseE
   return status === 504 || status === 408 || ((status === 502 || status === 503) && isGateways)
 }
 
-/** Whether a request with this status was charged. */
-function chargeOf(status: number): 'no' | 'maybe' | 'likely' {
-  if (status === 408 || status === 504) return 'likely'
-  return isSuccess(status) || status >= 500 ? 'maybe' : 'no'
+/** Tells all chains at once that a page could not be served: their next requests may be about to be written. */
+function tooLarge(sizing: Sizing, error: ExportError, ms: number, isRefusal: boolean): PageTooLarge {
+  sizing.failed({ ms, why: error.what, isRefusal })
+  return new PageTooLarge(error, true)
 }
 
 /** Wraps transient ExportErrors, so that they are retried. */

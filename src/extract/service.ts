@@ -13,10 +13,11 @@ import {
 } from '../core/index.ts'
 import { type Endpoints, endpoint, endpointsOf, isSecondSearch, rateLimits, whereOf } from './endpoints.ts'
 import { Budget } from './pace/budget.ts'
+import { PageTooLarge } from './pace/page-sizes.ts'
 import { retry, TryAgain } from './pace/retry.ts'
 import { SearchLedger } from './pace/search-ledger.ts'
 import { ResponseError } from './responses.ts'
-import { asTryAgain, type Log, type Outgoing, PageTooLarge, Sender, type SentOk } from './sender.ts'
+import { asTryAgain, type Log, type Outgoing, Sender, type SentOk } from './sender.ts'
 import { ServiceCounters } from './service-counters.ts'
 import {
   always,
@@ -60,7 +61,7 @@ export type ServiceLimits = RunLimits & {
 
 export type ServiceRequest = Pick<
   Outgoing,
-  'method' | 'url' | 'tier' | 'body' | 'hasCursor' | 'about' | 'size' | 'canShrink'
+  'method' | 'url' | 'tier' | 'body' | 'hasCursor' | 'about' | 'size' | 'sizing'
 > & {
   /** Aborts the request, also if it is in flight. */
   readonly abort?: AbortSignal
@@ -168,7 +169,7 @@ export class Service {
     try {
       return await this.#send(outgoing, read, onSent)
     } catch (error) {
-      if (error instanceof PageTooLarge) await this.#rest(error, signal)
+      if (error instanceof PageTooLarge && error.isSent) await this.#rest(error, signal)
       throw error
     }
   }
@@ -292,7 +293,7 @@ export class Service {
     return this.#board.retry({ number, of, reason }, waitMs)
   }
 
-  /** A short wait before a smaller page is requested. */
+  /** A short wait after a page that could not be served. */
   async #rest({ what, where }: PageTooLarge, signal: AbortSignal): Promise<void> {
     const isOver = this.#board.retry({ number: 1, of: 1, reason: what }, SMALLER_PAGE_MS)
     try {
@@ -326,7 +327,7 @@ export class Service {
       hasCursor: false,
       metered: false,
       size: null,
-      canShrink: false,
+      sizing: null,
     }
   }
 }

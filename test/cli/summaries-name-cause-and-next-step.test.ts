@@ -39,6 +39,16 @@ it('the summary contains the reason of exits 3 and 4', async () => {
   expect(rest.stdout).toMatch(/^ {2}data set +\d+ rows in all/m)
 })
 
+it('after a stop at the end of the quota, the summary does not propose to go on', async () => {
+  const sandbox = await sandboxWith({ quota: 100 })
+  const folder = workFolder()
+  const file = await writePipeline(folder, { perChain: 1 })
+  const { code, stdout } = await spillway(['run', file, ...QUIET], folder, accessTo(sandbox))
+  expect(code).toBe(4)
+  expect(stdout).not.toMatch(/^ *go on /m)
+  expect(stdout).toMatch(/^ {2}later +spillway run/m)
+})
+
 it('without a terminal a run prints its plan at once, and a 429 takes one line', async () => {
   const sandbox = await sandboxWith({ faults: [{ kind: 'status', status: 429, retryAfter: '1', times: 1 }] })
   const folder = workFolder()

@@ -7,7 +7,7 @@ it("the possible cost of requests in flight counts for the month's share, until 
   const monthly = { searches: 2, before: new Map() }
   const ledger = new SearchLedger({ costs: [] }, true)
   const budget = new Budget({ maxRequests: null, minSearchesRemaining: null, monthly }, ledger, fakeClock())
-  const spending = { where: 'here', size: 100, signal: new AbortController().signal }
+  const spending = { where: 'here', size: 100, sizing: null, signal: new AbortController().signal }
   const first = await budget.reserve(spending)
   const second = await budget.reserve(spending)
   let hasThird = false
@@ -20,7 +20,7 @@ it("the possible cost of requests in flight counts for the month's share, until 
   first.release()
   for (const [i, each] of [second, await third].entries()) {
     each.spend()
-    each.flight?.responded(10 - i, 'maybe')
+    each.flight?.responded(10 - i, true)
     each.flight?.rows(100)
   }
   await expect(budget.reserve(spending)).rejects.toThrow('are used up')

@@ -1,6 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { expectedCost, likelyCost, mayCost, type PageCost } from '../../src/core/index.ts'
+import {
+  expectedCost,
+  figuresOf,
+  likelyCost,
+  mayCost,
+  NOT_MEASURED,
+  type PageCost,
+} from '../../src/core/index.ts'
 import { SearchLedger } from '../../src/extract/pace/search-ledger.ts'
 
 describe('the measured cost of pages', () => {
@@ -24,7 +31,7 @@ describe('the measured cost of pages', () => {
           inFlight.push({
             at: i + late,
             respond() {
-              flight.responded(remaining, 'maybe')
+              flight.responded(remaining, true)
               flight.rows(rows)
             },
           })
@@ -36,7 +43,10 @@ describe('the measured cost of pages', () => {
           .slice(1)
           .map(({ rows }): PageCost => [rows, rowsPerSearch === 0 ? 1 : Math.max(1, Math.ceil(rows / 100))])
         expect(costs).toEqual(expected)
-        const first = likelyCost(ledger.costs, requests[0]!.rows)
+        const first = Math.min(
+          likelyCost(ledger.costs, requests[0]!.rows),
+          Math.max(1, Math.ceil(requests[0]!.rows / 100)),
+        )
         expect(ledger.spent).toBe(first + expected.reduce((sum, [, searches]) => sum + searches, 0))
         expect(ledger.remaining).toBe(left)
         expect(ledger.reserved).toBe(0)
@@ -59,6 +69,8 @@ describe('the measured cost of pages', () => {
     expect(expectedCost(free, { requests: 3, rows: 30_000 })).toBeNull()
     expect(mayCost([...free, [10_000, 100]], 5000)).toBe(50)
     expect(mayCost([...free, [10_000, 1]], 10_000)).toBe(1)
+    const figures = figuresOf({ ...NOT_MEASURED, costs: [...free, [10_000, 100]] })
+    expect(figures).toMatchObject({ searchesPerRequest: 100, searchesPer1000Rows: 10 })
   })
 
   it('excludes occasional searches of others', () => {
@@ -72,7 +84,7 @@ it('ignores a new month, in which searches left go up', () => {
   for (const remaining of [10, 9, 9_999, 9_998]) {
     const flight = ledger.begin(1)
     flight.write()
-    flight.responded(remaining, 'maybe')
+    flight.responded(remaining, true)
     flight.rows(100)
   }
   expect(ledger.remaining).toBe(9_998)
@@ -84,7 +96,7 @@ it('stays reserved for a request without response until a later response include
   const respond = (remaining: number | null): void => {
     const flight = ledger.begin(100)
     flight.write()
-    flight.responded(remaining, 'maybe')
+    flight.responded(remaining, true)
     flight.rows(remaining === null ? null : 10_000)
   }
   respond(1000)
@@ -100,7 +112,7 @@ describe('the first page of a run', () => {
     const ledger = new SearchLedger({ costs }, null, () => {}, left)
     const flight = ledger.begin(100)
     flight.write()
-    flight.responded(remaining, 'maybe')
+    flight.responded(remaining, true)
     flight.rows(500)
     return ledger
   }
@@ -119,26 +131,29 @@ describe('the first page of a run', () => {
     // Pages of few rows do not show what a larger one costs.
     expect(first(null, 995, [[22, 1]]).spent).toBe(5)
     expect(first(null, 995, [[1000, 1]]).spent).toBe(1)
+    // Others have spent while that page was measured.
+    expect(first(null, 995, [[1000, 900]]).spent).toBe(5)
   })
 
-  it('comes after pages that timed out, which the service may have charged', () => {
+  it('comes after pages that timed out: these are reserved until it tells what they cost', () => {
     for (const [left, spent] of [
-      [null, 205],
+      [null, 5],
       [1000, 155],
     ] as const) {
       const ledger = new SearchLedger({ costs: [] }, null, () => {}, left)
       for (const cost of [100, 100]) {
         const flight = ledger.begin(cost)
         flight.write()
-        flight.responded(null, 'likely')
+        flight.responded(null, true)
       }
-      expect(ledger.spent).toBe(200)
-      expect(ledger.reserved).toBe(0)
+      expect(ledger.spent).toBeNull()
+      expect(ledger.reserved).toBe(200)
       const flight = ledger.begin(100)
       flight.write()
-      flight.responded(845, 'maybe')
+      flight.responded(845, true)
       flight.rows(500)
       expect(ledger.spent).toBe(spent)
+      expect(ledger.reserved).toBe(0)
     }
   })
 })

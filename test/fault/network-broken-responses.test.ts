@@ -70,7 +70,8 @@ describe.concurrent('an export of several pages gives the same rows, each once, 
     const faults: Fault[] = [{ ...fault, requests: strikes }]
     const { sandbox, workspace, run, close } = await world(
       { ...SMALL, ...options, faults },
-      pipelineYaml({ service }),
+      // Three failures halve the pages of all chains three times; pages of 10 rows are retried instead.
+      pipelineYaml({ service, pageSize: halves ? 100 : 40 }),
     )
     try {
       const ended = await run()

@@ -61,6 +61,25 @@ describe('a service that serves no more than 300 rows in time', () => {
     expect(sizeOf(firstOf('f.example'))).toBeLessThanOrEqual(312)
   })
 
+  it.each([
+    ['four queries', `domains: [a.example, b.example, c.example, d.example]`],
+    ['four chains of one query', EXTRACT.replace(/, concurrency.*/, '').replace(DOMAIN, 'a.example')],
+  ])(
+    'fails with each page size once, whichever of %s requests it, if it tells the searches left',
+    async (_name, queries) => {
+      const sandbox = await slow(4000, ['a.example', 'b.example', 'c.example', 'd.example'])
+      const here = await exportsTo()
+      const extract = `${queries}, concurrency: 4, max_requests: none, monthly_searches: 500`
+      const summary = await here.run(sandbox.baseUrl, sandbox.token, extract)
+      expect(summary).toMatchObject({ status: 'complete', repeated: 0 })
+      const sent = searchesOf(sandbox.requests)
+      const first = sent.findIndex(({ status }) => status === 200)
+      expect(sent.slice(0, first + 1).map(sizeOf)).toEqual([10_000, 5000, 2500, 1250, 625, 312, 156])
+      // Later failures are attempts to grow.
+      for (const request of failuresOf(sent.slice(first))) expect(sizeOf(request)).toBe(312)
+    },
+  )
+
   it('gets the last page size again in the next run, and status shows it', async () => {
     const sandbox = await slow(2000)
     const here = await exportsTo()
@@ -170,3 +189,47 @@ it('a response with Retry-After does not reduce the page size', async () => {
   expect(summary).toMatchObject({ status: 'complete', rows: 20, retries: 4 })
   expect(new Set(searchesOf(sandbox.requests).map(sizeOf))).toEqual(new Set([10_000]))
 })
+
+it('one refusal within a second does not reduce the page size', async () => {
+  const sandbox = await sandboxOf({
+    records: 50,
+    domains: [DOMAIN],
+    faults: [{ kind: 'html', requests: [1, 4] }],
+  })
+  const here = await exportsTo()
+  const extract = EXTRACT.replace('max_requests: none', 'page_size: 20')
+  const summary = await here.run(sandbox.baseUrl, sandbox.token, extract, ', retries: 0')
+  expect(summary).toMatchObject({ status: 'complete', rows: 50 })
+  expect(searchesOf(sandbox.requests).map(sizeOf)).toEqual([20, 20, 20, 20, 20])
+})
+
+it('pages do not grow where more than a page has the time of the last row', async () => {
+  const items = Array.from({ length: 1000 }, (_, i) =>
+    itemAt(900_000_001 + i, i < 600 ? '2024-01-05T00:00:00Z' : `2024-01-06T00:00:00.${i - 500}Z`),
+  )
+  let sent = 0
+  const server = await serve(({ json }, response, index) => {
+    const { from, size, filters } = json as Search
+    if (index === 0) return void response.writeHead(504).end('upstream request timeout')
+    const wanted = items.filter(({ imported_at }) => isAfter(String(imported_at), filters.imported_at.gte))
+    const start = Number(from?.slice(1) ?? 0)
+    const end = start + size
+    const page = wanted.slice(start, end)
+    sent += page.length
+    sendPage(response, end < wanted.length ? `c${end}` : null, page)
+  })
+  const here = await exportsTo()
+  const windows = 'windows: { from: 2024-01-01, until: 2024-02-01 }, max_requests: none, page_size: 100'
+  const summary = await here.run(server.url, 'token', `domains: [acme.com], ${windows}`)
+  expect(summary).toMatchObject({ status: 'complete', rows: 1000 })
+  const sizes = server.received.map(({ json }) => (json as Search).size)
+  expect([sizes[0], sizes[1], sizes.at(-1)]).toEqual([100, 50, 100])
+  // The row at which the larger pages begin.
+  expect(sent).toBe(1001)
+})
+
+type Search = { from?: string; size: number; filters: { imported_at: { gte: string } } }
+
+function isAfter(time: string, gte: string): boolean {
+  return Date.parse(time) >= Date.parse(gte)
+}

@@ -1,4 +1,5 @@
 import { describe, expect, it, test } from 'vitest'
+import type { Sandbox } from '../../src/sandbox/index.ts'
 import { sendPage, serve } from '../extract/support.ts'
 import { exportsTo, sandboxOf } from './quick-export.ts'
 import { itemAt } from './world.ts'
@@ -137,4 +138,51 @@ test('the second search has no quota: nothing is reserved there', async () => {
   const second = ", search_path: '/astp/v2/credentials/_search'"
   const summary = await here.run(sandbox.origin, sandbox.token, extract, second)
   expect(summary).toMatchObject({ status: 'complete', rows: 50, searchesSpent: null })
+})
+
+test('requests without a page are reserved, never reported as spent: the next run sends again', async () => {
+  const server = await serve((_request, response) => void response.writeHead(504).end('upstream'))
+  const here = await exportsTo()
+  const extract = 'domains: [a.example], monthly_searches: 60, page_size: 5000'
+  const first = await here.run(server.url, 'token', extract)
+  expect(first).toMatchObject({ status: 'budget', searchesSpent: null })
+  expect(first.error).toMatchObject({ untilMs: null, next: expect.stringContaining('Run again:') })
+  expect(first.error?.what).toMatch(/60 are left, 60 may have been spent on requests without a page/)
+  const sent = server.received.length
+  await here.run(server.url, 'token', extract)
+  expect(server.received.length).toBeGreaterThan(sent)
+})
+
+describe('near the end of the quota', () => {
+  const sizesOf = ({ requests }: Sandbox) => requests.map(({ body }) => (body as { size: number }).size)
+  const few = (quota: number) =>
+    sandboxOf({ records: 4000, domains: DOMAINS, quota, now: () => 0, cursorKey: 'one' })
+  const extract = (least: number) =>
+    `domains: [a.example], concurrency: 1, page_size: 1000, min_searches_remaining: ${least}`
+
+  it('a page has as many rows as the rest pays for', async () => {
+    const sandbox = await few(25)
+    const here = await exportsTo()
+    const summary = await here.run(sandbox.baseUrl, sandbox.token, extract(0))
+    expect(summary).toMatchObject({ status: 'budget', repeated: 0 })
+    expect(sizesOf(sandbox)).toEqual([1000, 1000, 500])
+    expect(summary.error?.next).toBe('Wait for the next quota period, then run again.')
+  })
+
+  it('the first page of the next run asks for one search, and for full pages once there are more', async () => {
+    const sandbox = await few(25)
+    const here = await exportsTo()
+    const first = await here.run(sandbox.baseUrl, sandbox.token, extract(10))
+    expect(first.searchesRemaining).toBeGreaterThanOrEqual(10)
+    const sent = sandbox.requests.length
+    const second = await here.run(sandbox.baseUrl, sandbox.token, extract(10))
+    expect(second).toMatchObject({ status: 'budget', requests: 1 })
+    expect(sizesOf(sandbox).slice(sent)).toEqual([100])
+    expect(second.searchesRemaining).toBeGreaterThanOrEqual(9)
+    const renewed = await few(1000)
+    const third = await here.run(renewed.baseUrl, renewed.token, extract(10))
+    expect(third).toMatchObject({ status: 'complete' })
+    expect(sizesOf(renewed)).toEqual([100, 1000, 1000, 1000])
+    expect(new Set(await here.ids()).size).toBe(4000)
+  })
 })

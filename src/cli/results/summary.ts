@@ -239,7 +239,8 @@ function nextLines(
     const isReached = !neverReached(summary)
     if (!isReached) lines.push(['find out why', `${program} check ${name}${flags.read}`])
     const isHopeful = isReached && helpsToGoOn(summary)
-    lines.push([isHopeful ? 'go on' : 'once corrected', again ?? `${program} run ${name}${flags.run}`])
+    const when = hasQuotaLeft(summary, extract) ? 'go on' : 'later'
+    lines.push([isHopeful ? when : 'once corrected', again ?? `${program} run ${name}${flags.run}`])
     lines.push(['where it is', `${program} status ${name}${flags.read}`])
   }
   if (partitions.done > 0) {
@@ -256,6 +257,11 @@ function nextLines(
 function helpsToGoOn({ error, causes }: RunSummary): boolean {
   if (error !== null) return !NEEDS_SOMEBODY.has(error.kind)
   return causes.length === 0 || causes.some(({ kind }) => !NEEDS_SOMEBODY.has(kind))
+}
+
+/** Whether the same command may succeed at once: only its own budget of requests is used up, or nothing is. */
+function hasQuotaLeft({ error, requests }: RunSummary, { maxRequests }: Pipeline['extract']): boolean {
+  return error?.kind !== 'quota' || (maxRequests !== null && requests >= maxRequests)
 }
 
 /** Whether no search reached the service: host, port or proxy are wrong, or it is down. */

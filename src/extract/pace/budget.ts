@@ -10,6 +10,7 @@ import {
   searchesLeftIn,
   searchesToSpend,
 } from '../../core/index.ts'
+import { PageTooLarge, type Sizing } from './page-sizes.ts'
 import type { Flight, SearchLedger } from './search-ledger.ts'
 
 /** A request that is to be paid from the budget. */
@@ -17,6 +18,8 @@ type Spending = {
   readonly where: string
   /** Requested rows, if these cost searches; null: the request costs none. */
   readonly size: number | null
+  /** How the size of the page changes; null: it does not. */
+  readonly sizing: Sizing | null
   /** Ends the wait for responses that show what other requests cost. */
   readonly signal: AbortSignal
 }
@@ -36,11 +39,17 @@ export type Reservation = {
 type Lack = {
   readonly what: string
   readonly next: string
+  /** Searches that a page may cost to be requested. */
+  readonly affords: number
   /** When the request may be sent; undefined: not known. */
   readonly untilMs?: number
 }
 
-const NOT_KNOWN: Lack = { what: 'The service has not said how many searches are left', next: 'Run again.' }
+const NOT_KNOWN: Lack = {
+  what: 'The service has not said how many searches are left',
+  next: 'Run again.',
+  affords: 0,
+}
 
 /** What other requests may cost, and how many are in flight. */
 type Others = { readonly searches: number; readonly requests: number }
@@ -48,7 +57,8 @@ type Others = { readonly searches: number; readonly requests: number }
 /**
  * Enforces the {@link RunLimits} of a run. A request reserves its cost before any other wait, so an exhausted budget is
  * known at once. The highest cost of a page is reserved until its response shows what is left. A page that exceeds the
- * budget is not requested, but first waits for pages in flight, which may cost less than reserved.
+ * budget is not requested, but first waits for pages in flight, which may cost less than reserved. Then a smaller page
+ * is requested, if the rest pays for one.
  */
 export class Budget {
   readonly #limits: RunLimits
@@ -105,7 +115,11 @@ export class Budget {
     )
   }
 
-  /** @throws ExportError `quota` when nothing may be sent any more */
+  /**
+   * @throws ExportError `quota` when nothing may be sent any more
+   * @throws PageTooLarge when a smaller page is to be requested: other chains could not get this size, or the searches
+   *   left pay for no more
+   */
   async reserve(spending: Spending): Promise<Reservation> {
     const { where } = spending
     this.#checkRequests(where)
@@ -124,6 +138,7 @@ export class Budget {
       flight,
       holds: () => {
         this.checkOpen(where)
+        if (spending.sizing?.isTooLarge === true) return false
         if (flight === null) return true
         const others = { searches: this.#ledger.reserved - flight.cost, requests: this.#ledger.inFlight - 1 }
         return this.#lackOf(flight.cost, others) === null
@@ -142,12 +157,17 @@ export class Budget {
     }
   }
 
-  async #flightFor({ size, signal, where }: Spending): Promise<Flight | null> {
+  async #flightFor({ size, sizing, signal, where }: Spending): Promise<Flight | null> {
     if (size === null) return null
     for (;;) {
+      if (sizing?.isTooLarge === true) throw smallerPage('Pages of this size could not be served', where)
       if (this.#ledger.isReported === false) return null
       const cost = this.#ledger.mayCost(size)
       const lack = this.#lackOf(cost, { searches: this.#ledger.reserved, requests: this.#ledger.inFlight })
+      const affords = lack === null ? this.#affordsFirst(cost) : leastFor(lack.affords)
+      if (this.#ledger.inFlight === 0 && sizing?.afford(this.#ledger.rowsFor(affords)) === true) {
+        throw smallerPage('The searches left pay for fewer rows', where)
+      }
       if (lack === null) return this.#ledger.begin(cost)
       if (this.#ledger.inFlight === 0) {
         const options = lack.untilMs === undefined ? {} : { untilMs: lack.untilMs }
@@ -156,6 +176,17 @@ export class Budget {
       await this.#ledger.change(signal)
       this.checkOpen(where)
     }
+  }
+
+  /**
+   * Searches that the first page of a run may cost; Infinity: no limit, or not the first page. The quota may have been
+   * renewed since the last run. If it was not, and too few searches were left, a page of one search tells so as well.
+   */
+  #affordsFirst(cost: number): number {
+    const { remaining, remainingBefore } = this.#ledger
+    const isKnown = remaining !== null || remainingBefore === null
+    const isEnough = isKnown || searchesToSpend(this.#limits, remainingBefore) >= cost
+    return isEnough || this.#limits.minSearchesRemaining === null ? Number.POSITIVE_INFINITY : 1
   }
 
   /** Why a request of this cost is not sent; null: it may be sent. */
@@ -170,14 +201,17 @@ export class Budget {
     if (least === null) return null
     // The first response shows how many are left. Until then, one request at a time is sent.
     if (remaining === null) return requests > 0 ? NOT_KNOWN : null
-    if (searchesToSpend(this.#limits, remaining) - others >= cost) return null
+    const affords = searchesToSpend(this.#limits, remaining) - others
+    if (affords >= cost) return null
     const searches = numberOf(remaining, 'search is', 'searches are')
+    const kept = least === 0 ? '' : `, of which ${least} are to be kept`
     return {
       what:
         remaining < least
           ? `The service reports that ${searches} left, fewer than the ${least} to be kept`
-          : `The service reports that ${searches} left, of which ${least} are to be kept, and the next page may cost ${cost}`,
-      next: 'Lower extract.min_searches_remaining or wait for the next quota period, then run again.',
+          : `The service reports that ${searches} left${kept}${this.#lostText()}, and the next page may cost ${cost}`,
+      next: `${least === 0 ? 'Wait' : 'Lower extract.min_searches_remaining or wait'} for the next quota period, then run again.`,
+      affords,
     }
   }
 
@@ -186,11 +220,20 @@ export class Budget {
     const { searches } = this.#limits.monthly
     const month = this.#thisMonth()
     const left = searchesLeftIn(month, this.#limits.monthly, this.searchesIn(month) ?? 0)
-    if (left - others >= cost) return null
+    const affords = left - others
+    if (affords >= cost) return null
+    if (left >= cost) {
+      return {
+        what: `Of the ${searches} searches for ${month}, ${left} are left${this.#lostText()}, and the next page may cost ${cost}`,
+        next: 'Run again: the export resumes where it stopped.',
+        affords,
+      }
+    }
     if (cost > searches) {
       return {
         what: `A page may cost ${cost} searches, more than the ${searches} of extract.monthly_searches`,
         next: `Set extract.page_size to ${searches * 100} or less, or raise extract.monthly_searches, then run again.`,
+        affords: 0,
       }
     }
     return {
@@ -199,8 +242,14 @@ export class Budget {
           ? `The ${searches} searches for ${month} are used up`
           : `Of the ${searches} searches for ${month}, ${left} are left, and the next page may cost ${cost}`,
       next: `Run again from ${endOfMonth(month)} on, or raise extract.monthly_searches: the export resumes where it stopped.`,
+      affords,
       untilMs: Date.parse(endOfMonth(month)),
     }
+  }
+
+  #lostText(): string {
+    const { lost } = this.#ledger
+    return lost === 0 ? '' : `, ${lost} may have been spent on requests without a page`
   }
 
   #checkRequests(where: string): void {
@@ -218,4 +267,13 @@ export class Budget {
     if (!this.#spentBefore.has(month)) this.#spentBefore.set(month, this.#ledger.spent ?? 0)
     return month
   }
+}
+
+/** A search may be free for ten minutes after the last one. Pages of a single search would then go on without end. */
+function leastFor(searches: number): number {
+  return searches > 1 ? searches : 0
+}
+
+function smallerPage(what: string, where: string): PageTooLarge {
+  return new PageTooLarge({ kind: 'quota', what, where, next: 'Run again.' }, false)
 }

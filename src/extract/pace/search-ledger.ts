@@ -1,4 +1,4 @@
-import { dearerCost, likelyCost, type Measures, mayCost, type PageCost } from '../../core/index.ts'
+import { dearerCost, likelyCost, type Measures, mayCost, type PageCost, rowsFor } from '../../core/index.ts'
 
 /** A request that costs searches, from its reservation to its response. */
 export type Flight = {
@@ -9,9 +9,9 @@ export type Flight = {
   /**
    * The request has ended.
    * @param remaining searches left, by the response; null: it does not report them, or there is no response
-   * @param isCharged whether the service has charged the request; `likely`: it worked on the request until a time-out
+   * @param mayBeCharged whether the service may have charged the request
    */
-  responded(remaining: number | null, isCharged: 'no' | 'maybe' | 'likely'): void
+  responded(remaining: number | null, mayBeCharged: boolean): void
   /** The number of rows in the response; null: it could not be read. */
   rows(count: number | null): void
   /** The request will not be written; does nothing after `responded`. */
@@ -48,8 +48,8 @@ export class SearchLedger {
   #left: number | null
   /** Rows of the responses that have no predecessor. */
   #firstRows: number[] = []
-  /** The possible cost of requests that timed out before any response reported what is left. */
-  #timedOut = 0
+  /** The possible cost of requests without a response before the first response that reports what is left. */
+  #lostFirst = 0
   #spent = 0
   #onChange: (() => void)[] = []
 
@@ -82,10 +82,17 @@ export class SearchLedger {
 
   /** The highest cost of all requests whose cost is not known yet. */
   get reserved(): number {
-    let sum = 0
-    for (const { cost } of this.#open) sum += cost
-    for (const { cost } of this.#lost) sum += cost
-    return sum
+    return this.lost + sumOf(this.#open)
+  }
+
+  /** The same of requests that have ended. */
+  get lost(): number {
+    return sumOf(this.#lost)
+  }
+
+  /** What was left after the last response of earlier runs, before the first response of this one; null: not known. */
+  get remainingBefore(): number | null {
+    return this.#left
   }
 
   /** What is left, by the last response in the service's order; null: there is none yet. */
@@ -95,9 +102,9 @@ export class SearchLedger {
 
   /** Spent so far, by the responses; null: the service does not report it. */
   get spent(): number | null {
-    if (this.#isReported !== true) return this.#timedOut === 0 ? null : this.#timedOut
-    let spent = this.#spent + this.#timedOut
-    for (const rows of this.#firstRows) spent += likelyCost(this.#costs, rows)
+    if (this.#isReported !== true) return null
+    let spent = this.#spent
+    for (const rows of this.#firstRows) spent += Math.min(dearerCost(rows), likelyCost(this.#costs, rows))
     // Responses without an index are counted as if all had arrived.
     const values = this.#responses.map(({ remaining }) => remaining)
     if (values.length === 0) return spent
@@ -110,6 +117,11 @@ export class SearchLedger {
   /** The highest cost of a page of so many rows. */
   mayCost(size: number): number {
     return mayCost(this.#costs, size)
+  }
+
+  /** The number of rows that a page may have to cost at most so many searches. */
+  rowsFor(searches: number): number {
+    return rowsFor(this.#costs, searches)
   }
 
   get costs(): readonly PageCost[] {
@@ -125,15 +137,14 @@ export class SearchLedger {
       write: () => {
         entry.writtenAt = ++this.#moment
       },
-      responded: (remaining, isCharged) => {
+      responded: (remaining, mayBeCharged) => {
         if (!this.#open.delete(entry)) return
         const at = ++this.#moment
         const writtenAt = entry.writtenAt ?? at
         if (remaining !== null) this.#see({ remaining, writtenAt, respondedAt: at, flight: known })
-        else if (this.#isReported !== false) {
-          // No later difference includes it: the first response has no predecessor.
-          if (isCharged === 'likely' && this.#known === null) this.#timedOut += cost
-          else if (isCharged !== 'no') this.#lost.push({ cost, at })
+        else if (this.#isReported !== false && mayBeCharged) {
+          this.#lost.push({ cost, at })
+          if (this.#known === null) this.#lostFirst += cost
         }
         this.#changed()
       },
@@ -152,7 +163,6 @@ export class SearchLedger {
     if (this.#isReported === true) return
     this.#isReported = false
     this.#lost = []
-    this.#timedOut = 0
     this.#changed()
   }
 
@@ -225,12 +235,11 @@ export class SearchLedger {
     const fall = this.#left === null ? null : this.#left - remaining
     this.#left = null
     const page = Math.max(dearerCost(rows ?? 0), likelyCost(this.#costs, rows ?? 0))
-    if (fall === null || fall < 0 || fall > page + this.#timedOut) {
+    if (fall === null || fall < 0 || fall > page + this.#lostFirst) {
       this.#firstRows.push(rows ?? 0)
       return
     }
-    this.#spend(fall, this.#timedOut === 0 ? rows : null)
-    this.#timedOut = 0
+    this.#spend(fall, this.#lostFirst === 0 ? rows : null)
   }
 
   /** @param rows of the page that cost it; null: none, or not that page alone */
@@ -242,4 +251,10 @@ export class SearchLedger {
     this.#costs.push([rows, searches])
     this.#onCost([rows, searches], usual)
   }
+}
+
+function sumOf(requests: Iterable<{ readonly cost: number }>): number {
+  let sum = 0
+  for (const { cost } of requests) sum += cost
+  return sum
 }

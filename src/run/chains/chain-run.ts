@@ -21,7 +21,7 @@ import type { ChainProgress } from './chain-progress.ts'
 import type { Slot } from './chain-queue.ts'
 import { lackOfDiskSpace } from './halt.ts'
 import { excessOf, excessOfPage } from './quarantine.ts'
-import { type RestartPoint, requiredRestart, restartPoint } from './restart.ts'
+import { type RestartPoint, repeatedRows, requiredRestart, restartPoint } from './restart.ts'
 import type { ChainsContext } from './run-context.ts'
 import {
   type PageProgress,
@@ -109,7 +109,7 @@ export class ChainRun {
         try {
           isOver = await this.#followCursors()
         } catch (error) {
-          if (error instanceof PageTooLarge) await this.#shrinkPages(error)
+          if (error instanceof PageTooLarge) await this.#shrinkPages()
           else if (isRefused || !isExportError(error, 'cursor')) throw error
           else {
             isRefused = true
@@ -147,7 +147,7 @@ export class ChainRun {
       await this.#commit(split)
       if (split.page.next === null || this.#chain.isOver) return true
       await this.#haltWithoutSpace()
-      const point = split.mayGrow ? this.#restartPoint() : null
+      const point = split.mayGrow ? this.#growthPoint(this.#size.size) : null
       if (point !== null) {
         this.#size.grow()
         await this.#leaveCursors(point)
@@ -339,23 +339,31 @@ export class ChainRun {
     if (record?.next == null || record.size === null) return
     const { most } = this.#run.sizes
     const start = this.#run.sizes.startOf(query.name)
-    const hasOther = record.size > start || (record.size < start && start === most)
-    const point = hasOther ? this.#restartPoint() : null
+    const isSmaller = record.size < start && start === most
+    const point = isSmaller
+      ? this.#growthPoint(record.size)
+      : record.size > start
+        ? this.#restartPoint()
+        : null
     if (point !== null) return this.#leaveCursors(point)
     this.#size.keep(record.size)
     if (record.size > most) this.#logBound()
   }
 
-  /** The service could not serve a page: the next ones have half as many rows, if the cursor can be dropped. */
-  async #shrinkPages(error: PageTooLarge): Promise<void> {
+  /** The next pages have fewer rows, if the cursor can be dropped. */
+  async #shrinkPages(): Promise<void> {
+    const { size, next, isUnpaid } = this.#size
+    if (next === size) return
     const hasCursor = this.#chain.record?.next != null
     const point = hasCursor ? this.#restartPoint() : null
-    if (hasCursor && point === null) {
+    // Where only the quota is short, a page of repeated rows would be spent in vain.
+    const isInVain = isUnpaid && point !== null && repeatedRows(point) >= next
+    if (hasCursor && (point === null || isInVain)) {
       this.#size.bind()
       this.#logBound()
       return
     }
-    this.#size.shrink(error.ms, error.what)
+    this.#size.shrink()
     const { session, measurements } = this.#run
     if (point !== null) await this.#leaveCursors(point)
     else await session.checkpoint.append(measurements.entries(null))
@@ -368,6 +376,12 @@ export class ChainRun {
       'the size of pages can not change here: the only safe resume position is the cursor, which belongs to this size'
     const fields = { partition: this.#chain.current.key, page_size: this.#size.size }
     this.#run.options.observer.log('warn', message, fields)
+  }
+
+  /** Where to restart for larger pages; null: a restart would request a page of this size or more again. */
+  #growthPoint(size: number): RestartPoint | null {
+    const point = this.#restartPoint()
+    return point === null || repeatedRows(point) >= size ? null : point
   }
 
   #restartPoint(): RestartPoint | null {

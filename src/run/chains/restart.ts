@@ -5,6 +5,11 @@ import type { ChainProgress } from './chain-progress.ts'
 /** The resume position after the last committed row; `since` null: the chain's beginning. */
 export type RestartPoint = { readonly since: Restart | null }
 
+/** The number of rows that the service sends again after a restart: those of the last instant. */
+export function repeatedRows({ since }: RestartPoint): number {
+  return since?.ids.length ?? 0
+}
+
 /**
  * The position from which a chain can resume without its cursors.
  * @param pages committed in this run
