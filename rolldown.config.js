@@ -183,6 +183,8 @@ const shared = {
   external: [
     'parquetjs-lite',
     '@aws-sdk/client-s3',
+    '@azure/identity',
+    '@azure/storage-blob',
     '@duckdb/node-api',
     'bullmq',
     'ioredis',
@@ -202,7 +204,7 @@ const parts = defineConfig({
     decoder: 'src/transform/decoder.ts',
     disk: 'src/disk/index.ts',
     'encoder-build': 'src/package/encoder-build.ts',
-    journal: 'src/state/journal/journal.ts',
+    journal: 'src/state/log/lines.ts',
     load: 'src/load/index.ts',
     'run-options': 'src/run-options.ts',
     state: 'src/state/index.ts',

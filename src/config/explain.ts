@@ -81,7 +81,8 @@ function settingsOf({ properties = {} }: Schema, parent: Path, context: Context)
 /** Whether a section does not apply. */
 function isIdle(key: string, { tree, pipeline }: Context): boolean {
   if (key === 'load.csv' || key === 'load.parquet') return key !== `load.${pipeline.load.format.kind}`
-  return (key === 'extract.windows' || key === 'load.s3') && valueAt(tree, key.split('.')) === undefined
+  const byDefaultAbsent = ['extract.windows', 'load.s3', 'load.azure']
+  return byDefaultAbsent.includes(key) && valueAt(tree, key.split('.')) === undefined
 }
 
 function settingOf(key: string, path: Path, schema: Schema, context: Context): ExplainedSetting | null {

@@ -1,77 +1,71 @@
-import { ExportError, numberOf } from './errors.ts'
+import { ExportError } from './errors.ts'
 
 /**
- * The storage of a data set: a local disk, or object storage. Paths are relative to the data set's root, with `/`.
- * Every method rejects with an ExportError `storage` that names the path.
+ * The storage of a data set: a local disk, or a container of objects. Paths are relative to the data set's root, with
+ * `/`. Nothing grows: a file is whole and durable when it gets its name, and from then on it is only replaced as a whole
+ * or removed. Every method rejects with an ExportError `storage` that names the path.
  */
 export type Store = {
-  /** Whether reading back what was just written costs next to nothing. */
-  readonly isLocal: boolean
   /**
-   * Opens a file for appending: creates it if missing, truncates it to `size` bytes.
-   * @throws `damaged` if it is shorter
+   * Bytes `[start, end)` of a file, as far as there are any; by default all of them.
+   * @returns null: the file does not exist
    */
-  openLog(path: string, size: number): Promise<Log>
-  /**
-   * The same for a file that stays short, or that others read while it is open. If the storage can't append to files,
-   * each fsync writes the whole file again.
-   */
-  openSmallLog(path: string, size: number): Promise<Log>
-  /** The whole file; null: it does not exist. */
-  read(path: string): Promise<Uint8Array<ArrayBuffer> | null>
-  /** Bytes `[start, end)` of a file. */
-  readRange(path: string, start: number, end: number): Promise<Uint8Array<ArrayBuffer>>
-  /** Reads the file from its beginning, as far as `bytes` has room. @returns how many bytes were read */
-  readInto(path: string, bytes: Uint8Array): Promise<number>
-  /** The file in chunks; for files that may not fit in memory. */
+  read(path: string, start?: number, end?: number): Promise<Uint8Array<ArrayBuffer> | null>
+  /** The file in chunks; for files that may not fit in memory. Rejects if the file does not exist. */
   stream(path: string): AsyncIterable<Uint8Array>
   /** Size in bytes; null: the file does not exist. */
   size(path: string): Promise<number | null>
+  /** Names in a folder, sorted; none if the folder does not exist. */
+  list(folder: string): Promise<readonly string[]>
   /** Free space in bytes; null: unknown. */
   freeBytes(): Promise<number | null>
   /** Starts a check that stats files and folders, up to a million of them. */
   statCheck(): StatCheck
-  /** Replaces a file atomically: temporary file, fsync, rename, fsync of the folder. */
-  writeWhole(path: string, chunks: Iterable<string | Uint8Array>): Promise<void>
-  /** Gives a finished, fsynced file its final name, and fsyncs the folder. Idempotent. */
-  publish(from: string, to: string): Promise<void>
-  remove(path: string): Promise<void>
-  /** Names in a folder, sorted; none if the folder does not exist. */
-  list(folder: string): Promise<readonly string[]>
-  /** Removes a folder with everything in it, or a file. */
-  removeFolder(folder: string): Promise<void>
-  /** Removes a folder if it is empty. */
-  removeEmptyFolder(folder: string): Promise<void>
   /**
-   * Creates a staging directory for one owner beside `folder`, and returns a store in which it replaces `folder`.
-   * @param owner the fencing token: a name that is used once
+   * Begins an ownership, by `_state/open.<owner>`: a directory on a disk, an object in a container.
+   * @param owner the fencing token: 12 hex digits that are used once
    */
-  fenced(folder: string, owner: string): Promise<FencedStore>
+  own(owner: string): Promise<OwnedStore>
 }
 
 /**
- * A store in which every change is a move into or out of a staging directory. A new owner removes that directory, which
- * fences the former owner atomically: no check can race with a change. From then on every change of the former owner
- * fails with `locked`. The former owner can still write to files that it has open, so the new owner replaces these by
- * copies.
+ * A store that one owner may change. Another owner ends its rights with `takeOver`: from then on every change fails with
+ * `locked`. No check can race with a change.
  */
-export type FencedStore = Store & {
+export type OwnedStore = Store & {
   /**
-   * Moves all files of another owner's staging directory into this one, and removes the other.
-   * @param owner null: the files that an owner left with `release`
-   * @param mayWrite whether the former owner may be alive and write to open files; these may be used only after
-   *   `settle`
-   * @returns whether the directory held files
+   * Creates a file that must not exist, whole and durable.
+   * @returns false: a file of that name exists, and nothing was changed
    */
-  takeOver(owner: string | null, mayWrite: boolean): Promise<boolean>
-  /** Replaces a file by a copy. A former owner that has it open then writes to a file that is never read. */
-  replaceByCopy(path: string): Promise<void>
-  /** Replaces all files that a former owner may write to by copies. */
-  settle(): Promise<void>
-  /** Ends the ownership. Files in the staging directory stay for the next owner, under the common name. */
-  release(): Promise<void>
+  create(path: string, chunks: Iterable<string | Uint8Array>): Promise<boolean>
+  /** Memory and temporary files for bytes that become a file later, or never. After a crash nothing of it is left. */
+  scratch(): Scratch
+  /** Replaces a file, or creates it, in one step. */
+  replace(path: string, chunks: Iterable<string | Uint8Array>): Promise<void>
+  /**
+   * Moves a file that nobody changes to a name that no file has. Idempotent: if only `to` exists, it was moved before.
+   */
+  publish(from: string, to: string): Promise<void>
+  /** Removes a file, if it exists. Outside `_state` folders that become empty go with it. */
+  remove(path: string): Promise<void>
+  /** Ends the rights of other owners, and removes what they have left in `_state/open.<owner>`. */
+  takeOver(owners: Iterable<string>): Promise<void>
   /** @throws ExportError `locked` when another owner took over */
   requireLock(): Promise<void>
+  /** Ends the ownership, and removes what belongs to it. */
+  release(): Promise<void>
+}
+
+/** Bytes that are appended one after the other and become a file in one step. */
+export type Scratch = {
+  /** Bytes appended so far. */
+  readonly size: number
+  /** The bytes may be overwritten as soon as it resolves. Call it once at a time. */
+  append(bytes: Uint8Array): Promise<void>
+  /** Makes a file of all bytes, as {@link OwnedStore.create} does, and ends the scratch. */
+  create(path: string): Promise<boolean>
+  /** Ends the scratch without a file. Idempotent; does nothing after `create`. */
+  discard(): Promise<void>
 }
 
 /** Expected size of a file in bytes, or of a folder in names. */
@@ -89,28 +83,7 @@ export type StatCheck = {
   close(): Promise<void>
 }
 
-/** An append-only file. */
-export type Log = {
-  readonly path: string
-  /** Bytes written so far. */
-  readonly size: number
-  append(chunks: readonly Uint8Array[]): Promise<void>
-  /** Resolves when all appended bytes are on stable storage, under the name of the file. */
-  fsync(): Promise<void>
-  close(): Promise<void>
-}
-
-/** The error for a log that is shorter than its committed bytes. */
-export function shorterThanCounted(path: string, found: number, size: number): ExportError {
-  return new ExportError(
-    'damaged',
-    `The file holds ${numberOf(found, 'byte')}, but ${size} are committed`,
-    path,
-    'Put the file back as it was, or start over with --fresh.',
-  )
-}
-
-/** The error of an owner whose staging directory another owner removed. @param where the missing file or folder */
+/** The error of an owner whose rights another owner ended. @param where the missing file or folder */
 export function takenOver(where: string): ExportError {
   return new ExportError(
     'locked',
@@ -118,19 +91,6 @@ export function takenOver(where: string): ExportError {
     where,
     'Let the other run continue. It requests the uncommitted pages of this run again; nothing is lost or duplicated.',
   )
-}
-
-/** A log whose calls go through `wrap`, which adds its path to errors. */
-export function wrapLog(log: Log, wrap: <T>(work: () => Promise<T>) => Promise<T>): Log {
-  return {
-    path: log.path,
-    get size() {
-      return log.size
-    },
-    append: (chunks) => wrap(() => log.append(chunks)),
-    fsync: () => wrap(() => log.fsync()),
-    close: () => wrap(() => log.close()),
-  }
 }
 
 /** The report of a data set. */

@@ -1,41 +1,23 @@
-import { type FencedStore, type Store, wrapLog } from '../core/index.ts'
+import { join } from 'node:path'
+import type { OwnedStore, Store } from '../core/index.ts'
 import { DiskFiles, type DiskOptions } from './disk-files.ts'
-import type { StagingDirectory } from './staging-directory.ts'
+import { OwnedFiles } from './owned-files.ts'
+import { DiskScratch } from './scratch.ts'
+import { StagingDirectory } from './staging-directory.ts'
 import { statCheck } from './stat-check.ts'
 import { hasCode, isAbsent, storageError } from './storage-error.ts'
 
 /**
  * A {@link Store} in a folder of a local disk. Files are private: they get the modes given, whatever the umask allows.
- * What is said to be written is fsynced, its folder entry too. Symbolic links below the folder are not followed. Locks,
- * and runs that change the data set, work through a {@link FencedStore}.
+ * What is said to be written is fsynced, its folder entry too. Symbolic links below the folder are not followed.
  */
 export function diskStore(options: DiskOptions): Store {
-  return storeOf(options, new DiskFiles(options), null)
+  return storeOf(new DiskFiles(options))
 }
 
-function fencedStoreOf(options: DiskOptions, files: DiskFiles, staging: StagingDirectory): FencedStore {
-  const at = naming(staging)
+function storeOf(files: DiskFiles): Store {
   return {
-    ...storeOf(options, files, staging),
-    takeOver: (owner, mayWrite) => at('_state', () => staging.takeOver(owner, mayWrite)),
-    replaceByCopy: (path) => at(path, () => files.replaceByCopy(path)),
-    settle: () => at('_state', () => staging.settle()),
-    release: () => at('_state', () => staging.release()),
-    requireLock: () => at('_state', () => staging.require()),
-  }
-}
-
-function storeOf(options: DiskOptions, files: DiskFiles, staging: StagingDirectory | null): Store {
-  const at = naming(staging)
-  const openLog: Store['openLog'] = (path, size) =>
-    at(path, async () => wrapLog(await files.openLog(path, size), (work) => at(path, work)))
-  return {
-    isLocal: true,
-    openLog,
-    openSmallLog: openLog,
-    read: (path) => at(path, () => files.read(path)),
-    readRange: (path, start, end) => at(path, () => files.readRange(path, start, end)),
-    readInto: (path, bytes) => at(path, () => files.readInto(path, bytes)),
+    read: (path, start = 0, end = Infinity) => at(path, () => files.read(path, start, end)),
     async *stream(path) {
       try {
         yield* files.stream(path)
@@ -44,35 +26,66 @@ function storeOf(options: DiskOptions, files: DiskFiles, staging: StagingDirecto
       }
     },
     size: (path) => at(path, () => files.size(path)),
-    freeBytes: () => files.freeBytes(),
-    statCheck: () => statCheck(options.root),
-    writeWhole: (path, chunks) => at(path, () => files.writeWhole(path, chunks)),
-    publish: (from, to) => at(to, () => files.publish(from, to)),
-    remove: (path) => at(path, () => files.remove(path)),
     list: (folder) => at(folder, () => files.list(folder)),
-    removeFolder: (folder) => at(folder, () => files.removeFolder(folder)),
-    removeEmptyFolder: (folder) => at(folder, () => files.removeEmptyFolder(folder)),
-    fenced: (folder, owner) =>
-      at(folder, async () => {
-        const fenced = await files.fenced(folder, owner)
-        return fencedStoreOf(options, fenced.files, fenced.staging)
+    freeBytes: () => files.freeBytes(),
+    statCheck: () => statCheck(files.options.root),
+    own: (owner) => at('_state', () => own(files, owner)),
+  }
+}
+
+async function own(files: DiskFiles, owner: string): Promise<OwnedStore> {
+  const state = join(files.options.root, '_state')
+  const make = () => StagingDirectory.make(state, owner, files.options.dirMode)
+  const staging = await files.folders.naming(state, make)
+  const owned = new OwnedFiles(files, staging)
+  const memory = { bytes: 0 }
+
+  /** If the staging directory is gone, that is the error instead. */
+  const change = <T>(path: string, work: () => Promise<T>): Promise<T> =>
+    at(path, async () => {
+      try {
+        return await work()
+      } catch (error) {
+        if (isAbsent(error) || hasCode(error, 'ESTALE')) await staging.require()
+        throw error
+      }
+    })
+
+  return {
+    ...storeOf(files),
+    create: (path, chunks) => change(path, () => owned.create(path, chunks)),
+    scratch() {
+      const scratch = new DiskScratch(owned, memory)
+      return {
+        get size() {
+          return scratch.size
+        },
+        append: (bytes) => change('_state', () => scratch.append(bytes)),
+        create: (path) => change(path, () => scratch.create(path)),
+        discard: () => at('_state', () => scratch.discard()),
+      }
+    },
+    replace: (path, chunks) => change(path, () => owned.replace(path, chunks)),
+    publish: (from, to) => change(to, () => owned.publish(from, to)),
+    remove: (path) => change(path, () => owned.remove(path)),
+    takeOver: (owners) => change('_state', () => owned.takeOver(owners)),
+    requireLock: () => at('_state', () => staging.require()),
+    release: () =>
+      at('_state', async () => {
+        await staging.release()
+        await staging.fsync().catch((error: unknown) => {
+          // The whole data set was removed.
+          if (!isAbsent(error)) throw error
+        })
       }),
   }
 }
 
-/** Gives errors their path. If the staging directory is gone, that is the error instead. */
-function naming(staging: StagingDirectory | null) {
-  return async <T>(path: string, work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work()
-    } catch (error) {
-      if (staging === null || !(isAbsent(error) || hasCode(error, 'ESTALE'))) throw storageError(error, path)
-      try {
-        await staging.requireSettled()
-      } catch (loss) {
-        throw storageError(loss, path)
-      }
-      throw storageError(error, path)
-    }
+/** Gives errors their path. */
+async function at<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw storageError(error, path)
   }
 }

@@ -1,8 +1,8 @@
 import { lstatSync } from 'node:fs'
-import { lstat, mkdir, stat } from 'node:fs/promises'
+import { lstat, mkdir, rmdir, stat } from 'node:fs/promises'
 import { dirname, relative, resolve, sep } from 'node:path'
-import { serial } from '../core/index.ts'
 import { fsyncFolder } from './open-file.ts'
+import { DataSetGone } from './staging-directory.ts'
 import { hasCode, isAbsent, storageError } from './storage-error.ts'
 
 /** The full path of a file of the data set at `root`. @throws Error when it would lie outside */
@@ -66,62 +66,137 @@ export class LinkGuard {
   }
 }
 
-/** The folders of a data set. */
+/** The folders of a data set: each is made, and its entry fsynced, before a file gets a name in it. */
 export class Folders {
   readonly guard: LinkGuard
+  readonly #root: string
   readonly #mode: number
   readonly #made = new Set<string>()
-  // If two tasks need the same new folder, the second one waits until its entry is fsynced.
-  readonly #inTurn = serial()
+  readonly #making = new Map<string, Promise<void>>()
+  readonly #fsyncs = new SharedFsyncs()
 
   constructor(root: string, mode: number) {
     this.guard = new LinkGuard(root)
+    this.#root = root
     this.#mode = mode
   }
 
-  /** Makes a folder that is not there yet, and fsyncs its entry. */
-  make(folder: string): Promise<void> {
-    return this.#inTurn(() => this.#make(folder))
+  /** Forces the names in a folder to the disk. */
+  fsync(folder: string): Promise<void> {
+    return this.#fsyncs.fsync(folder)
   }
 
-  /** Forgets which folders exist, after some were removed. */
-  forget(): void {
-    this.#made.clear()
+  /**
+   * Does work that gives a name in a folder, which is made, and forces the name to the disk. Does it again if the folder
+   * is removed meanwhile: by a `remove` at the same time, which found it empty, or from outside.
+   */
+  async naming<T>(folder: string, work: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.#make(folder)
+        const result = await work()
+        // If another task is making the folder again, its entry must be on the disk before this returns.
+        await this.#make(folder)
+        await this.fsync(folder)
+        return result
+      } catch (error) {
+        if (!hasCode(error, 'ENOENT') || error instanceof DataSetGone || attempt === MAX_ATTEMPTS) throw error
+        this.#made.delete(folder)
+      }
+    }
   }
 
-  async #make(folder: string): Promise<void> {
-    if (this.#made.has(folder)) return
+  /** Forces the removal of a name to the disk. @param removeEmpty also removes folders that became empty, never the root */
+  async unnaming(folder: string, removeEmpty: boolean): Promise<void> {
+    for (let at = folder; ; at = dirname(at)) {
+      try {
+        if (!removeEmpty || at === this.#root || !(await this.#removeEmpty(at))) return await this.fsync(at)
+      } catch (error) {
+        // It is gone, and the name with it.
+        if (at === this.#root || !isAbsent(error)) throw error
+      }
+    }
+  }
+
+  async #removeEmpty(folder: string): Promise<boolean> {
+    this.#made.delete(folder)
+    try {
+      await rmdir(folder)
+      return true
+    } catch (error) {
+      if (hasCode(error, 'ENOTEMPTY', 'EEXIST')) return false
+      throw error
+    }
+  }
+
+  #make(folder: string): Promise<void> {
+    if (this.#made.has(folder)) return DONE
+    const making =
+      this.#making.get(folder) ?? this.#makeNow(folder).finally(() => this.#making.delete(folder))
+    this.#making.set(folder, making)
+    return making
+  }
+
+  /**
+   * `mkdir` with `recursive` never ends where the parent exists but takes no folder (`/proc`): it reads that ENOENT as a
+   * missing parent, again and again.
+   */
+  async #makeNow(folder: string): Promise<void> {
     await this.guard.check(folder).catch((error: unknown) => {
       if (!isAbsent(error)) throw error
     })
-    // Each folder that was made is an entry in its parent, which must reach the disk as well.
-    for (const made of (await makeWithParents(folder, this.#mode)).reverse()) await fsyncFolder(dirname(made))
+    const parent = dirname(folder)
+    const isNew = await makeUnlessThere(folder, this.#mode).catch(async (error: unknown) => {
+      if (!hasCode(error, 'ENOENT') || folder === parent) throw error
+      this.#made.delete(parent)
+      await this.#make(parent)
+      return makeUnlessThere(folder, this.#mode)
+    })
+    // A folder that was made is an entry in its parent, which must reach the disk as well.
+    if (isNew) await this.fsync(parent)
     if (this.#made.size > MAX_KNOWN) this.#made.clear()
     this.#made.add(folder)
   }
 }
 
-/**
- * Makes a folder and the missing ones above it. `mkdir` with `recursive` never ends where the parent exists but takes no
- * folder (`/proc`): it reads that ENOENT as a missing parent, again and again.
- * @returns the folders that were made, from the top
- */
-async function makeWithParents(folder: string, mode: number): Promise<string[]> {
-  const existing = await makeUnlessThere(folder, mode).catch((error: unknown) => {
-    if (hasCode(error, 'ENOENT') && folder !== dirname(folder)) return null
-    throw error
-  })
-  if (existing !== null) return existing
-  const parents = await makeWithParents(dirname(folder), mode)
-  return [...parents, ...(await makeUnlessThere(folder, mode))]
+// Each time a `remove` at the same time has found the folder empty.
+const MAX_ATTEMPTS = 10
+
+const DONE = Promise.resolve()
+
+/** Calls for a folder during an fsync of it share the next one: the one that runs may have missed their names. */
+class SharedFsyncs {
+  readonly #running = new Map<string, Promise<void>>()
+  readonly #next = new Map<string, Promise<void>>()
+
+  fsync(folder: string): Promise<void> {
+    const next = this.#next.get(folder)
+    if (next !== undefined) return next
+    const running = this.#running.get(folder)
+    if (running === undefined) return this.#start(folder)
+    const start = (): Promise<void> => {
+      this.#next.delete(folder)
+      return this.#start(folder)
+    }
+    const waiting = running.then(start, start)
+    this.#next.set(folder, waiting)
+    return waiting
+  }
+
+  #start(folder: string): Promise<void> {
+    const running = fsyncFolder(folder).finally(() => this.#running.delete(folder))
+    this.#running.set(folder, running)
+    return running
+  }
 }
 
-async function makeUnlessThere(folder: string, mode: number): Promise<string[]> {
+/** @returns whether it was made */
+async function makeUnlessThere(folder: string, mode: number): Promise<boolean> {
   try {
     await mkdir(folder, { mode })
-    return [folder]
+    return true
   } catch (error) {
-    if (hasCode(error, 'EEXIST') && (await stat(folder)).isDirectory()) return []
+    if (hasCode(error, 'EEXIST') && (await stat(folder)).isDirectory()) return false
     throw error
   }
 }

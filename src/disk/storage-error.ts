@@ -90,3 +90,12 @@ export function isAbsent(error: unknown): boolean {
 export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code))
 }
+
+export async function nullIfAbsent<T>(work: () => Promise<T>): Promise<T | null> {
+  try {
+    return await work()
+  } catch (error) {
+    if (isAbsent(error)) return null
+    throw error
+  }
+}

@@ -1,50 +1,48 @@
 import { spawnSync } from 'node:child_process'
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmdirSync,
-  rmSync,
-  statfsSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import type { Store } from '../../src/core/index.ts'
+import type { OwnedStore, Store } from '../../src/core/index.ts'
 import { diskStore, storageError } from '../../src/disk/index.ts'
 import { anError } from './errors.ts'
-import { storeAt, temporaryFolder, temporaryStore } from './temporary-store.ts'
+import { newOwner, temporaryFolder, temporaryStore, write } from './temporary-store.ts'
 
-const writes: [string, (store: Store, path: string) => Promise<unknown>][] = [
-  ['openLog', (store, path) => store.openLog(path, 0)],
-  ['writeWhole', (store, path) => store.writeWhole(path, ['x'])],
-  ['publish', (store, path) => store.publish('whole', path)],
+const writes: [string, (own: OwnedStore, path: string) => Promise<unknown>][] = [
+  ['create', (own, path) => own.create(path, ['x'])],
+  ['replace', (own, path) => own.replace(path, ['x'])],
+  [
+    'scratch',
+    async (own, path) => {
+      const scratch = own.scratch()
+      await scratch.append(Buffer.alloc(2 << 20))
+      await scratch.create(path)
+    },
+  ],
+  ['publish', (own, path) => own.publish('whole', path)],
 ]
 const reads: [string, (store: Store, path: string) => Promise<unknown>][] = [
-  ['readRange', (store, path) => store.readRange(path, 0, 1)],
   ['stream', (store, path) => readAll(store.stream(path))],
 ]
 
 describe('a file where a folder is needed', () => {
-  it.each(writes)('fails %s, naming the path', async (_, write) => {
+  it.each(writes)('fails %s, naming the path', async (_, work) => {
     const { store } = temporaryStore()
-    await store.writeWhole('whole', ['x'])
-    await store.writeWhole('state', ['a file'])
-    await expect(write(store, 'state/deep/file')).rejects.toEqual(anError('storage', 'state/deep/file'))
-    await expect(write(store, 'state/file')).rejects.toEqual(anError('storage', 'state/file'))
+    const own = await store.own(newOwner())
+    await own.create('whole', ['x'])
+    await own.create('state', ['a file'])
+    await expect(work(own, 'state/deep/file')).rejects.toEqual(anError('storage', 'state/deep/file'))
+    await expect(work(own, 'state/file')).rejects.toEqual(anError('storage', 'state/file'))
   })
 
   it('has a message of its own for the data set itself', async () => {
     const { store, root } = temporaryStore()
     writeFileSync(root, 'a file')
-    await expect(store.writeWhole('_state/lock', ['x'])).rejects.toThrow('is a file, not a folder')
-    await expect(store.writeWhole('_manifest.json', ['x'])).rejects.toThrow('is a file, not a folder')
+    await expect(store.own(newOwner())).rejects.toThrow('is a file, not a folder')
   })
 
   it.each(reads)('fails %s, naming the path', async (_, read) => {
     const { store } = temporaryStore()
-    await store.writeWhole('state', ['a file'])
+    await write(store, 'state', 'a file')
     await expect(read(store, 'state/file')).rejects.toEqual(anError('storage', 'state/file'))
   })
 })
@@ -54,9 +52,10 @@ describe('a folder where a file is needed', () => {
     'fails %s, naming the path',
     async (_, work) => {
       const { store, root } = temporaryStore()
-      await store.writeWhole('whole', ['x'])
+      const own = await store.own(newOwner())
+      await own.create('whole', ['x'])
       mkdirSync(join(root, 'file/inner'), { recursive: true })
-      await expect(work(store, 'file')).rejects.toEqual(anError('storage', 'file'))
+      await expect(work(own, 'file')).rejects.toEqual(anError('storage', 'file'))
     },
   )
 })
@@ -65,7 +64,7 @@ describe('a folder where a file is needed', () => {
 describe.runIf(existsSync('/proc/self'))('a parent that takes no folder', () => {
   it('is an error at once', async () => {
     const store = diskStore({ root: '/proc/spillway', fileMode: 0o600, dirMode: 0o700 })
-    await expect(store.writeWhole('a/b', ['x'])).rejects.toEqual(anError('storage', 'a/b'))
+    await expect(store.own(newOwner())).rejects.toEqual(anError('storage', '_state'))
   })
 })
 
@@ -81,27 +80,19 @@ describe('the free space', () => {
 })
 
 describe('a missing file', () => {
-  it('reads as null', async () => {
-    const { store } = temporaryStore()
-    expect(await store.read('no/file')).toBeNull()
-    expect(await store.size('no/file')).toBeNull()
-    expect(await store.list('no')).toEqual([])
-    await store.remove('no/file')
-    await store.removeFolder('no')
-    await store.removeEmptyFolder('no')
-  })
-
   it.each(reads)('fails %s, naming the path', async (_, read) => {
     const { store } = temporaryStore()
     await expect(read(store, 'no/file')).rejects.toEqual(anError('storage', 'no/file'))
   })
 
-  it('is created anew when the whole data set vanishes between two writes', async () => {
+  it('is an error of its own when the whole data set vanishes between two writes', async () => {
     const { store, root } = temporaryStore()
-    await store.writeWhole('state/one', ['1'])
+    const own = await store.own(newOwner())
+    await own.create('state/one', ['1'])
     rmSync(root, { recursive: true })
-    await store.writeWhole('state/two', ['2'])
-    expect(readFileSync(join(root, 'state/two'), 'utf8')).toBe('2')
+    await expect(own.create('state/two', ['2'])).rejects.toEqual(anError('storage', 'state/two'))
+    expect(existsSync(root)).toBe(false)
+    await own.release()
   })
 })
 
@@ -110,20 +101,21 @@ describe('paths', () => {
     'can not leave the data set: %s',
     async (path) => {
       const { store, root } = temporaryStore()
-      await store.writeWhole('inside', ['x'])
+      const own = await store.own(newOwner())
+      await own.create('inside', ['x'])
+      const scratch = own.scratch()
+      await scratch.append(Buffer.from('x'))
       for (const work of [
-        () => store.openLog(path, 0),
-        () => store.read(path),
-        () => store.readRange(path, 0, 1),
-        () => store.size(path),
-        () => store.writeWhole(path, ['x']),
-        () => store.publish(path, 'here'),
-        () => store.publish('inside', path),
-        () => store.remove(path),
-        () => store.list(path),
-        () => store.removeFolder(path),
-        () => store.removeEmptyFolder(path),
-        () => readAll(store.stream(path)),
+        () => own.read(path),
+        () => own.size(path),
+        () => own.create(path, ['x']),
+        () => own.replace(path, ['x']),
+        () => own.publish(path, 'here'),
+        () => own.publish('inside', path),
+        () => scratch.create(path),
+        () => own.remove(path),
+        () => own.list(path),
+        () => readAll(own.stream(path)),
       ]) {
         await expect(work()).rejects.toThrow()
       }
@@ -132,27 +124,12 @@ describe('paths', () => {
     },
   )
 
-  it('are listed in order and removed recursively, or only when empty', async () => {
-    const { store } = temporaryStore()
-    for (const name of ['b', 'a', 'C']) await store.writeWhole(`folder/${name}`, ['x'])
-    expect(await store.list('folder')).toEqual(['C', 'a', 'b'])
-    await store.removeEmptyFolder('folder')
-    expect(await store.list('folder')).toHaveLength(3)
-    for (const name of ['a', 'b', 'C']) await store.remove(`folder/${name}`)
-    await store.removeEmptyFolder('folder')
-    expect(await store.list('')).toEqual([])
-    await store.writeWhole('deep/er/file', ['x'])
-    await store.removeFolder('deep')
-    expect(await store.list('')).toEqual([])
-    await store.writeWhole('deep/er/file', ['y'])
-    expect(await store.list('deep')).toEqual(['er'])
-  })
-
   it('that are too long have a message of their own', async () => {
     const { store } = temporaryStore()
     const path = `credentials/query=keyword.${'x'.repeat(300)}/part-00000.csv`
-    await store.writeWhole('whole', ['x'])
-    await expect(store.publish('whole', path)).rejects.toThrow('too long')
+    const own = await store.own(newOwner())
+    await own.create('whole', ['x'])
+    await expect(own.publish('whole', path)).rejects.toThrow('too long')
   })
 })
 
@@ -167,38 +144,15 @@ describe.skipIf(process.platform === 'win32')('a full disk', () => {
       { encoding: 'utf8' },
     )
     expect(child.stderr).toBe('')
-    expect(JSON.parse(child.stdout)).toEqual({
-      whole: { kind: 'storage', where: 'manifest', what: 'The file grew beyond the allowed size' },
-      log: { kind: 'storage', where: 'log', what: 'The file grew beyond the allowed size' },
-      size: 5,
+    const error = (where: string) => ({
+      kind: 'storage',
+      where,
+      what: 'The file grew beyond the allowed size',
     })
-    expect(readdirSync(folder)).toEqual(['log', 'manifest'])
+    expect(JSON.parse(child.stdout)).toEqual({ replaced: error('manifest'), appended: error('_state') })
+    expect(readdirSync(folder)).toEqual(['_state', 'manifest'])
+    expect(readdirSync(join(folder, '_state'))).toEqual([])
     expect(readFileSync(join(folder, 'manifest'), 'utf8')).toBe('old')
-    expect(readFileSync(join(folder, 'log'), 'utf8').slice(0, 10)).toBe('firstafter')
-  })
-})
-
-describe('a staging directory that a new owner is removing', () => {
-  it('is lost already when only its files are gone yet', async () => {
-    const { store, root } = temporaryStore()
-    const own = await store.fenced('_state/open', '0123456789ab')
-    const staging = join(root, '_state/open.0123456789ab')
-    // The new owner has a directory of its own.
-    await storeAt(root).fenced('_state/open', 'ba9876543210')
-    function* whileItIsWritten() {
-      for (const name of readdirSync(staging)) rmSync(join(staging, name))
-      setTimeout(() => rmdirSync(staging), 150)
-      yield 'x'
-    }
-    await expect(own.writeWhole('_state/lock.0123456789ab', whileItIsWritten())).rejects.toEqual(
-      anError('locked'),
-    )
-  })
-
-  it('is not lost where a file alone is missing', async () => {
-    const { store } = temporaryStore()
-    const own = await store.fenced('_state/open', '0123456789ab')
-    await expect(own.publish('_state/open/missing', 'file')).rejects.toEqual(anError('storage', 'file'))
   })
 })
 

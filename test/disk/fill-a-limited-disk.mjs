@@ -11,13 +11,12 @@ const failure = (work) =>
     ({ kind, where, what }) => ({ kind, where, what }),
   )
 
-await store.writeWhole('manifest', ['old'])
-const whole = await failure(store.writeWhole('manifest', [Buffer.alloc(1 << 20)]))
-const log = await store.openLog('log', 0)
-await log.append([Buffer.from('first')])
-const appended = await failure(log.append([Buffer.alloc(1 << 20, '#')]))
-const size = log.size
-// The next write overwrites what the failed write left in the file.
-await log.append([Buffer.from('after')])
-await log.close()
-console.log(JSON.stringify({ whole, log: appended, size }))
+const own = await store.own('0123456789ab')
+await own.replace('manifest', ['old'])
+const replaced = await failure(own.replace('manifest', [Buffer.alloc(1 << 20)]))
+const scratch = own.scratch()
+await scratch.append(Buffer.from('first'))
+const appended = await failure(scratch.append(Buffer.alloc(2 << 20, '#')))
+await scratch.discard()
+await own.release()
+console.log(JSON.stringify({ replaced, appended }))

@@ -2,42 +2,44 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { diskStore } from '../../src/disk/index.ts'
-import { appendQuarantine } from '../../src/load/index.ts'
 
 const [root, what] = process.argv.slice(2)
 const store = diskStore({ root, fileMode: 0o600, dirMode: 0o700 })
-
-async function writeLog(path) {
-  const log = await store.openLog(path, 0)
-  await log.append([Buffer.from('whole')])
-  await log.fsync()
-  await log.close()
-}
+const own = await store.own('0123456789ab')
 
 const work = {
-  log: () => writeLog('_state/open/0.log'),
-  'second log': async () => {
-    await writeLog('_state/open/0.log')
-    await writeLog('_state/open/1.log')
+  entry: () => own.create('_state/log/1', ['who', 'le']),
+  'second entry': async () => {
+    await work.entry()
+    await own.create('_state/log/2', ['whole'])
   },
-  'whole file': () => store.writeWhole('_manifest.json', ['who', 'le']),
+  'entries at the same time': () =>
+    Promise.all([1, 2, 3, 4].map((number) => own.create(`_state/log/${number}`, ['whole']))),
+  'files of new folders': () =>
+    Promise.all([1, 2, 3, 4].map((number) => own.create(`credentials/${number % 2}/${number}`, ['whole']))),
+  'whole file': () => own.replace('_manifest.json', ['who', 'le']),
   'file written anew': async () => {
-    await store.writeWhole('_manifest.json', ['half'])
-    await store.writeWhole('_manifest.json', ['whole'])
+    await own.replace('_manifest.json', ['half'])
+    await own.replace('_manifest.json', ['whole'])
   },
   shard: async () => {
-    await writeLog('_state/open/0.part')
-    await store.publish('_state/open/0.part', 'credentials/query=a/part-00000.parquet')
+    await own.create('_state/sealed/0', ['whole'])
+    await own.publish('_state/sealed/0', 'credentials/query=a/part-00000.parquet')
   },
   'second shard': async () => {
     await work.shard()
-    await writeLog('_state/open/1.part')
-    await store.publish('_state/open/1.part', 'credentials/query=a/part-00001.parquet')
+    const scratch = own.scratch()
+    await scratch.append(Buffer.alloc(2 << 20, '#'))
+    await scratch.create('_state/sealed/1')
+    await own.publish('_state/sealed/1', 'credentials/query=a/part-00001.parquet')
   },
-  quarantine: () => appendQuarantine(store, 'domain.a.com/all', 0, [{ id: 1 }]),
   removal: async () => {
-    await store.writeWhole('_SUCCESS', [''])
-    await store.remove('_SUCCESS')
+    await own.replace('_SUCCESS', [''])
+    await own.remove('_SUCCESS')
+  },
+  'removal beside a creation': async () => {
+    await own.create('credentials/a/1', ['half'])
+    await Promise.all([own.remove('credentials/a/1'), own.create('credentials/a/2', ['whole'])])
   },
 }
 await work[what]()

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest'
 import type { ExpectedStat } from '../../src/core/index.ts'
-import { temporaryStore } from './temporary-store.ts'
+import { temporaryStore, write } from './temporary-store.ts'
 
 async function different(stats: readonly ExpectedStat[]): Promise<readonly ExpectedStat[]> {
   const { store } = temporaryStore()
-  await store.writeWhole('a/one', ['12345'])
-  await store.writeWhole('a/two', [''])
+  await write(store, 'a/one', '12345')
+  await write(store, 'a/two', '')
   const check = store.statCheck()
   try {
     for (const stat of stats) check.add(stat)

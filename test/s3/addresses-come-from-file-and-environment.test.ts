@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { bucketStore } from '../../src/bucket/index.ts'
 import { type DataSetLocation, type ExportError, isExportError } from '../../src/core/index.ts'
-import { s3Store } from '../../src/s3/index.ts'
+import { s3Driver } from '../../src/s3/index.ts'
 import { BUCKET, startBucket } from '../support/bucket.ts'
 import type { S3Double } from './double/server.ts'
 
@@ -33,7 +34,7 @@ const LOCATION: Extract<DataSetLocation, { kind: 's3' }> = {
 }
 
 async function refusal(changes: Partial<typeof LOCATION> = {}): Promise<ExportError> {
-  const error = await s3Store({ ...LOCATION, ...changes })
+  const error = await bucketStore(s3Driver({ ...LOCATION, ...changes }))
     .list('')
     .catch((thrown: unknown) => thrown)
   if (!isExportError(error)) throw new Error('not refused', { cause: error })
@@ -44,7 +45,9 @@ it.each(['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_REGION', 'AWS_ENDPOI
   'a line break at the end of %s is ignored',
   async (name) => {
     vi.stubEnv(name, ` ${env[name]}\r\n`)
-    expect(await s3Store(LOCATION).list('')).toEqual([])
+    const before = { ...process.env }
+    expect(await bucketStore(s3Driver(LOCATION)).list('')).toEqual([])
+    expect(process.env).toEqual(before)
   },
 )
 
@@ -76,7 +79,9 @@ describe('plain http to another machine', () => {
 
   it('is accepted with allow_http, and to this machine without', async () => {
     const { port } = new URL(double.endpoint)
-    expect(await s3Store({ ...LOCATION, endpoint: `http://localhost:${port}` }).list('')).toEqual([])
+    expect(
+      await bucketStore(s3Driver({ ...LOCATION, endpoint: `http://localhost:${port}` })).list(''),
+    ).toEqual([])
     const reached = await refusal({ endpoint: 'http://minio.invalid:9000', allowHttp: true, pathStyle: true })
     // This host does not exist: the request fails later.
     expect(reached).toMatchObject({ kind: 'storage' })
@@ -88,4 +93,10 @@ it('a missing region is reported', async () => {
   const error = await refusal()
   expect(error).toMatchObject({ kind: 'config', what: 'There is no region for object storage' })
   expect(error.next).toContain('AWS_REGION')
+})
+
+it('a line break in a variable that only the SDK reads is reported', async () => {
+  vi.stubEnv('AWS_ROLE_ARN', 'arn:aws:iam::1:role/x\n')
+  const error = await refusal()
+  expect(error).toMatchObject({ kind: 'config', where: 'AWS_ROLE_ARN' })
 })

@@ -1,7 +1,16 @@
 import { randomBytes } from 'node:crypto'
+import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type DataSetLocation, type ExportError, isExportError, type Store } from '../../src/core/index.ts'
-import { s3Store } from '../../src/s3/index.ts'
+import { bucketStore } from '../../src/bucket/index.ts'
+import {
+  type DataSetLocation,
+  type ExportError,
+  isExportError,
+  type OwnedStore,
+  type Store,
+} from '../../src/core/index.ts'
+import { s3Driver } from '../../src/s3/index.ts'
+import { newOwner, write } from '../disk/temporary-store.ts'
 import { BUCKET, startBucket } from '../support/bucket.ts'
 import type { Trouble } from './double/cues.ts'
 import type { OperationName } from './double/operations/index.ts'
@@ -20,8 +29,8 @@ beforeEach(async () => {
 afterEach(() => double.close())
 
 function open(changes: Partial<BucketLocation> = {}): Store {
-  return s3Store({
-    kind: 's3',
+  const location = {
+    kind: 's3' as const,
     bucket: BUCKET,
     prefix: 'set',
     endpoint: double.endpoint,
@@ -30,7 +39,8 @@ function open(changes: Partial<BucketLocation> = {}): Store {
     allowHttp: false,
     stateRoot: null,
     ...changes,
-  })
+  }
+  return bucketStore(s3Driver(location))
 }
 
 async function errorOf(work: Promise<unknown>): Promise<ExportError> {
@@ -44,27 +54,21 @@ async function errorOf(work: Promise<unknown>): Promise<ExportError> {
 
 /** Every kind of operation of a run on a store. @returns the content of the store afterwards */
 async function workThrough(store: Store): Promise<Record<string, string>> {
-  const own = await store.fenced('_state/open', 'owner')
-  await own.writeWhole('_state/checkpoint.jsonl', ['begun;'])
-  const journal = await own.openLog('_state/checkpoint.jsonl', 6)
-  const part = await own.openLog('_state/open/0.part', 0)
-  await part.append([Buffer.from('one,')])
-  await part.fsync()
-  await journal.append([Buffer.from('page;')])
-  await journal.fsync()
-  await part.append([LARGE])
-  await part.fsync()
-  await part.close()
-  await own.publish('_state/open/0.part', 'credentials/part-00000.csv')
-  const small = await own.openLog('_state/open/1.part', 0)
-  await small.append([Buffer.from('small')])
-  await small.close()
-  await own.publish('_state/open/1.part', 'credentials/part-00001.csv')
-  await own.writeWhole('_manifest.json', ['{}'])
-  await own.writeWhole('_SUCCESS', [])
+  const own = await store.own(newOwner())
+  await own.replace('_state/checkpoint.jsonl', ['begun;'])
+  expect(await own.create('_state/log/1', ['page;'])).toBe(true)
+  const scratch = own.scratch()
+  await scratch.append(Buffer.from('one,'))
+  await scratch.append(LARGE)
+  expect(await scratch.create('_state/sealed/0')).toBe(true)
+  await own.publish('_state/sealed/0', 'credentials/part-00000.csv')
+  expect(await own.create('_state/sealed/1', ['small'])).toBe(true)
+  await own.publish('_state/sealed/1', 'credentials/part-00001.csv')
+  await own.replace('_manifest.json', ['{}'])
+  await own.replace('_SUCCESS', [])
   await own.remove('_SUCCESS')
-  await journal.append([Buffer.from('end;')])
-  await journal.close()
+  await own.replace('_state/checkpoint.jsonl', ['begun;page;end;'])
+  await own.remove('_state/log/1')
   await own.release()
   const found: Record<string, string> = {}
   for (const path of ['_state/checkpoint.jsonl', '_manifest.json', 'credentials/part-00001.csv']) {
@@ -132,8 +136,8 @@ describe('temporary errors', () => {
 describe('permanent errors', () => {
   it('name the path, the reason and what to do', async () => {
     double.cues.fail({ operation: 'PutObject' }, { code: 'InternalError', times: 99 })
-    const error = await errorOf(open().writeWhole('_manifest.json', ['{}']))
-    expect(error).toMatchObject({ kind: 'storage', where: '_manifest.json' })
+    const error = await errorOf(write(open(), '_manifest.json', '{}'))
+    expect(error).toMatchObject({ kind: 'storage', where: '_state' })
     expect(error.message).toContain('500')
     expect(error.message).toContain('run again')
     expect(double.objects(BUCKET).size).toBe(0)
@@ -174,73 +178,110 @@ describe('permanent errors', () => {
 })
 
 describe('a multipart upload', () => {
+  const seal = async (own: OwnedStore): Promise<boolean> => {
+    const scratch = own.scratch()
+    await scratch.append(LARGE)
+    await scratch.append(LARGE)
+    return scratch.create('_state/sealed/0')
+  }
+
   it('is invisible until it is complete, and the next owner aborts that of a crashed process', async () => {
     const store = open()
-    const own = await store.fenced('_state/open', 'dead')
-    const log = await own.openLog('_state/open/0.part', 0)
-    await log.append([LARGE])
-    await log.append([LARGE])
-    await log.close()
+    const dead = newOwner()
+    const own = await store.own(dead)
     double.cues.fail({ operation: 'CompleteMultipartUpload' }, { code: 'AccessDenied', times: 99 })
     double.cues.fail({ operation: 'AbortMultipartUpload' }, { code: 'AccessDenied', times: 1 })
-    await errorOf(own.publish('_state/open/0.part', 'credentials/part-00000.csv'))
+    await errorOf(seal(own))
     expect(double.uploads(BUCKET)).toHaveLength(1)
-    expect(await store.size('credentials/part-00000.csv')).toBeNull()
+    expect(await store.size('_state/sealed/0')).toBeNull()
     double.cues.clear()
 
-    const next = await store.fenced('_state/open', 'next')
-    await next.takeOver('dead', false)
-    await next.settle()
+    const next = await store.own(newOwner())
+    await next.takeOver([dead])
     expect(double.uploads(BUCKET)).toEqual([])
-    await next.publish('_state/open/0.part', 'credentials/part-00000.csv')
+    expect(await seal(next)).toBe(true)
+    await next.publish('_state/sealed/0', 'credentials/part-00000.csv')
     expect(await store.size('credentials/part-00000.csv')).toBe(2 * LARGE.byteLength)
   })
 
   it('is rejected for a former owner after it was aborted', async () => {
     const store = open()
-    const own = await store.fenced('_state/open', 'late')
-    const log = await own.openLog('_state/open/0.part', 0)
-    await log.append([LARGE])
-    await log.append([LARGE])
-    await log.close()
+    const late = newOwner()
+    const own = await store.own(late)
     double.cues.before({ operation: 'CompleteMultipartUpload' }, async () => {
-      const next = await store.fenced('_state/open', 'next')
-      await next.takeOver('late', true)
-      await next.settle()
+      await (await store.own(newOwner())).takeOver([late])
     })
-    const error = await errorOf(own.publish('_state/open/0.part', 'credentials/part-00000.csv'))
+    const error = await errorOf(seal(own))
     expect(error.kind).toBe('locked')
-    expect(await store.size('credentials/part-00000.csv')).toBeNull()
+    expect(await store.size('_state/sealed/0')).toBeNull()
   })
 })
 
-it('a log with hundreds of flushes is read in few requests by the next owner', async () => {
-  const store = open()
-  const own = await store.fenced('_state/open', 'owner')
-  await own.writeWhole('_state/checkpoint.jsonl', ['0;'])
-  const log = await own.openLog('_state/checkpoint.jsonl', 2)
-  let expected = '0;'
-  for (let line = 1; line <= 300; line++) {
-    await log.append([Buffer.from(`${line};`)])
-    await log.fsync()
-    expected += `${line};`
+describe('a former owner', () => {
+  /** Takes over from an owner just before a request of it. */
+  async function takenOverBefore(
+    operation: OperationName,
+    change: (own: OwnedStore) => Promise<unknown>,
+    key: RegExp,
+  ): Promise<{ readonly error: ExportError; readonly next: OwnedStore }> {
+    const store = open()
+    const [late, id] = [newOwner(), newOwner()]
+    const own = await store.own(late)
+    await own.replace('_manifest.json', ['old'])
+    await own.create('_state/sealed/0', ['rows'])
+    let next: OwnedStore | null = null
+    double.cues.before({ operation, key }, async () => {
+      next = await store.own(id)
+      await next.takeOver([late])
+      await next.publish('_state/sealed/0', 'credentials/part-00000.csv')
+      await next.replace('_manifest.json', ['new'])
+    })
+    const error = await errorOf(change(own))
+    return { error, next: next! }
   }
-  await log.close()
-  expect(Buffer.from((await store.read('_state/checkpoint.jsonl'))!).toString()).toBe(expected)
-  await (await own.openLog('_state/checkpoint.jsonl', expected.length)).close()
-  const before = double.log.length
-  expect(Buffer.from((await store.read('_state/checkpoint.jsonl'))!).toString()).toBe(expected)
-  expect(double.log.length - before).toBeLessThanOrEqual(5)
-  expect(double.objects(BUCKET).size).toBeLessThanOrEqual(3)
+
+  it.each([
+    ['PutObject', /_manifest/, (own: OwnedStore) => own.replace('_manifest.json', ['late'])],
+    [
+      'CopyObject',
+      /part-00000/,
+      (own: OwnedStore) => own.publish('_state/sealed/0', 'credentials/part-00000.csv'),
+    ],
+  ] as const)('whose %s is late changes nothing', async (operation, key, change) => {
+    const { error, next } = await takenOverBefore(operation, change, key)
+    expect(error.kind).toMatch(/^(?:locked|storage)$/)
+    expect(Buffer.from((await next.read('_manifest.json'))!).toString()).toBe('new')
+    expect(Buffer.from((await next.read('credentials/part-00000.csv'))!).toString()).toBe('rows')
+    await next.replace('_manifest.json', ['newer'])
+  })
+
+  it('whose write arrives after the next owner has looked is overwritten', async () => {
+    const store = open()
+    const late = newOwner()
+    const own = await store.own(late)
+    await own.replace('_manifest.json', ['old'])
+    const next = await store.own(newOwner())
+    await next.takeOver([late])
+    // The next owner has seen the ETag, but has not written yet: this write was under way for long.
+    double.cues.before({ operation: 'PutObject', key: /_manifest/ }, () => overwrite('set/_manifest.json'))
+    await next.replace('_manifest.json', ['new'])
+    expect(Buffer.from((await store.read('_manifest.json'))!).toString()).toBe('new')
+  })
 })
+
+async function overwrite(Key: string): Promise<void> {
+  const { endpoint, region } = double
+  const credentials = double.credentials[0]!
+  const s3 = new S3Client({ endpoint, region, credentials, forcePathStyle: true })
+  await s3.send(new PutObjectCommand({ Bucket: BUCKET, Key, Body: 'late' }))
+  s3.destroy()
+}
 
 it('names with every character of query folders are signed and copied right', async () => {
   const name = 'credentials/query=keyword.a%20b%2F%C3%BC@c._-/import_window=all/part-00000.csv'
-  const own = await open({ prefix: 'a/b=c' }).fenced('_state/open', 'owner')
-  const log = await own.openLog('_state/open/0.part', 0)
-  await log.append([Buffer.from('x')])
-  await log.close()
-  await own.publish('_state/open/0.part', name)
+  const own = await open({ prefix: 'a/b=c' }).own(newOwner())
+  await own.create('_state/sealed/0', ['x'])
+  await own.publish('_state/sealed/0', name)
   expect([...double.objects(BUCKET).keys()]).toContain(`a/b=c/${name}`)
   expect(await own.list('credentials')).toEqual(['query=keyword.a%20b%2F%C3%BC@c._-'])
 })

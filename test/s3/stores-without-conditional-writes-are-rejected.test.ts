@@ -1,9 +1,10 @@
 import { CreateBucketCommand, DeleteObjectCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { bucketStore, splitStore } from '../../src/bucket/index.ts'
 import { type DataSetLocation, type ExportError, isExportError, type Store } from '../../src/core/index.ts'
-import { s3Store, splitStore } from '../../src/s3/index.ts'
-import { takeLock } from '../../src/state/index.ts'
-import { temporaryStore } from '../disk/temporary-store.ts'
+import { s3Driver } from '../../src/s3/index.ts'
+import { takeLock } from '../../src/state/lock/lock.ts'
+import { temporaryStore, write } from '../disk/temporary-store.ts'
 import { BUCKET } from '../support/bucket.ts'
 import { type S3Double, startS3Double } from './double/server.ts'
 import { startSecondServer } from './second-server.ts'
@@ -39,7 +40,7 @@ async function hold(store: Store): Promise<void> {
       new Promise<void>((_, reject) => stop.addEventListener('abort', () => reject(stop.reason))),
   }
   const stop = new AbortController().signal
-  const lock = await takeLock(store, { clock, stop, fresh: false, growing: async () => [], warn: () => {} })
+  const lock = await takeLock(store, { clock, stop, fresh: false, warn: () => {} })
   await lock.release()
 }
 
@@ -55,7 +56,7 @@ describe.each([
 ])('a store that ignores %s', (header, ignoredConditions) => {
   it('is rejected when a data set is created there, with nothing left behind', async () => {
     const double = await storeThat(ignoredConditions)
-    const error = await refusal(hold(s3Store(locationIn(double))))
+    const error = await refusal(hold(bucketStore(s3Driver(locationIn(double)))))
     expect(error).toMatchObject({ kind: 'config', where: `s3://${BUCKET}/team/set` })
     expect(error.what).toContain(`ignores ${header}`)
     expect(double.objects(BUCKET).size).toBe(0)
@@ -64,7 +65,9 @@ describe.each([
   it('is rejected as well if the state is on a disk', async () => {
     const double = await storeThat(ignoredConditions)
     const { store, root } = temporaryStore()
-    const error = await refusal(hold(splitStore(locationIn(double), store, root)))
+    const error = await refusal(
+      hold(splitStore(s3Driver(locationIn(double)), store, { folder: root, fresh: false })),
+    )
     expect(error.what).toContain(`ignores ${header}`)
     expect(double.objects(BUCKET).size).toBe(0)
   })
@@ -83,7 +86,7 @@ it('is rejected also if it is another server that ignores both', async () => {
     credentials: credentials!,
   })
   await client.send(new CreateBucketCommand({ Bucket: BUCKET }))
-  const error = await refusal(hold(s3Store(location)))
+  const error = await refusal(hold(bucketStore(s3Driver(location))))
   expect(error.what).toContain('ignores If-None-Match')
   const { KeyCount } = await client.send(new ListObjectsV2Command({ Bucket: BUCKET }))
   expect(KeyCount).toBe(0)
@@ -96,7 +99,7 @@ it('is rejected also if it does not know conditions', async () => {
     { operation: 'PutObject', where: ({ headers }) => headers.has('if-none-match') },
     { code: 'NotImplemented', times: 9 },
   )
-  const error = await refusal(hold(s3Store(locationIn(double))))
+  const error = await refusal(hold(bucketStore(s3Driver(locationIn(double)))))
   expect(error).toMatchObject({ kind: 'config' })
   expect(error.what).toContain('does not know If-None-Match')
   expect(double.objects(BUCKET).size).toBe(0)
@@ -104,14 +107,14 @@ it('is rejected also if it does not know conditions', async () => {
 
 it('is not tested again once a data set exists', async () => {
   const double = await storeThat([])
-  const store = s3Store(locationIn(double))
+  const store = bucketStore(s3Driver(locationIn(double)))
   const puts = async (): Promise<number> => {
     const before = double.requests({ operation: 'PutObject' }).length
     await hold(store)
     return double.requests({ operation: 'PutObject' }).length - before
   }
   const first = await puts()
-  await store.writeWhole('_state/checkpoint.jsonl', ['{}'])
+  await write(store, '_state/checkpoint.jsonl', '{}')
   expect(await puts()).toBe(first - 2)
 })
 
@@ -134,8 +137,10 @@ it('fails a run if the file with the location of the state is removed while the 
     },
     { skip: 1 },
   )
-  const owned = await splitStore(locationIn(double), store, root).fenced('_state/open', '0123456789ab')
-  const error = await refusal(owned.settle())
+  const owned = await splitStore(s3Driver(locationIn(double)), store, { folder: root, fresh: false }).own(
+    '0123456789ab',
+  )
+  const error = await refusal(owned.takeOver([]))
   expect(error).toMatchObject({ kind: 'locked', where: `s3://${BUCKET}/${Key}` })
   expect(double.objects(BUCKET).size).toBe(0)
 })

@@ -1,15 +1,16 @@
 import { CreateMultipartUploadCommand, S3Client } from '@aws-sdk/client-s3'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import type { DataSetLocation, FencedStore, Store } from '../../src/core/index.ts'
-import { s3Store, splitStore } from '../../src/s3/index.ts'
-import { temporaryStore } from '../disk/temporary-store.ts'
-import { newOwner, takeOverAll } from '../store/conformance/world.ts'
+import { bucketStore, splitStore } from '../../src/bucket/index.ts'
+import type { DataSetLocation, OwnedStore, Store } from '../../src/core/index.ts'
+import { s3Driver } from '../../src/s3/index.ts'
+import { newOwner, temporaryStore } from '../disk/temporary-store.ts'
 import { BUCKET, startBucket } from '../support/bucket.ts'
 import type { S3Double } from './double/server.ts'
 
 const LARGE = Buffer.alloc(9 << 20)
 const SHARD = 'credentials/part-00000.csv'
-/** Uploads of other tools in a bucket that contains more than a data set; the last one under our own name. */
+const SEALED = '_state/sealed/0'
+/** Uploads of other tools in a bucket that contains more than a data set; the last one under a name of a shard. */
 const OTHERS = ['_backup/dump', 'credentials/old.zip', 'reports/2023.pdf', '_state/x', SHARD]
 
 let double: S3Double
@@ -58,17 +59,17 @@ function stores(): readonly [name: string, open: () => Store][] {
   }
   const { store, root } = temporaryStore()
   return [
-    ['in the bucket', () => s3Store(location)],
-    ['on a disk', () => splitStore(location, store, root)],
+    ['in the bucket', () => bucketStore(s3Driver(location))],
+    ['on a disk', () => splitStore(s3Driver(location), store, { folder: root, fresh: false })],
   ]
 }
 
-async function writeShard(own: FencedStore): Promise<void> {
-  const log = await own.openLog('_state/open/0.part', 0)
-  await log.append([LARGE])
-  await log.append([LARGE])
-  await log.close()
-  await own.publish('_state/open/0.part', SHARD)
+async function writeShard(own: OwnedStore): Promise<void> {
+  const scratch = own.scratch()
+  await scratch.append(LARGE)
+  await scratch.append(LARGE)
+  await scratch.create(SEALED)
+  await own.publish(SEALED, SHARD)
 }
 
 it.each([0, 1])(
@@ -77,10 +78,10 @@ it.each([0, 1])(
     const open = stores()[which]![1]
     const others = await beginOthers()
     const [dead, next] = [newOwner(), newOwner()]
-    const own = await open().fenced('_state/open', dead)
-    await takeOverAll(own, dead, false)
+    const own = await open().own(dead)
+    await own.takeOver([])
     // It crashes before it has sent a part.
-    double.cues.fail({ operation: 'UploadPart', key: SHARD }, { code: 'AccessDenied', times: 9 })
+    double.cues.fail({ operation: 'UploadPart', key: SEALED }, { code: 'AccessDenied', times: 9 })
     double.cues.fail({ operation: 'AbortMultipartUpload' }, { code: 'AccessDenied', times: 1 })
     await expect(writeShard(own)).rejects.toThrow()
     double.cues.clear()
@@ -88,8 +89,8 @@ it.each([0, 1])(
     expect(left).toHaveLength(1)
     const later = await beginOthers(['credentials/later.zip'])
 
-    const successor = await open().fenced('_state/open', next)
-    await takeOverAll(successor, next, true)
+    const successor = await open().own(next)
+    await successor.takeOver([dead])
     expect(uploadIds()).toEqual([...others, ...later])
     await writeShard(successor)
     await successor.release()
@@ -103,24 +104,12 @@ it.each([0, 1])(
     const open = stores()[which]![1]
     const others = await beginOthers()
     const id = newOwner()
-    const own = await open().fenced('_state/open', id)
-    await takeOverAll(own, id, false)
-    double.cues.fail({ operation: 'CreateMultipartUpload', key: SHARD }, { connection: 'reset-after' })
+    const own = await open().own(id)
+    await own.takeOver([])
+    double.cues.fail({ operation: 'CreateMultipartUpload', key: SEALED }, { connection: 'reset-after' })
     await writeShard(own)
     expect(uploadIds()).toHaveLength(others.length + 1)
     await own.release()
     expect(uploadIds()).toEqual(others)
   },
 )
-
-it('concurrent uploads are recorded together', async () => {
-  const id = newOwner()
-  const own = await stores()[0]![1]().fenced('_state/open', id)
-  const before = double.requests({ operation: 'PutObject', key: /\.owner$/ }).length
-  await Promise.all(Array.from({ length: 8 }, (_, i) => own.writeWhole(`_large-${i}`, [LARGE])))
-  const marks = double.requests({ operation: 'PutObject', key: /\.owner$/ }).length - before
-  expect(marks).toBeLessThan(8)
-  await own.requireLock()
-  await own.release()
-  expect(uploadIds()).toEqual([])
-})

@@ -3,7 +3,6 @@ import { aLockHolds } from './conformance/a-lock-holds.ts'
 import { anySequence } from './conformance/any-sequence.ts'
 import { errorsNameThePath } from './conformance/errors-name-the-path.ts'
 import { filesAreWhole } from './conformance/files-are-whole.ts'
-import { logsGrow } from './conformance/logs-grow.ts'
 import { namesAreListed } from './conformance/names-are-listed.ts'
 import { oneOwnerAtATime } from './conformance/one-owner-at-a-time.ts'
 import { statCheckFindsWhatDiffers } from './conformance/stat-check-finds-what-differs.ts'
@@ -12,11 +11,11 @@ import type { MakeWorld } from './conformance/world.ts'
 export type ConformanceOptions = {
   /** Random sequences of operations to try; fewer if each operation takes long. */
   readonly sequences?: number
-  /** Only what depends on the server: bytes, names and logs. */
+  /** Only what depends on the server: bytes and names. */
   readonly isBrief?: boolean
 }
 
-/** The contract of `Store` and `OwnStore` (`src/core/store.ts`), for any backend. */
+/** The contract of `Store` and `OwnedStore` (`src/core/store.ts`), for any backend. */
 export function storeConformance(
   name: string,
   make: MakeWorld,
@@ -25,7 +24,6 @@ export function storeConformance(
   describe(name, () => {
     filesAreWhole(make)
     namesAreListed(make)
-    logsGrow(make)
     if (isBrief) return
     statCheckFindsWhatDiffers(make)
     errorsNameThePath(make)

@@ -111,7 +111,16 @@ function hasZstd(version: string): boolean {
   return major >= 24 || (major === 23 && minor >= 8) || (major === 22 && minor >= 15)
 }
 
-const ADDRESS = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/
+const ADDRESSES = {
+  s3: {
+    pattern: /^s3:\/\/(?![^/]*\.\.)([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/,
+    expected: 's3://bucket/prefix with a bucket of 3 to 63 of a-z, 0-9, - and .',
+  },
+  az: {
+    pattern: /^az:\/\/([a-z0-9](?:-?[a-z0-9]){2,62})(?:\/(.*))?$/,
+    expected: 'az://container/prefix with a container of 3 to 63 of a-z, 0-9 and single -',
+  },
+}
 
 // Every store allows these characters in keys, and no engine has to escape them.
 const PREFIX = /^[A-Za-z0-9._=-]+(?:\/[A-Za-z0-9._=-]+)*$/
@@ -125,7 +134,13 @@ function resolveLocation(
   cwd: string,
 ): Pick<LoadSettings, 'path' | 'pathAsGiven' | 'location'> {
   const pathAsGiven = file.load.path ?? `output/${file.name}`
-  if (/^s3:/i.test(pathAsGiven)) return bucketLocation(file, pathAsGiven, problems, cwd)
+  const [, scheme] = /^(s3|az):/i.exec(pathAsGiven) ?? []
+  const { s3, azure } = file.load
+  if (s3 !== undefined && scheme?.toLowerCase() !== 's3')
+    problems.add(['load', 's3'], goesWith('s3://'), 'key')
+  if (azure !== undefined && scheme?.toLowerCase() !== 'az')
+    problems.add(['load', 'azure'], goesWith('az://'), 'key')
+  if (scheme !== undefined) return bucketLocation(file, pathAsGiven, problems, cwd)
   const path = resolve(cwd, pathAsGiven)
   if (dirname(path) === path) {
     problems.add(
@@ -133,12 +148,17 @@ function resolveLocation(
       `is the root of the file system, where other files are; expected a folder for the data set alone, found ${shownPath(pathAsGiven)}`,
     )
   } else if (/^[a-z][a-z0-9+.-]*:\/\//i.test(pathAsGiven)) {
-    problems.add(['load', 'path'], `expected a folder or s3://bucket/prefix, found ${shownPath(pathAsGiven)}`)
+    problems.add(
+      ['load', 'path'],
+      `expected a folder, s3://bucket/prefix or az://container/prefix, found ${shownPath(pathAsGiven)}`,
+    )
   }
-  const needsBucket = 'goes with a load.path that begins with s3://'
-  if (file.load.s3 !== undefined) problems.add(['load', 's3'], needsBucket, 'key')
-  if (file.state.path !== undefined) problems.add(['state', 'path'], needsBucket, 'key')
+  if (file.state.path !== undefined) problems.add(['state', 'path'], goesWith('s3:// or az://'), 'key')
   return { path, pathAsGiven, location: { kind: 'disk', root: path } }
+}
+
+function goesWith(start: string): string {
+  return `goes with a load.path that begins with ${start}`
 }
 
 function bucketLocation(
@@ -147,13 +167,12 @@ function bucketLocation(
   problems: Problems,
   cwd: string,
 ): Pick<LoadSettings, 'path' | 'pathAsGiven' | 'location'> {
-  const [, bucket = '', rest = ''] = ADDRESS.exec(pathAsGiven) ?? []
+  const scheme = /^s3:/i.test(pathAsGiven) ? 's3' : 'az'
+  const { pattern, expected } = ADDRESSES[scheme]
+  const [, bucket = '', rest = ''] = pattern.exec(pathAsGiven) ?? []
   const prefix = rest.replace(/\/+$/, '')
-  if (bucket === '' || bucket.includes('..')) {
-    problems.add(
-      ['load', 'path'],
-      `expected s3://bucket/prefix with a bucket of 3 to 63 of a-z, 0-9, - and ., found ${shownPath(pathAsGiven)}`,
-    )
+  if (bucket === '') {
+    problems.add(['load', 'path'], `expected ${expected}, found ${shownPath(pathAsGiven)}`)
   } else if (
     prefix !== '' &&
     (prefix.length > MAX_PREFIX || !PREFIX.test(prefix) || /(?:^|\/)\.\.?(?:\/|$)/.test(prefix))
@@ -163,22 +182,33 @@ function bucketLocation(
       `expected a prefix of up to ${MAX_PREFIX} of A-Z, a-z, 0-9, ., _, =, - and single /, found ${shownPath(prefix)}`,
     )
   }
-  const { endpoint = null, region = null, path_style: pathStyle = null, allow_http = false } = load.s3 ?? {}
-  if (endpoint?.startsWith('http:') && !allow_http && !staysHere(endpoint)) {
-    problems.add(
-      ['load', 's3', 'endpoint'],
-      'expected https, found http to another machine; rows would travel unencrypted (allow_http: true permits it)',
-    )
-  }
   const stateRoot = state.path === undefined ? null : resolve(cwd, state.path)
   if (stateRoot !== null && dirname(stateRoot) === stateRoot) {
     problems.add(['state', 'path'], 'is the root of the file system; expected a folder for the state alone')
   }
+  const path = prefix === '' ? `${scheme}://${bucket}` : `${scheme}://${bucket}/${prefix}`
+  if (scheme === 'az') {
+    const { endpoint = null } = load.azure ?? {}
+    if (endpoint !== null) requireHttps('azure', endpoint, problems)
+    const location = { kind: 'azure' as const, container: bucket, prefix, endpoint, stateRoot }
+    return { path, pathAsGiven, location }
+  }
+  const { endpoint = null, region = null, path_style: pathStyle = null, allow_http = false } = load.s3 ?? {}
+  if (endpoint !== null && !allow_http) requireHttps('s3', endpoint, problems)
   return {
-    path: prefix === '' ? `s3://${bucket}` : `s3://${bucket}/${prefix}`,
+    path,
     pathAsGiven,
     location: { kind: 's3', bucket, prefix, endpoint, region, pathStyle, allowHttp: allow_http, stateRoot },
   }
+}
+
+function requireHttps(section: 's3' | 'azure', endpoint: string, problems: Problems): void {
+  if (!endpoint.startsWith('http:') || staysHere(endpoint)) return
+  const permit = section === 's3' ? ' (allow_http: true permits it)' : ''
+  problems.add(
+    ['load', section, 'endpoint'],
+    `expected https, found http to another machine; rows would travel unencrypted${permit}`,
+  )
 }
 
 /** A path is no secret; an address in its place may hold a password. */

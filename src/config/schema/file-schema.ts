@@ -215,11 +215,11 @@ const load = section({
   engine: choice('columnar', 'parquetjs-lite', 'csv-stringify').prefault('columnar').meta({
     description: 'Encoder: columnar, or for parquet parquetjs-lite, for csv csv-stringify.',
   }),
-  path: text(/^[^\0]+$/, 'the path of a folder, or s3://bucket/prefix')
+  path: text(/^[^\0]+$/, 'the path of a folder, s3://bucket/prefix or az://container/prefix')
     .optional()
     .meta({
       description:
-        'Folder of the data set, relative to the working directory, or s3://bucket/prefix. Default output/<name>.',
+        'Folder of the data set, relative to the working directory, or s3://bucket/prefix, or az://container/prefix. Default output/<name>.',
     }),
   s3: section({
     endpoint: parsed(URL_PATTERN, URL_EXPECTED, parseUrl).optional().meta({
@@ -244,6 +244,17 @@ const load = section({
     .meta({
       description:
         'Object storage; goes with a path that begins with s3://. Default: as AWS tools are set up.',
+    }),
+  azure: section({
+    endpoint: parsed(URL_PATTERN, URL_EXPECTED, parseUrl).optional().meta({
+      description:
+        'Address of Azure Blob storage, with the account where it is in the path: for emulators and other clouds. Default: https://<account>.blob.core.windows.net.',
+    }),
+  })
+    .optional()
+    .meta({
+      description:
+        'Azure Blob storage; goes with a path that begins with az://. Default: by AZURE_STORAGE_* variables.',
     }),
   partition_by: z
     .union(
@@ -297,7 +308,7 @@ const state = section({
     .optional()
     .meta({
       description:
-        'Local folder for _state (checkpoint, open shards, lock), relative to the working directory, where load.path is s3://. Default: _state in the bucket.',
+        'Local folder for _state (checkpoint, open shards, lock), relative to the working directory, where load.path is s3:// or az://. Default: _state in the bucket.',
     }),
 }).meta({ description: 'Where the state of the export is kept.' })
 

@@ -124,6 +124,8 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   'load.s3.region': { example: 'eu-central-1' },
   'load.s3.allow_http': { example: true },
   'load.s3.path_style': { example: true },
+  'load.azure': { example: { endpoint: 'https://acme.blob.core.chinacloudapi.cn' } },
+  'load.azure.endpoint': { example: 'https://acme.blob.core.chinacloudapi.cn' },
   'load.partition_by': { example: ['window'] },
   'load.shard_rows': { example: 5_000_000 },
   'load.compression': { example: 'gzip' },

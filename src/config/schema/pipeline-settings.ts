@@ -72,6 +72,7 @@ export type PipelineSettings = {
               path_style?: boolean | undefined
             }
           | undefined
+        azure?: { endpoint?: string | undefined } | undefined
         partition_by?: 'query' | 'window' | 'none' | ('query' | 'window')[] | undefined
         shard_rows?: number | undefined
         compression?: 'none' | 'snappy' | 'gzip' | 'zstd' | undefined

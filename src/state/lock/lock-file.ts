@@ -1,7 +1,7 @@
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import * as z from 'zod'
-import { type Clock, ExportError, isExportError, type Store, serial } from '../../core/index.ts'
+import { type Clock, ExportError, isExportError, type OwnedStore, serial } from '../../core/index.ts'
 
 const lockFileSchema = z.object({
   pid: z.number().int(),
@@ -16,7 +16,7 @@ const lockFileSchema = z.object({
   hold: z.string().nullable().optional(),
 })
 
-/** The first line of a lock file. Heartbeats follow it. */
+/** The first line of a lock file. */
 export type LockFile = z.infer<typeof lockFileSchema>
 
 export function describeOwner(now: Date, hold: string | null = null): LockFile {
@@ -31,20 +31,20 @@ export function describeOwner(now: Date, hold: string | null = null): LockFile {
   }
 }
 
-export function lockFileText(file: LockFile): string {
-  return `${JSON.stringify(file)}\n`
+/**
+ * @param heartbeats a counter, on the second line: it shows other machines that the owner is alive
+ * @param isHeld the owner has found no rival: it holds the data set
+ */
+export function lockFileText(file: LockFile, heartbeats = 0, isHeld = false): string {
+  return `${JSON.stringify(file)}\n${heartbeats}${isHeld ? HELD : ''}\n`
 }
 
-const HEARTBEAT = Buffer.from('.')
-/** The mark of an owner that has found no rival: it holds the data set. */
-const HELD = Buffer.from('+')
+const HELD = ' held'
 
 /** Whether the owner of a lock file holds the data set. */
 export function isHeld(file: Uint8Array): boolean {
-  return file.lastIndexOf(HELD[0]!) > file.indexOf(NEWLINE)
+  return Buffer.from(file).toString().trimEnd().endsWith(HELD)
 }
-
-const NEWLINE = 10
 
 /** @throws ExportError `damaged` if it can't be parsed */
 export function parseLockFile(bytes: Uint8Array, path: string): LockFile {
@@ -121,22 +121,15 @@ type Heartbeat = {
   stop(): Promise<void>
 }
 
-/** Appends a byte to the lock file every few seconds. It shows other machines that this process is alive. */
-export async function startHeartbeat(
-  store: Store,
-  path: string,
-  file: LockFile,
-  clock: Clock,
-): Promise<Heartbeat> {
-  const log = await store.openSmallLog(path, Buffer.byteLength(lockFileText(file)))
+/** Replaces the lock file every few seconds by one with a higher counter. */
+export function startHeartbeat(store: OwnedStore, path: string, file: LockFile, clock: Clock): Heartbeat {
   const end = new AbortController()
   const lost = new AbortController()
   const oneAtATime = serial()
-  const write = (mark: Uint8Array): Promise<void> =>
-    oneAtATime(async () => {
-      await log.append([mark])
-      await log.fsync()
-    })
+  let heartbeats = 0
+  let isHeld = false
+  const write = (): Promise<void> =>
+    oneAtATime(() => store.replace(path, [lockFileText(file, ++heartbeats, isHeld)]))
   const sendHeartbeats = async (): Promise<void> => {
     while (!end.signal.aborted) {
       try {
@@ -145,7 +138,7 @@ export async function startHeartbeat(
         return
       }
       try {
-        await write(HEARTBEAT)
+        await write()
       } catch (error) {
         if (isExportError(error, 'locked')) return lost.abort(error)
         // Other errors of the disk fail the run itself.
@@ -155,11 +148,13 @@ export async function startHeartbeat(
   const stopped = sendHeartbeats()
   return {
     lost: lost.signal,
-    hold: () => write(HELD),
+    hold() {
+      isHeld = true
+      return write()
+    },
     async stop() {
       end.abort()
       await stopped
-      await log.close()
     },
   }
 }

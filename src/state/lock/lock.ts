@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
-import { type Clock, ExportError, type FencedStore, isExportError, type Store } from '../../core/index.ts'
+import { type Clock, ExportError, isExportError, type OwnedStore, type Store } from '../../core/index.ts'
 import {
   describeOwner,
   isHeld,
@@ -13,7 +13,9 @@ import {
 
 export type Lock = {
   /** The store for changes of the data set. If another run takes over, every change fails with `locked`. */
-  readonly store: Store
+  readonly store: OwnedStore
+  /** Whether it was taken over from an owner that may still run, as far as this machine can know. */
+  readonly forced: boolean
   /** Aborts when another run has taken over; the reason is an ExportError `locked`. */
   readonly lost: AbortSignal
   release(): Promise<void>
@@ -39,16 +41,11 @@ export type LockOptions = {
   readonly fresh: boolean
   /** Left out: no queue is involved. */
   readonly hold?: Hold | undefined
-  /** The files that runs append to under their final names. */
-  readonly growing: (store: Store) => Promise<readonly string[]>
   /** Reports why the run waits, and for how many milliseconds at most. */
   readonly warn: (message: string, waitMs: number) => void
 }
 
 const STATE = '_state'
-/** The staging directory; its name ends in `.<owner>` while it has an owner. */
-const OPEN = 'open'
-
 // Six heartbeats may be late. A restart of a machine takes longer than the lease.
 const LEASE_MS = 20_000
 const POLL_MS = 500
@@ -56,16 +53,16 @@ const POLL_MS = 500
 const WITHDRAWAL_MS = 20_000
 
 /**
- * Locks the data set for one process. Every process creates a staging directory, writes a lock file and then reads the
+ * Locks the data set for one process. Every process begins an ownership, writes a lock file and then reads the
  * lock files of others. It holds the data set once no other owner is alive. If two processes start at the same time, at
  * least one sees the other, so two processes never hold the data set at once. The holder marks its lock file, and
  * processes that see the mark withdraw. Among processes without the mark, the one with the least id waits and the
  * others withdraw, so one process always gets the lock.
  *
  * An owner on the same boot of the same machine is alive while its process exists, even if the process is stopped. If
- * the process is dead, its lock is taken over at once. Other owners have a lease: if their lock file does not grow for
+ * the process is dead, its lock is taken over at once. Other owners have a lease: if their lock file does not change for
  * 20 seconds of this machine's clock, the lease expires and the lock is taken over. Such an owner may wake up later,
- * but can't change anything then, see {@link FencedStore}.
+ * but can't change anything then, see {@link OwnedStore}.
  *
  * The lock of a hold that this one succeeds is taken over at once, in any state of its process.
  * @throws ExportError `locked` with process, host and start
@@ -75,7 +72,7 @@ export async function takeLock(data: Store, options: LockOptions): Promise<Lock>
     try {
       return await tryLock(data, options)
     } catch (error) {
-      // The holder removes staging directories without a lock file. The next attempt reads the holder's lock file.
+      // The holder ends ownerships without a lock file. The next attempt reads the holder's lock file.
       if (!isExportError(error, 'locked') || error instanceof LockHeld || attempt === 4) throw error
       await options.clock.sleep(50 + Math.random() * 250, options.stop)
     }
@@ -87,33 +84,36 @@ async function tryLock(data: Store, options: LockOptions): Promise<Lock> {
   const now = new Date(clock.now())
   const id = randomBytes(6).toString('hex')
   const path = lockPath(id)
-  const store = await data.fenced(`${STATE}/${OPEN}`, id)
+  const store = await data.own(id)
   const withdraw = async (): Promise<void> => {
     try {
-      await store.release()
+      await store.remove(path)
+    } catch (error) {
+      // Another owner has removed it.
+      if (!isExportError(error, 'locked')) throw error
     } finally {
-      await data.remove(path)
+      await store.release()
     }
   }
   try {
     const self = describeOwner(now, options.hold?.id ?? null)
-    await store.writeWhole(path, [lockFileText(self)])
-    const heartbeat = await startHeartbeat(store, path, self, clock)
+    await store.create(path, [lockFileText(self)])
+    const heartbeat = startHeartbeat(store, path, self, clock)
     try {
       const { dead, expired, succeeded } = await rivals(store, id, options)
       // This process may have been stopped since the queue decided.
       if (succeeded) await options.hold?.confirm()
       await heartbeat.hold()
-      await takeOver(store, { dead, expired }, id, options)
+      const forced = await takeOver(store, { dead, expired }, id)
+      const release = async (): Promise<void> => {
+        await heartbeat.stop()
+        await withdraw()
+      }
+      return { store, forced, lost: heartbeat.lost, release }
     } catch (error) {
       await heartbeat.stop()
       throw error
     }
-    const release = async (): Promise<void> => {
-      await heartbeat.stop()
-      await withdraw()
-    }
-    return { store, lost: heartbeat.lost, release }
   } catch (error) {
     await withdraw()
     throw error
@@ -159,7 +159,7 @@ async function rivals(store: Store, self: string, options: LockOptions): Promise
     if (file === null || isOurs || status === 'expired') expired.add(id)
     else if (status === 'dead') dead.add(id)
     else {
-      const rival = { id, file, size: bytes.byteLength, isAlive: status === 'alive', waitedMs: 0 }
+      const rival = { id, file, bytes, isAlive: status === 'alive', waitedMs: 0 }
       if (rival.isAlive) withdrawFrom(rival, bytes, self)
       waitedFor.set(id, rival)
     }
@@ -176,7 +176,7 @@ async function rivals(store: Store, self: string, options: LockOptions): Promise
       // The file is read, not statted: over a network only opening a file shows its latest content.
       const bytes = await store.read(lockPath(id))
       if (bytes === null) waitedFor.delete(id)
-      else if (bytes.byteLength !== rival.size || rival.isAlive) {
+      else if (Buffer.compare(bytes, rival.bytes) !== 0 || rival.isAlive) {
         if (rival.isAlive && ownerStatus(rival.file) === 'dead') {
           waitedFor.delete(id)
           dead.add(id)
@@ -197,8 +197,8 @@ async function rivals(store: Store, self: string, options: LockOptions): Promise
 type Rival = {
   readonly id: string
   readonly file: LockFile
-  /** Size of its lock file when it was first read. */
-  readonly size: number
+  /** Its lock file when it was first read. */
+  readonly bytes: Uint8Array
   /** Whether it is known to be alive; else no heartbeat was seen yet. */
   isAlive: boolean
   waitedMs: number
@@ -221,31 +221,19 @@ function warnOfWait(rivals: Iterable<Rival>, { warn }: LockOptions): void {
 }
 
 /**
- * Fences former owners, and takes over their files. Lock files are removed last, so that after a crash the next owner
- * repeats all steps.
+ * Ends the rights of former owners. Lock files are removed last, so that after a crash the next owner repeats all steps.
+ * @returns whether one of them may still run
  */
-async function takeOver(
-  store: FencedStore,
-  { dead, expired }: Rivals,
-  self: string,
-  { growing }: LockOptions,
-): Promise<void> {
+async function takeOver(store: OwnedStore, { dead, expired }: Rivals, self: string): Promise<boolean> {
   const names = new Set(await store.list(STATE))
-  let mayWrite = expired.size > 0
-  if (names.has(OPEN)) await store.takeOver(null, false)
-  for (const name of names) {
-    const id = idOf(name, OPEN)
-    if (id === null || id === self) continue
-    if (dead.has(id)) await store.takeOver(id, false)
-    else if (expired.has(id)) await store.takeOver(id, true)
-    else if (!names.has(`lock.${id}`)) {
-      // Its owner has not written a lock file yet, and must start again; or a user deleted the lock file.
-      mayWrite = (await store.takeOver(id, true)) || mayWrite
-    }
-  }
-  if (mayWrite) for (const path of await growing(store)) await store.replaceByCopy(path)
-  await store.settle()
+  // An owner that has not written a lock file yet, or has just removed it; or a user deleted it.
+  const unknown = [...names].flatMap((name) => {
+    const id = idOf(name, 'open')
+    return id === null || id === self || names.has(`lock.${id}`) ? [] : [id]
+  })
+  await store.takeOver([...dead, ...expired, ...unknown])
   for (const id of [...dead, ...expired]) await store.remove(lockPath(id))
+  return expired.size > 0 || unknown.length > 0
 }
 
 function lockPath(id: string): string {

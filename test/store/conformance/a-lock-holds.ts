@@ -1,23 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { type Clock, ExportError, type Store, systemClock } from '../../../src/core/index.ts'
-import { type Hold, takeLock } from '../../../src/state/index.ts'
-import type { Lock } from '../../../src/state/lock/lock.ts'
+import { type Hold, type Lock, takeLock } from '../../../src/state/lock/lock.ts'
 import { anError } from '../../disk/errors.ts'
-import { add, type MakeWorld, textOf } from './world.ts'
+import { type MakeWorld, textOf } from './world.ts'
 
 /** Waits a twentieth of the time. */
 const quick: Clock = { ...systemClock, sleep: (ms, stop) => systemClock.sleep(ms / 20, stop) }
 
 function take(store: Store, hold?: Hold, warn: (message: string) => void = () => {}): Promise<Lock> {
-  const stop = new AbortController().signal
-  return takeLock(store, {
-    clock: quick,
-    stop,
-    fresh: false,
-    hold,
-    growing: async () => ['_state/log'],
-    warn,
-  })
+  return takeLock(store, { clock: quick, stop: new AbortController().signal, fresh: false, hold, warn })
 }
 
 export function aLockHolds(make: MakeWorld): void {
@@ -26,25 +17,23 @@ export function aLockHolds(make: MakeWorld): void {
       const { open } = await make()
       const first = await take(open())
       await expect(take(open())).rejects.toEqual(anError('locked'))
-      const log = await first.store.openLog('_state/open/0.log', 0)
-      await add(log, 'rows')
-      await log.close()
+      await first.store.create('_state/log/1', ['rows'])
       await first.release()
       const second = await take(open())
+      expect([first.forced, second.forced]).toEqual([false, false])
       await expect(take(open())).rejects.toEqual(anError('locked'))
-      expect(await textOf(second.store, '_state/open/0.log')).toBe('rows')
-      await second.store.remove('_state/open/0.log')
+      expect(await textOf(second.store, '_state/log/1')).toBe('rows')
+      await second.store.remove('_state/log/1')
       await second.release()
-      expect(await open().list('_state')).toEqual([])
+      expect(await ownersIn(open())).toEqual([])
     })
 
     it('passes at once to the named successor of its holder, which can change nothing from then on', async () => {
       const { open } = await make()
       const confirm = async (): Promise<void> => {}
       const first = await take(open(), { id: 'first', succeeds: [], confirm })
-      const log = await first.store.openLog('_state/log', 0)
-      await add(log, 'counts')
-      await first.store.writeWhole('_state/open/0.part', ['a shard'])
+      await first.store.create('_state/log/1', ['counts'])
+      await first.store.create('_state/sealed/0', ['a shard'])
       // A lock without a holder's name does not pass.
       await expect(take(open(), { id: 'another', succeeds: ['unknown'], confirm })).rejects.toEqual(
         anError('locked'),
@@ -55,23 +44,21 @@ export function aLockHolds(make: MakeWorld): void {
         warnings.push(message),
       )
       expect(warnings).toEqual([])
-      // The former process still runs: nobody reads its writes, or they are refused.
-      const refused = (error: unknown): void => expect(error).toEqual(anError('locked'))
-      await add(log, 'late').catch(refused)
-      await log.close().catch(refused)
-      expect(await textOf(second.store, '_state/log')).toBe('counts')
-      await expect(first.store.publish('_state/open/0.part', 'credentials/part-0')).rejects.toEqual(
-        anError('locked'),
-      )
-      await expect(first.store.writeWhole('_manifest.json', ['late'])).rejects.toEqual(anError('locked'))
-      expect(await textOf(second.store, '_state/open/0.part')).toBe('a shard')
+      expect(second.forced).toBe(true)
+      // The former process still runs.
+      for (const change of [
+        () => first.store.publish('_state/sealed/0', 'credentials/part-0'),
+        () => first.store.replace('_manifest.json', ['late']),
+      ])
+        await expect(change()).rejects.toEqual(anError('locked'))
+      expect(await textOf(second.store, '_state/log/1')).toBe('counts')
+      expect(await textOf(second.store, '_state/sealed/0')).toBe('a shard')
       expect(await textOf(open(), '_manifest.json')).toBeNull()
-      // There is no lock left to release, which a bucket reports.
-      await first.release().catch(refused)
+      await first.release()
       // The same hold again, in another worker.
       const third = await take(open(), { id: 'second', succeeds: [], confirm })
-      await expect(second.store.writeWhole('_manifest.json', ['late'])).rejects.toEqual(anError('locked'))
-      await second.release().catch(refused)
+      await expect(second.store.replace('_manifest.json', ['late'])).rejects.toEqual(anError('locked'))
+      await second.release()
       await third.release()
     })
 
@@ -85,10 +72,15 @@ export function aLockHolds(make: MakeWorld): void {
       await expect(take(open(), { id: 'the job', succeeds: [], confirm })).rejects.toEqual(
         anError('interrupted'),
       )
-      await holder.store.writeWhole('_manifest.json', ['its own'])
+      await holder.store.replace('_manifest.json', ['its own'])
       expect(await textOf(open(), '_manifest.json')).toBe('its own')
       await holder.release()
-      expect(await open().list('_state')).toEqual([])
+      expect(await ownersIn(open())).toEqual([])
     })
   })
+}
+
+/** What owners leave while they are owners. */
+async function ownersIn(store: Store): Promise<readonly string[]> {
+  return (await store.list('_state')).filter((name) => /^(?:open|lock)\./.test(name))
 }

@@ -1,95 +1,67 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { FencedStore, Log } from '../../../src/core/index.ts'
+import type { OwnedStore } from '../../../src/core/index.ts'
 import { anError } from '../../disk/errors.ts'
-import { add, type MakeWorld, newOwner, streamed, takeOverAll, type World } from './world.ts'
+import { contentsOf, type MakeWorld, nextOwner, type World } from './world.ts'
 
-const OWN = ['_state/open/0.part', '_state/open/0.0.log', '_state/open/1.part']
-const LOGS = ['_state/checkpoint.jsonl', '_state/ids/0.0.ids']
-const READ_BY_OTHERS = [
-  '_manifest.json',
+const SEALED = ['_state/sealed/0', '_state/sealed/1']
+const REPLACED = ['_state/checkpoint.jsonl', '_manifest.json']
+const SHARDS = [
   'credentials/a/part-00000.csv',
   'credentials/a/part-00001.csv',
   'credentials/ab/part-00000.csv',
 ]
-const MAY_GROW = [...OWN, ...LOGS]
-const ALL = [...MAY_GROW, ...READ_BY_OTHERS]
-/** Folders that contain only files. */
-const FOLDERS = ['_state/open', '_state/ids', 'credentials/a', 'credentials/ab']
-const REMOVED = ['_state/ids', 'credentials/a', 'credentials']
+const ALL = [...SEALED, ...REPLACED, ...SHARDS, '_state/log/0000000000000001']
+const FOLDERS = ['_state/sealed', '_state/log', 'credentials/a', 'credentials/ab', 'credentials']
 
 type Step =
-  | { readonly do: 'write'; readonly path: string; readonly bytes: Uint8Array }
-  | { readonly do: 'append'; readonly path: string; readonly bytes: Uint8Array; readonly flush: boolean }
-  | { readonly do: 'cut'; readonly path: string; readonly share: number }
+  | { readonly do: 'create' | 'replace'; readonly path: string; readonly text: string }
+  | {
+      readonly do: 'scratch'
+      readonly path: string
+      readonly pieces: readonly string[]
+      readonly keep: boolean
+    }
   | { readonly do: 'publish'; readonly from: string; readonly to: string }
   | { readonly do: 'remove'; readonly path: string }
-  | { readonly do: 'remove folder'; readonly folder: string }
-  | { readonly do: 'change owner'; readonly how: 'dead' | 'silent' | 'left' }
+  | { readonly do: 'change owner'; readonly how: 'dead' | 'stopped' | 'left' }
 
-const bytes = fc.uint8Array({ minLength: 1, maxLength: 40 })
+const text = fc.string({ maxLength: 30 })
 const from = (names: readonly string[]) => fc.constantFrom(...names)
-
-const steps: fc.Arbitrary<Step[]> = fc.array(
-  fc.oneof(
-    { weight: 3, arbitrary: fc.record({ do: fc.constant('write' as const), path: from(ALL), bytes }) },
-    {
-      weight: 6,
-      arbitrary: fc.record({
-        do: fc.constant('append' as const),
-        path: from(MAY_GROW),
-        bytes,
-        flush: fc.boolean(),
-      }),
-    },
-    {
-      weight: 2,
-      arbitrary: fc.record({
-        do: fc.constant('cut' as const),
-        path: from(MAY_GROW),
-        share: fc.double({ min: 0, max: 1, noNaN: true }),
-      }),
-    },
-    {
-      weight: 3,
-      arbitrary: fc.record({ do: fc.constant('publish' as const), from: from(OWN), to: from(ALL) }),
-    },
-    {
-      weight: 1,
-      arbitrary: fc.record({
-        do: fc.constant('publish' as const),
-        from: from(READ_BY_OTHERS),
-        to: from(OWN),
-      }),
-    },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant('remove' as const), path: from(ALL) }) },
-    {
-      weight: 1,
-      arbitrary: fc.record({ do: fc.constant('remove folder' as const), folder: from(REMOVED) }),
-    },
-    {
-      weight: 2,
-      arbitrary: fc.record({
-        do: fc.constant('change owner' as const),
-        how: fc.constantFrom('dead' as const, 'silent' as const, 'left' as const),
-      }),
-    },
-  ),
-  { minLength: 3, maxLength: 25 },
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('create' as const), path: from(ALL), text }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('replace' as const), path: from(REPLACED), text }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('scratch' as const),
+      path: from(SEALED),
+      pieces: fc.array(text, { maxLength: 4 }),
+      keep: fc.boolean(),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({ do: fc.constant('publish' as const), from: from(SEALED), to: from(SHARDS) }),
+  },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('remove' as const), path: from(ALL) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('change owner' as const),
+      how: fc.constantFrom('dead' as const, 'stopped' as const, 'left' as const),
+    }),
+  },
 )
 
 export function anySequence(make: MakeWorld, numRuns: number): void {
   describe('any sequence of operations', () => {
-    it('has the same result as in memory', async () => {
+    it('has the same result as in memory, whoever is stopped between any two of them', async () => {
       await fc.assert(
-        fc.asyncProperty(steps, async (sequence) => {
+        fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 25 }), async (steps) => {
           const pair = await Pair.of(await make())
-          try {
-            for (const step of sequence) await pair.take(step)
-            await pair.compare()
-          } finally {
-            await pair.close()
-          }
+          for (const each of steps) await pair.take(each)
+          await pair.compare()
         }),
         { numRuns },
       )
@@ -97,187 +69,87 @@ export function anySequence(make: MakeWorld, numRuns: number): void {
   })
 }
 
-/** The expected content of a file: what is durable, and what was appended since and may be visible or not. */
-type Content = { lasting: Buffer; pending: Buffer }
-
 /** A store, and its expected content. */
 class Pair {
   readonly #world: World
-  readonly #files = new Map<string, Content>()
-  readonly #logs = new Map<string, Log>()
-  #own: FencedStore
-  #owner: string
+  readonly #files = new Map<string, string>()
+  #own: OwnedStore
 
-  private constructor(world: World, own: FencedStore, owner: string) {
+  private constructor(world: World, own: OwnedStore) {
     this.#world = world
     this.#own = own
-    this.#owner = owner
   }
 
   static async of(world: World): Promise<Pair> {
-    const owner = newOwner()
-    return new Pair(world, await world.open().fenced('_state/open', owner), owner)
+    return new Pair(world, await nextOwner(world))
   }
 
   async take(step: Step): Promise<void> {
     switch (step.do) {
-      case 'write':
-        await this.#closeLog(step.path)
-        await this.#own.writeWhole(step.path, [step.bytes])
-        this.#files.set(step.path, lasting(step.bytes))
-        break
-      case 'append':
-        return this.#append(step.path, step.bytes, step.flush)
-      case 'cut':
-        return this.#cut(step.path, step.share)
+      case 'create':
+        return this.#created(step.path, step.text, await this.#own.create(step.path, [step.text]))
+      case 'replace':
+        await this.#own.replace(step.path, [step.text])
+        this.#files.set(step.path, step.text)
+        return
+      case 'scratch': {
+        const scratch = this.#own.scratch()
+        for (const piece of step.pieces) await scratch.append(Buffer.from(piece))
+        if (!step.keep) return scratch.discard()
+        return this.#created(step.path, step.pieces.join(''), await scratch.create(step.path))
+      }
       case 'publish':
         return this.#publish(step.from, step.to)
       case 'remove':
-        await this.#closeLog(step.path)
         await this.#own.remove(step.path)
         this.#files.delete(step.path)
-        break
-      case 'remove folder': {
-        const inside = ALL.filter((path) => path.startsWith(`${step.folder}/`))
-        for (const path of inside) await this.#closeLog(path)
-        await this.#own.removeFolder(step.folder)
-        for (const path of inside) this.#files.delete(path)
-        break
-      }
+        return
       case 'change owner':
         await this.#changeOwner(step.how)
         await this.compare()
     }
   }
 
-  /** Compares all readable content with the expected one: for the owner, and for other readers. */
+  /** Compares all content with the expected one, for another reader. */
   async compare(): Promise<void> {
     const other = this.#world.open()
-    for (const path of ALL) {
-      const stores = OWN.includes(path) ? [this.#own] : [this.#own, other]
-      for (const store of stores) {
-        const found = await store.read(path)
-        this.#requireContent(path, found === null ? null : Buffer.from(found))
-        if (found === null) expect(await store.size(path)).toBeNull()
-        else {
-          expect(await store.size(path)).toBe(found.length)
-          expect((await streamed(store, path)).equals(found)).toBe(true)
-        }
-      }
-    }
+    const expected = ALL.map((path) => [path, this.#files.get(path) ?? null])
+    expect(await contentsOf(other, ALL)).toEqual(Object.fromEntries(expected))
     for (const folder of FOLDERS) {
-      const names = [...this.#files.keys()]
-        .filter((path) => path.startsWith(`${folder}/`))
-        .map((path) => path.slice(folder.length + 1))
-      expect(await this.#own.list(folder), folder).toEqual(names.sort())
+      const below = [...this.#files.keys()].filter((path) => path.startsWith(`${folder}/`))
+      const names = new Set(below.map((path) => path.slice(folder.length + 1).split('/')[0]!))
+      expect(await other.list(folder), folder).toEqual([...names].sort())
     }
   }
 
-  async close(): Promise<void> {
-    for (const path of [...this.#logs.keys()]) await this.#closeLog(path)
-  }
-
-  #requireContent(path: string, found: Buffer | null): void {
-    const expected = this.#files.get(path)
-    if (expected === undefined || found === null) {
-      expect(found === null, `${path} is ${found === null ? 'not there' : 'there'}`).toBe(
-        expected === undefined,
-      )
-      return
-    }
-    const most = Buffer.concat([expected.lasting, expected.pending])
-    expect(found.subarray(0, expected.lasting.length), path).toEqual(expected.lasting)
-    expect(most.subarray(0, found.length), path).toEqual(found)
-  }
-
-  async #append(path: string, added: Uint8Array, flush: boolean): Promise<void> {
-    const content = this.#files.get(path) ?? lasting(new Uint8Array())
-    let log = this.#logs.get(path)
-    // An empty log may be missing before its first flush.
-    const isNew = content.lasting.length === 0
-    if (log === undefined) {
-      log = await this.#own.openLog(path, content.lasting.length)
-      content.pending = Buffer.alloc(0)
-      this.#logs.set(path, log)
-      this.#files.set(path, content)
-    }
-    await log.append([added])
-    content.pending = Buffer.concat([content.pending, added])
-    expect(log.size).toBe(content.lasting.length + content.pending.length)
-    if (!flush && !isNew) return
-    await log.fsync()
-    this.#files.set(path, lasting(Buffer.concat([content.lasting, content.pending])))
-  }
-
-  async #cut(path: string, share: number): Promise<void> {
-    await this.#closeLog(path)
-    const there = this.#files.get(path)
-    const size = Math.ceil((there?.lasting.length ?? 0) * share)
-    if (there === undefined || size === 0) {
-      await expect(this.#own.openLog(path, (there?.lasting.length ?? 0) + 100)).rejects.toEqual(
-        anError('damaged', path),
-      )
-      return
-    }
-    this.#logs.set(path, await this.#own.openLog(path, size))
-    this.#files.set(path, lasting(there.lasting.subarray(0, size)))
+  #created(path: string, content: string, made: boolean): void {
+    expect(made, path).toBe(!this.#files.has(path))
+    if (made) this.#files.set(path, content)
   }
 
   async #publish(source: string, target: string): Promise<void> {
-    if (source === target) return
-    for (const path of [source, target]) {
-      await this.#flushLog(path)
-      await this.#closeLog(path)
-    }
     const content = this.#files.get(source)
-    if (content === undefined && !this.#files.has(target)) {
-      await expect(this.#own.publish(source, target)).rejects.toEqual(anError('storage'))
-      return
+    const publishing = this.#own.publish(source, target)
+    if ((content === undefined) !== this.#files.has(target)) {
+      return await expect(publishing).rejects.toEqual(anError('storage'))
     }
-    // After a crash before the last flush, the log is truncated before it is published.
-    if (content !== undefined && content.pending.length > 0) {
-      await (await this.#own.openLog(source, content.lasting.length)).close()
-      content.pending = Buffer.alloc(0)
-    }
-    await this.#own.publish(source, target)
+    await publishing
     if (content === undefined) return
     this.#files.set(target, content)
     this.#files.delete(source)
   }
 
-  async #changeOwner(how: 'dead' | 'silent' | 'left'): Promise<void> {
-    const [before, late] = [this.#own, new Map(this.#logs)]
-    if (how === 'left') for (const path of late.keys()) await this.#flushLog(path)
-    if (how !== 'silent') await this.close()
+  async #changeOwner(how: 'dead' | 'stopped' | 'left'): Promise<void> {
+    const before = this.#own
     if (how === 'left') await before.release()
-    this.#logs.clear()
-    this.#owner = newOwner()
-    this.#own = await this.#world.open().fenced('_state/open', this.#owner)
-    await takeOverAll(this.#own, this.#owner, how === 'silent', LOGS)
-    if (how !== 'silent') return
-    for (const [path, log] of late) {
-      const adding = add(log, 'late')
-      if (OWN.includes(path)) await adding.catch(() => {})
-      else await expect(adding, path).rejects.toEqual(anError('locked'))
-      await log.close().catch(() => {})
-    }
-    await expect(before.writeWhole('_manifest.json', ['late'])).rejects.toEqual(anError('locked'))
-    await expect(before.remove('credentials/a/part-00000.csv')).rejects.toEqual(anError('locked'))
+    this.#own = await nextOwner(this.#world)
+    if (how !== 'stopped') return
+    const late = [
+      () => before.replace('_manifest.json', ['late']),
+      () => before.remove('credentials/a/part-00000.csv'),
+      () => before.publish('_state/sealed/0', 'credentials/a/part-00000.csv'),
+      () => before.requireLock(),
+    ]
+    for (const change of late) await expect(change()).rejects.toEqual(anError('locked'))
   }
-
-  async #flushLog(path: string): Promise<void> {
-    const content = this.#files.get(path)
-    if (content === undefined || !this.#logs.has(path)) return
-    await this.#logs.get(path)!.fsync()
-    this.#files.set(path, lasting(Buffer.concat([content.lasting, content.pending])))
-  }
-
-  async #closeLog(path: string): Promise<void> {
-    await this.#logs.get(path)?.close()
-    this.#logs.delete(path)
-  }
-}
-
-function lasting(content: Uint8Array): Content {
-  return { lasting: Buffer.from(content), pending: Buffer.alloc(0) }
 }

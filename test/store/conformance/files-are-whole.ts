@@ -1,24 +1,32 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type MakeWorld, streamed, textOf, writeLog } from './world.ts'
+import type { OwnedStore, Scratch } from '../../../src/core/index.ts'
+import { anError } from '../../disk/errors.ts'
+import { type MakeWorld, nextOwner, streamed, textOf } from './world.ts'
 
 const SHARD = 'credentials/query=a/part-00000.csv'
+const SEALED = '_state/sealed/0'
+
+const failing = function* () {
+  yield Buffer.alloc(9 << 20)
+  throw new Error('no more')
+}
 
 export function filesAreWhole(make: MakeWorld): void {
   describe('a file', () => {
     it('reads back unchanged, whole and in ranges, for its owner and for other readers', async () => {
-      const { open } = await make()
-      const [here, elsewhere] = [open(), open()]
+      const world = await make()
+      const [here, elsewhere] = [await nextOwner(world), world.open()]
       const chunk = fc.oneof(fc.string(), fc.uint8Array({ maxLength: 50 }))
       await fc.assert(
         fc.asyncProperty(fc.array(chunk, { maxLength: 10 }), async (chunks) => {
-          await here.writeWhole(SHARD, chunks)
+          await here.replace(SHARD, chunks)
           const whole = Buffer.concat(chunks.map((part) => Buffer.from(part as string)))
           for (const store of [here, elsewhere]) {
             expect(Buffer.from((await store.read(SHARD)) ?? 'nothing')).toEqual(whole)
             expect(await store.size(SHARD)).toBe(whole.length)
-            expect(Buffer.from(await store.readRange(SHARD, 2, 7))).toEqual(whole.subarray(2, 7))
+            expect(Buffer.from((await store.read(SHARD, 2, 7)) ?? 'nothing')).toEqual(whole.subarray(2, 7))
             expect(await streamed(store, SHARD)).toEqual(whole)
           }
         }),
@@ -26,78 +34,84 @@ export function filesAreWhole(make: MakeWorld): void {
       )
     })
 
-    it('is read up to the end of the buffer or of the file', async () => {
-      const { open } = await make()
-      const store = open()
-      await store.writeWhole(SHARD, ['0123456789'])
-      for (const [length, expected] of [
-        [4, '0123'],
-        [10, '0123456789'],
-        [12, '0123456789##'],
-      ] as const) {
-        const bytes = new Uint8Array(length).fill('#'.charCodeAt(0))
-        expect(await store.readInto(SHARD, bytes)).toBe(Math.min(length, 10))
-        expect(Buffer.from(bytes).toString()).toBe(expected)
-      }
-      const range = async (start: number, end: number) =>
-        Buffer.from(await store.readRange(SHARD, start, end)).toString()
-      expect(await range(0, 10)).toBe('0123456789')
+    it('is read in ranges as far as there are bytes', async () => {
+      const own = await nextOwner(await make())
+      await own.create(SHARD, ['0123456789'])
+      const range = async (start?: number, end?: number) =>
+        Buffer.from((await own.read(SHARD, start, end)) ?? 'nothing').toString()
+      expect(await range()).toBe('0123456789')
       expect(await range(3, 4)).toBe('3')
       expect(await range(4, 4)).toBe('')
+      expect(await range(8)).toBe('89')
       expect(await range(8, 20)).toBe('89')
+      expect(await range(10, 20)).toBe('')
       expect(await range(12, 20)).toBe('')
+      await own.create('_SUCCESS', [])
+      expect(await own.read('_SUCCESS', 0, 3)).toHaveLength(0)
     })
 
     it('may be large, and be read while others are', async () => {
-      const { open } = await make()
-      const store = open()
+      const world = await make()
+      const own = await nextOwner(world)
       const block = randomBytes(700_001)
       const blocks = Array.from({ length: 26 }, () => block)
-      await store.writeWhole(SHARD, [...blocks, 'end'])
+      expect(await own.create(SHARD, [...blocks, 'end'])).toBe(true)
       const whole = Buffer.concat([...blocks, Buffer.from('end')])
-      expect(await open().size(SHARD)).toBe(whole.length)
+      expect(await world.open().size(SHARD)).toBe(whole.length)
       const at = block.length * 13
-      const [all, middle] = await Promise.all([
-        streamed(store, SHARD),
-        store.readRange(SHARD, at - 5, at + 5),
-      ])
+      const [all, middle] = await Promise.all([streamed(own, SHARD), own.read(SHARD, at - 5, at + 5)])
       expect(all.equals(whole)).toBe(true)
-      expect(Buffer.from(middle)).toEqual(whole.subarray(at - 5, at + 5))
+      expect(Buffer.from(middle ?? [])).toEqual(whole.subarray(at - 5, at + 5))
     })
 
     it('can be read in part', async () => {
-      const { open } = await make()
-      const store = open()
-      await store.writeWhole(SHARD, [Buffer.alloc(3 << 20)])
-      for await (const chunk of store.stream(SHARD)) {
+      const world = await make()
+      const own = await nextOwner(world)
+      await own.create(SHARD, [Buffer.alloc(3 << 20)])
+      for await (const chunk of own.stream(SHARD)) {
         expect(chunk.byteLength).toBeGreaterThan(0)
         break
       }
-      await store.remove(SHARD)
-      expect(await open().size(SHARD)).toBeNull()
+      await own.remove(SHARD)
+      expect(await world.open().size(SHARD)).toBeNull()
+    })
+
+    it('is never created over another one', async () => {
+      const world = await make()
+      const [own, other] = [await nextOwner(world), world.open()]
+      expect(await own.create(SHARD, ['first'])).toBe(true)
+      expect(await own.create(SHARD, ['second'])).toBe(false)
+      const scratch = own.scratch()
+      await scratch.append(Buffer.from('third'))
+      expect(await scratch.create(SHARD)).toBe(false)
+      expect(await textOf(other, SHARD)).toBe('first')
+      const together = await Promise.all(
+        ['a', 'b', 'c', 'd'].map((text) => own.create('_state/log/1', [text])),
+      )
+      expect(together.filter((made) => made)).toHaveLength(1)
+      expect(await textOf(other, '_state/log/1')).toBe('abcd'[together.indexOf(true)])
+      await own.remove(SHARD)
+      expect(await own.create(SHARD, ['again'])).toBe(true)
+      expect(await textOf(other, SHARD)).toBe('again')
     })
 
     it('is missing or old when its write fails half-way, and no other file remains', async () => {
-      const { open, names } = await make()
-      const store = open()
-      await store.writeWhole('_manifest.json', ['old'])
-      const before = await names()
-      const failing = function* () {
-        yield Buffer.alloc(9 << 20)
-        throw new Error('no more')
-      }
-      await expect(store.writeWhole('_manifest.json', failing())).rejects.toThrow('no more')
-      await expect(store.writeWhole(SHARD, failing())).rejects.toThrow('no more')
-      expect(await textOf(open(), '_manifest.json')).toBe('old')
-      expect(await open().read(SHARD)).toBeNull()
-      expect(await names()).toEqual(before)
+      const world = await make()
+      const own = await nextOwner(world)
+      await own.replace('_manifest.json', ['old'])
+      const before = await world.names()
+      await expect(own.replace('_manifest.json', failing())).rejects.toThrow('no more')
+      await expect(own.create(SHARD, failing())).rejects.toThrow('no more')
+      expect(await textOf(world.open(), '_manifest.json')).toBe('old')
+      expect(await world.open().read(SHARD)).toBeNull()
+      expect(await world.names()).toEqual(before)
     })
 
     it('is always the old or the new one for a concurrent reader', async () => {
-      const { open } = await make()
-      const [writer, reader] = [open(), open()]
+      const world = await make()
+      const [writer, reader] = [await nextOwner(world), world.open()]
       const contents = ['a', 'bb'].map((text) => text.repeat(200_000))
-      await writer.writeWhole('_manifest.json', [contents[0]!])
+      await writer.replace('_manifest.json', [contents[0]!])
       let writing = true
       const reading = (async () => {
         const wrong: number[] = []
@@ -108,87 +122,133 @@ export function filesAreWhole(make: MakeWorld): void {
         return wrong
       })()
       for (let round = 1; round <= 10; round++) {
-        await writer.writeWhole('_manifest.json', [contents[round % 2]!])
+        await writer.replace('_manifest.json', [contents[round % 2]!])
       }
       writing = false
       expect(await reading).toEqual([])
     })
 
+    it('has the content of one of the writers that replace it at the same time', async () => {
+      const own = await nextOwner(await make())
+      const texts = Array.from({ length: 8 }, (_, index) => String(index).repeat(1000))
+      await Promise.all(texts.map((text) => own.replace('deep/in/file', [text])))
+      expect(texts).toContain(await textOf(own, 'deep/in/file'))
+    })
+
     it('may be empty', async () => {
-      const { open } = await make()
-      await open().writeWhole('_SUCCESS', [])
-      expect(await textOf(open(), '_SUCCESS')).toBe('')
-      expect(await open().size('_SUCCESS')).toBe(0)
-      expect(await streamed(open(), '_SUCCESS')).toHaveLength(0)
-      expect(await open().readInto('_SUCCESS', new Uint8Array(3))).toBe(0)
+      const world = await make()
+      const own = await nextOwner(world)
+      await own.create('_SUCCESS', [])
+      await own.scratch().create('_state/sealed/0')
+      for (const path of ['_SUCCESS', '_state/sealed/0']) {
+        expect(await textOf(world.open(), path)).toBe('')
+        expect(await world.open().size(path)).toBe(0)
+        expect(await streamed(world.open(), path)).toHaveLength(0)
+      }
     })
 
     it.each([
       'credentials/query=keyword.a%2Fb%20c/window=2024-01-01..2024-02-01/part-00000.csv.gz',
       "_quarantine/it's (one)+two & three;~!*.jsonl",
-      '_state/orphans/%25%41 ü 中 😀',
+      'reports/%25%41 ü 中 😀',
     ])('keeps its name: %s', async (path) => {
-      const { open } = await make()
-      await open().writeWhole(path, ['x'])
-      expect(await textOf(open(), path)).toBe('x')
+      const world = await make()
+      const own = await nextOwner(world)
+      await own.create(SEALED, ['x'])
+      await own.publish(SEALED, path)
+      expect(await textOf(world.open(), path)).toBe('x')
       const at = path.lastIndexOf('/')
-      expect(await open().list(path.slice(0, at))).toEqual([path.slice(at + 1)])
-      await open().remove(path)
-      expect(await open().read(path)).toBeNull()
+      expect(await world.open().list(path.slice(0, at))).toEqual([path.slice(at + 1)])
+      await own.remove(path)
+      expect(await world.open().read(path)).toBeNull()
+    })
+  })
+
+  describe('a scratch', () => {
+    it.each([0, 1, 4, 20, 70])('becomes a file of all its bytes: %d pieces of 300 kB', async (count) => {
+      const world = await make()
+      const own = await nextOwner(world)
+      const scratch = own.scratch()
+      const given = Buffer.alloc(300_000)
+      const pieces: Buffer[] = []
+      for (let index = 0; index < count; index++) {
+        const piece = randomBytes(given.length)
+        pieces.push(piece)
+        given.set(piece)
+        await scratch.append(given)
+        // The caller uses its buffer again.
+        given.fill('#')
+        expect(scratch.size).toBe((index + 1) * given.length)
+      }
+      expect(await world.open().list('_state/sealed')).toEqual([])
+      expect(await scratch.create(SEALED)).toBe(true)
+      expect((await streamed(world.open(), SEALED)).equals(Buffer.concat(pieces))).toBe(true)
+      await scratch.discard()
+      expect(await world.open().size(SEALED)).toBe(count * given.length)
+    })
+
+    it('leaves nothing if it is discarded, or if its file exists', async () => {
+      const world = await make()
+      const own = await nextOwner(world)
+      await own.create(SEALED, ['x'])
+      const before = await world.names()
+      const full = async (): Promise<Scratch> => {
+        const scratch = own.scratch()
+        await scratch.append(Buffer.alloc(5))
+        await scratch.append(Buffer.alloc(9 << 20))
+        return scratch
+      }
+      const scratch = await full()
+      await scratch.discard()
+      await scratch.discard()
+      expect(await (await full()).create(SEALED)).toBe(false)
+      expect(await textOf(own, SEALED)).toBe('x')
+      expect(await world.names()).toEqual(before)
     })
   })
 
   describe('publishing', () => {
-    const OPEN = '_state/open/0.part'
-
     it('moves a file, and does nothing the second time', async () => {
-      const { open } = await make()
-      await open().writeWhole(OPEN, ['rows'])
+      const world = await make()
+      const own = await nextOwner(world)
+      await own.create(SEALED, ['rows'])
       for (let time = 0; time < 2; time++) {
-        await open().publish(OPEN, SHARD)
-        expect(await textOf(open(), SHARD)).toBe('rows')
-        expect(await open().size(OPEN)).toBeNull()
+        await own.publish(SEALED, SHARD)
+        expect(await textOf(world.open(), SHARD)).toBe('rows')
+        expect(await world.open().size(SEALED)).toBeNull()
       }
     })
 
-    it('replaces another file', async () => {
-      const { open } = await make()
-      const store = open()
-      await store.writeWhole(SHARD, ['old and longer'])
-      await writeLog(store, OPEN, 'new')
-      await store.publish(OPEN, SHARD)
-      expect(await textOf(store, SHARD)).toBe('new')
-      expect(await textOf(open(), SHARD)).toBe('new')
+    it('never replaces another file', async () => {
+      const world = await make()
+      const own = await nextOwner(world)
+      await own.create(SHARD, ['another'])
+      await own.create(SEALED, ['rows'])
+      await expect(own.publish(SEALED, SHARD)).rejects.toEqual(anError('storage', SHARD))
+      expect(await textOf(world.open(), SHARD)).toBe('another')
+      expect(await textOf(world.open(), SEALED)).toBe('rows')
     })
 
-    it('publishes a file written in parts, and leaves only the final name', async () => {
-      const { open, names } = await make()
-      const store = open()
-      const log = await store.openLog(OPEN, 0)
-      const parts = [randomBytes(3_000_000), randomBytes(9_000_000), randomBytes(17)]
-      for (const part of parts) {
-        await log.append([part.subarray(0, 10), part.subarray(10)])
-        await log.fsync()
-      }
-      await log.close()
-      await store.publish(OPEN, SHARD)
-      expect((await streamed(open(), SHARD)).equals(Buffer.concat(parts))).toBe(true)
-      expect(await names()).toEqual([expect.stringMatching(/credentials\/query=a\/part-00000\.csv$/)])
+    it('fails when both the file and its final name are missing', async () => {
+      const world = await make()
+      const own = await nextOwner(world)
+      await expect(own.publish(SEALED, SHARD)).rejects.toEqual(anError('storage'))
+      expect(await world.open().read(SHARD)).toBeNull()
     })
 
     it('works concurrently', async () => {
-      const { open } = await make()
-      const store = open()
+      const world = await make()
+      const own = await nextOwner(world)
       const numbers = Array.from({ length: 16 }, (_, number) => String(number).padStart(5, '0'))
-      await Promise.all(
-        numbers.map(async (number) => {
-          await writeLog(store, `_state/open/${number}.part`, `${number} `, 'rows')
-          await store.publish(`_state/open/${number}.part`, `credentials/part-${number}.csv`)
-        }),
-      )
-      expect(await open().list('credentials')).toEqual(numbers.map((number) => `part-${number}.csv`))
-      expect(await textOf(open(), 'credentials/part-00011.csv')).toBe('00011 rows')
-      expect(await open().list('_state/open')).toEqual([])
+      await Promise.all(numbers.map((number) => publishOne(own, number)))
+      expect(await world.open().list('credentials')).toEqual(numbers.map((number) => `part-${number}.csv`))
+      expect(await textOf(world.open(), 'credentials/part-00011.csv')).toBe('00011')
+      expect(await world.open().list('_state/sealed')).toEqual([])
     })
   })
+}
+
+async function publishOne(own: OwnedStore, number: string): Promise<void> {
+  await own.create(`_state/sealed/${number}`, [number])
+  await own.publish(`_state/sealed/${number}`, `credentials/part-${number}.csv`)
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { ExpectedStat } from '../../../src/core/index.ts'
+import { write } from '../../disk/temporary-store.ts'
 import type { MakeWorld } from './world.ts'
 
 const FILES = [
@@ -41,7 +42,7 @@ export function statCheckFindsWhatDiffers(make: MakeWorld): void {
   describe('the stat check', () => {
     it('finds files of another size, folders with another number of names, and missing files', async () => {
       const { open } = await make()
-      for (const [path, text] of FILES) await open().writeWhole(path, [text])
+      for (const [path, text] of FILES) await write(open(), path, text)
       const different = async (expected: readonly ExpectedStat[]): Promise<readonly ExpectedStat[]> => {
         const stats = open().statCheck()
         try {
@@ -61,8 +62,8 @@ export function statCheckFindsWhatDiffers(make: MakeWorld): void {
 
     it('counts the folders in a folder among its names', async () => {
       const { open } = await make()
-      await open().writeWhole('credentials/a/part-00000.csv', ['x'])
-      await open().writeWhole('credentials/a/strange/file', ['x'])
+      await write(open(), 'credentials/a/part-00000.csv', 'x')
+      await write(open(), 'credentials/a/strange/file', 'x')
       const stats = open().statCheck()
       const stat = { path: 'credentials/a', names: 1 }
       stats.add(stat)

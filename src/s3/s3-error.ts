@@ -1,4 +1,4 @@
-import { type ErrorKind, ExportError } from '../../core/index.ts'
+import { type ErrorKind, ExportError } from '../core/index.ts'
 
 type Cause = readonly [kind: ErrorKind, what: string, next: string]
 
@@ -60,7 +60,7 @@ const CAUSES: Record<string, Cause> = {
 }
 
 /** Turns an error of the SDK into an ExportError with its path and an advice. Other errors stay as they are. */
-export function bucketError(error: unknown, where: string): unknown {
+export function s3Error(error: unknown, where: string): unknown {
   if (error instanceof ExportError || !(error instanceof Error)) return error
   const code = codeOf(error)
   const status = statusOf(error)
@@ -93,7 +93,8 @@ function codeOf(error: Error): string | null {
     : null
 }
 
-export function statusOf(error: Error): number | null {
+export function statusOf(error: unknown): number | null {
+  if (!(error instanceof Error)) return null
   const metadata = '$metadata' in error ? (error.$metadata as { httpStatusCode?: number }) : {}
   return metadata.httpStatusCode ?? null
 }
@@ -105,13 +106,12 @@ export function isMissing(error: unknown): boolean {
 }
 
 export function isConflict(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
   return statusOf(error) === 412 || statusOf(error) === 409
 }
 
 /** Whether the store does not implement a request. */
 export function isUnknownThere(error: unknown): boolean {
-  return error instanceof Error && (statusOf(error) === 501 || statusOf(error) === 405)
+  return statusOf(error) === 501 || statusOf(error) === 405
 }
 
 export function isBrokenBody(error: unknown): boolean {

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import * as z from 'zod'
-import { ExportError, type Store } from '../core/index.ts'
-import { type Bucket, putFirst, requireConditions } from './requests/bucket.ts'
-import { Conflict } from './requests/connection.ts'
+import { ExportError, type OwnedStore, type Store } from '../core/index.ts'
+import { Conflict } from './driver.ts'
+import { type Objects, requireConditions } from './objects.ts'
 
 /**
  * Names the location of a data set's state outside the bucket. The same file is in the bucket and beside the state. It
@@ -25,38 +25,42 @@ export type Binding = { readonly folder: string; readonly fresh: boolean }
  * @throws ExportError `config` when the state is kept elsewhere, or the store ignores conditional writes
  * @throws ExportError `locked` when the file is changed at the same time
  */
-export async function bindHome(bucket: Bucket, state: Store, { folder, fresh }: Binding): Promise<Home> {
+export async function bindHome(
+  objects: Objects,
+  state: OwnedStore,
+  { folder, fresh }: Binding,
+): Promise<Home> {
   const own = await readOwn(state, fresh)
-  const named = await readNamed(bucket)
+  const named = await readNamed(objects)
   if (own !== null && named?.home?.id === own.id) return own
   // A run whose state is in the bucket holds a lock there, which this one does not have.
-  if (named !== null && (!fresh || named.home?.id === IN_BUCKET)) throw keptElsewhere(bucket, named)
-  if (await hasCheckpoint(bucket)) throw keptInBucket()
+  if (named !== null && (!fresh || named.home?.id === IN_BUCKET)) throw keptElsewhere(objects, named)
+  if (await hasState(objects)) throw keptInBucket()
   const home = own ?? { id: randomUUID(), host: hostname(), folder }
   const bytes = bytesOf(home)
-  if (own === null) await state.writeWhole(HOME, [bytes])
+  if (own === null) await state.replace(HOME, [bytes])
   try {
-    if (named !== null) await bucket.put(HOME, bytes, { condition: { etag: named.etag } })
+    if (named !== null) await objects.write(HOME, [bytes], { etag: named.etag })
     else {
-      await putFirst(bucket, HOME, bytes)
-      await requireConditions(bucket, HOME, bytes)
+      await objects.write(HOME, [bytes], 'absent')
+      await requireConditions(objects, HOME, bytes)
     }
   } catch (error) {
     if (!(error instanceof Conflict)) throw error
     // Another run has written the file, or removed it.
-    const now = await readNamed(bucket)
-    if (now !== null && now.home?.id !== home.id) throw keptElsewhere(bucket, now)
-    await requireHome(bucket, home)
+    const now = await readNamed(objects)
+    if (now !== null && now.home?.id !== home.id) throw keptElsewhere(objects, now)
+    await requireHome(objects, home)
   }
   return home
 }
 
 /** Binds a data set that starts over to a state in the bucket, if it had its state elsewhere. */
-export async function bindBucket(bucket: Bucket): Promise<void> {
-  const named = await readNamed(bucket)
+export async function bindBucket(objects: Objects): Promise<void> {
+  const named = await readNamed(objects)
   if (named === null || named.home?.id === IN_BUCKET) return
-  const home = { id: IN_BUCKET, host: hostname(), folder: bucket.address }
-  await bucket.put(HOME, bytesOf(home), { condition: { etag: named.etag } })
+  const home = { id: IN_BUCKET, host: hostname(), folder: objects.driver.address }
+  await objects.write(HOME, [bytesOf(home)], { etag: named.etag })
 }
 
 /**
@@ -64,21 +68,21 @@ export async function bindBucket(bucket: Bucket): Promise<void> {
  * @param state null: the state is to be in the bucket
  * @throws ExportError `config` when it is kept elsewhere
  */
-export async function refuseOtherHome(bucket: Bucket, state: Store | null): Promise<void> {
+export async function refuseOtherHome(objects: Objects, state: Store | null): Promise<void> {
   const id = state === null ? IN_BUCKET : (await readOwn(state, false))?.id
-  const named = await readNamed(bucket)
-  if (named !== null && named.home?.id !== id) throw keptElsewhere(bucket, named)
-  if (named === null && state !== null && (await hasCheckpoint(bucket))) throw keptInBucket()
+  const named = await readNamed(objects)
+  if (named !== null && named.home?.id !== id) throw keptElsewhere(objects, named)
+  if (named === null && state !== null && (await hasState(objects))) throw keptInBucket()
 }
 
 /** @throws ExportError `locked` when the bucket names another home: the data set was started over elsewhere */
-export async function requireHome(bucket: Bucket, home: Home): Promise<void> {
-  const named = await readNamed(bucket)
+export async function requireHome(objects: Objects, home: Home): Promise<void> {
+  const named = await readNamed(objects)
   if (named?.home?.id === home.id) return
   throw new ExportError(
     'locked',
     `The file that names the location of the state was ${named === null ? 'removed' : 'replaced'} while this run used it`,
-    whereIn(bucket),
+    whereIn(objects),
     'See that one pipeline alone writes to this load.path, then run again.',
   )
 }
@@ -86,13 +90,13 @@ export async function requireHome(bucket: Bucket, home: Home): Promise<void> {
 /** What a bucket names as the location of the state; the home is null if it can't be parsed. */
 type Named = { readonly home: Home | null; readonly etag: string }
 
-async function readNamed(bucket: Bucket): Promise<Named | null> {
-  const found = await bucket.getWhole(HOME)
+async function readNamed(objects: Objects): Promise<Named | null> {
+  const found = await objects.driver.get(HOME, null, null)
   if (found === null) return null
   try {
-    return { home: parse(found.bytes), etag: found.head.etag }
+    return { home: parse(found.bytes), etag: found.etag }
   } catch {
-    return { home: null, etag: found.head.etag }
+    return { home: null, etag: found.etag }
   }
 }
 
@@ -115,17 +119,19 @@ function bytesOf(home: Home): Uint8Array {
   return Buffer.from(`${JSON.stringify(home)}\n`)
 }
 
-async function hasCheckpoint(bucket: Bucket): Promise<boolean> {
-  return (await bucket.head('_state/checkpoint.jsonl')) !== null
+/** Whether a data set has begun with its state in the bucket. */
+async function hasState(objects: Objects): Promise<boolean> {
+  const names = await objects.names('_state')
+  return names.includes('checkpoint.jsonl') || names.includes('log')
 }
 
-function keptElsewhere(bucket: Bucket, { home }: Named): ExportError {
-  if (home === null) return unreadable(whereIn(bucket))
+function keptElsewhere(objects: Objects, { home }: Named): ExportError {
+  if (home === null) return unreadable(whereIn(objects))
   if (home.id === IN_BUCKET) return keptInBucket()
   return new ExportError(
     'config',
     `The state of this data set is kept in ${home.folder} on host ${home.host}`,
-    whereIn(bucket),
+    whereIn(objects),
     'Run there, or bring that folder here and name it as state.path; if it is lost, start over with --fresh.',
   )
 }
@@ -153,6 +159,6 @@ function unreadable(where: string, cause?: unknown): ExportError {
 }
 
 /** The address of the file, since errors name paths below `_state` as those of `state.path`. */
-function whereIn(bucket: Bucket): string {
-  return `${bucket.address}/${HOME}`
+function whereIn(objects: Objects): string {
+  return `${objects.driver.address}/${HOME}`
 }

@@ -1,0 +1,121 @@
+import type { BlobRequestConditions, BlockBlobClient, ContainerClient } from '@azure/storage-blob'
+import { type Condition, Conflict, contentType, type Driver, inParts, type Write } from '../bucket/index.ts'
+import { azureError, isConflict, isMissing, statusOf } from './azure-error.ts'
+import { type AzureLocation, openContainer } from './client.ts'
+
+/** The metadata of the write that made an object. The service takes no hyphens here. */
+const MARK = 'spillwaywrite'
+// Body parts that break off are requested again.
+const BODY_ATTEMPTS = 4
+const COPY_POLL_MS = 200
+
+/** The requests to a prefix of a container in Azure Blob storage. The client is opened with the first one. */
+export function azureDriver(location: AzureLocation): Driver {
+  const { prefix } = location
+  const root = prefix === '' ? '' : `${prefix}/`
+  let opened: Promise<ContainerClient> | null = null
+  const container = (): Promise<ContainerClient> => {
+    opened ??= openContainer(location)
+    return opened
+  }
+  const blob = async (name: string): Promise<BlockBlobClient> =>
+    (await container()).getBlockBlobClient(root + name)
+
+  return {
+    address: `az://${location.container}/${root}`.replace(/\/$/, ''),
+    error: azureError,
+
+    async head(name) {
+      try {
+        const { contentLength: size = 0, etag = '', metadata } = await (await blob(name)).getProperties()
+        return { size, etag, mark: metadata?.[MARK] ?? null }
+      } catch (error) {
+        if (isMissing(error)) return null
+        throw error
+      }
+    },
+
+    async get(name, range, etag) {
+      const [start, end] = range ?? [0, Number.POSITIVE_INFINITY]
+      try {
+        const response = await (await blob(name)).download(
+          start,
+          end === Number.POSITIVE_INFINITY ? undefined : end - start,
+          { conditions: etag === null ? {} : { ifMatch: etag }, maxRetryRequests: BODY_ATTEMPTS },
+        )
+        const chunks: Uint8Array[] = []
+        for await (const chunk of response.readableStreamBody ?? []) chunks.push(chunk as Buffer)
+        return { bytes: new Uint8Array(Buffer.concat(chunks)), etag: response.etag ?? '' }
+      } catch (error) {
+        if (isMissing(error)) return null
+        // The object ends before the range.
+        if (statusOf(error) === 416) return { bytes: new Uint8Array(), etag: etag ?? '' }
+        throw isConflict(error) ? new Conflict(name) : error
+      }
+    },
+
+    async put(name, body, write) {
+      const client = await blob(name)
+      const { etag = '' } = await conditionally(name, () =>
+        client.upload(body, body.byteLength, described(name, write)),
+      )
+      return etag
+    },
+
+    async upload(name, chunks, write) {
+      const client = await blob(name)
+      // All ids of an object have one length. Parts that are never committed go after a week.
+      const ids = await inParts(chunks, async (number, body) => {
+        const id = Buffer.from(`${write.mark}${String(number).padStart(6, '0')}`).toString('base64')
+        await conditionally(name, () => client.stageBlock(id, body, body.byteLength))
+        return id
+      })
+      const { etag = '' } = await conditionally(name, () =>
+        client.commitBlockList([...ids], described(name, write)),
+      )
+      return etag
+    },
+
+    async copy(from, to) {
+      const [source, target] = [await blob(from), await blob(to)]
+      const copying = await target.beginCopyFromURL(source.url, { intervalInMs: COPY_POLL_MS })
+      return (await copying.pollUntilDone()).copyStatus === 'success'
+    },
+
+    async remove(name) {
+      await (await blob(name)).deleteIfExists({ deleteSnapshots: 'include' })
+    },
+
+    async *list(start, isDeep) {
+      const options = { prefix: root + start }
+      const client = await container()
+      const found = isDeep ? client.listBlobsFlat(options) : client.listBlobsByHierarchy('/', options)
+      for await (const each of found) {
+        const size = 'properties' in each ? (each.properties?.contentLength ?? 0) : 0
+        yield { name: each.name.slice(root.length), size }
+      }
+    },
+
+    abortUploads: async () => {},
+  }
+}
+
+function described(name: string, { mark, condition }: Write) {
+  return {
+    conditions: conditionOf(condition),
+    metadata: { [MARK]: mark },
+    blobHTTPHeaders: { blobContentType: contentType(name) },
+  }
+}
+
+function conditionOf(condition: Condition): BlobRequestConditions {
+  return condition === 'absent' ? { ifNoneMatch: '*' } : { ifMatch: condition.etag }
+}
+
+async function conditionally<T>(name: string, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write()
+  } catch (error) {
+    throw isConflict(error) ? new Conflict(name) : error
+  }
+}

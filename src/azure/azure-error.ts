@@ -1,0 +1,113 @@
+import { type ErrorKind, ExportError } from '../core/index.ts'
+
+type Cause = readonly [kind: ErrorKind, what: string, next: string]
+
+const AGAIN = 'run again; the run resumes after its last committed page.'
+const KEYS =
+  'Check AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN.'
+
+const DENIED: Cause = [
+  'storage',
+  'The store does not allow it',
+  'The credentials need the role Storage Blob Data Contributor for the container, or a SAS token that may read, add, create, write, delete and list.',
+]
+const REFUSED: Cause = ['credentials', 'The store rejects the credentials', KEYS]
+const CLOCK: Cause = [
+  'storage',
+  "This machine's clock and the store's are too far apart",
+  'Set the clock, then run again.',
+]
+const MISSING: Cause = [
+  'config',
+  'There is no such container',
+  'Create it, or correct load.path or load.azure.endpoint.',
+]
+
+/** By error code of the service and the SDK: what it means, and what to do about it. */
+const CAUSES: Record<string, Cause> = {
+  ContainerNotFound: MISSING,
+  ContainerBeingDeleted: MISSING,
+  AuthenticationFailed: REFUSED,
+  InvalidAuthenticationInfo: REFUSED,
+  NoAuthenticationInformation: REFUSED,
+  AuthenticationError: REFUSED,
+  AuthorizationFailure: [
+    'credentials',
+    'The store rejects the credentials, or requests from this network',
+    `${KEYS} Check the firewall of the storage account.`,
+  ],
+  AuthorizationPermissionMismatch: DENIED,
+  InsufficientAccountPermissions: DENIED,
+  AccountIsDisabled: ['config', 'The storage account is disabled', 'Enable it, then run again.'],
+  CredentialUnavailableError: ['config', 'There are no credentials for object storage', KEYS],
+  AggregateAuthenticationError: ['config', 'There are no credentials for object storage', KEYS],
+  BlobArchived: ['storage', 'The object lies in an archive', 'Restore it, then run again.'],
+}
+
+/** Turns an error of the SDK into an ExportError with its path and an advice. Other errors stay as they are. */
+export function azureError(error: unknown, where: string): unknown {
+  if (error instanceof ExportError || !(error instanceof Error)) return error
+  const [code, status] = [codeOf(error), statusOf(error)]
+  if (code === null && status === null) return error
+  const [kind, what, next] =
+    (isSkewed(error) ? CLOCK : null) ?? CAUSES[code ?? ''] ?? byStatus(status, code) ?? network(code)
+  // The SDK's error has the request in it, with its signature.
+  const cause = new Error([error.name, status, code].filter((each) => each !== null).join(' '))
+  return new ExportError(kind, what, where, next, { cause })
+}
+
+function byStatus(status: number | null, code: string | null): Cause | null {
+  if (status === null) return null
+  if (status === 401) return REFUSED
+  if (status === 403) return DENIED
+  const said = `${status}${code === null ? '' : ` ${code}`}`
+  if (status >= 500) return ['storage', `The store fails (${said})`, `Wait until it works, then ${AGAIN}`]
+  return ['storage', `The store refuses (${said})`, 'Check load.path and load.azure, then run again.']
+}
+
+function network(code: string | null): Cause {
+  return [
+    'storage',
+    `The store can not be reached (${code})`,
+    `Check AZURE_STORAGE_ACCOUNT, load.azure.endpoint, the network and the proxy, then ${AGAIN}`,
+  ]
+}
+
+// The service takes requests of the last 15 minutes.
+const MAX_SKEW_MS = 15 * 60_000
+
+/** A wrong clock and a wrong key give the same code. */
+function isSkewed(error: Error): boolean {
+  const { response } = error as { response?: { headers: { get(name: string): string | undefined } } }
+  const there = Date.parse(response?.headers.get('date') ?? '')
+  return codeOf(error) === 'AuthenticationFailed' && Math.abs(there - Date.now()) > MAX_SKEW_MS
+}
+
+/** The service's error code, or the system's. */
+function codeOf(error: Error): string | null {
+  const { details, code } = error as { details?: { errorCode?: string }; code?: unknown }
+  if (details?.errorCode !== undefined) return details.errorCode
+  if (typeof code === 'string') return code
+  return /^(?:Authentication|CredentialUnavailable|AggregateAuthentication)Error$/.test(error.name)
+    ? error.name
+    : null
+}
+
+export function statusOf(error: unknown): number | null {
+  const { statusCode } = (error ?? {}) as { statusCode?: unknown }
+  return typeof statusCode === 'number' ? statusCode : null
+}
+
+export function isMissing(error: unknown): boolean {
+  return statusOf(error) === 404 && error instanceof Error && codeOf(error) !== 'ContainerNotFound'
+}
+
+/** A condition does not hold, or the parts of an upload went with another upload of the same name. */
+export function isConflict(error: unknown): boolean {
+  const status = statusOf(error)
+  return (
+    status === 412 ||
+    status === 409 ||
+    (status === 400 && error instanceof Error && codeOf(error) === 'InvalidBlockList')
+  )
+}

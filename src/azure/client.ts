@@ -1,0 +1,84 @@
+import type { BlobServiceClient, ContainerClient, StoragePipelineOptions } from '@azure/storage-blob'
+import { type DataSetLocation, ExportError, isLoopback } from '../core/index.ts'
+
+export type AzureLocation = Extract<DataSetLocation, { kind: 'azure' }>
+
+/** The SDK, loaded on first use. */
+type Sdk = typeof import('@azure/storage-blob')
+
+// Six requests over some seconds outlast a store that is busy or moves.
+const OPTIONS: StoragePipelineOptions = {
+  retryOptions: { maxTries: 6, tryTimeoutInMs: 180_000, retryDelayInMs: 250, maxRetryDelayInMs: 4000 },
+}
+
+const NO_CREDENTIALS =
+  'Set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, or log in (`az login`).'
+
+/**
+ * A client for the container of a data set. Credentials come from the environment; without a connection string, key and
+ * SAS token from what `@azure/identity` finds.
+ * @throws ExportError `config` when the SDK is not installed, or a setting can't be used
+ */
+export async function openContainer(location: AzureLocation): Promise<ContainerClient> {
+  const sdk = await load('@azure/storage-blob', () => import('@azure/storage-blob'))
+  const service = await openService(sdk, location)
+  const { protocol, hostname } = new URL(service.url)
+  if (protocol === 'http:' && !isLoopback(hostname, { subdomains: true })) {
+    throw new ExportError(
+      'config',
+      'The connection to object storage on another machine is plain http, so rows would be sent unencrypted',
+      'load.azure.endpoint',
+      'Use an https address.',
+    )
+  }
+  return service.getContainerClient(location.container)
+}
+
+async function openService(sdk: Sdk, { endpoint }: AzureLocation): Promise<BlobServiceClient> {
+  const connection = variable('AZURE_STORAGE_CONNECTION_STRING')
+  if (connection !== null) {
+    try {
+      return sdk.BlobServiceClient.fromConnectionString(connection, OPTIONS)
+    } catch {
+      // The SDK's error may hold a part of it.
+      throw new ExportError(
+        'config',
+        'AZURE_STORAGE_CONNECTION_STRING is no connection string',
+        'AZURE_STORAGE_CONNECTION_STRING',
+        'Copy it from the access keys of the storage account.',
+      )
+    }
+  }
+  const account = variable('AZURE_STORAGE_ACCOUNT')
+  if (account === null && endpoint === null) {
+    throw new ExportError('config', 'There is no storage account', 'AZURE_STORAGE_ACCOUNT', NO_CREDENTIALS)
+  }
+  const address = endpoint ?? `https://${account}.blob.core.windows.net`
+  const [key, token] = [variable('AZURE_STORAGE_KEY'), variable('AZURE_STORAGE_SAS_TOKEN')]
+  if (key !== null && account !== null) {
+    return new sdk.BlobServiceClient(address, new sdk.StorageSharedKeyCredential(account, key), OPTIONS)
+  }
+  if (token !== null)
+    return new sdk.BlobServiceClient(`${address}?${token.replace(/^\?/, '')}`, undefined, OPTIONS)
+  const identity = await load('@azure/identity', () => import('@azure/identity'))
+  return new sdk.BlobServiceClient(address, new identity.DefaultAzureCredential(), OPTIONS)
+}
+
+/** Secrets read from files end with a line break. */
+function variable(name: string): string | null {
+  return process.env[name]?.trim() || null
+}
+
+async function load<T>(name: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (cause) {
+    throw new ExportError(
+      'config',
+      `Azure Blob storage needs the package ${name}, which is not installed`,
+      'load.path',
+      `Install spillway with its optional dependencies, or run \`npm install ${name}\` beside it.`,
+      { cause },
+    )
+  }
+}

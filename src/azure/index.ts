@@ -1,0 +1,2 @@
+/** Requests to Azure Blob storage. */
+export { azureDriver } from './azure-driver.ts'

@@ -1,0 +1,146 @@
+import { isExportError, type OwnedStore, type Store, takenOver } from '../core/index.ts'
+import { Conflict, type Driver } from './driver.ts'
+import { bindBucket, refuseOtherHome } from './home.ts'
+import { Objects, requireConditions } from './objects.ts'
+import { changedByOthers, OwnedObjects, type RequireLock, type Succession } from './owned-objects.ts'
+import { BucketScratch } from './scratch.ts'
+import { statCheck } from './stat-check.ts'
+
+/**
+ * A {@link Store} below a prefix of a bucket, in any object storage that honours `If-Match` and `If-None-Match`. Every
+ * object appears in one step. An owner has a marker, `_state/open.<owner>`, which the next owner removes.
+ * @param fresh the data set starts over, wherever its state was kept
+ */
+export function bucketStore(driver: Driver, fresh = false): Store {
+  const objects = new Objects(driver)
+  const store: Store = {
+    ...readerOf(objects),
+    own: (owner) =>
+      at(driver, '_state', async () => {
+        if (!fresh) await refuseOtherHome(objects, null)
+        const marker = markerOf(owner)
+        const requireLock = await makeMarker(objects, marker)
+        const succession = { hasFormer: false }
+        return {
+          ...store,
+          ...changesOf(objects, requireLock, succession),
+          takeOver: (owners) =>
+            at(driver, '_state', async () => {
+              const markers = [...owners].map(markerOf)
+              for (const former of markers) await driver.remove(former)
+              await requireLock()
+              succession.hasFormer ||= markers.length > 0
+              if (markers.length > 0) await abortOwnUploads(driver)
+              if (fresh) await bindBucket(objects)
+            }),
+          requireLock: () => at(driver, '_state', requireLock),
+          release: () =>
+            at(driver, '_state', async () => {
+              await ifOwner(requireLock, () => abortOwnUploads(driver))
+              await driver.remove(marker)
+            }),
+        }
+      }),
+  }
+  return store
+}
+
+function markerOf(owner: string): string {
+  return `_state/open.${owner}`
+}
+
+async function makeMarker(objects: Objects, marker: string): Promise<RequireLock> {
+  const { driver } = objects
+  const content = Buffer.from('{}\n')
+  const requireLock = async (): Promise<void> => {
+    if ((await driver.head(marker)) === null) throw takenOver(`${marker} is gone`)
+  }
+  await objects.write(marker, [content], 'absent')
+  // Tested once, before a data set begins.
+  if ((await driver.head('_state/checkpoint.jsonl')) !== null) return requireLock
+  try {
+    await requireConditions(objects, marker, content)
+  } catch (error) {
+    throw error instanceof Conflict ? takenOver(`${marker} is gone`) : error
+  }
+  return requireLock
+}
+
+/** Aborts what an owner may have left. Uploads of others have other names. */
+export function abortOwnUploads(driver: Driver): Promise<void> {
+  return driver.abortUploads('_state/', (name) =>
+    /^_state\/(?:(?:log|sealed)\/|checkpoint\.jsonl$)/.test(name),
+  )
+}
+
+/** Does work that a former owner leaves out. */
+export async function ifOwner(requireLock: RequireLock, work: () => Promise<void>): Promise<void> {
+  try {
+    await requireLock()
+  } catch (error) {
+    if (isExportError(error, 'locked')) return
+    throw error
+  }
+  await work()
+}
+
+/** What a store reads. */
+export function readerOf(objects: Objects): Omit<Store, 'own'> {
+  const { driver } = objects
+  return {
+    read: (path, start = 0, end = Number.POSITIVE_INFINITY) =>
+      at(driver, path, async () => {
+        if (end <= start) return (await driver.head(path)) === null ? null : new Uint8Array()
+        const range = start === 0 && end === Number.POSITIVE_INFINITY ? null : ([start, end] as const)
+        return (await driver.get(path, range, null))?.bytes ?? null
+      }),
+    async *stream(path) {
+      const chunks = objects.stream(path)
+      for (;;) {
+        const { done, value } = await at(driver, path, () => chunks.next())
+        if (done === true) return
+        yield value
+      }
+    },
+    size: (path) => at(driver, path, async () => (await driver.head(path))?.size ?? null),
+    list: (folder) => at(driver, folder, () => objects.names(folder)),
+    // Unknown for object storage.
+    freeBytes: async () => null,
+    statCheck: () => {
+      const check = statCheck(driver)
+      return { ...check, mismatches: () => at(driver, '.', () => check.mismatches()) }
+    },
+  }
+}
+
+/** What an owner changes. */
+export function changesOf(
+  objects: Objects,
+  requireLock: RequireLock,
+  succession: Succession,
+): Pick<OwnedStore, 'create' | 'scratch' | 'replace' | 'publish' | 'remove'> {
+  const { driver } = objects
+  const owned = new OwnedObjects(objects, requireLock, succession)
+  const memory = { bytes: 0 }
+  return {
+    create: (path, chunks) => at(driver, path, () => owned.create(path, bytesOf(chunks))),
+    scratch: () =>
+      new BucketScratch((path, chunks) => at(driver, path, () => owned.create(path, chunks)), memory),
+    replace: (path, chunks) => at(driver, path, () => owned.replace(path, bytesOf(chunks))),
+    publish: (from, to) => at(driver, to, () => owned.publish(from, to)),
+    remove: (path) => at(driver, path, () => owned.remove(path)),
+  }
+}
+
+function* bytesOf(chunks: Iterable<string | Uint8Array>): Generator<Uint8Array> {
+  for (const chunk of chunks) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+}
+
+/** Gives errors their path. */
+export async function at<T>(driver: Driver, path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw error instanceof Conflict ? changedByOthers(path) : driver.error(error, path)
+  }
+}

@@ -1,0 +1,4 @@
+/** Data sets in object storage. */
+export { bucketStore } from './bucket-store.ts'
+export { type Condition, Conflict, contentType, type Driver, inParts, unfit, type Write } from './driver.ts'
+export { requireState, splitStore } from './split-store.ts'

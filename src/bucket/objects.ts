@@ -1,0 +1,142 @@
+import { randomBytes } from 'node:crypto'
+import { ExportError } from '../core/index.ts'
+import { type Chunks, type Condition, Conflict, type Driver, PART_BYTES, unfit } from './driver.ts'
+
+// A reader without the lock may meet a file that is being replaced.
+const READ_ATTEMPTS = 20
+
+/** The objects of a data set. Methods throw what {@link Driver} throws. */
+export class Objects {
+  readonly driver: Driver
+
+  constructor(driver: Driver) {
+    this.driver = driver
+  }
+
+  /**
+   * Writes an object, in parts if it is large. A driver repeats a write whose response was lost. So every object carries
+   * a mark, by which the repeated write recognizes its own object.
+   * @returns its ETag
+   * @throws Conflict when the condition does not hold
+   */
+  async write(name: string, chunks: Chunks, condition: Condition): Promise<string> {
+    const write = { mark: randomBytes(8).toString('hex'), condition }
+    const { beginning, rest } = await firstBytes(chunks)
+    try {
+      if (rest === null) return await this.driver.put(name, Buffer.concat(beginning), write)
+      return await this.driver.upload(name, rest, write)
+    } catch (error) {
+      if (!(error instanceof Conflict)) throw error
+      const found = await this.driver.head(name)
+      if (found?.mark === write.mark) return found.etag
+      throw error
+    }
+  }
+
+  /** The file in chunks. @throws ExportError `storage` when there is none, or it changes meanwhile */
+  async *stream(path: string): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+    const get = (start: number, etag: string | null) =>
+      this.driver.get(path, [start, start + PART_BYTES], etag)
+    let part = await this.#first(() => get(0, null))
+    for (let start = PART_BYTES; ; start += PART_BYTES) {
+      if (part === null) throw gone(path)
+      if (part.bytes.byteLength === 0) return
+      const isLast = part.bytes.byteLength < PART_BYTES
+      const next = isLast ? null : get(start, part.etag)
+      // The caller may end here.
+      next?.catch(() => {})
+      yield part.bytes
+      if (next === null) return
+      part = await next
+    }
+  }
+
+  async #first<T>(read: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await read()
+      } catch (error) {
+        if (!(error instanceof Conflict) || attempt === READ_ATTEMPTS) throw error
+      }
+    }
+  }
+
+  /** Names directly in a folder, sorted. */
+  async names(folder: string): Promise<readonly string[]> {
+    const start = folder === '' ? '' : `${folder}/`
+    const names = new Set<string>()
+    for await (const { name } of this.driver.list(start, false)) {
+      if (name !== start) names.add(name.slice(start.length).replace(/\/$/, ''))
+    }
+    return [...names].sort()
+  }
+}
+
+export function gone(path: string): ExportError {
+  return new ExportError(
+    'storage',
+    'The object is gone',
+    path,
+    'Check that nothing else clears load.path, then run again.',
+  )
+}
+
+type Beginning = {
+  readonly beginning: readonly Uint8Array[]
+  readonly rest: AsyncIterable<Uint8Array> | null
+}
+
+/** @returns all chunks if they fit into one request, else `rest` with all of them */
+async function firstBytes(chunks: Chunks): Promise<Beginning> {
+  const from = Symbol.asyncIterator in chunks ? chunks[Symbol.asyncIterator]() : chunks[Symbol.iterator]()
+  const beginning: Uint8Array[] = []
+  for (let size = 0; size <= PART_BYTES; ) {
+    const next = await from.next()
+    if (next.done === true) return { beginning, rest: null }
+    beginning.push(next.value)
+    size += next.value.byteLength
+  }
+  const rest = async function* (): AsyncGenerator<Uint8Array> {
+    yield* beginning.splice(0)
+    for (;;) {
+      const next = await from.next()
+      if (next.done === true) return
+      yield next.value
+    }
+  }
+  return { beginning, rest: rest() }
+}
+
+/** An ETag that no object has. */
+const NO_ETAG = '"00000000000000000000000000000000"'
+
+/**
+ * Tests whether a store honours conditional writes. Without them two runs would overwrite each other's files unnoticed.
+ * If it does not, the object is removed.
+ * @param name of an object that exists, and may be written with the same content again
+ * @throws ExportError `config` naming the condition that the store ignores
+ * @throws Conflict when the object was gone: another run has taken over
+ */
+export async function requireConditions(objects: Objects, name: string, content: Uint8Array): Promise<void> {
+  const conditions: readonly [header: string, condition: Condition][] = [
+    ['If-None-Match', 'absent'],
+    ['If-Match', { etag: NO_ETAG }],
+  ]
+  const isHonoured = (condition: Condition): Promise<boolean> =>
+    objects.write(name, [content], condition).then(
+      () => false,
+      (error: unknown) => {
+        if (error instanceof Conflict) return true
+        throw error
+      },
+    )
+  for (const [header, condition] of conditions) {
+    if (await isHonoured(condition)) continue
+    // The object exists now in any case. So a second write distinguishes a store that ignores the condition from a
+    // missing object.
+    const wasGone = condition === 'absent' && (await isHonoured(condition))
+    await objects.driver.remove(name)
+    if (wasGone) throw new Conflict()
+    throw unfit(objects.driver.address, `ignores ${header}`)
+  }
+}

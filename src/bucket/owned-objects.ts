@@ -1,0 +1,142 @@
+import { ExportError } from '../core/index.ts'
+import { type Chunks, type Condition, Conflict } from './driver.ts'
+import { gone, type Objects } from './objects.ts'
+
+/** Whether writes of a former owner may still arrive: these are overwritten. Other changes are not this owner's to undo. */
+export type Succession = { hasFormer: boolean }
+
+/** Rejects with `locked` once another owner took over. */
+export type RequireLock = () => Promise<void>
+
+// Each time another write was under way: one of a former owner.
+const MAX_ATTEMPTS = 5
+
+/**
+ * Changes of the objects of a data set by one owner. A log entry and a sealed shard have names that are used once, so the
+ * condition that they do not exist is enough. For other names the owner checks first that it is still the owner, and writes
+ * under the ETag that it last saw: a write that is late all the same is overwritten by the next owner, or refused.
+ */
+export class OwnedObjects {
+  readonly #objects: Objects
+  readonly #requireLock: RequireLock
+  /** ETags as this owner last saw them; null: there was no object. */
+  readonly #seen = new Map<string, string | null>()
+  /** The last replacement of each path: one at a time. */
+  readonly #replacing = new Map<string, Promise<void>>()
+
+  readonly #succession: Succession
+
+  constructor(objects: Objects, requireLock: RequireLock, succession: Succession) {
+    this.#objects = objects
+    this.#requireLock = requireLock
+    this.#succession = succession
+  }
+
+  async create(path: string, chunks: Chunks): Promise<boolean> {
+    if (!isUsedOnce(path)) await this.#requireLock()
+    try {
+      this.#seen.set(path, await this.#objects.write(path, chunks, 'absent'))
+      return true
+    } catch (error) {
+      if (!(error instanceof Conflict)) throw error
+      await this.#requireLock()
+      return false
+    }
+  }
+
+  async replace(path: string, chunks: Iterable<Uint8Array>): Promise<void> {
+    // A repeated write needs them again.
+    const all = [...chunks]
+    const before = this.#replacing.get(path) ?? Promise.resolve()
+    const replacing = before.catch(() => {}).then(() => this.#replace(path, all))
+    this.#replacing.set(path, replacing)
+    try {
+      await replacing
+    } finally {
+      if (this.#replacing.get(path) === replacing) this.#replacing.delete(path)
+    }
+  }
+
+  async #replace(path: string, chunks: readonly Uint8Array[]): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const etag = await this.#objects.write(path, chunks, await this.#conditionFor(path))
+        this.#seen.set(path, etag)
+        return
+      } catch (error) {
+        if (!(error instanceof Conflict)) throw error
+        await this.#requireLock()
+        if (!this.#succession.hasFormer || attempt === MAX_ATTEMPTS) throw changedByOthers(path)
+        this.#seen.delete(path)
+      }
+    }
+  }
+
+  async #conditionFor(path: string): Promise<Condition> {
+    let etag = this.#seen.get(path)
+    if (etag === undefined) etag = (await this.#objects.driver.head(path))?.etag ?? null
+    // Checked last: as long as this is the owner, the ETag seen is no later owner's.
+    await this.#requireLock()
+    return etag === null ? 'absent' : { etag }
+  }
+
+  /** Copies the object on the server, then removes its source. After a crash between the two both exist, with one mark. */
+  async publish(from: string, to: string): Promise<void> {
+    const { driver } = this.#objects
+    await this.#requireLock()
+    const [source, target] = await Promise.all([driver.head(from), driver.head(to)])
+    if (source === null) {
+      if (target !== null) return
+      throw gone(from)
+    }
+    if (target === null) {
+      // Its next owner may have moved the object meanwhile.
+      const copied = await driver.copy(from, to).catch(async (error: unknown) => {
+        await this.#requireLock()
+        throw error
+      })
+      if (!copied) await this.#copyThrough(from, to)
+    } else if (target.size !== source.size || target.mark === null || target.mark !== source.mark) {
+      throw inUse(to)
+    }
+    await driver.remove(from)
+    this.#seen.delete(from)
+  }
+
+  async #copyThrough(from: string, to: string): Promise<void> {
+    try {
+      await this.#objects.write(to, this.#objects.stream(from), 'absent')
+    } catch (error) {
+      throw error instanceof Conflict ? inUse(to) : error
+    }
+  }
+
+  async remove(path: string): Promise<void> {
+    if (!isUsedOnce(path)) await this.#requireLock()
+    await this.#objects.driver.remove(path)
+    this.#seen.delete(path)
+  }
+}
+
+/** A name that no later owner gives to another object. */
+function isUsedOnce(path: string): boolean {
+  return /^_state\/(?:log|sealed)\//.test(path)
+}
+
+export function changedByOthers(path: string): ExportError {
+  return new ExportError(
+    'locked',
+    'Another process has changed the object meanwhile',
+    path,
+    'See that one pipeline alone writes to this load.path, then run again; what is committed stays.',
+  )
+}
+
+function inUse(path: string): ExportError {
+  return new ExportError(
+    'storage',
+    'Another file has the name of a shard',
+    path,
+    'Check that nothing else writes below load.path, move that file away, then run again.',
+  )
+}

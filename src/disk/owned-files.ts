@@ -1,0 +1,176 @@
+import { type FileHandle, lstat, rename, rm, unlink } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { ExportError } from '../core/index.ts'
+import type { DiskFiles } from './disk-files.ts'
+import { linkError, pathIn } from './folders.ts'
+import { createFile, writeChunks } from './open-file.ts'
+import type { StagingDirectory } from './staging-directory.ts'
+import { isAbsent, nullIfAbsent } from './storage-error.ts'
+
+const COMMITS = '_state/log/'
+
+/** Changes of the files of a data set, through the staging directory of an owner. */
+export class OwnedFiles {
+  readonly #files: DiskFiles
+  readonly #staging: StagingDirectory
+  /** The last creation of each path: of two at the same time the second must see the file of the first. */
+  readonly #creating = new Map<string, Promise<unknown>>()
+
+  constructor(files: DiskFiles, staging: StagingDirectory) {
+    this.#files = files
+    this.#staging = staging
+  }
+
+  async create(path: string, chunks: Iterable<string | Uint8Array>): Promise<boolean> {
+    const { full, closed } = await this.#write(chunks)
+    const [created] = await Promise.all([this.createFrom(full, path), closed])
+    return created
+  }
+
+  /** Gives a finished, fsynced temporary file a name that no file has, or removes it. */
+  async createFrom(temporary: string, path: string): Promise<boolean> {
+    const full = this.#locate(path)
+    const before = this.#creating.get(full) ?? Promise.resolve()
+    const creating = before.then(
+      () => this.#moveTo(temporary, full, false),
+      () => this.#moveTo(temporary, full, false),
+    )
+    this.#creating.set(full, creating)
+    try {
+      return await creating
+    } finally {
+      if (this.#creating.get(full) === creating) this.#creating.delete(full)
+    }
+  }
+
+  async replace(path: string, chunks: Iterable<string | Uint8Array>): Promise<void> {
+    const { full, closed } = await this.#write(chunks)
+    await Promise.all([this.#moveTo(full, this.#locate(path), true), closed])
+  }
+
+  /**
+   * Neither name is in the staging directory. An owner that is stopped just before the move, and loses its rights then,
+   * may still do it: it gives the file the only name that the next owner could give it, or finds it gone.
+   */
+  async publish(from: string, to: string): Promise<void> {
+    const [source, target] = [this.#locate(from), this.#locate(to)]
+    const { folders } = this.#files
+    await this.#staging.require()
+    const isThere = (path: string) => nullIfAbsent(async () => isFile(await this.#files.checked(path)))
+    const exists = (await isThere(to)) === true
+    if ((await isThere(from)) !== true) {
+      if (exists) return
+      throw Object.assign(new Error('no such file'), { code: 'ENOENT' })
+    }
+    if (exists) throw inUse(to)
+    await folders.naming(dirname(target), async () => {
+      await folders.guard.check(dirname(target))
+      await this.#move(source, target)
+    })
+    await folders.fsync(dirname(source))
+  }
+
+  async remove(path: string): Promise<void> {
+    const full = this.#locate(path)
+    if (path.startsWith(COMMITS)) return this.#removeCommit(path)
+    const gone = this.#staging.temporary()
+    try {
+      const checked = await this.#files.checked(path)
+      if ((await lstat(checked)).isSymbolicLink()) throw linkError()
+      await this.#move(checked, gone)
+    } catch (error) {
+      if (!isAbsent(error)) throw error
+    }
+    await this.#staging.require()
+    await rm(gone, { recursive: true, force: true })
+    // Also if the file was missing: a crash may have left its folder empty.
+    await this.#files.folders.unnaming(dirname(full), !path.startsWith('_state/'))
+  }
+
+  /** A commit is removed when no owner needs it again, whichever removes it and whether it comes back after a crash. */
+  async #removeCommit(path: string): Promise<void> {
+    await this.#staging.require()
+    try {
+      await unlink(await this.#files.checked(path))
+    } catch (error) {
+      if (!isAbsent(error)) throw error
+    }
+  }
+
+  async takeOver(owners: Iterable<string>): Promise<void> {
+    for (const owner of owners) await this.#staging.takeOver(owner)
+    await this.#staging.fsync()
+  }
+
+  /** Creates an empty temporary file. */
+  async temporary(): Promise<{ readonly full: string; readonly handle: FileHandle }> {
+    const full = this.#staging.temporary()
+    return { full, handle: await createFile(full, this.#files.options.fileMode) }
+  }
+
+  #locate(path: string): string {
+    return pathIn(this.#files.options.root, path)
+  }
+
+  /** Writes a temporary file and fsyncs it. @returns when it is closed, which nobody needs to wait for */
+  async #write(chunks: Iterable<string | Uint8Array>): Promise<{ full: string; closed: Promise<void> }> {
+    const { full, handle } = await this.temporary()
+    try {
+      await writeChunks(handle, chunks)
+      await handle.datasync()
+      return { full, closed: handle.close() }
+    } catch (error) {
+      await handle.close()
+      await rm(full, { force: true })
+      throw error
+    }
+  }
+
+  /** @returns false: a file has the name, and it may not be replaced */
+  async #moveTo(temporary: string, full: string, mayReplace: boolean): Promise<boolean> {
+    let moved = false
+    try {
+      const { folders } = this.#files
+      await folders.naming(dirname(full), async () => {
+        // Work is repeated if the folder vanished, but not once the file was there.
+        if (moved) return
+        await folders.guard.check(dirname(full))
+        // Between this and the move no other owner creates the file: the former ones have no staging directory to move
+        // it from, and the next one removes this directory first.
+        if ((await isFile(full)) && !mayReplace) return await this.#staging.require()
+        await this.#move(temporary, full)
+        moved = true
+      })
+    } finally {
+      if (!moved) await rm(temporary, { force: true })
+    }
+    return moved
+  }
+
+  async #move(from: string, to: string): Promise<void> {
+    try {
+      await rename(from, to)
+    } catch (error) {
+      // An owner that lost its rights makes no folder again.
+      if (isAbsent(error)) await this.#staging.require()
+      throw error
+    }
+  }
+}
+
+function inUse(path: string): ExportError {
+  return new ExportError(
+    'storage',
+    'Another file has the name of a shard',
+    path,
+    'Check that nothing else writes below load.path, move that file away, then run again.',
+  )
+}
+
+/** @throws where something other than a file has the name */
+async function isFile(full: string): Promise<boolean> {
+  const found = await nullIfAbsent(() => lstat(full))
+  if (found?.isSymbolicLink()) throw linkError()
+  if (found?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
+  return found !== null
+}

@@ -1,0 +1,204 @@
+import type { S3Client } from '@aws-sdk/client-s3'
+import {
+  type Condition,
+  Conflict,
+  contentType,
+  type Driver,
+  inParts,
+  unfit,
+  type Write,
+} from '../bucket/index.ts'
+import { type BucketLocation, type Client, openClient, type Sdk } from './client.ts'
+import { isBrokenBody, isConflict, isMissing, isUnknownThere, s3Error, statusOf } from './s3-error.ts'
+
+// Requests whose response body breaks off are repeated.
+const BODY_ATTEMPTS = 4
+// Another write of the same object was under way each time.
+const RACE_ATTEMPTS = 3
+/** The metadata of the write that made an object. */
+const MARK = 'spillway-write'
+
+/** The requests to a prefix of a bucket in S3-compatible object storage. The client is opened with the first one. */
+export function s3Driver(location: BucketLocation): Driver {
+  const { bucket, prefix } = location
+  const root = prefix === '' ? '' : `${prefix}/`
+  const address = `s3://${bucket}/${root}`.replace(/\/$/, '')
+  let client: Promise<Client> | null = null
+  const send = async <T>(work: (s3: S3Client, sdk: Sdk) => Promise<T>): Promise<T> => {
+    client ??= openClient(location)
+    const { s3, sdk } = await client
+    return work(s3, sdk)
+  }
+  const object = (name: string) => ({ Bucket: bucket, Key: root + name })
+  const described = (name: string, { mark }: Write) => ({
+    ...object(name),
+    ContentType: contentType(name),
+    Metadata: { [MARK]: mark },
+  })
+
+  const driver: Driver = {
+    address,
+    error: s3Error,
+
+    head: (name) =>
+      send(async (s3, sdk) => {
+        const found = await s3.send(new sdk.HeadObjectCommand(object(name)))
+        const { ContentLength: size = 0, ETag: etag = '', Metadata } = found
+        return { size, etag, mark: Metadata?.[MARK] ?? null }
+      }).catch(nullIfMissing),
+
+    async get(name, range, etag) {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await send(async (s3, sdk) => {
+            const response = await s3.send(
+              new sdk.GetObjectCommand({
+                ...object(name),
+                ...(range === null ? {} : { Range: httpRange(range) }),
+                ...(etag === null ? {} : { IfMatch: etag }),
+              }),
+            )
+            const bytes = new Uint8Array((await response.Body?.transformToByteArray()) ?? [])
+            return { bytes, etag: response.ETag ?? '' }
+          })
+        } catch (error) {
+          if (isMissing(error)) return null
+          if (isConflict(error)) throw new Conflict(name)
+          // The object ends before the range.
+          if (statusOf(error) === 416) return { bytes: new Uint8Array(), etag: etag ?? '' }
+          // The SDK repeats requests, but not after an error in the response body.
+          if (attempt === BODY_ATTEMPTS || !isBrokenBody(error)) throw error
+        }
+      }
+    },
+
+    async put(name, body, write) {
+      try {
+        return await conditionally(name, () =>
+          send(async (s3, sdk) => {
+            const input = { ...described(name, write), Body: body, ...conditionOf(write.condition) }
+            return (await s3.send(new sdk.PutObjectCommand(input))).ETag ?? ''
+          }),
+        )
+      } catch (error) {
+        throw isUnknownThere(error) ? unfit(address, `does not know ${headerOf(write.condition)}`) : error
+      }
+    },
+
+    async upload(name, chunks, write) {
+      const UploadId = await send(async (s3, sdk) => {
+        const begun = await s3.send(new sdk.CreateMultipartUploadCommand(described(name, write)))
+        if (begun.UploadId === undefined) throw new Error('an upload without id')
+        return begun.UploadId
+      })
+      const upload = { ...object(name), UploadId }
+      try {
+        const Parts = await inParts(chunks, (PartNumber, Body) =>
+          send(async (s3, sdk) => {
+            const { ETag = '' } = await s3.send(new sdk.UploadPartCommand({ ...upload, PartNumber, Body }))
+            return { PartNumber, ETag }
+          }),
+        )
+        const input = { ...upload, MultipartUpload: { Parts: [...Parts] }, ...conditionOf(write.condition) }
+        return await conditionally(name, () =>
+          send(async (s3, sdk) => (await s3.send(new sdk.CompleteMultipartUploadCommand(input))).ETag ?? ''),
+        )
+      } catch (error) {
+        await abort(name, UploadId).catch(() => {})
+        throw error
+      }
+    },
+
+    copy: (from, to) =>
+      send(async (s3, sdk) => {
+        const CopySource = [bucket, ...(root + from).split('/')].map(encodeURIComponent).join('/')
+        await s3.send(new sdk.CopyObjectCommand({ ...object(to), CopySource }))
+        return true
+      }).catch((error: unknown) => {
+        // 400: an object of more than 5 GiB.
+        if (isUnknownThere(error) || statusOf(error) === 400) return false
+        throw error
+      }),
+
+    remove: (name) =>
+      send(async (s3, sdk) => void (await s3.send(new sdk.DeleteObjectCommand(object(name))))),
+
+    async *list(start, isDeep) {
+      for (let ContinuationToken: string | undefined; ; ) {
+        const page = await send((s3, sdk) =>
+          s3.send(
+            new sdk.ListObjectsV2Command({
+              Bucket: bucket,
+              Prefix: root + start,
+              ContinuationToken,
+              ...(isDeep ? {} : { Delimiter: '/' }),
+            }),
+          ),
+        )
+        for (const { Prefix = '' } of page.CommonPrefixes ?? [])
+          yield { name: Prefix.slice(root.length), size: 0 }
+        for (const { Key = '', Size = 0 } of page.Contents ?? [])
+          yield { name: Key.slice(root.length), size: Size }
+        ContinuationToken = page.NextContinuationToken
+        if (ContinuationToken === undefined || page.IsTruncated !== true) return
+      }
+    },
+
+    async abortUploads(start, isOurs) {
+      for (let from: { KeyMarker?: string; UploadIdMarker?: string } = {}; ; ) {
+        const page = await send((s3, sdk) =>
+          s3.send(new sdk.ListMultipartUploadsCommand({ Bucket: bucket, Prefix: root + start, ...from })),
+        ).catch((error: unknown) => {
+          // Lifecycle rules of the bucket may abort what is left.
+          if (isUnknownThere(error)) return null
+          throw error
+        })
+        for (const { Key = '', UploadId } of page?.Uploads ?? []) {
+          const name = Key.slice(root.length)
+          if (UploadId !== undefined && isOurs(name)) await abort(name, UploadId)
+        }
+        if (page?.IsTruncated !== true || page.NextKeyMarker === undefined) return
+        const { NextKeyMarker: KeyMarker, NextUploadIdMarker: UploadIdMarker } = page
+        from = { KeyMarker, ...(UploadIdMarker === undefined ? {} : { UploadIdMarker }) }
+      }
+    },
+  }
+
+  async function abort(name: string, UploadId: string): Promise<void> {
+    await send((s3, sdk) =>
+      s3.send(new sdk.AbortMultipartUploadCommand({ ...object(name), UploadId })),
+    ).catch(nullIfMissing)
+  }
+
+  return driver
+}
+
+function httpRange([start, end]: readonly [number, number]): string {
+  return `bytes=${start}-${end === Number.POSITIVE_INFINITY ? '' : end - 1}`
+}
+
+function headerOf(condition: Condition): string {
+  return condition === 'absent' ? 'If-None-Match' : 'If-Match'
+}
+
+function conditionOf(condition: Condition): { IfMatch?: string; IfNoneMatch?: string } {
+  return condition === 'absent' ? { IfNoneMatch: '*' } : { IfMatch: condition.etag }
+}
+
+/** Repeats a conditional write when another write of the same object was under way. */
+async function conditionally(name: string, write: () => Promise<string>): Promise<string> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await write()
+    } catch (error) {
+      // AWS answers 404 when the object of an `If-Match` is missing, or an upload was aborted or is complete.
+      if (!isConflict(error) && !isMissing(error)) throw error
+      if (statusOf(error) !== 409 || attempt === RACE_ATTEMPTS) throw new Conflict(name)
+    }
+  }
+}
+
+function nullIfMissing(error: unknown): null {
+  if (isMissing(error)) return null
+  throw error
+}

@@ -1,0 +1,48 @@
+import { spawn } from 'node:child_process'
+import { createRequire } from 'node:module'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+
+/** The account that every emulator has; its key is public. */
+export const ACCOUNT = 'devstoreaccount1'
+export const KEY = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='
+
+export type Azurite = { readonly endpoint: string; close(): Promise<void> }
+
+/** Starts the emulator of Azure Blob storage, which keeps everything in memory. */
+export async function startAzurite(): Promise<Azurite> {
+  const main = createRequire(import.meta.url).resolve('azurite/dist/src/blob/main.js')
+  const port = await freePort()
+  const child = spawn(
+    process.execPath,
+    [
+      main,
+      ...['--blobHost', '127.0.0.1', '--blobPort', String(port), '--inMemoryPersistence'],
+      ...['--silent', '--skipApiVersionCheck', '--disableTelemetry'],
+    ],
+    { cwd: tmpdir(), stdio: ['ignore', 'pipe', 'inherit'] },
+  )
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  await new Promise<void>((resolve, reject) => {
+    child.once('exit', () => reject(new Error('azurite ended')))
+    child.stdout.on('data', (text: Buffer) => {
+      if (text.toString().includes('successfully listen')) resolve()
+    })
+  })
+  return {
+    endpoint: `http://127.0.0.1:${port}/${ACCOUNT}`,
+    async close() {
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
+  })
+}

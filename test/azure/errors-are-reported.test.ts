@@ -1,0 +1,133 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-blob'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { azureDriver } from '../../src/azure/index.ts'
+import { bucketStore } from '../../src/bucket/index.ts'
+import { type ExportError, isExportError } from '../../src/core/index.ts'
+import { ACCOUNT, type Azurite, KEY, startAzurite } from './azurite.ts'
+
+let azurite: Azurite
+
+beforeAll(async () => {
+  azurite = await startAzurite()
+  const service = new BlobServiceClient(azurite.endpoint, new StorageSharedKeyCredential(ACCOUNT, KEY))
+  await service.getContainerClient('exports').create()
+}, 60_000)
+afterAll(() => azurite?.close())
+
+const VARIABLES = ['CONNECTION_STRING', 'ACCOUNT', 'KEY', 'SAS_TOKEN']
+
+/** Sets these variables, and no others of the kind. */
+function setVariables(given: Record<string, string>): void {
+  for (const name of VARIABLES) vi.stubEnv(`AZURE_STORAGE_${name}`, given[name])
+}
+
+beforeEach(() => setVariables({ ACCOUNT, KEY }))
+afterEach(() => vi.unstubAllEnvs())
+
+function list(changes: { container?: string; endpoint?: string | null } = {}): Promise<readonly string[]> {
+  const { container = 'exports', endpoint = azurite.endpoint } = changes
+  const location = { kind: 'azure', container, prefix: 'set', endpoint, stateRoot: null } as const
+  return bucketStore(azureDriver(location)).list('')
+}
+
+async function refusal(work: Promise<unknown>): Promise<ExportError> {
+  const error = await work.catch((thrown: unknown) => thrown)
+  if (!isExportError(error)) throw new Error('not refused', { cause: error })
+  return error
+}
+
+const SECRET = Buffer.from('wrong-but-secret-0123456789').toString('base64')
+
+describe('credentials', () => {
+  it('come from a connection string, or from account and key; line breaks at the end are ignored', async () => {
+    expect(await list()).toEqual([])
+    setVariables({ ACCOUNT: `${ACCOUNT}\n`, KEY: `${KEY}\r\n` })
+    expect(await list()).toEqual([])
+    setVariables({
+      CONNECTION_STRING: `DefaultEndpointsProtocol=http;AccountName=${ACCOUNT};AccountKey=${KEY};BlobEndpoint=${azurite.endpoint};\n`,
+    })
+    expect(await list({ endpoint: null })).toEqual([])
+  })
+
+  it('that are wrong are refused, without their value', async () => {
+    setVariables({ ACCOUNT, KEY: SECRET })
+    const error = await refusal(list())
+    expect(error.kind).toBe('credentials')
+    const cause = error.cause as Error
+    const said = [
+      error.message,
+      error.stack,
+      cause.message,
+      cause.stack,
+      JSON.stringify(error),
+      JSON.stringify(cause),
+    ].join()
+    expect(said).not.toContain(SECRET)
+    expect(said).not.toContain('SharedKey')
+  })
+
+  it('of a SAS token that is wrong are refused, without its signature', async () => {
+    const token = `?sv=2024-11-04&ss=b&srt=sco&sp=rl&se=2030-01-01T00:00:00Z&sig=${encodeURIComponent(SECRET)}`
+    setVariables({ ACCOUNT, SAS_TOKEN: token })
+    const error = await refusal(list())
+    expect(error.kind).toBe('credentials')
+    expect([error.message, error.stack, (error.cause as Error).stack].join()).not.toContain('wrong-but')
+    expect([error.message, error.stack, (error.cause as Error).stack].join()).not.toContain('sig=')
+  })
+
+  it('that are no connection string are reported without it', async () => {
+    setVariables({ CONNECTION_STRING: `AccountKey=${SECRET}` })
+    const error = await refusal(list())
+    expect(error).toMatchObject({ kind: 'config', where: 'AZURE_STORAGE_CONNECTION_STRING' })
+    expect(JSON.stringify([error.message, error.stack, error.cause])).not.toContain(SECRET)
+  })
+
+  it('that are missing are reported', async () => {
+    setVariables({})
+    expect(await refusal(list({ endpoint: null }))).toMatchObject({
+      kind: 'config',
+      where: 'AZURE_STORAGE_ACCOUNT',
+    })
+  })
+})
+
+describe('an address', () => {
+  it('without the container is reported', async () => {
+    const error = await refusal(list({ container: 'nobody' }))
+    expect(error).toMatchObject({ kind: 'config', what: 'There is no such container' })
+  })
+
+  it('where nobody listens is reported', async () => {
+    const error = await refusal(list({ endpoint: `http://127.0.0.1:9/${ACCOUNT}` }))
+    expect(error.kind).toBe('storage')
+    expect(error.message).toContain('ECONNREFUSED')
+  })
+
+  it('by plain http on another machine is refused before anything is sent', async () => {
+    const error = await refusal(list({ endpoint: `http://store.invalid/${ACCOUNT}` }))
+    expect(error).toMatchObject({ kind: 'config', where: 'load.azure.endpoint' })
+  })
+})
+
+it.each([
+  ['a clock that is far off', 3 * 3_600_000, 'storage', 'clock'],
+  ['a wrong key', 0, 'credentials', 'AZURE_STORAGE_KEY'],
+])('%s is told from the other', async (_, aheadMs, kind, word) => {
+  // The service answers both in the same way; the emulator checks no clock.
+  const server = createServer((_request, response) => {
+    response.writeHead(403, {
+      date: new Date(Date.now() + aheadMs).toUTCString(),
+      'x-ms-error-code': 'AuthenticationFailed',
+    })
+    response.end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const error = await refusal(list({ endpoint: `http://127.0.0.1:${port}/${ACCOUNT}` }))
+  server.closeAllConnections()
+  server.close()
+  expect(error.kind).toBe(kind)
+  expect(error.message).toContain(word)
+})
