@@ -5,9 +5,10 @@ import type { Aggregates } from './rows/aggregates.ts'
 import type { JsonValue } from './rows/json-values.ts'
 
 /**
- * The entries of the journal, `_state/checkpoint.jsonl`. Each records one durable change. In order they describe what
- * is exported, and where a run resumes. Fields have the same names as in the file. `state/` validates what it reads
- * against these types.
+ * The entries of the journal. Commit objects in `_state/log` hold those since the last checkpoint, and
+ * `_state/checkpoint.jsonl` the fewest that sum up all before. Each records one durable change. In order they describe
+ * what is exported, and where a run resumes. Fields have the same names as in the files. `state/` validates what it
+ * reads against these types.
  */
 export type JournalEntry =
   | HeaderEntry
@@ -40,7 +41,24 @@ export type JournalEntry =
   /** The chain restarts after a rejected cursor or a change of the page size. `since` null: from its beginning. */
   | { readonly kind: 'restart'; readonly chain: number; readonly since: Restart | null }
   | PageEntry
-  | ShardEntry
+  | OpenEntry
+  | SealEntry
+  | AggregatesEntry
+  | GatheredEntry
+  /** Rejected items in the log that are not in the quarantine file yet. A checkpoint replaces page entries with it. */
+  | { readonly kind: 'rejected'; readonly partition: string; readonly blobs: readonly BlobTuple[] }
+  /** The first `blobs` of them are in the quarantine file now, whose first `end` bytes are committed. */
+  | {
+      readonly kind: 'quarantined'
+      readonly partition: string
+      readonly blobs: number
+      readonly end: number
+    }
+  /**
+   * The first commit of an owner that took over from one that may still run. The object stays in the log: by its number
+   * the former owner learns that it was taken over. `sequence` is absent in the object itself.
+   */
+  | { readonly kind: 'claim'; readonly sequence?: number | undefined }
   | {
       readonly kind: 'failed'
       readonly partition: string
@@ -62,14 +80,28 @@ export type JournalEntry =
   /** The page size of a query from here on; null: the greatest. `query` null: the initial page size of new queries. */
   | { readonly kind: 'limit'; readonly query: string | null; readonly size: number | null }
 
-export type JournalWriter = {
-  /** Makes entries durable, all of them or none. They are committed when it resolves. */
-  append(entries: readonly JournalEntry[]): Promise<void>
+/** Bytes in a commit object: number of the commit, offset and length in bytes, CRC-32. */
+export type BlobRef = {
+  readonly sequence: number
+  readonly offset: number
+  readonly bytes: number
+  readonly crc: number
+}
+
+/** The log of commits of a data set. */
+export type CommitLog = {
+  /**
+   * Commits entries and the bytes that they refer to by index, all of them or none. They are durable when it resolves.
+   * @returns the location of each of the `blobs`
+   */
+  commit(entries: readonly JournalEntry[], blobs?: readonly Uint8Array[]): Promise<readonly BlobRef[]>
+  /** Committed bytes; null: they are lost or changed. */
+  read(ref: BlobRef): Promise<Uint8Array<ArrayBuffer> | null>
 }
 
 export type HeaderEntry = {
   readonly kind: 'header'
-  readonly version: 3
+  readonly version: 4
   readonly pipeline: string
   /** Identity of the data set, created with it. It is independent of the name and the path. */
   readonly data_set_id: string
@@ -138,14 +170,14 @@ export type ChainEntry = {
         readonly since: Restart | null
         /** Digests of the cursors before `next`, base64. */
         readonly seen: string
-        readonly ids: IdMark | null
+        readonly ids: readonly BlobTuple[]
         readonly size: number | null
       }
     | undefined
 }
 
-/** The valid bytes of a chain's ids: those of one of its two files up to `end`, and their CRC-32. */
-export type IdMark = { readonly file: number; readonly end: number; readonly crc: number }
+/** A {@link BlobRef} in an entry. */
+export type BlobTuple = readonly [sequence: number, offset: number, bytes: number, crc: number]
 
 /** One page whose rows are durable. */
 export type PageEntry = {
@@ -167,8 +199,8 @@ export type PageEntry = {
   readonly unknown_fields?: Readonly<Record<string, number>> | undefined
   /** Items that the chain already had; absent: none. */
   readonly repeated?: number | undefined
-  /** Absent: as before. */
-  readonly ids?: IdMark | undefined
+  /** The ids of the page, and of how many pages before it they are still needed; absent: as before. */
+  readonly ids?: { readonly blob: number; readonly keep: number } | undefined
 }
 
 /** The rows of a page that belong to one partition and one shard. */
@@ -180,52 +212,37 @@ export type SliceEntry = {
   readonly imported_at: Span | null
 }
 
-/** Rows of a page in the write-ahead log of an open shard. All other rows are in a row group or in a sealed shard. */
-export type LoggedRows = {
-  readonly shard: number
-  readonly generation: number
-  readonly end: number
-  readonly rows: number
-}
+/** Rows of a page that wait in the log until their shard is sealed. All other rows of it are in a sealed shard. */
+export type LoggedRows = { readonly shard: number; readonly rows: number; readonly blob: number }
 
-/** `end`: of the partition's quarantine file, in bytes; `items`: how many this page added to it. */
-export type QuarantineEntry = { readonly window: string; readonly end: number; readonly items: number }
+/** Rejected items of a page: lines for the quarantine file of their partition. */
+export type QuarantineEntry = { readonly window: string; readonly items: number; readonly blob: number }
 
-export type ShardEntry = OpenEntry | RowGroupEntry | SealEntry | AggregatesEntry
-
+/** A shard gets its first rows in the log. */
 export type OpenEntry = {
   readonly kind: 'open'
   readonly shard: number
   readonly folder: string
   readonly part: number
-  /** Contents of the shard. A rewrite replaces the page entries with it. */
+  /** Contents of the shard. A checkpoint replaces the page entries with it. */
   readonly contents?:
     | {
         readonly partitions: readonly string[]
         readonly imported_at: Span | null
-        readonly generation: number
-        readonly records: readonly (readonly [rows: number, end: number])[]
+        readonly records: readonly (readonly [rows: number, ...blob: BlobTuple])[]
       }
     | undefined
 }
 
-/** A row group of an open shard: rows of one generation of its write-ahead log, and rows of the page. */
-export type RowGroupEntry = {
-  readonly kind: 'row-group'
-  readonly shard: number
-  /** Generation of the write-ahead log whose rows the row group holds. */
-  readonly generation: number
-  readonly offset: number
-  readonly bytes: number
-  readonly crc: number
-  readonly rows: number
-  readonly meta: JsonValue
-  /** As in {@link SealEntry}. */
-  readonly replaced?: number | undefined
-  readonly aggregates: Aggregates
+/** Bytes of an open shard, or the ids of a chain, moved to this commit; null: not moved. In their order. */
+export type GatheredEntry = {
+  readonly kind: 'gathered'
+  readonly shard?: number | undefined
+  readonly chain?: number | undefined
+  readonly blobs: readonly (number | null)[]
 }
 
-/** A shard that is sealed and durable. It only lacks its final name. */
+/** A shard that is sealed and durable, `_state/sealed/<shard>.<16 digits of its SHA-256>`. It only lacks its final name. */
 export type SealEntry = {
   readonly kind: 'seal'
   readonly shard: number
@@ -324,11 +341,9 @@ export type OpenShardRecord = {
   readonly part: number
   readonly partitions: ReadonlySet<string>
   readonly importedAt: Span | null
-  readonly rowGroups: readonly RowGroupEntry[]
-  /** Generation of the write-ahead log with the rows that are not in a row group yet. */
-  readonly generation: number
+  /** Its rows, in the log. */
   readonly records: readonly LogRecord[]
 }
 
-/** Rows in a write-ahead log, and the offset of their end. */
-export type LogRecord = { readonly rows: number; readonly end: number }
+/** A record batch in the log. */
+export type LogRecord = { readonly rows: number; readonly at: BlobRef }

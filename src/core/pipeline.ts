@@ -168,7 +168,7 @@ export type Encodings = 'compact' | 'plain'
 export type Compression = 'none' | 'snappy' | 'gzip' | 'zstd'
 export type PartitionBy = 'query' | 'window'
 
-/** Location of a data set: a directory, or a prefix of a bucket. */
+/** Location of a data set: a directory, or a prefix of a bucket or container. */
 export type DataSetLocation =
   | { readonly kind: 'disk'; readonly root: string }
   | {
@@ -187,9 +187,19 @@ export type DataSetLocation =
       /** Absolute path of the local folder that holds `_state`; null: `_state` is in the bucket. */
       readonly stateRoot: string | null
     }
+  | {
+      readonly kind: 'azure'
+      readonly container: string
+      /** Without slashes at either end; empty: the container itself. */
+      readonly prefix: string
+      /** null: that of the storage account in the environment. */
+      readonly endpoint: string | null
+      /** As for `s3`. */
+      readonly stateRoot: string | null
+    }
 
 export type LoadSettings = {
-  /** Absolute path of the data set, or its `s3://` address. */
+  /** Absolute path of the data set, or its `s3://` or `az://` address. */
   readonly path: string
   readonly location: DataSetLocation
   /** The path as the pipeline file spells it, for messages. */

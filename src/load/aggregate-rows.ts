@@ -1,4 +1,3 @@
-import { crc32 } from 'node:zlib'
 import {
   type Aggregates,
   AggregateTally,
@@ -13,7 +12,7 @@ import type { EncodedRowGroup, ShardEncoder } from './encode/encoder.ts'
 import { textAt } from './encode/record-batch-column.ts'
 
 /**
- * Encodes rows as one row group, and computes its CRC-32 and aggregates over the rows.
+ * Encodes rows as one row group, and computes aggregates over the rows.
  * @param encoded record batches, see `encodeRecordBatch`
  */
 export async function encodeWithAggregates(
@@ -22,11 +21,10 @@ export async function encodeWithAggregates(
 ): Promise<EncodedRowGroupWithAggregates> {
   const recordBatches = decodeRecordBatches(encoded)
   const rowGroup = await encoder.encode(recordBatches)
-  return { ...rowGroup, crc: crc32(rowGroup.bytes), aggregates: aggregateRows(recordBatches) }
+  return { ...rowGroup, aggregates: aggregateRows(recordBatches) }
 }
 
 export type EncodedRowGroupWithAggregates = EncodedRowGroup & {
-  readonly crc: number
   readonly aggregates: Aggregates
 }
 

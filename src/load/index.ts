@@ -8,16 +8,17 @@ export {
   type WrittenRowGroup,
 } from './encode/encoder.ts'
 export type { InspectedShard, ShardReader } from './inspect/index.ts'
-export { folderOf, OPEN_FOLDER, openShardPath, ownsFolder, partOf } from './layout.ts'
-export { type EncodeBuffer, makeEncodeBuffer, type ShardCoder } from './open-shard.ts'
+export { folderOf, listSealed, ownsFolder, partOf, SEALED_FOLDER, sealedPath } from './layout.ts'
+export type { ShardCoder } from './open-shard.ts'
 export { moveToOrphans, moveUnknownShards, ORPHANS } from './orphans.ts'
 export {
-  appendQuarantine,
-  cutQuarantine,
   QUARANTINE_FOLDER,
   type QuarantinedItem,
+  quarantineLines,
   quarantinePath,
+  writeQuarantine,
 } from './quarantine.ts'
+export { changedSinceSealed, isAsSealed } from './sealed.ts'
 export { type HashThread, type ShardHash, shardHash, shardHashIn } from './shard-hash.ts'
 export { type Commit, ShardSet, type ShardSetOptions } from './shard-set.ts'
 export { PageRows, type PartitionRange, type Slice } from './slice.ts'

@@ -1,4 +1,4 @@
-import { type Partition, type PartitionBy, type Resource, windowName } from '../core/index.ts'
+import { type Partition, type PartitionBy, type Resource, type Store, windowName } from '../core/index.ts'
 
 /**
  * The folder of a partition's shards: `credentials/query=domain.acme.com/import_window=2024-01-01`, without the levels
@@ -32,14 +32,14 @@ export function partOf(name: string): number | null {
   return match === null ? null : Number(match[1])
 }
 
-export const OPEN_FOLDER = '_state/open'
+export const SEALED_FOLDER = '_state/sealed'
 
-/** The bytes of a shard while it is being written. */
-export function openShardPath(shard: number): string {
-  return `${OPEN_FOLDER}/${shard}.part`
+/** A sealed shard until it is published. The digest tells it from what a former owner may leave under its number. */
+export function sealedPath(shard: number, sha256: string): string {
+  return `${SEALED_FOLDER}/${shard}.${sha256.slice(0, 16)}`
 }
 
-/** The write-ahead log of an open shard. Its generations alternate between two files. */
-export function openLogPath(shard: number, generation: number): string {
-  return `${OPEN_FOLDER}/${shard}.${generation % 2}.log`
+/** Names of the sealed shards that are not published. */
+export async function listSealed(store: Store): Promise<readonly string[]> {
+  return (await store.list(SEALED_FOLDER)).filter((name) => /^\d+\.[0-9a-f]{16}$/.test(name))
 }

@@ -1,6 +1,5 @@
-import { randomBytes } from 'node:crypto'
-import type { Store } from '../core/index.ts'
-import { OPEN_FOLDER, partOf } from './layout.ts'
+import { isExportError, type OwnedStore, sideBySide } from '../core/index.ts'
+import { partOf } from './layout.ts'
 
 /**
  * Moves the shards of a folder that are not in the checkpoint out of the data set. Their rows are exported again, so
@@ -9,7 +8,7 @@ import { OPEN_FOLDER, partOf } from './layout.ts'
  * @param isKnown whether a shard is in the checkpoint, by its path and its number
  */
 export async function moveUnknownShards(
-  store: Store,
+  store: OwnedStore,
   folder: string,
   isKnown: (path: string, part: number) => boolean,
   warn: (message: string) => void,
@@ -26,27 +25,31 @@ export async function moveUnknownShards(
 /** The folder for files that are not part of the data set. Nothing is deleted there. */
 export const ORPHANS = '_state/orphans'
 
-/** Moves a file that is not Spillway's, or not in the checkpoint, out of the data set. @returns its new path */
-export async function moveToOrphans(store: Store, path: string): Promise<string> {
+/** Moves a file or folder that is not Spillway's, or not in the checkpoint, out of the data set. @returns its new path */
+export async function moveToOrphans(store: OwnedStore, path: string): Promise<string> {
   const orphan = await unusedName(store, `${ORPHANS}/${path}`)
-  const between = `${OPEN_FOLDER}/${randomBytes(4).toString('hex')}${BETWEEN}`
-  // Two steps, because each rename has one side in the staging directory.
-  await store.publish(path, between)
-  await store.publish(between, orphan)
+  await copy(store, path, orphan)
+  await store.remove(path)
   return orphan
 }
 
-/** Finishes moves that a crash interrupted between the two steps. The original folder is unknown by then. */
-export async function finishMoves(store: Store): Promise<void> {
-  for (const name of await store.list(OPEN_FOLDER)) {
-    if (!name.endsWith(BETWEEN)) continue
-    await store.publish(`${OPEN_FOLDER}/${name}`, await unusedName(store, `${ORPHANS}/${name}`))
+/** Only sealed shards are moved: a former owner could move what the present one has written since. */
+async function copy(store: OwnedStore, path: string, to: string): Promise<void> {
+  const names = await store.list(path).catch(() => [])
+  if (names.length > 0) return sideBySide(names, (name) => copy(store, `${path}/${name}`, `${to}/${name}`))
+  const scratch = store.scratch()
+  try {
+    for await (const chunk of store.stream(path)) await scratch.append(chunk)
+    await scratch.create(to)
+  } catch (error) {
+    // An empty folder.
+    if (!isExportError(error, 'storage') || (await store.list(path).catch(() => null)) === null) throw error
+  } finally {
+    await scratch.discard()
   }
 }
 
-const BETWEEN = '.aside'
-
-async function unusedName(store: Store, path: string): Promise<string> {
+async function unusedName(store: OwnedStore, path: string): Promise<string> {
   for (let copy = 0; ; copy++) {
     const name = `${path}${copy === 0 ? '' : `.${copy}`}.orphan`
     if ((await store.size(name)) === null) return name

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { RefusedItem, Store } from '../core/index.ts'
+import { ExportError, type OwnedStore, type RefusedItem } from '../core/index.ts'
 
 /** One line of `_quarantine/*.jsonl`. */
 export type QuarantinedItem = Omit<RefusedItem, 'at'> & {
@@ -9,39 +9,38 @@ export type QuarantinedItem = Omit<RefusedItem, 'at'> & {
   readonly page: number
 }
 
-/**
- * Appends a page's rejected items to the partition's quarantine file, after its first `end` bytes, which are committed.
- * Later bytes, left by a crash, are cut off.
- * @returns the new end
- */
-export async function appendQuarantine(
-  store: Store,
-  partition: string,
-  end: number,
-  items: readonly QuarantinedItem[],
-): Promise<number> {
-  const path = quarantinePath(partition)
-  // A user may have removed the file.
-  const log = await store.openSmallLog(path, (await store.size(path)) === null ? 0 : end)
-  try {
-    await log.append([Buffer.from(items.map((item) => `${JSON.stringify(item)}\n`).join(''))])
-    await log.fsync()
-    return log.size
-  } finally {
-    await log.close()
-  }
+export function quarantineLines(items: readonly QuarantinedItem[]): Uint8Array {
+  return Buffer.from(items.map((item) => `${JSON.stringify(item)}\n`).join(''))
 }
 
 /**
- * Cuts a partition's quarantine file to its committed bytes. A crash, or a page with too many rejected items, may have
- * left more, and the page may be different when it is requested again.
+ * Replaces a partition's quarantine file: its first `end` bytes, unless a user has removed it, then some lines.
+ * @returns its size
+ * @throws ExportError `damaged` if it has lost a part of them, and lines are added
  */
-export async function cutQuarantine(store: Store, partition: string, end: number): Promise<void> {
+export async function writeQuarantine(
+  store: OwnedStore,
+  partition: string,
+  end: number,
+  lines: readonly Uint8Array[],
+): Promise<number> {
   const path = quarantinePath(partition)
-  const size = await store.size(path)
-  if (size === null || size <= end) return
-  if (end === 0) await store.remove(path)
-  else await (await store.openSmallLog(path, end)).close()
+  const kept = end === 0 ? null : await store.read(path, 0, end)
+  if (kept !== null && kept.byteLength < end && lines.length > 0) throw shortened(path)
+  const chunks = [kept ?? new Uint8Array(), ...lines]
+  const size = chunks.reduce((sum, { byteLength }) => sum + byteLength, 0)
+  if (size === 0) await store.remove(path)
+  else if ((await store.size(path)) !== size || lines.length > 0) await store.replace(path, chunks)
+  return size
+}
+
+function shortened(path: string): ExportError {
+  return new ExportError(
+    'damaged',
+    'The quarantine file has lost a part of its items',
+    path,
+    'Restore it, or move it away to begin another one, then run again.',
+  )
 }
 
 export const QUARANTINE_FOLDER = '_quarantine'

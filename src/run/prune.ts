@@ -4,18 +4,19 @@ import {
   formatInstant,
   type Micros,
   type NamedPipeline,
+  type OwnedStore,
   type Pipeline,
-  type Store,
 } from '../core/index.ts'
-import { makeEncodeBuffer } from '../load/index.ts'
+import { ShardSet } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
   checkMaskKey,
   readManifest,
-  rewriteCheckpoint,
   SUCCESS_PATH,
+  saveCheckpoint,
+  sweepLog,
 } from '../state/index.ts'
 import { readBegunCheckpoint } from './admission/open-checkpoint.ts'
 import { refuseLinks, replaceManifest } from './data-set/files.ts'
@@ -30,11 +31,11 @@ import {
   removeInvalidated,
   removePrunedQuarantine,
 } from './data-set/prune.ts'
-import { openSettledCheckpoint } from './data-set/recover.ts'
+import { type Owner, openSettledCheckpoint } from './data-set/recover.ts'
 import type { RunObserver } from './options.ts'
 import { namePipeline } from './queries.ts'
 import { tryToReport } from './report/write-report.ts'
-import { encodePlan, openShards } from './session.ts'
+import { encodePlan, shardSetOptions } from './session.ts'
 
 export type PruneReport = {
   readonly pipeline: string
@@ -87,16 +88,17 @@ export function pruneDataSet(given: Pipeline, before: Micros, options: PruneOpti
     // The lock would create the folder, also if there is no data set.
     const isThere = (await openDataSet(pipeline).size(CHECKPOINT_PATH)) !== null
     if (!isThere) return planPruning(pipeline, before)
-    return holdDataSet(pipeline, { clock, stop, warn }, (store) => prune(pipeline, store, before, options))
+    return holdDataSet(pipeline, { clock, stop, warn }, (owner) => prune(pipeline, owner, before, options))
   })
 }
 
 async function prune(
   pipeline: NamedPipeline,
-  store: Store,
+  owner: Owner,
   before: Micros,
   options: PruneOptions,
 ): Promise<PruneReport> {
+  const { store } = owner
   const { clock, maskKey } = options
   await refuseLinks(store)
   const state = await readBegunCheckpoint(pipeline, store)
@@ -109,12 +111,13 @@ async function prune(
     const { partitions, rows } = done
     await recordPrune(store, state, old, { pruned_at, before: done.before, partitions, rows })
   }
-  await finish(pipeline, store, options)
+  await finish(pipeline, owner, options)
   return done
 }
 
 /** Brings manifest, files and report in line with the checkpoint, after a prune or the crash of one. */
-async function finish(pipeline: NamedPipeline, store: Store, options: PruneOptions): Promise<void> {
+async function finish(pipeline: NamedPipeline, owner: Owner, options: PruneOptions): Promise<void> {
+  const { store } = owner
   const { stop, observer } = options
   const state = await readBegunCheckpoint(pipeline, store)
   if (state === null) return
@@ -127,17 +130,18 @@ async function finish(pipeline: NamedPipeline, store: Store, options: PruneOptio
     // counts the rows again if needed.
     await tryToReport(pipeline, store, state, options, async () => {})
     // Later commands need not search for these files.
-    await rewriteCheckpoint(store, { ...state, invalidated: new Set() })
+    await saveCheckpoint(store, { ...state, invalidated: new Set() })
+    await sweepLog(store, state)
   }
   await removePrunedQuarantine(store, state)
   const plan = await planWithoutRows(pipeline, store, state)
-  if (plan !== null) await finalizeWithoutRows(pipeline, store, state, plan, options)
+  if (plan !== null) await finalizeWithoutRows(pipeline, owner, state, plan, options)
 }
 
 /** The plan of a data set that a prune left without rows, and that is complete but not marked as such; else null. */
 async function planWithoutRows(
   pipeline: NamedPipeline,
-  store: Store,
+  store: OwnedStore,
   state: CheckpointState,
 ): Promise<Plan | null> {
   if (state.prunes.length === 0) return null
@@ -150,34 +154,37 @@ async function planWithoutRows(
 /** Leaves a data set without rows as a run does: one shard without rows, manifest, `_SUCCESS`, report. */
 async function finalizeWithoutRows(
   pipeline: NamedPipeline,
-  store: Store,
+  owner: Owner,
   { header }: CheckpointState,
   plan: Plan,
   options: PruneOptions,
 ): Promise<void> {
   const { observer } = options
+  const { store } = owner
   const warn = (message: string): void => observer.log('warn', message)
-  const checkpoint = await openSettledCheckpoint(store, header, () => {}, warn)
+  const checkpoint = await openSettledCheckpoint(owner, header, () => {}, warn)
   try {
     const { state } = checkpoint
     // Loaded only here: most commands never encode in this thread.
     const { inlineCoder } = await import('./cpu/inline-work.ts')
-    const coding = { coder: inlineCoder(encodePlan(pipeline, options)), encodeBuffer: makeEncodeBuffer() }
-    const shards = openShards(pipeline, store, coding, checkpoint, observer)
-    try {
-      await fillEmptyDataSet(pipeline, state, shards, plan)
-    } finally {
-      await shards.close()
+    const coding = { coder: inlineCoder(encodePlan(pipeline, options)) }
+    const opened = await ShardSet.open(shardSetOptions(pipeline, owner, coding, checkpoint, observer), [])
+    if ('set' in opened) {
+      try {
+        await fillEmptyDataSet(pipeline, state, opened.set, plan)
+      } finally {
+        await opened.set.close()
+      }
     }
     await replaceManifest(pipeline, store, state, observer)
-    await store.writeWhole(SUCCESS_PATH, [])
+    await store.replace(SUCCESS_PATH, [])
     await tryToReport(pipeline, store, state, options, (entry) => checkpoint.append([entry]))
   } finally {
     await checkpoint.close()
   }
 }
 
-async function isLeftToDo(store: Store, { invalidated, prunes }: CheckpointState): Promise<boolean> {
+async function isLeftToDo(store: OwnedStore, { invalidated, prunes }: CheckpointState): Promise<boolean> {
   if (invalidated.size > 0) return true
   const manifest = prunes.length === 0 ? null : await readManifest(store)
   return manifest !== null && manifest.prunes.length < prunes.length

@@ -5,8 +5,8 @@ import {
   isExportError,
   type JournalEntry,
   type NamedPipeline,
+  type OwnedStore,
   type Pipeline,
-  type Store,
 } from '../core/index.ts'
 import type { Plan } from '../plan/index.ts'
 import { endEntry, NEW_RUN, SUCCESS_PATH } from '../state/index.ts'
@@ -60,7 +60,8 @@ async function runOnDataSet(
       observer.opening?.({ kind: 'lock', untilMs: clock.now() + waitMs })
     },
   }
-  return holdDataSet(pipeline, holding, async (store, lost) => {
+  return holdDataSet(pipeline, holding, async (owner) => {
+    const { store, lost } = owner
     observer.opening?.({ kind: 'checkpoint' })
     // A run that has lost the lock can't commit any more, so it does not wait.
     const held = {
@@ -72,7 +73,7 @@ async function runOnDataSet(
     await refuseLinks(store)
     if (fresh) await clearDataSet(store, warn)
     if (options.redo.length > 0) await redoPartitions(pipeline, store, secrets, options)
-    const session = await openSession(pipeline, store, secrets, held)
+    const session = await openSession(pipeline, owner, secrets, held)
     try {
       const plan = planFor(pipeline, clock.now(), session.checkpoint.state)
       const summary = await carryOut(pipeline, store, { session, plan, secrets }, held)
@@ -101,7 +102,7 @@ function warnOfBlanks({ maskKey, observer }: RunOptions): void {
 
 async function carryOut(
   pipeline: NamedPipeline,
-  store: Store,
+  store: OwnedStore,
   { session, plan, secrets }: { session: Session; plan: Plan; secrets: QuerySecrets },
   options: RunOptions,
 ): Promise<RunSummary> {
@@ -135,13 +136,15 @@ async function carryOut(
   }
   const figures = figuresOfRun(earlier, ending, tally, pipeline)
   const { status } = ending
-  let hasManifest = false
-  const error = await settleAccounts(ending, async () => {
+  const unfinished = await failureOf(async () => {
     const whole = isWhole()
     const end = endEntry(run, { finished_at: isoTime(clock.now()), status }, figures)
     await finalizeDataSet(pipeline, store, { session, plan, whole, end }, options)
-    hasManifest = true
   })
+  const hasManifest = unfinished === null
+  const unsaved = await failureOf(() => checkpoint.close())
+  // A full disk has no space for a manifest either: the first error of the run is kept.
+  const error = ending.error ?? unfinished ?? unsaved
   const durationMs = clock.monotonicMs() - startedMs
   const result = { figures, tally, session, total: counts.total, error, status, hasManifest, durationMs }
   const summary = summarize(pipeline, result)
@@ -152,7 +155,7 @@ async function carryOut(
 /** Replaces what was exported again. A run that is stopped leaves it to the next one. */
 async function replaceWhatIsDone(
   ending: Ending,
-  store: Store,
+  store: OwnedStore,
   { checkpoint }: Session,
   { stop, observer }: Pick<RunOptions, 'stop' | 'observer'>,
 ): Promise<Ending> {
@@ -168,14 +171,13 @@ async function replaceWhatIsDone(
   }
 }
 
-/** A full disk has no space for a manifest either: the first error of the run is kept. */
-async function settleAccounts(ending: Ending, write: () => Promise<void>): Promise<ExportError | null> {
+async function failureOf(work: () => Promise<void>): Promise<ExportError | null> {
   try {
-    await write()
-    return ending.error
+    await work()
+    return null
   } catch (error) {
-    if (!isExportError(error)) throw error
-    return ending.error ?? error
+    if (isExportError(error)) return error
+    throw error
   }
 }
 
@@ -195,7 +197,7 @@ type Finalization = {
 /** Finalizes a data set: writes its manifest, its report and, if it is complete, `_SUCCESS`. */
 async function finalizeDataSet(
   pipeline: NamedPipeline,
-  store: Store,
+  store: OwnedStore,
   { session, plan, whole, end }: Finalization,
   options: RunOptions,
 ): Promise<void> {
@@ -206,6 +208,6 @@ async function finalizeDataSet(
   if (end !== null) await checkpoint.append([end])
   await replaceManifest(pipeline, store, checkpoint.state, options.observer)
   await removeReplaced(store, checkpoint)
-  if (whole) await store.writeWhole(SUCCESS_PATH, [])
+  if (whole) await store.replace(SUCCESS_PATH, [])
   await tryToReport(pipeline, store, checkpoint.state, options, (entry) => checkpoint.append([entry]))
 }

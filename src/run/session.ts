@@ -13,15 +13,21 @@ import {
   type Pipeline,
   type RefusedItem,
   repeatsSecret,
-  type Store,
   unlessSecret,
 } from '../core/index.ts'
-import { type EncodePlan, rowGroupRows, ShardSet, shardExtension } from '../load/index.ts'
-import { type Checkpoint, type CheckpointState, idPath, manifestShard, sweepIds } from '../state/index.ts'
+import {
+  type EncodePlan,
+  rowGroupRows,
+  ShardSet,
+  type ShardSetOptions,
+  shardExtension,
+} from '../load/index.ts'
+import { type Checkpoint, manifestShard } from '../state/index.ts'
 import { openOwnCheckpoint } from './admission/open-checkpoint.ts'
 import { type Cpu, openCpu } from './cpu/cpu.ts'
-import { invalidate, invalidationOf, requireRepeatable } from './data-set/invalidate.ts'
+import { invalidationOf, redoEntry, requireRepeatable } from './data-set/invalidate.ts'
 import { earlyPartitions } from './data-set/plan-state.ts'
+import type { Owner } from './data-set/recover.ts'
 import type { RunObserver, RunOptions } from './options.ts'
 import type { QuerySecrets } from './queries.ts'
 
@@ -43,12 +49,12 @@ export type Session = {
 
 /**
  * Opens checkpoint and shards and makes them consistent: finished shards are published and open ones continued. If
- * bytes of open shards are lost, their partitions are invalidated.
+ * bytes of the log are lost, the partitions that need them are invalidated.
  * @throws ExportError `config` or `damaged` when the run may not resume
  */
 export async function openSession(
   pipeline: NamedPipeline,
-  store: Store,
+  owner: Owner,
   secrets: QuerySecrets,
   options: RunOptions,
 ): Promise<Session> {
@@ -59,7 +65,7 @@ export async function openSession(
   const cpu = await openCpu(...plans, buffers, shared)
   try {
     for (;;) {
-      const session = await openOnce(pipeline, store, secrets, { cpu, buffers }, options)
+      const session = await openOnce(pipeline, owner, secrets, { cpu, buffers }, options)
       if (session !== null) return session
     }
   } catch (error) {
@@ -71,61 +77,72 @@ export async function openSession(
 /** @returns null when something was invalidated: then everything has to be opened again */
 async function openOnce(
   pipeline: NamedPipeline,
-  store: Store,
+  owner: Owner,
   secrets: QuerySecrets,
   { cpu, buffers }: Pick<Session, 'cpu' | 'buffers'>,
   options: RunOptions,
 ): Promise<Session | null> {
-  const checkpoint = await openOwnCheckpoint(pipeline, store, secrets, options)
+  const checkpoint = await openOwnCheckpoint(pipeline, owner, secrets, options)
   const { state } = checkpoint
-  let shards: ShardSet | null = null
-  let chains = state.nextChain
+  const { log } = options.observer
   try {
     const sealed = { shards: 0, bytes: 0, replacedNuls: 0 }
-    const telling = loggingSeals(checkpoint, sealed, options.observer.log)
-    const session: Session = {
-      checkpoint: telling,
-      sealed,
-      cpu,
-      decode: withoutSecrets(cpu.decode, cpu.release),
-      buffers,
-      shards: openShards(pipeline, store, cpu, telling, options.observer),
-      nextChain: () => chains++,
-      async close() {
-        await session.shards.close()
-        await cpu.close()
-        await checkpoint.close()
-      },
+    const onSealed: ShardSetOptions['onSealed'] = ({ path, rows, bytes, replaced = 0 }) => {
+      sealed.shards++
+      sealed.bytes += bytes
+      sealed.replacedNuls += replaced
+      log('info', 'shard sealed', { event: 'shard.sealed', path, rows, bytes })
     }
-    shards = session.shards
-    const lost = await shards.restore(state.openShards.values())
+    const shardOptions = shardSetOptions(pipeline, owner, cpu, checkpoint, options.observer)
+    const opened = await ShardSet.open({ ...shardOptions, onSealed }, state.openShards.values())
+    const rejected = await lostRejections(checkpoint)
     const early = earlyPartitions(pipeline, options.clock.now(), state)
-    if (lost.size === 0 && early.length === 0) {
-      await sweepIds(store, () => idFiles(state))
-      return session
+    if ('set' in opened && rejected.length === 0 && early.length === 0) {
+      const shards = opened.set
+      let chains = state.nextChain
+      return {
+        checkpoint,
+        sealed,
+        cpu,
+        decode: withoutSecrets(cpu.decode, cpu.release),
+        buffers,
+        shards,
+        nextChain: () => chains++,
+        async close() {
+          await shards.close()
+          await cpu.close()
+          await checkpoint.close()
+        },
+      }
     }
+    if ('set' in opened) await opened.set.close()
     if (early.length > 0) requireRepeatable(pipeline, state, early, options.clock.now())
+    const given = invalidationOf(state, {
+      partitions: [...rejected, ...early],
+      shards: 'lost' in opened ? opened.lost : [],
+    })
+    await checkpoint.append([redoEntry(given)])
     await checkpoint.close()
-    const given = invalidationOf(state, { partitions: early, shards: lost })
-    await invalidate(store, state, given)
-    const why = early.length > 0 ? 'windows were done before they ended' : 'open shards were damaged'
-    options.observer.log('warn', `${why}; the partitions concerned are exported anew`, {
+    const why =
+      early.length > 0 ? 'windows were done before they ended' : 'rows that wait in the log were damaged'
+    log('warn', `${why}; the partitions concerned are exported anew`, {
       partitions: given.partitions.size,
       rows: given.rows,
     })
     return null
   } catch (error) {
-    await shards?.close()
     await checkpoint.close()
     throw error
   }
 }
 
-/** The files with the ids of unfinished chains. */
-function idFiles(state: CheckpointState): ReadonlySet<string> {
-  const paths = new Set<string>()
-  for (const { chain, ids } of state.chains.values()) if (ids !== null) paths.add(idPath(chain, ids.file))
-  return paths
+/** Partitions whose rejected items in the log are lost. */
+async function lostRejections(checkpoint: Checkpoint): Promise<readonly string[]> {
+  const lost: string[] = []
+  for (const [partition, blobs] of checkpoint.state.rejected) {
+    for (const ref of blobs) if ((await checkpoint.read(ref)) === null) lost.push(partition)
+  }
+  return lost
 }
 
 /** Totals of sealed shards. */
@@ -136,38 +153,20 @@ type SealedSoFar = {
   replacedNuls: number
 }
 
-/** The same checkpoint; shards that it seals are logged. @param sealed counts them */
-function loggingSeals(checkpoint: Checkpoint, sealed: SealedSoFar, log: RunObserver['log']): Checkpoint {
-  return {
-    ...checkpoint,
-    async append(entries) {
-      await checkpoint.append(entries)
-      for (const entry of entries) {
-        if (entry.kind !== 'seal') continue
-        const { path, rows, bytes, replaced = 0 } = entry
-        sealed.shards++
-        sealed.bytes += bytes
-        sealed.replacedNuls += replaced
-        log('info', 'shard sealed', { event: 'shard.sealed', path, rows, bytes })
-      }
-    },
-  }
-}
-
-/** The open shards of a pipeline, by its checkpoint. */
-export function openShards(
+/** How the open shards of a pipeline go on by its checkpoint. */
+export function shardSetOptions(
   { load }: Pick<NamedPipeline, 'load'>,
-  store: Store,
-  { coder, encodeBuffer }: Pick<Cpu, 'coder' | 'encodeBuffer'>,
+  { store }: Owner,
+  { coder }: Pick<Cpu, 'coder'>,
   checkpoint: Checkpoint,
   observer: Pick<RunObserver, 'log' | 'shard'>,
-): ShardSet {
+): ShardSetOptions {
   const { state } = checkpoint
-  return new ShardSet({
+  return {
     store,
     coder,
-    encodeBuffer,
-    journal: checkpoint,
+    log: checkpoint,
+    readsCost: load.location.kind !== 'disk',
     extension: shardExtension(load.format),
     rowGroupRows: rowGroupRows(load.format),
     shardRows: load.shardRows,
@@ -175,11 +174,12 @@ export function openShards(
     partsOf: (folder) => state.partsOf.get(folder) ?? 0,
     held: state.held,
     warn: (message) => observer.log('warn', message),
+    onSealed: () => {},
     onPublished: (entry) => {
       observer.log('info', 'shard published', { event: 'shard.published', path: entry.path })
       observer.shard?.(manifestShard(entry))
     },
-  })
+  }
 }
 
 /** The settings for decoding pages. */

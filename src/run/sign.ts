@@ -1,5 +1,5 @@
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
-import { ExportError, type Pipeline, type Store } from '../core/index.ts'
+import { ExportError, type OwnedStore, type Pipeline, type Store } from '../core/index.ts'
 import type { Evidence } from '../report/index.ts'
 import {
   asExported,
@@ -54,15 +54,15 @@ export function signDataSet(pipeline: Pipeline, key: KeyObject, options: HoldOpt
   return namingLocations(pipeline, async () => {
     // Before the lock, which would create the folder, also if there is no data set.
     if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw noManifest(pipeline, 'vouch for')
-    return holdDataSet(pipeline, options, (store) => sign(pipeline, store, key))
+    return holdDataSet(pipeline, options, ({ store }) => sign(pipeline, store, key))
   })
 }
 
-async function sign(pipeline: Pipeline, store: Store, key: KeyObject): Promise<Signed> {
+async function sign(pipeline: Pipeline, store: OwnedStore, key: KeyObject): Promise<Signed> {
   const { bytes, manifest } = await readVouchedManifest(pipeline, store)
   const size = await store.size(SIGNATURE_PATH)
   if (size !== null && size !== SIGNATURE_BYTES) throw isTaken()
-  await store.writeWhole(SIGNATURE_PATH, [signatureOf(bytes, key)])
+  await store.replace(SIGNATURE_PATH, [signatureOf(bytes, key)])
   const { shards, rows, bytes: shardBytes } = manifest.totals
   return {
     pipeline: pipeline.name,

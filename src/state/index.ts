@@ -1,25 +1,17 @@
 export { type ChainRecord, chainEntry } from './checkpoint/chain-record.ts'
 export {
+  beginCheckpoint,
   CHECKPOINT_PATH,
   CHECKPOINT_START,
-  type Checkpoint,
-  openCheckpoint,
+  findCheckpoint,
   readCheckpoint,
   readDataSetId,
   readHeader,
-  rewriteCheckpoint,
+  saveCheckpoint,
 } from './checkpoint/checkpoint.ts'
 export { type CheckpointState, isKnown, type Omission } from './checkpoint/checkpoint-state.ts'
 export { type SealedShard, splitPath } from './checkpoint/compact-collections.ts'
-export {
-  ID_FOLDER,
-  type IdLog,
-  idPath,
-  isIdFile,
-  newIdLog,
-  openIdLog,
-  sweepIds,
-} from './checkpoint/id-log.ts'
+export { decodeIds, encodeIds } from './checkpoint/page-ids.ts'
 export {
   exportedOf,
   hasBegun,
@@ -32,6 +24,8 @@ export {
 export { endEntry, NEW_RUN, type RunRecord, searchesByMonth } from './checkpoint/run-record.ts'
 export { type Hold, takeLock } from './lock/lock.ts'
 export { describeOwner, lockFileText, ownerStatus, parseLockFile } from './lock/lock-file.ts'
+export { commitPath, LOG_FOLDER, listCommits } from './log/commit-object.ts'
+export { type Checkpoint, OpenLog, sweepLog } from './log/open-log.ts'
 export {
   fitsManifest,
   holdingsOf,

@@ -6,6 +6,7 @@ import {
   figuresOf,
   formatTimestamp,
   int64FromJson,
+  type OwnedStore,
   type Pipeline,
   type ServiceFigures,
   type Store,
@@ -155,12 +156,12 @@ export type ManifestShard = {
 
 /** Writes the manifest atomically, one line for each shard, so that a million shards are never one string. */
 export async function writeManifest(
-  store: Store,
+  store: OwnedStore,
   pipeline: Pipeline,
   state: CheckpointState,
   retired: readonly RetiredQuery[],
 ): Promise<void> {
-  await store.writeWhole(MANIFEST_PATH, manifestText(pipeline, state, retired))
+  await store.replace(MANIFEST_PATH, manifestText(pipeline, state, retired))
 }
 
 /**

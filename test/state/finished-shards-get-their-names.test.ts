@@ -1,22 +1,28 @@
+import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import type { Store } from '../../src/core/index.ts'
+import type { OwnedStore } from '../../src/core/index.ts'
+import { sealedPath } from '../../src/load/index.ts'
 import { openSettledCheckpoint } from '../../src/run/data-set/recover.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
-import { HEADER, seal, writeCheckpoint } from './lines.ts'
+import { commitLines, HEADER, own, seal } from './lines.ts'
 
 describe('finished shards', () => {
   const PATH = 'credentials/part-00000.csv'
 
-  async function withSeal(): Promise<Store> {
+  const TEXT = '0123456789'
+  const SHA256 = createHash('sha256').update(TEXT).digest('hex')
+  const SEALED = sealedPath(3, SHA256)
+
+  async function withSeal(): Promise<OwnedStore> {
     const { store } = temporaryStore()
-    await writeCheckpoint(store, [HEADER, seal(3, PATH, { bytes: 10 })])
-    return store
+    await commitLines(store, [HEADER, seal(3, PATH, { bytes: 10, sha256: SHA256 })])
+    return own(store)
   }
 
-  async function settle(store: Store): Promise<void> {
+  async function settle(store: OwnedStore): Promise<void> {
     const checkpoint = await openSettledCheckpoint(
-      store,
+      { store, forced: false },
       HEADER,
       () => {},
       () => {},
@@ -26,11 +32,11 @@ describe('finished shards', () => {
 
   it('get their names after a crash that came first', async () => {
     const store = await withSeal()
-    await store.writeWhole('_state/open/3.part', ['0123456789'])
+    await store.create(SEALED, [TEXT])
     for (let time = 0; time < 2; time++) {
       await settle(store)
       expect(await store.size(PATH)).toBe(10)
-      expect(await store.size('_state/open/3.part')).toBeNull()
+      expect(await store.size(SEALED)).toBeNull()
     }
   })
 
@@ -39,13 +45,14 @@ describe('finished shards', () => {
     ['is short', '012345678', null],
     ['is too long', '0123456789+', null],
     ['is missing, and was never whole', null, '012345678'],
-    ['is short, whatever stands among the open ones', '012345678', '0123456789'],
+    ['is missing, and has changed since it was sealed', null, '9876543210'],
+    ['is short, whatever stands among the sealed ones', '012345678', '0123456789'],
   ])('are refused when one %s, and stay as they are', async (_, final, open) => {
     const store = await withSeal()
-    if (final !== null) await store.writeWhole(PATH, [final])
-    if (open !== null) await store.writeWhole('_state/open/3.part', [open])
+    if (final !== null) await store.create(PATH, [final])
+    if (open !== null) await store.create(SEALED, [open])
     await expect(settle(store)).rejects.toEqual(anError('damaged', PATH))
     expect(await store.size(PATH)).toBe(final?.length ?? null)
-    expect(await store.size('_state/open/3.part')).toBe(open?.length ?? null)
+    expect(await store.size(SEALED)).toBe(open?.length ?? null)
   })
 })

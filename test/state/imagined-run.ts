@@ -7,8 +7,7 @@ import {
   WindowRun,
 } from '../../src/core/index.ts'
 import { chainEntry } from '../../src/state/index.ts'
-import type { JournalLine } from '../../src/state/journal/journal-line.ts'
-import { DAY, days, HEADER, keysOf, seal } from './lines.ts'
+import { DAY, days, HEADER, type JournalLine, keysOf, seal } from './lines.ts'
 
 const WINDOWS = 6
 const CHAIN_QUERIES = ['domain.a.com', 'domain.b.com', 'domain.c.com'] as const
@@ -100,11 +99,7 @@ type ImaginedChain = {
 type ImaginedShard = {
   readonly shard: number
   readonly part: number
-  generation: number
-  end: number
-  /** All of them, and those that are in no row group yet. */
   rows: number
-  logged: number
   readonly partitions: Set<string>
 }
 
@@ -136,6 +131,8 @@ class ImaginedRun {
   #nextShard = 0
   #runs = 0
   #pages = 0
+  /** Bytes that the entries of one commit refer to. */
+  #blobs = 0
 
   constructor(order: 'asc' | 'desc') {
     this.#order = order
@@ -296,6 +293,7 @@ class ImaginedRun {
     const chain = begun ?? this.#chains[step.pick % Math.max(1, this.#chains.length)]
     if (chain === undefined) return
     const number = this.#pages++
+    this.#blobs = 0
     const { windows, watermark } = chain
     const most = windows.count - 1
     const rows = new Map<number, number>()
@@ -334,12 +332,12 @@ class ImaginedRun {
         : {
             quarantine: refused.map((place) => ({
               window: windowOf(chain, place),
-              end: 100 * (number + 1) + place,
               items: 1 + place,
+              blob: this.#blobs++,
             })),
           }),
       ...(number % 3 === 0 ? { repeated: number } : {}),
-      ...(number % 3 === 1 && !step.last ? { ids: { file: number % 2, end: number, crc: number } } : {}),
+      ...(number % 3 === 1 && !step.last ? { ids: { blob: this.#blobs++, keep: number % 3 } } : {}),
       ...(number % 4 === 0 ? { unknown_fields: { [`field-${number % 3}`]: number + 1 } } : {}),
     }
     const begin: JournalEntry[] = begun === null ? [] : [chainEntry(chain.chain, chain.query, windows)]
@@ -379,23 +377,9 @@ class ImaginedRun {
         return { window: windowOf(chain, place), shard: into.shard, rows, imported_at }
       })
     const log = (into: ImaginedShard, rows: number): NonNullable<PageEntry['logged']> => {
-      into.end += 8 * rows
-      into.logged += rows
-      return [{ shard: into.shard, generation: into.generation, end: into.end, rows }]
+      return [{ shard: into.shard, rows, blob: this.#blobs++ }]
     }
     switch (way) {
-      case 1: {
-        // A row group is full with the first of the rows; the others are the first of the next log.
-        const slices = put(open, all)
-        lines.push(this.#rowGroup(open, 1))
-        return { lines, slices, logged: rows > 1 ? log(open, rows - 1) : [] }
-      }
-      case 2: {
-        // Two row groups in one page: the second of rows that never were in a log.
-        const slices = put(open, all)
-        lines.push(this.#rowGroup(open, rows - 1), this.#rowGroup(open, 1))
-        return { lines, slices, logged: [] }
-      }
       case 3: {
         // The shard is full in the middle of the page, and may have had its first row in the same.
         const [first, ...others] = all
@@ -417,35 +401,12 @@ class ImaginedRun {
     if (known !== undefined) return { open: known, lines: [] }
     const part = this.#parts.get(folder) ?? 0
     const shard = this.#nextShard++
-    const open = { shard, part, generation: 1, end: 0, rows: 0, logged: 0, partitions: new Set<string>() }
+    const open = { shard, part, rows: 0, partitions: new Set<string>() }
     this.#parts.set(folder, part + 1)
     this.#open.set(folder, open)
     return { open, lines: [{ kind: 'open', shard, folder, part }] }
   }
 
-  /** All that is in the log, and so many rows that never were. */
-  #rowGroup(open: ImaginedShard, more: number): JournalEntry {
-    const generation = open.logged > 0 ? open.generation++ : open.generation - 1
-    const rows = open.logged + more
-    open.logged = 0
-    open.end = 0
-    const { shard } = open
-    const replaced = shard % 2 === 0 ? {} : { replaced: shard }
-    return {
-      kind: 'row-group',
-      shard,
-      generation,
-      offset: 100 * generation,
-      bytes: 100,
-      crc: 7,
-      rows,
-      meta: { rows },
-      aggregates: aggregatesOf(shard, rows),
-      ...replaced,
-    }
-  }
-
-  /** Of a shard that is whole the row groups need not be known. */
   #seal(folder: string, { shard, part, rows, partitions }: ImaginedShard): JournalEntry[] {
     this.#open.delete(folder)
     const path = `${folder}/part-${String(part).padStart(5, '0')}.csv`

@@ -1,9 +1,12 @@
+import { randomBytes } from 'node:crypto'
 import {
   type Aggregates,
+  type BlobRef,
   type Counts,
   type HeaderEntry,
   type JournalEntry,
   type OpenShardRecord,
+  type OwnedStore,
   type PageEntry,
   parseInstant,
   partitionKey,
@@ -13,18 +16,25 @@ import {
   WindowRun,
 } from '../../src/core/index.ts'
 import {
+  beginCheckpoint,
   CHECKPOINT_PATH,
   type ChainRecord,
   type CheckpointState,
   chainEntry,
+  findCheckpoint,
+  OpenLog,
   readCheckpoint,
 } from '../../src/state/index.ts'
-import { JOURNAL_START, openJournal } from '../../src/state/journal/journal.ts'
-import type { JournalLine } from '../../src/state/journal/journal-line.ts'
+import { LineWriter } from '../../src/state/log/lines.ts'
+
+/** What a run commits at once. */
+export type JournalLine =
+  | JournalEntry
+  | { readonly kind: 'transaction'; readonly entries: readonly JournalEntry[] }
 
 export const HEADER: HeaderEntry = {
   kind: 'header',
-  version: 3,
+  version: 4,
   pipeline: 'acme',
   data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
   created_at: '2024-07-01T00:00:00.000Z',
@@ -65,22 +75,54 @@ export function days(count: number, first = 0): Window[] {
   }))
 }
 
-/** Writes a journal from its beginning. @returns where each line ends */
-export async function writeJournal(store: Store, path: string, lines: readonly object[]): Promise<number[]> {
-  const journal = await openJournal(store, path, JOURNAL_START)
-  const ends: number[] = []
-  for (const line of lines) {
-    await journal.append([line])
-    ends.push(journal.size)
-  }
-  await journal.close()
-  return ends
+/** Owns a store, as a run does. */
+export function own(store: Store): Promise<OwnedStore> {
+  return store.own(randomBytes(6).toString('hex'))
 }
 
-export async function writeCheckpoint(store: Store, lines: readonly JournalLine[]): Promise<void> {
-  const journal = await openJournal(store, CHECKPOINT_PATH, JOURNAL_START)
-  await journal.append(lines)
-  await journal.close()
+/** Writes a checkpoint with any lines, those too that no reader takes. */
+export async function writeLines(store: Store, lines: readonly object[]): Promise<void> {
+  const writer = new LineWriter(0)
+  const end = { kind: 'position', sequence: 0, checksum: 0 }
+  await (await own(store)).replace(
+    CHECKPOINT_PATH,
+    [...lines, end].map((line) => writer.line(line)),
+  )
+}
+
+/** Opens the log of a data set, which begins with this if it is new. */
+export async function openLog(store: Store, header: HeaderEntry = HEADER): Promise<OpenLog> {
+  const owned = await own(store)
+  if ((await findCheckpoint(store)) === null) await beginCheckpoint(owned, header)
+  return new OpenLog(owned, (await findCheckpoint(store))!)
+}
+
+/** Commits lines, the first of which is a header, one after the other. @returns the log, which is not saved */
+export async function commitLines(store: Store, lines: readonly JournalLine[]): Promise<OpenLog> {
+  const [header, ...others] = lines
+  const log = await openLog(store, header as HeaderEntry)
+  for (const line of others) await commitLine(log, line)
+  return log
+}
+
+export async function commitLine(log: OpenLog, line: JournalLine): Promise<void> {
+  const entries = factsOf([line])
+  await log.commit(entries, blobsOf(entries))
+}
+
+/** Some bytes for each index that entries refer to. */
+export function blobsOf(entries: readonly JournalEntry[]): Uint8Array[] {
+  const indexes = entries.flatMap((entry) =>
+    entry.kind !== 'page'
+      ? []
+      : [
+          ...(entry.logged ?? []),
+          ...(entry.quarantine ?? []),
+          ...(entry.ids === undefined ? [] : [entry.ids]),
+        ].map(({ blob }) => blob),
+  )
+  const text = JSON.stringify(entries)
+  return Array.from({ length: 1 + Math.max(-1, ...indexes) }, (_, index) => Buffer.from(`${index}${text}`))
 }
 
 export async function stateIn(store: Store): Promise<CheckpointState> {
@@ -100,8 +142,8 @@ export function keysOf({ query, windows }: Pick<ChainRecord, 'query' | 'windows'
 }
 
 /**
- * A state as plain values, less what a rewrite may change: how many lines it took, in which order, the files that have
- * gone since, and numbers of chains that have ended.
+ * A state as plain values, less what a save may change: the order, the files that have gone since, numbers of chains
+ * that have ended, and where bytes are in the log.
  */
 export function plain(state: CheckpointState) {
   const byKey = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number => (a < b ? -1 : 1)
@@ -112,6 +154,8 @@ export function plain(state: CheckpointState) {
     chains: [...state.chains].sort(byNumber).map(([, chain]) => plainChain(chain)),
     shards: [...state.shards],
     openShards: [...state.openShards].sort(byNumber).map(([, shard]) => plainShard(shard)),
+    rejected: [...state.rejected].sort(byKey).map(([key, blobs]) => [key, blobs.map(contentOf)]),
+    claims: [...state.claims],
     held: [...state.held].sort(byNumber),
     redo: { ...state.redo, shards: [...state.redo.shards].sort((a, b) => a - b) },
     partsOf: [...state.partsOf].filter(([, parts]) => parts > 0).sort(byKey),
@@ -135,15 +179,22 @@ export function plainSums({ rows, days, sources, hash_types, nulls }: Aggregates
 }
 
 /** Cursors by how many they are and, in no order, by their digests. */
-export function plainChain({ windows, seen, ...chain }: ChainRecord) {
+export function plainChain({ windows, seen, ids, ...chain }: ChainRecord) {
   const digests = seen === null ? [] : [...new BigUint64Array(new Uint8Array(seen.toBytes()).buffer)]
   return {
     ...chain,
+    ids: ids.map(contentOf),
     windows: { order: windows.order, bounds: windows.bounds === null ? null : [...windows.bounds] },
     seen: { size: seen?.size ?? 0, digests: digests.map(String).sort() },
   }
 }
 
-export function plainShard({ partitions, rowGroups, records, ...shard }: OpenShardRecord) {
-  return { ...shard, partitions: [...partitions].sort(), rowGroups: [...rowGroups], records: [...records] }
+export function plainShard({ partitions, records, ...shard }: OpenShardRecord) {
+  const plainRecords = records.map(({ rows, at }) => ({ rows, ...contentOf(at) }))
+  return { ...shard, partitions: [...partitions].sort(), records: plainRecords }
+}
+
+/** Where bytes are may change, what they are never. */
+function contentOf({ bytes, crc }: BlobRef) {
+  return { bytes, crc }
 }

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
@@ -9,7 +9,7 @@ import { type Clock, type ExportError, type Store, systemClock } from '../../src
 import { takeLock } from '../../src/state/index.ts'
 import type { Lock, LockOptions } from '../../src/state/lock/lock.ts'
 import { anError } from '../disk/errors.ts'
-import { temporaryStore } from '../disk/temporary-store.ts'
+import { temporaryStore, write } from '../disk/temporary-store.ts'
 
 const SCRIPT = join(import.meta.dirname, 'take-the-lock.mjs')
 const signal = new AbortController().signal
@@ -32,7 +32,7 @@ let warnings: string[] = []
 
 function take(clock: Clock = hasty(), options: Partial<LockOptions> = {}): Promise<Lock> {
   const warn = (message: string): void => void warnings.push(message)
-  return takeLock(store, { clock, stop: signal, fresh: false, growing: async () => [], warn, ...options })
+  return takeLock(store, { clock, stop: signal, fresh: false, warn, ...options })
 }
 
 let store: Store
@@ -193,7 +193,7 @@ describe('the lock', () => {
   })
 
   it('is not waited for once the run is to stop', async () => {
-    await store.writeWhole(FOREIGN, [await lockFileOf({ since: new Date().toISOString() })])
+    await write(store, FOREIGN, await lockFileOf({ since: new Date().toISOString() }))
     const stop = new AbortController()
     stop.abort(new Error('told to stop'))
     await expect(take(systemClock, { stop: stop.signal })).rejects.toThrow()
@@ -207,7 +207,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
     ['a process that is no more', { pid: 2 ** 22 + 1 }],
     ['an earlier process with the same id', { process_start: '1' }],
   ])('of %s is taken over at once', async (_, change) => {
-    await store.writeWhole(FOREIGN, [await lockFileOf(change)])
+    await write(store, FOREIGN, await lockFileOf(change))
     const lock = await take()
     expect(lockFiles()).toHaveLength(1)
     expect(lockFiles()).not.toContain('lock.000000000001')
@@ -223,7 +223,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
     ['of a system that names no boot', { boot: null }],
     ['of a system that names no process numbering', { pid_namespace: null }],
   ])('%s is taken over once it has not moved for twenty seconds', async (_, change) => {
-    await store.writeWhole(FOREIGN, [await lockFileOf({ pid: 2 ** 22 + 1, ...change })])
+    await write(store, FOREIGN, await lockFileOf({ pid: 2 ** 22 + 1, ...change }))
     const clock = hasty()
     const begun = clock.monotonicMs()
     const lock = await take(clock)
@@ -239,7 +239,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
     ['another container', { pid_namespace: 'pid:[1]' }],
   ])('of %s that moves is respected at once', async (_, change) => {
     const since = '2024-01-01T02:00:00.000Z'
-    await store.writeWhole(FOREIGN, [await lockFileOf({ ...change, since })])
+    await write(store, FOREIGN, await lockFileOf({ ...change, since }))
     const clock = hasty()
     const begun = clock.monotonicMs()
     let looks = 0
@@ -256,9 +256,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
   })
 
   it('expires by the time that this machine was awake', async () => {
-    await store.writeWhole(FOREIGN, [
-      await lockFileOf({ boot: OTHER_BOOT, since: '2024-01-01T02:00:00.000Z' }),
-    ])
+    await write(store, FOREIGN, await lockFileOf({ boot: OTHER_BOOT, since: '2024-01-01T02:00:00.000Z' }))
     const clock = hasty()
     let looks = 0
     // Both machines sleep for an hour, and this one wakes up first.
@@ -271,24 +269,25 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
   })
 
   it('that is released while it is watched is not waited for', async () => {
-    await store.writeWhole(FOREIGN, [await lockFileOf({ boot: OTHER_BOOT })])
+    await write(store, FOREIGN, await lockFileOf({ boot: OTHER_BOOT }))
     const clock = hasty()
     const begun = clock.monotonicMs()
     const sleep: Clock['sleep'] = async (ms, stop) => {
-      await store.remove(FOREIGN)
+      rmSync(join(root, FOREIGN))
       await clock.sleep(ms, stop)
     }
     await (await take({ ...clock, sleep })).release()
     expect(clock.monotonicMs() - begun).toBeLessThan(3_000)
   })
 
-  it('grows while it is held, as a heartbeat for other machines', async () => {
+  it('changes while it is held, as a heartbeat for other machines', async () => {
     const quick: Clock = { ...systemClock, sleep: (ms, stop) => systemClock.sleep(ms / 100, stop) }
     const lock = await take(quick)
     const [name = ''] = lockFiles()
-    const sizeOf = (): number => readFileSync(join(root, '_state', name)).length
-    const begun = sizeOf()
-    await expect.poll(sizeOf).toBeGreaterThan(begun + 2)
+    const heartbeats = (): number =>
+      Number.parseInt(readFileSync(join(root, '_state', name), 'utf8').split('\n')[1]!, 10)
+    const begun = heartbeats()
+    await expect.poll(heartbeats).toBeGreaterThan(begun + 2)
     await lock.release()
     expect(lockFiles()).toEqual([])
   })
@@ -297,14 +296,14 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
     let wake = (): void => {}
     const asleep = new Promise<void>((resolve) => (wake = resolve))
     const first = await take({ ...systemClock, sleep: () => asleep })
-    await first.store.writeWhole('_manifest.json', ['first'])
+    await first.store.replace('_manifest.json', ['first'])
     const [name = ''] = lockFiles()
     const path = join(root, '_state', name)
     const lockFile = readFileSync(path, 'utf8')
     writeFileSync(path, lockFile.replace(/"boot":"[^"]*"/, `"boot":"${OTHER_BOOT}"`))
     const second = await take()
     wake()
-    await expect(first.store.writeWhole('_manifest.json', ['late'])).rejects.toEqual(anError('locked'))
+    await expect(first.store.replace('_manifest.json', ['late'])).rejects.toEqual(anError('locked'))
     await expect.poll(() => first.lost.aborted).toBe(true)
     expect(first.lost.reason).toEqual(anError('locked'))
     expect(readFileSync(join(root, '_manifest.json'), 'utf8')).toBe('first')
@@ -315,7 +314,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
 
   it('of a system without start times is respected while the process exists', async () => {
     const since = '2024-01-01T02:00:00.000Z'
-    await store.writeWhole(FOREIGN, [await lockFileOf({ process_start: null, since })])
+    await write(store, FOREIGN, await lockFileOf({ process_start: null, since }))
     const refusal = take()
     await expect(refusal).rejects.toEqual(anError('locked', FOREIGN))
     await expect(refusal).rejects.toThrow('Wait for it to end')
@@ -326,7 +325,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
   it.each(['', 'not JSON', '{}', '{"pid":"1"}', '[]'])(
     'that can not be parsed (%j) is damage, and stays',
     async (text) => {
-      await store.writeWhole(FOREIGN, [text])
+      await write(store, FOREIGN, text)
       await expect(take()).rejects.toEqual(anError('damaged', FOREIGN))
       expect(lockFiles()).toEqual(['lock.000000000001'])
     },
@@ -334,7 +333,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
 
   it('is not a file whose name is only similar', async () => {
     for (const name of ['lock', 'lock.txt', 'lock.000000000001.1234abcd.tmp', 'checkpoint.jsonl'])
-      await store.writeWhole(`_state/${name}`, ['x'])
+      await write(store, `_state/${name}`, 'x')
     await (await take()).release()
     expect(lockFiles()).toHaveLength(3)
   })
@@ -364,21 +363,21 @@ describe('of two processes that have written a lock file without the lock', () =
   })
 
   it('the one with the greater name withdraws at once', async () => {
-    await store.writeWhole(LEAST, [await lockFileOf({})])
+    await write(store, LEAST, await lockFileOf({}))
     await expect(take(meanwhile(async () => {}))).rejects.toEqual(anError('locked', LEAST))
     expect(sleeps).toBe(0)
   })
 
   it('the other waits for that, and gets the lock', async () => {
-    await store.writeWhole(GREATEST, [await lockFileOf({})])
-    await (await take(meanwhile(() => store.remove(GREATEST)))).release()
+    await write(store, GREATEST, await lockFileOf({}))
+    await (await take(meanwhile(async () => rmSync(join(root, GREATEST))))).release()
     expect(sleeps).toBe(1)
   })
 
   it('the other is refused as soon as the first has the lock all the same', async () => {
     const lockFile = await lockFileOf({})
-    await store.writeWhole(GREATEST, [lockFile])
-    const clock = meanwhile(() => store.writeWhole(GREATEST, [lockFile, '..+.']))
+    await write(store, GREATEST, lockFile)
+    const clock = meanwhile(() => write(store, GREATEST, lockFile, '2 held\n'))
     await expect(take(clock)).rejects.toEqual(anError('locked', GREATEST))
     expect(sleeps).toBe(1)
     await expect(take(clock)).rejects.toEqual(anError('locked', GREATEST))
@@ -386,14 +385,14 @@ describe('of two processes that have written a lock file without the lock', () =
   })
 
   it('the other is refused if the first does not withdraw for twenty seconds', async () => {
-    await store.writeWhole(GREATEST, [await lockFileOf({})])
+    await write(store, GREATEST, await lockFileOf({}))
     await expect(take()).rejects.toEqual(anError('locked', GREATEST))
     expect(lockFiles()).toEqual(['lock.ffffffffffff'])
   })
 
   it('one that crashes meanwhile is not waited for any longer', async () => {
     const child = await spawnTaker()
-    await store.writeWhole(GREATEST, [await lockFileOf({ pid: child.pid, process_start: null })])
+    await write(store, GREATEST, await lockFileOf({ pid: child.pid, process_start: null }))
     await (await take(meanwhile(() => child.end('SIGKILL')))).release()
     expect(lockFiles()).toEqual([])
   })

@@ -2,8 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { bucketStore, splitStore } from '../../src/bucket/index.ts'
 import { type Clock, type DataSetLocation, type Store, systemClock } from '../../src/core/index.ts'
-import { s3Store, splitStore } from '../../src/s3/index.ts'
+import { s3Driver } from '../../src/s3/index.ts'
 import { takeLock } from '../../src/state/index.ts'
 import type { Lock } from '../../src/state/lock/lock.ts'
 import { anError } from '../disk/errors.ts'
@@ -21,7 +22,7 @@ const quick: Clock = {
 
 function take(store: Store): Promise<Lock> {
   const stop = new AbortController().signal
-  return takeLock(store, { clock: quick, stop, fresh: false, growing: async () => [], warn: () => {} })
+  return takeLock(store, { clock: quick, stop, fresh: false, warn: () => {} })
 }
 
 /** @returns how many of them got the lock; the error of each of the others names the owner */
@@ -80,7 +81,7 @@ describe('in a bucket', () => {
     // No process reads lock files before all are written.
     const isLook = { operation: 'ListObjectsV2' } as const
     double.cues.before(isLook, () => allThere, { times: runs })
-    expect(await winnersOf(() => s3Store(location), runs)).toBe(1)
+    expect(await winnersOf(() => bucketStore(s3Driver(location)), runs)).toBe(1)
   })
 
   it('one run gets the lock whatever the order and the duration of the requests', async () => {
@@ -90,7 +91,7 @@ describe('in a bucket', () => {
       double.cues.clear()
       double.cues.before({}, pause, { times: 10_000 })
       location = { ...location, prefix: `set-${seed}` }
-      expect(await winnersOf(() => s3Store(location), 2 + (seed % 3)), `seed ${seed}`).toBe(1)
+      expect(await winnersOf(() => bucketStore(s3Driver(location)), 2 + (seed % 3)), `seed ${seed}`).toBe(1)
     }
   })
 
@@ -99,7 +100,7 @@ describe('in a bucket', () => {
       location = { ...location, prefix: `apart-${round}` }
       const folder = mkdtempSync(join(tmpdir(), 'spillway-home-'))
       onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-      const open = (): Store => splitStore(location, storeAt(folder), folder)
+      const open = (): Store => splitStore(s3Driver(location), storeAt(folder), { folder, fresh: false })
       expect(await winnersOf(open, 4)).toBe(1)
       expect(await winnersOf(open, 1)).toBe(1)
     }

@@ -1,10 +1,10 @@
-// Reads and rewrites the checkpoint of a data set in a separate process. Prints its contents and the peak memory.
+// Reads and saves the state of a data set in a separate process. Prints its contents and the peak memory.
 import { existsSync, readFileSync } from 'node:fs'
 import { diskStore } from '../../build/parts/disk.js'
-import { readCheckpoint, rewriteCheckpoint } from '../../build/parts/state.js'
+import { readCheckpoint, saveCheckpoint } from '../../build/parts/state.js'
 
 const store = diskStore({ root: process.argv[2], fileMode: 0o600, dirMode: 0o700 })
-await rewriteCheckpoint(store, await readCheckpoint(store))
+await saveCheckpoint(await store.own('0123456789ab'), await readCheckpoint(store))
 const { chains } = await readCheckpoint(store)
 const [[, { pages, seen, next }]] = chains
 const mostMb = Math.round(peakKb() / 1024)

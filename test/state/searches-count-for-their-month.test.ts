@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import type { HeaderEntry, JournalEntry } from '../../src/core/index.ts'
 import { snapshot } from '../../src/state/checkpoint/checkpoint-state.ts'
-import { foldJournal } from '../../src/state/checkpoint/fold-journal.ts'
+import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
 import { searchesByMonth } from '../../src/state/index.ts'
 
 const HEADER: HeaderEntry = {
   kind: 'header',
-  version: 3,
+  version: 4,
   pipeline: 'p',
   data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
   created_at: '',
@@ -42,9 +42,9 @@ const LINES: readonly JournalEntry[] = [
 ]
 
 function folded(lines: Iterable<JournalEntry>) {
-  const folding = foldJournal(HEADER)
-  for (const line of lines) folding.apply(line)
-  return folding.state
+  const fold = new JournalFold(HEADER)
+  fold.apply(lines, fold.state.position, [])
+  return fold.state
 }
 
 test('searches count for the month in which they were sent, those of killed runs too', () => {

@@ -13,11 +13,10 @@ import {
   settingsDigest,
   writeManifest,
 } from '../../src/state/index.ts'
-import type { JournalLine } from '../../src/state/journal/journal-line.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { pipelineOf } from '../plan/pipeline.ts'
-import { chainOfAll, HEADER, page, seal, stateIn, writeCheckpoint } from './lines.ts'
+import { chainOfAll, commitLines, HEADER, type JournalLine, own, page, seal, stateIn } from './lines.ts'
 
 const KEY = Buffer.from('0123456789abcdef0123456789abcdef')
 const base: Pipeline = pipelineOf({})
@@ -199,7 +198,7 @@ const shard = fc.record({
 
 async function stateOf(lines: readonly JournalLine[]): Promise<CheckpointState> {
   const { store } = temporaryStore()
-  await writeCheckpoint(store, [HEADER, ...lines])
+  await commitLines(store, [HEADER, ...lines])
   return stateIn(store)
 }
 
@@ -221,7 +220,7 @@ describe('the manifest', () => {
                 partitions: index % 2 === 0 ? facts.partitions : facts.partitions.toReversed(),
               }),
           )
-          await writeManifest(store, base, await stateOf(seals), [])
+          await writeManifest(await own(store), base, await stateOf(seals), [])
           texts.push(readFileSync(join(root, MANIFEST_PATH), 'utf8'))
         }
         expect(texts[1]).toBe(texts[0])
@@ -252,7 +251,7 @@ describe('the manifest', () => {
       page({
         next: null,
         requests: 3,
-        quarantine: [{ window: 'all', end: 100, items: 4 }],
+        quarantine: [{ window: 'all', items: 4, blob: 0 }],
         unknown_fields: { zeta: 1, alpha: 2 },
         repeated: 2,
       }),
@@ -288,7 +287,7 @@ describe('the manifest', () => {
         error: { kind: 'transient', message: 'x' },
       },
     ])
-    await writeManifest(store, base, state, [])
+    await writeManifest(await own(store), base, state, [])
     expect(await readManifest(store)).toEqual({
       version: 1,
       pipeline: 'acme',
@@ -347,7 +346,7 @@ describe('the manifest', () => {
     const { store } = temporaryStore()
     expect(await readManifest(store)).toBeNull()
     for (const text of ['', '{', '{}', '{"version":2}']) {
-      await store.writeWhole(MANIFEST_PATH, [text])
+      await (await own(store)).replace(MANIFEST_PATH, [text])
       const error: ExportError = await readManifest(store).then(
         () => expect.unreachable(),
         (found: ExportError) => found,

@@ -21,7 +21,6 @@ for await (const command of createInterface({ input: process.stdin })) {
       clock: systemClock,
       stop: new AbortController().signal,
       fresh: false,
-      growing: async () => [],
       warn: () => {},
     })
     print({ held: true })

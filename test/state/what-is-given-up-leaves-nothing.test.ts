@@ -6,25 +6,26 @@ import { openSettledCheckpoint } from '../../src/run/data-set/recover.ts'
 import {
   type CheckpointState,
   chainEntry,
-  openCheckpoint,
-  rewriteCheckpoint,
+  saveCheckpoint,
   stateOf as stateOfRecord,
 } from '../../src/state/index.ts'
-import type { JournalLine } from '../../src/state/journal/journal-line.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { cases } from '../support/thorough.ts'
 import { someJournal } from './imagined-run.ts'
 import {
+  commitLines,
   days,
   HEADER,
+  type JournalLine,
   keysOf,
+  openLog,
+  own,
   page,
   plain,
   plainChain,
   plainShard,
   seal,
   stateIn,
-  writeCheckpoint,
 } from './lines.ts'
 
 /** All that is invalidated with some partitions and shards: step by step, from each to what depends on it. */
@@ -77,7 +78,7 @@ const losses = fc.uniqueArray(fc.nat({ max: 3 }), { maxLength: 1 })
 
 async function stateOf(lines: readonly JournalLine[]): Promise<{ store: Store; state: CheckpointState }> {
   const { store } = temporaryStore()
-  await writeCheckpoint(store, lines)
+  await commitLines(store, lines)
   return { store, state: await stateIn(store) }
 }
 
@@ -105,7 +106,7 @@ describe('an invalidation', () => {
       fc.asyncProperty(someJournal, picks, losses, async (lines, picks, losses) => {
         const { store, state: before } = await stateOf(lines)
         const given = invalidationOf(before, chosen(before, picks, losses))
-        await invalidate(store, before, given)
+        await invalidate(await own(store), given)
         const after = await stateIn(store)
 
         const dropped = [...before.openShards.values()].filter(({ shard }) => given.shards.has(shard))
@@ -143,7 +144,7 @@ describe('an invalidation', () => {
         ] as const
         const [was, is] = [plain(before), plain(after)]
         for (const name of kept) expect(is[name]).toEqual(was[name])
-        await rewriteCheckpoint(store, after)
+        await saveCheckpoint(await own(store), after)
         // A number of a shard that was dropped may be used again: no file has it.
         const { nextShard: _, ...rewritten } = plain(await stateIn(store))
         expect(is).toMatchObject(rewritten)
@@ -158,7 +159,7 @@ describe('an invalidation', () => {
         const { store, state } = await stateOf(lines)
         const given = invalidationOf(state, { partitions: [], shards: [] })
         expect(given).toMatchObject({ rows: 0, pages: 0, invalidated: [] })
-        await invalidate(store, state, given)
+        await invalidate(await own(store), given)
         expect(plain(await stateIn(store))).toEqual(plain(state))
       }),
       { numRuns: cases(20, 5) },
@@ -197,7 +198,7 @@ describe('invalidating', () => {
           watermark: 2,
           requests: 3,
           slices: [into(FIRST, 0, 5), into(SECOND, 1, 6), into(THIRD, 2, 1)],
-          logged: [{ shard: 2, generation: 1, end: 8, rows: 1 }],
+          logged: [{ shard: 2, rows: 1, blob: 0 }],
           position: { at: 5, ids: [1] },
         }),
       ],
@@ -214,7 +215,7 @@ describe('invalidating', () => {
     expect(states(state)).toEqual(['done', 'done', 'partial', null])
     const given = invalidationOf(state, { partitions: [], shards: [2] })
     expect(given).toMatchObject({ rows: 1, invalidated: [] })
-    await invalidate(store, state, given)
+    await invalidate(await own(store), given)
     const after = await stateIn(store)
     expect(states(after)).toEqual(['done', 'done', 'pending', null])
     expect([after.chains.size, after.openShards.size, after.shards.length]).toEqual([0, 0, 2])
@@ -225,7 +226,7 @@ describe('invalidating', () => {
     const { store, state } = await stateOf(LINES)
     const given = invalidationOf(state, { partitions: [FIRST], shards: [] })
     expect(given.invalidated).toEqual([`${folder(FIRST)}/part-00000.csv`])
-    await invalidate(store, state, given)
+    await invalidate(await own(store), given)
     const after = await stateIn(store)
     expect(states(after)).toEqual(['pending', 'done', 'pending', null])
     expect([after.chains.size, after.openShards.size]).toEqual([0, 0])
@@ -234,9 +235,9 @@ describe('invalidating', () => {
 
   it('new shards wait until all partitions in them are done, then take the place of the old ones in one entry', async () => {
     const { store, state } = await stateOf(LINES)
-    await invalidate(store, state, invalidationOf(state, { partitions: [FIRST], shards: [] }))
+    await invalidate(await own(store), invalidationOf(state, { partitions: [FIRST], shards: [] }))
     const checkpoint = await openSettledCheckpoint(
-      store,
+      { store: await own(store), forced: false },
       HEADER,
       () => {},
       () => {},
@@ -248,7 +249,7 @@ describe('invalidating', () => {
       chainEntry(1, QUERY, WINDOWS.part(0, 1)),
       page({ chain: 1, next: null, slices: [into(FIRST, 3, 7)] }),
     ]
-    const journal = await openCheckpoint(store, HEADER, () => {})
+    const journal = await openLog(store)
     await journal.append(again)
     const between = await stateIn(store)
     expect([...between.shards].map(({ shard }) => shard)).toEqual([0, 1])
@@ -262,7 +263,7 @@ describe('invalidating', () => {
     expect(after.partitions.get(FIRST)).toMatchObject({ state: 'done', rows: 7 })
     expect(after.partitions.get(FIRST)?.former).toBeUndefined()
     // No path is used twice, also after a rewrite.
-    await rewriteCheckpoint(store, after)
+    await saveCheckpoint(await own(store), after)
     const rewritten = await stateIn(store)
     expect([rewritten.partsOf.get(folder(FIRST)), rewritten.goneFrom.get(folder(FIRST))]).toEqual([2, 1])
     expect([...rewritten.invalidated]).toEqual(given(FIRST))

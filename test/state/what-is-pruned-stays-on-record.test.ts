@@ -2,11 +2,11 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Prune, parseWindow } from '../../src/core/index.ts'
 import { oldPartitions, recordPrune } from '../../src/run/data-set/prune.ts'
-import { type CheckpointState, rewriteCheckpoint, splitPath } from '../../src/state/index.ts'
+import { type CheckpointState, saveCheckpoint, splitPath } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { cases } from '../support/thorough.ts'
 import { someJournal } from './imagined-run.ts'
-import { days, keysOf, plain, plainChain, plainShard, stateIn, writeCheckpoint } from './lines.ts'
+import { commitLines, days, keysOf, own, plain, plainChain, plainShard, stateIn } from './lines.ts'
 import { expectRowsToBeInShards } from './sum-of-lines.ts'
 
 const PRUNE: Prune = {
@@ -51,7 +51,7 @@ describe('an old partition', () => {
     await fc.assert(
       fc.asyncProperty(someJournal, cut, async (lines, before) => {
         const { store } = temporaryStore()
-        await writeCheckpoint(store, lines)
+        await commitLines(store, lines)
         const state = await stateIn(store)
         const old = oldPartitions(state, before)
         expect(old.partitions).toEqual(mayGo(state, before))
@@ -81,10 +81,10 @@ describe('an old partition', () => {
     await fc.assert(
       fc.asyncProperty(someJournal, cut, async (lines, before) => {
         const { store } = temporaryStore()
-        await writeCheckpoint(store, lines)
+        await commitLines(store, lines)
         const state = await stateIn(store)
         const old = oldPartitions(state, before)
-        await recordPrune(store, state, old, PRUNE)
+        await recordPrune(await own(store), state, old, PRUNE)
         const after = await stateIn(store)
         for (const [key, record] of state.partitions) {
           const { pages, requests } = record
@@ -103,7 +103,7 @@ describe('an old partition', () => {
         expectRowsToBeInShards(after)
         // A pruned partition is not pruned again, and its removed files may be forgotten.
         expect(oldPartitions(after, before).partitions.size).toBe(0)
-        await rewriteCheckpoint(store, { ...after, invalidated: new Set() })
+        await saveCheckpoint(await own(store), { ...after, invalidated: new Set() })
         const last = await stateIn(store)
         expect(plain(last)).toEqual(plain(after))
         expect(last.invalidated.size).toBe(0)

@@ -1,5 +1,5 @@
-import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { rolldown } from 'rolldown'
@@ -38,18 +38,13 @@ export function losingPowerAfter(script: string): (what: string) => LostPower {
   return (what) => {
     const folder = temporaryFolder()
     const path = join(built, 'script.mjs')
-    const environment = (root: string, fault: string) => ({
+    const root = join(folder, 'data')
+    const env = {
       PATH: process.env.PATH,
       NODE_OPTIONS: `--import ${FAULT}`,
       DISK_FAULT_ROOT: root,
-      DISK_FAULT: fault,
-      DISK_FAULT_COUNT: join(folder, 'calls'),
-    })
-    const [calm, root] = [join(folder, 'calm'), join(folder, 'data')]
-    execFileSync(process.execPath, [path, calm, what], { env: environment(calm, 'count') })
-    const calls = readFileSync(join(folder, 'calls'), 'utf8').split('\n')
-    expect(calls.at(-1)).toBe('mkdir end')
-    const env = environment(root, `power:${calls.length}`)
+      DISK_FAULT: 'power:end',
+    }
     const { signal, stdout } = spawnSync(process.execPath, [path, root, what], { env, encoding: 'utf8' })
     expect(signal).toBe('SIGKILL')
     expect(existsSync(join(root, 'end'))).toBe(false)

@@ -3,6 +3,7 @@ import {
   ExportError,
   type HeaderEntry,
   type NamedPipeline,
+  type OwnedStore,
   type Pipeline,
   type Store,
 } from '../../core/index.ts'
@@ -19,7 +20,7 @@ import {
 } from '../../state/index.ts'
 import { replaceManifest } from '../data-set/files.ts'
 import { type Invalidation, invalidate, invalidationOf, planRedo } from '../data-set/invalidate.ts'
-import { openSettledCheckpoint, readSettledCheckpoint } from '../data-set/recover.ts'
+import { type Owner, openSettledCheckpoint, readSettledCheckpoint } from '../data-set/recover.ts'
 import { removeReplaced } from '../data-set/replace.ts'
 import type { RunOptions } from '../options.ts'
 import type { QuerySecrets } from '../queries.ts'
@@ -38,13 +39,14 @@ import {
  */
 export async function openOwnCheckpoint(
   pipeline: NamedPipeline,
-  store: Store,
+  owner: Owner,
   secrets: QuerySecrets,
   options: Continuation & Pick<RunOptions, 'observer'>,
 ): Promise<Checkpoint> {
-  const { header, checks, accept } = await admission(pipeline, store, secrets, options)
+  const { header, checks, accept } = await admission(pipeline, owner.store, secrets, options)
   const warn = (message: string): void => options.observer.log('warn', message)
-  const checkpoint = await openSettledCheckpoint(store, header, accept, warn)
+  const { store } = owner
+  const checkpoint = await openSettledCheckpoint(owner, header, accept, warn)
   // After a crash. The manifest may still list them.
   if (checkpoint.state.invalidated.size > 0) {
     await replaceManifest(pipeline, store, checkpoint.state, options.observer)
@@ -125,7 +127,7 @@ async function admission(
  */
 export async function redoPartitions(
   pipeline: NamedPipeline,
-  store: Store,
+  store: OwnedStore,
   secrets: QuerySecrets,
   options: Continuation & Pick<RunOptions, 'observer' | 'redo'>,
 ): Promise<void> {
@@ -144,7 +146,7 @@ export async function redoPartitions(
     rows,
     shards: invalidated.length,
   })
-  await invalidate(store, found, hasOtherColumns ? { ...given, settings } : given)
+  await invalidate(store, hasOtherColumns ? { ...given, settings } : given)
 }
 
 /** Those of the shards that a run makes: other ones than the header's while everything is exported with other columns. */
@@ -172,7 +174,7 @@ function headerOf(
 ): HeaderEntry {
   return {
     kind: 'header',
-    version: 3,
+    version: 4,
     pipeline: pipeline.name,
     data_set_id: randomUUID(),
     created_at: new Date(clock.now()).toISOString(),

@@ -8,13 +8,15 @@ import {
   isExportError,
   type JournalEntry,
   type PageEntry,
+  type PageIds,
   type RowBatch,
   rowBatchOf,
   SeenCursors,
+  withPage,
 } from '../../core/index.ts'
 import { type Chain, ChainSize, type ExtractedPage, extractPages, PageTooLarge } from '../../extract/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
-import { chainEntry, type IdLog, newIdLog, openIdLog } from '../../state/index.ts'
+import { chainEntry, decodeIds, encodeIds } from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
 import { failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
@@ -50,7 +52,8 @@ export class ChainRun {
   readonly #size: ChainSize
   /** The value of a secret query; null for other queries. */
   readonly #secret: string | null
-  #ids: IdLog
+  /** The ids of the last pages, by which rows are recognized that the service repeats. */
+  #recent: readonly PageIds[] = []
   /** Requests sent for pages that are not committed yet. */
   #requests = 0
   #isBoundLogged = false
@@ -64,7 +67,6 @@ export class ChainRun {
     this.#events = new PartitionEvents(chain, run.options.observer.log)
     this.#size = new ChainSize(run.sizes, query.name, run.sizes.startOf(query.name))
     this.#secret = query.type === 'secret' ? (run.secrets.get(query.secretEnv) ?? null) : null
-    this.#ids = newIdLog(run.store, chain.chain)
   }
 
   /** Follows the chain until it ends, its partition fails or the run halts. */
@@ -92,7 +94,7 @@ export class ChainRun {
    */
   async #export(): Promise<void> {
     const chain = this.#chain
-    const { store, pipeline } = this.#run
+    const { pipeline } = this.#run
     const excess = excessOf(
       chain.current,
       chain.watermark,
@@ -100,27 +102,33 @@ export class ChainRun {
       chain.recordAt(chain.currentIndex),
     )
     if (excess !== null) throw excess
-    const ids = await openIdLog(store, chain.chain, chain.record?.ids ?? null)
-    if (ids !== null) this.#ids = ids
-    else await this.#restart(LOST_IDS)
-    try {
-      await this.#chooseSize()
-      for (let isRefused = false, isOver = false; !isOver; ) {
-        try {
-          isOver = await this.#followCursors()
-        } catch (error) {
-          if (error instanceof PageTooLarge) await this.#shrinkPages()
-          else if (isRefused || !isExportError(error, 'cursor')) throw error
-          else {
-            isRefused = true
-            await this.#restart(REFUSED_CURSOR, error)
-          }
+    if (!(await this.#readIds())) await this.#restart(LOST_IDS)
+    await this.#chooseSize()
+    for (let isRefused = false, isOver = false; !isOver; ) {
+      try {
+        isOver = await this.#followCursors()
+      } catch (error) {
+        if (error instanceof PageTooLarge) await this.#shrinkPages()
+        else if (isRefused || !isExportError(error, 'cursor')) throw error
+        else {
+          isRefused = true
+          await this.#restart(REFUSED_CURSOR, error)
         }
       }
-      if (chain.record === undefined) await this.#ids.remove()
-    } finally {
-      await this.#ids.close()
     }
+  }
+
+  /** @returns false when they are lost */
+  async #readIds(): Promise<boolean> {
+    for (const ref of this.#chain.record?.ids ?? []) {
+      const bytes = await this.#run.session.checkpoint.read(ref)
+      if (bytes === null) {
+        this.#recent = []
+        return false
+      }
+      this.#recent = [...this.#recent, decodeIds(bytes)]
+    }
+    return true
   }
 
   /** @returns whether the chain is over; else it continues with pages of another size */
@@ -178,7 +186,7 @@ export class ChainRun {
       requestsBefore: this.#requests,
       cursor: record?.next ?? null,
       since: record?.since ?? null,
-      recent: this.#ids.recent,
+      recent: this.#recent,
       page: record?.pages ?? 0,
       seen: new SeenCursors(record?.seen),
       onRequest: () => {
@@ -196,7 +204,7 @@ export class ChainRun {
     return folderOf(extract.resource, this.#chain.partitionAt(index), load.partitionBy)
   }
 
-  /** Commits one page: first rejected items and ids, then rows, then the journal entry. Then counts it. */
+  /** Commits one page with its rejected items and ids. Then counts it. */
   async #commit(split: SplitPage): Promise<void> {
     const { session, tally, options } = this.#run
     const isOver = tally.committing(options.clock.now())
@@ -216,7 +224,7 @@ export class ChainRun {
   async #checkRefusedItems(split: SplitPage): Promise<void> {
     const fault = excessOfPage(split, this.#chain, this.#run.pipeline.transform)
     if (fault === null) return
-    await this.#run.quarantine.append(this.#chain, split.page, split.refused)
+    this.#run.quarantine.show(this.#chain, split.page, split.refused)
     throw fault
   }
 
@@ -225,12 +233,17 @@ export class ChainRun {
     const { session, quarantine, measurements } = this.#run
     const { page, requests, size, ms, slices, rows, refused } = split
     const { record, windows } = chain
-    const items = await quarantine.append(chain, page, refused)
+    const items = quarantine.linesOf(chain, page, refused)
     const position = positionAfter(record, page, windows.order)
     const progress = progressOf(split, chain, position)
-    await quarantine.tidy(chain, progress.finished)
+    quarantine.tidy(chain, progress.finished)
     // No page after the last one could repeat its rows.
-    const mark = progress.isLast ? null : await this.#ids.append(page.ids)
+    const recent = progress.isLast ? this.#recent : withPage(this.#recent, page.ids)
+    const blobs = items.map(({ lines }) => lines)
+    const ids =
+      recent === this.#recent
+        ? {}
+        : { ids: { blob: blobs.push(encodeIds(page.ids)) - 1, keep: recent.length - 1 } }
     const entry: PageEntry = {
       kind: 'page',
       chain: chain.chain,
@@ -239,9 +252,11 @@ export class ChainRun {
       ...(size === record?.size ? {} : { size }),
       ...(progress.watermark === chain.watermark ? {} : { watermark: progress.watermark }),
       ...position,
-      ...(items.length === 0 ? {} : { quarantine: items }),
+      ...(items.length === 0
+        ? {}
+        : { quarantine: items.map(({ window, items }, blob) => ({ window, items, blob })) }),
       ...(page.repeated === 0 ? {} : { repeated: page.repeated }),
-      ...(mark === null ? {} : { ids: mark }),
+      ...ids,
       ...(Object.keys(page.unknownFields).length === 0 ? {} : { unknown_fields: page.unknownFields }),
     }
     const begin: JournalEntry[] =
@@ -252,7 +267,9 @@ export class ChainRun {
       slices,
       close: this.#foldersToClose(progress.finished, rows),
       entries: [...begin, entry, ...measurements.entries([size, ms])],
+      blobs,
     })
+    this.#recent = recent
     chain.committed(progress.watermark)
     this.#run.tally.advanced += chain.advanced - advanced
     this.#count(split, progress)

@@ -80,8 +80,8 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   try {
     reportProgress()
     // A crash may have occurred between the last page of a folder and the seal of its shard.
-    await sealShared(run, (folder) => !counts.unfinished.has(folder))
-    const quarantine = await Quarantine.open(store, pipeline.transform.onInvalid)
+    await sealFinished(run)
+    const quarantine = await Quarantine.open(store, session.checkpoint, pipeline.transform.onInvalid)
     const shared = {
       ...run,
       service,
@@ -94,7 +94,11 @@ export async function exportChains(run: RunContext): Promise<Ending> {
       quarantine,
       reportProgress,
     }
-    await allSettled(Array.from({ length: concurrency }, () => () => work(shared)))
+    try {
+      await allSettled(Array.from({ length: concurrency }, () => () => work(shared)))
+    } finally {
+      await quarantine.write()
+    }
     if (deferred.isHeld && !hasFound(session.checkpoint.state)) {
       deferred.drop()
       halt.because(wrongAddress(service))
@@ -104,6 +108,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
     if (halt.error === null && tally.failed > 0) await sealShared(run, () => true)
     await measurements.enterMonth(session.checkpoint, options.clock)
     await session.checkpoint.append(measurements.entries(null))
+    await session.shards.settled()
   } catch (error) {
     if (!isExportError(error)) throw error
     halt.because(error)
@@ -202,6 +207,18 @@ function statusOf(error: ExportError | null, tally: Tally): RunStatus {
 function interruption(stop: AbortSignal, tally: Tally, { total }: PlanCounts): ExportError | null {
   if (!stop.aborted || tally.done + tally.failed === total) return null
   return new ExportError('interrupted', 'The run was stopped', '', 'Run it again to resume.')
+}
+
+/** Seals the open shards that get no more rows. */
+async function sealFinished(run: RunContext): Promise<void> {
+  const { pipeline, session, counts } = run
+  if (!ownsFolder(pipeline.extract.resource, pipeline.load.partitionBy)) {
+    return sealShared(run, (folder) => !counts.unfinished.has(folder))
+  }
+  const { openShards, partitions } = session.checkpoint.state
+  const isFinished = (key: string): boolean => partitions.get(key)?.state === 'done'
+  const finished = [...openShards.values()].filter((shard) => [...shard.partitions].every(isFinished))
+  await session.shards.seal(finished.map(({ folder }) => folder))
 }
 
 async function sealShared(

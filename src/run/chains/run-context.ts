@@ -1,4 +1,4 @@
-import type { NamedPipeline, Store } from '../../core/index.ts'
+import type { NamedPipeline, OwnedStore } from '../../core/index.ts'
 import type { PageSizes, Prefetch, Service } from '../../extract/index.ts'
 import type { Plan } from '../../plan/index.ts'
 import type { RunRecord } from '../../state/index.ts'
@@ -15,7 +15,7 @@ import type { Tally } from './tally.ts'
 /** The dependencies of a run. */
 export type RunContext = {
   readonly pipeline: NamedPipeline
-  readonly store: Store
+  readonly store: OwnedStore
   readonly session: Session
   readonly plan: Plan
   readonly counts: PlanCounts

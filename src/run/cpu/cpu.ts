@@ -7,10 +7,8 @@ import {
   type DecodePlan,
 } from '../../core/index.ts'
 import {
-  type EncodeBuffer,
   type EncodedRowGroupWithAggregates,
   type EncodePlan,
-  makeEncodeBuffer,
   type ShardCoder,
   shardHashIn,
 } from '../../load/index.ts'
@@ -22,8 +20,6 @@ export type Cpu = {
   /** Returns the memory of a page's rows, which must not be read again. */
   release(page: DecodedPage): void
   readonly coder: ShardCoder
-  /** The buffer that shards share for encoding. */
-  readonly encodeBuffer: EncodeBuffer
   /** Prepares before the first call. */
   start(): void
   /** Ends the threads, or returns shared ones; nothing is decoded or encoded afterwards. */
@@ -43,7 +39,6 @@ type ThreadSet = {
   /** The second is for runs whose masks compute digests. */
   readonly decoders: readonly [Thread, Thread]
   readonly encoder: Thread
-  readonly encodeBuffer: EncodeBuffer
   readonly run: number
   /** Returns the threads. @param used the threads in which the run was opened */
   end(used: readonly Thread[]): Promise<void>
@@ -71,7 +66,6 @@ export async function openCpu(
   return {
     ...responseMemory(decode, buffers),
     coder,
-    encodeBuffer: makeEncodeBuffer(),
     start() {},
     async close() {},
   }
@@ -120,7 +114,6 @@ function openSet(): Omit<ThreadSet, 'run' | 'end'> {
   return {
     decoders: [openDecoder(), openDecoder()],
     encoder: openThread(new URL('./encode-worker.js', import.meta.url), null),
-    encodeBuffer: makeEncodeBuffer(),
   }
 }
 
@@ -142,7 +135,7 @@ function threadedCpu(
   decodePlan: DecodePlan,
   encodePlan: EncodePlan,
   buffers: BufferPool,
-  { decoders: [decoder, second], encoder, encodeBuffer, run, end }: ThreadSet,
+  { decoders: [decoder, second], encoder, run, end }: ThreadSet,
 ): Cpu {
   const decoders = computesDigests(decodePlan) ? [decoder, second] : [decoder]
   let hashes = 0
@@ -187,7 +180,6 @@ function threadedCpu(
         })
       },
     },
-    encodeBuffer,
     start() {
       // The next request gets the error.
       for (const thread of [decoder, encoder]) open(thread).catch(() => {})

@@ -1,17 +1,19 @@
 import {
   isExportError,
   type NamedPipeline,
+  type OwnedStore,
   REPORT_PATH,
   REPORT_START,
   type Resource,
   type Store,
 } from '../../core/index.ts'
 import {
+  listSealed,
   moveToOrphans,
-  OPEN_FOLDER,
   ORPHANS,
   partOf,
   QUARANTINE_FOLDER,
+  SEALED_FOLDER,
   type ShardReader,
 } from '../../load/index.ts'
 import {
@@ -19,8 +21,9 @@ import {
   CHECKPOINT_PATH,
   CHECKPOINT_START,
   type CheckpointState,
-  ID_FOLDER,
-  isIdFile,
+  commitPath,
+  LOG_FOLDER,
+  listCommits,
   MANIFEST_PATH,
   MANIFEST_START,
   readCheckpoint,
@@ -37,7 +40,7 @@ import { retiredQueries } from './plan-state.ts'
  * Removes the files of earlier runs, whatever their state. A file that has such a name but is not known to be
  * Spillway's own is moved to `_state/orphans`. The lock, which this run holds, stays.
  */
-export async function clearDataSet(store: Store, warn: (message: string) => void): Promise<void> {
+export async function clearDataSet(store: OwnedStore, warn: (message: string) => void): Promise<void> {
   const known = await shardsOnRecord(store)
   const aside: string[] = []
   const clear = async (path: string, isOurs: boolean): Promise<void> => {
@@ -49,15 +52,16 @@ export async function clearDataSet(store: Store, warn: (message: string) => void
     await clearShards(store, resource, (path) => clear(path, known.has(path)))
   }
   for (const path of await quarantineFiles(store)) await store.remove(path)
-  await store.removeEmptyFolder(QUARANTINE_FOLDER)
-  for (const path of await idFiles(store)) await store.remove(path)
   const signature = await store.size(SIGNATURE_PATH)
   if (signature !== null) await clear(SIGNATURE_PATH, signature === SIGNATURE_BYTES)
   await clearFile(store, REPORT_PATH, REPORT_START, clear)
   await clearFile(store, MANIFEST_PATH, MANIFEST_START, clear)
   // Removed last: until then, a run without --fresh detects that something is missing.
   await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)
-  for (const name of await store.list(OPEN_FOLDER)) await store.remove(`${OPEN_FOLDER}/${name}`)
+  for (const name of await listSealed(store)) await store.remove(`${SEALED_FOLDER}/${name}`)
+  // The last one stays until the new data set has begun: its log goes on with the next number, so that a former owner
+  // finds its own next number taken.
+  for (const sequence of (await listCommits(store)).slice(0, -1)) await store.remove(commitPath(sequence))
   if (aside.length === 0) return
   const more = aside.length > 1 ? ` and ${aside.length - 1} more` : ''
   warn(`what is not known to be spillway's own was kept: ${aside[0]}${more}`)
@@ -73,7 +77,8 @@ export async function refuseLinks(store: Store): Promise<void> {
     CHECKPOINT_PATH,
     QUARANTINE_FOLDER,
     ORPHANS,
-    ID_FOLDER,
+    LOG_FOLDER,
+    SEALED_FOLDER,
     ...RESOURCES,
   ]) {
     await store.size(path)
@@ -81,15 +86,6 @@ export async function refuseLinks(store: Store): Promise<void> {
 }
 
 const RESOURCES: readonly Resource[] = ['credentials', 'reports']
-
-/** Files to which runs append in place. */
-export async function growingFiles(store: Store): Promise<readonly string[]> {
-  return [CHECKPOINT_PATH, ...(await quarantineFiles(store)), ...(await idFiles(store))]
-}
-
-async function idFiles(store: Store): Promise<readonly string[]> {
-  return (await store.list(ID_FOLDER)).filter(isIdFile).map((name) => `${ID_FOLDER}/${name}`)
-}
 
 async function quarantineFiles(store: Store): Promise<readonly string[]> {
   const names = await store.list(QUARANTINE_FOLDER)
@@ -113,7 +109,7 @@ export async function isReport(store: Store): Promise<boolean | null> {
 
 async function beginsWith(store: Store, path: string, start: string): Promise<boolean> {
   try {
-    return Buffer.from(await store.readRange(path, 0, start.length)).toString() === start
+    return Buffer.from((await store.read(path, 0, start.length)) ?? []).toString() === start
   } catch (error) {
     // For example a folder.
     if (isExportError(error)) return false
@@ -141,7 +137,7 @@ async function shardsOnRecord(store: Store): Promise<ReadonlySet<string>> {
 }
 
 async function clearShards(
-  store: Store,
+  store: OwnedStore,
   folder: string,
   clear: (path: string) => Promise<void>,
 ): Promise<void> {
@@ -150,7 +146,6 @@ async function clearShards(
     if (partOf(name) !== null) await clear(path)
     else if (/^(?:query|import_window)=/.test(name)) await clearShards(store, path, clear)
   }
-  await store.removeEmptyFolder(folder)
 }
 
 /**
@@ -159,7 +154,7 @@ async function clearShards(
  */
 export async function replaceManifest(
   pipeline: NamedPipeline,
-  store: Store,
+  store: OwnedStore,
   state: CheckpointState,
   { log }: Pick<RunObserver, 'log'>,
 ): Promise<void> {
@@ -167,7 +162,7 @@ export async function replaceManifest(
   await writeManifest(store, asExported(pipeline, state), state, retiredQueries(pipeline, state))
 }
 
-async function removeSignature(store: Store, log: RunObserver['log']): Promise<void> {
+async function removeSignature(store: OwnedStore, log: RunObserver['log']): Promise<void> {
   const size = await store.size(SIGNATURE_PATH)
   if (size === null) return
   if (size === SIGNATURE_BYTES) {
@@ -186,7 +181,7 @@ export function shardReader(
 ): ShardReader {
   return {
     size: bytes,
-    slice: (start, end) => store.readRange(path, start, end),
+    slice: async (start, end) => (await store.read(path, start, end)) ?? new Uint8Array(),
     stream: () => store.stream(path),
   }
 }

@@ -5,16 +5,17 @@ import {
   int64FromJson,
   type JournalEntry,
   type NamedPipeline,
+  type OwnedStore,
   type Pipeline,
-  type Store,
 } from '../../core/index.ts'
 import type { Plan } from '../../plan/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
   exportedOf,
+  findCheckpoint,
   isOver,
-  rewriteCheckpoint,
+  OpenLog,
 } from '../../state/index.ts'
 import { readNamed } from './open-data-set.ts'
 import { asInFile, planFor } from './plan-state.ts'
@@ -98,8 +99,15 @@ export function requireRepeatable(
  * Journals that partitions are exported again. Their finished shards and rows stay until they are replaced
  * (`replaceRedone`); what is not finished is dropped.
  */
-export async function invalidate(store: Store, state: CheckpointState, given: Invalidation): Promise<void> {
-  await rewriteCheckpoint(store, state, { more: [redoEntry(given)] })
+export async function invalidate(store: OwnedStore, given: Invalidation): Promise<void> {
+  const found = await findCheckpoint(store)
+  if (found === null) return
+  const log = new OpenLog(store, found)
+  try {
+    await log.append([redoEntry(given)])
+  } finally {
+    await log.close()
+  }
 }
 
 export function redoEntry({ partitions, shards, chains, settings }: Invalidation): JournalEntry {

@@ -1,4 +1,6 @@
 import { join } from 'node:path'
+import { azureDriver } from '../../azure/index.ts'
+import { bucketStore, type Driver, requireState, splitStore } from '../../bucket/index.ts'
 import {
   type Clock,
   type DataSetLocation,
@@ -9,7 +11,7 @@ import {
   type Store,
 } from '../../core/index.ts'
 import { diskStore, requireWritable } from '../../disk/index.ts'
-import { requireState, s3Store, splitStore } from '../../s3/index.ts'
+import { s3Driver } from '../../s3/index.ts'
 import {
   type CheckpointState,
   checkMaskKey,
@@ -21,15 +23,20 @@ import {
   takeLock,
 } from '../../state/index.ts'
 import { namePipeline } from '../queries.ts'
-import { growingFiles } from './files.ts'
+import type { Owner } from './recover.ts'
 
 /** Opens the store that a pipeline writes to. @param fresh the data set starts over, wherever its state was kept */
 export function openDataSet({ load }: Pipeline, fresh = false): Store {
   const { location } = load
   if (location.kind === 'disk') return folderStore(load, location.root)
   const { stateRoot } = location
-  if (stateRoot === null) return s3Store(location, fresh)
-  return splitStore(location, folderStore(load, stateRoot), stateRoot, fresh)
+  const driver = driverOf(location)
+  if (stateRoot === null) return bucketStore(driver, fresh)
+  return splitStore(driver, folderStore(load, stateRoot), { folder: stateRoot, fresh })
+}
+
+function driverOf(location: Exclude<DataSetLocation, { kind: 'disk' }>): Driver {
+  return location.kind === 's3' ? s3Driver(location) : azureDriver(location)
 }
 
 function folderStore({ fileMode, dirMode }: Pipeline['load'], root: string): Store {
@@ -40,17 +47,17 @@ function folderStore({ fileMode, dirMode }: Pipeline['load'], root: string): Sto
 export async function requireReachable(pipeline: Pipeline): Promise<void> {
   const { location } = pipeline.load
   await requireFolder(location)
-  if (location.kind !== 's3') return
-  await s3Store(location).list('')
+  if (location.kind === 'disk') return
+  await bucketStore(driverOf(location)).list('')
   await requireOwnState(pipeline)
 }
 
 /** @throws ExportError `config` when a bucket names another location of the state, as a run would */
 export async function requireOwnState({ load }: Pipeline): Promise<void> {
   const { location } = load
-  if (location.kind !== 's3') return
+  if (location.kind === 'disk') return
   const { stateRoot } = location
-  await requireState(location, stateRoot === null ? null : folderStore(load, stateRoot))
+  await requireState(driverOf(location), stateRoot === null ? null : folderStore(load, stateRoot))
 }
 
 /** @throws ExportError `config` when the folder of a data set, or of its state, can't be written */
@@ -110,20 +117,25 @@ export type HoldOptions = {
   readonly onWait?: (message: string, waitMs: number) => void
 }
 
+/** A data set that this process may change. */
+export type Held = Owner & {
+  /** Aborts when another run has taken over. */
+  readonly lost: AbortSignal
+}
+
 /**
  * Locks a data set while `work` runs.
- * @param work `lost` aborts when another run has taken over
  * @throws ExportError `locked` when another run holds it
  */
 export async function holdDataSet<T>(
   pipeline: Pipeline,
   { warn, onWait = warn, fresh = false, ...options }: HoldOptions,
-  work: (store: Store, lost: AbortSignal) => Promise<T>,
+  work: (held: Held) => Promise<T>,
 ): Promise<T> {
-  const waiting = { ...options, warn: onWait, fresh, growing: growingFiles }
+  const waiting = { ...options, warn: onWait, fresh }
   const lock = await takeLock(openDataSet(pipeline, fresh), waiting)
   try {
-    return await work(lock.store, lock.lost)
+    return await work(lock)
   } finally {
     // The work is on disk, so its result is still reported. A lock file that remains gets no more heartbeats.
     await lock.release().catch((error: unknown) => {
@@ -151,7 +163,7 @@ export async function namingLocations<T>(pipeline: Pipeline, work: () => Promise
 export function withLocation({ load }: Pipeline, error: ExportError): ExportError {
   if (!IN_DATA_SET.test(error.where)) return error
   const apart =
-    load.location.kind === 's3' && error.where.startsWith('_state') ? load.location.stateRoot : null
+    load.location.kind !== 'disk' && error.where.startsWith('_state') ? load.location.stateRoot : null
   const root = (apart ?? load.pathAsGiven).replace(/(?<=.)\/+$/, '')
   const location = error.where === '.' ? root : `${root === '/' ? '' : root}/${error.where}`
   return new ExportError(error.kind, error.what, location, error.next, {

@@ -34,7 +34,8 @@ export function planFor(pipeline: NamedPipeline, nowMs: number, state: Checkpoin
     if (records === undefined) return null
     const windows = new Map<string, { done: boolean }>()
     for (const [name, record] of records) {
-      if (record.state === 'done' && isEarly(name)) continue
+      // Done too early, also while it is to be exported again: it has yet to end.
+      if ((record.state === 'done' || record.former !== undefined) && isEarly(name)) continue
       // What is exported again keeps its window.
       if (hasBegun(record) || record.former !== undefined) windows.set(name, { done: isOver(record) })
     }

@@ -1,18 +1,18 @@
 import {
   type Micros,
+  type OwnedStore,
   type Prune,
   parseWindow,
-  type Store,
   sideBySide,
   type Window,
 } from '../../core/index.ts'
-import { OPEN_FOLDER, openShardPath, QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
+import { listSealed, QUARANTINE_FOLDER, quarantinePath, SEALED_FOLDER } from '../../load/index.ts'
 import {
   type CheckpointState,
   isOver,
   type PartitionRecord,
-  rewriteCheckpoint,
   type SealedShard,
+  saveCheckpoint,
   splitPath,
 } from '../../state/index.ts'
 
@@ -21,44 +21,40 @@ import {
  * expects their shards. The next run that opens the data set removes their files.
  */
 export async function recordPrune(
-  store: Store,
+  store: OwnedStore,
   state: CheckpointState,
   { partitions, shards }: OldPartitions,
   prune: Prune,
 ): Promise<void> {
-  await rewriteCheckpoint(store, state, { pruned: { partitions, shards: new Set(shards.keys()), prune } })
+  await saveCheckpoint(store, state, { partitions, shards: new Set(shards.keys()), prune })
 }
 
-/** Removes the files of replaced and pruned shards, and folders that become empty. */
+/** Removes the files of replaced and pruned shards, and what is sealed but never published. */
 export async function removeInvalidated(
-  store: Store,
+  store: OwnedStore,
   state: CheckpointState,
   stop: AbortSignal | null = null,
 ): Promise<void> {
-  const folders = new Set<string>()
   await sideBySide(state.invalidated, async (path) => {
     stop?.throwIfAborted()
     await store.remove(path)
-    folders.add(splitPath(path)[0])
   })
   await removeNameless(store, state)
-  await sideBySide(folders, async (folder) => {
-    // The folders of a window, and of a query without other windows; the first is the table's.
-    for (let at = folder; at.includes('/'); at = splitPath(at)[0]) await store.removeEmptyFolder(at)
-  })
 }
 
 /** Removes sealed, never published shards that the journal no longer has. */
-async function removeNameless(store: Store, state: CheckpointState): Promise<void> {
-  const parts = (await store.list(OPEN_FOLDER)).flatMap((name) => /^(\d+)\.part$/.exec(name)?.[1] ?? [])
-  if (parts.length === 0) return
-  const known = new Set([...state.openShards.keys(), ...state.held.keys()])
+async function removeNameless(store: OwnedStore, state: CheckpointState): Promise<void> {
+  const names = await listSealed(store)
+  if (names.length === 0) return
+  const known = new Set(state.held.keys())
   for (const { shard } of state.shards) known.add(shard)
-  for (const part of parts) if (!known.has(Number(part))) await store.remove(openShardPath(Number(part)))
+  for (const name of names) {
+    if (!known.has(Number.parseInt(name, 10))) await store.remove(`${SEALED_FOLDER}/${name}`)
+  }
 }
 
 /** Removes the quarantine files of pruned partitions, which no journal entry names. */
-export async function removePrunedQuarantine(store: Store, state: CheckpointState): Promise<void> {
+export async function removePrunedQuarantine(store: OwnedStore, state: CheckpointState): Promise<void> {
   const names = new Set(await store.list(QUARANTINE_FOLDER))
   if (names.size === 0) return
   for (const [key, record] of state.partitions) {

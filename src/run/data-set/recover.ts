@@ -2,15 +2,25 @@ import {
   ExportError,
   type HeaderEntry,
   numberOf,
+  type OwnedStore,
   type StatCheck,
   type Store,
   sideBySide,
 } from '../../core/index.ts'
-import { moveUnknownShards, OPEN_FOLDER, openShardPath, partOf } from '../../load/index.ts'
 import {
+  isAsSealed,
+  listSealed,
+  moveUnknownShards,
+  partOf,
+  SEALED_FOLDER,
+  sealedPath,
+} from '../../load/index.ts'
+import {
+  beginCheckpoint,
   type Checkpoint,
   type CheckpointState,
-  openCheckpoint,
+  findCheckpoint,
+  OpenLog,
   readCheckpoint,
   type SealedShard,
   splitPath,
@@ -21,26 +31,42 @@ import { removePrunedQuarantine } from './prune.ts'
  * Opens a checkpoint, or begins one, and brings the data set in line with it: checks that every finished shard has its
  * full length, publishes shards that a crash left unpublished, and removes what is not committed.
  * @param accept gets the checkpoint (null: none) before anything is changed, and throws to refuse it
+ * @param owner.forced a former owner may still run
  * @throws ExportError `damaged` when a shard is missing or short; nothing is changed then
  */
 export async function openSettledCheckpoint(
-  store: Store,
+  { store, forced }: Owner,
   header: HeaderEntry,
   accept: (found: CheckpointState | null) => void,
   warn: (message: string) => void,
 ): Promise<Checkpoint> {
-  const stats = store.statCheck()
-  const settle = async (found: CheckpointState | null): Promise<void> => {
-    accept(found)
-    if (found === null) return
-    await removePrunedQuarantine(store, found)
-    await settleShards(store, found, stats, warn)
+  for (;;) {
+    const stats = store.statCheck()
+    try {
+      const found = await findCheckpoint(store, statEach(stats))
+      accept(found?.fold.state ?? null)
+      if (found === null) {
+        await beginCheckpoint(store, header)
+        continue
+      }
+      const log = new OpenLog(store, found)
+      // A late commit of the former owner: everything is read again, and that owner can't commit any more.
+      if (forced && !(await log.claim())) continue
+      await removePrunedQuarantine(store, log.state)
+      await settleShards(store, log.state, stats, warn)
+      await log.sweep()
+      return log
+    } finally {
+      await stats.close()
+    }
   }
-  try {
-    return await openCheckpoint(store, header, settle, statEach(stats))
-  } finally {
-    await stats.close()
-  }
+}
+
+/** The store of the owner of a data set. */
+export type Owner = {
+  readonly store: OwnedStore
+  /** Whether it took over from an owner that may still run. */
+  readonly forced: boolean
 }
 
 /**
@@ -71,13 +97,21 @@ function statEach(stats: StatCheck): (shard: SealedShard) => void {
 }
 
 async function settleShards(
-  store: Store,
+  store: OwnedStore,
   state: CheckpointState,
   stats: StatCheck,
   warn: (message: string) => void,
 ): Promise<void> {
   const { unpublished, folders, known } = await unsettledShards(store, state, stats)
-  for (const { shard, path } of unpublished) await store.publish(openShardPath(shard), path)
+  // It may have waited for long. Readers take what is published for whole.
+  for (const sealed of unpublished) if (!(await isAsSealed(store, sealed))) throw damaged(sealed, null)
+  for (const { shard, sha256, path } of unpublished) await store.publish(sealedPath(shard, sha256), path)
+  // All others that are sealed are published, or not in the checkpoint.
+  const held = new Set([...state.held.values()].map(({ shard, sha256 }) => sealedPath(shard, sha256)))
+  for (const name of await listSealed(store)) {
+    const path = `${SEALED_FOLDER}/${name}`
+    if (!held.has(path)) await store.remove(path)
+  }
   await sideBySide(folders, (folder) => moveUnknownShards(store, folder, (path) => known.has(path), warn))
 }
 
@@ -126,10 +160,10 @@ async function unsettledShards(store: Store, state: CheckpointState, stats: Stat
   }
   const unpublished: SealedShard[] = []
   await sideBySide(shards, async (sealed) => {
-    const { shard, path, bytes } = sealed
+    const { path, bytes } = sealed
     const size = await store.size(path)
     if (size === bytes) return
-    if (size === null && (await isSealed(store, shard, bytes))) unpublished.push(sealed)
+    if (size === null && (await isSealed(store, sealed))) unpublished.push(sealed)
     // A run may have published it between the two stats.
     else if (size !== null || (await store.size(path)) !== bytes) throw damaged(sealed, size)
   })
@@ -140,16 +174,9 @@ async function unsettledShards(store: Store, state: CheckpointState, stats: Stat
   }
 }
 
-/** Whether a sealed shard waits to be published, also in the staging directory of a run. */
-async function isSealed(store: Store, shard: number, bytes: number): Promise<boolean> {
-  if ((await store.size(openShardPath(shard))) === bytes) return true
-  const [state, open] = splitPath(OPEN_FOLDER)
-  for (const name of await store.list(state)) {
-    if (!name.startsWith(`${open}.`)) continue
-    if ((await store.size(`${state}/${name}${openShardPath(shard).slice(OPEN_FOLDER.length)}`)) === bytes)
-      return true
-  }
-  return false
+/** Whether a sealed shard waits to be published. */
+async function isSealed(store: Store, { shard, sha256, bytes }: SealedShard): Promise<boolean> {
+  return (await store.size(sealedPath(shard, sha256))) === bytes
 }
 
 function damaged({ path, bytes, partitions }: SealedShard, size: number | null): ExportError {

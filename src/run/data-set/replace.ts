@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto'
-import { ExportError, type Store, sideBySide } from '../../core/index.ts'
-import { openShardPath } from '../../load/index.ts'
+import { type OwnedStore, sideBySide } from '../../core/index.ts'
+import { changedSinceSealed, isAsSealed, sealedPath } from '../../load/index.ts'
 import { type Checkpoint, type CheckpointState, isOver, type SealedShard } from '../../state/index.ts'
 import { invalidationOf, redoEntry } from './invalidate.ts'
 import { removeInvalidated } from './prune.ts'
@@ -12,7 +11,10 @@ import { removeInvalidated } from './prune.ts'
  * @returns the shards that were published
  * @throws ExportError `damaged` when new shards are no longer what was written; they will be exported once more
  */
-export async function replaceRedone(store: Store, checkpoint: Checkpoint): Promise<readonly SealedShard[]> {
+export async function replaceRedone(
+  store: OwnedStore,
+  checkpoint: Checkpoint,
+): Promise<readonly SealedShard[]> {
   const { state } = checkpoint
   if (state.redo.partitions === 0) return []
   const { partitions, shards, publish } = replacementOf(state)
@@ -21,15 +23,18 @@ export async function replaceRedone(store: Store, checkpoint: Checkpoint): Promi
   for (const shard of publish) if (!(await isAsSealed(store, shard))) lost.add(shard.shard)
   if (lost.size > 0) {
     await checkpoint.append([redoEntry(invalidationOf(state, { partitions: [], shards: lost }))])
-    throw damaged([...lost][0]!)
+    throw changedSinceSealed(
+      publish.find(({ shard }) => lost.has(shard))!,
+      'Run again: its partitions are exported once more; the former shards stay until then.',
+    )
   }
   await checkpoint.append([{ kind: 'replaced', partitions, shards }])
-  await sideBySide(publish, ({ shard, path }) => store.publish(openShardPath(shard), path))
+  await sideBySide(publish, ({ shard, sha256, path }) => store.publish(sealedPath(shard, sha256), path))
   return publish
 }
 
 /** Removes the files of invalidated shards. The manifest must not list them any more. */
-export async function removeReplaced(store: Store, checkpoint: Checkpoint): Promise<void> {
+export async function removeReplaced(store: OwnedStore, checkpoint: Checkpoint): Promise<void> {
   if (checkpoint.state.invalidated.size === 0) return
   await removeInvalidated(store, checkpoint.state)
   await checkpoint.append([{ kind: 'removed' }])
@@ -71,22 +76,3 @@ function replacementOf(state: CheckpointState): Replacement {
 }
 
 const NOTHING: Replacement = { partitions: [], shards: [], publish: [] }
-
-/** Whether a shard that waited is still what was sealed. Where reading costs, its size has to do. */
-async function isAsSealed(store: Store, { shard, bytes, sha256 }: SealedShard): Promise<boolean> {
-  const path = openShardPath(shard)
-  if ((await store.size(path)) !== bytes) return false
-  if (!store.isLocal) return true
-  const hash = createHash('sha256')
-  for await (const chunk of store.stream(path)) hash.update(chunk)
-  return hash.digest('hex') === sha256
-}
-
-function damaged(shard: number): ExportError {
-  return new ExportError(
-    'damaged',
-    'A shard that was exported again changed before it was published',
-    openShardPath(shard),
-    'Run again: its partitions are exported once more; the former shards stay until then.',
-  )
-}

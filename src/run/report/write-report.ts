@@ -8,6 +8,7 @@ import {
   isExportError,
   type JournalEntry,
   type NamedPipeline,
+  type OwnedStore,
   type Pipeline,
   partitionCounts,
   REPORT_PATH,
@@ -18,8 +19,9 @@ import {
   CHECKPOINT_PATH,
   type CheckpointState,
   checkMaskKey,
+  findCheckpoint,
   MANIFEST_PATH,
-  openCheckpoint,
+  OpenLog,
   readCheckpoint,
   readManifest,
   SIGNATURE_PATH,
@@ -61,7 +63,7 @@ const FEW_ROWS = 100_000
  */
 async function writeReport(
   pipeline: NamedPipeline,
-  store: Store,
+  store: OwnedStore,
   state: CheckpointState,
   { mostRows = FEW_ROWS, ...options }: ReportOptions & { readonly mostRows?: number },
   record: (entry: JournalEntry) => Promise<void>,
@@ -103,7 +105,7 @@ export async function reportAnew(
 /** The same after everything else is on disk: an error is only logged. */
 export async function tryToReport(
   pipeline: NamedPipeline,
-  store: Store,
+  store: OwnedStore,
   state: CheckpointState,
   {
     clock,
@@ -141,14 +143,12 @@ async function aggregatesOf(
 /** @throws ExportError as {@link writeReport} */
 async function writePage(
   pipeline: NamedPipeline,
-  store: Store,
+  store: OwnedStore,
   known: Known,
   options: ReportOptions & { readonly retired: number },
 ): Promise<void> {
   if ((await isReport(store)) === false) throw notOurs()
-  await store.writeWhole(REPORT_PATH, [
-    await pageOf(pipeline, store, known, options, await earlierPage(store)),
-  ])
+  await store.replace(REPORT_PATH, [await pageOf(pipeline, store, known, options, await earlierPage(store))])
 }
 
 async function pageOf(
@@ -232,13 +232,13 @@ export async function summarizeDataSet(given: Pipeline, options: SummarizeOption
     // Before the lock, which would create the folder.
     const found = await Promise.all([CHECKPOINT_PATH, MANIFEST_PATH].map((path) => data.size(path)))
     if (found.every((size) => size === null)) throw nothingExported(pipeline)
-    return holdDataSet(pipeline, options, (store) => reportOn(pipeline, store, options))
+    return holdDataSet(pipeline, options, ({ store }) => reportOn(pipeline, store, options))
   })
 }
 
 async function reportOn(
   pipeline: NamedPipeline,
-  store: Store,
+  store: OwnedStore,
   { clock, version, maskKey }: SummarizeOptions,
 ): Promise<ReportedDataSet> {
   const context = { nowMs: clock.now(), version, hurry: false }
@@ -258,7 +258,7 @@ async function reportOn(
   }
   checkMaskKey(found.header, maskKey, pipeline)
   const record = async (entry: JournalEntry): Promise<void> => {
-    const checkpoint = await openCheckpoint(store, found.header, () => {})
+    const checkpoint = new OpenLog(store, (await findCheckpoint(store))!)
     try {
       await checkpoint.append([entry])
     } finally {

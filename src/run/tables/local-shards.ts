@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { lstat, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -33,7 +34,9 @@ export async function localShards(
     return { root: location.root, store, bring: nothing, drop: nothing, close: nothing }
   }
   const folder = await temporaryFolder()
-  const copies = diskStore({ root: folder.path, fileMode: 0o600, dirMode: 0o700 })
+  const copies = await diskStore({ root: folder.path, fileMode: 0o600, dirMode: 0o700 }).own(
+    randomBytes(6).toString('hex'),
+  )
   return {
     root: folder.path,
     store: copies,
@@ -41,17 +44,16 @@ export async function localShards(
       stop.throwIfAborted()
       // The reader of the copy reports what is missing.
       if ((await copies.size(path)) !== null || (await store.size(path)) === null) return
-      const passing = `${path}.part`
-      const log = await copies.openLog(passing, 0)
+      const copy = copies.scratch()
       try {
         for await (const chunk of store.stream(path)) {
           stop.throwIfAborted()
-          await log.append([chunk])
+          await copy.append(chunk)
         }
+        await copy.create(path)
       } finally {
-        await log.close()
+        await copy.discard()
       }
-      await copies.publish(passing, path)
     },
     drop: (path) => copies.remove(path),
     close: () => folder.remove(),

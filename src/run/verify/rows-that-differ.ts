@@ -68,6 +68,6 @@ function formerly(key: string): string {
   return `${key} `
 }
 
-function rowsOf({ rowGroups, records }: OpenShardRecord): number {
-  return [...rowGroups, ...records].reduce((sum, { rows }) => sum + rows, 0)
+function rowsOf({ records }: OpenShardRecord): number {
+  return records.reduce((sum, { rows }) => sum + rows, 0)
 }

@@ -155,7 +155,7 @@ const MAX_HELD_BYTES = 256 << 20
 
 /** In object storage every range is a request, so a shard is read as a whole unless it is too large for memory. */
 export async function readerOf(store: Store, { load }: Pipeline, shard: ManifestShard): Promise<ShardReader> {
-  if (load.location.kind !== 's3' || shard.bytes > MAX_HELD_BYTES) return shardReader(store, shard)
+  if (load.location.kind === 'disk' || shard.bytes > MAX_HELD_BYTES) return shardReader(store, shard)
   const bytes = (await store.read(shard.path)) ?? new Uint8Array()
   return {
     size: bytes.byteLength,

@@ -325,7 +325,7 @@ async function namesIn(path: string, store: Store): Promise<readonly string[] | 
 }
 
 async function isEmptyFolder(path: string, { load }: Pipeline, store: Store): Promise<boolean> {
-  if (load.location.kind === 's3') return false
+  if (load.location.kind !== 'disk') return false
   const looks = store.statCheck()
   try {
     looks.add({ path, names: 0 })

@@ -1,6 +1,6 @@
 import {
+  type BlobRef,
   type ChainEntry,
-  type IdMark,
   type PageEntry,
   type Position,
   type Restart,
@@ -8,6 +8,7 @@ import {
   type Window,
   WindowRun,
 } from '../../core/index.ts'
+import { blobRef, blobTuple } from './checkpoint-state.ts'
 
 /** A chain that has begun and not ended. */
 export type ChainRecord = {
@@ -30,8 +31,8 @@ export type ChainRecord = {
   readonly since: Restart | null
   /** Cursors before `next`; null: none. */
   readonly seen: SeenCursors | null
-  /** Location of the ids of its last pages; null: no ids. */
-  readonly ids: IdMark | null
+  /** The ids of its last pages, in the log. */
+  readonly ids: readonly BlobRef[]
   /** Rows requested with its last page; null: no page yet. */
   readonly size: number | null
 }
@@ -47,13 +48,13 @@ export function chainFromEntry({ chain, query, order, windows, state }: ChainEnt
       ...beginning,
       requested: run.range,
       seen: null,
-      ids: null,
+      ids: [],
       size: null,
     }
   }
-  const { in_order, seen, ...rest } = state
+  const { in_order, seen, ids, ...rest } = state
   const cursors = seen === '' ? null : SeenCursors.from(Buffer.from(seen, 'base64'))
-  return { chain, query, windows: run, ...rest, inOrder: in_order, seen: cursors }
+  return { chain, query, windows: run, ...rest, inOrder: in_order, seen: cursors, ids: ids.map(blobRef) }
 }
 
 /** The entry that begins a chain. */
@@ -77,14 +78,14 @@ export function compactedEntry(record: ChainRecord): ChainEntry {
       requested,
       since: since === null ? null : { at: since.at, ids: [...since.ids] },
       seen: seen === null ? '' : Buffer.from(seen.toBytes()).toString('base64'),
-      ids,
+      ids: ids.map(blobTuple),
       size,
     },
   }
 }
 
-/** The chain after a page that is not its last. */
-export function afterPage(record: ChainRecord, page: PageEntry): ChainRecord {
+/** The chain after a page that is not its last. @param ids of the page; null: it has none */
+export function afterPage(record: ChainRecord, page: PageEntry, ids: BlobRef | null): ChainRecord {
   const { position = record.position } = page
   return {
     ...record,
@@ -94,9 +95,13 @@ export function afterPage(record: ChainRecord, page: PageEntry): ChainRecord {
     position,
     inOrder: record.inOrder && page.position !== null,
     seen: withCursor(record.seen, record.next),
-    ids: page.ids ?? record.ids,
+    ids: ids === null ? record.ids : [...lastOf(record.ids, page.ids?.keep ?? 0), ids],
     size: page.size ?? record.size,
   }
+}
+
+function lastOf(ids: readonly BlobRef[], count: number): readonly BlobRef[] {
+  return ids.slice(Math.max(0, ids.length - count))
 }
 
 /** Adds a cursor in place. All records of a chain share one set until a restart, which begins a new one. */

@@ -1,5 +1,7 @@
 import type {
   Aggregates,
+  BlobRef,
+  BlobTuple,
   HeaderEntry,
   JournalEntry,
   Measures,
@@ -7,6 +9,7 @@ import type {
   PartitionEntry,
   Prune,
 } from '../../core/index.ts'
+import type { LogPosition } from '../log/commit-object.ts'
 import { type ChainRecord, compactedEntry } from './chain-record.ts'
 import { type ReadonlyPathMap, type SealedShard, type ShardList, splitPath } from './compact-collections.ts'
 import { exportedOf, hasBegun, type PartitionRecord, stateOf, withoutRows } from './partition-record.ts'
@@ -57,8 +60,13 @@ export function* snapshot(state: CheckpointState, pruned: Omission | null): Gene
   // Paths are not used again, so the numbers of parts that are gone are kept.
   for (const [folder, gone] of goneFrom)
     yield { kind: 'parts', folder, begun: state.partsOf.get(folder) ?? 0, gone }
-  for (const shard of state.openShards.values()) yield* openEntries(shard)
+  for (const shard of state.openShards.values()) yield openEntry(shard)
+  for (const [partition, blobs] of state.rejected) {
+    if (pruned?.partitions.has(partition) !== true)
+      yield { kind: 'rejected', partition, blobs: blobs.map(blobTuple) }
+  }
   for (const chain of state.chains.values()) yield compactedEntry(chain)
+  for (const sequence of state.claims) yield { kind: 'claim', sequence }
   yield* serviceEntries(state)
   if (state.unknownFields.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(state.unknownFields) }
   if (paths.size > 0) yield { kind: 'invalidated', shards: [...paths] }
@@ -143,24 +151,21 @@ function partitionEntry(partition: string, record: PartitionRecord): PartitionEn
   }
 }
 
-function* openEntries({
-  shard,
-  folder,
-  part,
-  partitions,
-  importedAt,
-  rowGroups,
-  generation,
-  records,
-}: OpenShardRecord): Generator<JournalEntry> {
+function openEntry({ shard, folder, part, partitions, importedAt, records }: OpenShardRecord): JournalEntry {
   const contents = {
     partitions: [...partitions],
     imported_at: importedAt,
-    generation,
-    records: records.map(({ rows, end }): [number, number] => [rows, end]),
+    records: records.map(({ rows, at }): [number, ...BlobTuple] => [rows, ...blobTuple(at)]),
   }
-  yield { kind: 'open', shard, folder, part, contents }
-  yield* rowGroups
+  return { kind: 'open', shard, folder, part, contents }
+}
+
+export function blobTuple({ sequence, offset, bytes, crc }: BlobRef): BlobTuple {
+  return [sequence, offset, bytes, crc]
+}
+
+export function blobRef([sequence, offset, bytes, crc]: BlobTuple): BlobRef {
+  return { sequence, offset, bytes, crc }
 }
 
 /** The content of the journal as one state. */
@@ -209,8 +214,19 @@ export type CheckpointState = {
   readonly secretChecks: ReadonlyMap<string, string>
   /** Values of queries with a user-defined name, by name. */
   readonly queries: ReadonlyMap<string, string>
-  /** Number of lines read or appended; it decides about compaction. */
-  readonly lines: number
+  /** Rejected items that are in the log, but not in the quarantine file of their partition yet, by its key. */
+  readonly rejected: ReadonlyMap<string, readonly BlobRef[]>
+  /** Numbers of commits that former owners may still try to write. They stay in the log. */
+  readonly claims: ReadonlySet<number>
+  /** The last commit. */
+  readonly position: LogPosition
+}
+
+/** The commits whose bytes are still needed: rows of open shards, and ids of chains. */
+export function* blobsNeeded({ openShards, chains, rejected }: CheckpointState): Generator<BlobRef> {
+  for (const { records } of openShards.values()) for (const { at } of records) yield at
+  for (const { ids } of chains.values()) yield* ids
+  for (const blobs of rejected.values()) yield* blobs
 }
 
 /** Whether at least part of a query is exported. @param query name of the query */

@@ -2,125 +2,76 @@ import {
   ExportError,
   type HeaderEntry,
   type JournalEntry,
+  type OwnedStore,
   type Store,
-  unlessSecret,
 } from '../../core/index.ts'
-import {
-  fsyncJournal,
-  JOURNAL_START,
-  type JournalEnd,
-  lineWriter,
-  openJournal,
-  readFirstLine,
-  readJournal,
-} from '../journal/journal.ts'
-import { faultyField, type JournalLine, parseJournalLine } from '../journal/journal-line.ts'
+import { LOG_FOLDER, LOG_START, type LogPosition, listCommits, readLog } from '../log/commit-object.ts'
+import { parseEntry, requireReadable } from '../log/entry-schemas.ts'
+import { LineWriter, linesOf, parseLine } from '../log/lines.ts'
 import { type CheckpointState, type Omission, snapshot } from './checkpoint-state.ts'
 import type { SealedShard } from './compact-collections.ts'
-import { type Folding, foldJournal } from './fold-journal.ts'
+import { JournalFold } from './fold-journal.ts'
 
 export const CHECKPOINT_PATH = '_state/checkpoint.jsonl'
 /** First characters of every checkpoint. */
 export const CHECKPOINT_START = '{"kind":"header","version":'
 
-/** The open checkpoint of a run. */
-export type Checkpoint = {
-  readonly state: CheckpointState
-  /** Commits entries, all of them or none. They are fsynced and in `state` when it resolves. */
-  append(entries: readonly JournalEntry[]): Promise<void>
-  close(): Promise<void>
+/** A checkpoint and the commits after it, as one state. */
+export type Found = {
+  readonly fold: JournalFold
+  /** The last commit that the file covers, and its size. */
+  readonly saved: { readonly sequence: number; readonly bytes: number }
+  /** Numbers of all objects in the log. */
+  readonly objects: ReadonlySet<number>
 }
 
 /**
- * Opens a data set's checkpoint for a run, or creates it with this header. Compacts it if most of its lines are
- * superseded.
- * @param accept gets the state (null: no checkpoint) before the journal is changed; it throws to reject the state
+ * Reads the state of a data set without changing it, also during a run; null: there is no checkpoint.
  * @param onShard gets every finished shard while the checkpoint is read
- * @throws ExportError `damaged` if lines are invalid, `config` if another version wrote it
- */
-export async function openCheckpoint(
-  store: Store,
-  header: HeaderEntry,
-  accept: (found: CheckpointState | null) => void | Promise<void>,
-  onShard?: (shard: SealedShard) => void,
-): Promise<Checkpoint> {
-  let found = await fold(store, onShard)
-  // Shards will be renamed according to these entries, so the entries must be on the disk first.
-  if (found !== null) await fsyncJournal(store, CHECKPOINT_PATH)
-  await accept(found?.folding.state ?? null)
-  if (found !== null && isOvergrown(found.folding.state)) {
-    await rewriteCheckpoint(store, found.folding.state)
-    found = await fold(store)
-  }
-  const { folding, end } = found ?? (await begin(store, header))
-  const journal = await openJournal(store, CHECKPOINT_PATH, end)
-  return {
-    state: folding.state,
-    async append(entries) {
-      const line = lineOf(entries)
-      if (line === null) return
-      await journal.append([line])
-      folding.apply(line)
-    },
-    close: () => journal.close(),
-  }
-}
-
-/**
- * One line for all entries.
- * @returns null if there are none
- * @throws ExportError `data` if a reader would reject them
- */
-function lineOf(given: readonly JournalEntry[]): JournalLine | null {
-  const entries = given.map(withoutSecret)
-  const [only] = entries
-  if (only === undefined) return null
-  return readable(entries.length === 1 ? only : { kind: 'transaction', entries })
-}
-
-/** Checks that readers accept the line. One invalid line would make the whole data set unusable. */
-function readable<L extends JournalLine>(line: L): L {
-  const field = faultyField(line)
-  if (field === null) return line
-  throw new ExportError(
-    'data',
-    `The journal entry "${line.kind}" could not be read again: ${field} is out of range`,
-    CHECKPOINT_PATH,
-    'The entry was not written, and committed data is unchanged. Report this error with the name of the field.',
-  )
-}
-
-/** Removes secrets from error messages, the only strings in entries that may quote a response. */
-function withoutSecret(entry: JournalEntry): JournalEntry {
-  if (entry.kind !== 'failed') return entry
-  return { ...entry, error: { ...entry.error, message: unlessSecret(entry.error.message, 'long') } }
-}
-
-type Found = { readonly folding: Folding; readonly end: JournalEnd }
-
-/** Writes the first line atomically. So a file without a valid first line is not a checkpoint of Spillway. */
-async function begin(store: Store, header: HeaderEntry): Promise<Found> {
-  await store.writeWhole(CHECKPOINT_PATH, [lineWriter(JOURNAL_START.checksum)(readable(header), 0)])
-  const begun = await fold(store)
-  if (begun === null) throw noCheckpoint()
-  return begun
-}
-
-/**
- * Reads a checkpoint without changing it, also during a run; null: the file does not exist.
- * @param onShard gets every finished shard while the checkpoint is read
+ * @throws ExportError `damaged` if something is missing or not valid, `config` if another version wrote it
  */
 export async function readCheckpoint(
   store: Store,
   onShard?: (shard: SealedShard) => void,
 ): Promise<CheckpointState | null> {
-  return (await fold(store, onShard))?.folding.state ?? null
+  return (await findCheckpoint(store, onShard))?.fold.state ?? null
+}
+
+export async function findCheckpoint(
+  store: Store,
+  onShard?: (shard: SealedShard) => void,
+): Promise<Found | null> {
+  for (let last = -1; ; ) {
+    const saved = await readSaved(store, onShard)
+    if (saved === null) return null
+    const { fold, bytes } = saved
+    const from = fold.state.position
+    const objects = await listCommits(store)
+    const isWhole = await readLog(store, from, objects, (parts, position) => {
+      for (const { entries, blobs } of parts) {
+        if (onShard !== undefined) tellShards(entries, onShard)
+        fold.apply(entries, position, blobs)
+      }
+    })
+    if (isWhole) return { fold, saved: { sequence: from.sequence, bytes }, objects: new Set(objects) }
+    // A run removes commits once a newer checkpoint covers them.
+    if (from.sequence === last) throw missingCommit(fold.state.position)
+    last = from.sequence
+  }
+}
+
+function tellShards(entries: readonly JournalEntry[], onShard: (shard: SealedShard) => void): void {
+  for (const entry of entries) if (entry.kind === 'seal') onShard(entry)
 }
 
 /** The first entry alone; null: no checkpoint. */
 export async function readHeader(store: Store): Promise<HeaderEntry | null> {
-  const line = parseJournalLine(await readFirstLine(store, CHECKPOINT_PATH))
-  return line?.kind === 'header' ? line : null
+  if ((await store.size(CHECKPOINT_PATH)) === null) return null
+  for await (const line of linesOf(store.stream(CHECKPOINT_PATH))) {
+    const entry = line === null ? null : parseEntry(parseLine(line, 0)?.value)
+    return entry?.kind === 'header' ? entry : null
+  }
+  return null
 }
 
 /** The identity of the data set; null: no checkpoint. */
@@ -128,75 +79,96 @@ export async function readDataSetId(store: Store): Promise<string | null> {
   return (await readHeader(store))?.data_set_id ?? null
 }
 
-/** Temporary file of a rewrite. After a crash the next rewrite overwrites it. */
-const REWRITE_PATH = '_state/open/checkpoint.jsonl'
-
-/**
- * Compacts the journal atomically: fewer entries for the same state.
- * @param pruned what to leave out
- * @param more entries that follow
- */
-export async function rewriteCheckpoint(
-  store: Store,
-  state: CheckpointState,
-  { pruned = null, more = [] }: Rewrite = {},
-): Promise<void> {
-  const encode = lineWriter(JOURNAL_START.checksum)
-  const log = await store.openLog(REWRITE_PATH, 0)
-  try {
-    let written = 0
-    let lines: Uint8Array[] = []
-    for (const entry of concatenated(snapshot(state, pruned), more)) {
-      // The file is renamed only after its fsync, so `flushed` covers all bytes before the line.
-      const line = encode(readable(entry), written)
-      written += line.byteLength
-      if (lines.push(line) < LINES_AT_ONCE) continue
-      await log.append([Buffer.concat(lines)])
-      lines = []
-    }
-    await log.append([Buffer.concat(lines)])
-    await log.fsync()
-  } finally {
-    await log.close()
-  }
-  await store.publish(REWRITE_PATH, CHECKPOINT_PATH)
+/** Writes the first checkpoint of a data set. Its log goes on after the objects that an earlier data set has left. */
+export async function beginCheckpoint(store: OwnedStore, header: HeaderEntry): Promise<void> {
+  const sequence = (await listCommits(store)).at(-1) ?? 0
+  await writeEntries(store, [header], { ...LOG_START, sequence })
 }
 
-type Rewrite = { readonly pruned?: Omission | null; readonly more?: readonly JournalEntry[] }
+/**
+ * Replaces the checkpoint by the state as of its last commit.
+ * @param pruned what to leave out
+ * @returns its size in bytes
+ */
+export function saveCheckpoint(
+  store: OwnedStore,
+  state: CheckpointState,
+  pruned: Omission | null = null,
+): Promise<number> {
+  return writeEntries(store, snapshot(state, pruned), state.position)
+}
 
-function* concatenated<T>(...all: Iterable<T>[]): Generator<T> {
-  for (const each of all) yield* each
+async function writeEntries(
+  store: OwnedStore,
+  entries: Iterable<JournalEntry>,
+  { sequence, checksum }: LogPosition,
+): Promise<number> {
+  const writer = new LineWriter(0)
+  const chunks: Buffer[] = []
+  let lines: Buffer[] = []
+  let bytes = 0
+  const add = (entry: object): void => {
+    const line = writer.line(entry)
+    bytes += line.byteLength
+    if (lines.push(line) < LINES_AT_ONCE) return
+    chunks.push(Buffer.concat(lines))
+    lines = []
+  }
+  for (const entry of entries) {
+    requireReadable(entry)
+    add(entry)
+  }
+  add({ kind: POSITION, sequence, checksum })
+  await store.replace(CHECKPOINT_PATH, [...chunks, ...lines])
+  return bytes
 }
 
 const LINES_AT_ONCE = 10_000
 
-async function fold(store: Store, onShard?: (shard: SealedShard) => void): Promise<Found | null> {
-  let folding: Folding | null = null
-  const end = await readJournal(store, CHECKPOINT_PATH, (raw, number) => {
-    const line = parseJournalLine(raw)
-    if (line === null) throw number === 1 ? otherVersion() : unreadable(number)
-    if (onShard !== undefined) {
-      for (const entry of line.kind === 'transaction' ? line.entries : [line])
-        if (entry.kind === 'seal') onShard(entry)
+/** The kind of the last line. Without it, the file is cut. */
+const POSITION = 'position'
+
+async function readSaved(
+  store: Store,
+  onShard?: (shard: SealedShard) => void,
+): Promise<{ readonly fold: JournalFold; readonly bytes: number } | null> {
+  if ((await store.size(CHECKPOINT_PATH)) === null) return null
+  let fold: JournalFold | null = null
+  let [number, bytes, checksum, isEnded] = [0, 0, 0, false]
+  for await (const line of linesOf(store.stream(CHECKPOINT_PATH))) {
+    number++
+    const parsed = line === null ? null : parseLine(line, checksum)
+    if (parsed === null || !parsed.follows) {
+      if (number === 1) throw noCheckpoint()
+      throw damagedLine(
+        number,
+        parsed === null ? 'does not match its checksum' : 'does not follow from the one before it',
+      )
     }
-    if (folding !== null) folding.apply(line)
-    else if (line.kind === 'header') folding = foldJournal(line)
-    else throw unreadable(number)
-  })
-  if (end === null) return null
-  if (folding === null) throw noCheckpoint()
-  return { folding, end }
+    bytes += line!.length + 1
+    checksum = parsed.checksum
+    if (isEnded) throw damagedLine(number, 'comes after the last')
+    const position = positionOf(parsed.value)
+    if (position !== null && fold !== null) {
+      fold.apply([], position, [])
+      isEnded = true
+      continue
+    }
+    const entry = parseEntry(parsed.value)
+    if (entry === null) throw number === 1 ? otherVersion() : damagedLine(number, 'is not a known entry')
+    if (onShard !== undefined) tellShards([entry], onShard)
+    if (fold !== null) fold.apply([entry], LOG_START, [])
+    else if (entry.kind === 'header') fold = new JournalFold(entry)
+    else throw noCheckpoint()
+  }
+  if (fold === null) throw noCheckpoint()
+  if (!isEnded) throw damagedLine(number, 'is followed by nothing: the rest of the file is missing')
+  return { fold, bytes }
 }
 
-// Compaction writes the whole file, so only a large file with mostly superseded lines is compacted.
-const COMPACT_FROM_LINES = 20_000
-
-function isOvergrown(state: CheckpointState): boolean {
-  if (state.lines < COMPACT_FROM_LINES) return false
-  let live = state.shards.length + 2 * state.runs.length + state.chains.size
-  for (const windows of state.partitions.branches.values()) live += windows.size
-  for (const shard of state.openShards.values()) live += 1 + shard.rowGroups.length
-  return state.lines > 3 * live
+function positionOf(value: unknown): LogPosition | null {
+  const { kind, sequence, checksum } = value as { kind?: unknown; sequence: number; checksum: number }
+  return kind === POSITION ? { sequence, checksum } : null
 }
 
 function otherVersion(): ExportError {
@@ -218,11 +190,20 @@ function noCheckpoint(): ExportError {
   )
 }
 
-function unreadable(line: number): ExportError {
+function damagedLine(line: number, how: string): ExportError {
   return new ExportError(
     'damaged',
-    `Line ${line} of the checkpoint is not a known entry`,
+    `Line ${line} of the checkpoint ${how}`,
     CHECKPOINT_PATH,
     'Restore the file from a backup, or start over with --fresh; nothing was changed.',
+  )
+}
+
+function missingCommit({ sequence }: LogPosition): ExportError {
+  return new ExportError(
+    'damaged',
+    `Commit ${sequence + 1} of the log is missing, and there are later ones`,
+    LOG_FOLDER,
+    'Restore the folder from a backup, or start over with --fresh; nothing was changed.',
   )
 }

@@ -1,6 +1,8 @@
 import {
   AggregateTally,
+  type BlobRef,
   DATA_SET_LIMITS,
+  type GatheredEntry,
   type HeaderEntry,
   type JournalEntry,
   type LogRecord,
@@ -13,31 +15,20 @@ import {
   type OpenShardRecord,
   type PageEntry,
   type Prune,
-  type RowGroupEntry,
   type SealEntry,
   type SliceEntry,
   type Span,
   spanOf,
 } from '../../core/index.ts'
-import type { JournalLine } from '../journal/journal-line.ts'
+import { LOG_START, type LogPosition } from '../log/commit-object.ts'
 import { afterPage, type ChainRecord, chainFromEntry } from './chain-record.ts'
-import type { CheckpointState } from './checkpoint-state.ts'
+import { blobRef, type CheckpointState } from './checkpoint-state.ts'
 import { PackedShardList, PathMap, type SealedShard, splitPath } from './compact-collections.ts'
 import { Partitions } from './partition-record.ts'
 import { Runs } from './run-record.ts'
 
-/** A state to which lines of the journal are applied in order. The cost of a line does not depend on earlier lines. */
-export type Folding = {
-  readonly state: CheckpointState
-  apply(line: JournalLine): void
-}
-
-export function foldJournal(header: HeaderEntry): Folding {
-  const fold = new JournalFold(header)
-  return { state: fold.state, apply: (line) => fold.apply(line) }
-}
-
-class JournalFold {
+/** A state to which entries are applied in order. The cost of an entry does not depend on earlier ones. */
+export class JournalFold {
   readonly #partitions = new Partitions()
   readonly #runs = new Runs()
   readonly #chains = new Map<number, ChainRecord>()
@@ -53,13 +44,15 @@ class JournalFold {
   readonly #secretChecks = new Map<string, string>()
   readonly #queries = new Map<string, string>()
   readonly #limits = new Map<string, number | null>()
+  readonly #rejected = new Map<string, BlobRef[]>()
+  readonly #claims = new Set<number>()
   readonly #service: { -readonly [K in keyof Measures]: Measures[K] }
-  readonly state: { -readonly [K in keyof CheckpointState]: CheckpointState[K] }
+  readonly #state: { -readonly [K in keyof CheckpointState]: CheckpointState[K] }
   #aggregates = new AggregateTally(DATA_SET_LIMITS)
 
   constructor(header: HeaderEntry) {
     this.#service = { ...NOT_MEASURED, limits: this.#limits }
-    this.state = {
+    this.#state = {
       header,
       partitions: this.#partitions.all,
       newQueries: this.#partitions.newQueries,
@@ -81,17 +74,23 @@ class JournalFold {
       service: this.#service,
       secretChecks: this.#secretChecks,
       queries: this.#queries,
-      lines: 1,
+      rejected: this.#rejected,
+      claims: this.#claims,
+      position: LOG_START,
     }
   }
 
-  apply(line: JournalLine): void {
-    this.state.lines++
-    if (line.kind === 'transaction') for (const entry of line.entries) this.#take(entry)
-    else this.#take(line)
+  get state(): CheckpointState {
+    return this.#state
   }
 
-  #take(entry: JournalEntry): void {
+  /** @param position in the log after these entries @param blobs what they refer to by index */
+  apply(entries: Iterable<JournalEntry>, position: LogPosition, blobs: readonly BlobRef[]): void {
+    this.#state.position = position
+    for (const entry of entries) this.#take(entry, blobs)
+  }
+
+  #take(entry: JournalEntry, blobs: readonly BlobRef[]): void {
     switch (entry.kind) {
       case 'header':
         break
@@ -105,7 +104,7 @@ class JournalFold {
         if (this.#runs.begin(entry)) this.#partitions.beginRun(this.#runs.all.length)
         break
       case 'end':
-        this.state.searchesRemaining = entry.searches_remaining ?? this.state.searchesRemaining
+        this.#state.searchesRemaining = entry.searches_remaining ?? this.#state.searchesRemaining
         this.#runs.end(entry)
         break
       case 'month':
@@ -116,7 +115,7 @@ class JournalFold {
         break
       case 'chain':
         this.#chains.set(entry.chain, chainFromEntry(entry))
-        this.state.nextChain = Math.max(this.state.nextChain, entry.chain + 1)
+        this.#state.nextChain = Math.max(this.#state.nextChain, entry.chain + 1)
         break
       case 'shorten':
         this.#shorten(entry)
@@ -125,14 +124,23 @@ class JournalFold {
         this.#restart(entry)
         break
       case 'page':
-        this.#takePage(entry)
+        this.#takePage(entry, blobs)
         break
       case 'open':
         this.#countPart(entry.shard, entry.folder, entry.part)
         this.#openShards.set(entry.shard, newShard(entry))
         break
-      case 'row-group':
-        this.#takeRowGroup(entry)
+      case 'gathered':
+        this.#takeGathered(entry, blobs)
+        break
+      case 'quarantined':
+        this.#takeQuarantined(entry)
+        break
+      case 'rejected':
+        this.#rejected.set(entry.partition, entry.blobs.map(blobRef))
+        break
+      case 'claim':
+        this.#claims.add(entry.sequence ?? this.#state.position.sequence)
         break
       case 'seal':
         this.#seal(entry)
@@ -181,18 +189,22 @@ class JournalFold {
     }
   }
 
-  #takePage(page: PageEntry): void {
+  #takePage(page: PageEntry, blobs: readonly BlobRef[]): void {
     this.#countPage(page)
     if (page.unknown_fields !== undefined) addCounts(this.#unknownFields, page.unknown_fields)
     const chain = this.#chains.get(page.chain)
     if (chain === undefined) return
     const { query } = chain
     this.#partitions.addPage(this.#keyAt(chain, chain.watermark), page.requests, page.repeated ?? 0)
-    for (const entry of page.quarantine ?? []) this.#partitions.addQuarantined(query, entry)
+    for (const { window, items, blob } of page.quarantine ?? []) {
+      const key = `${query}/${window}`
+      this.#partitions.addQuarantined(key, items)
+      this.#rejected.set(key, [...(this.#rejected.get(key) ?? []), blobs[blob]!])
+    }
     for (const slice of page.slices ?? []) this.#takeSlice(query, slice)
-    for (const { shard, rows, end } of page.logged ?? [])
-      this.#openShards.get(shard)?.records.push({ rows, end })
-    this.#advance(chain, page)
+    for (const { shard, rows, blob } of page.logged ?? [])
+      this.#openShards.get(shard)?.records.push({ rows, at: blobs[blob]! })
+    this.#advance(chain, page, page.ids === undefined ? null : blobs[page.ids.blob]!)
   }
 
   #countPage({ requests, repeated = 0, slices = [], quarantine = [] }: PageEntry): void {
@@ -214,8 +226,8 @@ class JournalFold {
   }
 
   /** Advances a chain past a page. Partitions below the watermark are done; after the last page all of them are. */
-  #advance(chain: ChainRecord, page: PageEntry): void {
-    const after = afterPage(chain, page)
+  #advance(chain: ChainRecord, page: PageEntry, ids: BlobRef | null): void {
+    const after = afterPage(chain, page, ids)
     this.#service.pageSize = after.size ?? this.#service.pageSize
     const { count } = chain.windows
     if (page.next === null || after.watermark >= count) {
@@ -252,14 +264,22 @@ class JournalFold {
     this.#chains.set(number, { ...chain, next: null, seen: null, requested: range, since })
   }
 
-  #takeRowGroup(rowGroup: RowGroupEntry): void {
-    const open = this.#openShards.get(rowGroup.shard)
-    if (open === undefined) return
-    open.rowGroups.push(rowGroup)
-    // In a compacted journal the remaining records of an open shard come before its row groups.
-    if (rowGroup.generation < open.generation) return
-    open.records = []
-    open.generation = rowGroup.generation + 1
+  #takeQuarantined({ partition, blobs, end }: Entry<'quarantined'>): void {
+    const left = (this.#rejected.get(partition) ?? []).slice(blobs)
+    if (left.length > 0) this.#rejected.set(partition, left)
+    else this.#rejected.delete(partition)
+    this.#partitions.setQuarantineEnd(partition, end)
+  }
+
+  #takeGathered({ shard, chain, blobs: moved }: GatheredEntry, blobs: readonly BlobRef[]): void {
+    const at = (before: BlobRef, i: number): BlobRef => {
+      const blob = moved[i] ?? null
+      return blob === null ? before : blobs[blob]!
+    }
+    const open = shard === undefined ? undefined : this.#openShards.get(shard)
+    if (open !== undefined) open.records = open.records.map((each, i) => ({ ...each, at: at(each.at, i) }))
+    const record = chain === undefined ? undefined : this.#chains.get(chain)
+    if (record !== undefined) this.#chains.set(record.chain, { ...record, ids: record.ids.map(at) })
   }
 
   #seal({ kind: _, ...seal }: SealEntry): void {
@@ -296,6 +316,8 @@ class JournalFold {
     }
     for (const chain of chains) this.#chains.delete(chain)
     for (const key of partitions) {
+      // Rejected items come again with their pages.
+      this.#rejected.delete(key)
       if (this.#partitions.all.get(key)?.former === undefined) this.#redo.partitions++
       this.#partitions.redo(key, !cut.has(key))
     }
@@ -322,7 +344,7 @@ class JournalFold {
     this.#aggregates = new AggregateTally(DATA_SET_LIMITS)
     const { settings } = this.#redo
     if (settings === null || this.#redo.partitions > 0) return
-    this.state.header = { ...this.state.header, settings }
+    this.#state.header = { ...this.#state.header, settings }
     this.#redo.settings = null
   }
 
@@ -331,7 +353,7 @@ class JournalFold {
   }
 
   #countPart(shard: number, folder: string, part: number): void {
-    this.state.nextShard = Math.max(this.state.nextShard, shard + 1)
+    this.#state.nextShard = Math.max(this.#state.nextShard, shard + 1)
     this.#partsOf.update(folder, (parts = 0) => Math.max(parts, part + 1))
   }
 
@@ -354,7 +376,7 @@ class JournalFold {
     service.times = [...service.times, ...times].slice(-MAX_TIMES)
     service.tellsSearches = tells_searches ?? service.tellsSearches
     service.pageSize = page_size ?? service.pageSize
-    this.state.searchesRemaining = left ?? this.state.searchesRemaining
+    this.#state.searchesRemaining = left ?? this.#state.searchesRemaining
     if (anew === true) return
     this.#runs.count((run) => {
       // Entries of pages that were committed concurrently may be in another order than their responses.
@@ -368,14 +390,9 @@ type Settings = HeaderEntry['settings']
 
 type Entry<Kind extends JournalEntry['kind']> = Extract<JournalEntry, { kind: Kind }>
 
-type GrowingShard = Omit<
-  OpenShardRecord,
-  'partitions' | 'rowGroups' | 'records' | 'importedAt' | 'generation'
-> & {
+type GrowingShard = Omit<OpenShardRecord, 'partitions' | 'records' | 'importedAt'> & {
   readonly partitions: Set<string>
-  readonly rowGroups: RowGroupEntry[]
   importedAt: Span | null
-  generation: number
   records: LogRecord[]
 }
 
@@ -386,9 +403,7 @@ function newShard({ shard, folder, part, contents }: OpenEntry): GrowingShard {
     part,
     partitions: new Set(contents?.partitions),
     importedAt: contents?.imported_at ?? null,
-    rowGroups: [],
-    generation: contents?.generation ?? 1,
-    records: contents?.records.map(([rows, end]) => ({ rows, end })) ?? [],
+    records: contents?.records.map(([rows, ...blob]) => ({ rows, at: blobRef(blob) })) ?? [],
   }
 }
 

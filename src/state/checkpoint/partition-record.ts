@@ -2,7 +2,6 @@ import {
   type FailureEntry,
   type PartitionEntry,
   type PartitionState,
-  type QuarantineEntry,
   type Window,
   windowRange,
 } from '../../core/index.ts'
@@ -109,13 +108,12 @@ export class Partitions {
     this.#update(key, (record) => ({ ...record, state: 'partial', rows: record.rows + rows }))
   }
 
-  addQuarantined(query: string, { window, end, items }: QuarantineEntry): void {
-    this.#update(`${query}/${window}`, (record) => ({
-      ...record,
-      state: 'partial',
-      quarantined: record.quarantined + items,
-      quarantineEnd: end,
-    }))
+  addQuarantined(key: string, items: number): void {
+    this.#update(key, (record) => ({ ...record, state: 'partial', quarantined: record.quarantined + items }))
+  }
+
+  setQuarantineEnd(key: string, quarantineEnd: number): void {
+    if (this.all.get(key) !== undefined) this.#update(key, (record) => ({ ...record, quarantineEnd }))
   }
 
   markPartial(key: string): void {

@@ -1,6 +1,7 @@
 import type { ColumnSpec, ColumnType } from '../../core/index.ts'
 import { literal } from '../table/table.ts'
 import {
+  BUCKET,
   backslashed,
   type DdlInput,
   type Dialect,
@@ -53,7 +54,8 @@ ${select};
 
 /** The table function that reads the files, up to their format. */
 function sourceOf(input: DdlInput): string {
-  const glob = shardGlob(input)
+  // There is a function for Azure, which needs account and key first.
+  const glob = shardGlob(input.path.startsWith('az://') ? { ...input, path: BUCKET } : input)
   const [, bucket, key] = /^s3:\/\/([^/]+)\/(.*)$/.exec(glob) ?? []
   return bucket === undefined
     ? `file(${literal(glob)}`
@@ -61,7 +63,7 @@ function sourceOf(input: DdlInput): string {
 }
 
 function noteOn({ path }: DdlInput): string {
-  return path.startsWith('s3://')
+  return /^(?:s3|az):/.test(path)
     ? '-- Key and secret may follow the address; other stores than AWS have other addresses.'
     : "-- The file function reads below the server's user_files_path; s3(…) takes the same format."
 }

@@ -1,0 +1,169 @@
+import { crc32 } from 'node:zlib'
+import { type BlobRef, ExportError, type JournalEntry, type Store } from '../../core/index.ts'
+import { parseEntry } from './entry-schemas.ts'
+import { LineWriter, NEWLINE, parseLine } from './lines.ts'
+
+/** The end of the log: the number of the last commit, and its checksum, which the next commit continues. */
+export type LogPosition = { readonly sequence: number; readonly checksum: number }
+
+export const LOG_START: LogPosition = { sequence: 0, checksum: 0 }
+
+export const LOG_FOLDER = '_state/log'
+
+/** `_state/log/0000000000000042` */
+export function commitPath(sequence: number): string {
+  return `${LOG_FOLDER}/${String(sequence).padStart(16, '0')}`
+}
+
+/** Entries that are committed together, and the bytes that they refer to by index. */
+export type CommitPart = {
+  readonly entries: readonly JournalEntry[]
+  readonly blobs: readonly Uint8Array[]
+}
+
+/** The same as read or written: the bytes are in the log. */
+export type CommittedPart = { readonly entries: readonly JournalEntry[]; readonly blobs: readonly BlobRef[] }
+
+/**
+ * One commit: a line of JSON with the entries of each part and length and CRC-32 of its bytes, then these bytes. The
+ * line has a checksum that continues that of the commit before it.
+ */
+export function encodeCommit(
+  { sequence, checksum }: LogPosition,
+  parts: readonly CommitPart[],
+): {
+  readonly chunks: readonly Uint8Array[]
+  readonly parts: readonly CommittedPart[]
+  readonly position: LogPosition
+} {
+  const writer = new LineWriter(checksum)
+  const sums = parts.map(({ blobs }) => blobs.map((blob) => [blob.byteLength, crc32(blob)] as const))
+  const line = writer.line({
+    sequence: sequence + 1,
+    parts: parts.map(({ entries }, i) => ({ entries, ...(sums[i]!.length === 0 ? {} : { blobs: sums[i] }) })),
+  })
+  return {
+    chunks: [line, ...parts.flatMap(({ blobs }) => blobs)],
+    parts: located(
+      sequence + 1,
+      line.byteLength,
+      parts.map(({ entries }, i) => ({ entries, blobs: sums[i]! })),
+    ),
+    position: { sequence: sequence + 1, checksum: writer.checksum },
+  }
+}
+
+type UnlocatedPart = {
+  readonly entries: readonly JournalEntry[]
+  readonly blobs: readonly (readonly [bytes: number, crc: number])[]
+}
+
+function located(sequence: number, start: number, parts: readonly UnlocatedPart[]): CommittedPart[] {
+  let offset = start
+  return parts.map(({ entries, blobs }) => ({
+    entries,
+    blobs: blobs.map(([bytes, crc]) => {
+      const blob = { sequence, offset, bytes, crc }
+      offset += bytes
+      return blob
+    }),
+  }))
+}
+
+// Most lines are shorter; a page over a thousand windows takes 150 kB.
+const FIRST_READ = 16 << 10
+const READS_AT_ONCE = 16
+
+/** The numbers of the commits in the log, ascending. */
+export async function listCommits(store: Store): Promise<readonly number[]> {
+  const names = await store.list(LOG_FOLDER)
+  return names.flatMap((name) => (/^\d{16}$/.test(name) ? [Number(name)] : [])).sort((a, b) => a - b)
+}
+
+/**
+ * Reads the commits after a position, without the bytes behind their lines.
+ * @param sequences of all objects in the log
+ * @returns false when one is missing that has others after it
+ * @throws ExportError `damaged` if one is not valid, or does not follow the commit before it
+ */
+export async function readLog(
+  store: Store,
+  from: LogPosition,
+  sequences: readonly number[],
+  visit: (parts: readonly CommittedPart[], position: LogPosition) => void,
+): Promise<boolean> {
+  const later = sequences.filter((sequence) => sequence > from.sequence)
+  let { checksum } = from
+  for (let start = 0; start < later.length; start += READS_AT_ONCE) {
+    const some = later.slice(start, start + READS_AT_ONCE)
+    const lines = await Promise.all(some.map((sequence) => readLine(store, commitPath(sequence))))
+    for (const [i, line] of lines.entries()) {
+      const sequence = from.sequence + start + i + 1
+      if (some[i] !== sequence || line === null) return false
+      const commit = parseCommit(line, sequence, checksum)
+      checksum = commit.checksum
+      visit(commit.parts, { sequence, checksum })
+    }
+  }
+  return true
+}
+
+function parseCommit(
+  line: Buffer,
+  sequence: number,
+  previous: number,
+): { readonly parts: readonly CommittedPart[]; readonly checksum: number } {
+  const path = commitPath(sequence)
+  const parsed = line.length === 0 ? null : parseLine(line, previous)
+  if (parsed === null) throw damaged(path, 'does not match its checksum')
+  if (!parsed.follows) throw damaged(path, 'does not follow the commit before it')
+  const parts = partsOf(parsed.value)
+  if (parts === null) throw damaged(path, 'holds an entry that is not known')
+  return { parts: located(sequence, line.length + 1, parts), checksum: parsed.checksum }
+}
+
+/** The first line; empty: the file has none; null: there is no file. */
+async function readLine(store: Store, path: string): Promise<Buffer | null> {
+  for (let size = FIRST_READ; ; size *= 8) {
+    const bytes = await store.read(path, 0, size)
+    if (bytes === null) return null
+    const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    const end = buffer.indexOf(NEWLINE)
+    if (end >= 0) return buffer.subarray(0, end)
+    if (bytes.byteLength < size) return Buffer.alloc(0)
+  }
+}
+
+function partsOf(value: unknown): UnlocatedPart[] | null {
+  const { parts } = value as { readonly parts: readonly { entries: unknown[]; blobs?: [number, number][] }[] }
+  if (!Array.isArray(parts)) return null
+  const read: UnlocatedPart[] = []
+  for (const { entries, blobs = [] } of parts) {
+    const parsed: JournalEntry[] = []
+    for (const each of entries) {
+      const entry = parseEntry(each)
+      if (entry === null) return null
+      parsed.push(entry)
+    }
+    read.push({ entries: parsed, blobs })
+  }
+  return read
+}
+
+/** Bytes of a commit; null: they are lost or changed. */
+export async function readBlob(
+  store: Store,
+  { sequence, offset, bytes, crc }: BlobRef,
+): Promise<Uint8Array<ArrayBuffer> | null> {
+  const found = await store.read(commitPath(sequence), offset, offset + bytes)
+  return found === null || found.byteLength < bytes || crc32(found) !== crc ? null : found
+}
+
+function damaged(path: string, how: string): ExportError {
+  return new ExportError(
+    'damaged',
+    `The commit ${how}`,
+    path,
+    'Restore the file from a backup, or start over with --fresh; nothing was changed.',
+  )
+}

@@ -1,0 +1,202 @@
+import {
+  type BlobRef,
+  type CommitLog,
+  type JournalEntry,
+  type OwnedStore,
+  sideBySide,
+  takenOver,
+  unlessSecret,
+} from '../../core/index.ts'
+import { type Found, saveCheckpoint } from '../checkpoint/checkpoint.ts'
+import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-state.ts'
+import type { JournalFold } from '../checkpoint/fold-journal.ts'
+import { type CommitPart, commitPath, encodeCommit, listCommits, readBlob } from './commit-object.ts'
+import { requireReadable } from './entry-schemas.ts'
+import { gatherings } from './gather.ts'
+
+/** The open checkpoint of a run: the state of its data set, which only its commits change. */
+export type Checkpoint = CommitLog & {
+  readonly state: CheckpointState
+  /** Commits entries that refer to no bytes, all of them or none. */
+  append(entries: readonly JournalEntry[]): Promise<void>
+  /** Brings the file in line with the log. */
+  close(): Promise<void>
+}
+
+// A checkpoint is saved when the log since the last one is as large as it; at least so large, because small ones would
+// be saved with each page. Rows that no open shard needs any more stay until then.
+const MIN_ENTRY_BYTES = 1 << 20
+const MIN_BLOB_BYTES = 128 << 20
+/** A checkpoint up to this size is saved with each run, a larger one when an eighth of it is new. */
+const SMALL_BYTES = 8 << 20
+
+type Waiting = CommitPart & {
+  readonly resolve: (blobs: readonly BlobRef[]) => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * The log of one owner. A commit is one object with the next number, created only if no other is there: if it is, another
+ * owner has taken over. Commits that arrive while one is being written go together into the next.
+ */
+export class OpenLog implements Checkpoint {
+  readonly #store: OwnedStore
+  readonly #fold: JournalFold
+  /** Objects of the log, by number. */
+  readonly #objects: Set<number>
+  #saved: { readonly sequence: number; readonly bytes: number }
+  /** Bytes committed since the last checkpoint. */
+  #entryBytes = 0
+  #blobBytes = 0
+  #waiting: Waiting[] = []
+  #working: Promise<void> | null = null
+  #sweeping: Promise<void> = Promise.resolve()
+  /** After a failed write the end of the log is unknown, so all later commits fail as well. */
+  #failure: { readonly error: unknown } | null = null
+
+  constructor(store: OwnedStore, { fold, saved, objects }: Found) {
+    this.#store = store
+    this.#fold = fold
+    this.#saved = saved
+    this.#objects = new Set(objects)
+  }
+
+  get state(): CheckpointState {
+    return this.#fold.state
+  }
+
+  /**
+   * Takes the log over from an owner that may still run: the number of its next commit is taken then.
+   * @returns false: a commit of its has arrived since the log was read
+   */
+  async claim(): Promise<boolean> {
+    return (await this.#write([{ entries: [{ kind: 'claim' }], blobs: [] }])) !== null
+  }
+
+  /** Removes objects that nothing needs, after any earlier sweep. */
+  sweep(): Promise<void> {
+    const sweeping = this.#sweeping.then(() => this.#removeDead())
+    this.#sweeping = sweeping.catch(() => {})
+    return sweeping
+  }
+
+  async append(entries: readonly JournalEntry[]): Promise<void> {
+    if (entries.length > 0) await this.commit(entries)
+  }
+
+  async commit(
+    given: readonly JournalEntry[],
+    blobs: readonly Uint8Array[] = [],
+  ): Promise<readonly BlobRef[]> {
+    const entries = given.map(withoutSecret)
+    for (const entry of entries) requireReadable(entry)
+    if (this.#failure !== null) throw this.#failure.error
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ entries, blobs, resolve, reject })
+      this.#working ??= this.#work()
+    })
+  }
+
+  async read(ref: BlobRef): Promise<Uint8Array<ArrayBuffer> | null> {
+    const bytes = await readBlob(this.#store, ref)
+    // The next owner removes what it does not need.
+    if (bytes === null) await this.#store.requireLock()
+    return bytes
+  }
+
+  async close(): Promise<void> {
+    await this.#working
+    try {
+      if (this.#failure === null && this.#isWorthSaving) await this.#save()
+    } catch (error) {
+      this.#failure = { error }
+      throw error
+    } finally {
+      await this.#sweeping
+    }
+  }
+
+  get #isWorthSaving(): boolean {
+    if (this.state.position.sequence === this.#saved.sequence) return false
+    return this.#saved.bytes <= SMALL_BYTES || 8 * this.#entryBytes >= this.#saved.bytes
+  }
+
+  async #work(): Promise<void> {
+    let taken: Waiting[] = []
+    try {
+      while (this.#waiting.length > 0) {
+        taken = this.#waiting
+        this.#waiting = []
+        const blobs = await this.#write(taken)
+        if (blobs === null) throw takenOver(commitPath(this.state.position.sequence + 1))
+        for (const [i, { resolve }] of taken.entries()) resolve(blobs[i]!)
+        taken = []
+        const { bytes } = this.#saved
+        if (
+          this.#entryBytes > Math.max(MIN_ENTRY_BYTES, bytes) ||
+          this.#blobBytes > Math.max(MIN_BLOB_BYTES, 2 * bytes)
+        )
+          await this.#save()
+      }
+    } catch (error) {
+      this.#failure = { error }
+      for (const { reject } of [...taken, ...this.#waiting]) reject(error)
+      this.#waiting = []
+    } finally {
+      this.#working = null
+    }
+  }
+
+  /** @returns the location of the bytes of each part; null: there is another commit of that number */
+  async #write(parts: readonly CommitPart[]): Promise<readonly (readonly BlobRef[])[] | null> {
+    const commit = encodeCommit(this.state.position, parts)
+    const { sequence } = commit.position
+    if (!(await this.#store.create(commitPath(sequence), commit.chunks))) return null
+    this.#objects.add(sequence)
+    for (const { entries, blobs } of commit.parts) this.#fold.apply(entries, commit.position, blobs)
+    const [line, ...blobs] = commit.chunks
+    this.#entryBytes += line!.byteLength
+    for (const { byteLength } of blobs) this.#blobBytes += byteLength
+    return commit.parts.map(({ blobs }) => blobs)
+  }
+
+  async #save(): Promise<void> {
+    for await (const part of gatherings(this.state, (ref) => this.read(ref))) {
+      if ((await this.#write([part])) === null) throw takenOver(commitPath(this.state.position.sequence + 1))
+    }
+    const { sequence } = this.state.position
+    const bytes = await saveCheckpoint(this.#store, this.state)
+    this.#saved = { sequence, bytes }
+    this.#entryBytes = 0
+    this.#blobBytes = 0
+    // Commits go on meanwhile. A failure is no reason to end a run: a later sweep repeats it.
+    void this.sweep().catch(() => {})
+  }
+
+  async #removeDead(): Promise<void> {
+    const dead = deadObjects(this.#objects, this.#saved.sequence, this.state)
+    await sideBySide(dead, async (sequence) => {
+      await this.#store.remove(commitPath(sequence))
+      this.#objects.delete(sequence)
+    })
+  }
+}
+
+/** Removes the objects of a log that nothing needs. @param state as it was saved */
+export async function sweepLog(store: OwnedStore, state: CheckpointState): Promise<void> {
+  const dead = deadObjects(await listCommits(store), state.position.sequence, state)
+  await sideBySide(dead, (sequence) => store.remove(commitPath(sequence)))
+}
+
+/** @param saved the last commit that the checkpoint covers */
+function deadObjects(objects: Iterable<number>, saved: number, state: CheckpointState): readonly number[] {
+  const needed = new Set(state.claims)
+  for (const { sequence } of blobsNeeded(state)) needed.add(sequence)
+  return [...objects].filter((sequence) => sequence <= saved && !needed.has(sequence))
+}
+
+/** Removes secrets from error messages, the only strings in entries that may quote a response. */
+function withoutSecret(entry: JournalEntry): JournalEntry {
+  if (entry.kind !== 'failed') return entry
+  return { ...entry, error: { ...entry.error, message: unlessSecret(entry.error.message, 'long') } }
+}

@@ -1,0 +1,406 @@
+import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { JournalEntry } from '../../src/core/index.ts'
+import {
+  CHECKPOINT_PATH,
+  CHECKPOINT_START,
+  type CheckpointState,
+  findCheckpoint,
+  LOG_FOLDER,
+  OpenLog,
+  readCheckpoint,
+  saveCheckpoint,
+} from '../../src/state/index.ts'
+import { commitPath } from '../../src/state/log/commit-object.ts'
+import { anError } from '../disk/errors.ts'
+import { temporaryStore } from '../disk/temporary-store.ts'
+import { cases } from '../support/thorough.ts'
+import { someJournal } from './imagined-run.ts'
+import {
+  chainOfAll,
+  commitLine,
+  commitLines,
+  factsOf,
+  HEADER,
+  type JournalLine,
+  openLog,
+  own,
+  page,
+  plain,
+  seal,
+  stateIn,
+  writeLines,
+} from './lines.ts'
+import { expectRowsToBeInShards, expectToBeTheSumOf } from './sum-of-lines.ts'
+
+const QUERY = 'domain.acme.com'
+const KEY = `${QUERY}/all`
+const CHAIN = chainOfAll(0, QUERY)
+
+/** The cursors of all pages. */
+function cursorsOf(lines: readonly JournalLine[]): readonly string[] {
+  return factsOf(lines).flatMap((fact) => (fact.kind === 'page' && fact.next !== null ? [fact.next] : []))
+}
+
+/** Which of them each chain has seen. */
+function met({ chains }: CheckpointState, cursors: readonly string[]) {
+  return [...chains.values()].map(({ chain, seen }) => [chain, cursors.filter((cursor) => seen?.has(cursor))])
+}
+
+describe('the state of a data set', () => {
+  it('is the sum of its commits, kept while they are written and read back', async () => {
+    await fc.assert(
+      fc.asyncProperty(someJournal, async (lines) => {
+        const { store } = temporaryStore()
+        const log = await commitLines(store, lines)
+        expectToBeTheSumOf(log.state, lines)
+        const again = await stateIn(store)
+        expectToBeTheSumOf(again, lines)
+        expect(plain(again)).toEqual(plain(log.state))
+        expectRowsToBeInShards(again)
+      }),
+      { numRuns: cases(60, 8) },
+    )
+  })
+
+  it('is the same wherever the checkpoint was saved, and has all bytes that it needs', async () => {
+    await fc.assert(
+      fc.asyncProperty(someJournal, fc.nat(), fc.nat(), async (lines, first, second) => {
+        const { store } = temporaryStore()
+        let log = await commitLines(store, lines.slice(0, 1))
+        const saves = new Set([1 + (first % lines.length), 1 + (second % lines.length)])
+        for (const [index, line] of lines.entries()) {
+          if (saves.has(index)) {
+            await log.close()
+            log = await openLog(store)
+          }
+          if (index > 0) await commitLine(log, line)
+        }
+        await log.close()
+        const uninterrupted = temporaryStore()
+        const expected = (await commitLines(uninterrupted.store, lines)).state
+        const found = await stateIn(store)
+        expect(plain(found)).toEqual(plain(expected))
+        const cursors = cursorsOf(lines)
+        expect(met(found, cursors)).toEqual(met(expected, cursors))
+        // Numbers of chains that have ended may be reused, those of others never.
+        for (const chain of found.chains.keys()) expect(chain).toBeLessThan(found.nextChain)
+        expect(await contentsOf(log, found)).not.toContain(null)
+      }),
+      { numRuns: cases(60, 8) },
+    )
+  })
+
+  it('keeps a finished partition finished, whatever entries follow', async () => {
+    const { store } = temporaryStore()
+    const error = { kind: 'data', message: 'could not be encoded' }
+    const failed = { kind: 'failed', partition: KEY, requests: 0, error } as const
+    const log = await commitLines(store, [HEADER, CHAIN, page({ next: null }), failed])
+    expect((await stateIn(store)).partitions.get(KEY)).toMatchObject({ state: 'done', error })
+    await log.close()
+    expect((await stateIn(store)).partitions.get(KEY)).toMatchObject({ state: 'done', error })
+  })
+
+  it('keeps a failure that cost no request in a run that never ended', async () => {
+    const { store } = temporaryStore()
+    const run = {
+      kind: 'run',
+      run: 'run-0',
+      started_at: '2024-07-01T00:00:00.000Z',
+      version: '1.0.0',
+    } as const
+    const error = { kind: 'data', message: 'no', rejected: 1 } as const
+    const failed = { kind: 'failed', partition: 'domain.b.com/all', requests: 0, error } as const
+    await (await commitLines(store, [HEADER, run, failed])).close()
+    expect((await stateIn(store)).runs).toMatchObject([{ run: 'run-0', failures: 1, quarantined: 1 }])
+  })
+
+  it('counts unknown fields by any name', async () => {
+    const { store } = temporaryStore()
+    const names = ['constructor', 'toString', 'hasOwnProperty', 'valueOf', 'ordinary']
+    const unknown_fields = Object.fromEntries(names.map((name) => [name, 2]))
+    await commitLines(store, [HEADER, CHAIN, page({ unknown_fields }), page({ unknown_fields })])
+    expect((await stateIn(store)).unknownFields).toEqual(new Map(names.map((name) => [name, 4])))
+  })
+
+  it('of another version is a configuration error, not damage', async () => {
+    for (const version of [3, 5]) {
+      const { store } = temporaryStore()
+      await writeLines(store, [{ ...HEADER, version, more: true }])
+      await expect(readCheckpoint(store)).rejects.toEqual(anError('config', CHECKPOINT_PATH))
+    }
+  })
+
+  it.each([
+    ['lacks its header', [page()]],
+    ['holds a line of no known kind', [HEADER, { kind: 'surprise' }]],
+    ['holds a page with requests below zero', [HEADER, CHAIN, page({ requests: -1 })]],
+    ['holds a window of no length', [HEADER, { ...CHAIN, windows: { from: 0, spans: [[0, 1]] } }]],
+  ])('whose checkpoint %s is damaged', async (_, lines) => {
+    const { store } = temporaryStore()
+    await writeLines(store, lines)
+    await expect(readCheckpoint(store)).rejects.toEqual(anError('damaged', CHECKPOINT_PATH))
+  })
+
+  it('begins with the first line of its checkpoint, which other files lack', async () => {
+    const { store, root } = temporaryStore()
+    expect(await readCheckpoint(store)).toBeNull()
+    await openLog(store)
+    expect(readFileSync(join(root, CHECKPOINT_PATH)).toString().startsWith(CHECKPOINT_START)).toBe(true)
+    for (const text of ['', 'something else\n', '{"kind":"page"}\n']) {
+      await (await own(store)).replace(CHECKPOINT_PATH, [text])
+      await expect(readCheckpoint(store)).rejects.toEqual(anError('damaged', CHECKPOINT_PATH))
+    }
+  })
+})
+
+describe('a commit', () => {
+  it('is one object, together with those that wait', async () => {
+    const { store } = temporaryStore()
+    const log = await commitLines(store, [HEADER, CHAIN])
+    const before = (await store.list(LOG_FOLDER)).length
+    await Promise.all(Array.from({ length: 20 }, (_, n) => log.append([page({ next: `cursor-${n}` })])))
+    // The first goes alone; the others have waited for it.
+    expect((await store.list(LOG_FOLDER)).length).toBe(before + 2)
+    expect((await stateIn(store)).chains.get(0)).toMatchObject({ pages: 20, next: 'cursor-19' })
+  })
+
+  it('of nothing is none', async () => {
+    const { store } = temporaryStore()
+    const log = await openLog(store)
+    await log.append([])
+    expect(await store.list(LOG_FOLDER)).toEqual([])
+  })
+
+  it('that fails ends all later ones, and changes no state', async () => {
+    const { store } = temporaryStore()
+    await openLog(store)
+    const owned = await own(store)
+    const failure = new Error('the disk is full')
+    let isFull = false
+    const failing = {
+      ...owned,
+      create: (...given: Parameters<typeof owned.create>) =>
+        isFull ? Promise.reject(failure) : owned.create(...given),
+    }
+    const log = new OpenLog(failing, (await findCheckpoint(store))!)
+    await log.append([CHAIN])
+    isFull = true
+    await expect(log.append([page()])).rejects.toBe(failure)
+    isFull = false
+    await expect(log.append([page()])).rejects.toBe(failure)
+    await log.close()
+    expect(log.state.chains.get(0)?.pages).toBe(0)
+    expect((await stateIn(store)).chains.get(0)?.pages).toBe(0)
+  })
+
+  it('whose number another owner has taken ends the run, and counts for nothing', async () => {
+    const { store } = temporaryStore()
+    const former = await commitLines(store, [HEADER, CHAIN])
+    const next = await openLog(store)
+    expect(await next.claim()).toBe(true)
+    await expect(former.append([page({ next: 'late' })])).rejects.toEqual(anError('locked', commitPath(2)))
+    expect(former.state.chains.get(0)?.pages).toBe(0)
+    await next.append([page({ next: 'right' })])
+    expect((await stateIn(store)).chains.get(0)).toMatchObject({ pages: 1, next: 'right' })
+  })
+
+  it('of a former owner is read before the claim of the next', async () => {
+    const { store } = temporaryStore()
+    const former = await commitLines(store, [HEADER, CHAIN])
+    const next = await openLog(store)
+    await former.append([page({ next: 'in time' })])
+    expect(await next.claim()).toBe(false)
+    expect(await (await openLog(store)).claim()).toBe(true)
+    expect((await stateIn(store)).chains.get(0)).toMatchObject({ next: 'in time' })
+  })
+
+  it('of a former owner finds its number taken, however much was committed, saved and removed since', async () => {
+    const { store } = temporaryStore()
+    const former = await commitLines(store, [HEADER, CHAIN])
+    const next = await openLog(store)
+    await next.claim()
+    for (let n = 0; n < 5; n++) await next.append([page({ next: `cursor-${n}` })])
+    await next.close()
+    expect(await store.list(LOG_FOLDER)).toEqual(['0000000000000002'])
+    await expect(former.append([page({ next: 'late' })])).rejects.toEqual(anError('locked', commitPath(2)))
+    await (await openLog(store)).close()
+    expect((await stateIn(store)).chains.get(0)).toMatchObject({ pages: 5 })
+  })
+})
+
+describe('objects of the log', () => {
+  const open: JournalEntry = { kind: 'open', shard: 0, folder: 'credentials', part: 0 }
+  const slice = { window: 'all', shard: 0, rows: 1, imported_at: { min: 5, max: 5 } }
+  const logged = [{ shard: 0, rows: 1, blob: 0 }]
+  const rowsOf = (number: number): JournalEntry => page({ next: `c${number}`, slices: [slice], logged })
+
+  it('stay while their rows wait, and go when nothing needs them', async () => {
+    const { store } = temporaryStore()
+    const log = await commitLines(store, [HEADER, CHAIN, open, rowsOf(1), page({ next: 'c2' }), rowsOf(3)])
+    await log.close()
+    expect(await store.list(LOG_FOLDER)).toEqual(['0000000000000003', '0000000000000005'])
+    const again = await openLog(store)
+    await again.append([seal(0, 'credentials/part-00000.csv', { rows: 2, partitions: [KEY] })])
+    await again.close()
+    expect(await store.list(LOG_FOLDER)).toEqual([])
+  })
+
+  it('that are small and many are gathered, and hold the same', async () => {
+    const { store } = temporaryStore()
+    const log = await commitLines(store, [HEADER, CHAIN, open])
+    const ROWS = 1200
+    for (let n = 0; n < ROWS; n++) {
+      const ids = { blob: 1, keep: 3 }
+      const entry = page({ next: `c${n}`, slices: [slice], logged, ids })
+      await log.commit([entry], [Buffer.from(`rows-${n}`), Buffer.from(`ids-${n}`)])
+    }
+    await log.close()
+    expect((await store.list(LOG_FOLDER)).length).toBeLessThan(4)
+    const state = await stateIn(store)
+    const records = state.openShards.get(0)!.records
+    const texts = await Promise.all(
+      records.map(async ({ at }) => Buffer.from((await log.read(at))!).toString()),
+    )
+    expect(texts).toEqual(Array.from({ length: ROWS }, (_, n) => `rows-${n}`))
+    const ids = await Promise.all(
+      state.chains.get(0)!.ids.map(async (at) => Buffer.from((await log.read(at))!).toString()),
+    )
+    expect(ids).toEqual([3, 2, 1, 0].map((back) => `ids-${ROWS - 1 - back}`))
+  })
+
+  it('do not accumulate in a long run', async () => {
+    const { store } = temporaryStore()
+    const log = await commitLines(store, [HEADER, CHAIN])
+    const cursor = 'x'.repeat(2000)
+    let most = 0
+    for (let n = 0; n < 3000; n++) {
+      await log.append([page({ next: `${n}-${cursor}` })])
+      if (n % 100 === 0) most = Math.max(most, (await store.list(LOG_FOLDER)).length)
+    }
+    expect(most).toBeLessThan(1500)
+    expect((await stateIn(store)).chains.get(0)?.pages).toBe(3000)
+    await log.close()
+  })
+})
+
+describe('a long chain', () => {
+  it('needs a few bytes of memory per page, however long its cursors are', async () => {
+    const { store, root } = temporaryStore()
+    const cursor = (index: number): string => `${index}-`.padEnd(20_000, 'x')
+    const pages = 10_000
+    const log = await commitLines(store, [HEADER, CHAIN])
+    for (let at = 0; at < pages; at += 500) {
+      const some = Array.from({ length: 500 }, (_, index) => page({ next: cursor(at + index) }))
+      await Promise.all(some.map((each) => log.append([each])))
+    }
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      join(import.meta.dirname, 'read-a-long-chain.mjs'),
+      root,
+    ])
+    const { mostMb, ...found } = JSON.parse(stdout)
+    expect(found).toEqual({ pages, seen: pages - 1, next: 20_000 })
+    // The cursors alone have 200 MB.
+    expect(mostMb).toBeLessThan(200)
+  })
+})
+
+describe('damage', () => {
+  /** Every file of the state, with rows and ids in the log and a checkpoint in the middle. */
+  async function made() {
+    const { store, root } = temporaryStore()
+    const open: JournalEntry = { kind: 'open', shard: 0, folder: 'credentials', part: 0 }
+    const slice = { window: 'all', shard: 0, rows: 1, imported_at: { min: 5, max: 5 } }
+    const rows = (next: string) =>
+      page({ next, slices: [slice], logged: [{ shard: 0, rows: 1, blob: 0 }], ids: { blob: 1, keep: 1 } })
+    await (await commitLines(store, [HEADER, CHAIN, open, rows('a')])).close()
+    const log = await openLog(store)
+    for (const next of ['b', 'c', 'd']) await commitLine(log, rows(next))
+    const files = [
+      CHECKPOINT_PATH,
+      ...readdirSync(join(root, LOG_FOLDER)).map((name) => `${LOG_FOLDER}/${name}`),
+    ]
+    return { store, root, files, state: log.state, log }
+  }
+
+  it.each(['a flipped bit', 'a cut'])(
+    '%s anywhere is refused, or its bytes read as lost; nothing else changes',
+    async (kind) => {
+      const { store, root, files, state, log } = await made()
+      const expected = plain(state)
+      const contents = await contentsOf(log, state)
+      expect(contents).not.toContain(null)
+      for (const path of files) {
+        const whole = readFileSync(join(root, path))
+        const step = cases(1, Math.ceil(whole.length / 40))
+        for (let at = 0; at < whole.length; at += step) {
+          const spoilt = kind === 'a cut' ? whole.subarray(0, at) : Buffer.from(whole)
+          if (kind !== 'a cut') spoilt[at]! ^= 1 << (at % 8)
+          await (await own(store)).replace(path, [spoilt])
+          const found = await stateIn(store).catch((error: unknown) => error)
+          if (found instanceof Error) {
+            // The first line decides whether it is one of this version.
+            if (!(path === CHECKPOINT_PATH && at < 200)) expect(found).toEqual(anError('damaged', path))
+            continue
+          }
+          const about = `${kind} at ${at} of ${path}`
+          expect(plain(found as CheckpointState), about).toEqual(expected)
+          for (const [index, bytes] of (await contentsOf(log, found as CheckpointState)).entries())
+            if (bytes !== null) expect(bytes, about).toEqual(contents[index])
+        }
+        await (await own(store)).replace(path, [whole])
+      }
+      expect(plain(await stateIn(store))).toEqual(expected)
+      expect(await contentsOf(log, state)).toEqual(contents)
+    },
+  )
+
+  it('of a missing object is noticed, but for the last, which is as if it never had been', async () => {
+    const { store, root, files } = await made()
+    const [, , second, third, last] = files
+    for (const path of [second!, third!]) {
+      const whole = readFileSync(join(root, path))
+      await (await own(store)).remove(path)
+      await expect(readCheckpoint(store)).rejects.toEqual(anError('damaged', LOG_FOLDER))
+      await (await own(store)).create(path, [whole])
+    }
+    await (await own(store)).remove(last!)
+    expect((await stateIn(store)).chains.get(0)?.next).toBe('c')
+  })
+
+  it('of an object in the place of another is noticed', async () => {
+    const { store, root, files } = await made()
+    const [, , second, third] = files
+    await (await own(store)).replace(third!, [readFileSync(join(root, second!))])
+    await expect(readCheckpoint(store)).rejects.toEqual(anError('damaged', third!))
+  })
+})
+
+it('a checkpoint is the old one until the new one is complete', async () => {
+  const { store, root } = temporaryStore()
+  await (await commitLines(store, [HEADER, CHAIN, page({ next: 'a' })])).close()
+  const before = readFileSync(join(root, CHECKPOINT_PATH))
+  const log = await openLog(store)
+  await log.append([page({ next: 'b' })])
+  const owned = await own(store)
+  const failure = new Error('the process has ended')
+  await expect(saveCheckpoint({ ...owned, replace: () => Promise.reject(failure) }, log.state)).rejects.toBe(
+    failure,
+  )
+  expect(readFileSync(join(root, CHECKPOINT_PATH))).toEqual(before)
+  expect(plain(await stateIn(store))).toEqual(plain(log.state))
+})
+
+/** The bytes in the log that a state needs; null: lost. */
+function contentsOf(log: OpenLog, state: CheckpointState): Promise<readonly (Uint8Array | null)[]> {
+  const refs = [
+    ...[...state.openShards.values()].flatMap(({ records }) => records.map(({ at }) => at)),
+    ...[...state.chains.values()].flatMap(({ ids }) => ids),
+    ...[...state.rejected.values()].flat(),
+  ]
+  return Promise.all(refs.map((ref) => log.read(ref)))
+}
