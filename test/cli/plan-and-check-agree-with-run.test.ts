@@ -152,7 +152,7 @@ it('plan and check work while a run goes on, and change nothing', async () => {
   const env = accessTo(sandbox)
   const file = await writePipeline(folder, { extract: PAGES })
   const running = start(['run', file, '--log-level', 'debug'], folder, env)
-  await running.until(() => sandbox.requests.length > 3)
+  await running.until((stderr) => sandbox.requests.length > 3 && stderr.includes('shard published'))
   const before = readdirSync(join(folder, 'output/trial'), { recursive: true }).sort()
   const planned = await spillway(['plan', file, '--json'], folder, env)
   expect(planned.code, planned.stderr).toBe(0)

@@ -131,6 +131,7 @@ it('plan, status, verify and check agree', async () => {
     window: { from: '2024-01-01T00:00:00Z', until: '2024-02-01T00:00:00Z' },
     state: 'done',
     rows: expect.any(Number),
+    redo: false,
     repeated: 0,
     requests: expect.any(Number),
     next: null,

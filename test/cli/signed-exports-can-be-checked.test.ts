@@ -224,7 +224,6 @@ it('a data set that a run has locked is not signed', async () => {
     clock: systemClock,
     stop: new AbortController().signal,
     fresh: false,
-    growing: async () => [],
     warn: () => {},
   })
   const held = await sign(here)

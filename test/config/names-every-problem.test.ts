@@ -366,6 +366,35 @@ test('http to another machine needs allow_http for object storage as well', asyn
   }
 })
 
+test('az:// names a container and a prefix of Azure Blob storage', async () => {
+  const at = (path: string, more = ''): string => `${SMALLEST}load: { path: '${path}'${more} }\n`
+  const { load } = await read(
+    at('az://leaks/team/acme/', ', azure: { endpoint: "http://127.0.0.1:10000/dev" }'),
+  )
+  expect(load.path).toBe('az://leaks/team/acme')
+  expect(load.location).toEqual({
+    kind: 'azure',
+    container: 'leaks',
+    prefix: 'team/acme',
+    endpoint: expect.stringMatching(/^http:\/\/127\.0\.0\.1:10000\/dev/),
+    stateRoot: null,
+  })
+  for (const path of ['az://', 'az://ab', 'az://Leaks/a', 'az://a--b/c', 'AZ://leaks/a']) {
+    expect(await problems(at(path)), path).toEqual([
+      expect.stringContaining('load.path: expected az://container/prefix with a container of 3 to 63'),
+    ])
+  }
+  expect(await problems(at('az://leaks/a', ', s3: { region: "eu-central-1" }'))).toEqual([
+    expect.stringContaining('load.s3: goes with a load.path that begins with s3://'),
+  ])
+  expect(await problems(at('output/a', ', azure: { endpoint: "https://a.example.com" }'))).toEqual([
+    expect.stringContaining('load.azure: goes with a load.path that begins with az://'),
+  ])
+  expect(await problems(at('az://leaks/a', ', azure: { endpoint: "http://a.example.com" }'))).toEqual([
+    expect.stringContaining('load.azure.endpoint: expected https'),
+  ])
+})
+
 test('an unknown key is reported with the nearest known one and the list', async () => {
   expect(await problems(SMALLEST.replace('service:', 'servce:'))).toEqual([
     'p.yaml:2:1: unknown key `servce`; did you mean `service`?; `service` is missing; allowed: extends, name, service, extract, transform, load, state',

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
@@ -75,8 +75,10 @@ async function stoppedRun(text: string, { folder, env }: ReturnType<typeof newSh
     printed += chunk
   })
   const ended = once(child, 'close')
-  const checkpoint = join(folder, 'output/acme/_state/checkpoint.jsonl')
-  const isCommitted = () => existsSync(checkpoint) && readFileSync(checkpoint, 'utf8').includes('"rows"')
+  const log = join(folder, 'output/acme/_state/log')
+  const isCommitted = () =>
+    existsSync(log) &&
+    readdirSync(log).some((name) => readFileSync(join(log, name), 'latin1').includes('"rows"'))
   while (!isCommitted() && child.exitCode === null) await setTimeout(10)
   child.kill('SIGINT')
   expect(await ended).toEqual([130, null])

@@ -247,7 +247,7 @@ it.each([
   ['s3://Bucket/x', /3 to 63 of a-z/],
   ['s3://leaks/a//b', /single \//],
   ['s3://leaks/../b', /expected a prefix/],
-  ['gs://leaks/b', /expected a folder or s3:/],
+  ['gs://leaks/b', /expected a folder, s3:/],
 ])('%s is refused with what is allowed', async (path, word) => {
   const { here } = await world({ load: { path } })
   const refused = await here.cli('plan', 'pipeline.yaml')

@@ -17,6 +17,8 @@ const INSTALLED = inject('installed') ?? ''
 /** Packages that are not bundled: npm installs them beside this one. */
 const OUTSIDE: readonly string[] = [
   '@aws-sdk/client-s3',
+  '@azure/identity',
+  '@azure/storage-blob',
   '@duckdb/node-api',
   'bullmq',
   'ioredis',

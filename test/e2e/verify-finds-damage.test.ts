@@ -2,7 +2,7 @@ import { copyFile, readFile, rename, rm, truncate, writeFile } from 'node:fs/pro
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { PathMap } from '../../src/state/checkpoint/compact-collections.ts'
-import { type PartitionRecord, readCheckpoint, rewriteCheckpoint } from '../../src/state/index.ts'
+import { type PartitionRecord, readCheckpoint, saveCheckpoint } from '../../src/state/index.ts'
 import { storeAt } from '../disk/temporary-store.ts'
 import { verificationShape } from './support/json-shapes.ts'
 import { shardPaths } from './support/read-shards.ts'
@@ -138,7 +138,7 @@ it.each(['[query, window]', 'none'])(
     const partitions = new PathMap<PartitionRecord>()
     for (const [key, record] of state.partitions)
       partitions.update(key, () => (key === FEBRUARY ? { ...record, rows: record.rows + 7 } : record))
-    await rewriteCheckpoint(store, { ...state, partitions })
+    await saveCheckpoint(await store.own('0123456789ab'), { ...state, partitions })
     const found = await verified(here)
     expect(found).toMatchObject({ code: 1, ok: false, rows })
     expect(found.problems).toHaveLength(1)

@@ -119,7 +119,7 @@ it.each([
   expect(verified.value).toMatchObject({ ok: true, complete: false, partitions: { pending: 2 } })
 
   const { code, stderr } = await here.run()
-  expect(code).toBe(0)
+  expect(code, stderr).toBe(0)
   expect(stderr).toContain('windows were done before they ended')
   expect((await here.json('status')).value).not.toHaveProperty('totals.early')
   expect((await here.cli('verify', PIPELINE, '--complete')).code).toBe(0)

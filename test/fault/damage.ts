@@ -1,4 +1,4 @@
-import { copyFile, mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { copyFile, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { shardHashes } from './support.ts'
@@ -6,84 +6,96 @@ import { shardHashes } from './support.ts'
 /** Damages a data set, given its folder. */
 export type Damage = (output: string) => Promise<void>
 
-export const JOURNAL = '_state/checkpoint.jsonl'
+export const CHECKPOINT = '_state/checkpoint.jsonl'
 
-/** Truncates the last line of the journal to the given number of bytes. */
-export function cutLastLine(kept: (length: number) => number): Damage {
-  return async (output) => {
-    const bytes = await readFile(join(output, JOURNAL))
-    const start = bytes.lastIndexOf(10, bytes.length - 2) + 1
-    await truncate(join(output, JOURNAL), start + kept(bytes.length - start))
-  }
+/** Changes a file in place. */
+export async function change(path: string, edit: (bytes: Buffer) => Buffer): Promise<void> {
+  await writeFile(path, edit(await readFile(path)))
 }
 
-/** Replaces the lines of the journal. */
-export function lines(change: (lines: string[]) => string[]): Damage {
-  return async (output) => {
-    const path = join(output, JOURNAL)
-    const all = (await readFile(path, 'utf8')).trimEnd().split('\n')
-    await writeFile(
-      path,
-      change(all)
-        .map((line) => `${line}\n`)
-        .join(''),
-    )
-  }
+export function flipped(bytes: Buffer, at: number): Buffer {
+  const copy = Buffer.from(bytes)
+  copy[at]! ^= 1
+  return copy
+}
+
+/** The line of entries that a commit begins with ends here. */
+export function endOfLine(commit: Buffer): number {
+  return commit.indexOf(10) + 1
+}
+
+/** Edits the lines of the checkpoint, in which the last line has no line break. */
+export function lines(edit: (lines: string[]) => string[]): Damage {
+  return (output) =>
+    change(join(output, CHECKPOINT), (bytes) => Buffer.from(edit(bytes.toString().split('\n')).join('\n')))
 }
 
 /** Flips a bit in the middle of a line; negative numbers count from the end. */
 export function flipInLine(number: number): Damage {
   return lines((all) => {
-    const line = Buffer.from(all.at(number) ?? '')
-    line[line.length >> 1]! ^= 1
-    return all.with(number, line.toString())
+    const at = all.slice(0, -1).at(number)!
+    const line = Buffer.from(at)
+    return all.with(all.lastIndexOf(at), flipped(line, line.length >> 1).toString())
   })
 }
 
-/** Reduces the journal to its first line, with another content under a valid checksum. */
+/** Reduces the checkpoint to its first line, with another content under valid checksums, and the last commit. */
 export function header(from: string, to: string): Damage {
   return lines(([first = '']) => {
+    let sum = 0
+    const hex = (checksum: number): string => checksum.toString(16).padStart(8, '0')
+    const line = (body: string): string => {
+      sum = crc32(body, sum)
+      return `${body},"crc":"${hex(crc32(body))}${hex(sum)}"}`
+    }
     const body = first.slice(0, first.lastIndexOf(',"crc"')).replace(from, to)
-    const checksum = crc32(body).toString(16).padStart(8, '0')
-    // The checksum of the line and that of all lines so far are the same, because this is the only line.
-    return [`${body},"crc":"${checksum}${checksum}"}`]
+    return [line(body), line('{"kind":"position","sequence":0,"checksum":0'), '']
   })
 }
 
-/** Cuts the journal after the first seal of a shard in a folder; in any folder, unless one is named. */
-export const upToSeal = (folder = ''): Damage =>
-  lines((all) => {
-    const sealed = all.findIndex((line) => line.includes(`"path":"credentials/${folder}`))
-    return all.slice(0, sealed + 1)
-  })
-
-export async function flip(path: string, at: (size: number) => number): Promise<void> {
-  const bytes = await readFile(path)
-  bytes[at(bytes.length)]! ^= 1
-  await writeFile(path, bytes)
+/** Paths of the commits in the log, in their order. */
+export async function commitsIn(output: string): Promise<readonly string[]> {
+  const folder = join(output, '_state/log')
+  return (await readdir(folder)).sort().map((name) => join(folder, name))
 }
 
-/** Damages the first file of an open shard with this suffix. */
-export function openFile(ending: '.log' | '.part', change: (path: string) => Promise<void>): Damage {
+/** Edits one of the commits, or removes it; negative numbers count from the end. */
+export function commit(number: number, edit: 'remove' | ((bytes: Buffer) => Buffer)): Damage {
   return async (output) => {
-    // The name has the owner as a suffix where the owner was killed.
-    const state = join(output, '_state')
-    const folder = join(state, (await readdir(state)).find((name) => name.startsWith('open')) ?? 'open')
-    const name = (await readdir(folder)).find((name) => name.endsWith(ending))
-    if (name === undefined) throw new Error(`no open shard has a ${ending}`)
-    await change(join(folder, name))
+    const path = (await commitsIn(output)).at(number)
+    if (path === undefined) throw new Error('there is no such commit')
+    await (edit === 'remove' ? rm(path) : change(path, edit))
   }
 }
 
+/** Edits the rows, or what else comes after the entries, of every commit that has any. */
+export function bytesOfCommits(edit: (bytes: Buffer) => Buffer): Damage {
+  return async (output) => {
+    let edited = 0
+    for (const path of await commitsIn(output)) {
+      const bytes = await readFile(path)
+      const end = endOfLine(bytes)
+      if (end === bytes.length) continue
+      await writeFile(path, Buffer.concat([bytes.subarray(0, end), edit(bytes.subarray(end))]))
+      edited++
+    }
+    if (edited === 0) throw new Error('no commit has bytes')
+  }
+}
+
+/** Puts the state of an earlier moment in the place of what is there: all of it, or the checkpoint alone. */
+export function restored(earlier: () => string, path: '_state' | typeof CHECKPOINT): Damage {
+  return async (output) => {
+    await rm(join(output, path), { recursive: true })
+    await cp(join(earlier(), path), join(output, path), { recursive: true })
+  }
+}
+
+/** What a killed process may leave. */
 export const leaveTemporaryFiles: Damage = async (output) => {
-  for (const name of [
-    '_manifest.json.0badf00d.tmp',
-    '_SUCCESS.0badf00d.tmp',
-    '_state/checkpoint.jsonl.0badf00d.tmp',
-    '_state/open/99.part',
-    '_state/open/99.log',
-  ]) {
-    await writeFile(join(output, name), 'left over')
+  for (const path of ['_state/open.0badf00d0bad/7', '_state/sealed/99.0badf00d0badf00d']) {
+    await mkdir(join(output, path, '..'), { recursive: true })
+    await writeFile(join(output, path), 'left over')
   }
 }
 
@@ -94,7 +106,7 @@ export const copyShard: Damage = async (output) => {
   await copyFile(join(output, shard), join(output, shard.replace(/part-\d+/, 'part-00007')))
 }
 
-export const folderForJournal: Damage = async (output) => {
-  await rm(join(output, JOURNAL))
-  await mkdir(join(output, JOURNAL))
+export const folderForCheckpoint: Damage = async (output) => {
+  await rm(join(output, CHECKPOINT))
+  await mkdir(join(output, CHECKPOINT))
 }

@@ -8,6 +8,7 @@
  *                     `torn:n`    if call n is a write, half of it, then SIGKILL
  *                     `stop:n`    SIGSTOP before call n, which is made when the process continues
  *                     `power:n`   the power fails instead of call n: what is not fsynced by then is lost
+ *                     `power:end` the same instead of the call that makes the folder `end`, however many come before it
  *                     `holes:n`   the same, but of each file only the first sector that is not fsynced is lost: disks
  *                                 write in any order
  *                     `full:n`    from call n on, the disk is full: each call that needs space fails with ENOSPC
@@ -85,10 +86,14 @@ async function install() {
         synced.set(to + path.slice(from.length), known)
         synced.delete(path)
       }
+      const isSourceSynced = () => !unsynced.some((change) => change.sourceOf === to)
       changed(to, () => {
-        renameSync(to, from)
+        // Where the old name's folder was fsynced alone, the file has neither name.
+        if (isSourceSynced()) rmSync(to, { recursive: true, force: true })
+        else renameSync(to, from)
         if (before !== null) writeFileSync(to, before)
       })
+      unsynced.push({ folder: dirname(from), undo: () => {}, isFolder: false, sourceOf: to })
     })
   fs.unlink = (path) =>
     inject(covers(path), 'unlink', path, async () => {
@@ -106,7 +111,12 @@ async function install() {
       }
       return result
     })
-  fs.rm = (path, options) => inject(covers(path), 'rm', path, () => asCounted(() => rm(path, options)))
+  fs.rm = (path, options) =>
+    inject(covers(path), 'rm', path, async () => {
+      const before = contentOf(path)
+      await asCounted(() => rm(path, options))
+      if (before !== null) changed(path, () => writeFileSync(path, before))
+    })
   fs.rmdir = (path) =>
     inject(covers(path), 'rmdir', path, async () => {
       await rmdir(path)
@@ -166,7 +176,8 @@ async function inject(counts, name, path, work, half = null) {
   if (mode === 'full' && calls >= target && NEEDS_SPACE.has(name)) {
     throw noSpace()
   }
-  if (calls !== target) return work()
+  const isEnd = at === 'end' && name === 'mkdir' && path === join(root, 'end')
+  if (calls !== target && !isEnd) return work()
   if (mode === 'eio') throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
   if (mode === 'kill') return die()
   if (mode === 'stop') process.kill(process.pid, 'SIGSTOP')

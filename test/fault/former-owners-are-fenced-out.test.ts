@@ -61,10 +61,13 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
 
   test('does no harm when it wakes up during the other run', async () => {
     const slow = { ...EXPORT, sandbox: { ...EXPORT.sandbox, latencyMs: 20 } }
-    const stops = clean.calls.flatMap((call, index) =>
-      /^write /.test(call) && index % 40 === 0 ? [index + 1] : [],
+    // The names of commits, of sealed shards and of published ones.
+    const stops = sampledCalls(clean.calls, ENDS).filter((number) =>
+      /^rename (?:_state\/(?:log|sealed)|credentials)\//.test(clean.calls[number - 1]!),
     )
-    await concurrently(some(stops, 1), (number) =>
+    expect(stops.length).toBeGreaterThan(2)
+    let awake = 0
+    await concurrently(stops, (number) =>
       trial(slow, async (attempt) => {
         const { stopped, resume, ended } = await stopAt(attempt, number)
         if (!stopped) return
@@ -77,10 +80,12 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
         await other
         const late = await ended
         figures.faults++
+        awake++
         expect(late.code, late.stderr).toBe(5)
         await expectWhole(attempt, `awake again at call ${number}`)
       }),
     )
+    expect(awake).toBeGreaterThan(0)
   }, 300_000)
 
   // Waits in real time.
@@ -182,6 +187,8 @@ async function expectWhole(attempt: Trial, about: string): Promise<void> {
   await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about, interruptions })
   expect(await verifyDataSet(await pipelineOf(attempt)), about).toMatchObject({ ok: true })
   const left = [...(await treeHashes(join(attempt.workspace.output, '_state'))).keys()]
-  // Of the ids of finished chains only the folder is left.
-  expect(left, about).toEqual(['checkpoint.jsonl', 'ids'])
+  // Of the log only the commits by which it was taken over are left.
+  const lasting = left.filter((path) => !/^log\/\d{16}$/.test(path))
+  expect(lasting, about).toEqual(['checkpoint.jsonl', 'log', 'sealed'])
+  expect(left.length - lasting.length, about).toBeLessThan(2)
 }

@@ -16,7 +16,7 @@ import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
 import { cases } from '../support/thorough.ts'
 import { type Edit, edited, edits } from './fuzz-edits.ts'
 import { DOMAINS, exportedRows, SMALL } from './network-world.ts'
-import { runCli } from './support.ts'
+import { diskFault, runCli } from './support.ts'
 
 // Each test is many processes, on machines that may be busy.
 vi.setConfig({ testTimeout: 300_000 })
@@ -41,12 +41,13 @@ afterAll(async () => {
 })
 
 describe.each([
-  { partitionBy: 'none', compression: 'none', pageSize: 10, maxRequests: 7 },
-  { partitionBy: '[query, window]', compression: 'gzip', pageSize: 4, maxRequests: 7 },
+  { partitionBy: 'none', compression: 'none', pageSize: 10, maxRequests: 7, killAt: 90 },
+  { partitionBy: '[query, window]', compression: 'gzip', pageSize: 4, maxRequests: 7, killAt: 140 },
 ])(
   'damage to the state of an export by $partitionBy',
-  ({ partitionBy, compression, pageSize, maxRequests }) => {
-    let files: Files
+  ({ partitionBy, compression, pageSize, maxRequests, killAt }) => {
+    /** Of a run that ended, and of one that was killed: its commits are not in the checkpoint. */
+    let states: readonly Files[]
     let rows: readonly string[]
     let pipeline: Pipeline
     const output = (): string => join(folder, 'out')
@@ -68,20 +69,31 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
       await rm(output(), { recursive: true, force: true })
       const half = await exportAll({ ...pipeline, extract: { ...pipeline.extract, maxRequests } })
       expect(half.status).toBe('budget')
-      files = await contentOf(output())
-      expect([...files.keys()].join()).toMatch(/_state\/open\/\d+\.[01]\.log/)
+      const ended = await contentOf(output())
+      expect([...ended.keys()].join()).toMatch(/_state\/log\/\d{16}/)
+      await rm(output(), { recursive: true, force: true })
+      const fault = diskFault(output(), `kill:${killAt}`)
+      const args = ['run', 'pipeline.yaml']
+      const { signal } = await runCli({ args, cwd: folder, env: { ...env, ...fault } })
+      expect(signal).toBe('SIGKILL')
+      const killed = await contentOf(output())
+      expect([...killed.keys()].filter((path) => path.startsWith('_state/log/')).length).toBeGreaterThan(5)
+      states = [ended, killed]
     })
 
     test('is healed without a row lost or doubled, or refused with every file unchanged', async () => {
       const counts = { healed: 0, refused: 0 }
-      const paths = [...files.keys()].filter((path) => path.startsWith('_') && path !== '_SUCCESS')
-      const damage = fc.record({
-        // The checkpoint matters most.
-        path: fc.oneof(fc.constant('_state/checkpoint.jsonl'), fc.constantFrom(...paths)),
-        list: fc.option(edits(WORDS), { nil: 'gone' as const, freq: 8 }),
+      const damages = states.map((files) => {
+        const paths = [...files.keys()].filter((path) => path.startsWith('_') && path !== '_SUCCESS')
+        return fc.record({
+          files: fc.constant(files),
+          // The checkpoint matters most.
+          path: fc.oneof(fc.constant('_state/checkpoint.jsonl'), fc.constantFrom(...paths)),
+          list: fc.option(edits(WORDS), { nil: 'gone' as const, freq: 8 }),
+        })
       })
       await fc.assert(
-        fc.asyncProperty(damage, async ({ path, list }) => {
+        fc.asyncProperty(fc.oneof(...damages), async ({ files, path, list }) => {
           const before = damaged(files, path, list)
           await restore(output(), before)
           try {
@@ -103,9 +115,9 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
     })
 
     test('never makes status or verify fail with an unexpected error', async () => {
-      const paths = [...files.keys()]
+      const paths = states.flatMap((files) => [...files.keys()].map((path) => ({ files, path })))
       await fc.assert(
-        fc.asyncProperty(fc.constantFrom(...paths), edits(WORDS), async (path, list) => {
+        fc.asyncProperty(fc.constantFrom(...paths), edits(WORDS), async ({ files, path }, list) => {
           const before = damaged(files, path, list)
           await restore(output(), before)
           await readStatus(pipeline).catch(onlyExpected)
@@ -120,7 +132,7 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
 
     test('ends the command with a documented exit code and no stack trace', async () => {
       for (const list of fc.sample(edits(WORDS), { seed: SEED, numRuns: 2 })) {
-        await restore(output(), damaged(files, '_state/checkpoint.jsonl', list))
+        await restore(output(), damaged(states[0]!, '_state/checkpoint.jsonl', list))
         for (const command of ['status', 'verify', 'run']) {
           const { code, stdout, stderr } = await runCli({
             args: [command, 'pipeline.yaml', '--log-level', 'trace'],
@@ -150,11 +162,11 @@ function damaged(files: Files, path: string, list: readonly Edit[] | 'gone'): Fi
   return changed
 }
 
-/** Every file but the lock files of processes, which come and go with them. */
+/** Every file but the lock files and temporary files of processes, which come and go with them. */
 async function contentOf(root: string): Promise<Files> {
   const files = new Map<string, Buffer>()
   for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile() || entry.name.startsWith('lock')) continue
+    if (!entry.isFile() || /_state[/\\](?:lock|open)\./.test(join(entry.parentPath, entry.name))) continue
     const path = join(entry.parentPath, entry.name)
     files.set(relative(root, path), await readFile(path))
   }

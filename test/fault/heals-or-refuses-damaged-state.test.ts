@@ -1,35 +1,39 @@
-import { rmSync } from 'node:fs'
+import { renameSync, rmSync } from 'node:fs'
 import { cp, mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Fault, LoggedRequest } from '../../src/sandbox/index.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import {
+  bytesOfCommits,
+  CHECKPOINT,
+  change,
+  commit,
+  commitsIn,
   copyShard,
-  cutLastLine,
   type Damage,
-  flip,
+  endOfLine,
   flipInLine,
-  folderForJournal,
+  flipped,
+  folderForCheckpoint,
   header,
-  JOURNAL,
   leaveTemporaryFiles,
   lines,
-  openFile,
-  upToSeal,
+  restored,
 } from './damage.ts'
 import { faultFigures } from './figures.ts'
-import { type RunArgs, treeHashes } from './support.ts'
+import { diskFault, type RunArgs, treeHashes } from './support.ts'
 import { expectSameResult, scenario, type Trial, trial, type Undisturbed, undisturbed } from './trial.ts'
 
 const figures = faultFigures('damaged, missing or foreign state')
 
 const EXPORT = scenario({ format: 'parquet', partitionBy: '[query, window]' })
-const MIDDLE = 'query=domain.scatterholt.com/import_window=2024-01-09'
 const SHARD = 'credentials/query=domain.quillmere.net/import_window=2024-01-01/part-00000.parquet'
 
-/** Unfinished: published shards, rows in the WAL of an open one, pages missing. */
+/** Ended before everything was exported: published shards, rows of open ones in the log, pages missing. */
 let partial: string
+/** Killed before a shard got its name: no commit is in the checkpoint. */
+let killed: string
 /** Everything is exported. */
 let complete: string
 let clean: Undisturbed
@@ -37,38 +41,61 @@ let clean: Undisturbed
 beforeAll(async () => {
   clean = await undisturbed(EXPORT)
   partial = await keep({ args: ['--max-requests', '5'] }, 4)
+  const names = clean.calls.flatMap((call, i) => (call.startsWith('rename credentials') ? [i + 1] : []))
+  killed = await keep((output) => ({ env: diskFault(output, `kill:${names[names.length >> 1]}`) }), null)
   complete = await keep({}, 0)
 })
 
 afterAll(async () => {
-  for (const folder of [partial, complete]) await rm(folder, { recursive: true, force: true })
+  for (const folder of [partial, killed, complete]) await rm(folder, { recursive: true, force: true })
 })
 
-const HEALED_UNFINISHED: readonly (readonly [what: string, damage: Damage])[] = [
-  ['a last journal line that lacks its end', cutLastLine((length) => length - 1)],
-  ['a last journal line of which half is there', cutLastLine((length) => length >> 1)],
-  ['a last journal line of which one byte is there', cutLastLine(() => 1)],
-  ['a flipped bit in the last journal line', flipInLine(-1)],
-  ['a journal that lost its last lines', lines((all) => all.slice(0, -4))],
-  ['a journal that lost all but its first page', lines((all) => all.slice(0, 4))],
-  ['a flipped bit at the beginning of an open WAL', openFile('.log', (path) => flip(path, () => 3))],
-  ['a flipped bit in the middle of an open WAL', openFile('.log', (path) => flip(path, (size) => size >> 1))],
-  ['a flipped bit at the end of an open WAL', openFile('.log', (path) => flip(path, (size) => size - 1))],
-  ['an open WAL that lost its end', openFile('.log', (path) => truncate(path, 100))],
-  ['an open WAL that is missing', openFile('.log', (path) => rm(path))],
+const HEALED: readonly (readonly [what: string, kept: () => string, damage: Damage])[] = [
   [
-    'files of open shards that are all missing',
-    (output) => rm(join(output, '_state/open'), { recursive: true }),
+    'rows in the log with a flipped bit at the beginning',
+    () => partial,
+    bytesOfCommits((all) => flipped(all, 0)),
   ],
-  ['temporary files that a crash left', leaveTemporaryFiles],
-  ['a manifest that is no JSON', (output) => writeFile(join(output, '_manifest.json'), '{"version":')],
-  ['a manifest that is missing', (output) => rm(join(output, '_manifest.json'))],
-  ['a shard that is not in the checkpoint', copyShard],
+  [
+    'rows in the log with a flipped bit in the middle',
+    () => partial,
+    bytesOfCommits((all) => flipped(all, all.length >> 1)),
+  ],
+  [
+    'rows in the log with a flipped bit at the end',
+    () => partial,
+    bytesOfCommits((all) => flipped(all, all.length - 1)),
+  ],
+  ['rows in the log that lost their end', () => partial, bytesOfCommits((all) => all.subarray(0, -100))],
+  ['rows in the log that are missing', () => partial, commit(0, 'remove')],
+  ['a log that is missing', () => partial, (output) => rm(join(output, '_state/log'), { recursive: true })],
+  ['temporary files that a crash left', () => partial, leaveTemporaryFiles],
+  [
+    'a manifest that is no JSON',
+    () => partial,
+    (output) => writeFile(join(output, '_manifest.json'), '{"version":'),
+  ],
+  ['a manifest that is missing', () => partial, (output) => rm(join(output, '_manifest.json'))],
+  ['a shard that is not in the checkpoint', () => partial, copyShard],
+  ['the last commit missing after a kill', () => killed, commit(-1, 'remove')],
+  [
+    'the last commits missing after a kill',
+    () => killed,
+    async (output) => {
+      for (const path of (await commitsIn(output)).slice(-4)) await rm(path)
+    },
+  ],
+  [
+    'all commits missing after a kill',
+    () => killed,
+    (output) => rm(join(output, '_state/log'), { recursive: true }),
+  ],
+  ['rows damaged after a kill', () => killed, bytesOfCommits((all) => flipped(all, all.length >> 2))],
 ]
 
 describe('is healed without loss:', () => {
-  test.each(some(HEALED_UNFINISHED, 6))('%s', async (_, damage) => {
-    await from(partial, async (attempt) => {
+  test.each(some(HEALED, 8))('%s', async (_, kept, damage) => {
+    await from(kept(), async (attempt) => {
       await damage(attempt.workspace.output)
       await expectHealed(attempt)
     })
@@ -76,8 +103,8 @@ describe('is healed without loss:', () => {
 
   test.each<[string, Damage]>([
     ['a shard that is not in the checkpoint', copyShard],
-    ['published shards whose entries the journal lost', upToSeal()],
-    ['entries lost from the middle of a query on, which is then requested in other pages', upToSeal(MIDDLE)],
+    ['the state of an earlier run, which did not know of later shards', restored(() => partial, '_state')],
+    ['the checkpoint of an earlier run, whose rows have left the log', restored(() => partial, CHECKPOINT)],
     ['a data set that is missing', (output) => rm(output, { recursive: true })],
     ['a _SUCCESS that is missing', (output) => rm(join(output, '_SUCCESS'))],
   ])('in a complete export: %s', async (_, damage) => {
@@ -91,26 +118,44 @@ describe('is healed without loss:', () => {
 type Refusal = readonly [what: string, code: number, message: RegExp, damage: Damage]
 
 const REFUSED_UNFINISHED: readonly Refusal[] = [
-  ['a flipped bit in the first journal line', 1, /Line 1 of the checkpoint/, flipInLine(0)],
-  ['a flipped bit in a middle journal line', 1, /Line 4 of the checkpoint/, flipInLine(3)],
-  ['a journal line that is missing', 1, /Line 4 of the checkpoint/, lines((all) => all.toSpliced(3, 1))],
+  ['a flipped bit in the first line', 1, /Line 1 of the checkpoint|no.* checkpoint of/, flipInLine(0)],
+  ['a flipped bit in a middle line', 1, /Line 4 of the checkpoint does not match/, flipInLine(3)],
+  ['a flipped bit in the last line', 1, /Line \d+ of the checkpoint does not match/, flipInLine(-1)],
   [
-    'a journal line that is doubled',
+    'a line that is missing',
     1,
-    /Line 5 of the checkpoint/,
+    /Line 4 of the checkpoint does not follow/,
+    lines((all) => all.toSpliced(3, 1)),
+  ],
+  [
+    'a line that is doubled',
+    1,
+    /Line 5 of the checkpoint does not follow/,
     lines((all) => all.toSpliced(4, 0, all[3]!)),
   ],
   [
-    'a journal cut in its first line',
+    'a checkpoint without its last line',
+    1,
+    /Line \d+ of the checkpoint is followed by nothing/,
+    lines((all) => all.toSpliced(-2, 1)),
+  ],
+  [
+    'a checkpoint that lost its end',
+    1,
+    /Line \d+ of the checkpoint does not match/,
+    (output) => change(join(output, CHECKPOINT), (bytes) => bytes.subarray(0, -9)),
+  ],
+  [
+    'a checkpoint cut in its first line',
     1,
     /not a checkpoint of spillway: its first line is not valid/,
     lines(([first = '']) => [first.slice(0, 9)]),
   ],
   [
-    'a foreign file with the name of the journal',
+    'a foreign file with the name of the checkpoint',
     1,
     /not a checkpoint of spillway: its first line is not valid/,
-    (output) => writeFile(join(output, JOURNAL), '{"kind":"mine"}\n'),
+    (output) => writeFile(join(output, CHECKPOINT), '{"kind":"mine"}\n'),
   ],
   [
     'a lock file that can not be read',
@@ -120,15 +165,69 @@ const REFUSED_UNFINISHED: readonly Refusal[] = [
   ],
 ]
 
+const SEALED = '_state/sealed'
+
+/** Edits the shard that waits for its name. */
+const sealed = (edit: (bytes: Buffer) => Buffer): Damage => {
+  return async (output) => {
+    const names = await readdir(join(output, SEALED))
+    for (const name of names) await change(join(output, SEALED, name), edit)
+    expect(names).not.toHaveLength(0)
+  }
+}
+
+const inLine = (part: number) => (bytes: Buffer) => flipped(bytes, Math.floor(part * (endOfLine(bytes) - 1)))
+
+const REFUSED_KILLED: readonly Refusal[] = [
+  ['a flipped bit in the first commit', 1, /commit does not match its checksum/, commit(0, inLine(0.5))],
+  ['a flipped bit in a middle commit', 1, /commit does not match its checksum/, commit(3, inLine(0))],
+  ['a flipped bit in the last commit', 1, /commit does not match its checksum/, commit(-1, inLine(0.9))],
+  [
+    'a commit cut in its entries',
+    1,
+    /commit does not match its checksum/,
+    commit(-1, (bytes) => bytes.subarray(0, endOfLine(bytes) >> 1)),
+  ],
+  ['an empty commit', 1, /commit does not match its checksum/, commit(2, (bytes) => bytes.subarray(0, 0))],
+  ['a missing commit', 1, /Commit \d+ of the log is missing/, commit(2, 'remove')],
+  [
+    'a commit in the place of another',
+    1,
+    /commit does not follow the commit before it/,
+    async (output) => {
+      const [, one, other] = await commitsIn(output)
+      await cp(one!, other!)
+    },
+  ],
+  [
+    'a sealed shard with a flipped bit',
+    1,
+    /finished shard is missing/,
+    sealed((bytes) => flipped(bytes, bytes.length >> 1)),
+  ],
+  ['a sealed shard that is short', 1, /finished shard is missing/, sealed((bytes) => bytes.subarray(0, -1))],
+  [
+    'sealed shards that are missing',
+    1,
+    /finished shard is missing/,
+    (output) => rm(join(output, SEALED), { recursive: true }),
+  ],
+]
+
 const REFUSED_COMPLETE: readonly Refusal[] = [
-  ['a journal that is missing', 1, /a manifest but no checkpoint/, (output) => rm(join(output, JOURNAL))],
-  ['a folder in place of the journal', 1, /path is a folder, not a file/, folderForJournal],
+  [
+    'a checkpoint that is missing',
+    1,
+    /a manifest but no checkpoint/,
+    (output) => rm(join(output, CHECKPOINT)),
+  ],
+  ['a folder in place of the checkpoint', 1, /path is a folder, not a file/, folderForCheckpoint],
   ['the checkpoint of another pipeline', 2, /belongs to the pipeline "other"/, header('"crash"', '"other"')],
   [
     'the checkpoint of a newer version',
     2,
     /another version of spillway/,
-    header('"version":3', '"version":4'),
+    header('"version":4', '"version":5'),
   ],
   ['a finished shard that is missing', 1, /finished shard is missing/, (output) => rm(join(output, SHARD))],
   [
@@ -137,20 +236,15 @@ const REFUSED_COMPLETE: readonly Refusal[] = [
     /finished shard holds/,
     (output) => truncate(join(output, SHARD), 1000),
   ],
-  [
-    'a missing shard beside a torn line',
-    1,
-    /finished shard is missing/,
-    async (output) => {
-      await rm(join(output, SHARD))
-      await cutLastLine(() => 9)(output)
-    },
-  ],
 ]
 
 describe('is refused with every file unchanged:', () => {
   test.each(REFUSED_UNFINISHED)('%s', (_, code, message, damage) =>
     expectRefused(partial, code, message, damage),
+  )
+
+  test.each(REFUSED_KILLED)('after a kill: %s', (_, code, message, damage) =>
+    expectRefused(killed, code, message, damage),
   )
 
   test.each(REFUSED_COMPLETE)('in a complete export: %s', (_, code, message, damage) =>
@@ -160,7 +254,7 @@ describe('is refused with every file unchanged:', () => {
 
 test('a finished shard with a flipped bit is named by verify', async () => {
   await from(complete, async ({ command, workspace }) => {
-    await flip(join(workspace.output, SHARD), (size) => size >> 1)
+    await change(join(workspace.output, SHARD), (bytes) => flipped(bytes, bytes.length >> 1))
     const verified = await command('verify', { args: ['--json'] })
     figures.faults++
     expect(verified.code).toBe(1)
@@ -197,7 +291,10 @@ describe('a folder that vanishes during a run', () => {
   test.each(some([2, 4, 6, 8], 2))('at search %i never makes it look complete', async (search) => {
     let output = ''
     const vanish = ({ ordinal }: LoggedRequest): boolean => {
-      if (ordinal === search) rmSync(output, { recursive: true, force: true })
+      if (ordinal !== search) return false
+      // In one step: files that come meanwhile would keep a part of it.
+      renameSync(output, `${output}.gone`)
+      rmSync(`${output}.gone`, { recursive: true })
       return false
     }
     const faults: Fault[] = [{ kind: 'hang', when: vanish }]
@@ -220,8 +317,12 @@ async function expectHealed(attempt: Trial): Promise<void> {
   // Damaged pages are requested again, so requests are not limited here.
   const interruptions = Number.POSITIVE_INFINITY
   await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about: 'healed', interruptions })
-  const names = [...(await treeHashes(attempt.workspace.output)).keys()]
-  expect(names.filter((name) => name.startsWith('_state/open'))).toEqual([])
+  const { output } = attempt.workspace
+  const names = [...(await treeHashes(output)).keys()]
+  expect(names.filter((name) => /^_state\/(?:open|sealed\/)/.test(name))).toEqual([])
+  // Of the log only what fences out an owner that may still run.
+  for (const path of await commitsIn(output))
+    expect(await readFile(path, 'utf8')).toContain('{"kind":"claim"}')
   await expectFreshStart(attempt)
 }
 
@@ -256,12 +357,19 @@ async function expectRefused(kept: string, code: number, message: RegExp, damage
 }
 
 /** Runs an export once and keeps its files. @returns the folder */
-async function keep(settings: Partial<RunArgs>, code: number): Promise<string> {
+async function keep(
+  settings: Partial<RunArgs> | ((output: string) => Partial<RunArgs>),
+  code: number | null,
+): Promise<string> {
   return trial(EXPORT, async ({ run, workspace }) => {
-    const ended = await run(settings)
+    const ended = await run(typeof settings === 'function' ? settings(workspace.output) : settings)
     expect(ended.code, ended.stderr).toBe(code)
     const folder = `${workspace.folder}-kept`
-    await cp(workspace.output, folder, { recursive: true })
+    await cp(workspace.output, folder, {
+      recursive: true,
+      // What belongs to a killed process.
+      filter: (path) => !/_state\/(?:lock|open)\.\w+/.test(path),
+    })
     return folder
   })
 }

@@ -1,7 +1,8 @@
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { some } from '../support/thorough.ts'
+import { change, flipped } from './damage.ts'
 import { credential, type Exchange, type HostileService, type Item, startService } from './hostile-service.ts'
 import { exportedRows, pipelineYaml, SMALL, summaryOf, type World, world } from './network-world.ts'
 import { concurrently, diskFault } from './support.ts'
@@ -121,7 +122,7 @@ describe.concurrent('rows that the service repeats are exported once and counted
       const ended = await here.run()
       expect(ended.code, ended.stderr).toBe(0)
       expect(await ids(here)).toEqual(IDS)
-      expect(await readdir(join(here.workspace.output, '_state/ids'))).toEqual([])
+      expect(await readdir(join(here.workspace.output, '_state/log'))).toEqual([])
     })
   })
 
@@ -153,24 +154,23 @@ describe.concurrent('rows that the service repeats are exported once and counted
 })
 
 test('damaged or missing ids are noticed, and the chain resumes after its last row', async () => {
-  await withService(overlapping(13), YAML(), async (here) => {
-    const folder = join(here.workspace.output, '_state/ids')
+  // Each page fills its shards, so that the log holds ids alone.
+  await withService(overlapping(13), YAML('', 'shard_rows: 1'), async (here) => {
+    const state = join(here.workspace.output, '_state')
     let isDamaged = false
     for (const damage of ['gone', 'cut', 'flipped', 'none'] as const) {
       const ended = await here.run({}, ['--max-requests', '1'])
       expect(ended.code, ended.stderr).toBe(4)
       expect(ended.stderr.includes('ids of the last pages are damaged or missing')).toBe(isDamaged)
       isDamaged = damage !== 'none'
-      const [name] = await readdir(folder)
-      const path = join(folder, name!)
-      const bytes = await readFile(path)
+      const chain = (await readFile(join(state, 'checkpoint.jsonl'), 'utf8'))
+        .split('\n')
+        .find((line) => line.startsWith('{"kind":"chain"'))
+      const [sequence, offset, length] = JSON.parse(chain!).state.ids.at(-1)
+      const path = join(state, 'log', String(sequence).padStart(16, '0'))
       if (damage === 'gone') await rm(path)
-      else if (damage === 'cut') await writeFile(path, bytes.subarray(0, -4))
-      else if (damage === 'flipped')
-        await writeFile(
-          path,
-          bytes.map((byte, i) => (i === 9 ? byte ^ 1 : byte)),
-        )
+      else if (damage === 'cut') await change(path, (bytes) => bytes.subarray(0, offset + length - 4))
+      else if (damage === 'flipped') await change(path, (bytes) => flipped(bytes, offset + 9))
     }
     const ended = await here.run()
     expect(ended.code, ended.stderr).toBe(0)

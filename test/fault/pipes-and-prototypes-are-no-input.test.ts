@@ -105,7 +105,7 @@ describe.concurrent('a pipe instead of a file is refused at once', () => {
     }
   })
 
-  test('an open shard and the quarantine', async () => {
+  test('a commit with the rows of an open shard, and the quarantine', async () => {
     // After four pages no query is done, so the next run needs all files.
     const here = await world({ ...SMALL, invalidRate: 0.2 }, pipelineYaml({ pageSize: 10 }))
     const { output } = here.workspace
@@ -113,7 +113,7 @@ describe.concurrent('a pipe instead of a file is refused at once', () => {
     try {
       expect((await call(here, ['run', '--max-requests', '4'])).code).toBe(4)
       cpSync(output, kept, { recursive: true })
-      for (const folder of ['_state/open', '_quarantine']) {
+      for (const folder of ['_state/log', '_quarantine']) {
         const files = readdirSync(join(kept, folder))
         expect(files).not.toEqual([])
         for (const name of files) {

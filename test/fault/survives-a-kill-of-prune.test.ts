@@ -25,7 +25,7 @@ const CUTS = [
 const ONE: Sample = (index, count) => index === count >> 1
 
 /** Calls of prune itself. Those for the lock are the same in every run. */
-const OWN_WORK = /checkpoint|manifest|_SUCCESS|\.gone|\.part|credentials|_quarantine|^sync $/
+const OWN_WORK = /checkpoint|manifest|_SUCCESS|^rm |_state\/(?:log|sealed)|credentials|_quarantine|^sync $/
 
 /** Everything in a data set except the checkpoint, which holds the times of runs and prunes. */
 async function dataOf(output: string) {
@@ -80,17 +80,18 @@ test.each(CUTS)(
       const faults = sampledCalls(calls, ONE).flatMap((number) => {
         const call = calls[number - 1]!
         // Shards are removed concurrently: the progress of the others at a power cut is not known.
-        const isFlush = /^(?:sync|datasync) (?!credentials)/.test(call)
+        const isFlush = /^sync (?!credentials)/.test(call)
         return OWN_WORK.test(call) ? [{ fault: `${isFlush ? 'power' : 'kill'}:${number}`, call }] : []
       })
-      expect(faults.length).toBeGreaterThan(8)
+      expect(faults.length).toBeGreaterThan(7)
       await concurrently([...some(faults, samples).entries()], ([index, { fault, call }]) =>
         onCopy(async (folder) => {
           const about = `${fault} ${call}`
           const output = join(folder, 'out')
           const ended = await struck(folder, fault)
-          expect(ended.signal, `${about}\n${ended.stderr}`).toBe('SIGKILL')
-          figures.kills++
+          // Files are removed side by side, so a call's number may stand for another one, or for none.
+          if (ended.signal === 'SIGKILL') figures.kills++
+          else expect(ended.code, `${about}\n${ended.stderr}`).toBe(0)
           figures.exports++
           if (index % 2 === 0) {
             await inProcess(folder, ['run', 'pipeline.yaml'], about)

@@ -1,7 +1,7 @@
-import { rm, truncate } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { beforeAll, expect, test } from 'vitest'
 import { some } from '../support/thorough.ts'
-import { flip, openFile } from './damage.ts'
+import { change, commitsIn, flipped } from './damage.ts'
 import { faultFigures } from './figures.ts'
 import { concurrently, diskFault } from './support.ts'
 import {
@@ -15,8 +15,8 @@ import {
 
 const figures = faultFigures('killed or damaged around the encoding of 100,000 rows')
 
-// Thirteen pages: the twelfth has the 100,000th row, so a part of it is encoded with the rows of the WAL, and the rest
-// begins another WAL. The last page seals the shard. The chain prefetches, so two pages are in flight.
+// Thirteen pages: the twelfth has the 100,000th row. They are committed to the log while its row group is encoded behind
+// them, and the last page seals the shard. The chain prefetches, so two pages are in flight.
 const LARGE: Scenario = {
   yaml: `
 name: chunks
@@ -35,27 +35,29 @@ beforeAll(async () => {
   clean = await undisturbed(LARGE)
 })
 
-test('an export killed while its WAL is encoded ends as if nothing had happened', async () => {
-  const secondWal = clean.calls.findIndex((call) => /^write _state\/open\.\w+\/0\.0\.log$/.test(call))
-  const firstRowGroup = clean.calls.findIndex((call) => /^write _state\/open\.\w+\/0\.part$/.test(call))
-  expect(firstRowGroup).toBeGreaterThan(0)
-  expect(secondWal).toBeGreaterThan(firstRowGroup)
-  const [header, rowGroup] = [firstRowGroup + 1, firstRowGroup + 2]
-  // Torn row group; complete row group without its entry, fsynced and not; rest of the page without its entry. Both are
-  // fsynced concurrently, so their order may differ.
+test('an export killed around its row groups ends as if nothing had happened', async () => {
+  // The file of the shard is begun with its first row group, sealed, named by a commit and published.
+  const firstOf = (pattern: RegExp): number => {
+    const index = clean.calls.findIndex((call) => pattern.test(call))
+    expect(index, String(pattern)).toBeGreaterThan(0)
+    return index + 1
+  }
+  const sealed = firstOf(/^rename _state\/sealed\//)
+  const published = firstOf(/^rename credentials\//)
+  const commits = clean.calls.flatMap((call, i) => (call.startsWith('rename _state/log/') ? [i + 1] : []))
+  const named = commits.findLast((number) => number < published)!
+  const rowGroups = commits.filter((number) => number < sealed).slice(-3)
   const faults = [
-    `torn:${header}`,
-    `torn:${rowGroup}`,
-    `power:${rowGroup + 1}`,
-    `kill:${rowGroup + 2}`,
-    `power:${rowGroup + 3}`,
-    `kill:${secondWal + 1}`,
-    `power:${secondWal + 2}`,
-    `kill:${secondWal + 3}`,
-    `power:${secondWal + 4}`,
-    `kill:${secondWal + 5}`,
+    // One call after the other while row groups are encoded and pages are committed.
+    ...rowGroups.flatMap((number) => [`kill:${number}`, `torn:${number - 2}`, `power:${number + 1}`]),
+    ...[sealed, named, published].flatMap((number) => [
+      `kill:${number}`,
+      `power:${number}`,
+      `holes:${number + 1}`,
+      `kill:${number + 2}`,
+    ]),
   ]
-  await concurrently(some(faults, 2), (fault) =>
+  await concurrently(some(faults, 4), (fault) =>
     trial(LARGE, async (attempt) => {
       const expected = { scenario: LARGE, clean, figures, about: fault, interruptions: 1 }
       const struck = await attempt.run({ env: diskFault(attempt.workspace.output, fault) })
@@ -69,19 +71,20 @@ test('an export killed while its WAL is encoded ends as if nothing had happened'
 }, 600_000)
 
 const DAMAGES: readonly (readonly [string, (path: string) => Promise<void>])[] = [
-  ['a flipped bit at its beginning', (path) => flip(path, () => 0)],
-  ['a flipped bit in its row group', (path) => flip(path, (size) => size >> 1)],
-  ['its end missing', async (path) => truncate(path, 100_000)],
-  ['nothing left of it', (path) => rm(path)],
+  ['a flipped bit at their end', (path) => change(path, (bytes) => flipped(bytes, bytes.length - 1))],
+  ['their end missing', (path) => change(path, (bytes) => bytes.subarray(0, 100_000))],
+  ['nothing left of them', (path) => rm(path)],
 ]
 
 test.each(some(DAMAGES, 1))(
-  'an open shard of 100,000 rows with %s is healed without loss',
+  'rows of a row group in the log with %s are healed without loss',
   async (about, damage) => {
     await trial(LARGE, async (attempt) => {
       const stopped = await attempt.run({ args: ['--max-requests', '12'] })
       expect(stopped.code, stopped.stderr).toBe(4)
-      await openFile('.part', damage)(attempt.workspace.output)
+      const commits = await commitsIn(attempt.workspace.output)
+      expect(commits.length).toBeGreaterThan(10)
+      await damage(commits[5]!)
       figures.faults++
       expect(await attempt.runHere(), about).toMatchObject({ status: 'complete', error: null })
       // Its rows are requested again.

@@ -168,10 +168,10 @@ async function stoppedAt({ double, run }: BucketTrial, number: number): Promise<
   return { isStopped, resume, ended }
 }
 
-/** The objects that readers and later runs use. */
+/** The objects that readers and later runs use. What is sealed and not in the log is removed by the next run. */
 function dataOf(double: S3Double): readonly (readonly [key: string, etag: string])[] {
   return [...double.objects(BUCKET)]
-    .filter(([key]) => !/_state\/(?:lock|open|ids)|\.segments\//.test(key))
+    .filter(([key]) => !/_state\/(?:lock|open|sealed)/.test(key))
     .map(([key, { etag }]) => [key, etag] as const)
     .sort()
 }

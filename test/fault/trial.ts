@@ -211,7 +211,7 @@ export function sampledCalls(calls: readonly string[], isSampled: Sample): reado
   const sorts = new Map<string, number[]>()
   for (const [index, call] of calls.entries()) {
     const sort = call
-      .replace(/[0-9a-f]{12}/, '*')
+      .replace(/[0-9a-f]{12,16}/, '*')
       .replace(/[0-9a-f]{8}\./, '*.')
       .replace(/query=[^/]*(?:\/import_window=[^/]*)?/, '')
       .replaceAll(/\d+/g, '#')

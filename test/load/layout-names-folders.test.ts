@@ -7,8 +7,8 @@ import {
   type Query,
   queryLabel,
 } from '../../src/core/index.ts'
-import { folderOf, openShardPath, ownsFolder, partOf } from '../../src/load/index.ts'
-import { openLogPath, shardPath } from '../../src/load/layout.ts'
+import { folderOf, ownsFolder, partOf } from '../../src/load/index.ts'
+import { sealedPath, shardPath } from '../../src/load/layout.ts'
 
 const at = (text: string): number => parseInstant(text) ?? Number.NaN
 const january = { from: at('2024-01-01'), until: at('2024-02-01') }
@@ -76,16 +76,7 @@ describe('the names of shards', () => {
     expect(partOf(name)).toBeNull()
   })
 
-  it('are hidden from readers of the data set while they are open', () => {
-    expect(openShardPath(3)).toBe('_state/open/3.part')
-    expect(openLogPath(3, 1)).toBe('_state/open/3.1.log')
-  })
-
-  it('differ between generations of rows, because the journal may still name the former', () => {
-    expect(openLogPath(3, 2)).toBe('_state/open/3.0.log')
-    for (let generation = 1; generation < 10; generation++) {
-      expect(openLogPath(3, generation + 1)).not.toBe(openLogPath(3, generation))
-      expect(openLogPath(3, generation + 2)).toBe(openLogPath(3, generation))
-    }
+  it('are hidden from readers of the data set until they are published', () => {
+    expect(sealedPath(3, '0123456789abcdef'.repeat(4))).toBe('_state/sealed/3.0123456789abcdef')
   })
 })

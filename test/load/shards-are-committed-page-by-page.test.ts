@@ -1,12 +1,25 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import type { JournalEntry, JournalWriter, Log, PageEntry, Store } from '../../src/core/index.ts'
-import { type Commit, ShardSet, type ShardSetOptions, type Slice } from '../../src/load/index.ts'
+import {
+  type CommitLog,
+  decodeRecordBatch,
+  type JournalEntry,
+  type OwnedStore,
+  type PageEntry,
+} from '../../src/core/index.ts'
+import {
+  type Commit,
+  type ShardCoder,
+  ShardSet,
+  type ShardSetOptions,
+  type Slice,
+} from '../../src/load/index.ts'
 import { readCheckpoint } from '../../src/state/index.ts'
-import { temporaryStore } from '../disk/temporary-store.ts'
+import { anError } from '../disk/errors.ts'
+import { newOwner, temporaryStore, write } from '../disk/temporary-store.ts'
 import {
   keyOf,
   pageLine,
@@ -24,30 +37,54 @@ import {
 const FOLDER = 'credentials/import_window=2024-01-01'
 const SHARED = { rowGroupRows: 10, shardRows: 100, owned: false }
 
-/** @param record gets the entries of each commit */
-function shardSet(
-  store: Store,
-  { record = async () => {}, ...over }: Partial<ShardSetOptions> & { record?: JournalWriter['append'] },
-): ShardSet {
-  return new ShardSet({
+type Recorder = (entries: readonly JournalEntry[], blobs: readonly Uint8Array[]) => void | Promise<void>
+
+/** A log in memory. @param record gets each commit before it is made */
+function logOf(record: Recorder): CommitLog {
+  const objects: Uint8Array<ArrayBuffer>[][] = []
+  return {
+    async commit(entries, blobs = []) {
+      await record(entries, blobs)
+      const sequence = objects.push(blobs.map((blob) => new Uint8Array(blob)))
+      return blobs.map(({ byteLength }, offset) => ({ sequence, offset, bytes: byteLength, crc: 0 }))
+    },
+    read: async ({ sequence, offset }) => objects[sequence - 1]?.[offset] ?? null,
+  }
+}
+
+async function shardSet(
+  store: OwnedStore,
+  { record = () => {}, ...over }: Partial<ShardSetOptions> & { record?: Recorder },
+): Promise<ShardSet> {
+  const options = {
     store,
     coder: textCoder,
     extension: '.csv',
     rowGroupRows: 100_000,
     shardRows: 1_000_000,
-    journal: { append: record },
+    log: logOf(record),
     nextShard: 0,
     partsOf: () => 0,
     held: new Map(),
+    readsCost: false,
     warn: () => {},
+    onSealed: () => {},
     onPublished: () => {},
     ...over,
-  })
+  }
+  const opened = await ShardSet.open(options, [])
+  if ('lost' in opened) throw new Error('rows are lost')
+  return opened.set
+}
+
+async function ownStore(): Promise<{ readonly store: OwnedStore; readonly root: string }> {
+  const { store, root } = temporaryStore()
+  return { store: await store.own(newOwner()), root }
 }
 
 /** A page of a chain with these rows. */
 function commitOf(slices: readonly Slice[], over: Partial<Commit> = {}): Commit {
-  return { slices, close: [], entries: [pageLine(0, 'more')], ...over }
+  return { slices, close: [], entries: [pageLine(0, 'more')], blobs: [], ...over }
 }
 
 function pagesIn(lines: readonly { readonly kind: string }[]): PageEntry[] {
@@ -91,9 +128,11 @@ describe('a shard', () => {
     await world.commitNext(0)
     expect(world.files().size).toBe(0)
     await world.commitNext(0)
+    await world.shards!.settled()
     expect(rowsIn(world)).toEqual({ 'a/part-00000.csv': 3 })
     await world.commitNext(0)
     await world.commitNext(0)
+    await world.shards!.settled()
     expect(rowsIn(world)).toEqual({ 'a/part-00000.csv': 3, 'b/part-00000.csv': 3 })
     await world.close()
     await world.expectComplete()
@@ -106,6 +145,7 @@ describe('a shard', () => {
     await world.commitNext(0)
     expect(world.files().size).toBe(0)
     await world.commitNext(0)
+    await world.shards!.settled()
     expect(world.files().size).toBe(1)
     await world.close()
     await world.expectComplete()
@@ -122,11 +162,11 @@ describe('a shard', () => {
   })
 
   it('without rows has the columns, and no shard is left open', async () => {
-    const { store } = temporaryStore()
+    const { store } = await ownStore()
     const lines: JournalEntry[] = []
     const published: string[] = []
-    const shards = shardSet(store, {
-      record: async (more) => void lines.push(...more),
+    const shards = await shardSet(store, {
+      record: (more) => void lines.push(...more),
       onPublished: ({ path }) => void published.push(path),
     })
     await shards.sealEmpty(FOLDER, keyOf(0, 0))
@@ -141,10 +181,11 @@ describe('a shard', () => {
         partitions: [keyOf(0, 0)],
         imported_at: null,
       },
+      { kind: 'aggregates', rows: 0 },
     ])
     const text = Buffer.from((await store.read(`${FOLDER}/part-00000.csv`)) ?? []).toString()
     expect(text).toBe('a shard\n#[]\n')
-    expect(await store.list('_state/open')).toEqual([])
+    expect(await store.list('_state/sealed')).toEqual([])
   })
 
   it('has a row group for every row_group_rows rows, and the rest in the last one', async () => {
@@ -193,22 +234,28 @@ describe('a page', () => {
   const rows = Array.from({ length: 60 }, (_, row): Row => ({ query: 0, window: row % 3, row }))
   const folderOf = ({ window }: Row): string => `credentials/${window === 1 ? 'b' : 'a'}`
 
-  it('is one journal entry, with all folders and shards of its rows', async () => {
-    const { store, root } = temporaryStore()
-    const records: (readonly JournalEntry[])[] = []
-    const shards = shardSet(store, {
+  it('is one commit, with all folders and shards of its rows', async () => {
+    const { store, root } = await ownStore()
+    const commits: (readonly JournalEntry[])[] = []
+    const shards = await shardSet(store, {
       rowGroupRows: 10,
       shardRows: 15,
-      record: async (lines) => void records.push(lines),
+      record: (lines) => void commits.push(lines),
     })
     await shards.commit(commitOf(slicesOf(rows, folderOf)))
-    expect(records).toHaveLength(1)
-    // Forty rows for one folder, twenty for the other: row groups of whole shards are in these.
-    expect(records[0]!.map(({ kind }) => kind).toSorted()).toEqual(
-      ['seal', 'seal', 'open', 'row-group', 'seal', 'open', 'aggregates', 'page'].toSorted(),
+    expect(commits).toHaveLength(1)
+    // Forty rows for one folder, twenty for the other: the rows of whole shards need not be in the log.
+    const [lines = []] = commits
+    expect(lines.map(({ kind }) => kind).toSorted()).toEqual(
+      ['seal', 'seal', 'open', 'seal', 'open', 'aggregates', 'page'].toSorted(),
     )
-    expect(records[0]!.at(-1)?.kind).toBe('page')
-    const seals = records[0]!.flatMap((line) => (line.kind === 'seal' ? [line.path] : []))
+    expect(lines.at(-1)?.kind).toBe('page')
+    expect(
+      pagesIn(lines)[0]!
+        .logged?.map(({ rows }) => rows)
+        .toSorted(),
+    ).toEqual([10, 5])
+    const seals = lines.flatMap((line) => (line.kind === 'seal' ? [line.path] : []))
     expect(seals.toSorted()).toEqual(
       ['a/part-00000.csv', 'a/part-00001.csv', 'b/part-00000.csv'].map((name) => `credentials/${name}`),
     )
@@ -216,15 +263,20 @@ describe('a page', () => {
     await shards.close()
   })
 
-  it('has the locations of its rows: by window and shard, and those that wait for their row group', async () => {
-    const { store } = temporaryStore()
+  it('has the locations of its rows: by window and shard, and in the log', async () => {
+    const { store } = await ownStore()
     const records: JournalEntry[] = []
-    const shards = shardSet(store, {
+    let batches: readonly Uint8Array[] = []
+    const own = Buffer.from('of the page itself')
+    const shards = await shardSet(store, {
       rowGroupRows: 15,
       shardRows: 1000,
-      record: async (lines) => void records.push(...lines),
+      record(lines, blobs) {
+        records.push(...lines)
+        batches = blobs
+      },
     })
-    await shards.commit(commitOf(slicesOf(rows, folderOf)))
+    await shards.commit(commitOf(slicesOf(rows, folderOf), { blobs: [own] }))
     await shards.close()
     const folders = new Map(
       records.flatMap((line) => (line.kind === 'open' ? [[line.shard, line.folder]] : [])),
@@ -239,164 +291,94 @@ describe('a page', () => {
       const start = Date.UTC(2024, 0, 1 + window) * 1000
       expect([Math.min(...times), Math.max(...times)]).toEqual([start + window, start + window + 57])
     }
-    const waiting = logged.map(({ shard, rows }) => [folders.get(shard), rows])
-    expect(waiting.toSorted()).toEqual([
+    // A record batch belongs to one row group.
+    expect(logged.map(({ shard, rows }) => [folders.get(shard), rows])).toEqual([
+      ['credentials/a', 15],
+      ['credentials/a', 15],
       ['credentials/a', 10],
+      ['credentials/b', 15],
       ['credentials/b', 5],
     ])
-    const rowGroups = records.flatMap((line) =>
-      line.kind === 'row-group' ? [[folders.get(line.shard), line.rows]] : [],
-    )
-    expect(rowGroups.toSorted()).toEqual([
-      ['credentials/a', 15],
-      ['credentials/a', 15],
-      ['credentials/b', 15],
-    ])
+    expect(Buffer.from(batches[0]!)).toEqual(own)
+    expect(batches).toHaveLength(1 + logged.length)
+    for (const { rows, blob } of logged) expect(decodeRecordBatch(batches[blob]!).rows).toBe(rows)
   })
 
-  it('without rows is in the journal as well', async () => {
-    const { store } = temporaryStore()
+  it('without rows is committed as well', async () => {
+    const { store } = await ownStore()
     const records: JournalEntry[] = []
-    const shards = shardSet(store, {
-      record: async (lines) => void records.push(...lines),
-    })
+    const shards = await shardSet(store, { record: (lines) => void records.push(...lines) })
     await shards.commit(commitOf([]))
     await shards.close()
     expect(records).toEqual([pageLine(0, 'more')])
-    expect(await store.list('_state/open')).toEqual([])
   })
 })
 
-describe('a journal entry', () => {
-  it('is appended after an fsync of its data: rows of a page, bytes of a row group, a whole shard', async () => {
-    const { store, root } = temporaryStore()
+describe('a commit', () => {
+  it('comes after the shards that it names, which get their names after it', async () => {
+    const { store, root } = await ownStore()
     const kinds: string[][] = []
-    let parts = 0
-    const shards = shardSet(store, {
+    const shards = await shardSet(store, {
       rowGroupRows: 100,
       shardRows: 300,
-      partsOf: () => parts,
-      record: async (more) => {
-        const lines = more
+      record(lines) {
         kinds.push(lines.map(({ kind }) => kind))
-        for (const line of lines) if (line.kind === 'open') parts = line.part + 1
-        for (const { shard, generation, end } of pagesIn(lines).flatMap(({ logged = [] }) => logged)) {
-          expect(statSync(join(root, `_state/open/${shard}.${generation % 2}.log`)).size).toBe(end)
-        }
         for (const line of lines) {
-          if (line.kind === 'row-group' && line === lines.findLast(({ kind }) => kind === 'row-group')) {
-            expect(statSync(join(root, `_state/open/${line.shard}.part`)).size).toBe(line.offset + line.bytes)
-          } else if (line.kind === 'seal') {
-            // The final name comes after the entry: until then a crash leaves no shard that is not in the journal.
-            expect(existsSync(join(root, line.path))).toBe(false)
-            const bytes = readFileSync(join(root, `_state/open/${line.shard}.part`))
-            expect(bytes.length).toBe(line.bytes)
-            expect(createHash('sha256').update(bytes).digest('hex')).toBe(line.sha256)
-          }
+          if (line.kind !== 'seal') continue
+          // Until then a crash leaves no shard that is not on record.
+          expect(existsSync(join(root, line.path))).toBe(false)
+          const bytes = readFileSync(join(root, `_state/sealed/${line.shard}.${line.sha256.slice(0, 16)}`))
+          expect(bytes.length).toBe(line.bytes)
+          expect(createHash('sha256').update(bytes).digest('hex')).toBe(line.sha256)
         }
       },
     })
-    for (const rows of [60, 70, 0, 80, 190]) await shards.commit(commitOf(sliceOf(0, FOLDER, rows)))
+    for (const rows of [60, 70, 0, 80, 190, 700]) {
+      await shards.commit(commitOf(sliceOf(0, FOLDER, rows)))
+      await shards.settled()
+    }
     await shards.seal([FOLDER])
     await shards.close()
     expect(kinds).toEqual([
       ['open', 'page'],
-      ['row-group', 'page'],
       ['page'],
-      ['row-group', 'page'],
-      ['seal', 'open', 'row-group', 'aggregates', 'page'],
+      ['page'],
+      ['page'],
+      ['open', 'page'],
+      ['seal', 'aggregates'],
+      // The second is filled from the log; the third comes with its page.
+      ['seal', 'aggregates', 'open', 'page'],
+      ['seal', 'aggregates'],
       ['seal', 'aggregates'],
     ])
-    expect(await store.list(FOLDER)).toEqual(['part-00000.csv', 'part-00001.csv'])
-    expect(await store.list('_state/open')).toEqual([])
+    expect(await store.list(FOLDER)).toEqual([0, 1, 2, 3].map((part) => `part-0000${part}.csv`))
+    expect(await store.list('_state/sealed')).toEqual([])
   })
 
-  it('never names rows that a later page overwrites', async () => {
-    const { store } = temporaryStore()
-    let onRecord = new Map<string, Buffer>()
-    const named = new Map<string, number>()
-    const shards = shardSet(
-      {
-        ...store,
-        async openLog(path, size) {
-          // What is in the journal of a log is still there, until the record says something else.
-          expect(size).toBeGreaterThanOrEqual(named.get(path) ?? 0)
-          return store.openLog(path, size)
-        },
-      },
-      {
-        rowGroupRows: 10,
-        record: async (more) => {
-          const lines = more
-          for (const [path, bytes] of onRecord) {
-            const found = Buffer.from((await store.read(path)) ?? [])
-            expect(Buffer.compare(found.subarray(0, bytes.length), bytes)).toBe(0)
-          }
-          if (lines.some(({ kind }) => kind === 'row-group')) named.clear()
-          for (const { shard, generation, end } of pagesIn(lines).flatMap(({ logged = [] }) => logged)) {
-            named.set(`_state/open/${shard}.${generation % 2}.log`, end)
-          }
-          onRecord = new Map()
-          for (const [path, end] of named) {
-            onRecord.set(path, Buffer.from((await store.read(path)) ?? []).subarray(0, end))
-          }
-        },
-      },
-    )
-    for (const rows of [4, 4, 4, 10, 1, 7, 25, 8, 9, 3])
-      await shards.commit(commitOf(sliceOf(0, FOLDER, rows)))
-    expect(onRecord.size).toBe(1)
-    await shards.close()
-  })
-
-  it('shares an fsync: pages of one folder that wait for another are committed together', async () => {
-    const { store } = temporaryStore()
-    let flushes = 0
-    const records: number[] = []
-    const counting: Store = {
-      ...store,
-      async openLog(path, size) {
-        const log = await store.openLog(path, size)
-        const flush = (): Promise<void> => {
-          flushes++
-          return log.fsync()
-        }
-        return Object.assign(Object.create(log), { fsync: flush })
-      },
-    }
-    const late: Promise<void>[] = []
-    const commit = (query: number) => shards.commit(commitOf(sliceOf(query, FOLDER, 3)))
-    const shards = shardSet(counting, {
-      record: async (lines) => {
-        records.push(pagesIn(lines).length)
-        if (records.length === 1) for (let query = 1; query < 5; query++) late.push(commit(query))
-      },
-    })
-    await commit(0)
-    await Promise.all(late)
-    await shards.close()
-    expect(records).toEqual([1, 4])
-    expect(flushes).toBe(2)
-  })
-
-  it('that fails stops the folder, and a later run resumes from the journal', async () => {
-    const responses = responsesOf(FOLDER, 60, 70, 10, 80, 100)
-    for (let failing = 1; failing <= 6; failing++) {
+  it('that fails ends the run, and a later one resumes from the log', async () => {
+    const responses = responsesOf(FOLDER, 60, 0, 70, 10, 80, 100)
+    for (let failing = 1; failing <= 8; failing++) {
       const world = new World([responses], { rowGroupRows: 100, shardRows: 300, owned: false })
       await world.open()
-      const { checkpoint } = world
-      if (checkpoint === null) throw new Error('not open')
-      const append = checkpoint.append.bind(checkpoint)
-      let records = 0
+      const checkpoint = world.checkpoint!
+      const commit = checkpoint.commit.bind(checkpoint)
+      let commits = 0
+      let pages = 0
       Object.assign(checkpoint, {
-        append: (lines: Parameters<typeof append>[0]) =>
-          ++records >= failing ? Promise.reject(new Error('the disk is full')) : append(lines),
+        commit: async (...given: Parameters<typeof commit>) => {
+          if (++commits >= failing) throw new Error('the disk is full')
+          const refs = await commit(...given)
+          pages += pagesIn(given[0]).length
+          return refs
+        },
       })
       await expect(world.finish()).rejects.toThrow('the disk is full')
-      await expect(world.shards?.commit(commitOf(sliceOf(0, FOLDER, 1)))).rejects.toThrow('the disk is full')
-      expect(records).toBe(failing)
-      expect(world.pagesOf(0)).toBe(failing - 1)
+      await expect(world.shards!.commit(commitOf([]))).rejects.toThrow('the disk is full')
+      await expect(world.shards!.settled()).rejects.toThrow('the disk is full')
+      expect(world.pagesOf(0)).toBe(pages)
+      const sealed = [...checkpoint.state.shards].map(({ path }) => path)
       await world.close()
+      expect([...world.files().keys()]).toEqual(sealed)
       await world.open()
       expect(world.invalidated).toEqual([])
       await world.finish()
@@ -404,130 +386,164 @@ describe('a journal entry', () => {
     }
   })
 
-  it('writes nothing more once it has failed', async () => {
-    const { store } = temporaryStore()
-    let underway = 0
-    const failing: Store = {
-      ...store,
-      async openLog(path, size) {
-        underway++
-        // The row group fails long before the log of the rows after it is written.
-        if (path.endsWith('.log')) for (let turns = 0; turns < 20; turns++) await turn()
-        const log = await store.openLog(path, size).finally(() => underway--)
-        const flush = (): Promise<void> =>
-          path.endsWith('.part') ? Promise.reject(new Error('the disk is full')) : log.fsync()
-        return Object.assign(Object.create(log) as Log, { fsync: flush })
-      },
-    }
-    const shards = shardSet(failing, { rowGroupRows: 5 })
-    await expect(shards.commit(commitOf(sliceOf(0, FOLDER, 7)))).rejects.toThrow('the disk is full')
-    expect(underway).toBe(0)
-    await shards.close()
-  })
-
-  it('in one folder does not stop another when it fails', async () => {
-    const { store } = temporaryStore()
-    const shards = shardSet(store, {
-      record: async (lines) => {
-        if (lines.some((line) => line.kind === 'open' && line.folder.endsWith('b')))
-          throw new Error('refused')
+  it('that fails publishes none of the shards in it', async () => {
+    const { store, root } = await ownStore()
+    const folders = ['a', 'b', 'c'].map((name) => `credentials/${name}`)
+    let seals = 0
+    const shards = await shardSet(store, {
+      async record(lines) {
+        if (!lines.some(({ kind }) => kind === 'seal')) return
+        if (++seals > 1) throw new Error('the disk is full')
+        // The others come together.
+        while ((await store.list('_state/sealed')).length < 3) await turn()
+        await turn()
       },
     })
-    const commit = (name: string) => shards.commit(commitOf(sliceOf(0, `credentials/query=${name}`, 5)))
-    await expect(commit('b')).rejects.toThrow('refused')
-    await commit('a')
-    await expect(commit('b')).rejects.toThrow('refused')
-    await commit('a')
+    for (const folder of folders) await shards.commit(commitOf(sliceOf(0, folder, 3)))
+    await expect(shards.seal(folders)).rejects.toThrow('the disk is full')
     await shards.close()
+    const published = folders.filter((folder) => existsSync(join(root, folder, 'part-00000.csv')))
+    expect(published).toHaveLength(1)
   })
 })
 
-describe('a great many folders', () => {
-  const folders = Array.from({ length: 150 }, (_, number) => `credentials/query=${number}`)
-
-  it.skipIf(process.platform !== 'linux')('hold few files open', async () => {
-    const responses = folders.map((folder) => responsesOf(folder, 3, 9, 4))
-    const world = new World(responses, { rowGroupRows: 10, shardRows: 1000, owned: false })
-    await world.open()
-    let most = 0
-    await world.commitInTurns(() => {
-      most = Math.max(most, openFiles(join(world.root, '_state/open')).length)
-    })
-    // The log and the part of each active shard.
-    expect(most).toBeGreaterThan(0)
-    expect(most).toBeLessThanOrEqual(2 * 65)
-    await world.finish()
-    await world.expectComplete()
-  })
-
-  it('are also written while their files are being closed', async () => {
-    const { store } = temporaryStore()
-    const late: Promise<void>[] = []
-    let logs = 0
-    const slow: Store = {
-      ...store,
-      async openLog(path, size) {
-        const log = await store.openLog(path, size)
-        if (++logs > 1) return log
-        // A page for the first folder comes just when the files of its shard are to be closed.
-        const close = async (): Promise<void> => {
-          const closed = log.close()
-          if (late.length === 0) late.push(shards.commit(commitOf(sliceOf(1, folders[0]!, 2))))
-          for (let turns = 0; turns < 20; turns++) await turn()
-          await closed
-        }
-        return Object.assign(Object.create(log) as Log, { close })
+describe('a row group', () => {
+  it('is encoded behind the commits, which wait while three of them wait', async () => {
+    const { store } = await ownStore()
+    let begun = 0
+    let allowed = 0
+    const coder: ShardCoder = {
+      ...textCoder,
+      async encode(recordBatches) {
+        for (const number = ++begun; number > allowed; ) await turn()
+        return textCoder.encode(recordBatches)
       },
     }
-    const shards = shardSet(slow, {})
-    for (const folder of folders.slice(0, 70)) await shards.commit(commitOf(sliceOf(0, folder, 3)))
-    expect(late).toHaveLength(1)
-    await Promise.all(late)
-    await shards.seal([folders[0]!])
+    const shards = await shardSet(store, { coder, rowGroupRows: 10 })
+    const done: number[] = []
+    const pages = Array.from({ length: 8 }, async (_, page) => {
+      await shards.commit(commitOf(sliceOf(page, FOLDER, page === 2 ? 25 : 5)))
+      done.push(page)
+    })
+    const settle = async (count: number): Promise<void> => {
+      while (done.length < count) await turn()
+      for (let turns = 0; turns < 50; turns++) await turn()
+    }
+    await settle(3)
+    // 35 rows: three row groups, of which one is being encoded. All later pages wait, though they fill none.
+    expect(done).toEqual([0, 1, 2])
+    allowed = 1
+    await settle(4)
+    // 45 rows.
+    expect(done).toEqual([0, 1, 2, 3])
+    allowed = 2
+    await settle(6)
+    expect(done).toEqual([0, 1, 2, 3, 4, 5])
+    expect(begun).toBe(3)
+    allowed = Number.POSITIVE_INFINITY
+    await Promise.all(pages)
+    await shards.seal([FOLDER])
+    const text = Buffer.from((await store.read(`${FOLDER}/part-00000.csv`)) ?? []).toString()
+    expect(readShard(text, 10).map(({ query }) => query)).toEqual(
+      [0, 1, 2, 3, 4, 5, 6, 7].flatMap((query) => Array.from({ length: query === 2 ? 25 : 5 }, () => query)),
+    )
     await shards.close()
-    const text = Buffer.from((await store.read(`${folders[0]}/part-00000.csv`)) ?? []).toString()
-    expect(readShard(text, 100_000).map(({ query }) => query)).toEqual([0, 0, 0, 1, 1])
+  })
+
+  const FAILURES: readonly (readonly [string, (n: number) => Partial<{ coder: ShardCoder; wrap: Wrap }>])[] =
+    [
+      ['encoding', (n) => ({ coder: { ...textCoder, encode: failingAt(n, textCoder.encode) } })],
+      ['the end of a shard', (n) => ({ coder: { ...textCoder, footer: failingAt(n, textCoder.footer) } })],
+      [
+        'a seal',
+        (n) => {
+          const create = failingAt(n, async () => {})
+          return {
+            wrap: (own) => ({
+              ...own,
+              scratch: () => {
+                const scratch = own.scratch()
+                const failing = (path: string) => create().then(() => scratch.create(path))
+                return Object.assign(Object.create(scratch), {
+                  append: scratch.append.bind(scratch),
+                  discard: scratch.discard.bind(scratch),
+                  create: failing,
+                })
+              },
+            }),
+          }
+        },
+      ],
+      ['a publication', (n) => ({ wrap: (own) => ({ ...own, publish: failingAt(n, own.publish) }) })],
+    ]
+
+  it.each(FAILURES)('loses nothing when %s fails behind the commits', async (_, failing) => {
+    const responses = [responsesOf('credentials/a', 4, 5, 6, 7, 30), responsesOf('credentials/b', 9, 9, 9)]
+    for (const at of [1, 2, 3]) {
+      const { coder = textCoder, wrap } = failing(at)
+      const options = { rowGroupRows: 5, shardRows: 12, owned: false }
+      const world = new World(responses, { ...options, coder })
+      await world.open(wrap)
+      await expect(world.finish()).rejects.toThrow('the disk is full')
+      await world.close()
+      world.options = options
+      await world.open()
+      expect(world.invalidated).toEqual([])
+      expect(world.warnings).toEqual([])
+      await world.finish()
+      await world.expectComplete()
+    }
+  })
+
+  it('that lacks rows is never in a shard', async () => {
+    const { store } = await ownStore()
+    const kinds: string[] = []
+    for (const pages of [[5, 5], [10]]) {
+      const shards = await shardSet(store, {
+        coder: { ...textCoder, encode: async (batches) => losingRow(await textCoder.encode(batches)) },
+        record: (lines) => void kinds.push(...lines.map(({ kind }) => kind)),
+      })
+      const work = async (): Promise<void> => {
+        for (const [index, rows] of pages.entries()) {
+          const close = index === pages.length - 1 ? [FOLDER] : []
+          await shards.commit(commitOf(sliceOf(0, FOLDER, rows), { close }))
+        }
+        await shards.settled()
+      }
+      await expect(work()).rejects.toEqual(anError('damaged', `${FOLDER}, part 0`))
+      await shards.close()
+    }
+    expect(kinds).not.toContain('seal')
+    expect(await store.list(FOLDER)).toEqual([])
+    expect(await store.list('_state/sealed')).toEqual([])
   })
 })
 
 describe('an unknown file', () => {
-  it('is removed from among the open shards', async () => {
+  it('is removed from among the sealed shards if its name is that of one', async () => {
     const world = new World([responsesOf(FOLDER, 1, 2, 3)], SHARED)
     await world.open()
     await world.commitNext(0)
     await world.close()
-    for (const name of ['7.part', '7.0.log', '0.0.log', 'x'])
-      await world.store.writeWhole(`_state/open/${name}`, ['left'])
+    for (const name of ['7.0123456789abcdef', '0.0123456789abcdef', 'x'])
+      await write(world.store, `_state/sealed/${name}`, 'left')
     await world.open()
-    expect(await world.store.list('_state/open')).toEqual(['0.1.log'])
+    expect(await world.store.list('_state/sealed')).toEqual(['x'])
+    await world.own!.remove('_state/sealed/x')
     await world.finish()
-    await world.expectComplete()
-  })
-
-  it('is not left of a shard that was reopened between two row groups', async () => {
-    // Rows of the first generation are in the file of those of the third.
-    const world = new World([responsesOf(FOLDER, 1, 3, 3, 1, 1)], {
-      rowGroupRows: 4,
-      shardRows: 1000,
-      owned: true,
-    })
-    await world.open()
-    for (let page = 0; page < 4; page++) await world.commitNext(0)
-    await world.close()
-    await world.open()
-    expect(await world.store.list('_state/open')).toEqual(['0.part'])
-    await world.commitNext(0)
-    await world.close()
     await world.expectComplete()
   })
 
   it('is moved out of the data set, and kept, when a shard is begun in its folder', async () => {
-    const world = new World([responsesOf(FOLDER, 10, 20, 30)], SHARED)
+    const world = new World([responsesOf(FOLDER, 10, 20, 30), responsesOf(FOLDER, 10)], SHARED)
     const orphans = ['part-00000.csv', 'part-00001.parquet', 'part-123456.csv.gz']
     const others = ['notes.txt', 'part-1.csv', '_part-00000.csv']
-    for (const name of [...orphans, ...others]) await world.store.writeWhole(`${FOLDER}/${name}`, [name])
+    for (const name of [...orphans, ...others]) await write(world.store, `${FOLDER}/${name}`, name)
     await world.open()
+    // Both begin the folder.
+    await world.commitRound()
     await world.finish()
+    expect(world.warnings).toHaveLength(orphans.length)
     for (const name of orphans) {
       const kept = await world.store.read(`_state/orphans/${FOLDER}/${name}.orphan`)
       expect(Buffer.from(kept ?? []).toString()).toBe(name)
@@ -553,13 +569,13 @@ describe('an unknown file', () => {
     await world.open()
     await world.commitNext(0)
     await world.close()
-    const copy = new Map<string, Uint8Array>()
-    for (const path of ['_state/checkpoint.jsonl', '_state/open/0.1.log'])
-      copy.set(path, (await world.store.read(path)) ?? new Uint8Array())
+    const [state, copy] = [join(world.root, '_state'), join(world.root, '../copy')]
+    cpSync(state, copy, { recursive: true })
     await world.open()
     await world.finish()
     expect(world.files().size).toBe(2)
-    for (const [path, bytes] of copy) await world.store.writeWhole(path, [bytes])
+    rmSync(state, { recursive: true })
+    cpSync(copy, state, { recursive: true })
     // Larger shards from now on: one has all the rows.
     world.options = SHARED
     await world.open()
@@ -570,10 +586,10 @@ describe('an unknown file', () => {
 })
 
 it('keeps files that were moved before when more are moved', async () => {
-  const { store } = temporaryStore()
+  const { store } = await ownStore()
   for (const text of ['first', 'second']) {
-    await store.writeWhole(`${FOLDER}/part-00000.csv`, [text])
-    const shards = shardSet(store, {})
+    await store.replace(`${FOLDER}/part-00000.csv`, [text])
+    const shards = await shardSet(store, {})
     await shards.commit(commitOf(sliceOf(0, FOLDER, 5), { close: [FOLDER] }))
     await store.remove(`${FOLDER}/part-00000.csv`)
   }
@@ -586,19 +602,25 @@ it('keeps files that were moved before when more are moved', async () => {
   expect(kept.toSorted()).toEqual(['first', 'second'])
 })
 
-it.skipIf(process.platform !== 'linux')(
-  'closes its files, also when a shard could not be begun or sealed',
-  async () => {
-    const { store, root } = temporaryStore()
-    for (const close of [[], [FOLDER]]) {
-      const shards = shardSet(store, { record: () => Promise.reject(new Error('the disk is full')) })
-      const commit = commitOf(sliceOf(0, FOLDER, 5), { close })
-      await expect(shards.commit(commit)).rejects.toThrow('the disk is full')
-      await shards.close()
-    }
+it.skipIf(process.platform !== 'linux')('closes its files when a shard can not be sealed', async () => {
+  const { store, root } = await ownStore()
+  // Too large for memory.
+  const coder: ShardCoder = { ...textCoder, header: async () => Buffer.alloc(2 << 20) }
+  const full = (): Promise<never> => Promise.reject(new Error('the disk is full'))
+  for (const close of [[], [FOLDER]]) {
+    const shards = await shardSet(store, {
+      coder,
+      rowGroupRows: 5,
+      record: close.length > 0 ? full : () => {},
+    })
+    const commit = shards.commit(commitOf(sliceOf(0, FOLDER, 7), { close }))
+    if (close.length > 0) await expect(commit).rejects.toThrow('the disk is full')
+    else await commit.then(() => shards.settled())
+    if (close.length === 0) expect(openFiles(root)).toHaveLength(1)
+    await shards.close()
     expect(openFiles(root)).toEqual([])
-  },
-)
+  }
+})
 
 it('counts the shards that were begun, finished or not', async () => {
   const world = new World([responsesOf(FOLDER, 50, 50, 50)], SHARED)
@@ -620,4 +642,19 @@ function openFiles(folder: string): string[] {
     }
   })
   return paths.filter((path) => path.startsWith(folder))
+}
+
+type Wrap = (own: OwnedStore) => OwnedStore
+
+/** Work whose n-th call fails. */
+function failingAt<Args extends unknown[], T>(
+  n: number,
+  work: (...args: Args) => Promise<T>,
+): (...args: Args) => Promise<T> {
+  let calls = 0
+  return (...args) => (++calls === n ? Promise.reject(new Error('the disk is full')) : work(...args))
+}
+
+function losingRow<T extends { readonly rows: number }>(encoded: T): T {
+  return { ...encoded, rows: encoded.rows - 1 }
 }

@@ -9,8 +9,8 @@ import {
   type Format,
   type Int64,
   type JournalEntry,
+  type OwnedStore,
   type RecordBatch,
-  type Store,
 } from '../../src/core/index.ts'
 import { createEncoder } from '../../src/load/encode/create-encoder.ts'
 import { shardExtension } from '../../src/load/encode/encoder.ts'
@@ -24,13 +24,19 @@ import {
   type Slice,
   shardHash,
 } from '../../src/load/index.ts'
-import { foldJournal } from '../../src/state/checkpoint/fold-journal.ts'
-import type { SealedShard } from '../../src/state/index.ts'
-import { temporaryStore } from '../disk/temporary-store.ts'
-import { HEADER } from '../state/lines.ts'
+import {
+  beginCheckpoint,
+  type Checkpoint,
+  findCheckpoint,
+  OpenLog,
+  type SealedShard,
+} from '../../src/state/index.ts'
+import { newOwner, temporaryStore } from '../disk/temporary-store.ts'
+import { random } from '../support/random.ts'
 import { cases } from '../support/thorough.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import { createdBy, encodeShard, plainCsv, snappyParquet } from './shard-fixture.ts'
+import { HEADER, slowCoder } from './shards-world.ts'
 
 const columns = specs({
   id: 'int64',
@@ -79,6 +85,8 @@ const anyRow: fc.Arbitrary<OwnRow> = fc
 type Framing = {
   /** The source of the next row of the responses: a folder's number, or 2 for one that is left out. */
   readonly from: readonly number[]
+  /** At most so many turns of the event loop pass before a row group is encoded. */
+  readonly slow: number
   readonly pages: readonly {
     readonly rows: number
     /** Whether domains are a table of distinct values. */
@@ -93,6 +101,7 @@ type Framing = {
 }
 const framing: fc.Arbitrary<Framing> = fc.record({
   from: fc.array(fc.nat({ max: 2 }), { minLength: 20, maxLength: 60 }),
+  slow: fc.constantFrom(0, 3, 60),
   pages: fc.array(
     fc.record({
       rows: fc.integer({ min: 1, max: 40 }),
@@ -160,7 +169,7 @@ describe('Parquet shards of many different domains', () => {
       const table = domains.size <= MOST_IN_A_TABLE
       return { rows: size, table, wide: false, hurry: false, stop: false }
     })
-    const { files } = await exported(snappyParquet, [rows, []], sizes, { from: [0], pages })
+    const { files } = await exported(snappyParquet, [rows, []], sizes, { from: [0], slow: 0, pages })
     expect(files.size).toBe(1)
     for (const [path, { bytes }] of expected) {
       expect(Buffer.compare(files.get(path) ?? Buffer.alloc(0), bytes), path).toBe(0)
@@ -220,15 +229,17 @@ async function exported(
   format: Format,
   rows: FolderRows,
   sizes: Sizes,
-  { from, pages }: Framing,
+  { from, slow, pages }: Framing,
 ): Promise<{ readonly files: Map<string, Buffer>; readonly seals: readonly SealedShard[] }> {
-  const { store, root } = temporaryStore()
-  const folding = foldJournal(HEADER)
-  folding.apply({ kind: 'chain', chain: 0, query: QUERY_NAME, order: 'asc', windows: null })
-  const { state } = folding
-  const record = async (lines: readonly JournalEntry[]): Promise<void> => {
-    // As the journal stores it.
-    folding.apply(JSON.parse(JSON.stringify({ kind: 'transaction', entries: lines })))
+  const { store: files, root } = temporaryStore()
+  const store = await files.own(newOwner())
+  await beginCheckpoint(store, HEADER)
+  const draw = random(from.length)
+  const coder = slowCoder(coderOf(format, columns), () => Math.floor(draw() * slow))
+  const open = async (): Promise<[Checkpoint, ShardSet]> => {
+    // From the files alone.
+    const log = new OpenLog(store, (await findCheckpoint(store))!)
+    return [log, await openShards(format, coder, store, sizes, log)]
   }
   const left = rows.map((own) => [...own])
   let drawn = 0
@@ -237,48 +248,57 @@ async function exported(
     if (folder < 2 && left[folder]!.length === 0) folder = 1 - folder
     return { folder, own: folder === 2 ? stranger : left[folder]!.shift()! }
   }
-  let shards = await openShards(format, store, sizes, state, record)
+  let [log, shards] = await open()
+  await log.append([{ kind: 'chain', chain: 0, query: QUERY_NAME, order: 'asc', windows: null }])
   let commits: Promise<void>[] = []
   for (let number = 0; left.some((own) => own.length > 0); number++) {
     const page = pages[number % pages.length]!
     const response: { folder: number; own: OwnRow }[] = []
     while (response.length < page.rows && left.some((own) => own.length > 0)) response.push(nextRow())
-    commits.push(shards.commit({ slices: slicesOf(response, page), close: [], entries: [PAGE] }))
+    commits.push(shards.commit({ slices: slicesOf(response, page), close: [], entries: [PAGE], blobs: [] }))
     if (page.hurry) continue
     await Promise.all(commits)
     commits = []
     if (!page.stop) continue
     await shards.close()
-    shards = await openShards(format, store, sizes, state, record)
+    await log.close()
+    ;[log, shards] = await open()
   }
   await Promise.all(commits)
   await shards.seal(shards.openFolders)
   await shards.close()
-  expect(await store.list('_state/open')).toEqual([])
-  return { files: filesIn(join(root, 'credentials')), seals: [...state.shards] }
+  expect(log.state.openShards.size).toBe(0)
+  expect(await store.list('_state/sealed')).toEqual([])
+  const sealed = [...log.state.shards].reduce((sum, shard) => sum + shard.rows, 0)
+  expect(sealed).toBe(rows.flat().length)
+  return { files: filesIn(join(root, 'credentials')), seals: [...log.state.shards] }
 }
 
 async function openShards(
   format: Format,
-  store: Store,
+  coder: ShardCoder,
+  store: OwnedStore,
   sizes: Sizes,
-  state: ReturnType<typeof foldJournal>['state'],
-  record: (lines: readonly JournalEntry[]) => Promise<void>,
+  log: Checkpoint,
 ): Promise<ShardSet> {
-  const shards = new ShardSet({
+  const { state } = log
+  const options = {
     store,
-    coder: coderOf(format, columns),
+    coder,
     extension: shardExtension(format),
     ...sizes,
     nextShard: state.nextShard,
-    partsOf: (folder) => state.partsOf.get(folder) ?? 0,
     held: state.held,
-    journal: { append: record },
-    warn: (message) => expect.unreachable(message),
+    readsCost: false,
+    partsOf: (folder: string) => state.partsOf.get(folder) ?? 0,
+    log,
+    warn: (message: string) => expect.unreachable(message),
+    onSealed: () => {},
     onPublished: () => {},
-  })
-  expect(await shards.restore(state.openShards.values())).toEqual(new Set())
-  return shards
+  }
+  const opened = await ShardSet.open(options, state.openShards.values())
+  if ('lost' in opened) throw new Error('rows are lost')
+  return opened.set
 }
 
 /** The encoder as a thread would run it: record batches by their bytes. */

@@ -1,17 +1,19 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { crc32 } from 'node:zlib'
+import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'vitest'
 import {
   decodeRecordBatch,
   encodeRecordBatch,
-  type Log,
+  type HeaderEntry,
   type NamedQuery,
   nameQuery,
+  type OwnedStore,
   type PageEntry,
   partitionKey,
   type RecordBatch,
+  type SealEntry,
   type Store,
   type Window,
   type WindowRun,
@@ -29,7 +31,7 @@ import {
   shardHash,
 } from '../../src/load/index.ts'
 import { chainsOf } from '../../src/plan/chains.ts'
-import { type Invalidation, invalidate, invalidationOf } from '../../src/run/data-set/invalidate.ts'
+import { type Invalidation, invalidationOf, redoEntry } from '../../src/run/data-set/invalidate.ts'
 import { openSettledCheckpoint } from '../../src/run/data-set/recover.ts'
 import { removeReplaced, replaceRedone } from '../../src/run/data-set/replace.ts'
 import {
@@ -41,9 +43,7 @@ import {
   type SealedShard,
   splitPath,
 } from '../../src/state/index.ts'
-import { temporaryStore } from '../disk/temporary-store.ts'
-import { HEADER } from '../state/lines.ts'
-import { lossyStore } from '../support/lossy-store.ts'
+import { newOwner, temporaryStore } from '../disk/temporary-store.ts'
 import { recordBatchOf, specs } from './record-batch-builder.ts'
 
 /** The responses of the service for one query: pages, which one chain requests. */
@@ -61,6 +61,15 @@ export function responsesOf(folder: string, ...rows: readonly number[]): Respons
 
 /** A row in a shard: the number of its query, its window, and its number among the rows of the query. */
 export type Row = { readonly query: number; readonly window: number; readonly row: number }
+
+export const HEADER: HeaderEntry = {
+  kind: 'header',
+  version: 4,
+  pipeline: 'acme',
+  data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
+  created_at: '2024-07-01T00:00:00.000Z',
+  settings: {},
+}
 
 const COLUMNS = specs({ query: 'int64', window: 'int64', row: 'int64', source_id: 'text' })
 
@@ -84,7 +93,6 @@ export const textCoder: ShardCoder = {
     const bytes = new Uint8Array(Buffer.from(texts.join('')))
     return {
       bytes,
-      crc: crc32(bytes),
       rows,
       meta: { lines: texts.length },
       aggregates: sums,
@@ -92,6 +100,15 @@ export const textCoder: ShardCoder = {
   },
   footer: async (rowGroups) => Buffer.from(`#${JSON.stringify(rowGroups)}\n`),
   hash: shardHash,
+}
+
+/** A coder that lets pages be committed while it encodes. */
+export function slowCoder(coder: ShardCoder, turns: () => number): ShardCoder {
+  const encode: ShardCoder['encode'] = async (recordBatches) => {
+    for (let left = turns(); left > 0; left--) await turn()
+    return coder.encode(recordBatches)
+  }
+  return { ...coder, encode }
 }
 
 function queryOf(query: number): NamedQuery {
@@ -159,14 +176,12 @@ export function pageLine(chain: number, next: string | null, watermark?: number)
   return { kind: 'page', chain, next, requests: 1, ...(watermark === undefined ? {} : { watermark }) }
 }
 
-// Small compared with the lines and record batches here, which so span several blocks, as long ones do on a disk.
-const BLOCK_BYTES = 16
-
 export type WorldOptions = {
   readonly rowGroupRows: number
   readonly shardRows: number
   /** Each folder has one window, and its shard is sealed with it; else folders are shared and sealed at the end. */
   readonly owned: boolean
+  readonly coder?: ShardCoder
 }
 
 /** A chain that is not done. */
@@ -176,65 +191,80 @@ type Work = { readonly chain: number; readonly windows: WindowRun; hasEnded: boo
 export class World {
   readonly root: string
   readonly store: Store
-  /** `disk.cut` simulates lost power. */
-  readonly disk: ReturnType<typeof lossyStore>
   readonly responses: readonly Responses[]
   options: WorldOptions
   shards: ShardSet | null = null
   checkpoint: Checkpoint | null = null
+  own: OwnedStore | null = null
   readonly warnings: string[] = []
-  /** Shards that were reported once they were in the journal and had their names. */
+  /** Shards that were reported once they were committed and had their names. */
   readonly published: string[] = []
   /** What recoveries invalidated. */
   readonly invalidated: Invalidation[] = []
+  /** Owners that were not released. */
+  #former: string[] = []
   /** The chains that are not done, by query. */
   #works: Work[][] = []
-  #opened: Store | null = null
 
   constructor(responses: readonly Responses[], options: WorldOptions) {
     const { root, store } = temporaryStore()
     this.root = root
-    this.disk = lossyStore(store, root, BLOCK_BYTES)
-    this.store = this.disk.store
+    this.store = store
     this.responses = responses
     this.options = options
   }
 
-  /** Opens and recovers the data set, through another store if one is given. */
-  async open(store: Store = this.store): Promise<void> {
+  /** Opens and recovers the data set, as an owner whose changes go through `wrap`. */
+  async open(wrap: (own: OwnedStore) => OwnedStore = (own) => own): Promise<void> {
+    const owner = newOwner()
+    const own = wrap(await this.store.own(owner))
+    const forced = this.#former.length > 0
+    this.#former.push(owner)
+    await own.takeOver(this.#former.slice(0, -1))
+    this.own = own
+    const warn = (message: string): void => void this.warnings.push(message)
     for (;;) {
-      const warn = (message: string): void => void this.warnings.push(message)
-      const checkpoint = await openSettledCheckpoint(store, HEADER, () => {}, warn)
+      const checkpoint = await openSettledCheckpoint({ store: own, forced }, HEADER, () => {}, warn)
       this.checkpoint = checkpoint
-      this.#opened = store
-      await removeReplaced(store, checkpoint)
+      await removeReplaced(own, checkpoint)
       const { state } = checkpoint
-      const { rowGroupRows, shardRows } = this.options
-      const shards = new ShardSet({
-        store,
-        coder: textCoder,
-        extension: '.csv',
-        rowGroupRows,
-        shardRows,
-        nextShard: state.nextShard,
-        partsOf: (folder) => state.partsOf.get(folder) ?? 0,
-        held: state.held,
-        journal: checkpoint,
-        warn,
-        onPublished: ({ path, sha256 }) => {
-          const isOnRecord = [...state.shards].some((shard) => shard.path === path && shard.sha256 === sha256)
-          if (!isOnRecord || !existsSync(join(this.root, path)))
-            expect.unreachable(`published too early: ${path}`)
-          this.published.push(path)
+      const { rowGroupRows, shardRows, coder = textCoder } = this.options
+      const isOnRecord = ({ path, sha256 }: SealEntry): boolean =>
+        [...state.shards, ...state.held.values()].some(
+          (shard) => shard.path === path && shard.sha256 === sha256,
+        )
+      const opened = await ShardSet.open(
+        {
+          store: own,
+          coder,
+          extension: '.csv',
+          rowGroupRows,
+          shardRows,
+          nextShard: state.nextShard,
+          held: state.held,
+          readsCost: false,
+          partsOf: (folder) => state.partsOf.get(folder) ?? 0,
+          log: checkpoint,
+          warn,
+          onSealed(shard) {
+            if (!isOnRecord(shard)) expect.unreachable(`reported too early: ${shard.path}`)
+          },
+          onPublished: (shard) => {
+            if (!isOnRecord(shard) || !existsSync(join(this.root, shard.path)))
+              expect.unreachable(`published too early: ${shard.path}`)
+            this.published.push(shard.path)
+          },
         },
-      })
-      const lost = await shards.restore(state.openShards.values())
-      this.shards = shards
-      if (lost.size === 0) return this.#plan(state)
+        state.openShards.values(),
+      )
+      if ('set' in opened) {
+        this.shards = opened.set
+        return this.#plan(state)
+      }
+      const given = invalidationOf(state, { partitions: [], shards: opened.lost })
+      expect([...given.shards]).toEqual(expect.arrayContaining([...opened.lost]))
+      await checkpoint.append([redoEntry(given)])
       await checkpoint.close()
-      const given = invalidationOf(state, { partitions: [], shards: lost })
-      expect([...given.shards]).toEqual(expect.arrayContaining([...lost]))
-      await invalidate(store, state, given)
       this.invalidated.push(given)
     }
   }
@@ -271,6 +301,8 @@ export class World {
   async close(): Promise<void> {
     await this.shards?.close()
     await this.checkpoint?.close()
+    await this.own?.release()
+    this.#former = []
     this.forget()
   }
 
@@ -278,6 +310,13 @@ export class World {
   forget(): void {
     this.shards = null
     this.checkpoint = null
+    this.own = null
+  }
+
+  /** Replaces what was exported again, as a run does at its end. */
+  async replace(): Promise<void> {
+    await replaceRedone(this.own!, this.checkpoint!)
+    await removeReplaced(this.own!, this.checkpoint!)
   }
 
   /** Pages of a query that are in the journal, if nothing of it was invalidated. */
@@ -325,6 +364,7 @@ export class World {
         ...(record === undefined ? [chainEntry(chain, queryOf(query).name, windows)] : []),
         pageLine(chain, isLast ? null : `${chain}-${number}`, watermark),
       ],
+      blobs: [],
     }
   }
 
@@ -359,12 +399,6 @@ export class World {
     await this.close()
   }
 
-  /** Replaces what was exported again, as a run does at its end. */
-  async replace(): Promise<void> {
-    await replaceRedone(this.#opened!, this.checkpoint!)
-    await removeReplaced(this.#opened!, this.checkpoint!)
-  }
-
   /** The published shards of the data set, by path. */
   files(): Map<string, string> {
     const files = new Map<string, string>()
@@ -383,8 +417,12 @@ export class World {
     const files = this.files()
     const shards = [...state.shards]
     expect([...files.keys()].toSorted()).toEqual(shards.map(({ path }) => path).toSorted())
-    expect(await this.store.list('_state/open')).toEqual([])
+    expect(state.openShards.size).toBe(0)
     expect([...state.chains]).toEqual([])
+    // Nothing waits any more. A former owner may still try to write the claims.
+    expect(await this.store.list('_state/sealed')).toEqual([])
+    expect((await this.store.list('_state/log')).map(Number)).toEqual([...state.claims])
+    expect(await this.store.list('_state')).not.toContainEqual(expect.stringMatching(/^open\./))
     const found = [...files].flatMap(([path, text]) => {
       const [folder] = splitPath(path)
       return readShard(text, this.options.rowGroupRows).map((row) => ({ folder, row }))
@@ -459,56 +497,50 @@ export function rowGroupsOf(
 export class Crash extends Error {}
 
 /**
- * A store whose process ends during its n-th change: of the bytes that are being appended then only a part
- * reaches the disk. `used` counts the changes.
+ * Makes stores whose process ends during the n-th change of all. `used` counts the changes. Half of the crashes come
+ * before the change, half after it, before it is confirmed.
  */
-export function crashingStore(store: Store, atChange: number) {
+export function crashing(atChange: number) {
   let used = 0
-  const open: Log[] = []
-  const isLast = (): boolean => {
-    if (used >= atChange) throw new Crash()
-    return ++used === atChange
-  }
+  const underway = new Set<Promise<unknown>>()
   const change = async <T>(work: () => Promise<T>): Promise<T> => {
-    // Half of the crashes come before the change, half after it, before it is confirmed.
-    if (isLast()) {
-      if (used % 2 === 0) await work()
-      throw new Crash()
+    if (used >= atChange) throw new Crash()
+    const isLast = ++used === atChange
+    if (isLast && used % 2 === 0) throw new Crash()
+    const done = work()
+    underway.add(done)
+    try {
+      const result = await done
+      if (isLast) throw new Crash()
+      return result
+    } finally {
+      underway.delete(done)
     }
-    return work()
   }
-  const logOf = (log: Log): Log => ({
-    path: log.path,
-    get size() {
-      return log.size
+  const wrap = (own: OwnedStore): OwnedStore => ({
+    ...own,
+    create: (path, chunks) => change(() => own.create(path, chunks)),
+    scratch() {
+      const scratch = own.scratch()
+      return {
+        get size() {
+          return scratch.size
+        },
+        append: (bytes) => scratch.append(bytes),
+        create: (path) => change(() => scratch.create(path)),
+        discard: () => scratch.discard(),
+      }
     },
-    append: async (chunks) => {
-      if (!isLast()) return log.append(chunks)
-      const all = Buffer.concat(chunks)
-      await log.append([all.subarray(0, Math.floor((all.length * (used % 4)) / 3))])
-      throw new Crash()
-    },
-    fsync: () => change(() => log.fsync()),
-    close: () => log.close(),
+    replace: (path, chunks) => change(() => own.replace(path, chunks)),
+    publish: (from, to) => change(() => own.publish(from, to)),
+    remove: (path) => change(() => own.remove(path)),
   })
-  const crashing: Store = {
-    ...store,
-    openLog: (path, size) =>
-      change(async () => {
-        const log = await store.openLog(path, size)
-        open.push(log)
-        return logOf(log)
-      }),
-    writeWhole: (path, chunks) => change(() => store.writeWhole(path, chunks)),
-    publish: (from, to) => change(() => store.publish(from, to)),
-    remove: (path) => change(() => store.remove(path)),
-  }
   return {
-    store: crashing,
+    wrap,
     used: () => used,
-    /** Releases what the end of the process would release. */
+    /** Waits for the changes that the end of the process did not stop. */
     async end() {
-      for (const log of open) await log.close()
+      while (underway.size > 0) await Promise.allSettled(underway)
     },
   }
 }

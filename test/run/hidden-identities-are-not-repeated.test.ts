@@ -35,7 +35,7 @@ load: { path: out }
     expect(failures).toHaveLength(1)
     expect(failures[0]).toMatchObject({ partition: 'email.case-17/all' })
     const checkpoint = await readFile(join(folder, 'out/_state/checkpoint.jsonl'), 'utf8')
-    const failed = checkpoint.split('\n').filter((line) => line.includes('"kind":"failed"'))
+    const failed = checkpoint.split('\n').filter((line) => line.includes('"state":"failed"'))
     for (const text of [JSON.stringify(failures), JSON.stringify(logged), failed.join()])
       expect(text.includes(EMAIL)).toBe(isShown)
   },

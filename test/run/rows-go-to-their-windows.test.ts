@@ -16,7 +16,7 @@ import type { Slice } from '../../src/load/index.ts'
 import { recordBatchOf } from '../../src/load/slice.ts'
 import { ChainProgress } from '../../src/run/chains/chain-progress.ts'
 import { type SplitPage, splitByWindow } from '../../src/run/chains/split-by-window.ts'
-import { type Folding, foldJournal } from '../../src/state/checkpoint/fold-journal.ts'
+import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
 import { chainEntry } from '../../src/state/index.ts'
 import { emptyPage } from '../extract/support.ts'
 import { cases } from '../support/thorough.ts'
@@ -39,16 +39,16 @@ const CHAIN = 3
 
 /** A chain that a run follows, with its entries in the journal. */
 function chainOver(windows: WindowRun, ...entries: readonly JournalEntry[]): ChainProgress {
-  const { state, apply }: Folding = foldJournal({
+  const fold = new JournalFold({
     kind: 'header',
-    version: 3,
+    version: 4,
     pipeline: 'trial',
     data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
     created_at: '2024-07-01T00:00:00Z',
     settings: {},
   })
-  for (const entry of entries) apply(entry)
-  return new ChainProgress(state, { chain: CHAIN, query: ACME, windows, wanted: windows.count })
+  fold.apply(entries, fold.state.position, [])
+  return new ChainProgress(fold.state, { chain: CHAIN, query: ACME, windows, wanted: windows.count })
 }
 
 /** A page whose rows have their indexes as ids. */

@@ -1,0 +1,41 @@
+import { expect, it } from 'vitest'
+import type { BlobRef, CommitLog } from '../../src/core/index.ts'
+import { RowCache } from '../../src/load/row-cache.ts'
+import { anError } from '../disk/errors.ts'
+
+/** A log that holds record batches of one byte: the offset of each. @param lost offsets that can't be read */
+function logWithout(...lost: readonly number[]) {
+  const read: number[] = []
+  const log: CommitLog = {
+    commit: () => expect.unreachable(),
+    async read({ offset }) {
+      read.push(offset)
+      return lost.includes(offset) ? null : Uint8Array.of(offset)
+    },
+  }
+  return { log, read }
+}
+
+const at = (offset: number): Promise<BlobRef> => Promise.resolve({ sequence: 7, offset, bytes: 1, crc: 0 })
+
+it('rows beyond the memory for them are read from the log, until there is room again', async () => {
+  const { log, read } = logWithout()
+  const cache = new RowCache(log, 2)
+  const given = Uint8Array.of(0)
+  const batches = [cache.add(given, at(0)), ...[1, 2, 3].map((n) => cache.add(Uint8Array.of(n), at(n)))]
+  // The memory of a page is reused after its commit.
+  given[0] = 9
+  expect(await Promise.all(batches.map((batch) => batch.take()))).toEqual(
+    [0, 1, 2, 3].map((n) => Uint8Array.of(n)),
+  )
+  expect(read).toEqual([2, 3])
+  expect(await cache.add(Uint8Array.of(4), at(4)).take()).toEqual(Uint8Array.of(4))
+  expect(read).toEqual([2, 3])
+})
+
+it('rows that the log has lost during a run end it, and are never left out', async () => {
+  const { log } = logWithout(2)
+  const cache = new RowCache(log, 0)
+  expect(await cache.add(Uint8Array.of(1), at(1)).take()).toEqual(Uint8Array.of(1))
+  await expect(cache.add(Uint8Array.of(2), at(2)).take()).rejects.toEqual(anError('damaged', '_state/log'))
+})
