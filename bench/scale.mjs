@@ -7,7 +7,7 @@ import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, 
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { lineWriter } from '../build/parts/journal.js'
+import { LineWriter } from '../build/parts/journal.js'
 import { CLI, measure } from './measure.mjs'
 
 const ENV = { SPILLWAY_TOKEN: 'bench' }
@@ -16,7 +16,6 @@ const folder = mkdtempSync(join(tmpdir(), 'spillway-scale-'))
 const output = join(folder, 'out')
 const DOMAINS = 10_000
 const DAYS = 100
-const DAY_MICROS = 86_400_000_000
 
 let firstRequestAt = null
 const server = createServer((_request, response) => {
@@ -65,17 +64,17 @@ function report(what, { wallSeconds, peakMegabytes }) {
 function writeHalfDone(domains) {
   const checkpoint = join(output, '_state/checkpoint.jsonl')
   const [header] = readFileSync(checkpoint, 'utf8').split('\n')
-  const { flushed: _, crc: __, ...fields } = JSON.parse(header)
+  const { crc: _, ...fields } = JSON.parse(header)
   const fd = openSync(checkpoint, 'w')
-  const encodeLine = lineWriter(0)
-  writeSync(fd, encodeLine(fields, 0))
+  const writer = new LineWriter(0)
+  const write = (entry) => writeSync(fd, writer.line(entry))
+  write(fields)
   const days = Array.from({ length: DAYS }, (_, day) => {
     const [from, until] = [day, day + 1].map((n) =>
       new Date(Date.UTC(2024, 0, 1 + n)).toISOString().slice(0, 10),
     )
     return { from, window: `${from}..${until}` }
   })
-  const windows = { from: Date.UTC(2024, 0, 1) * 1000, spans: [[DAY_MICROS, DAYS]] }
   const importedAt = { min: 1_704_067_200_000_000, max: 1_704_067_300_000_000 }
   for (const [chain, domain] of domains.slice(0, DOMAINS / 2).entries()) {
     const query = `domain.${domain}`
@@ -94,11 +93,17 @@ function writeHalfDone(domains) {
         imported_at: importedAt,
       }
     })
-    const slices = days.map(({ window }, day) => {
-      return { window, shard: chain * DAYS + day, rows: 3, imported_at: importedAt }
-    })
-    const chainEntry = { kind: 'chain', chain, query, order: 'asc', windows }
-    const page = { kind: 'page', chain, next: null, requests: 1, watermark: DAYS, slices }
-    writeSync(fd, encodeLine({ kind: 'transaction', entries: [...seals, chainEntry, page] }, 0))
+    for (const seal of seals) write(seal)
+    for (const { window } of days) {
+      write({
+        kind: 'partition',
+        partition: `${query}/${window}`,
+        rows: 3,
+        pages: 1,
+        requests: 1,
+        quarantined: 0,
+      })
+    }
   }
+  write({ kind: 'position', sequence: 1_000_000, checksum: 0 })
 }
