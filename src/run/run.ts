@@ -118,7 +118,9 @@ async function carryOut(
   const counts = countPartitions(pipeline, plan, checkpoint.state)
   const tally = new Tally(counts)
   const isWhole = (): boolean => isWholeExported(pipeline, plan, clock.now(), checkpoint.state)
-  if (counts.done + counts.redo < counts.total || !isWhole()) await store.remove(SUCCESS_PATH)
+  const isDone = counts.done + counts.redo === counts.total && isWhole()
+  // In a bucket a delete that is late could remove what the next owner has written, so none is sent without need.
+  if (!isDone && (await store.size(SUCCESS_PATH)) !== null) await store.remove(SUCCESS_PATH)
   await checkpoint.append([{ kind: 'run', ...begin }])
   log('info', 'run started', {
     event: 'run.start',

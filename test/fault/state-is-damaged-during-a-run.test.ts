@@ -81,14 +81,14 @@ describe.each(KINDS)('during $what, partition_by $partitionBy:', ({ partitionBy,
     600_000,
   )
 
-  test('all write-ahead logs are removed while the run waits for its first response', async () => {
+  test('all commits are removed while the run waits for its first response', async () => {
     await damagedAt(
       export_,
       unfinished,
       1,
       (output) => {
-        for (const file of stateFiles(output)) if (/\.log$/.test(file)) rmSync(file)
-        return 'logs'
+        for (const file of stateFiles(output)) if (/_state\/log\/\d+$/.test(file)) rmSync(file)
+        return 'commits'
       },
       (attempt, about) => expectNoWrongRows(attempt, about, clean, redo),
     )

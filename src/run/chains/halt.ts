@@ -54,7 +54,7 @@ export class DeferredFailure {
   }
 }
 
-// Masked rows take 80 to 300 bytes in the write-ahead log; strings may be long.
+// Masked rows take 80 to 300 bytes in the log; strings may be long.
 const BYTES_A_ROW = 1024
 // For journal entries, the manifest and other small files.
 const BYTES_BESIDES = 1 << 20
