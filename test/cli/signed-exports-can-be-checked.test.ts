@@ -275,7 +275,7 @@ it('an encrypted key signs like the same key without encryption, given its passp
   for (const secret of [...BODIES, PASSPHRASE]) expect(stdout + stderr).not.toContain(secret)
 })
 
-describe('files that are not in the journal', () => {
+describe('files that are not on record', () => {
   const FOLDER = 'credentials/query=domain.scatterholt.com/import_window=2024-01-01'
   const ADDED = [
     'credentials/data.parquet',

@@ -42,7 +42,7 @@ it.each([
         expect(partitions.length).toBeGreaterThan(1)
       }
     }
-    expect(await readdir(join(here.output, '_state/open')).catch(() => [])).toEqual([])
+    expect(await readdir(join(here.output, '_state/sealed')).catch(() => [])).toEqual([])
   },
 )
 

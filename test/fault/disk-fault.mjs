@@ -8,12 +8,13 @@
  *                     `torn:n`    if call n is a write, half of it, then SIGKILL
  *                     `stop:n`    SIGSTOP before call n, which is made when the process continues
  *                     `power:n`   the power fails instead of call n: what is not fsynced by then is lost
- *                     `power:end` the same instead of the call that makes the folder `end`, however many come before it
  *                     `holes:n`   the same, but of each file only the first sector that is not fsynced is lost: disks
  *                                 write in any order
  *                     `full:n`    from call n on, the disk is full: each call that needs space fails with ENOSPC
  *                     `eio:n`     call n fails with EIO
  *                     `room:n`    the disk has room for n bytes in all, and statfs reports that
+ *
+ *                     Instead of a number n, a call as it is listed: the first such one, however many come before it
  *
  *   DISK_FAULT_ONE_THREAD   if set, the process sees a single processor and starts no threads
  *
@@ -32,7 +33,7 @@ const { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, st
 
 const root = resolve(process.env.DISK_FAULT_ROOT ?? '/nowhere')
 const [mode, at] = (process.env.DISK_FAULT ?? 'count').split(':')
-const target = Number(at)
+let target = Number(at)
 const lines = []
 let calls = 0
 
@@ -142,7 +143,7 @@ async function install() {
         const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
         const content = isFolder ? null : contentOf(path)
         await original.call(this)
-        if (isFolder) unsynced = unsynced.filter(({ folder }) => folder !== path)
+        if (isFolder) unsynced = unsynced.filter(({ folder }) => !isDurable(folder, path))
         else if (content !== null) synced.set(path, content)
       })
     }
@@ -172,12 +173,13 @@ const NEEDS_SPACE = new Set(['create', 'mkdir', 'write', 'rename'])
 async function inject(counts, name, path, work, half = null) {
   if (!counts) return work()
   calls++
-  if (mode === 'count') lines.push(`${name} ${relative(root, path)}`)
+  const line = `${name} ${relative(root, path)}`
+  if (mode === 'count') lines.push(line)
+  if (line === at && Number.isNaN(target)) target = calls
   if (mode === 'full' && calls >= target && NEEDS_SPACE.has(name)) {
     throw noSpace()
   }
-  const isEnd = at === 'end' && name === 'mkdir' && path === join(root, 'end')
-  if (calls !== target && !isEnd) return work()
+  if (calls !== target) return work()
   if (mode === 'eio') throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
   if (mode === 'kill') return die()
   if (mode === 'stop') process.kill(process.pid, 'SIGSTOP')
@@ -239,6 +241,11 @@ function changed(path, undo, isFolder = false) {
   // The fsync of the parent of the root is not counted here.
   if (path === root) return
   unsynced.push({ folder: dirname(path), undo, isFolder })
+}
+
+/** Whether an fsync of `synced` covers the names in a folder: it is the same, or it held the folder, which is gone. */
+function isDurable(folder, synced) {
+  return folder === synced || (folder.startsWith(synced + sep) && !existsSync(folder))
 }
 
 function contentOf(path) {

@@ -187,7 +187,7 @@ async function expectWhole(attempt: Trial, about: string): Promise<void> {
   await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about, interruptions })
   expect(await verifyDataSet(await pipelineOf(attempt)), about).toMatchObject({ ok: true })
   const left = [...(await treeHashes(join(attempt.workspace.output, '_state'))).keys()]
-  // Of the log only the commits by which it was taken over are left.
+  // Besides, the log keeps the commit by which it was taken over.
   const lasting = left.filter((path) => !/^log\/\d{16}$/.test(path))
   expect(lasting, about).toEqual(['checkpoint.jsonl', 'log', 'sealed'])
   expect(left.length - lasting.length, about).toBeLessThan(2)

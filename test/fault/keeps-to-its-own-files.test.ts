@@ -117,7 +117,7 @@ describe('a foreign file', () => {
     },
   )
 
-  test('is moved to the orphans by --fresh when its name is that of a shard; shards in the journal are removed', async () => {
+  test('is moved to the orphans by --fresh when its name is that of a shard; shards on record are removed', async () => {
     await trial(EXPORT, async ({ runHere, workspace }) => {
       await cp(kept, workspace.output, { recursive: true })
       const stranger = `${QUERY}/import_window=2023-01-01/part-00000.csv`

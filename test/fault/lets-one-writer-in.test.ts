@@ -67,7 +67,7 @@ describe('during a run', () => {
         interruptions: 1,
       })
       const { runs } = JSON.parse(await readFile(join(attempt.workspace.output, '_manifest.json'), 'utf8'))
-      // The killed run recorded no total, but its pages are in the journal.
+      // The killed run recorded no total, but its pages are committed.
       expect(runs).toMatchObject([
         { status: 'interrupted', requests: 3 },
         { status: 'complete', requests: clean.searches - 3 },

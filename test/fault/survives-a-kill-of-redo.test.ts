@@ -16,7 +16,7 @@ const REDO = ['run', 'pipeline.yaml', '--redo', '*']
 const ONE: Sample = (index, count) => index === count >> 1
 
 /** Calls that journal the redo, and those that replace what it has exported; pages are committed as in any run. */
-const OWN_WORK = /checkpoint|manifest|_SUCCESS|\.gone|\.part|credentials|_quarantine|^sync $/
+const OWN_WORK = /checkpoint|manifest|_SUCCESS|^rm |_state\/(?:log|sealed)|credentials|_quarantine|^sync $/
 
 /** Shards of the manifest, by path, with their digests. */
 async function listed(output: string): Promise<ReadonlyMap<string, string>> {

@@ -155,9 +155,27 @@ export async function expectSameResult(
   expect({ lost, duplicated }, about).toEqual({ lost: 0, duplicated: 0 })
   expect(repeated, `${about}: requests repeated`).toBeLessThanOrEqual(interruptions * scenario.concurrency)
   expect(await quarantined(workspace.output), about).toEqual(clean.quarantine)
+  expect(await leftInState(workspace.output), about).toEqual([])
   if (!scenario.sameBytes) return
   expect(shards, about).toEqual(clean.shards)
   expect(await dataManifest(workspace.output), about).toEqual(clean.manifest)
+}
+
+/**
+ * Commits, sealed shards and temporary files below `_state`, of which a finished export needs none. A commit with which
+ * an owner took over stays.
+ */
+async function leftInState(output: string): Promise<readonly string[]> {
+  const left: string[] = []
+  for (const folder of await readdir(join(output, '_state')).catch(() => [])) {
+    if (!/^(?:log$|sealed$|open\.)/.test(folder)) continue
+    for (const name of await readdir(join(output, '_state', folder))) {
+      const path = join(output, '_state', folder, name)
+      const isClaim = folder === 'log' && (await readFile(path, 'latin1')).includes('"kind":"claim"')
+      if (!isClaim) left.push(`${folder}/${name}`)
+    }
+  }
+  return left
 }
 
 /** A published shard is complete, at any time. */

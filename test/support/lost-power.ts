@@ -43,7 +43,7 @@ export function losingPowerAfter(script: string): (what: string) => LostPower {
       PATH: process.env.PATH,
       NODE_OPTIONS: `--import ${FAULT}`,
       DISK_FAULT_ROOT: root,
-      DISK_FAULT: 'power:end',
+      DISK_FAULT: 'power:mkdir end',
     }
     const { signal, stdout } = spawnSync(process.execPath, [path, root, what], { env, encoding: 'utf8' })
     expect(signal).toBe('SIGKILL')
