@@ -14,6 +14,7 @@ import {
   checkSettings,
   differInColumns,
   frozenSettings,
+  listCommits,
   MANIFEST_PATH,
   readCheckpoint,
   type Settings,
@@ -87,7 +88,7 @@ export async function readBegunCheckpoint(pipeline: Pipeline, store: Store): Pro
 
 /** @throws ExportError `damaged` when there is a manifest, for a data set without a checkpoint */
 export async function requireNoManifest(store: Store): Promise<void> {
-  if ((await store.size(MANIFEST_PATH)) !== null) throw lostCheckpoint()
+  if ((await store.size(MANIFEST_PATH)) !== null) throw lostCheckpoint('manifest')
 }
 
 /** The options that decide whether a run may resume from a checkpoint. */
@@ -110,12 +111,14 @@ async function admission(
   const header = headerOf(pipeline, options)
   const checks = secretChecks(pipeline, secrets, options.maskKey)
   const hasManifest = (await store.size(MANIFEST_PATH)) !== null
+  // One object is left of a data set that starts over.
+  const hasLog = (await listCommits(store)).length > 1
   const accept = (found: CheckpointState | null): void => {
     if (found !== null) {
       checkContinues(pipeline, found, header.settings)
       requireSameSecrets(found, checks, pipeline)
       requireSameNames(pipeline, found, options.maskKey)
-    } else if (hasManifest) throw lostCheckpoint()
+    } else if (hasManifest || hasLog) throw lostCheckpoint(hasManifest ? 'manifest' : 'log')
   }
   return { header, checks, accept }
 }
@@ -194,10 +197,10 @@ function checkContinues(pipeline: Pipeline, found: CheckpointState, settings: Se
   checkSettings(settingsOf(found), settings, pipeline)
 }
 
-function lostCheckpoint(): ExportError {
+function lostCheckpoint(left: 'manifest' | 'log'): ExportError {
   return new ExportError(
     'damaged',
-    'There is a manifest but no checkpoint, so the export can not resume',
+    `There is a ${left} but no checkpoint, so the export can not resume`,
     CHECKPOINT_PATH,
     'Restore the checkpoint from a backup, choose another load.path, or start over with --fresh.',
   )

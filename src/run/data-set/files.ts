@@ -41,7 +41,7 @@ import { retiredQueries } from './plan-state.ts'
  * Spillway's own is moved to `_state/orphans`. The lock, which this run holds, stays.
  */
 export async function clearDataSet(store: OwnedStore, warn: (message: string) => void): Promise<void> {
-  const known = await shardsOnRecord(store)
+  const { known, last } = await onRecord(store)
   const aside: string[] = []
   const clear = async (path: string, isOurs: boolean): Promise<void> => {
     if (isOurs) await store.remove(path)
@@ -56,12 +56,15 @@ export async function clearDataSet(store: OwnedStore, warn: (message: string) =>
   if (signature !== null) await clear(SIGNATURE_PATH, signature === SIGNATURE_BYTES)
   await clearFile(store, REPORT_PATH, REPORT_START, clear)
   await clearFile(store, MANIFEST_PATH, MANIFEST_START, clear)
+  for (const name of await listSealed(store)) await store.remove(`${SEALED_FOLDER}/${name}`)
+  // The last one stays until the new data set has begun, or takes its place: its log goes on with the next number, so
+  // that a former owner finds its own next number taken.
+  const commits = await listCommits(store)
+  const end = Math.max(last, ...commits.slice(-1))
+  if (end > 0) await store.create(commitPath(end), [])
+  for (const sequence of commits) if (sequence < end) await store.remove(commitPath(sequence))
   // Removed last: until then, a run without --fresh detects that something is missing.
   await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)
-  for (const name of await listSealed(store)) await store.remove(`${SEALED_FOLDER}/${name}`)
-  // The last one stays until the new data set has begun: its log goes on with the next number, so that a former owner
-  // finds its own next number taken.
-  for (const sequence of (await listCommits(store)).slice(0, -1)) await store.remove(commitPath(sequence))
   if (aside.length === 0) return
   const more = aside.length > 1 ? ` and ${aside.length - 1} more` : ''
   warn(`what is not known to be spillway's own was kept: ${aside[0]}${more}`)
@@ -117,23 +120,26 @@ async function beginsWith(store: Store, path: string, start: string): Promise<bo
   }
 }
 
-/** Paths of the shards in checkpoint and manifest, as far as these can be read. */
-async function shardsOnRecord(store: Store): Promise<ReadonlySet<string>> {
-  const paths = new Set<string>()
+/** Paths of the shards in checkpoint and manifest, and the last commit, as far as these can be read. */
+async function onRecord(store: Store): Promise<{ known: ReadonlySet<string>; last: number }> {
+  const known = new Set<string>()
+  let last = 0
   for (const read of [
     async () => {
       const state = await readCheckpoint(store)
-      return state === null ? [] : [...[...state.shards].map(({ path }) => path), ...state.invalidated]
+      if (state === null) return []
+      last = state.position.sequence
+      return [...[...state.shards].map(({ path }) => path), ...state.invalidated]
     },
     async () => (await readManifest(store))?.shards.map(({ path }) => path) ?? [],
   ]) {
     try {
-      for (const path of await read()) paths.add(path)
+      for (const path of await read()) known.add(path)
     } catch (error) {
       if (!isExportError(error)) throw error
     }
   }
-  return paths
+  return { known, last }
 }
 
 async function clearShards(
