@@ -234,11 +234,12 @@ export type OpenEntry = {
     | undefined
 }
 
-/** Bytes of an open shard, or the ids of a chain, moved to this commit; null: not moved. In their order. */
+/** Bytes of an open shard, ids of a chain, or rejected items of a partition, moved to this commit; null: not moved. In their order. */
 export type GatheredEntry = {
   readonly kind: 'gathered'
   readonly shard?: number | undefined
   readonly chain?: number | undefined
+  readonly partition?: string | undefined
   readonly blobs: readonly (number | null)[]
 }
 

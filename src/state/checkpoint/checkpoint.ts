@@ -21,6 +21,9 @@ export type Found = {
   readonly fold: JournalFold
   /** The last commit that the file covers, and its size. */
   readonly saved: { readonly sequence: number; readonly bytes: number }
+  /** Bytes of the commits after it. */
+  readonly entryBytes: number
+  readonly blobBytes: number
   /** Numbers of all objects in the log. */
   readonly objects: ReadonlySet<number>
 }
@@ -47,13 +50,19 @@ export async function findCheckpoint(
     const { fold, bytes } = saved
     const from = fold.state.position
     const objects = await listCommits(store)
-    const isWhole = await readLog(store, from, objects, (parts, position) => {
+    let [entryBytes, blobBytes] = [0, 0]
+    const isWhole = await readLog(store, from, objects, (parts, position, lineBytes) => {
+      entryBytes += lineBytes
       for (const { entries, blobs } of parts) {
         if (onShard !== undefined) tellShards(entries, onShard)
         fold.apply(entries, position, blobs)
+        for (const { bytes } of blobs) blobBytes += bytes
       }
     })
-    if (isWhole) return { fold, saved: { sequence: from.sequence, bytes }, objects: new Set(objects) }
+    if (isWhole) {
+      const saved = { sequence: from.sequence, bytes }
+      return { fold, saved, entryBytes, blobBytes, objects: new Set(objects) }
+    }
     // A run removes commits once a newer checkpoint covers them.
     if (from.sequence === last) throw missingCommit(fold.state.position)
     last = from.sequence

@@ -271,7 +271,7 @@ export class JournalFold {
     this.#partitions.setQuarantineEnd(partition, end)
   }
 
-  #takeGathered({ shard, chain, blobs: moved }: GatheredEntry, blobs: readonly BlobRef[]): void {
+  #takeGathered({ shard, chain, partition, blobs: moved }: GatheredEntry, blobs: readonly BlobRef[]): void {
     const at = (before: BlobRef, i: number): BlobRef => {
       const blob = moved[i] ?? null
       return blob === null ? before : blobs[blob]!
@@ -280,6 +280,8 @@ export class JournalFold {
     if (open !== undefined) open.records = open.records.map((each, i) => ({ ...each, at: at(each.at, i) }))
     const record = chain === undefined ? undefined : this.#chains.get(chain)
     if (record !== undefined) this.#chains.set(record.chain, { ...record, ids: record.ids.map(at) })
+    const rejected = partition === undefined ? undefined : this.#rejected.get(partition)
+    if (rejected !== undefined) this.#rejected.set(partition!, rejected.map(at))
   }
 
   #seal({ kind: _, ...seal }: SealEntry): void {

@@ -90,19 +90,20 @@ export async function readLog(
   store: Store,
   from: LogPosition,
   sequences: readonly number[],
-  visit: (parts: readonly CommittedPart[], position: LogPosition) => void,
+  visit: (parts: readonly CommittedPart[], position: LogPosition, bytes: number) => void,
 ): Promise<boolean> {
-  const later = sequences.filter((sequence) => sequence > from.sequence)
-  let { checksum } = from
-  for (let start = 0; start < later.length; start += READS_AT_ONCE) {
-    const some = later.slice(start, start + READS_AT_ONCE)
-    const lines = await Promise.all(some.map((sequence) => readLine(store, commitPath(sequence))))
-    for (const [i, line] of lines.entries()) {
-      const sequence = from.sequence + start + i + 1
-      if (some[i] !== sequence || line === null) return false
-      const commit = parseCommit(line, sequence, checksum)
+  // A list that is made during commits may lack one and have the next, so only its last counts.
+  const last = sequences.at(-1) ?? 0
+  let { sequence, checksum } = from
+  while (sequence < last) {
+    const start = sequence
+    const count = Math.min(READS_AT_ONCE, last - start)
+    const some = Array.from({ length: count }, (_, i) => readLine(store, commitPath(start + i + 1)))
+    for (const line of await Promise.all(some)) {
+      if (line === null) return false
+      const commit = parseCommit(line, ++sequence, checksum)
       checksum = commit.checksum
-      visit(commit.parts, { sequence, checksum })
+      visit(commit.parts, { sequence, checksum }, line.length)
     }
   }
   return true

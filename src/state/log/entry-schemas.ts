@@ -195,6 +195,7 @@ const schemas = {
     kind: z.literal('gathered'),
     shard: count.optional(),
     chain: count.optional(),
+    partition: z.string().optional(),
     blobs: z.array(count.nullable()),
   }),
   rejected: z.object({ kind: z.literal('rejected'), partition: z.string(), blobs: z.array(blob) }),

@@ -1,61 +1,75 @@
-import { type BlobRef, type JournalEntry, sideBySide } from '../../core/index.ts'
+import { type BlobRef, type GatheredEntry, type JournalEntry, sideBySide } from '../../core/index.ts'
 import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-state.ts'
 import type { CommitPart } from './commit-object.ts'
 
-/** With fewer objects than this a resume is quick enough. */
+/** With fewer small objects than this a resume is quick enough. */
 const MAX_OBJECTS = 1000
-/** An object that holds more than that is worth reading by itself. */
+/** An object is small when fewer of its bytes than these are still needed. */
 const SMALL_BYTES = 64 << 10
 const COMMIT_BYTES = 8 << 20
 
+/** Where bytes belong, and where they are. */
+type Held = { readonly of: Omit<GatheredEntry, 'kind' | 'blobs'>; readonly refs: readonly BlobRef[] }
+
+/** A commit, and where its bytes were before, in their order. */
+export type Gathering = CommitPart & { readonly from: readonly BlobRef[] }
+
 /**
- * Commits that gather the small record batches and ids of many objects, so that these are no longer needed: after
- * 20,000 chains of three rows each a resume would read 20,000 objects. None if there are few objects.
+ * Commits that gather what is still needed of many small objects: record batches, ids and rejected items. After 20,000
+ * chains of three rows each a resume would read 20,000 objects; and a few rejected items would keep a page's object
+ * for as long as the run goes on. None if there are few such objects.
  */
 export async function* gatherings(
   state: CheckpointState,
   read: (ref: BlobRef) => Promise<Uint8Array | null>,
-): AsyncGenerator<CommitPart> {
-  /** Small objects, and how many bytes of each are needed. */
-  const objects = new Map<number, number>()
-  for (const { sequence, bytes } of blobsNeeded(state)) {
-    objects.set(sequence, (objects.get(sequence) ?? 0) + bytes)
-  }
-  const isSmall = ({ sequence }: BlobRef): boolean => objects.has(sequence)
-  for (const [sequence, bytes] of objects) if (bytes >= SMALL_BYTES) objects.delete(sequence)
-  if (objects.size <= MAX_OBJECTS) return
-  let entries: JournalEntry[] = []
-  let blobs: Uint8Array[] = []
+): AsyncGenerator<Gathering> {
+  const needed = new Map<number, number>()
+  for (const { sequence, bytes } of blobsNeeded(state))
+    needed.set(sequence, (needed.get(sequence) ?? 0) + bytes)
+  const small = new Set([...needed].flatMap(([sequence, bytes]) => (bytes < SMALL_BYTES ? sequence : [])))
+  if (small.size <= MAX_OBJECTS) return
+  let some: Held[] = []
   let bytes = 0
-  const gather = async (refs: readonly BlobRef[]): Promise<(number | null)[] | null> => {
-    const moved: (number | null)[] = refs.map(() => null)
-    await sideBySide(refs.entries(), async ([i, ref]) => {
-      // What is lost or changed stays where it is: the next resume invalidates what depends on it.
-      const blob = isSmall(ref) ? await read(ref) : null
-      if (blob === null) return
-      moved[i] = blobs.push(blob) - 1
-      bytes += blob.byteLength
-    })
-    return moved.some((blob) => blob !== null) ? moved : null
-  }
-  const isFull = (): boolean => bytes >= COMMIT_BYTES
-  const take = (): CommitPart => {
-    const part = { entries, blobs }
-    entries = []
-    blobs = []
+  // A copy, because each commit changes the state.
+  for (const held of [...heldBy(state)]) {
+    const moving = held.refs.filter(({ sequence }) => small.has(sequence))
+    if (moving.length === 0) continue
+    some.push(held)
+    for (const ref of moving) bytes += ref.bytes
+    if (bytes < COMMIT_BYTES) continue
+    yield await gathered(some, small, read)
+    some = []
     bytes = 0
-    return part
   }
-  // Copies, because each commit changes the state.
-  for (const { shard, records } of [...state.openShards.values()]) {
-    const moved = await gather(records.map(({ at }) => at))
-    if (moved !== null) entries.push({ kind: 'gathered', shard, blobs: moved })
-    if (isFull()) yield take()
-  }
-  for (const { chain, ids } of [...state.chains.values()]) {
-    const moved = await gather(ids)
-    if (moved !== null) entries.push({ kind: 'gathered', chain, blobs: moved })
-    if (isFull()) yield take()
-  }
-  if (entries.length > 0) yield take()
+  if (some.length > 0) yield await gathered(some, small, read)
+}
+
+function* heldBy({ openShards, chains, rejected }: CheckpointState): Generator<Held> {
+  for (const { shard, records } of openShards.values())
+    yield { of: { shard }, refs: records.map(({ at }) => at) }
+  for (const { chain, ids } of chains.values()) yield { of: { chain }, refs: ids }
+  for (const [partition, refs] of rejected) yield { of: { partition }, refs }
+}
+
+async function gathered(
+  some: readonly Held[],
+  small: ReadonlySet<number>,
+  read: (ref: BlobRef) => Promise<Uint8Array | null>,
+): Promise<Gathering> {
+  const found = new Map<BlobRef, Uint8Array | null>()
+  const moving = some.flatMap(({ refs }) => refs.filter(({ sequence }) => small.has(sequence)))
+  await sideBySide(moving, async (ref) => void found.set(ref, await read(ref)))
+  const blobs: Uint8Array[] = []
+  const from: BlobRef[] = []
+  const entries = some.map(({ of, refs }): JournalEntry => {
+    // What is lost or changed stays where it is: the next resume invalidates what depends on it.
+    const moved = refs.map((ref) => {
+      const blob = found.get(ref) ?? null
+      if (blob === null) return null
+      from.push(ref)
+      return blobs.push(blob) - 1
+    })
+    return { kind: 'gathered', ...of, blobs: moved }
+  })
+  return { entries, blobs, from }
 }

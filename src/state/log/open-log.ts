@@ -46,18 +46,22 @@ export class OpenLog implements Checkpoint {
   readonly #objects: Set<number>
   #saved: { readonly sequence: number; readonly bytes: number }
   /** Bytes committed since the last checkpoint. */
-  #entryBytes = 0
-  #blobBytes = 0
+  #entryBytes: number
+  #blobBytes: number
   #waiting: Waiting[] = []
   #working: Promise<void> | null = null
+  /** Where bytes are that were gathered into another object since the log was opened, by their place before. */
+  readonly #moved = new Map<string, BlobRef>()
   #sweeping: Promise<void> = Promise.resolve()
   /** After a failed write the end of the log is unknown, so all later commits fail as well. */
   #failure: { readonly error: unknown } | null = null
 
-  constructor(store: OwnedStore, { fold, saved, objects }: Found) {
+  constructor(store: OwnedStore, { fold, saved, entryBytes, blobBytes, objects }: Found) {
     this.#store = store
     this.#fold = fold
     this.#saved = saved
+    this.#entryBytes = entryBytes
+    this.#blobBytes = blobBytes
     this.#objects = new Set(objects)
   }
 
@@ -98,10 +102,13 @@ export class OpenLog implements Checkpoint {
   }
 
   async read(ref: BlobRef): Promise<Uint8Array<ArrayBuffer> | null> {
-    const bytes = await readBlob(this.#store, ref)
+    for (let at: BlobRef | undefined = ref; at !== undefined; at = this.#moved.get(placeOf(at))) {
+      const bytes = await readBlob(this.#store, at)
+      if (bytes !== null) return bytes
+    }
     // The next owner removes what it does not need.
-    if (bytes === null) await this.#store.requireLock()
-    return bytes
+    await this.#store.requireLock()
+    return null
   }
 
   async close(): Promise<void> {
@@ -161,9 +168,12 @@ export class OpenLog implements Checkpoint {
   }
 
   async #save(): Promise<void> {
-    for await (const part of gatherings(this.state, (ref) => this.read(ref))) {
-      if ((await this.#write([part])) === null) throw takenOver(commitPath(this.state.position.sequence + 1))
+    for await (const { from, ...part } of gatherings(this.state, (ref) => this.read(ref))) {
+      const blobs = await this.#write([part])
+      if (blobs === null) throw takenOver(commitPath(this.state.position.sequence + 1))
+      for (const [i, ref] of from.entries()) this.#moved.set(placeOf(ref), blobs[0]![i]!)
     }
+    this.#forgetMoves()
     const { sequence } = this.state.position
     const bytes = await saveCheckpoint(this.#store, this.state)
     this.#saved = { sequence, bytes }
@@ -171,6 +181,17 @@ export class OpenLog implements Checkpoint {
     this.#blobBytes = 0
     // Commits go on meanwhile. A failure is no reason to end a run: a later sweep repeats it.
     void this.sweep().catch(() => {})
+  }
+
+  /** Forgets where bytes are that nothing needs any more. */
+  #forgetMoves(): void {
+    if (this.#moved.size === 0) return
+    const needed = new Set(Array.from(blobsNeeded(this.state), placeOf))
+    // The last moves first: bytes may have moved twice.
+    for (const [place, to] of [...this.#moved].reverse()) {
+      if (needed.has(placeOf(to))) needed.add(place)
+      else this.#moved.delete(place)
+    }
   }
 
   async #removeDead(): Promise<void> {
@@ -193,6 +214,10 @@ function deadObjects(objects: Iterable<number>, saved: number, state: Checkpoint
   const needed = new Set(state.claims)
   for (const { sequence } of blobsNeeded(state)) needed.add(sequence)
   return [...objects].filter((sequence) => sequence <= saved && !needed.has(sequence))
+}
+
+function placeOf({ sequence, offset }: BlobRef): string {
+  return `${sequence} ${offset}`
 }
 
 /** Removes secrets from error messages, the only strings in entries that may quote a response. */

@@ -1,0 +1,225 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { BlobRef, JournalEntry, OwnedStore, Store } from '../../src/core/index.ts'
+import { clearDataSet } from '../../src/run/data-set/files.ts'
+import { blobsNeeded, type CheckpointState } from '../../src/state/checkpoint/checkpoint-state.ts'
+import { beginCheckpoint, commitPath, findCheckpoint, listCommits, OpenLog } from '../../src/state/index.ts'
+import { type CommitPart, readBlob } from '../../src/state/log/commit-object.ts'
+import { temporaryStore } from '../disk/temporary-store.ts'
+import { cases } from '../support/thorough.ts'
+import { someJournal } from './imagined-run.ts'
+import { blobsOf, chainOfAll, factsOf, HEADER, own, page, seal, stateIn } from './lines.ts'
+import { memoryStore } from './memory-store.ts'
+
+const query = (name: string, value = name): JournalEntry => ({ kind: 'query', name, value })
+
+const commit = (entries: readonly JournalEntry[]): CommitPart => ({ entries, blobs: blobsOf(entries) })
+
+async function openLog(store: OwnedStore): Promise<OpenLog> {
+  if ((await findCheckpoint(store)) === null) await beginCheckpoint(store, HEADER)
+  return new OpenLog(store, (await findCheckpoint(store))!)
+}
+
+async function write(store: OwnedStore, commits: readonly CommitPart[]): Promise<OpenLog> {
+  const log = await openLog(store)
+  for (const { entries, blobs } of commits) await log.commit(entries, blobs)
+  return log
+}
+
+/** What the bytes say that a state refers to, by who needs them; null: they are lost or changed. */
+async function textsIn(store: Store, state: CheckpointState) {
+  const textOf = async (ref: BlobRef): Promise<string | null> => {
+    const bytes = await readBlob(store, ref)
+    return bytes === null ? null : Buffer.from(bytes).toString()
+  }
+  const texts: [string, (string | null)[]][] = []
+  const add = async (of: string, refs: readonly BlobRef[]): Promise<void> => {
+    if (refs.length > 0) texts.push([of, await Promise.all(refs.map(textOf))])
+  }
+  for (const [shard, { records }] of state.openShards)
+    await add(
+      `shard ${shard}`,
+      records.map(({ at }) => at),
+    )
+  for (const [chain, { ids }] of state.chains) await add(`chain ${chain}`, ids)
+  for (const [key, refs] of state.rejected) await add(key, refs)
+  return new Map(texts)
+}
+
+async function contentIn(store: Store) {
+  return textsIn(store, await stateIn(store))
+}
+
+async function textAt(log: OpenLog, ref: BlobRef): Promise<string | null> {
+  const bytes = await log.read(ref)
+  return bytes === null ? null : Buffer.from(bytes).toString()
+}
+
+/** What chains leave that have begun, each with one page, an open shard and rejected items, a commit each. */
+function chains(count: number, first = 100): readonly CommitPart[] {
+  return Array.from({ length: count }, (_, i): CommitPart => {
+    const number = first + i
+    const slices = [{ window: 'all', shard: number, rows: 1, imported_at: null }]
+    const logged = [{ shard: number, rows: 1, blob: 1 }]
+    const quarantine = [{ window: 'all', items: 1, blob: 2 }]
+    return {
+      entries: [
+        { kind: 'open', shard: number, folder: `credentials/${number}`, part: 0 },
+        chainOfAll(number, `domain.d${number}.com`),
+        page({ chain: number, slices, logged, quarantine, ids: { blob: 0, keep: 0 } }),
+      ],
+      blobs: ['ids', 'rows', 'rejected'].map((what) => Buffer.from(`${what} of ${number}`)),
+    }
+  })
+}
+
+describe('objects of the log', () => {
+  it('go when nothing needs them any more, and no others', async () => {
+    await fc.assert(
+      fc.asyncProperty(someJournal, fc.nat(), async ([, ...lines], index) => {
+        const commits = lines.map((line) => commit(factsOf([line])))
+        const at = index % (commits.length + 1)
+        const store = memoryStore()
+        await (await write(store, commits.slice(0, at))).close()
+        const log = await write(store, commits.slice(at))
+        await log.sweep()
+        expect(await listCommits(store)).toEqual(
+          expect.arrayContaining(commits.slice(at).map((_, i) => at + i + 1)),
+        )
+        const before = await contentIn(store)
+        await log.close()
+        const needed = [
+          ...log.state.claims,
+          ...Array.from(blobsNeeded(log.state), ({ sequence }) => sequence),
+        ]
+        expect(await listCommits(store)).toEqual([...new Set(needed)].sort((a, b) => a - b))
+        expect(await contentIn(store)).toEqual(before)
+        expect([...before.values()].flat()).not.toContain(null)
+      }),
+      { numRuns: cases(100, 12) },
+    )
+  })
+
+  it('that are many and small are gathered into few, where whoever knew their places finds them', async () => {
+    const store = memoryStore()
+    const log = await write(store, chains(1001))
+    const before = await contentIn(store)
+    const places = [...blobsNeeded(log.state)]
+    const texts = await Promise.all(places.map((ref) => textAt(log, ref)))
+    expect(places).toHaveLength(3003)
+    await log.close()
+    expect(await listCommits(store)).toEqual([1002])
+    expect(await contentIn(store)).toEqual(before)
+    expect(await Promise.all(places.map((ref) => textAt(log, ref)))).toEqual(texts)
+    // What another run adds is gathered beside it, or with it.
+    const next = await write(store, chains(1001, 2000))
+    const both = await contentIn(store)
+    await next.close()
+    expect((await listCommits(store)).length).toBeLessThan(3)
+    expect(await contentIn(store)).toEqual(both)
+  })
+
+  it('that are lost or changed stay where they are when others are gathered', async () => {
+    const store = memoryStore()
+    const log = await write(store, chains(1001))
+    const whole = store.files.get(commitPath(7))!
+    store.files.set(commitPath(7), whole.fill(0, whole.length - 3))
+    await log.close()
+    const { rejected } = await stateIn(store)
+    expect([...rejected.values()].flat().filter(({ sequence }) => sequence === 7)).toHaveLength(1)
+    expect(await listCommits(store)).toEqual([7, 1002])
+  })
+
+  it('are few in a long run that rejects items and seals shards, and a reader can follow it', async () => {
+    const store = memoryStore()
+    const log = await write(store, [commit([chainOfAll(0, 'domain.acme.com')])])
+    const cursor = 'x'.repeat(500)
+    let [most, reads, isOver] = [0, 0, false]
+    const reader = (async () => {
+      for (let last = 0; !isOver; reads++) {
+        const { position } = await stateIn(store)
+        expect(position.sequence).toBeGreaterThanOrEqual(last)
+        last = position.sequence
+        await new Promise((resolve) => setTimeout(resolve, 50))
+      }
+    })()
+    /** Rows of two open shards, as whoever encodes them knows them. */
+    const waiting = new Map<string, BlobRef>()
+    for (let number = 0; number < 6000; number++) {
+      const slow = number - (number % 2500)
+      const shard = number - (number % 10) + 1
+      const rowsIn = (shard: number) => ({ window: 'all', shard, rows: 1, imported_at: null })
+      const entries: JournalEntry[] = []
+      for (const each of new Set([slow, shard]))
+        if (!log.state.openShards.has(each))
+          entries.push({ kind: 'open', shard: each, folder: `credentials/${each % 2}`, part: each })
+      entries.push(
+        page({
+          next: `${cursor}${number}`,
+          slices: [rowsIn(slow), rowsIn(shard)],
+          logged: [slow, shard].map((shard, i) => ({ shard, rows: 1, blob: 1 + i })),
+          quarantine: [{ window: 'all', items: 1, blob: 3 }],
+          ids: { blob: 0, keep: 3 },
+        }),
+      )
+      const blobs = ['ids', 'slow', 'rows', 'rejected'].map((what) => Buffer.from(`${what} ${number}`))
+      const refs = await log.commit(entries, blobs)
+      waiting.set(`slow ${number}`, refs[1]!)
+      if (number % 10 === 9) await log.append([seal(shard, `credentials/1/part-${shard}.csv`, { rows: 10 })])
+      if (number % 2500 === 2499) {
+        for (const [text, ref] of waiting) expect(await textAt(log, ref)).toBe(text)
+        waiting.clear()
+        await log.append([seal(slow, `credentials/0/part-${slow}.csv`, { rows: 2500 })])
+      }
+      most = Math.max(most, store.files.size)
+    }
+    for (const [text, ref] of waiting) expect(await textAt(log, ref)).toBe(text)
+    isOver = true
+    await reader
+    expect(reads).toBeGreaterThan(5)
+    expect(most).toBeLessThan(3500)
+    await log.close()
+    expect([...(await contentIn(store)).values()].flat()).not.toContain(null)
+  }, 60_000)
+
+  it('are few after many short runs on a large checkpoint', async () => {
+    const store = memoryStore()
+    const large = Array.from({ length: 36 }, (_, i) => query(`q${i}`, 'x'.repeat(250_000)))
+    await (await write(store, [commit(large)])).close()
+    for (let run = 0; run < 10; run++) {
+      const log = await openLog(store)
+      expect((await findCheckpoint(store))!.objects.size).toBeLessThan(8)
+      // Every other one is killed.
+      await log.append([query(`run ${run}`, 'x'.repeat(300_000))])
+      if (run % 2 === 0) await log.close()
+    }
+    expect((await stateIn(store)).queries.size).toBe(46)
+  })
+})
+
+it('a former owner stays out of a data set that starts over', async () => {
+  const { store } = temporaryStore()
+  const [first, second] = [await own(store), await own(store)]
+  for (const commits of [0, 3]) {
+    const former = await write(
+      first,
+      Array.from({ length: commits }, () => commit([query('a')])),
+    )
+    await former.close()
+    await clearDataSet(second, () => {})
+    const next = await openLog(second)
+    expect(await next.claim()).toBe(true)
+    await next.append([query('b')])
+    await next.close()
+    await expect(former.append([query('c')])).rejects.toMatchObject({ kind: 'locked' })
+    expect([...(await stateIn(store)).queries.keys()]).toEqual(['b'])
+  }
+})
+
+it('a list that was made during commits may have holes', async () => {
+  const store = memoryStore()
+  const { state } = await write(store, chains(40))
+  const { list } = store
+  store.list = async (folder) => (await list(folder)).filter((_, i) => i % 7 !== 3)
+  expect((await stateIn(store)).position).toEqual(state.position)
+})
