@@ -1,4 +1,4 @@
-import { ExportError } from '../core/index.ts'
+import { ExportError, nameInUse } from '../core/index.ts'
 import { type Chunks, type Condition, Conflict } from './driver.ts'
 import { gone, type Objects } from './objects.ts'
 
@@ -97,7 +97,7 @@ export class OwnedObjects {
       })
       if (!copied) await this.#copyThrough(from, to)
     } else if (target.size !== source.size || target.mark === null || target.mark !== source.mark) {
-      throw inUse(to)
+      throw nameInUse(to)
     }
     await driver.remove(from)
     this.#seen.delete(from)
@@ -107,7 +107,7 @@ export class OwnedObjects {
     try {
       await this.#objects.write(to, this.#objects.stream(from), 'absent')
     } catch (error) {
-      throw error instanceof Conflict ? inUse(to) : error
+      throw error instanceof Conflict ? nameInUse(to) : error
     }
   }
 
@@ -129,14 +129,5 @@ export function changedByOthers(path: string): ExportError {
     'Another process has changed the object meanwhile',
     path,
     'See that one pipeline alone writes to this load.path, then run again; what is committed stays.',
-  )
-}
-
-function inUse(path: string): ExportError {
-  return new ExportError(
-    'storage',
-    'Another file has the name of a shard',
-    path,
-    'Check that nothing else writes below load.path, move that file away, then run again.',
   )
 }

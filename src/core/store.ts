@@ -93,6 +93,16 @@ export function takenOver(where: string): ExportError {
   )
 }
 
+/** The error of a publication to a name that another file has. */
+export function nameInUse(path: string): ExportError {
+  return new ExportError(
+    'storage',
+    'Another file has the name of a shard',
+    path,
+    'Check that nothing else writes below load.path, move that file away, then run again.',
+  )
+}
+
 /** The report of a data set. */
 export const REPORT_PATH = '_report.html'
 /** First bytes of every report. A file without them is not a report. */

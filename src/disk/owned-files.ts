@@ -1,6 +1,6 @@
 import { type FileHandle, lstat, rename, rm, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { ExportError } from '../core/index.ts'
+import { nameInUse } from '../core/index.ts'
 import type { DiskFiles } from './disk-files.ts'
 import { linkError, pathIn } from './folders.ts'
 import { createFile, writeChunks } from './open-file.ts'
@@ -62,7 +62,7 @@ export class OwnedFiles {
       if (exists) return
       throw Object.assign(new Error('no such file'), { code: 'ENOENT' })
     }
-    if (exists) throw inUse(to)
+    if (exists) throw nameInUse(to)
     await folders.naming(dirname(target), async () => {
       await folders.guard.check(dirname(target))
       await this.#move(source, target)
@@ -156,15 +156,6 @@ export class OwnedFiles {
       throw error
     }
   }
-}
-
-function inUse(path: string): ExportError {
-  return new ExportError(
-    'storage',
-    'Another file has the name of a shard',
-    path,
-    'Check that nothing else writes below load.path, move that file away, then run again.',
-  )
 }
 
 /** @throws where something other than a file has the name */

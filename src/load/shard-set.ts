@@ -284,17 +284,20 @@ export class ShardSet {
 
   /** Ends a shard that gets no more rows. */
   #end(shard: OpenShard, placed: Placed): void {
-    this.#open.delete(shard.folder)
-    this.#sealing.add(shard)
+    this.#takeFromOpen(shard)
     placed.later(shard, () => this.#behind(this.#sealBehind(shard)), true)
   }
 
   #close(folder: string): void {
     const shard = this.#open.get(folder)
     if (shard === undefined) return
-    this.#open.delete(folder)
-    this.#sealing.add(shard)
+    this.#takeFromOpen(shard)
     this.#behind(this.#sealBehind(shard))
+  }
+
+  #takeFromOpen(shard: OpenShard): void {
+    this.#open.delete(shard.folder)
+    this.#sealing.add(shard)
   }
 
   async #endRowGroup(shard: OpenShard): Promise<void> {
@@ -331,6 +334,7 @@ export class ShardSet {
 
   async #publish(shard: OpenShard, seal: SealEntry): Promise<void> {
     this.#sealing.delete(shard)
+    this.#forgetFolder(shard)
     if (this.#options.held.has(seal.shard)) return
     const { store, readsCost } = this.#options
     if (!readsCost && !(await isAsSealed(store, seal))) {
@@ -340,6 +344,13 @@ export class ShardSet {
     }
     await store.publish(sealedPath(seal.shard, seal.sha256), seal.path)
     this.#options.onPublished(seal)
+  }
+
+  /** From its commit on the checkpoint knows the shard's part. A run may write to a million folders. */
+  #forgetFolder({ folder, part }: OpenShard): void {
+    if (this.#parts.get(folder) !== part + 1) return
+    this.#parts.delete(folder)
+    this.#checked.delete(folder)
   }
 
   #begin(folder: string): OpenShard {
