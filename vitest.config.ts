@@ -22,8 +22,8 @@ const forgetful = {
 }
 const FORGET = `export function forgetSecrets() {
   known.clear()
-  needles.clear()
-  bare.length = 0
+  encodings.clear()
+  unmatchable.length = 0
 }`
 
 export default defineConfig(({ mode }) => {

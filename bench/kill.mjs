@@ -98,7 +98,7 @@ async function committedRows(folder) {
   return JSON.parse(text).totals.rows
 }
 
-/** Complete lines; the last one is torn. The script can not resume after them: the file holds no cursor. */
+/** Complete lines; the last one is torn. The script cannot resume after them: the file holds no cursor. */
 function completeLines(folder) {
   const file = join(folder, 'out/rows.csv')
   return existsSync(file) ? Math.max(0, readFileSync(file, 'utf8').split('\n').length - 2) : 0

@@ -22,7 +22,7 @@ import {
 import { encoderBuild, version } from './package/index.ts'
 import { evidenceTar } from './report/index.ts'
 import {
-  ownCopy,
+  frozenCopy,
   type PlanReport,
   type PruneReport,
   readPlan as planOf,
@@ -80,7 +80,7 @@ function readOptions({ env = process.env, cwd = process.cwd(), ...given }: ReadS
  */
 export async function runPipeline(pipeline: Pipeline, settings: RunSettings = {}): Promise<RunSummary> {
   // A copy, because the program may change it while the options are made.
-  const own = ownCopy(pipeline)
+  const own = frozenCopy(pipeline)
   return run(own, await runOptions(own, settings))
 }
 
@@ -94,7 +94,7 @@ export async function* exportRows(
   pipeline: Pipeline,
   settings: RunSettings = {},
 ): AsyncGenerator<RowBatch, RunSummary, undefined> {
-  const own = ownCopy(pipeline)
+  const own = frozenCopy(pipeline)
   const batches = new Handover<RowBatch>()
   const onBatch = async (batch: RowBatch): Promise<void> => {
     await settings.onBatch?.(batch)
@@ -275,7 +275,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     }
     if (cause instanceof Error && 'code' in cause && 'port' in cause) {
       const where = `port ${cause.port}`
-      throw new ExportError('config', `The sandbox can not listen: ${cause.code}`, where, 'Give port: 0.', {
+      throw new ExportError('config', `The sandbox cannot listen: ${cause.code}`, where, 'Give port: 0.', {
         cause,
       })
     }

@@ -68,7 +68,7 @@ function byStatus(status: number | null, code: string | null): Cause | null {
 function network(code: string | null): Cause {
   return [
     'storage',
-    `The store can not be reached (${code})`,
+    `The store cannot be reached (${code})`,
     `Check AZURE_STORAGE_ACCOUNT, load.azure.endpoint, the network and the proxy, then ${AGAIN}`,
   ]
 }

@@ -17,7 +17,7 @@ const NO_CREDENTIALS =
 /**
  * A client for the container of a data set. Credentials come from the environment; without a connection string, key and
  * SAS token from what `@azure/identity` finds.
- * @throws ExportError `config` when the SDK is not installed, or a setting can't be used
+ * @throws ExportError `config` when the SDK is not installed, or a setting cannot be used
  */
 export async function openContainer(location: AzureLocation): Promise<ContainerClient> {
   const sdk = await load('@azure/storage-blob', () => import('@azure/storage-blob'))

@@ -42,7 +42,7 @@ export type Driver = {
   put(name: string, body: Uint8Array, write: Write): Promise<string>
   /** The same in parts. The object appears with the last step, for which the condition must hold. */
   upload(name: string, chunks: Chunks, write: Write): Promise<string>
-  /** Copies an object on the server, with its mark. @returns false: the server can't, or not an object of this size */
+  /** Copies an object on the server, with its mark. @returns false: the server cannot, or not an object of this size */
   copy(from: string, to: string): Promise<boolean>
   /** Removes an object, if there is one. */
   remove(name: string): Promise<void>

@@ -87,7 +87,7 @@ export async function requireHome(objects: Objects, home: Home): Promise<void> {
   )
 }
 
-/** What a bucket names as the location of the state; the home is null if it can't be parsed. */
+/** What a bucket names as the location of the state; the home is null if it cannot be parsed. */
 type Named = { readonly home: Home | null; readonly etag: string }
 
 async function readNamed(objects: Objects): Promise<Named | null> {
@@ -149,7 +149,7 @@ function unreadable(where: string, cause?: unknown): ExportError {
   const next = 'Restore it from a backup, or start over with --fresh.'
   return new ExportError(
     'damaged',
-    'The file that names the location of the state can not be read',
+    'The file that names the location of the state cannot be read',
     where,
     next,
     {

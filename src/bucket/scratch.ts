@@ -92,7 +92,7 @@ async function* readAll(file: FileHandle, size: number): AsyncGenerator<Uint8Arr
 function noRoom(cause: unknown): ExportError {
   return new ExportError(
     'storage',
-    'A temporary file can not be written',
+    'A temporary file cannot be written',
     tmpdir(),
     'Set TMPDIR to a folder that can be written to and has room, then run again.',
     { cause },

@@ -78,7 +78,7 @@ function parserOf(words: readonly string[], columns: number): Argv<CommonArgs> {
     .recommendCommands()
     .epilogue(EXIT_CODES)
     .exitProcess(false)
-    .check(noNonsense)
+    .check(rejectRepeatedOrInvalid)
     .fail((message, error) => {
       throw message ? new UsageFault(message) : error
     })
@@ -125,7 +125,9 @@ function complete(words: readonly string[]) {
  * Rejects what yargs accepts: an option given twice, which becomes a list; an invalid number, which becomes NaN; and
  * arguments after `--`.
  */
-function noNonsense(args: Readonly<Record<string, unknown>> & { readonly _: readonly unknown[] }): true {
+function rejectRepeatedOrInvalid(
+  args: Readonly<Record<string, unknown>> & { readonly _: readonly unknown[] },
+): true {
   const [, stray] = args._
   if (stray !== undefined) throw new Error(`Unknown argument: ${stray}; a file may be written ./${stray}`)
   for (const [name, value] of Object.entries(args)) {
@@ -143,8 +145,8 @@ async function usageError(message: string, words: readonly string[], columns: nu
   const next = `See \`${isCommand ? `spillway ${word} --help` : 'spillway --help'}\`.`
   const text = message.trim()
   // Loaded only here: it imports everything that reads pipeline files.
-  const { meantCommand, meantFlag } = await import('./command-line/what-was-meant.ts')
-  const meant = isCommand ? null : meantCommand(word)
+  const { suggestCommand, suggestFlag } = await import('./command-line/suggest.ts')
+  const meant = isCommand ? null : suggestCommand(word)
   if (meant !== null) return new ExportError('config', `Unknown command: ${word}`, '', `${meant} ${next}`)
   // The only text of yargs for an unknown command.
   if (text.startsWith('Did you mean')) {
@@ -158,7 +160,7 @@ async function usageError(message: string, words: readonly string[], columns: nu
   const advice =
     flag === undefined || !words.some((each) => each === `--${flag}` || each.startsWith(`--${flag}=`))
       ? null
-      : meantFlag(flag, await helpText([word], columns))
+      : suggestFlag(flag, await helpText([word], columns))
   return new ExportError('config', what, '', advice === null ? next : `${advice} ${next}`)
 }
 

@@ -1,37 +1,37 @@
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 import { ExportError } from '../core/index.ts'
-import type { Io, World } from './command-line/command.ts'
+import type { Io, ProcessContext } from './command-line/command.ts'
 import { LogFile, type LogSettings, openLogs, reportError } from './log/log.ts'
 import { helpText, parseCommandLine } from './parse.ts'
 import { DONE, exitCode, exitCodeOf } from './terminal/exit-code.ts'
 import { styleFor, wantsColour } from './terminal/screen.ts'
 
 /** Performs a command line and reports errors. @returns the exit code */
-export async function runCommandLine(words: readonly string[], world: World): Promise<number> {
+export async function runCommandLine(words: readonly string[], context: ProcessContext): Promise<number> {
   const run = randomUUID()
   // An invalid command line is reported in the format that it requests.
-  let io = openIo(world, run, { format: wantsJson(words) ? 'json' : 'pretty', level: 'info' }, null)
+  let io = openIo(context, run, { format: wantsJson(words) ? 'json' : 'pretty', level: 'info' }, null)
   let code = DONE
   const onWarning = ({ name, message }: Error): void => io.log('debug', `${name}: ${message}`)
   process.on('warning', onWarning)
   try {
-    if (words.length === 0) world.screen.write(`${await helpText(words, world.screen.columns)}\n\n`)
-    await parseCommandLine(words, world.screen.columns, async ({ logFormat, logLevel, logFile }, work) => {
-      const onTrouble = (message: string): void => world.screen.write(`${message}\n`, 'warn')
-      const file = logFile === undefined ? null : new LogFile(resolve(world.cwd, logFile), onTrouble)
-      io = openIo(world, run, { format: logFormat, level: logLevel }, file)
+    if (words.length === 0) context.screen.write(`${await helpText(words, context.screen.columns)}\n\n`)
+    await parseCommandLine(words, context.screen.columns, async ({ logFormat, logLevel, logFile }, work) => {
+      const onTrouble = (message: string): void => context.screen.write(`${message}\n`, 'warn')
+      const file = logFile === undefined ? null : new LogFile(resolve(context.cwd, logFile), onTrouble)
+      io = openIo(context, run, { format: logFormat, level: logLevel }, file)
       code = await work(io)
     })
     // The output of --help may not be written yet.
-    await world.stdout.write('')
-    const { failure } = world.stdout
+    await context.stdout.write('')
+    const { failure } = context.stdout
     if (failure === null) return code
     io.reportError(failure)
     return code === DONE ? exitCode(failure.kind, null) : code
   } catch (error) {
     io.reportError(fileLimit(error))
-    return exitCodeOf(error, world.signals.received)
+    return exitCodeOf(error, context.signals.received)
   } finally {
     process.off('warning', onWarning)
   }
@@ -50,7 +50,7 @@ function fileLimit(error: unknown): unknown {
   return new ExportError('storage', 'Too many files are open', '', next, { cause: error })
 }
 
-function openIo(world: World, run: string, logging: LogSettings, file: LogFile | null): Io {
+function openIo(world: ProcessContext, run: string, logging: LogSettings, file: LogFile | null): Io {
   const { screen, env } = world
   const { log, record } = openLogs({ screen, env, file, run }, logging)
   const style = styleFor(wantsColour(screen.stream, env))

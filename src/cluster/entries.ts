@@ -92,7 +92,7 @@ const standingSchema = z.object({
   /** Workers that died in succession, with nothing committed in between. */
   deaths: int,
   /** Whether the last worker has committed anything. */
-  moved: z.boolean(),
+  committedSinceTaken: z.boolean(),
   /** End of the pause that the service demanded (epoch ms of the queue's server); null: none. */
   pausedUntilMs: nullable(z.number()),
   /** Totals of the time slices before. */

@@ -299,7 +299,7 @@ function asExportError(error: unknown, label: string): unknown {
     isRefused ? 'credentials' : 'target',
     isRefused
       ? `The queue refuses the password (${code})`
-      : `The queue ${LASTING.test(code) ? 'can not be used' : 'does not respond'} (${code})`,
+      : `The queue ${LASTING.test(code) ? 'cannot be used' : 'does not respond'} (${code})`,
     label,
     `Check ${QUEUE_VARIABLE}, the password and the server, then run again.`,
     { cause: error },

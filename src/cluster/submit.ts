@@ -24,7 +24,7 @@ export type Submission = {
 /**
  * Adds a pipeline to the queue of its organization. Idempotent: a pending entry with the same settings stays, one with
  * other settings is replaced.
- * @throws ExportError `config` when the pipeline can't be stored in a queue; `target` when the queue does not respond
+ * @throws ExportError `config` when the pipeline cannot be stored in a queue; `target` when the queue does not respond
  */
 export async function submitPipeline(
   given: Pipeline,

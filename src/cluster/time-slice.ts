@@ -150,7 +150,7 @@ export class TimeSlice {
     return { laterMs: retriesAtMs.length === 0 ? null : Math.min(...retriesAtMs), failed, statuses }
   }
 
-  /** When something is tried again that this worker can't do now: later and later. */
+  /** When something is tried again that this worker cannot do now: later and later. */
   #retryAtMs(): number {
     const before = Math.max(0, this.#job.attemptsStarted - 1)
     return this.#options.clock.now() + Math.min(RETRY_MS * 2 ** before, MAX_RETRY_MS)
@@ -170,7 +170,7 @@ export class TimeSlice {
   }
 
   /** Runs one pipeline until it ends or the time slice does. */
-  async #run({ job, entry, standing }: Pending, { hold, organization }: OrganizationJob): Promise<Ran> {
+  async #run({ job, entry, standing }: Pending, { hold, organization }: OrganizationJob): Promise<Outcome> {
     const { clock, log } = this.#options
     const pipeline = await this.#options.readPipeline(entry).catch((error: unknown) => {
       if (isExportError(error)) return error
@@ -185,13 +185,13 @@ export class TimeSlice {
       const leftMs = standing.pausedUntilMs - (await withTimeout(this.#options.queue.now()))
       this.#pausedUntilMs = Math.max(this.#pausedUntilMs, clock.monotonicMs() + leftMs)
     }
-    const deaths = standing?.state === 'active' ? (standing.moved ? 1 : standing.deaths + 1) : 0
+    const deaths = standing?.state === 'active' ? (standing.committedSinceTaken ? 1 : standing.deaths + 1) : 0
     const record = this.#record(job, {
       submission: entry.submission,
       state: 'active',
       hold,
       deaths,
-      moved: false,
+      committedSinceTaken: false,
       before: standing?.before ?? { shards: 0, bytes: 0, replacedNuls: 0, durationMs: 0 },
       outcome: null,
     })
@@ -213,14 +213,14 @@ export class TimeSlice {
     const outcome = { summary: summary && { ...summary, ...before }, error: error && plainError(error) }
     const end = endOf(error, this.#retryAtMs())
     switch (end.kind) {
-      case 'back':
+      case 'requeue':
         await record.write({ state: 'waiting', before })
         return { status: 'waiting', retryAtMs: null, reason: null }
-      case 'later':
+      case 'delay':
         if (error !== null) log('warn', error.message, { organization, pipeline: entry.settings.name })
-        await record.write({ state: 'waiting', before, outcome: end.isTold ? outcome : null })
+        await record.write({ state: 'waiting', before, outcome: end.isReported ? outcome : null })
         return { status: 'waiting', retryAtMs: end.untilMs, reason: null }
-      case 'done':
+      case 'finish':
         await record.write({ state: 'done', outcome })
         return {
           status: summary?.status === 'budget' ? 'stopped' : (summary?.status ?? 'failed'),
@@ -332,11 +332,12 @@ export class TimeSlice {
   ): void {
     this.#retries = waits.retries
     const { clock } = this.#options
-    const moved = now.moved || rows > 0 || partitionsDone > partitionsDoneBefore
+    const committedSinceTaken = now.committedSinceTaken || rows > 0 || partitionsDone > partitionsDoneBefore
     const endMs = clock.monotonicMs() + (pausedUntilMs ?? 0) - clock.now()
     const isPaused = endMs > this.#pausedUntilMs + PAUSE_MARGIN_MS && pausedUntilMs !== null
     if (isPaused) this.#pausedUntilMs = endMs
-    if (isPaused || moved !== now.moved) void write({ moved }).catch(() => {})
+    if (isPaused || committedSinceTaken !== now.committedSinceTaken)
+      void write({ committedSinceTaken }).catch(() => {})
   }
 }
 
@@ -346,7 +347,7 @@ type StandingRecord = {
   write(change: Partial<StandingRecord['now']>): Promise<void>
 }
 
-type Ran = {
+type Outcome = {
   readonly status: string
   /** When it is retried (epoch ms); null: at no fixed time. */
   readonly retryAtMs: number | null
@@ -354,28 +355,28 @@ type Ran = {
   readonly reason: string | null
 }
 
-type RunEnd =
-  | { readonly kind: 'back' }
-  | { readonly kind: 'later'; readonly untilMs: number; readonly isTold: boolean }
-  | { readonly kind: 'done'; readonly isFailed: boolean }
+type NextStep =
+  | { readonly kind: 'requeue' }
+  | { readonly kind: 'delay'; readonly untilMs: number; readonly isReported: boolean }
+  | { readonly kind: 'finish'; readonly isFailed: boolean }
 
 /** What follows from the end of a run: return to the queue, retry later, or done. */
-function endOf(error: ExportError | null, retryAtMs: number): RunEnd {
+function endOf(error: ExportError | null, retryAtMs: number): NextStep {
   switch (error?.kind) {
     case 'interrupted':
-      return { kind: 'back' }
+      return { kind: 'requeue' }
     case 'storage':
     case 'locked':
-      return { kind: 'later', untilMs: retryAtMs, isTold: false }
+      return { kind: 'delay', untilMs: retryAtMs, isReported: false }
     case 'quota':
-      if (error.untilMs === null) return { kind: 'done', isFailed: false }
-      return { kind: 'later', untilMs: error.untilMs, isTold: true }
+      if (error.untilMs === null) return { kind: 'finish', isFailed: false }
+      return { kind: 'delay', untilMs: error.untilMs, isReported: true }
     case 'config':
     case 'credentials':
     case 'damaged':
-      return { kind: 'done', isFailed: true }
+      return { kind: 'finish', isFailed: true }
     default:
-      return { kind: 'done', isFailed: false }
+      return { kind: 'finish', isFailed: false }
   }
 }
 

@@ -8,11 +8,11 @@ export {
 export { nearest } from './problems/describe.ts'
 export { pipelineFrom, type ReadOptions, readPipeline, readSettings, readSubmitted } from './read-pipeline.ts'
 export {
-  cautionsOf,
   checkRequirements,
   isOpenToOthers,
   knownNamingKey,
   readNamingKey,
+  warningsFor,
 } from './requirements.ts'
 export { serviceFromEnvironment } from './resolve/resolve-service.ts'
 export { pipelineJsonSchema } from './schema/json-schema.ts'

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { ExportError, isExportError, type Pipeline, type Query, type Wanted } from '../core/index.ts'
+import { ExportError, isExportError, type Pipeline, type Query, type Selection } from '../core/index.ts'
 import { didYouMean } from './problems/describe.ts'
 import { PipelineError, type Problems } from './problems/problems.ts'
 import { dotted, isMapping, lineOf, locationAt, type Tree, valueAt } from './problems/tree.ts'
@@ -90,14 +90,14 @@ async function readSource(source: NamedText, options: ReadOptions): Promise<Pipe
   const pipeline = await resolvePipeline(source, options, own)
   if (from === undefined && until === undefined && domains === undefined) return pipeline
   const whole = await wanted(source, { ...options, overrides: rest })
-  return { ...pipeline, extract: { ...pipeline.extract, whole } }
+  return { ...pipeline, extract: { ...pipeline.extract, unfiltered: whole } }
 }
 
 /** @param own what the file requests without `--domain`; null: it is invalid without, or there is no such flag */
 async function resolvePipeline(
   source: NamedText,
   options: ReadOptions,
-  own: Wanted | null = null,
+  own: Selection | null = null,
 ): Promise<Pipeline> {
   const { tree, problems } = await readTree(source, options.env)
   if (tree.root === null) {
@@ -127,9 +127,9 @@ const MAX_NAMED = 5
  * The queries of the file that `--domain` names. A domain that the file lacks is reported: it is probably mistyped, and
  * what is exported once stays in the data set.
  */
-function chosen(own: Wanted, settings: PipelineFile, problems: Problems): readonly Query[] {
+function chosen(own: Selection, settings: PipelineFile, problems: Problems): readonly Query[] {
   const known = new Set(own.queries.flatMap((query) => (query.type === 'domain' ? [query.fqdn] : [])))
-  const given = problems.touched(['extract', 'domains']) ? [] : (settings.extract.domains ?? [])
+  const given = problems.isReported(['extract', 'domains']) ? [] : (settings.extract.domains ?? [])
   for (const [i, fqdn] of given.entries()) {
     if (known.has(fqdn)) continue
     const path = ['extract', 'domains', i]
@@ -157,7 +157,7 @@ function* locationsIn(tree: Tree, path: readonly string[] = []): Generator<reado
 }
 
 /** What the file requests without flags; null: it is invalid without them, so they narrow nothing. */
-async function wanted(source: NamedText, options: ReadOptions): Promise<Wanted | null> {
+async function wanted(source: NamedText, options: ReadOptions): Promise<Selection | null> {
   try {
     const { queries, windows } = (await resolvePipeline(source, options)).extract
     return { queries, windows }

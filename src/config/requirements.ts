@@ -2,10 +2,10 @@ import { stat } from 'node:fs/promises'
 import {
   ExportError,
   isExportError,
-  openLabel,
   type Pipeline,
   type Query,
   requireConsent,
+  visibleLabel,
 } from '../core/index.ts'
 import { dotted, isMapping, lineOf, locationAt, type Path, type Tree, valueAt } from './problems/tree.ts'
 import {
@@ -55,15 +55,15 @@ export async function readNamingKey(
   { env, cwd }: Pick<Dependencies, 'env' | 'cwd'>,
 ): Promise<Uint8Array | null> {
   const { extract, transform } = pipeline
-  const queries = [...extract.queries, ...(extract.whole?.queries ?? [])]
-  if (queries.every((query) => openLabel(query, transform.identity) !== null)) return null
+  const queries = [...extract.queries, ...(extract.unfiltered?.queries ?? [])]
+  if (queries.every((query) => visibleLabel(query, transform.identity) !== null)) return null
   const need = maskKeyNeed(pipeline, env)
   const problem = await problemOf(need)
   if (problem !== null) throw await missingError([{ problem, find: need.find }], pipeline.file, { env, cwd })
   return readMaskKey(pipeline, env)
 }
 
-/** {@link readNamingKey}, null also if the key can't be read: completeness is then shown without figures. */
+/** {@link readNamingKey}, null also if the key cannot be read: completeness is then shown without figures. */
 export async function knownNamingKey(
   pipeline: Pipeline,
   context: Pick<Dependencies, 'env' | 'cwd'>,
@@ -195,7 +195,7 @@ type Caution = {
 const MAX_NAMED = 3
 
 /** The warnings before a run. None of them stops it. */
-export async function cautionsOf(pipeline: Pipeline, env: Environment): Promise<readonly Caution[]> {
+export async function warningsFor(pipeline: Pipeline, env: Environment): Promise<readonly Caution[]> {
   const open = await openSecretFiles(pipeline, env)
   return [
     ...open.map(({ variable, file }) => ({

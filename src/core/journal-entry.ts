@@ -253,7 +253,7 @@ export type SealEntry = {
   readonly sha256: string
   readonly partitions: readonly string[]
   readonly imported_at: Span | null
-  /** Number of characters that the format can't hold and that were replaced; absent: none. */
+  /** Number of characters that the format cannot hold and that were replaced; absent: none. */
   readonly replaced?: number | undefined
 }
 

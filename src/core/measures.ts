@@ -17,7 +17,7 @@ export type Measures = {
   /** Of the last {@link MAX_TIMES} responses. */
   readonly times: readonly ResponseTime[]
   /** Whether responses report how many searches are left; null: no response yet. */
-  readonly tellsSearches: boolean | null
+  readonly reportsSearchesLeft: boolean | null
 }
 
 export const NOT_MEASURED: Measures = {
@@ -26,7 +26,7 @@ export const NOT_MEASURED: Measures = {
   limits: new Map(),
   costs: [],
   times: [],
-  tellsSearches: null,
+  reportsSearchesLeft: null,
 }
 
 export const MAX_COSTS = 256
@@ -56,7 +56,7 @@ export function figuresOf({ pageSize, costs }: Measures): ServiceFigures {
 const ROWS_PER_SEARCH = 100
 
 /** Cost of a page by the more expensive reading of the documentation: one search for each 100 rows. */
-export function dearerCost(rows: number): number {
+export function maxCost(rows: number): number {
   return Math.max(1, Math.ceil(rows / ROWS_PER_SEARCH))
 }
 
@@ -84,7 +84,7 @@ function tariffOf(costs: readonly PageCost[]): Tariff | null {
 /** Searches that a page of this size may cost. */
 export function mayCost(costs: readonly PageCost[], size: number): number {
   const tariff = tariffOf(costs)
-  if (tariff === null) return dearerCost(size)
+  if (tariff === null) return maxCost(size)
   return 'perPage' in tariff ? tariff.perPage : wholeSearches(tariff.perRow * size)
 }
 
@@ -99,11 +99,11 @@ export function rowsFor(costs: readonly PageCost[], searches: number): number {
 }
 
 /** Estimated searches of a page, if no earlier response reports how many were left. */
-export function likelyCost(costs: readonly PageCost[], rows: number): number {
+export function estimatedCost(costs: readonly PageCost[], rows: number): number {
   const tariff = tariffOf(costs)
   if (tariff !== null) return 'perPage' in tariff ? tariff.perPage : wholeSearches(tariff.perRow * rows)
   // Small pages cost one search by both readings, and tell nothing about larger ones.
-  if (isFree(costs) || rows >= 2 * ROWS_PER_SEARCH) return dearerCost(rows)
+  if (isFree(costs) || rows >= 2 * ROWS_PER_SEARCH) return maxCost(rows)
   return Math.max(1, Math.round(median(groupsOf(costs).map(({ pages, searches }) => searches / pages)) ?? 1))
 }
 

@@ -50,7 +50,7 @@ export function spanOf(a: Span | null, b: Span | null): Span | null {
 
 /**
  * Resume position of a sorted chain: the last `imported_at`, and the ids of the rows with exactly this time. `ids`
- * null: there are too many to keep, and the chain can't resume here.
+ * null: there are too many to keep, and the chain cannot resume here.
  */
 export type Position = { readonly at: Int64Json; readonly ids: readonly Int64Json[] | null }
 

@@ -42,7 +42,7 @@ export function partitionCounts(
 
 /**
  * The query with its name: `<type>.<label>`, everything outside `[A-Za-z0-9._@-]` percent-encoded.
- * @param label a name that may be shown: see {@link openLabel}
+ * @param label a name that may be shown: see {@link visibleLabel}
  */
 export function nameQuery(query: Query, label: string): NamedQuery {
   return { ...query, name: `${query.type}.${encodeSegment(label)}` }
@@ -52,7 +52,7 @@ export function nameQuery(query: Query, label: string): NamedQuery {
  * The label of a query that needs no mask key: the user's name for it, else its value. Null if the value is an identity
  * that the policy hides.
  */
-export function openLabel(query: Query, identity: IdentityPolicy): string | null {
+export function visibleLabel(query: Query, identity: IdentityPolicy): string | null {
   return ('as' in query ? query.as : undefined) ?? (hidesIdentity(query, identity) ? null : queryLabel(query))
 }
 

@@ -48,7 +48,7 @@ export type ExtractSettings = {
   readonly queries: readonly Query[]
   readonly windows: WindowSettings | null
   /** Queries and windows of the pipeline file, if flags replace them for this run; null: no flag does. */
-  readonly whole: Wanted | null
+  readonly unfiltered: Selection | null
   readonly order: Order
   /** Maximum number of rows requested with a page. */
   readonly pageSize: number
@@ -67,7 +67,7 @@ export type ExtractSettings = {
 export type Order = 'asc' | 'desc'
 
 /** What to export: queries × windows. */
-export type Wanted = Pick<ExtractSettings, 'queries' | 'windows'>
+export type Selection = Pick<ExtractSettings, 'queries' | 'windows'>
 
 export type Resource = 'credentials' | 'reports'
 
@@ -98,9 +98,9 @@ export type NamedQuery = Query & { readonly name: string }
 
 /** A pipeline whose queries have names. Everything that accesses a data set takes this type. */
 export type NamedPipeline = Omit<Pipeline, 'extract'> & {
-  readonly extract: Omit<ExtractSettings, 'queries' | 'whole'> & {
+  readonly extract: Omit<ExtractSettings, 'queries' | 'unfiltered'> & {
     readonly queries: readonly NamedQuery[]
-    readonly whole: (Omit<Wanted, 'queries'> & { readonly queries: readonly NamedQuery[] }) | null
+    readonly unfiltered: (Omit<Selection, 'queries'> & { readonly queries: readonly NamedQuery[] }) | null
   }
 }
 

@@ -146,11 +146,11 @@ export class Folders {
       if (!isAbsent(error)) throw error
     })
     const parent = dirname(folder)
-    const isNew = await makeUnlessThere(folder, this.#mode).catch(async (error: unknown) => {
+    const isNew = await mkdirIfMissing(folder, this.#mode).catch(async (error: unknown) => {
       if (!hasCode(error, 'ENOENT') || folder === parent) throw error
       this.#made.delete(parent)
       await this.#make(parent)
-      return makeUnlessThere(folder, this.#mode)
+      return mkdirIfMissing(folder, this.#mode)
     })
     // A folder that was made is an entry in its parent, which must reach the disk as well.
     if (isNew) await this.fsync(parent)
@@ -191,7 +191,7 @@ class SharedFsyncs {
 }
 
 /** @returns whether it was made */
-async function makeUnlessThere(folder: string, mode: number): Promise<boolean> {
+async function mkdirIfMissing(folder: string, mode: number): Promise<boolean> {
   try {
     await mkdir(folder, { mode })
     return true

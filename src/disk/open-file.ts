@@ -51,7 +51,7 @@ async function write(handle: FileHandle, bytes: Uint8Array): Promise<void> {
 
 /** Forces the names in a folder to the disk. */
 export async function fsyncFolder(folder: string): Promise<void> {
-  // Windows can't open a folder; its file system keeps the order of such changes by itself.
+  // Windows cannot open a folder; its file system keeps the order of such changes by itself.
   if (process.platform === 'win32') return
   const handle = await open(folder, constants.O_RDONLY)
   try {

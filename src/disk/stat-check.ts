@@ -49,7 +49,7 @@ export function statCheck(root: string): StatCheck {
 /**
  * Stats files and folders one after the other. Synchronous calls take a half to a fifth of the processor time of Node's
  * asynchronous ones.
- * @returns those that hold something else, are links, or can't be read
+ * @returns those that hold something else, are links, or cannot be read
  */
 export function mismatchesOf(root: string, expected: readonly ExpectedStat[]): readonly ExpectedStat[] {
   const guard = new LinkGuard(root)

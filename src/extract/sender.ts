@@ -3,13 +3,13 @@ import type { Budget, Reservation } from './pace/budget.ts'
 import { PageTooLarge, type Sizing } from './pace/page-sizes.ts'
 import type { RateLimit } from './pace/rate-limit.ts'
 import { retryAfterMs, TryAgain } from './pace/retry.ts'
-import type { Flight, SearchLedger } from './pace/search-ledger.ts'
+import type { ChargedRequest, SearchLedger } from './pace/search-ledger.ts'
 import { type ResponseError, responseError } from './responses.ts'
 import type { ServiceCounters } from './service-counters.ts'
 import type { Token, Tokens } from './tokens.ts'
 import { isSuccess, ResponseTimeout } from './transport/exchange.ts'
 import type { HttpClient, HttpResponse } from './transport/http-client.ts'
-import type { WaitBoard } from './wait-board.ts'
+import type { CurrentWaits } from './wait-board.ts'
 
 /** Writes a log line. Lines hold no secrets. */
 export type Log = (
@@ -54,7 +54,7 @@ type SenderParts = {
   readonly clock: Clock
   readonly log: Log
   readonly counters: ServiceCounters
-  readonly board: WaitBoard
+  readonly board: CurrentWaits
 }
 
 export type SentOk = {
@@ -65,7 +65,7 @@ export type SentOk = {
   /** The service's time, epoch ms in whole seconds; null: not said. */
   readonly dateMs: number | null
   /** Receives the number of rows; null: the request cost no searches. */
-  readonly flight: Flight | null
+  readonly flight: ChargedRequest | null
   release(): void
 }
 
@@ -212,7 +212,7 @@ export class Sender {
   }
 
   /** Reads the limits in the response's headers, whatever its status. */
-  #readLimits({ status, headers }: HttpResponse, about: string, flight: Flight | null): void {
+  #readLimits({ status, headers }: HttpResponse, about: string, flight: ChargedRequest | null): void {
     const { ledger, log } = this.#parts
     if (flight !== null || ledger.isReported === false) {
       const remaining = searchesLeft(headers['x-flare-global-searches-remaining'])

@@ -66,7 +66,7 @@ export class ServiceCounters {
   }
 
   /** Whether responses report what is left; null: there is none yet. */
-  get tellsSearches(): boolean | null {
+  get reportsSearchesLeft(): boolean | null {
     return this.#ledger.isReported
   }
 

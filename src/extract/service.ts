@@ -31,7 +31,7 @@ import {
 import { interrupted } from './transport/exchange.ts'
 import { type HttpClient, httpClient } from './transport/http-client.ts'
 import { UnreachableError } from './transport/network-error.ts'
-import { WaitBoard, type Waits } from './wait-board.ts'
+import { CurrentWaits, type Waits } from './wait-board.ts'
 
 export type ServiceDeps = {
   readonly clock: Clock
@@ -90,7 +90,7 @@ export class Service {
   /** Ends every wait. */
   readonly #signal: AbortSignal
   readonly #http: HttpClient
-  readonly #board: WaitBoard
+  readonly #board: CurrentWaits
   readonly #sender: Sender
   readonly #tokens: TokenSource
   #newCosts: PageCost[] = []
@@ -107,14 +107,14 @@ export class Service {
     setMaxListeners(0, stop, abort, this.#signal)
     const ledger = new SearchLedger(
       measures,
-      measures.tellsSearches ?? (isSecondSearch(this.endpoints) ? false : null),
+      measures.reportsSearchesLeft ?? (isSecondSearch(this.endpoints) ? false : null),
       (cost, usual) => this.#onCost(cost, usual),
       deps.searchesLeft,
     )
     const budget = new Budget(limits, ledger, clock)
     const pace = rateLimits(settings, this.endpoints, clock)
     this.counters = new ServiceCounters(budget, ledger, pace.search, clock)
-    this.#board = new WaitBoard(
+    this.#board = new CurrentWaits(
       () => clock.now(),
       () => deps.onWait?.(),
     )

@@ -22,7 +22,7 @@ export type Waits = {
 }
 
 /** Records what the requests of a service wait for. */
-export class WaitBoard {
+export class CurrentWaits {
   readonly #now: () => number
   readonly #onChange: () => void
   // Each in the order of beginning.

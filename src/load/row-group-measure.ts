@@ -118,7 +118,7 @@ export type BatchWeights = {
 /** Strings that rows share. */
 type SharedTexts = Group & { readonly columns: readonly TextVector[] }
 
-export function weigh(recordBatch: RecordBatch): BatchWeights {
+export function byteSizes(recordBatch: RecordBatch): BatchWeights {
   const own = new Float64Array(recordBatch.rows)
   const shared = new Map<Group, TextVector[]>()
   for (const { name, group, values } of recordBatch.columns) {

@@ -21,7 +21,7 @@ import { sealedPath } from './layout.ts'
 import { OpenShard, type OpenShardTools, type ShardCoder } from './open-shard.ts'
 import { moveUnknownShards } from './orphans.ts'
 import { type LoggedBatch, RowCache } from './row-cache.ts'
-import { RowGroupMeasure, weigh } from './row-group-measure.ts'
+import { byteSizes, RowGroupMeasure } from './row-group-measure.ts'
 import { changedSinceSealed, isAsSealed } from './sealed.ts'
 import { cutSlice, importedAt, recordBatchOf, type Slice } from './slice.ts'
 import { countRows } from './take-rows.ts'
@@ -218,7 +218,7 @@ export class ShardSet {
       const batch = this.#rows.add(bytes, Promise.resolve(at))
       const recordBatch = decodeRecordBatch(bytes)
       if (recordBatch.rows !== rows) return false
-      shard.measure.take(weigh(recordBatch), { from: 0, to: rows }, 0, rows)
+      shard.measure.take(byteSizes(recordBatch), { from: 0, to: rows }, 0, rows)
       shard.add({ rows, batch })
       shard.rows += rows
       if (!shard.measure.isFull) continue

@@ -7,7 +7,7 @@ import {
   type Span,
   type Times,
 } from '../core/index.ts'
-import { type BatchWeights, weigh } from './row-group-measure.ts'
+import { type BatchWeights, byteSizes } from './row-group-measure.ts'
 import { chooseRows, countRows, type RowChoice, takeRows } from './take-rows.ts'
 
 /** The rows of one page. */
@@ -27,7 +27,7 @@ export class PageRows {
   }
 
   get weights(): BatchWeights {
-    this.#weights ??= weigh(this.recordBatch)
+    this.#weights ??= byteSizes(this.recordBatch)
     return this.#weights
   }
 }

@@ -42,7 +42,7 @@ export function planPartitions(pipeline: NamedPipeline, now: Micros, lookUp: Beg
   for (const [index, name] of names.entries()) {
     const begun = begunOf(name)?.windows ?? null
     if (begun !== null && !isSubset(begun, wantedNames)) {
-      reshaped.set(index, reshape(wanted, begun, name, pipeline.file))
+      reshaped.set(index, fitWindows(wanted, begun, name, pipeline.file))
     }
     total += (reshaped.get(index) ?? wanted).length
   }
@@ -51,9 +51,9 @@ export function planPartitions(pipeline: NamedPipeline, now: Micros, lookUp: Beg
     total,
     partitions: () => (isByWindow(pipeline.load.partitionBy) ? byWindow(order) : byQuery(order)),
     *chains() {
-      const travel = { order: pipeline.extract.order, perChain: settings?.perChain ?? null }
+      const chainOptions = { order: pipeline.extract.order, perChain: settings?.perChain ?? null }
       for (const [index, query] of queries.entries()) {
-        yield* chainsOf(query, reshaped.get(index) ?? wanted, begunOf(query.name), travel)
+        yield* chainsOf(query, reshaped.get(index) ?? wanted, begunOf(query.name), chainOptions)
       }
     },
   }
@@ -124,7 +124,7 @@ function withHeldWindows(begun: Begun | null): Begun | null {
 }
 
 /** The begun windows within the wanted range, unchanged, and the parts of the wanted windows that they do not cover. */
-function reshape(
+function fitWindows(
   wanted: readonly Named[],
   begun: ReadonlyMap<string, { readonly done: boolean }>,
   query: string,

@@ -159,7 +159,7 @@ export function shownCells(columns: readonly (readonly Sum[])[]): {
   const bySize = totals.map((_, i) => i).sort((a, b) => totals[a]! - totals[b]!)
   const isSafe = (): boolean => {
     const all = [...together].flatMap((i) => columns[i]!)
-    return leavesOpen(all, all.map(asParts))
+    return keepsSmallCountsAmbiguous(all, all.map(asParts))
   }
   let safe = isSafe()
   for (const i of bySize) {
@@ -196,7 +196,7 @@ function shownColumn(cells: readonly Sum[]): readonly Between[] | null {
   const bySize = cells.map((_, i) => i).sort((a, b) => cells[a]!.rows - cells[b]!.rows)
   for (const i of [null, ...bySize]) {
     if (i !== null) told[i] = asParts(cells[i]!)
-    if (leavesOpen(cells, told)) return told
+    if (keepsSmallCountsAmbiguous(cells, told)) return told
   }
   return null
 }
@@ -205,7 +205,7 @@ function shownColumn(cells: readonly Sum[]): readonly Between[] | null {
  * Whether the total of the cells, with what is shown of cells and parts, leaves at least {@link LEAST_ROWS} possible
  * values for every small part, one of them at least {@link LEAST_ROWS}.
  */
-function leavesOpen(cells: readonly Sum[], told: readonly Between[]): boolean {
+function keepsSmallCountsAmbiguous(cells: readonly Sum[], told: readonly Between[]): boolean {
   const ranges = cells.map(({ least, most }, i) => ({
     low: Math.max(least, told[i]!.least),
     high: Math.min(most, told[i]!.most ?? Number.POSITIVE_INFINITY),

@@ -25,7 +25,7 @@ function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
-/** JSON that can't end the element around it. */
+/** JSON that cannot end the element around it. */
 export function inlineJson(value: unknown): Html {
   return new Html(
     JSON.stringify(value).replace(/[<>&\u2028\u2029]/g, (character) => {

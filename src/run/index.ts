@@ -16,7 +16,7 @@ export { type PlanReport, readPlan } from './plan.ts'
 export { type PruneReport, planPruning, pruneDataSet } from './prune.ts'
 export { type ReadRowsOptions, readRows } from './read-rows.ts'
 export { type ReportedDataSet, type SummarizeOptions, summarizeDataSet } from './report/write-report.ts'
-export { ownCopy, runPipeline } from './run.ts'
+export { frozenCopy, runPipeline } from './run.ts'
 export {
   fetchReports,
   type Probe,
@@ -28,11 +28,11 @@ export {
 } from './service-calls.ts'
 export { readEvidence, type Signed, signDataSet } from './sign.ts'
 export {
+  type PartitionFilter,
   type PartitionStatus,
   type QueryStatus,
   readStatus,
   type StatusReport,
-  type Wanted,
 } from './status.ts'
 export type { RunSummary } from './summary.ts'
 export {

@@ -1,7 +1,7 @@
 import {
-  dearerCost,
   expectedCost,
   type Measures,
+  maxCost,
   millisecondsAPage,
   monthOf,
   monthsNeeded,
@@ -19,7 +19,13 @@ import { namingLocations, openDataSet, requireReachable } from './data-set/open-
 import { countPartitions, earlyPartitions, planFor } from './data-set/plan-state.ts'
 import type { RunOptions } from './options.ts'
 import { namePipeline, readQuerySecrets, requireSendableToken } from './queries.ts'
-import { type PartitionStatus, type QueryStatus, statusByQuery, statusOfEach, type Wanted } from './status.ts'
+import {
+  type PartitionFilter,
+  type PartitionStatus,
+  type QueryStatus,
+  statusByQuery,
+  statusOfEach,
+} from './status.ts'
 
 export type PlanReport = {
   readonly partitions: {
@@ -46,7 +52,7 @@ export type PlanReport = {
   readonly expectedSearches: number | null
   /**
    * By the two readings of the documentation: one search a request, and one for each 100 rows; null: the number of rows
-   * can't be estimated, or the endpoint has no quota.
+   * cannot be estimated, or the endpoint has no quota.
    */
   readonly searches: { readonly low: number | null; readonly high: number | null }
   /** The size of most requested pages. */
@@ -65,7 +71,7 @@ export type PlanReport = {
   /** The status of each partition, in the order of export; made on demand. */
   each(): Iterable<PartitionStatus>
   /** Totals of each query with its cost, over the wanted partitions (default: all). */
-  queries(isWanted?: Wanted): readonly QueryPlan[]
+  queries(isWanted?: PartitionFilter): readonly QueryPlan[]
 }
 
 /** The plan of one query. */
@@ -108,7 +114,7 @@ export async function readPlan(
   // If responses are slow, each chain has one request in flight.
   const ms = millisecondsAPage(measures.times, pageSize) ?? 0
   const secondsAPage = Math.max(1 / rate, ms / 1000 / pipeline.extract.concurrency)
-  const isFree = isReports || measures.tellsSearches === false
+  const isFree = isReports || measures.reportsSearchesLeft === false
   const dearest = isFree ? null : high
   return {
     partitions: { total, done, partial: begun, pending: total - done - begun, pruned, early: early.length },
@@ -169,7 +175,7 @@ function* chainCosts(
     const measures = state?.service ?? NOT_MEASURED
     const size = pageSizeOf(query, pipeline, measures)
     const expected = rows === null ? null : Math.max(1, Math.ceil(rows / size))
-    const high = rows === null || expected === null ? null : Math.max(expected, dearerCost(rows))
+    const high = rows === null || expected === null ? null : Math.max(expected, maxCost(rows))
     const searches =
       rows === null || expected === null ? null : expectedCost(measures.costs, { requests: expected, rows })
     // A query that fits one page is never divided.

@@ -6,11 +6,11 @@ import {
   type NamedPipeline,
   type NamedQuery,
   nameQuery,
-  openLabel,
   type Pipeline,
   type Query,
   queryLabel,
   requireSet,
+  visibleLabel,
 } from '../core/index.ts'
 import { maskedQueryValue } from '../transform/index.ts'
 import type { RunOptions } from './options.ts'
@@ -30,12 +30,13 @@ export function namePipeline(pipeline: Pipeline, maskKey: Uint8Array | null): Na
     requireDistinct(all, pipeline.file)
     return all
   }
-  const whole = extract.whole == null ? null : { ...extract.whole, queries: named(extract.whole.queries) }
-  return { ...pipeline, extract: { ...extract, queries: named(extract.queries), whole } }
+  const unfiltered =
+    extract.unfiltered == null ? null : { ...extract.unfiltered, queries: named(extract.unfiltered.queries) }
+  return { ...pipeline, extract: { ...extract, queries: named(extract.queries), unfiltered } }
 }
 
 function labelOf(query: Query, { transform, file }: Pipeline, maskKey: Uint8Array | null): string {
-  const label = openLabel(query, transform.identity)
+  const label = visibleLabel(query, transform.identity)
   if (label !== null) return label
   if (transform.identity === 'hmac') {
     return maskedQueryValue(query, null, { ...transform, maskKey }).slice(0, DIGEST_DIGITS)
@@ -108,7 +109,7 @@ export async function requireSendableToken(
   if (isHeaderText(token)) return
   throw new ExportError(
     'config',
-    `${variable} holds a line break, another control character or a character outside ASCII, so it can not be sent`,
+    `${variable} holds a line break, another control character or a character outside ASCII, so it cannot be sent`,
     file,
     'Set it to the token or key alone.',
   )

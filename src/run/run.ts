@@ -11,7 +11,7 @@ import {
 import type { Plan } from '../plan/index.ts'
 import { endEntry, NEW_RUN, SUCCESS_PATH } from '../state/index.ts'
 import { redoPartitions } from './admission/open-checkpoint.ts'
-import { requirePolicies, warnOfOpenDoors } from './admission/require-policies.ts'
+import { requirePolicies, warnIfWorldReadable } from './admission/require-policies.ts'
 import { type Ending, exportChains, statusFor } from './chains/export-chains.ts'
 import { Tally } from './chains/tally.ts'
 import { clearDataSet, refuseLinks, replaceManifest } from './data-set/files.ts'
@@ -32,7 +32,7 @@ import { figuresOfRun, logSummary, type RunSummary, summarize } from './summary.
  * @throws ExportError when the run could not begin; nothing is changed then
  */
 export async function runPipeline(given: Pipeline, options: RunOptions): Promise<RunSummary> {
-  const copy = ownCopy(given)
+  const copy = frozenCopy(given)
   requirePolicies(copy, options)
   const pipeline = namePipeline(copy, options.maskKey)
   warnOfBlanks(options)
@@ -63,13 +63,13 @@ async function runOnDataSet(
   return holdDataSet(pipeline, holding, async (owner) => {
     const { store, lost } = owner
     observer.opening?.({ kind: 'checkpoint' })
-    // A run that has lost the lock can't commit any more, so it does not wait.
+    // A run that has lost the lock cannot commit any more, so it does not wait.
     const held = {
       ...options,
       stop: AbortSignal.any([stop, lost]),
       abort: AbortSignal.any([abort, lost]),
     }
-    await warnOfOpenDoors(pipeline, options.observer)
+    await warnIfWorldReadable(pipeline, options.observer)
     await refuseLinks(store)
     if (fresh) await clearDataSet(store, warn)
     if (options.redo.length > 0) await redoPartitions(pipeline, store, secrets, options)
@@ -85,12 +85,12 @@ async function runOnDataSet(
 }
 
 /** A copy of the pipeline: changes that a program makes during the run have no effect on it. */
-export function ownCopy(pipeline: Pipeline): Pipeline {
+export function frozenCopy(pipeline: Pipeline): Pipeline {
   try {
     return structuredClone(pipeline)
   } catch (cause) {
     const next = 'Give it strings, numbers, booleans, lists and objects alone.'
-    throw new ExportError('config', 'The pipeline holds a value that can not be copied', '', next, { cause })
+    throw new ExportError('config', 'The pipeline holds a value that cannot be copied', '', next, { cause })
   }
 }
 

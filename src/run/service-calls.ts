@@ -5,9 +5,9 @@ import {
   type Clock,
   type DecodedPage,
   type DecodePage,
-  dearerCost,
   ExportError,
   freshBuffers,
+  maxCost,
   NO_IDS,
   type Pipeline,
   type Query,
@@ -174,16 +174,16 @@ export async function probeService(pipeline: Pipeline, options: ServiceCallOptio
   try {
     const chain = await chainOf(pipeline, options)
     const { next, items } = await firstPage(service, chain)
-    if (service.counters.tellsSearches !== true) return probe('nothing', null, service)
+    if (service.counters.reportsSearchesLeft !== true) return probe('nothing', null, service)
     if (next === null || items < PROBE_ROWS) return probe('unknown', null, service)
     const { items: rows } = await firstPage(service, { ...chain, cursor: next, page: 1 })
     const searches = service.counters.costs.at(-1)?.[1] ?? null
-    if (searches === null || dearerCost(rows) === 1) return probe('unknown', null, service)
+    if (searches === null || maxCost(rows) === 1) return probe('unknown', null, service)
     const page = { rows, searches }
     if (searches === 0) return probe('free', page, service)
     if (searches === 1) return probe('request', page, service)
     // More than by either reading: others spend as well.
-    return probe(searches === dearerCost(rows) ? '100 rows' : 'unknown', page, service)
+    return probe(searches === maxCost(rows) ? '100 rows' : 'unknown', page, service)
   } finally {
     await service.close()
   }

@@ -206,7 +206,7 @@ export function encodePlan(
   return {
     format: load.format,
     columns,
-    // In this exact form: parquet-java ignores the statistics of a writer whose name it can't parse.
+    // In this exact form: parquet-java ignores the statistics of a writer whose name it cannot parse.
     createdBy: `spillway version ${version} (build ${build})`,
     fileMetadata: {
       'spillway.pipeline': name,
@@ -220,7 +220,7 @@ export function encodePlan(
 
 /**
  * A decoder whose pages hold known secrets only in their rows, which are the data itself: not in names of unknown
- * fields, nor in quarantine. A cursor with a secret can't be stored, so the chain fails.
+ * fields, nor in quarantine. A cursor with a secret cannot be stored, so the chain fails.
  * @param release gets a page that is discarded because of its cursor
  */
 function withoutSecrets(decode: DecodePage, release: (page: DecodedPage) => void): DecodePage {
@@ -270,7 +270,7 @@ function cleared(value: unknown): unknown {
 function secretInCursor({ partition, page }: PageContext): ExportError {
   return new ExportError(
     'data',
-    `The cursor that the service sent can not be stored: ${LEFT_OUT}`,
+    `The cursor that the service sent cannot be stored: ${LEFT_OUT}`,
     `${partition}, page ${page + 1}`,
     'Choose windows so short that each fits on one page, and report it to the service.',
   )

@@ -28,7 +28,7 @@ export type StatusReport = {
   /** In the order of export; made on demand. */
   partitions(): Iterable<PartitionStatus>
   /** Totals of each query, over the wanted partitions (default: all). */
-  queries(isWanted?: Wanted): readonly QueryStatus[]
+  queries(isWanted?: PartitionFilter): readonly QueryStatus[]
   /** Queries that the pipeline file no longer has; their shards stay. */
   readonly retired: readonly RetiredQuery[]
   readonly totals: PartitionStates &
@@ -54,7 +54,7 @@ export type StatusReport = {
 /**
  * Reads the status of a pipeline from its checkpoint, also during a run; changes nothing.
  * @param maskKey for queries that are named by digests: under another key they have other names
- * @throws ExportError `damaged` or `config` when the checkpoint is lost, kept elsewhere or can't be read, or the key is
+ * @throws ExportError `damaged` or `config` when the checkpoint is lost, kept elsewhere or cannot be read, or the key is
  *   missing or another one
  */
 export async function readStatus(
@@ -154,13 +154,13 @@ export type QueryStatus = PartitionStates & {
 }
 
 /** Whether a partition is counted. @param query its name */
-export type Wanted = (query: string, state: PartitionStatus['state']) => boolean
+export type PartitionFilter = (query: string, state: PartitionStatus['state']) => boolean
 
 /** Adds up the wanted partitions of a plan by query, in the order of export. */
 export function statusByQuery(
   plan: Plan,
   state: CheckpointState | null,
-  isWanted: Wanted,
+  isWanted: PartitionFilter,
 ): readonly QueryStatus[] {
   const found = new Map<string, Mutable<QueryStatus>>()
   // Usually all partitions of a query are adjacent.

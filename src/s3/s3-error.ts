@@ -80,7 +80,7 @@ function byStatus(status: number | null, code: string | null): Cause | null {
 
 function network(code: string | null): Cause {
   const said = code === 'TimeoutError' ? 'no response in time' : (code ?? 'broken connection')
-  return ['storage', `The store can not be reached (${said})`, UNREACHABLE]
+  return ['storage', `The store cannot be reached (${said})`, UNREACHABLE]
 }
 
 /** The store's error code, or the system's. */

@@ -180,7 +180,7 @@ export function parseManifest(bytes: Uint8Array): Manifest {
   } catch (error) {
     throw new ExportError(
       'damaged',
-      'The manifest can not be read',
+      'The manifest cannot be read',
       MANIFEST_PATH,
       'Run the pipeline again: every run replaces the manifest at its end.',
       { cause: error },

@@ -19,7 +19,7 @@ export type Thread = {
   close(): Promise<void>
 }
 
-/** Threads run built scripts. Without a build (TypeScript run directly), they can't be started. */
+/** Threads run built scripts. Without a build (TypeScript run directly), they cannot be started. */
 export const canStartThreads = !import.meta.url.endsWith('.ts')
 
 /** Threads work in buffers and allocate few objects, so a small young generation is enough. */
@@ -125,7 +125,7 @@ function tooManyFiles(error: unknown): ExportError | null {
 }
 
 function isFileLimit(code: unknown, message: string): boolean {
-  // A thread that can't start has one code for all system errors. The system's code is only in the message.
+  // A thread that cannot start has one code for all system errors. The system's code is only in the message.
   return code === 'EMFILE' || (code === 'ERR_WORKER_INIT_FAILED' && /\bE[MN]FILE\b/.test(message))
 }
 

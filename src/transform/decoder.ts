@@ -36,7 +36,7 @@ function roomIn(response: ArrayBufferLike): BatchAllocator {
 }
 
 /** Number of pages decoded on the plain path alone after the fast path has abandoned a valid page. */
-const PAGES_TO_SIT_OUT = 15
+const PLAIN_PATH_PAGES = 15
 
 /**
  * Decodes pages of credentials: on the fast path if it supports the page, otherwise on the plain path. The result is the
@@ -44,17 +44,17 @@ const PAGES_TO_SIT_OUT = 15
  */
 function credentialDecoder(plan: DecodePlan): Decode {
   const { fast, plain } = credentialPaths(plan)
-  let toSitOut = 0
+  let plainPagesLeft = 0
 
   return (body, context, room) => {
-    if (toSitOut > 0) {
-      toSitOut--
+    if (plainPagesLeft > 0) {
+      plainPagesLeft--
       return plain(body, context, room)
     }
     const page = fast(body, context, room)
     if (page !== null) return page
     const plainPage = plain(body, context, room)
-    toSitOut = PAGES_TO_SIT_OUT
+    plainPagesLeft = PLAIN_PATH_PAGES
     return plainPage
   }
 }

@@ -120,7 +120,7 @@ function masked(mask: Mask | null): Rule {
   }
 }
 
-/** A value that is not secret. The field can't be an object, so the contents of an object are unknown and redacted. */
+/** A value that is not secret. The field cannot be an object, so the contents of an object are unknown and redacted. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.slice(0, MAX_ELEMENTS).map(scalar)
   return scalar(value)

@@ -80,14 +80,14 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
     if (stop.aborted) throw interrupted()
     for (const shard of unit.shards) {
       onShard(shard.path, ++number, total)
-      await files.bring(shard.path)
+      await files.download(shard.path)
       await requireUnchanged(files.store, shard)
     }
     const done = await warehouse.load(unit, { dataSet, table, mode, loadedAt, rowsOf })
     result.rows += done.rows
     result.replacedTexts += done.replacedTexts
     for (const path of unit.forgotten) loadedEarlier.delete(path)
-    for (const { path } of unit.shards) await files.drop(path)
+    for (const { path } of unit.shards) await files.release(path)
     // What is exported again has other paths.
     const gone = unit.forgotten.filter((path) => !listed.has(path)).length
     const added = unit.shards.filter(({ path }) => !known.has(path)).length
@@ -232,9 +232,9 @@ async function isUnchanged(
 type ShardFiles = {
   readonly store: Pick<Store, 'size' | 'stream'>
   /** Makes a shard available. */
-  bring(path: string): Promise<void>
+  download(path: string): Promise<void>
   /** The shard is not needed any more. */
-  drop(path: string): Promise<void>
+  release(path: string): Promise<void>
 }
 
 type SealedShards = {
@@ -267,13 +267,13 @@ export async function loadSealed(
   let replacedTexts = 0
   for (const shard of independentShards(shards, loaded, Date.parse(loadedAt))) {
     if (isStopped()) break
-    await files.bring(shard.path)
+    await files.download(shard.path)
     await requireUnchanged(files.store, shard)
     const rows = await rowsOf(shard)
     const into = { dataSet, table, mode, loadedAt, rowsOf: () => rows }
     const done = await warehouse.load({ shards: [shard], stale: [], forgotten: [] }, into)
     replacedTexts += done.replacedTexts
-    await files.drop(shard.path)
+    await files.release(shard.path)
   }
   return replacedTexts
 }

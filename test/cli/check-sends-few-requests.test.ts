@@ -97,7 +97,7 @@ it('a service that fails gets one request, and no export is announced', async ()
   expect(stdout + stderr).not.toMatch(/export|resume|requests (go on|wait)|trying again/)
 })
 
-it('a service that can not be reached is reported once', async () => {
+it('a service that cannot be reached is reported once', async () => {
   const { code, stdout, stderr } = await check('http://127.0.0.1:1/firework')
   expect(code).toBe(1)
   expect(stderr.trimEnd().split('\n')).toHaveLength(1)

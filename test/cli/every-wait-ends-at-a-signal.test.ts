@@ -50,7 +50,7 @@ const WAITS: Record<string, () => Promise<Waiting>> = {
     await other.until(() => sandbox.requests.length > 0)
     other.child.kill('SIGKILL')
     await other.result
-    // As if another machine held it, whose processes can't be checked from here.
+    // As if another machine held it, whose processes cannot be checked from here.
     const state = join(folder, 'out/_state')
     const lock = join(state, readdirSync(state).find((name) => name.startsWith('lock'))!)
     const text = readFileSync(lock, 'utf8')

@@ -143,7 +143,7 @@ it('stderr for people omits machine events; the log file has them', async () => 
   const nowhere = await spillway(['run', file, '--log-file', 'nowhere/run.log'], folder, accessTo(sandbox))
   expect(nowhere).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('The log file can not be opened: ENOENT'),
+    stderr: expect.stringContaining('The log file cannot be opened: ENOENT'),
   })
 })
 

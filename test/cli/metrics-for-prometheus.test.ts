@@ -97,7 +97,7 @@ it('a run replaces its metrics in one step, readable for others; a failed run ke
     spillway_exit_code: 0,
   })
 
-  // A run that can't begin, and one whose file is invalid, keep the earlier metrics.
+  // A run that cannot begin, and one whose file is invalid, keep the earlier metrics.
   for (const [flags, code, lastRun] of [
     [[file, '--format', 'csv'], 2, 0],
     [['nowhere.yaml'], 2, undefined],
@@ -110,14 +110,14 @@ it('a run replaces its metrics in one step, readable for others; a failed run ke
   }
 })
 
-it('a metrics file that can not be written is rejected before the run begins', async () => {
+it('a metrics file that cannot be written is rejected before the run begins', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const file = await writePipeline(folder)
   for (const path of ['nowhere/a.prom', '.', '/dev/null']) {
     const { code, stderr } = await spillway(['run', file, '--metrics-file', path], folder, accessTo(sandbox))
     expect(code).toBe(2)
-    expect(stderr).toContain('The metrics file can not be written')
+    expect(stderr).toContain('The metrics file cannot be written')
   }
   expect(sandbox.requests).toEqual([])
   // An empty file has nothing to lose.

@@ -82,7 +82,7 @@ describe('what a run needs besides its file', () => {
         for (const command of ['run', 'check']) {
           const { code, stderr } = await spillway([command, file], folder, env)
           expect(code, stderr).toBe(2)
-          expect(stderr).toContain(`trial.yaml:4:3: service.${name}: what MY_TOKEN holds can not be sent`)
+          expect(stderr).toContain(`trial.yaml:4:3: service.${name}: what MY_TOKEN holds cannot be sent`)
           expect(stderr).not.toContain(token)
         }
         const pipeline = await readPipeline(file, { env, cwd: folder })

@@ -158,7 +158,7 @@ it('every changed, missing or foreign file is one clear problem', async () => {
   expect(await problems(here, 'other.pem')).toMatchObject(foreign)
   expect(await problems(here)).toEqual([])
 
-  // The checkpoint can't add a shard that is not signed.
+  // The checkpoint cannot add a shard that is not signed.
   const signed = await Promise.all(['_manifest.json', '_manifest.sig'].map((name) => readFile(file(name))))
   await here.write({ ...PARTS, extract: { ...PARTS.extract, domains: ['scatterholt.com', 'quillmere.net'] } })
   expect((await run(here)).code).toBe(0)
@@ -242,10 +242,10 @@ describe('a wrong key', () => {
     [[...SIGN, '.'], {}, 'is a directory'],
     [[...SIGN, 'empty.pem'], {}, 'no private key in PEM'],
     [[...SIGN, 'garbage.pem'], {}, 'no private key that can be read'],
-    [[...SIGN, 'pub.pem'], {}, 'a public key, which can not sign'],
+    [[...SIGN, 'pub.pem'], {}, 'a public key, which cannot sign'],
     [[...SIGN, 'rsa.pem'], {}, 'of the kind rsa, not ed25519'],
     [[...SIGN, 'locked.pem'], {}, 'SPILLWAY_SIGNING_PASSPHRASE is not set'],
-    [[...SIGN, 'locked.pem'], OPENED, 'can not be opened with SPILLWAY_SIGNING_PASSPHRASE'],
+    [[...SIGN, 'locked.pem'], OPENED, 'cannot be opened with SPILLWAY_SIGNING_PASSPHRASE'],
     [[...VERIFY, 'none.pem'], {}, 'does not exist'],
     [[...VERIFY, 'empty.pem'], {}, 'no public key in PEM'],
     [[...VERIFY, 'key.pem'], {}, 'holds a private key'],

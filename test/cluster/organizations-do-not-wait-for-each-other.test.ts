@@ -105,7 +105,7 @@ describe('a failure of one organization', () => {
       state: 'active',
       hold: randomUUID(),
       deaths: 10,
-      moved: false,
+      committedSinceTaken: false,
       pausedUntilMs: null,
       before: { shards: 0, bytes: 0, replacedNuls: 0, durationMs: 0 },
       outcome: null,

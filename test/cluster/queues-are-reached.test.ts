@@ -121,7 +121,7 @@ describe('to another machine nothing is sent in clear', () => {
     url.port = String(port)
     expect(await failure(elsewhere(url.href))).toMatchObject({
       kind: 'target',
-      what: expect.stringMatching(/^The queue can not be used \(\w*CERT\w*\)$/),
+      what: expect.stringMatching(/^The queue cannot be used \(\w*CERT\w*\)$/),
     })
     url.searchParams.set('sslmode', 'require')
     url.searchParams.set('sslrootcert', PEM)

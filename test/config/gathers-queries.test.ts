@@ -103,7 +103,7 @@ describe('a query with a custom name', () => {
   })
 
   test.each(['keep', 'hmac', 'drop'])(
-    'can not share its name with another, under identity: %s',
+    'cannot share its name with another, under identity: %s',
     async (identity) => {
       const lines = `    - { type: email, email: a@acme.com, as: case }
     - { type: email, email: b@acme.com, as: case }
@@ -127,7 +127,7 @@ describe('a query with a custom name', () => {
     ])
   })
 
-  test.each(['""', '" "', '17', 'true', `"a\\tb"`, 'x'.repeat(201)])('can not be called %s', async (as) => {
+  test.each(['""', '" "', '17', 'true', `"a\\tb"`, 'x'.repeat(201)])('cannot be called %s', async (as) => {
     const [problem] = await problems(queries(`    - { type: domain, fqdn: acme.com, as: ${as} }`))
     expect(problem).toMatch(
       /^p\.yaml:6:\d+: extract\.queries\[0\]\.as: expected a name of 1 to 200 characters, without control characters/,

@@ -48,7 +48,7 @@ test('--domain chooses among the domains of the file, with the names that they h
     { type: 'domain', fqdn: 'acme.com' },
     { type: 'domain', fqdn: 'b.example', as: 'case-17' },
   ])
-  expect(extract.whole?.queries).toHaveLength(3)
+  expect(extract.unfiltered?.queries).toHaveLength(3)
 })
 
 test('a domain that the file lacks is refused, with what was probably meant', async () => {

@@ -30,7 +30,7 @@ test('the smallest file gets every default', async () => {
       resource: 'credentials',
       queries: [{ type: 'domain', fqdn: 'acme.com' }],
       windows: null,
-      whole: null,
+      unfiltered: null,
       order: 'asc',
       pageSize: 10_000,
       include: [],

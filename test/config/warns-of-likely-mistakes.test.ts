@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { cautionsOf, type Environment } from '../../src/config/index.ts'
+import { type Environment, warningsFor } from '../../src/config/index.ts'
 import { problems, read, SMALLEST, temporaryFolder } from './pipeline-file.ts'
 
 async function warnings(text: string, env: Environment = {}): Promise<string[]> {
-  const cautions = await cautionsOf(await read(text), env)
+  const cautions = await warningsFor(await read(text), env)
   return cautions.map(({ message, fields }) => `${message} ${JSON.stringify(fields)}`)
 }
 

@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest'
 import {
   type IdentityPolicy,
   nameQuery,
-  openLabel,
   parseInstant,
   parseWindow,
   partition,
   type Query,
   queryLabel,
+  visibleLabel,
   type Window,
   windowName,
   windowRange,
@@ -71,7 +71,7 @@ describe('names of partitions', () => {
         fc.constantFrom<IdentityPolicy>('keep', 'hmac', 'drop'),
         (value, as, identity) => {
           if (value.type === 'report' || value.type === 'reports') return
-          expect(openLabel({ ...value, as }, identity)).toBe(as)
+          expect(visibleLabel({ ...value, as }, identity)).toBe(as)
         },
       ),
     )
@@ -83,11 +83,11 @@ describe('names of partitions', () => {
   it('are known without the mask key unless they would reveal a hidden identity', () => {
     fc.assert(
       fc.property(query, (value) => {
-        expect(openLabel(value, 'keep')).toBe(queryLabel(value))
+        expect(visibleLabel(value, 'keep')).toBe(queryLabel(value))
         const label = value.type === 'email' || value.type === 'keyword' ? null : queryLabel(value)
         // An unknown policy hides identities too.
         for (const policy of ['hmac', 'drop', 'none', undefined])
-          expect(openLabel(value, policy as IdentityPolicy)).toBe(label)
+          expect(visibleLabel(value, policy as IdentityPolicy)).toBe(label)
       }),
     )
   })

@@ -98,7 +98,7 @@ describe('a missing file', () => {
 
 describe('paths', () => {
   it.each(['../outside', 'a/../../outside', '/etc/hostname', '..'])(
-    'can not leave the data set: %s',
+    'cannot leave the data set: %s',
     async (path) => {
       const { store, root } = temporaryStore()
       const own = await store.own(newOwner())

@@ -41,7 +41,7 @@ it.skipIf(!existsSync(FULL))(
       expect({ words, code }).toEqual({ words, code: 1 })
       // Without a terminal, run prints its plan first.
       const planned = words[0] === 'run' ? 'trial: 1 of 1 partition to do, [^\\n]*\\n' : ''
-      const failed = 'spillway: The output can not be written: ENOSPC \\(stdout\\).*\\n'
+      const failed = 'spillway: The output cannot be written: ENOSPC \\(stdout\\).*\\n'
       expect(stderr).toMatch(new RegExp(`^${planned}${failed}$`))
     }
     expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)

@@ -133,8 +133,8 @@ it('a proxy that refuses the host, and one that is dead, are named; their passwo
   const dead = await deadPort()
   const says = {
     [refusing.port]: 'does not connect to service.example:443: it responded with 403',
-    [dead]: `can't be used: Nothing accepts connections at 127.0.0.1:${dead} (ECONNREFUSED)`,
-    [silent.port]: `can't be used: No connection to 127.0.0.1:${silent.port} was made in time (UND_ERR_CONNECT_TIMEOUT)`,
+    [dead]: `cannot be used: Nothing accepts connections at 127.0.0.1:${dead} (ECONNREFUSED)`,
+    [silent.port]: `cannot be used: No connection to 127.0.0.1:${silent.port} was made in time (UND_ERR_CONNECT_TIMEOUT)`,
   }
   await here.write({ ...PARTS, service: { ...PARTS.service, timeout: '1s' } })
   for (const [port, words] of Object.entries(says)) {

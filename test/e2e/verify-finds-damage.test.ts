@@ -91,7 +91,7 @@ it.each([
   { written: { secret: 'partial' }, promised: { secret: 'hmac' }, column: 'hash' },
   { written: { identity: 'keep' }, promised: { identity: 'hmac' }, column: 'identity_name' },
 ])(
-  'values that $promised can not produce are a problem, and are not shown',
+  'values that $promised cannot produce are a problem, and are not shown',
   async ({ written, promised, column }) => {
     const here = await newWorkspace(
       { ...parts('parquet'), transform: written },

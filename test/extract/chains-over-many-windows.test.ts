@@ -154,7 +154,7 @@ describe('the filter of a chain', () => {
     ['asc', { gte: '9999-12-31T23:59:59.999999Z', lte: FILTER.lte }],
     ['desc', { gte: FILTER.gte, lte: '9999-12-31T23:59:59.999999Z' }],
   ] as const)(
-    "begins at the exact microsecond, also where a double can't represent it: %s",
+    'begins at the exact microsecond, also where a double cannot represent it: %s',
     async (order, filter) => {
       const server = await pages(1)
       const since = { at: '253402300799999999', ids: [] }

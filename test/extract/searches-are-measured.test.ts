@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
+  estimatedCost,
   expectedCost,
   figuresOf,
-  likelyCost,
   mayCost,
   NOT_MEASURED,
   type PageCost,
@@ -44,7 +44,7 @@ describe('the measured cost of pages', () => {
           .map(({ rows }): PageCost => [rows, rowsPerSearch === 0 ? 1 : Math.max(1, Math.ceil(rows / 100))])
         expect(costs).toEqual(expected)
         const first = Math.min(
-          likelyCost(ledger.costs, requests[0]!.rows),
+          estimatedCost(ledger.costs, requests[0]!.rows),
           Math.max(1, Math.ceil(requests[0]!.rows / 100)),
         )
         expect(ledger.spent).toBe(first + expected.reduce((sum, [, searches]) => sum + searches, 0))
@@ -65,7 +65,7 @@ describe('the measured cost of pages', () => {
   it('is not shown by pages that cost nothing because the same search was sent before', () => {
     const free: PageCost[] = Array(30).fill([10_000, 0])
     expect(mayCost(free, 10_000)).toBe(100)
-    expect(likelyCost(free, 1000)).toBe(10)
+    expect(estimatedCost(free, 1000)).toBe(10)
     expect(expectedCost(free, { requests: 3, rows: 30_000 })).toBeNull()
     expect(mayCost([...free, [10_000, 100]], 5000)).toBe(50)
     expect(mayCost([...free, [10_000, 1]], 10_000)).toBe(1)

@@ -10,12 +10,12 @@ import {
   ExportError,
   NO_IDS,
   nameQuery,
-  openLabel,
   partition,
   type Query,
   SeenCursors,
   type ServiceSettings,
   systemClock,
+  visibleLabel,
   type Window,
 } from '../../src/core/index.ts'
 import {
@@ -221,7 +221,7 @@ export const JULY: Window = {
 /** A chain over one window, which continues as long as there are pages. */
 export function chainOf(query: Query, overrides: Partial<Chain> & { window?: Window | null } = {}): Chain {
   const { window = JULY, ...rest } = overrides
-  const { key, query: named } = partition(nameQuery(query, openLabel(query, 'keep') ?? ''), window)
+  const { key, query: named } = partition(nameQuery(query, visibleLabel(query, 'keep') ?? ''), window)
   return {
     query: named,
     requested: window,

@@ -158,9 +158,9 @@ const REFUSED_UNFINISHED: readonly Refusal[] = [
     (output) => writeFile(join(output, CHECKPOINT), '{"kind":"mine"}\n'),
   ],
   [
-    'a lock file that can not be read',
+    'a lock file that cannot be read',
     1,
-    /lock file can not be read/,
+    /lock file cannot be read/,
     (output) => writeFile(join(output, '_state/lock.0123456789ab'), '{'),
   ],
 ]

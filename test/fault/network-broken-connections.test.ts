@@ -42,7 +42,7 @@ describe.concurrent('an export through a bad connection gives the same rows, eac
   })
 })
 
-describe.concurrent('a service that can not be reached', () => {
+describe.concurrent('a service that cannot be reached', () => {
   test.each([
     [
       'an unknown host',

@@ -39,7 +39,7 @@ describe.concurrent('a run that waits', () => {
 })
 
 test.each<Signal>(['SIGINT', 'SIGTERM'])('%s while large pages are decoded and written', async (signal) => {
-  // Each query gets one page. The next request hangs, so the run can't end before the signal.
+  // Each query gets one page. The next request hangs, so the run cannot end before the signal.
   let trouble = true
   const faults: Fault[] = [{ kind: 'hang', when: ({ ordinal }) => trouble && ordinal > 2 }]
   const held = { ...LARGE, sandbox: { ...LARGE.sandbox, faults } }

@@ -45,7 +45,7 @@ describe.each([...parquetFormats, ...csvFormats])('$kind by $engine, $compressio
           onText: (column, value) => seen[column]!.push(value),
         })
         expect(found).toEqual({ rows: rows.length, columns })
-        // CSV can not have a NUL.
+        // CSV cannot have a NUL.
         const textOf = (value: CellValue | undefined): CellValue | undefined =>
           format.kind === 'csv' && typeof value === 'string' ? value.replaceAll('\0', '\ufffd') : value
         expect(seen).toEqual({

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Column, Group, RecordBatch, TextVector } from '../../src/core/index.ts'
 import type { RowChoice } from '../../src/load/index.ts'
-import { RowGroupMeasure, weigh } from '../../src/load/row-group-measure.ts'
+import { byteSizes, RowGroupMeasure } from '../../src/load/row-group-measure.ts'
 
 const MAX_BYTES = 16 << 20
 
@@ -74,7 +74,7 @@ function endsOf(rows: readonly Row[], maxRows: number, pages: readonly Framing[]
     const page = pages[number % pages.length]!
     const own = rows.slice(done, done + page.rows)
     const { recordBatch, choice } = framed(own, page)
-    const weights = weigh(recordBatch)
+    const weights = byteSizes(recordBatch)
     for (let at = 0; at < own.length; ) {
       const taken = measure.take(weights, choice, at, page.most)
       expect(taken).toBeGreaterThan(0)

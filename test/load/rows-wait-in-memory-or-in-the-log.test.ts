@@ -3,7 +3,7 @@ import type { BlobRef, CommitLog } from '../../src/core/index.ts'
 import { RowCache } from '../../src/load/row-cache.ts'
 import { anError } from '../disk/errors.ts'
 
-/** A log that holds record batches of one byte: the offset of each. @param lost offsets that can't be read */
+/** A log that holds record batches of one byte: the offset of each. @param lost offsets that cannot be read */
 function logWithout(...lost: readonly number[]) {
   const read: number[] = []
   const log: CommitLog = {

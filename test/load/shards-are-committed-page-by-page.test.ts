@@ -602,7 +602,7 @@ it('keeps files that were moved before when more are moved', async () => {
   expect(kept.toSorted()).toEqual(['first', 'second'])
 })
 
-it.skipIf(process.platform !== 'linux')('closes its files when a shard can not be sealed', async () => {
+it.skipIf(process.platform !== 'linux')('closes its files when a shard cannot be sealed', async () => {
   const { store, root } = await ownStore()
   // Too large for memory.
   const coder: ShardCoder = { ...textCoder, header: async () => Buffer.alloc(2 << 20) }

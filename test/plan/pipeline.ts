@@ -46,7 +46,7 @@ export function pipelineOf({
       resource: 'credentials',
       queries,
       windows: windows === null ? null : { perChain: null, ...windows },
-      whole: null,
+      unfiltered: null,
       order,
       pageSize: 10_000,
       include: [],

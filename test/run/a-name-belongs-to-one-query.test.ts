@@ -54,7 +54,7 @@ it.each(['keep', 'hmac'])('under identity: %s a name that another query had is r
   expect(await run([email('b@scatterholt.com', 'case')])).toBe(ANOTHER('email.case'))
   expect(await run([email('A@scatterholt.com', 'case')])).toBe(ANOTHER('email.case'))
   expect(await run([domain('quillmere.net', 'ours.example')])).toBe(ANOTHER('domain.ours.example'))
-  // A given name can't be the default name of another query either, nor the other way round.
+  // A given name cannot be the default name of another query either, nor the other way round.
   expect(await run([domain('ours.example')])).toBe(ANOTHER('domain.ours.example'))
   expect(await run([domain('scatterholt.com', 'quillmere.net')])).toBe(ANOTHER('domain.quillmere.net'))
   expect(await run([domain('quillmere.net', 'quillmere.net'), email('b@scatterholt.com', 'new')])).toBe(

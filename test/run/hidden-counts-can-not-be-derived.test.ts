@@ -164,7 +164,7 @@ function expectHidden(parts: readonly Range[], total: Range, counts: readonly nu
   for (const [i, count] of counts.entries()) {
     if (count === 0 || count >= LEAST) continue
     const { low, high } = found[i]!
-    // A reader can't exclude that it is five or more, and at least five values are possible.
+    // A reader cannot exclude that it is five or more, and at least five values are possible.
     expect(high, `${count} is known to be ${low} to ${high}`).toBeGreaterThanOrEqual(LEAST)
     expect(high - low, `${count} is known to be ${low} to ${high}`).toBeGreaterThanOrEqual(LEAST - 1)
   }

@@ -193,7 +193,7 @@ it('changes of any part of the pipeline during the run do not change the run', a
 it('a pipeline with functions is refused', async () => {
   const { here, pipeline } = await world()
   const message = await expectRefusal({ here, pipeline: changed(pipeline, { onInvalid: () => 'fail' }) })
-  expect(message).toContain('The pipeline holds a value that can not be copied')
+  expect(message).toContain('The pipeline holds a value that cannot be copied')
 })
 
 it('a policy that changes on each read is one value for the whole run', async () => {

@@ -170,7 +170,7 @@ it('without order, a chain continues with the size for which its cursor was give
   expect(server.received.map(({ json }) => (json as { size: number }).size)).toEqual([
     10_000, 10_000, 10_000, 10_000,
   ])
-  expect(here.log.map(({ message }) => message).join()).toContain('the size of pages can not change here')
+  expect(here.log.map(({ message }) => message).join()).toContain('the size of pages cannot change here')
 })
 
 it('a response with Retry-After does not reduce the page size', async () => {

@@ -64,7 +64,7 @@ describe.each(['parquet', 'csv'])('verify, of %s,', (format) => {
     expect(counts.reduce((a, b) => a + b)).toBe(times)
   })
 
-  test('finds none if there is no id column, or if the queries that share a folder can not be told apart', async () => {
+  test('finds none if there is no id column, or if the queries that share a folder cannot be told apart', async () => {
     const load = `format: ${format}, partition_by: [window]`
     const secrets = 'queries: [{ type: secret, secret_env: ONE }, { type: secret, secret_env: TWO }]'
     expect((await verified(ONE_DOMAIN, 'columns: [identity_name, imported_at]', load)).problems).toEqual([])

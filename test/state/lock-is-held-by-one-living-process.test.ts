@@ -323,7 +323,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
   })
 
   it.each(['', 'not JSON', '{}', '{"pid":"1"}', '[]'])(
-    'that can not be parsed (%j) is damage, and stays',
+    'that cannot be parsed (%j) is damage, and stays',
     async (text) => {
       await write(store, FOREIGN, text)
       await expect(take()).rejects.toEqual(anError('damaged', FOREIGN))

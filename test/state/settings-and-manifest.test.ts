@@ -342,7 +342,7 @@ describe('the manifest', () => {
     expect([...manifestShards(state)]).toHaveLength(1)
   })
 
-  it('is null if the file does not exist, and damaged if it can not be parsed', async () => {
+  it('is null if the file does not exist, and damaged if it cannot be parsed', async () => {
     const { store } = temporaryStore()
     expect(await readManifest(store)).toBeNull()
     for (const text of ['', '{', '{}', '{"version":2}']) {

@@ -220,7 +220,7 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Journ
     times: of('measured')
       .flatMap(({ times = [] }) => times)
       .slice(-32),
-    tellsSearches:
+    reportsSearchesLeft:
       of('measured').findLast(({ tells_searches }) => tells_searches !== undefined)?.tells_searches ?? null,
   })
   expect(state.secretChecks).toEqual(new Map(of('secret').map(({ query, check }) => [query, check])))

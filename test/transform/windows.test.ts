@@ -62,7 +62,7 @@ test('a row that was left out is new when it is repeated inside the chain’s ow
   expect(again.repeated).toBe(1)
 })
 
-test('invalid items are left out where rows would be, and kept if their time can not be parsed', () => {
+test('invalid items are left out where rows would be, and kept if their time cannot be parsed', () => {
   const broken = (id: number, imported_at: unknown) => credential({ id, imported_at, identity_name: null })
   const instants = [FROM, BEFORE_OWN, FIRST_OWN, LAST_OWN, AFTER_OWN, UNTIL, 'soon', null]
   const items = instants.map((imported_at, id) => broken(id, imported_at))

@@ -105,9 +105,9 @@ it('folders of killed processes beside the file are removed by the next load, th
   ])
 })
 
-it('the error about a file that can not be created names it, with the reason', async () => {
+it('the error about a file that cannot be created names it, with the reason', async () => {
   const folder = temporaryFolder()
-  await expect(open(join(folder, 'nowhere/leaks.db'))).rejects.toThrow(/can not use the file \(ENOENT\)/)
+  await expect(open(join(folder, 'nowhere/leaks.db'))).rejects.toThrow(/cannot use the file \(ENOENT\)/)
   await mkdir(join(folder, 'folder.db'))
   await expect(open(join(folder, 'folder.db'))).rejects.toMatchObject({ kind: 'target' })
 })

@@ -86,7 +86,7 @@ describe('a PostgreSQL server', () => {
     // The load may have ended before the server did.
     if (ended !== 0) {
       expect(ended).toBe(1)
-      expect(stderr).toMatch(/connection to PostgreSQL ended|can not be reached|starting up or shutting down/)
+      expect(stderr).toMatch(/connection to PostgreSQL ended|cannot be reached|starting up or shutting down/)
       expect(stderr).not.toContain(PASSWORD)
     }
     await isHonest(target)

@@ -77,12 +77,12 @@ it('errors name the cause, and a rejected password gives exit 3', async () => {
     [url.replace(/test_\d+/, 'nowhere'), /^There is no such database/, 1],
     [
       url.replace(/:\d+\//, ':1/'),
-      /^PostgreSQL can not be reached: nothing accepts connections at 127\.0\.0\.1:1/,
+      /^PostgreSQL cannot be reached: nothing accepts connections at 127\.0\.0\.1:1/,
       1,
     ],
     [
       'postgres://me@no-such-host.invalid/db',
-      /^PostgreSQL can not be reached: the name no-such-host\.invalid is not found/,
+      /^PostgreSQL cannot be reached: the name no-such-host\.invalid is not found/,
       1,
     ],
     [

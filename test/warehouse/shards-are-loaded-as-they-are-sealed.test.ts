@@ -156,7 +156,7 @@ it('an unreachable database does not stop the run: a warning, and at the end exi
   expect(code).toBe(1)
   expect(JSON.parse(stdout)).toMatchObject({ status: 'complete' })
   expect(stderr.match(/no more shards are loaded during the run/g)).toHaveLength(1)
-  expect(stderr).toMatch(/^spillway: PostgreSQL can not be reached/m)
+  expect(stderr).toMatch(/^spillway: PostgreSQL cannot be reached/m)
   expect((await here.manifest()).shards.length).toBeGreaterThan(0)
   await runAndLoad(here, target)
   await holdsAll(here, target)

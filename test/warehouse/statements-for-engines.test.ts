@@ -20,7 +20,7 @@ const FORMATS: Readonly<Record<string, Format>> = {
 }
 
 /**
- * Written by the vendors' documented syntax. Those engines can't be run here: the tests check that no statement changes
+ * Written by the vendors' documented syntax. Those engines cannot be run here: the tests check that no statement changes
  * unnoticed and, in `statements-are-parsed`, that all are parsed. DuckDB's and PostgreSQL's are run below.
  */
 describe.each(DIALECT_NAMES.filter((name) => name !== 'duckdb' && name !== 'postgres'))('%s', (name) => {

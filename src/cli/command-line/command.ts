@@ -67,7 +67,7 @@ export class CommandCall extends Error {
 }
 
 /** The environment of the process. */
-export type World = {
+export type ProcessContext = {
   readonly env: Environment
   readonly cwd: string
   /** How spillway was called. */
@@ -78,7 +78,7 @@ export type World = {
 }
 
 /** What a command is given besides its arguments. */
-export type Io = World & {
+export type Io = ProcessContext & {
   readonly logging: LogSettings
   readonly log: RunObserver['log']
   /** The same for machines alone. */

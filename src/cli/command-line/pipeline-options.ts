@@ -1,7 +1,7 @@
 import type { Argv, InferredOptionTypes } from 'yargs'
 import type { Overrides } from '../../config/index.ts'
 import type { Pipeline } from '../../core/index.ts'
-import type { Wanted } from '../../run/index.ts'
+import type { PartitionFilter } from '../../run/index.ts'
 import { plainLine, shellWord } from '../terminal/text.ts'
 import {
   type CommonArgs,
@@ -98,9 +98,9 @@ export async function requireToRun(
   { allowPlaintext }: Pick<RunFlags, 'allowPlaintext'>,
   { env, cwd, log }: Io,
 ): Promise<void> {
-  const { cautionsOf, checkRequirements } = await import('../../config/index.ts')
+  const { warningsFor, checkRequirements } = await import('../../config/index.ts')
   await checkRequirements(pipeline, { env, cwd, allowPlaintext })
-  for (const { message, fields } of await cautionsOf(pipeline, env)) log('warn', message, fields)
+  for (const { message, fields } of await warningsFor(pipeline, env)) log('warn', message, fields)
 }
 
 export function overridesFrom(flags: OverrideFlags): Overrides {
@@ -132,7 +132,7 @@ export function choiceOptions<Args>(yargs: Argv<Args>): Argv<Args & ChoiceArgs> 
 export async function wantedPartitions({
   state,
   query,
-}: Pick<ChoiceArgs, 'state' | 'query'>): Promise<Wanted | null> {
+}: Pick<ChoiceArgs, 'state' | 'query'>): Promise<PartitionFilter | null> {
   if (state === undefined && query === undefined) return null
   const isNamed = query === undefined ? () => true : await namesMatching(query)
   return (name, where) => (state === undefined || state.includes(where)) && isNamed(name)

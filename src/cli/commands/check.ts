@@ -1,5 +1,4 @@
 import {
-  cautionsOf,
   checkRequirements,
   type ExplainedSecret,
   type ExplainedSetting,
@@ -8,6 +7,7 @@ import {
   type Origin,
   readMaskKey,
   readSecret,
+  warningsFor,
 } from '../../config/index.ts'
 import { ExportError, isExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import {
@@ -55,7 +55,7 @@ export const check = command({
         await io.stdout.line(line(name, ok ? style('green', 'ok') : style('red', 'no'), finding))
     }
     let code = DONE
-    for (const { message, fields } of await cautionsOf(pipeline, io.env)) io.log('warn', message, fields)
+    for (const { message, fields } of await warningsFor(pipeline, io.env)) io.log('warn', message, fields)
     for (const [name, step] of stepsOf(pipeline, args, io)) {
       // A probe costs searches.
       if (name === 'probe' && code !== DONE) continue

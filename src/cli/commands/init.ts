@@ -45,7 +45,7 @@ export const init = command({
   },
 })
 
-/** Fails before the questions if the file can't be written. */
+/** Fails before the questions if the file cannot be written. */
 async function refuseExisting(path: string, file: string): Promise<void> {
   const isThere = await access(path).then(
     () => true,
@@ -86,7 +86,7 @@ function notWritten(file: string, cause: unknown): ExportError {
   }
   return new ExportError(
     'config',
-    `The file can not be written: ${code}`,
+    `The file cannot be written: ${code}`,
     file,
     'Choose a folder that is there and can be written.',
     { cause },

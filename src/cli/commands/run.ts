@@ -95,12 +95,12 @@ type ReadArgs = OverrideFlags & {
   readonly allowPlaintext: boolean
 }
 
-/** A pipeline of the command line, or why it can't run. */
+/** A pipeline of the command line, or why it cannot run. */
 type Found =
   | { readonly pipeline: Pipeline; readonly name: string; readonly error: null }
   | {
       readonly pipeline: null
-      /** null: its file can't be read, or is invalid. */
+      /** null: its file cannot be read, or is invalid. */
       readonly name: string | null
       readonly error: ExportError
     }

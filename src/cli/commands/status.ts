@@ -1,5 +1,5 @@
 import { readNamingKey } from '../../config/index.ts'
-import { readStatus, type StatusReport, serviceJson, type Wanted } from '../../run/index.ts'
+import { type PartitionFilter, readStatus, type StatusReport, serviceJson } from '../../run/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import {
   choiceOptions,
@@ -36,7 +36,7 @@ export const status = command({
 })
 
 /** A partition a line. */
-function* jsonParts(report: StatusReport, name: string, wanted: Wanted | null): Generator<string> {
+function* jsonParts(report: StatusReport, name: string, wanted: PartitionFilter | null): Generator<string> {
   const { openShards, searchesSpent, early, ...totals } = report.totals
   yield `{"pipeline":${plainJson(name)},"partitions":[`
   let separator = '\n'

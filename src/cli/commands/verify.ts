@@ -227,7 +227,7 @@ const COMMON: Readonly<Record<ProblemCause, (first: string) => string>> = {
   missing: () => 'shards are missing',
   size: () => 'shards are longer or shorter than the journal says',
   checksum: () => 'shards have another SHA-256 than the journal says',
-  unreadable: (first) => `shards can not be read (the first: ${first})`,
+  unreadable: (first) => `shards cannot be read (the first: ${first})`,
   rows: () => 'shards hold more or fewer rows than the journal says',
   partition_rows: () => 'partitions have more or fewer rows in the checkpoint than in their shards',
   columns: (first) => `shards have other columns than the pipeline (the first: ${first})`,

@@ -74,7 +74,7 @@ const OWN_BEAT = /^\d{4}-\d\d-\d\dT[\d:.]+Z\n$/
 
 /**
  * Shows that this process is alive and does not hang.
- * @throws ExportError `config` when the file can't be written, or has the name of another file
+ * @throws ExportError `config` when the file cannot be written, or has the name of another file
  */
 async function startHeartbeat(file: string): Promise<NodeJS.Timeout> {
   const flag = O_CREAT | O_TRUNC | O_WRONLY | O_NOFOLLOW
@@ -86,7 +86,7 @@ async function startHeartbeat(file: string): Promise<NodeJS.Timeout> {
     if (isExportError(error)) throw error
     throw new ExportError(
       'config',
-      '--heartbeat-file can not be written',
+      '--heartbeat-file cannot be written',
       file,
       'Name a file in a folder that is there.',
       {

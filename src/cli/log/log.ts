@@ -128,7 +128,7 @@ export class LogFile {
 
   /**
    * @param onTrouble called once when nothing can be written any more; the work matters more than the log
-   * @throws ExportError `config` when it can't be opened, or has the name of another file
+   * @throws ExportError `config` when it cannot be opened, or has the name of another file
    */
   constructor(path: string, onTrouble: (message: string) => void) {
     this.#own = { path, what: 'The log file', isOwn: (beginning) => OWN_LINE.test(beginning) }
@@ -139,7 +139,7 @@ export class LogFile {
     } catch (error) {
       if (isExportError(error)) throw error
       const next = 'Choose a file in a folder that is there and can be written.'
-      throw new ExportError('config', `The log file can not be opened: ${codeOf(error)}`, path, next, {
+      throw new ExportError('config', `The log file cannot be opened: ${codeOf(error)}`, path, next, {
         cause: error,
       })
     }
@@ -171,7 +171,7 @@ export class LogFile {
     } catch (error) {
       if (this.#isTroubled) return
       this.#isTroubled = true
-      const why = isExportError(error) ? error.what : `The log file can not be written: ${codeOf(error)}`
+      const why = isExportError(error) ? error.what : `The log file cannot be written: ${codeOf(error)}`
       this.#onTrouble(`${why} (${this.#own.path})`)
     }
   }

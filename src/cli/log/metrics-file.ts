@@ -34,8 +34,8 @@ export class MetricsFile {
 
   /**
    * @param pipelines it may not lie among what they export
-   * @param onTrouble called when it can't be written later on; the work matters more
-   * @throws ExportError `config` when it can't be written, or another file has its name
+   * @param onTrouble called when it cannot be written later on; the work matters more
+   * @throws ExportError `config` when it cannot be written, or another file has its name
    */
   static async open(
     path: string,
@@ -56,7 +56,7 @@ export class MetricsFile {
     } catch (error) {
       if (isExportError(error)) throw error
       const next = 'Choose a file in a folder that is there and can be written.'
-      const what = `The metrics file can not be written: ${codeOf(error)}`
+      const what = `The metrics file cannot be written: ${codeOf(error)}`
       throw new ExportError('config', what, path, next, { cause: error })
     }
   }
@@ -135,7 +135,7 @@ export class MetricsFile {
     const text = metricsText({ version, pipelines, successes: this.#successes, exitCode })
     void this.#inTurn(() =>
       replaceFile(this.#path, text, MODE).catch((error: unknown) => {
-        this.#onTrouble(`the metrics file can not be written: ${codeOf(error)} (${this.#path})`)
+        this.#onTrouble(`the metrics file cannot be written: ${codeOf(error)} (${this.#path})`)
       }),
     )
   }

@@ -94,15 +94,15 @@ function figures(moment: ProgressMoment, style: Style): Part[] {
 }
 
 /** The least progress from which the end of a run is estimated. */
-const LEAST_REQUESTS = 5
-const LEAST_MS = 3000
+const MIN_REQUESTS = 5
+const MIN_MS = 3000
 
 /** The elapsed time and the estimated end of the run: by its pages, or earlier by its budget. */
 function endOf({ progress, elapsedMs }: ProgressMoment, style: Style): Part {
   const elapsed = stopwatch(elapsedMs)
   const { requests, requestsAllowed } = progress
   const left = shareLeft(progress)
-  if (left === null || requests < LEAST_REQUESTS || elapsedMs < LEAST_MS) {
+  if (left === null || requests < MIN_REQUESTS || elapsedMs < MIN_MS) {
     return { rank: 1, variants: [elapsed] }
   }
   const end = roughly(elapsedMs * left)

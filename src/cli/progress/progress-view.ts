@@ -5,7 +5,7 @@ import { cutTo, styleFor, wantsColour } from '../terminal/screen.ts'
 import { count, counted, stopwatch } from '../terminal/text.ts'
 import { progressLines, waitText } from './progress-lines.ts'
 
-// Faster changes can't be read.
+// Faster changes cannot be read.
 const REDRAW_MS = 250
 const LOG_MS = 30_000
 

@@ -5,7 +5,7 @@ import { ExportError } from '../../core/index.ts'
 
 /**
  * Writes a file under its name in one step, for its owner alone; a file of that name is replaced.
- * @param what for the message when it can't be: `The report`
+ * @param what for the message when it cannot be: `The report`
  * @throws ExportError `storage`
  */
 export async function saveFile(path: string, content: string | Uint8Array, what: string): Promise<void> {
@@ -14,7 +14,7 @@ export async function saveFile(path: string, content: string | Uint8Array, what:
     await replaceFile(path, content, 0o600)
   } catch (error) {
     const next = 'Choose a folder that can be written, or free some space.'
-    const message = `${what} can not be written: ${codeOf(error)}`
+    const message = `${what} cannot be written: ${codeOf(error)}`
     throw new ExportError('storage', message, path, next, { cause: error })
   }
 }

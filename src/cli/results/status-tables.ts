@@ -1,4 +1,4 @@
-import type { PartitionStatus, QueryStatus, Wanted } from '../../run/index.ts'
+import type { PartitionFilter, PartitionStatus, QueryStatus } from '../../run/index.ts'
 import { cutTo, type Style } from '../terminal/screen.ts'
 import { alignedTable, type Column, type Table } from '../terminal/table.ts'
 import { count, counted, plainLine } from '../terminal/text.ts'
@@ -20,7 +20,7 @@ export function earlyText(partitions: number): string {
 export type Shown = {
   /** A line for each partition instead of each query. */
   readonly all: boolean
-  readonly wanted: Wanted | null
+  readonly wanted: PartitionFilter | null
   /** Width of the terminal; null: there is none. */
   readonly columns: number | null
   readonly style: Style
@@ -35,7 +35,7 @@ type Figure<Row> = {
 /** The partitions of a report. */
 type Standing<Row extends QueryStatus> = {
   readonly partitions: () => Iterable<PartitionStatus>
-  readonly queries: (wanted: Wanted | undefined) => readonly Row[]
+  readonly queries: (wanted: PartitionFilter | undefined) => readonly Row[]
   /** Columns after those of the states. */
   readonly more: readonly Figure<Row>[]
 }
@@ -122,7 +122,7 @@ function foldedLine(queries: readonly QueryStatus[]): string {
 /** A line for each partition, with why it failed. */
 function partitionTable(
   partitions: () => Iterable<PartitionStatus>,
-  isWanted: Wanted | null,
+  isWanted: PartitionFilter | null,
   style: Style,
 ): Table<PartitionStatus> {
   return {

@@ -17,7 +17,7 @@ export class Output {
     stream.on('error', (error) => this.#fail(error))
   }
 
-  /** Why results can't be written; null: they can, or the reader went away. */
+  /** Why results cannot be written; null: they can, or the reader went away. */
   get failure(): ExportError | null {
     return this.#failure
   }
@@ -53,7 +53,7 @@ export class Output {
     if (!this.#closed && !hasLeft) {
       this.#failure = new ExportError(
         'storage',
-        `The output can not be written: ${error.code ?? error.name}`,
+        `The output cannot be written: ${error.code ?? error.name}`,
         'stdout',
         'Check where stdout goes; exported data is on disk.',
         { cause: error },

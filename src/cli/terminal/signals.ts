@@ -35,7 +35,7 @@ export class Signals {
     const stop = new AbortController()
     const abort = new AbortController()
     const timers: NodeJS.Timeout[] = []
-    // A closed terminal can't be distinguished from a file, so terminals are listed before.
+    // A closed terminal cannot be distinguished from a file, so terminals are listed before.
     const terminals = [0, 1, 2].filter((fd) => isatty(fd))
     const handler = (signal: Signal): void => {
       // If a terminal is closed, the system and the shell both send SIGHUP.

@@ -94,7 +94,7 @@ function within<Row>(room: number, columns: readonly Fitted<Row>[]): readonly Fi
 }
 
 /** The least width to which a cell is cut before its line is longer than the terminal. */
-const LEAST_OF_ANY = 6
+const MIN_COLUMN_WIDTH = 6
 
 /** A table of the result of a query, numbers on the right; null and undefined are empty. */
 export function resultTable(
@@ -108,7 +108,7 @@ export function resultTable(
       title: plainLine(name),
       cell: (row) => cellText(row[i]),
       align: isNumber(i) ? 'right' : 'left',
-      least: LEAST_OF_ANY,
+      least: MIN_COLUMN_WIDTH,
       isKept: true,
     })),
     rows: () => rows,

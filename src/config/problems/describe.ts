@@ -67,16 +67,16 @@ export function didYouMeanDomain(tree: Tree, path: Path): string {
   const key = path.findLast((part) => typeof part === 'string')
   if (typeof value !== 'string' || key === undefined || !DOMAINS.has(key)) return ''
   const { location } = locationAt(tree, path)
-  return location?.from === 'file' && location.variables.length > 0 ? '' : meant(value)
+  return location?.from === 'file' && location.variables.length > 0 ? '' : suggestion(value)
 }
 
 /** The same for a text. */
-export function meant(text: string): string {
+export function suggestion(text: string): string {
   const domain = domainMeant(text)
   return domain === null ? '' : `; did you mean \`${shown(domain)}\`?`
 }
 
-/** Whether a value can't be a secret, whatever its origin. */
+/** Whether a value cannot be a secret, whatever its origin. */
 function isPlain(path: Path, key: string | undefined, value: unknown): boolean {
   if (typeof value !== 'string' || key === undefined) return false
   if (path.includes('windows') && key !== 'windows') return value.length <= MAX_WINDOW_TEXT

@@ -27,7 +27,7 @@ export class PipelineError extends ExportError {
  */
 export class Problems {
   readonly #found: Problem[] = []
-  readonly #touched = new Set<string>()
+  readonly #reported = new Set<string>()
   /** Paths of which a child is touched. */
   readonly #parents = new Set<string>()
   readonly #ranks = new Map<string, number>()
@@ -40,8 +40,8 @@ export class Problems {
   /** A problem with the value at a path, or with its key. `text` must not contain a secret. */
   add(path: Path, text: string, part: 'key' | 'value' = 'value'): void {
     const key = keyOf(path)
-    if (this.#touched.has(key)) return
-    this.excuse(path)
+    if (this.#reported.has(key)) return
+    this.suppress(path)
     const { location, exact } = locationAt(this.#tree, path)
     if (location?.from === 'flag') {
       this.#found.push({
@@ -60,7 +60,7 @@ export class Problems {
   /** A problem with a key that the mapping at `path` does not have. */
   addKey(path: Path, key: string, text: string): void {
     const { location } = locationAt(this.#tree, [...path, key])
-    this.excuse([...path, key])
+    this.suppress([...path, key])
     const named = path.length === 0 ? text : `${dotted(path)}: ${text}`
     if (location?.from === 'file') this.addAt(location.key, named, location.source)
     else this.addAt(0, named)
@@ -98,16 +98,17 @@ export class Problems {
   }
 
   /** Marks a path as reported without a problem of its own, for example because a mistyped key means it. */
-  excuse(path: Path): void {
-    this.#touched.add(keyOf(path))
+  suppress(path: Path): void {
+    this.#reported.add(keyOf(path))
     for (let length = path.length - 1; length > 0; length--) this.#parents.add(keyOf(path.slice(0, length)))
   }
 
   /** Whether there is a problem at one of these paths, in its children or in its parents. */
-  touched(...paths: readonly Path[]): boolean {
+  isReported(...paths: readonly Path[]): boolean {
     return paths.some(
       (path) =>
-        this.#parents.has(keyOf(path)) || path.some((_, i) => this.#touched.has(keyOf(path.slice(0, i + 1)))),
+        this.#parents.has(keyOf(path)) ||
+        path.some((_, i) => this.#reported.has(keyOf(path.slice(0, i + 1)))),
     )
   }
 

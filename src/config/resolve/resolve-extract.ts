@@ -5,12 +5,12 @@ import {
   type IdentityPolicy,
   MAX_WINDOWS,
   nameQuery,
-  openLabel,
   type Query,
   queryLabel,
+  visibleLabel,
   type WindowSettings,
 } from '../../core/index.ts'
-import { describeDomain, meant } from '../problems/describe.ts'
+import { describeDomain, suggestion } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
 import type { Path } from '../problems/tree.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
@@ -33,10 +33,10 @@ export async function resolveExtract(settings: PipelineFile, problems: Problems)
   const { extract, transform, load } = settings
   const reports = extract.resource === 'reports'
   for (const key of reports ? CREDENTIAL_KEYS : REPORT_KEYS) {
-    if (extract[key] === undefined || problems.touched(['extract', 'resource'])) continue
+    if (extract[key] === undefined || problems.isReported(['extract', 'resource'])) continue
     problems.add(['extract', key], `does not go with resource: ${extract.resource}`, 'key')
   }
-  if (reports && extract.monthly_searches !== null && !problems.touched(['extract', 'resource'])) {
+  if (reports && extract.monthly_searches !== null && !problems.isReported(['extract', 'resource'])) {
     const path = ['extract', 'monthly_searches']
     problems.add(path, 'does not go with resource: reports, which costs no searches', 'key')
   }
@@ -47,7 +47,7 @@ export async function resolveExtract(settings: PipelineFile, problems: Problems)
     resource: extract.resource,
     queries: queries.all,
     windows: extract.windows === undefined ? null : resolveWindows(extract, extract.windows, problems),
-    whole: null,
+    unfiltered: null,
     order: extract.order,
     pageSize: extract.page_size ?? (reports ? 10 : 10_000),
     include: [...new Set(extract.include)],
@@ -79,7 +79,7 @@ class Queries {
   }
 
   add(query: Query, report: Report): void {
-    const label = openLabel(query, this.#identity)
+    const label = visibleLabel(query, this.#identity)
     const asked = `${query.type}.${queryLabel(query)}`
     // The name of a hidden identity is not known yet. Other names have no space.
     const name = label === null ? ` ${asked}` : nameQuery(query, label).name
@@ -123,7 +123,7 @@ function addReports(extract: ExtractFile, queries: Queries, problems: Problems):
     queries.add({ type: 'reports' }, () => {})
   } else if (ids !== undefined && ids.length > 0) {
     for (const id of ids) queries.add({ type: 'report', id }, () => {})
-  } else if (!problems.touched(['extract', 'ids'], ['extract', 'all'])) {
+  } else if (!problems.isReported(['extract', 'ids'], ['extract', 'all'])) {
     reportEmptyKeys({ ids: 'at least one id, or all: true', all: 'true, or some ids' }, extract, problems)
     if (ids === undefined && all === undefined) {
       problems.add(['extract'], 'no report is requested; name some in ids, or set all: true', 'key')
@@ -150,7 +150,7 @@ async function addCredentials(extract: ExtractFile, queries: Queries, problems: 
     'extract',
     key,
   ])
-  if (queries.all.length > 0 || problems.touched(...sources)) return
+  if (queries.all.length > 0 || problems.isReported(...sources)) return
   reportEmptyKeys(
     {
       domains: 'at least one domain',
@@ -160,7 +160,7 @@ async function addCredentials(extract: ExtractFile, queries: Queries, problems: 
     extract,
     problems,
   )
-  if (!problems.touched(...sources)) {
+  if (!problems.isReported(...sources)) {
     problems.add(['extract'], 'nothing to search for; name some domains, a domains_file or queries', 'key')
   }
 }
@@ -205,11 +205,13 @@ async function addDomainsFile(name: string, queries: Queries, problems: Problems
     const report: Report = (problem) => {
       problems.addLine(label, i + 1, problem)
       // Of a file with many invalid domains, some are reported.
-      problems.excuse(['extract', 'domains_file'])
+      problems.suppress(['extract', 'domains_file'])
     }
     const fqdn = parseDomain(text)
     if (fqdn === null) {
-      report(`expected ${DOMAIN_EXPECTED}, found ${describeDomain(text)}: ${domainFault(text)}${meant(text)}`)
+      report(
+        `expected ${DOMAIN_EXPECTED}, found ${describeDomain(text)}: ${domainFault(text)}${suggestion(text)}`,
+      )
     } else queries.add({ type: 'domain', fqdn }, report)
   }
 }
@@ -234,7 +236,7 @@ function resolveWindows(
     )
   }
   const end = until === 'now' ? Date.now() * 1000 : until
-  // Weeks, months and years can't divide a range into that many.
+  // Weeks, months and years cannot divide a range into that many.
   if (
     every !== undefined &&
     'count' in every &&

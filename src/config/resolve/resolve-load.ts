@@ -74,7 +74,7 @@ function parquet(
     }
   }
   for (const [i, column] of bloomFilters.entries()) {
-    if (columns.includes(column) || problems.touched(['transform'], ['extract'])) continue
+    if (columns.includes(column) || problems.isReported(['transform'], ['extract'])) continue
     const path = ['load', 'parquet', 'bloom_filters', i]
     problems.add(path, `expected one of ${columns.join(', ')}, found ${problems.found(path)}`)
   }

@@ -30,7 +30,7 @@ export function resolveService(service: ServiceFile, problems: Problems): Servic
 }
 
 function checkSchemes(service: ServiceFile, problems: Problems): void {
-  if (service.allow_http || problems.touched(['service', 'allow_http'])) return
+  if (service.allow_http || problems.isReported(['service', 'allow_http'])) return
   for (const key of ADDRESSES) {
     const url = service[key]
     if (url?.startsWith('http:') && !staysHere(url)) {
@@ -45,7 +45,7 @@ function checkSchemes(service: ServiceFile, problems: Problems): void {
 function resolveAuth(service: ServiceFile, origin: string, problems: Problems): Auth {
   const { token_env: tokenEnv, api_key_env: apiKeyEnv } = service
   if (apiKeyEnv === undefined) {
-    if (!problems.touched(['service', 'api_key_env'])) {
+    if (!problems.isReported(['service', 'api_key_env'])) {
       for (const key of EXCHANGE) {
         if (service[key] !== undefined) {
           problems.add(['service', key], 'goes with api_key_env, which is not there', 'key')

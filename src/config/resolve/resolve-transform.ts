@@ -16,7 +16,9 @@ export function resolveTransform(file: PipelineFile, problems: Problems): Transf
   const { extract, transform } = file
   const dropped = extract.resource === 'reports' ? [] : droppedColumns(transform.secret, transform.identity)
   // If `include` is invalid, columns that it should name are not reported.
-  const included = problems.touched(['extract', 'include']) ? [...OPTIONAL_FIELDS] : (extract.include ?? [])
+  const included = problems.isReported(['extract', 'include'])
+    ? [...OPTIONAL_FIELDS]
+    : (extract.include ?? [])
   const extraColumns = resolveExtraColumns(file, problems)
   const extra = extraColumns.map(({ name }) => name)
   const own = allColumns(extract.resource, included)
@@ -24,7 +26,7 @@ export function resolveTransform(file: PipelineFile, problems: Problems): Transf
     .filter((name) => !dropped.includes(name))
   const available = [...own, ...extra]
   const { columns } = transform
-  if (columns !== undefined && !problems.touched(['extract', 'resource'])) {
+  if (columns !== undefined && !problems.isReported(['extract', 'resource'])) {
     if (columns.length === 0)
       problems.add(['transform', 'columns'], 'expected at least one column, found an empty list')
     for (const [i, name] of columns.entries()) {
@@ -92,7 +94,7 @@ function resolveExtraColumns(
   const key = ['transform', 'extra_columns']
   const given = transform.extra_columns ?? []
   if (extract.resource === 'reports' && transform.extra_columns !== undefined) {
-    if (!problems.touched(['extract', 'resource']))
+    if (!problems.isReported(['extract', 'resource']))
       problems.add(key, 'does not go with resource: reports', 'key')
     return []
   }

@@ -89,7 +89,7 @@ function report(issue: Issue, tree: Tree, problems: Problems, isMissing: (path: 
       : didYouMean(key, known)
     const missing = meant !== null && isMissing([...path, meant]) ? `; \`${meant}\` is missing` : ''
     problems.addKey(path, key, `unknown key \`${name}\`${advice}${missing}; allowed: ${issue.message}`)
-    if (meant !== null && valueAt(tree, [...path, meant]) === undefined) problems.excuse([...path, meant])
+    if (meant !== null && valueAt(tree, [...path, meant]) === undefined) problems.suppress([...path, meant])
   }
 }
 
@@ -100,7 +100,11 @@ function faultOf(issue: Issue): string {
 }
 
 /** Values for required keys that are invalid. No pipeline is made of them: the problem is reported already. */
-const STAND_INS = { name: 'unnamed', service: { base_url: 'https://service.invalid' }, extract: {} } as const
+const PLACEHOLDERS = {
+  name: 'unnamed',
+  service: { base_url: 'https://service.invalid' },
+  extract: {},
+} as const
 
 /** A copy without the keys that have issues, two levels deep, as optional keys are. */
 function withoutFaults(root: unknown, issues: readonly Issue[]): Mapping {
@@ -112,7 +116,7 @@ function withoutFaults(root: unknown, issues: readonly Issue[]): Mapping {
     for (const [section, key] of faults) remove(copy, section, key)
   }
   const service = isMapping(copy.service) ? copy.service : {}
-  return { ...STAND_INS, ...copy, service: { ...STAND_INS.service, ...service } }
+  return { ...PLACEHOLDERS, ...copy, service: { ...PLACEHOLDERS.service, ...service } }
 }
 
 function remove(root: Mapping, section: PropertyKey | undefined, key: PropertyKey | undefined): void {

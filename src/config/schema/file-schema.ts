@@ -129,7 +129,7 @@ const extract = section({
   }),
   page_size: integerOrAuto(1, 10_000).prefault('auto').meta({
     description:
-      'Maximum number of items in one request; fewer if the service can not serve so many. auto: 10000, for reports 10.',
+      'Maximum number of items in one request; fewer if the service cannot serve so many. auto: 10000, for reports 10.',
   }),
   include: list(text(/^[a-z0-9_]+$/, 'a field name (a-z, 0-9 and _)'), 'a list of field names')
     .optional()

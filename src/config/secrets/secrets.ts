@@ -47,7 +47,7 @@ export async function requireSecret(name: string, env: Environment): Promise<str
 
 /**
  * A token or API key, exactly as the service issued it.
- * @throws ExportError 'config' when it is not set or can't be one; never shows it
+ * @throws ExportError 'config' when it is not set or cannot be one; never shows it
  */
 export async function requireCredential(name: string, env: Environment): Promise<string> {
   const credential = requireSendable(name, await requireSecret(name, env))
@@ -57,7 +57,7 @@ export async function requireCredential(name: string, env: Environment): Promise
 
 function requireSendable(name: string, token: string): string {
   if (isHeaderText(token)) return token
-  const what = `what ${name} holds can not be sent: there is a line break, another control character or a character outside ASCII in it`
+  const what = `what ${name} holds cannot be sent: there is a line break, another control character or a character outside ASCII in it`
   throw new ExportError('config', what, '', 'Set it to the token or key alone.')
 }
 
@@ -108,7 +108,7 @@ const PROXIES = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY', 'all_
 
 /**
  * Reads all secrets of a pipeline from the environment, also those that this run may not need, so that no message
- * repeats them. Secrets that can't be read are skipped; they fail when they are needed.
+ * repeats them. Secrets that cannot be read are skipped; they fail when they are needed.
  */
 export async function learnSecrets(env: Environment, pipeline: Pipeline | null = null): Promise<void> {
   for (const name of PROXIES) learnProxyPassword(variable(name, env))
@@ -179,7 +179,7 @@ export async function readSigningKey(
   for (const [, body = ''] of text.matchAll(PRIVATE)) learnSecret(body.replaceAll(/\s/g, ''))
   if (!text.includes('PRIVATE KEY-----')) {
     const what = text.includes('PUBLIC KEY-----')
-      ? 'a public key, which can not sign'
+      ? 'a public key, which cannot sign'
       : 'no private key in PEM'
     throw unusable(file, `holds ${what}`, `Give the private key; ${HOW_TO_MAKE}`)
   }
@@ -196,7 +196,7 @@ export async function readSigningKey(
         isEncrypted
           ? unusable(
               file,
-              `can not be opened with ${SIGNING_PASSPHRASE}`,
+              `cannot be opened with ${SIGNING_PASSPHRASE}`,
               'Set the passphrase of this key.',
               cause,
             )

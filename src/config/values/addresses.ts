@@ -47,8 +47,8 @@ function faultOf(text: string): string | null {
     return 'an IP address; only domains can be searched for'
   }
   if (domain.startsWith('*.')) return 'a wildcard; write the domain alone'
-  const strange = NO_DOMAIN_CHARACTER.exec(domain)
-  if (strange !== null) return `the character ${JSON.stringify(strange[0])}`
+  const unexpected = NO_DOMAIN_CHARACTER.exec(domain)
+  if (unexpected !== null) return `the character ${JSON.stringify(unexpected[0])}`
   if (domain.length > MAX_LENGTH) return `${domain.length} characters`
   if (!DOMAIN.test(domain)) return 'an empty label'
   if (!domain.includes('.')) return 'a name without a dot; write the domain in full, such as acme.com'

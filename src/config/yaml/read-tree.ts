@@ -69,7 +69,7 @@ function namesOf(tree: Tree, problems: Problems, env: Environment): readonly (re
   })
 }
 
-/** The settings of a file that is extended; null if it can't be read, which is reported. */
+/** The settings of a file that is extended; null if it cannot be read, which is reported. */
 async function readBase(
   name: string,
   at: Path,

@@ -25,19 +25,19 @@ export function learnSecret(secret: string, inOurs: 'part' | 'whole' = 'part'): 
   known.add(secret)
   for (const form of formsOf(secret)) remember(comparable(form), inOurs === 'whole' ? form.length : LONG_RUN)
   // A secret of quotes or accents alone has no comparable form.
-  if (comparable(secret) === '' && secret.trim() !== '') bare.push(secret)
+  if (comparable(secret) === '' && secret.trim() !== '') unmatchable.push(secret)
 }
 
 /** Whether a string contains a known secret, or a long part of one, in any usual encoding. */
 export function repeatsSecret(text: string, which: WhichSecrets = 'any'): boolean {
   if (known.size === 0 || text === '') return false
-  const lengths = [...needles.keys()].filter((length) => which === 'any' || length >= LONG)
-  if (lengths.length === 0 && (which === 'long' || bare.length === 0)) return false
+  const lengths = [...encodings.keys()].filter((length) => which === 'any' || length >= LONG)
+  if (lengths.length === 0 && (which === 'long' || unmatchable.length === 0)) return false
   return inAnyDisguise(text, (candidate) => {
     const line = comparable(candidate)
     return (
-      lengths.some((length) => holdsOneOf(line, needles.get(length)!, length)) ||
-      (which === 'any' && bare.some((secret) => candidate.includes(secret)))
+      lengths.some((length) => holdsOneOf(line, encodings.get(length)!, length)) ||
+      (which === 'any' && unmatchable.some((secret) => candidate.includes(secret)))
     )
   })
 }
@@ -176,15 +176,15 @@ const LONG_RUN = 20
 
 const known = new Set<string>()
 /** Substrings to look for, by length: short secrets, and every run of longer secrets. */
-const needles = new Map<number, Needles>()
-const bare: string[] = []
+const encodings = new Map<number, Encodings>()
+const unmatchable: string[] = []
 
 function remember(form: string, longRun: number): void {
   if (form === '') return
   const run = Math.min(form.length, RUN)
   for (const length of form.length < LONG ? [run] : [run, Math.min(form.length, longRun)]) {
-    const { substrings, beginnings } = needles.get(length) ?? none()
-    needles.set(length, { substrings, beginnings })
+    const { substrings, beginnings } = encodings.get(length) ?? none()
+    encodings.set(length, { substrings, beginnings })
     for (let at = 0; at + length <= form.length; at++) {
       substrings.add(form.slice(at, at + length))
       beginnings[beginningAt(form, at)] = 1
@@ -193,11 +193,11 @@ function remember(form: string, longRun: number): void {
 }
 
 /** Substrings of one length, and hashes of their first characters, which rule out most offsets of a string. */
-type Needles = { readonly substrings: Set<string>; readonly beginnings: Uint8Array }
+type Encodings = { readonly substrings: Set<string>; readonly beginnings: Uint8Array }
 
 const BEGINNINGS = 1 << 16
 
-function none(): Needles {
+function none(): Encodings {
   return { substrings: new Set(), beginnings: new Uint8Array(BEGINNINGS) }
 }
 
@@ -206,7 +206,7 @@ function beginningAt(text: string, at: number): number {
   return (text.charCodeAt(at) * 251 + text.charCodeAt(at + 1)) & (BEGINNINGS - 1)
 }
 
-function holdsOneOf(text: string, { substrings, beginnings }: Needles, length: number): boolean {
+function holdsOneOf(text: string, { substrings, beginnings }: Encodings, length: number): boolean {
   for (let at = 0; at + length <= text.length; at++) {
     if (length > 1 && beginnings[beginningAt(text, at)] === 0) continue
     if (substrings.has(text.slice(at, at + length))) return true
@@ -217,7 +217,7 @@ function holdsOneOf(text: string, { substrings, beginnings }: Needles, length: n
 const DIGESTS = ['md5', 'sha1', 'sha256', 'sha512']
 
 /**
- * The secret, and the forms that `comparable` can't reverse: base64 after a change of case, for each offset modulo 3 of
+ * The secret, and the forms that `comparable` cannot reverse: base64 after a change of case, for each offset modulo 3 of
  * the secret in a longer string, and digests.
  */
 function* formsOf(secret: string): Generator<string> {

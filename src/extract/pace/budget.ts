@@ -11,7 +11,7 @@ import {
   searchesToSpend,
 } from '../../core/index.ts'
 import { PageTooLarge, type Sizing } from './page-sizes.ts'
-import type { Flight, SearchLedger } from './search-ledger.ts'
+import type { ChargedRequest, SearchLedger } from './search-ledger.ts'
 
 /** A request that is to be paid from the budget. */
 type Spending = {
@@ -26,7 +26,7 @@ type Spending = {
 
 export type Reservation = {
   /** Receives the limits in the response; null: the request costs no searches. */
-  readonly flight: Flight | null
+  readonly flight: ChargedRequest | null
   /** @returns false when the limits have changed since: release it, and reserve again */
   holds(): boolean
   /** Called when the request is written. */
@@ -36,7 +36,7 @@ export type Reservation = {
 }
 
 /** Why a request is not sent. While other requests are in flight, the caller waits for their responses instead. */
-type Lack = {
+type Shortage = {
   readonly what: string
   readonly next: string
   /** Searches that a page may cost to be requested. */
@@ -45,7 +45,7 @@ type Lack = {
   readonly untilMs?: number
 }
 
-const NOT_KNOWN: Lack = {
+const NOT_KNOWN: Shortage = {
   what: 'The service has not said how many searches are left',
   next: 'Run again.',
   affords: 0,
@@ -141,7 +141,7 @@ export class Budget {
         if (spending.sizing?.isTooLarge === true) return false
         if (flight === null) return true
         const others = { searches: this.#ledger.reserved - flight.cost, requests: this.#ledger.inFlight - 1 }
-        return this.#lackOf(flight.cost, others) === null
+        return this.#shortageFor(flight.cost, others) === null
       },
       spend: () => {
         release()
@@ -157,13 +157,16 @@ export class Budget {
     }
   }
 
-  async #flightFor({ size, sizing, signal, where }: Spending): Promise<Flight | null> {
+  async #flightFor({ size, sizing, signal, where }: Spending): Promise<ChargedRequest | null> {
     if (size === null) return null
     for (;;) {
       if (sizing?.isTooLarge === true) throw smallerPage('Pages of this size could not be served', where)
       if (this.#ledger.isReported === false) return null
       const cost = this.#ledger.mayCost(size)
-      const lack = this.#lackOf(cost, { searches: this.#ledger.reserved, requests: this.#ledger.inFlight })
+      const lack = this.#shortageFor(cost, {
+        searches: this.#ledger.reserved,
+        requests: this.#ledger.inFlight,
+      })
       const affords = lack === null ? this.#affordsFirst(cost) : leastFor(lack.affords)
       if (this.#ledger.inFlight === 0 && sizing?.afford(this.#ledger.rowsFor(affords)) === true) {
         throw smallerPage('The searches left pay for fewer rows', where)
@@ -190,12 +193,12 @@ export class Budget {
   }
 
   /** Why a request of this cost is not sent; null: it may be sent. */
-  #lackOf(cost: number, others: Others): Lack | null {
+  #shortageFor(cost: number, others: Others): Shortage | null {
     if (this.#ledger.isReported === false) return null
-    return this.#lackOfRest(cost, others) ?? this.#lackOfMonth(cost, others.searches)
+    return this.#shortageOfRest(cost, others) ?? this.#shortageOfMonth(cost, others.searches)
   }
 
-  #lackOfRest(cost: number, { searches: others, requests }: Others): Lack | null {
+  #shortageOfRest(cost: number, { searches: others, requests }: Others): Shortage | null {
     const least = this.#limits.minSearchesRemaining
     const { remaining } = this.#ledger
     if (least === null) return null
@@ -215,7 +218,7 @@ export class Budget {
     }
   }
 
-  #lackOfMonth(cost: number, others: number): Lack | null {
+  #shortageOfMonth(cost: number, others: number): Shortage | null {
     if (this.#limits.monthly === null) return null
     const { searches } = this.#limits.monthly
     const month = this.#thisMonth()

@@ -1,10 +1,10 @@
 import { ExportError, type Measures } from '../../core/index.ts'
 
-/** The least size to which pages shrink when the service can't serve them. */
-const LEAST_SIZE = 10
+/** The least size to which pages shrink when the service cannot serve them. */
+const MIN_PAGE_SIZE = 10
 /** Bounds of {@link pagesBeforeGrowth}. */
 const GOOD_PAGES = 5
-const MOST_GOOD_PAGES = 80
+const MAX_GOOD_PAGES = 80
 // An immediate rejection shows neither how long a page may take nor that its size is the cause.
 const SLOW_MS = 1000
 
@@ -50,7 +50,7 @@ type QueryPages = {
 }
 
 /**
- * The number of rows to request with each page: as many as allowed, half as many each time the service can't serve
+ * The number of rows to request with each page: as many as allowed, half as many each time the service cannot serve
  * that, and slowly more if responses are quick. Each query has its own size, which its chains share. A new query begins
  * with the size that was served last. A query of which no page was served in this run takes over what others could not
  * get.
@@ -116,7 +116,7 @@ export class PageSizes {
 
   /** Whether a page of this size is as small as pages get. */
   isLeast(size: number): boolean {
-    return size <= LEAST_SIZE
+    return size <= MIN_PAGE_SIZE
   }
 
   /** A page was served. @param before the previous size, if this one is the first of a larger size; else null */
@@ -149,7 +149,7 @@ export class PageSizes {
   ): number {
     const pages = this.of(query)
     if (ms >= SLOW_MS) this.#lateMs = Math.min(this.#lateMs ?? ms, ms)
-    const half = Math.max(LEAST_SIZE, Math.floor(size / 2))
+    const half = Math.max(MIN_PAGE_SIZE, Math.floor(size / 2))
     const isGood = good !== null && good < Math.min(size, pages.failed)
     const next = isGood ? Math.max(good, half) : Math.min(half, this.startOf(query))
     pages.needed = pagesBeforeGrowth(isGrowth ? 'growth failed' : 'shrunk', pages.needed)
@@ -204,7 +204,7 @@ export class ChainSize {
     return !this.#isBound && !this.#sizes.isLeast(this.size)
   }
 
-  /** Whether a page of this size is not worth a request: another chain has learned that it can't be served. */
+  /** Whether a page of this size is not worth a request: another chain has learned that it cannot be served. */
   get isTooLarge(): boolean {
     return this.canShrink && this.#sizes.isTooLarge(this.#query, this.size)
   }
@@ -252,9 +252,9 @@ export class ChainSize {
     this.#unpaid = null
   }
 
-  /** The searches left pay for a page of so many rows only. @returns false: a page can't be that small */
+  /** The searches left pay for a page of so many rows only. @returns false: a page cannot be that small */
   afford(rows: number): boolean {
-    if (!this.canShrink || rows >= this.size || rows < LEAST_SIZE) return false
+    if (!this.canShrink || rows >= this.size || rows < MIN_PAGE_SIZE) return false
     this.#unpaid ??= this.#before ?? this.size
     this.#required = rows
     return true
@@ -272,7 +272,7 @@ export class ChainSize {
     this.#before = null
   }
 
-  /** The chain can't drop the cursor of the page that was not served: it requests that page again, in the same size. */
+  /** The chain cannot drop the cursor of the page that was not served: it requests that page again, in the same size. */
   bind(): void {
     this.#isBound = true
     this.#required = null
@@ -314,5 +314,5 @@ function pagesBeforeGrowth(outcome: 'grown' | 'growth failed' | 'shrunk', now: n
   // The cause, an outage for example, has passed: pages are full again within a dozen.
   if (outcome === 'grown') return 1
   const next = outcome === 'growth failed' ? now * 2 : now
-  return Math.min(MOST_GOOD_PAGES, Math.max(GOOD_PAGES, next))
+  return Math.min(MAX_GOOD_PAGES, Math.max(GOOD_PAGES, next))
 }

@@ -1,7 +1,7 @@
-import { dearerCost, likelyCost, type Measures, mayCost, type PageCost, rowsFor } from '../../core/index.ts'
+import { estimatedCost, type Measures, maxCost, mayCost, type PageCost, rowsFor } from '../../core/index.ts'
 
 /** A request that costs searches, from its reservation to its response. */
-export type Flight = {
+export type ChargedRequest = {
   /** The highest possible cost. */
   readonly cost: number
   /** The request is written to a connection. */
@@ -104,7 +104,7 @@ export class SearchLedger {
   get spent(): number | null {
     if (this.#isReported !== true) return null
     let spent = this.#spent
-    for (const rows of this.#firstRows) spent += Math.min(dearerCost(rows), likelyCost(this.#costs, rows))
+    for (const rows of this.#firstRows) spent += Math.min(maxCost(rows), estimatedCost(this.#costs, rows))
     // Responses without an index are counted as if all had arrived.
     const values = this.#responses.map(({ remaining }) => remaining)
     if (values.length === 0) return spent
@@ -128,7 +128,7 @@ export class SearchLedger {
     return this.#costs
   }
 
-  begin(cost: number): Flight {
+  begin(cost: number): ChargedRequest {
     const entry = { cost, writtenAt: null as number | null }
     this.#open.add(entry)
     const known: CountedResponse['flight'] = { cost, rows: undefined }
@@ -234,7 +234,7 @@ export class SearchLedger {
   #accountFirst(remaining: number, rows: number | null): void {
     const fall = this.#left === null ? null : this.#left - remaining
     this.#left = null
-    const page = Math.max(dearerCost(rows ?? 0), likelyCost(this.#costs, rows ?? 0))
+    const page = Math.max(maxCost(rows ?? 0), estimatedCost(this.#costs, rows ?? 0))
     if (fall === null || fall < 0 || fall > page + this.#lostFirst) {
       this.#firstRows.push(rows ?? 0)
       return
@@ -247,7 +247,7 @@ export class SearchLedger {
     this.#spent += searches
     // A request without a page may have been charged. The page after it is not more expensive for that.
     if (rows === null) return
-    const usual = likelyCost(this.#costs, rows)
+    const usual = estimatedCost(this.#costs, rows)
     this.#costs.push([rows, searches])
     this.#onCost([rows, searches], usual)
   }

@@ -8,7 +8,7 @@ const EMPTY = Buffer.alloc(0)
 
 const MAX_HEAD = 4096
 
-/** This can't occur in JSON: its strings have no line breaks. */
+/** This cannot occur in JSON: its strings have no line breaks. */
 const CONTINUE = /^HTTP\/1\.[01] 100(?: [^\r\n]*)?\r\n(?:[^\r\n]+\r\n)*\r\n/
 
 /** The same, incomplete. */
@@ -103,7 +103,7 @@ const LETTER_H = 0x48
  *
  * A chunk that `read` returns is valid until control returns to the event loop. undici parses it at once, with two
  * exceptions, which get copies: it reads the bytes of a head when the head is complete, and it returns by `unshift`
- * what it can't process.
+ * what it cannot process.
  */
 function withReadBuffer(options: buildConnector.BuildOptions): buildConnector.connector {
   return (target, callback) => {

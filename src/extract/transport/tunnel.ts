@@ -63,7 +63,7 @@ function unreachable({ host, url, variable }: HttpProxy, error: Error): ExportEr
   }
   return new UnreachableError(
     'transient',
-    `The proxy ${host} can't be used: ${unreachableAs(code, url) ?? 'the connection broke'} (${code})`,
+    `The proxy ${host} cannot be used: ${unreachableAs(code, url) ?? 'the connection broke'} (${code})`,
     '',
     `Check ${variable}, or name the service's host in NO_PROXY; then run again.`,
   )

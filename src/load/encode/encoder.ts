@@ -29,7 +29,7 @@ export type EncodedRowGroup = {
   readonly rows: number
   /** Metadata for the footer; a few kB at most. */
   readonly meta: JsonValue
-  /** Number of characters that the format can't hold and that were replaced; absent: none. */
+  /** Number of characters that the format cannot hold and that were replaced; absent: none. */
   readonly replaced?: number
 }
 

@@ -43,7 +43,7 @@ export function recordBatchColumns<Kind extends Vector['kind']>(
 }
 
 /**
- * A column of integers. They are doubles, or 64-bit integers if a double can't hold one of them.
+ * A column of integers. They are doubles, or 64-bit integers if a double cannot hold one of them.
  * @throws ExportError `damaged` as {@link recordBatchColumn}
  */
 export function integerColumn(recordBatch: RecordBatch, name: string): RecordBatchColumn<IntegerVector> {

@@ -23,7 +23,7 @@ export type ParquetRowGroup = {
   /**
    * The values of a column, in arrays one after the other.
    * @param label name of the column in messages
-   * @throws ExportError `damaged` when it can't be read, or has another number of rows
+   * @throws ExportError `damaged` when it cannot be read, or has another number of rows
    */
   column(name: string, label?: string): Promise<readonly DecodedArray[]>
 }

@@ -200,7 +200,7 @@ function checkContinues(pipeline: Pipeline, found: CheckpointState, settings: Se
 function lostCheckpoint(left: 'manifest' | 'log'): ExportError {
   return new ExportError(
     'damaged',
-    `There is a ${left} but no checkpoint, so the export can not resume`,
+    `There is a ${left} but no checkpoint, so the export cannot resume`,
     CHECKPOINT_PATH,
     'Restore the checkpoint from a backup, choose another load.path, or start over with --fresh.',
   )

@@ -60,7 +60,7 @@ function requireKey(maskKey: unknown, file: string): void {
 }
 
 /** Warns where any user of this machine may change the exported files: a signature could not vouch for them. */
-export async function warnOfOpenDoors({ load }: Pipeline, observer: RunObserver): Promise<void> {
+export async function warnIfWorldReadable({ load }: Pipeline, observer: RunObserver): Promise<void> {
   const { location } = load
   if (location.kind !== 'disk') return
   if ((load.fileMode & OTHERS_WRITE) !== 0) {

@@ -13,7 +13,7 @@ import type { QuerySecrets } from '../queries.ts'
 
 /**
  * Refuses a name that belonged to another query before: that query's rows would count as this one's, and this one would
- * never be requested. Under `drop` this can't be detected, as no digest of the query is kept.
+ * never be requested. Under `drop` this cannot be detected, as no digest of the query is kept.
  * @throws ExportError 'config'
  */
 export function requireSameNames(

@@ -35,7 +35,7 @@ export async function failPartition(
   }
   if (error.kind === 'refused' && service.counters.notFound > 1) {
     deferred.drop()
-    return halt.because(wrongAddress(service))
+    return halt.stopFor(wrongAddress(service))
   }
   // One 404 may be the fault of its query. Two without any success mean that the address is wrong.
   if (isNotFound(error) && service.counters.notFound === 1) deferred.hold(fail)
@@ -59,8 +59,8 @@ export async function failPartition(
       else queue.add({ kind: 'begun', query, chain: chain.chain, wanted: index, keep: null })
     }
   }
-  if (options.failFast || isOutOfReach(error, service)) halt.because(error)
-  else if (tally.failuresInRow >= MAX_FAILURES_IN_ROW) halt.because(tooManyFailures(pipeline, error))
+  if (options.failFast || isOutOfReach(error, service)) halt.stopFor(error)
+  else if (tally.failuresInRow >= MAX_FAILURES_IN_ROW) halt.stopFor(tooManyFailures(pipeline, error))
 }
 
 /** Whether the service was never reached: all other chains would fail the same way. */

@@ -80,7 +80,7 @@ export class ChainRun {
       tally.chain(this.#slot.pages)
     } catch (error) {
       if (!isExportError(error)) throw error
-      if (!OWN_ERRORS.has(error.kind)) return halt.because(error)
+      if (!OWN_ERRORS.has(error.kind)) return halt.stopFor(error)
       await failPartition(this.#chain, error, { requests: this.#requests, events: this.#events }, this.#run)
     }
   }
@@ -88,7 +88,7 @@ export class ChainRun {
   /**
    * Follows the chain's cursors. The chain restarts after the last committed row if the service rejects the saved
    * cursor, or if the ids of the last pages, which reveal repeated rows, are lost. It only does so if no row can be
-   * exported twice and rows of two secrets can't mix. It also restarts for pages of another size: everything but the
+   * exported twice and rows of two secrets cannot mix. It also restarts for pages of another size: everything but the
    * cursor has to stay the same along a sequence of cursors.
    * @throws ExportError of the kinds that end a chain or the run; a {@link PartitionFault} for one of its partitions
    */
@@ -347,7 +347,7 @@ export class ChainRun {
   /** Halts if the disk lacks space for all pages that may be in flight. */
   async #haltWithoutSpace(): Promise<void> {
     const lack = await lackOfDiskSpace(this.#run.pipeline, this.#run.store)
-    if (lack !== null) this.#run.halt.because(lack)
+    if (lack !== null) this.#run.halt.stopFor(lack)
   }
 
   /** Drops, if possible, a cursor that belongs to another page size than the present one. */
@@ -390,7 +390,7 @@ export class ChainRun {
     if (this.#isBoundLogged) return
     this.#isBoundLogged = true
     const message =
-      'the size of pages can not change here: the only safe resume position is the cursor, which belongs to this size'
+      'the size of pages cannot change here: the only safe resume position is the cursor, which belongs to this size'
     const fields = { partition: this.#chain.current.key, page_size: this.#size.size }
     this.#run.options.observer.log('warn', message, fields)
   }

@@ -64,7 +64,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
       if (next === null) break
       const slot = slots.begin()
       try {
-        const chain = await inTurn(() => takeUp(next, run))
+        const chain = await inTurn(() => beginOrResumeChain(next, run))
         if (chain === null) continue
         await new ChainRun(chain, slot, shared).follow()
       } catch (error) {
@@ -101,7 +101,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
     }
     if (deferred.isHeld && !hasFound(session.checkpoint.state)) {
       deferred.drop()
-      halt.because(wrongAddress(service))
+      halt.stopFor(wrongAddress(service))
     }
     await deferred.settle()
     // Shards that a failed partition shares with others are sealed, so that the others' rows can be read.
@@ -111,7 +111,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
     await session.shards.settled()
   } catch (error) {
     if (!isExportError(error)) throw error
-    halt.because(error)
+    halt.stopFor(error)
   } finally {
     await service.close()
   }
@@ -121,7 +121,10 @@ export async function exportChains(run: RunContext): Promise<Ending> {
 }
 
 /** The chain as this run follows it; null: it does not. */
-async function takeUp(planned: PlannedChain, { session }: RunContext): Promise<ChainProgress | null> {
+async function beginOrResumeChain(
+  planned: PlannedChain,
+  { session }: RunContext,
+): Promise<ChainProgress | null> {
   const { checkpoint } = session
   const { state } = checkpoint
   if (planned.kind === 'new') {

@@ -20,7 +20,7 @@ export class Halt {
    * The first cause is kept; errors that follow from the stop are not causes. When the budget is used up, requests that
    * it still covers continue: each other chain ends by its own error.
    */
-  because(error: ExportError): void {
+  stopFor(error: ExportError): void {
     if (this.error === null || this.error.kind === 'interrupted') this.error = error
     if (error.kind !== 'quota') this.#controller.abort(error)
   }
@@ -57,11 +57,11 @@ export class DeferredFailure {
 // Masked rows take 80 to 300 bytes in the log; strings may be long.
 const BYTES_A_ROW = 1024
 // For journal entries, the manifest and other small files.
-const BYTES_BESIDES = 1 << 20
+const OVERHEAD_BYTES = 1 << 20
 
 /** Bytes that the pages in flight may need on the disk. */
 function spaceNeeded({ extract }: Pipeline): number {
-  return extract.concurrency * extract.pageSize * BYTES_A_ROW + BYTES_BESIDES
+  return extract.concurrency * extract.pageSize * BYTES_A_ROW + OVERHEAD_BYTES
 }
 
 /**

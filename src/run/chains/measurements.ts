@@ -11,7 +11,7 @@ export class Measurements {
   #limits: SizeChange[] = []
   #spent: number | null = null
   #left: number | null = null
-  #tellsSearches: boolean | null = null
+  #reportsSearchesLeft: boolean | null = null
   #month: Month
 
   /** @param run in the journal: with what it sent and spent before an interruption */
@@ -34,22 +34,22 @@ export class Measurements {
   /** The changes since the last call. @param time of the page that is committed with them */
   entries(time: ResponseTime | null): JournalEntry[] {
     const limits = this.#limits.splice(0).map((change): JournalEntry => ({ kind: 'limit', ...change }))
-    const { searchesSpent, searchesRemaining, tellsSearches } = this.#service.counters
+    const { searchesSpent, searchesRemaining, reportsSearchesLeft } = this.#service.counters
     const costs = this.#service.takeCosts()
     const news = {
       ...(costs.length === 0
         ? {}
         : { costs: costs.map(([rows, searches]): [number, number] => [rows, searches]) }),
       ...(time === null ? {} : { times: [[time[0], time[1]] as [number, number]] }),
-      ...(tellsSearches === null || tellsSearches === this.#tellsSearches
+      ...(reportsSearchesLeft === null || reportsSearchesLeft === this.#reportsSearchesLeft
         ? {}
-        : { tells_searches: tellsSearches }),
+        : { tells_searches: reportsSearchesLeft }),
       ...(searchesSpent === null || searchesSpent === this.#spent
         ? {}
         : { spent: this.#spentBefore + searchesSpent }),
       ...(searchesRemaining === null || searchesRemaining === this.#left ? {} : { left: searchesRemaining }),
     }
-    this.#tellsSearches = tellsSearches
+    this.#reportsSearchesLeft = reportsSearchesLeft
     this.#spent = searchesSpent
     this.#left = searchesRemaining
     return Object.keys(news).length === 0 ? limits : [...limits, { kind: 'measured', ...news }]

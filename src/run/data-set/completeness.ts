@@ -17,7 +17,7 @@ import { namePipeline } from '../queries.ts'
 import { namingLocations, openDataSet } from './open-data-set.ts'
 import { countPartitions, earlyPartitions, planAsOfLastRun } from './plan-state.ts'
 
-/** Whether a data set holds everything that its pipeline file plans. The files alone can't show this. */
+/** Whether a data set holds everything that its pipeline file plans. The files alone cannot show this. */
 export type Completeness = {
   readonly complete: boolean
   /** Of the file's plan as of the last run; null: the data set was moved without its state, or its names need a key. */

@@ -60,7 +60,7 @@ export async function requireOwnState({ load }: Pipeline): Promise<void> {
   await requireState(driverOf(location), stateRoot === null ? null : folderStore(load, stateRoot))
 }
 
-/** @throws ExportError `config` when the folder of a data set, or of its state, can't be written */
+/** @throws ExportError `config` when the folder of a data set, or of its state, cannot be written */
 export async function requireFolder(location: DataSetLocation): Promise<void> {
   const root = location.kind === 'disk' ? location.root : location.stateRoot
   if (root === null) return
@@ -71,7 +71,7 @@ export async function requireFolder(location: DataSetLocation): Promise<void> {
 /**
  * Reads the checkpoint of a data set, and gives the pipeline's queries their names in it.
  * @param maskKey for queries that are named by digests: under another key they have other names
- * @throws ExportError `damaged` or `config` when the checkpoint can't be read, or the key is missing or another one
+ * @throws ExportError `damaged` or `config` when the checkpoint cannot be read, or the key is missing or another one
  */
 export async function readNamed(
   given: Pipeline,

@@ -65,7 +65,9 @@ export function earlyPartitions(
 /** The pipeline of the file, without the flags that change what this run exports. */
 export function asInFile(pipeline: NamedPipeline): NamedPipeline {
   const { extract } = pipeline
-  return extract.whole === null ? pipeline : { ...pipeline, extract: { ...extract, ...extract.whole } }
+  return extract.unfiltered === null
+    ? pipeline
+    : { ...pipeline, extract: { ...extract, ...extract.unfiltered } }
 }
 
 /**
@@ -79,8 +81,8 @@ export function isWholeExported(
   nowMs: number,
   state: CheckpointState,
 ): boolean {
-  const whole = pipeline.extract.whole === null ? plan : planOfFile(pipeline, nowMs, state)
-  return whole !== null && isExported(whole, state)
+  const filePlan = pipeline.extract.unfiltered === null ? plan : planOfFile(pipeline, nowMs, state)
+  return filePlan !== null && isExported(filePlan, state)
 }
 
 /** Whether everything of a plan is exported and readable. */

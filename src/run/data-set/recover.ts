@@ -50,7 +50,7 @@ export async function openSettledCheckpoint(
         continue
       }
       const log = new OpenLog(store, found)
-      // A late commit of the former owner: everything is read again, and that owner can't commit any more.
+      // A late commit of the former owner: everything is read again, and that owner cannot commit any more.
       if (forced && !(await log.claim())) continue
       await removePrunedQuarantine(store, log.state)
       await settleShards(store, log.state, stats, warn)

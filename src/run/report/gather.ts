@@ -42,7 +42,7 @@ export type ReportContext = {
 /** Gathers what a report may show: names that paths have, and aggregates, but no count that reveals few rows. */
 export function gatherReport(pipeline: NamedPipeline, known: Known, context: ReportContext): ReportData {
   const { extract, transform, load } = pipeline
-  const { queries, windows } = extract.whole ?? extract
+  const { queries, windows } = extract.unfiltered ?? extract
   const { rows, bytes, shards, files } = shardsOf(known)
   const { aggregates, runs, failed } = known
   const heat = heatMap(known)

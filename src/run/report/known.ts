@@ -134,7 +134,7 @@ function prunedOf(prunes: CheckpointState['prunes']): Known['pruned'] {
 /** @param aggregates counted from the files: the manifest has none */
 export function knownFromManifest(manifest: Manifest, aggregates: Aggregates, isMarked: boolean): Known {
   const { shards, totals, runs, config_digest } = manifest
-  const isTold = shards.every(({ partitions }) => partitions.length === 1)
+  const hasOnePartitionEach = shards.every(({ partitions }) => partitions.length === 1)
   return {
     from: 'manifest',
     configDigest: config_digest,
@@ -151,7 +151,7 @@ export function knownFromManifest(manifest: Manifest, aggregates: Aggregates, is
     standing: null,
     pruned: prunedOf(manifest.prunes),
     newQueries: new Set(),
-    partitions: isTold
+    partitions: hasOnePartitionEach
       ? function* () {
           for (const { partitions, rows } of shards) {
             const [query, window] = splitPath(partitions[0]!)

@@ -59,7 +59,7 @@ const FEW_ROWS = 100_000
  * again only if some rows were invalidated and few are left.
  * @param record appends the counts to the journal
  * @returns the contents
- * @throws ExportError `storage` when it can't be written, or another file has its name
+ * @throws ExportError `storage` when it cannot be written, or another file has its name
  */
 async function writeReport(
   pipeline: NamedPipeline,
@@ -194,7 +194,7 @@ function notOurs(): ExportError {
 
 /**
  * Computes the aggregates of shards by reading their rows.
- * @throws ExportError `damaged` or `storage` when one can't be read
+ * @throws ExportError `damaged` or `storage` when one cannot be read
  */
 async function countAnew(
   pipeline: Pipeline,

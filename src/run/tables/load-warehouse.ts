@@ -70,7 +70,7 @@ export type LoadedEarlier = {
  * Loads the shards that the manifest lists into a database, each once.
  * @param earlier what a `SealedLoader` has loaded of them; counted as loaded now
  * @throws ExportError `config` when nothing is exported yet, a name is invalid, the table does not fit, or the mask key
- *   is needed and is not the one used so far; `target` when the database can't be reached or fails, `credentials` when
+ *   is needed and is not the one used so far; `target` when the database cannot be reached or fails, `credentials` when
  *   it rejects the user or the password, `locked` when another process holds it for too long; `damaged` when a shard
  *   differs from the manifest
  */
@@ -204,7 +204,7 @@ async function queryValues(
   const maskKey = await readMaskKey()
   const { extract } = namePipeline(pipeline, maskKey)
   const masking = { ...pipeline.transform, maskKey }
-  for (const query of [...(extract.whole?.queries ?? []), ...extract.queries]) {
+  for (const query of [...(extract.unfiltered?.queries ?? []), ...extract.queries]) {
     if (!needed.has(query.name) || values.has(query.name)) continue
     const secret = query.type === 'secret' ? await readSecret(query.secretEnv) : null
     values.set(query.name, { type: query.type, value: maskedQueryValue(query, secret, masking) })

@@ -13,9 +13,9 @@ export type LocalShards = {
   readonly root: string
   readonly store: Store
   /** Makes a shard available. Idempotent. @throws the signal's reason */
-  bring(path: string): Promise<void>
+  download(path: string): Promise<void>
   /** Called when a shard is no longer needed. */
-  drop(path: string): Promise<void>
+  release(path: string): Promise<void>
   close(): Promise<void>
 }
 
@@ -31,7 +31,7 @@ export async function localShards(
 ): Promise<LocalShards> {
   if (location.kind === 'disk') {
     const nothing = async (): Promise<void> => {}
-    return { root: location.root, store, bring: nothing, drop: nothing, close: nothing }
+    return { root: location.root, store, download: nothing, release: nothing, close: nothing }
   }
   const folder = await temporaryFolder()
   const copies = await diskStore({ root: folder.path, fileMode: 0o600, dirMode: 0o700 }).own(
@@ -40,7 +40,7 @@ export async function localShards(
   return {
     root: folder.path,
     store: copies,
-    async bring(path) {
+    async download(path) {
       stop.throwIfAborted()
       // The reader of the copy reports what is missing.
       if ((await copies.size(path)) !== null || (await store.size(path)) === null) return
@@ -55,7 +55,7 @@ export async function localShards(
         await copy.discard()
       }
     },
-    drop: (path) => copies.remove(path),
+    release: (path) => copies.remove(path),
     close: () => folder.remove(),
   }
 }
@@ -70,7 +70,7 @@ const PREFIX = 'spillway-tmp-'
 /** A file in each such folder: its process, in the form of lock files. */
 const OWNER = 'owner'
 
-// Processes of another boot, machine or container can't be seen; no command runs as long as this.
+// Processes of another boot, machine or container cannot be seen; no command runs as long as this.
 const FOREIGN_MS = 7 * 24 * 60 * 60 * 1000
 
 /**
@@ -101,7 +101,7 @@ async function sweep(parent: string): Promise<void> {
   for (const name of names) {
     if (!name.startsWith(PREFIX)) continue
     const path = join(parent, name)
-    // A folder that can't be read or removed belongs to another user, or another process removes it.
+    // A folder that cannot be read or removed belongs to another user, or another process removes it.
     if (await isLeft(path).catch(() => false))
       await rm(path, { recursive: true, force: true }).catch(() => {})
   }

@@ -47,7 +47,7 @@ export function queryPipeline(
  * they were loaded.
  * @param take gets the result as a stream
  * @throws ExportError `config` when nothing is exported, or the SQL does more than read; `damaged` when a shard is
- *   missing, has another length than the manifest says, or can't be read; the reason of `stop`
+ *   missing, has another length than the manifest says, or cannot be read; the reason of `stop`
  */
 export async function streamQuery<T>(
   pipeline: Pipeline,
@@ -96,8 +96,8 @@ async function queryFiles<T>(
       view: extract.resource,
       select: dataSetRows({ root, format: load.format }, columns, paths),
       files: paths.map((path) => join(root, path)),
-      async bring() {
-        for (const path of paths) await shards.bring(path)
+      async download() {
+        for (const path of paths) await shards.download(path)
       },
     }
     return await queryDataSet(source, sql, options, take)

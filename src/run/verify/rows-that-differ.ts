@@ -59,7 +59,7 @@ type Rows = {
   readonly first: string
   /** The sum that this one is a part of. */
   joined: Rows | null
-  /** Whether it can't be compared. */
+  /** Whether it cannot be compared. */
   isCut: boolean
 }
 

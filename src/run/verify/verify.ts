@@ -192,12 +192,12 @@ function strangeQueries(given: Pipeline, manifest: Manifest, maskKey: Uint8Array
       ...extract.queries.map(({ name }) => name),
       ...manifest.retired.map(({ query }) => query),
     ])
-    const strange = new Set<string>()
+    const unknownQueries = new Set<string>()
     for (const { partitions } of manifest.shards) {
-      for (const key of partitions) if (!known.has(splitPath(key)[0])) strange.add(splitPath(key)[0])
+      for (const key of partitions) if (!known.has(splitPath(key)[0])) unknownQueries.add(splitPath(key)[0])
     }
-    if (strange.size === 0) return null
-    return `lists rows of ${numberOf(strange.size, 'query', 'queries')} that the pipeline does not request: it may be another data set's`
+    if (unknownQueries.size === 0) return null
+    return `lists rows of ${numberOf(unknownQueries.size, 'query', 'queries')} that the pipeline does not request: it may be another data set's`
   } catch (error) {
     // Names that need a mask key are not known without it.
     if (isExportError(error, 'config')) return null
@@ -215,7 +215,7 @@ function tooOld({ runs }: Manifest, notBeforeMs: number | null): string | null {
   return `${when}, not at ${new Date(notBeforeMs).toISOString()} or later`
 }
 
-/** Why a manifest can't be taken for one that the key's owner signed; null: it can. */
+/** Why a manifest cannot be taken for one that the key's owner signed; null: it can. */
 async function signatureFault(
   store: Store,
   manifest: Uint8Array | null,

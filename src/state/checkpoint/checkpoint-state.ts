@@ -103,11 +103,11 @@ function* runEntries({ runs }: CheckpointState): Generator<JournalEntry> {
 }
 
 function* serviceEntries({ service, searchesRemaining }: CheckpointState): Generator<JournalEntry> {
-  const { pageSize, limit, limits, costs, times, tellsSearches } = service
+  const { pageSize, limit, limits, costs, times, reportsSearchesLeft } = service
   const size = pageSize === null ? {} : { page_size: pageSize }
-  const tells = tellsSearches === null ? {} : { tells_searches: tellsSearches }
+  const tells = reportsSearchesLeft === null ? {} : { tells_searches: reportsSearchesLeft }
   const left = searchesRemaining === null ? {} : { left: searchesRemaining }
-  const isKnown = pageSize !== null || tellsSearches !== null || searchesRemaining !== null
+  const isKnown = pageSize !== null || reportsSearchesLeft !== null || searchesRemaining !== null
   if (isKnown || costs.length > 0 || times.length > 0) {
     yield {
       kind: 'measured',

@@ -376,7 +376,7 @@ export class JournalFold {
     const service = this.#service
     service.costs = [...service.costs, ...costs].slice(-MAX_COSTS)
     service.times = [...service.times, ...times].slice(-MAX_TIMES)
-    service.tellsSearches = tells_searches ?? service.tellsSearches
+    service.reportsSearchesLeft = tells_searches ?? service.reportsSearchesLeft
     service.pageSize = page_size ?? service.pageSize
     this.#state.searchesRemaining = left ?? this.#state.searchesRemaining
     if (anew === true) return

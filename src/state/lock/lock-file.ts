@@ -46,7 +46,7 @@ export function isHeld(file: Uint8Array): boolean {
   return Buffer.from(file).toString().trimEnd().endsWith(HELD)
 }
 
-/** @throws ExportError `damaged` if it can't be parsed */
+/** @throws ExportError `damaged` if it cannot be parsed */
 export function parseLockFile(bytes: Uint8Array, path: string): LockFile {
   const [line = ''] = Buffer.from(bytes).toString().split('\n', 1)
   try {
@@ -54,7 +54,7 @@ export function parseLockFile(bytes: Uint8Array, path: string): LockFile {
   } catch (error) {
     throw new ExportError(
       'damaged',
-      'The lock file can not be read',
+      'The lock file cannot be read',
       path,
       'If you are sure that no other run uses this path, delete the file and run again.',
       { cause: error },

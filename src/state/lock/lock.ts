@@ -37,7 +37,7 @@ export type LockOptions = {
   readonly clock: Clock
   /** Aborts the wait for a rival. */
   readonly stop: AbortSignal
-  /** The run starts over, so lock files that can't be parsed are taken over. */
+  /** The run starts over, so lock files that cannot be parsed are taken over. */
   readonly fresh: boolean
   /** Left out: no queue is involved. */
   readonly hold?: Hold | undefined
@@ -62,7 +62,7 @@ const WITHDRAWAL_MS = 20_000
  * An owner on the same boot of the same machine is alive while its process exists, even if the process is stopped. If
  * the process is dead, its lock is taken over at once. Other owners have a lease: if their lock file does not change for
  * 20 seconds of this machine's clock, the lease expires and the lock is taken over. Such an owner may wake up later,
- * but can't change anything then, see {@link OwnedStore}.
+ * but cannot change anything then, see {@link OwnedStore}.
  *
  * The lock of a hold that this one succeeds is taken over at once, in any state of its process.
  * @throws ExportError `locked` with process, host and start
@@ -213,7 +213,7 @@ function warnOfWait(rivals: Iterable<Rival>, { warn }: LockOptions): void {
   for (const { file, isAlive } of rivals) {
     if (isAlive) continue
     warn(
-      `${holder(file)}; this machine can not know whether it is alive, so the lock is taken over after ${LEASE_MS / 1000} s without a heartbeat`,
+      `${holder(file)}; this machine cannot know whether it is alive, so the lock is taken over after ${LEASE_MS / 1000} s without a heartbeat`,
       LEASE_MS,
     )
     return
@@ -246,7 +246,7 @@ function idOf(name: string, kind: string): string | null {
   return /^[0-9a-f]{12}$/.test(id) ? id : null
 }
 
-/** @returns null if it can't be parsed and the run starts over */
+/** @returns null if it cannot be parsed and the run starts over */
 function readLockFile(bytes: Uint8Array, path: string, fresh: boolean): LockFile | null {
   try {
     return parseLockFile(bytes, path)

@@ -68,7 +68,7 @@ function noteOn({ path }: DdlInput): string {
     : "-- The file function reads below the server's user_files_path; s3(…) takes the same format."
 }
 
-/** Arrays can't be null there. */
+/** Arrays cannot be null there. */
 function typeOf({ type, nullable }: ColumnSpec): string {
   return nullable && type !== 'list' ? `Nullable(${TYPES[type]})` : TYPES[type]
 }

@@ -30,7 +30,7 @@ export const redshift: Dialect = (input) => {
         )
   const note =
     format.kind === 'csv'
-      ? '-- Redshift can not tell "" from null in CSV: empty texts become null or stay empty for the whole column (EMPTYASNULL).\n-- Parquet has no such trouble.\n'
+      ? '-- Redshift cannot tell "" from null in CSV: empty texts become null or stay empty for the whole column (EMPTYASNULL).\n-- Parquet has no such trouble.\n'
       : '-- COPY takes the columns of Parquet by their position, so the table has to have them in this order.\n'
   return `-- Amazon Redshift
 CREATE TABLE ${table} (

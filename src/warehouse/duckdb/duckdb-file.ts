@@ -34,7 +34,7 @@ type Create = (path: string) => Promise<DuckDBInstance>
 
 /**
  * Opens a DuckDB file exclusively. Its write-ahead log and its temporary folder are as private as the file.
- * @throws ExportError `locked` when another process has it open for ten minutes, `target` when it can't be opened,
+ * @throws ExportError `locked` when another process has it open for ten minutes, `target` when it cannot be opened,
  *   `config` when it is a file of another kind
  */
 export async function openDuckdbFile(
@@ -210,7 +210,7 @@ function refusal(file: string, error: unknown): ExportError {
   const shown = code ?? (kind === null ? 'an error' : `${kind} Error`)
   return new ExportError(
     'target',
-    isFile ? `DuckDB can not use the file (${shown})` : `DuckDB refuses (${shown})`,
+    isFile ? `DuckDB cannot use the file (${shown})` : `DuckDB refuses (${shown})`,
     file,
     isFile
       ? 'See that it is a DuckDB file, that it can be written, and that its disk has room.'

@@ -14,7 +14,7 @@ export type QuerySource =
       /** Absolute paths of the shards: no other file can be read. */
       readonly files: readonly string[]
       /** Makes them available. Called once the SQL is known to only read. */
-      bring(): Promise<void>
+      download(): Promise<void>
     }
   | { readonly kind: 'database'; readonly file: string }
 
@@ -36,10 +36,10 @@ export type QueryOptions = {
 const INTERRUPT_MS = 50
 
 /**
- * Carries out one SELECT in an embedded DuckDB that can't write and reads nothing but its source.
- * @param take gets the result; it can't be read any more once this has resolved
+ * Carries out one SELECT in an embedded DuckDB that cannot write and reads nothing but its source.
+ * @param take gets the result; it cannot be read any more once this has resolved
  * @throws ExportError `config` when it is not one statement that only reads, or DuckDB does not understand it;
- *   `damaged` when a shard can't be read
+ *   `damaged` when a shard cannot be read
  */
 export async function queryDataSet<T>(
   source: QuerySource,
@@ -59,7 +59,7 @@ export async function queryDataSet<T>(
   try {
     stop.throwIfAborted()
     await requireOnlyReads(connection, sql)
-    if (source.kind === 'files') await source.bring()
+    if (source.kind === 'files') await source.download()
     await shutIn(connection, source, temporary)
     stop.throwIfAborted()
     const result = await (await connection.prepare(sql)).stream()
@@ -123,7 +123,7 @@ function plainNumbers(row: readonly unknown[], isInteger: readonly boolean[]): Q
 /** Without a cause: DuckDB's own message may quote a value of a row, or of the statement. */
 function notCarriedOut(error: unknown, source: QuerySource): ExportError {
   const message = error instanceof Error ? error.message : ''
-  // No code says that it is a shard that can't be read; its path, which only spillway and DuckDB know, does.
+  // No code says that it is a shard that cannot be read; its path, which only spillway and DuckDB know, does.
   const shard = source.kind === 'files' ? source.files.find((file) => message.includes(file)) : undefined
   if (shard !== undefined) return notAShard(shard)
   const { kind, position, similar } = duckdbError(error)
@@ -150,7 +150,7 @@ const IS_ABOUT_VALUES: ReadonlySet<string> = new Set([
 function notAShard(file: string): ExportError {
   return new ExportError(
     'damaged',
-    'DuckDB can not read the shard',
+    'DuckDB cannot read the shard',
     file,
     'Run `verify` to see which shards are damaged, and `verify --fix` to export them anew.',
   )
@@ -159,7 +159,7 @@ function notAShard(file: string): ExportError {
 function notReadable(file: string, cause: unknown): ExportError {
   return new ExportError(
     'config',
-    'DuckDB can not open the file for reading',
+    'DuckDB cannot open the file for reading',
     file,
     'See that it is there and that no other process is writing to it.',
     { cause },

@@ -16,7 +16,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 /**
  * Reads the TLS parameters of an address. The driver has no secure default for other machines.
  * @param hostOf the host that the driver makes of an address without these
- * @throws ExportError `config` when a mode is none, or a file can't be read
+ * @throws ExportError `config` when a mode is none, or a file cannot be read
  */
 export async function postgresAddress(
   url: string,
@@ -90,6 +90,6 @@ async function read(path: string, parameter: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (cause) {
-    throw new ExportError('config', `${parameter} can not be read`, path, 'Name a file in PEM.', { cause })
+    throw new ExportError('config', `${parameter} cannot be read`, path, 'Name a file in PEM.', { cause })
   }
 }

@@ -200,22 +200,22 @@ const MEANINGS: readonly Meaning[] = [
   [/^53/, 'PostgreSQL is out of room, memory or connections', AGAIN],
   [
     /^(?:ENOTFOUND|EAI_AGAIN|EAI_NODATA|EAI_NONAME)$/,
-    'PostgreSQL can not be reached: the name {host} is not found ({code})',
+    'PostgreSQL cannot be reached: the name {host} is not found ({code})',
     'Look at the host in the address, and at name resolution on this machine.',
   ],
   [
     /^ECONNREFUSED$/,
-    'PostgreSQL can not be reached: nothing accepts connections at {server}',
+    'PostgreSQL cannot be reached: nothing accepts connections at {server}',
     'Look at host and port in the address, and whether the server is up; nothing is half loaded.',
   ],
   [
     /^(?:ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN)$/,
-    'PostgreSQL can not be reached: no response from {server} ({code})',
+    'PostgreSQL cannot be reached: no response from {server} ({code})',
     'Look at host and port in the address, and at firewalls between; nothing is half loaded.',
   ],
   [
     /^(?:ENOENT|EACCES|ENOTDIR)$/,
-    'PostgreSQL can not be reached: there is no socket to be used at {server} ({code})',
+    'PostgreSQL cannot be reached: there is no socket to be used at {server} ({code})',
     'Look at the folder of the socket in the address, and whether the server is up.',
   ],
   [

@@ -236,7 +236,7 @@ async function makeView(run: Run, name: string, select: string): Promise<void> {
 function hasDependents(name: string): ExportError {
   return new ExportError(
     'config',
-    'The view has other columns than the load gives it, and it can not be made anew, since other objects depend on it',
+    'The view has other columns than the load gives it, and it cannot be made anew, since other objects depend on it',
     name,
     `Drop these, or all of them with DROP VIEW ${name} CASCADE, and load again; nothing was changed.`,
   )

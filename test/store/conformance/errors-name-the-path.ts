@@ -21,7 +21,7 @@ export function errorsNameThePath(make: MakeWorld): void {
       await own.remove('_state/log/1')
     })
 
-    it('can not be streamed; the error names the path', async () => {
+    it('cannot be streamed; the error names the path', async () => {
       const { open } = await make()
       await expect(streamed(open(), PATH)).rejects.toEqual(anError('storage', PATH))
     })

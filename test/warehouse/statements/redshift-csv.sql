@@ -39,7 +39,7 @@ COMMENT ON COLUMN "credentials"."query_value" IS 'value of the query; a secret i
 COMMENT ON COLUMN "credentials"."auth_domains" IS 'host names that the credential logs in to';
 COMMENT ON COLUMN "credentials"."urls" IS 'addresses that the credential logs in to';
 
--- Redshift can not tell "" from null in CSV: empty texts become null or stay empty for the whole column (EMPTYASNULL).
+-- Redshift cannot tell "" from null in CSV: empty texts become null or stay empty for the whole column (EMPTYASNULL).
 -- Parquet has no such trouble.
 COPY "credentials"
 FROM 's3://YOUR-BUCKET/PREFIX/credentials/'

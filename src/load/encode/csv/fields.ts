@@ -115,7 +115,7 @@ export class TimestampField {
 
   write(out: ByteBuffer, micros: Int64): void {
     out.reserve(27)
-    // Timestamps that a double can't hold are rare: some people write such a century for "never".
+    // Timestamps that a double cannot hold are rare: some people write such a century for "never".
     if (typeof micros === 'bigint') {
       out.length += out.bytes.write(formatTimestamp(micros), out.length, 'latin1')
       return

@@ -26,7 +26,7 @@ export async function copyObject(context: Context): Promise<S3Response> {
   if (directive !== 'COPY' && directive !== 'REPLACE')
     throw new S3Error('InvalidArgument', 'Unknown metadata directive.')
   if (directive === 'COPY' && from === bucket.name && source.key === key)
-    throw new S3Error('InvalidRequest', 'An object can not be copied to itself without a change of anything.')
+    throw new S3Error('InvalidRequest', 'An object cannot be copied to itself without a change of anything.')
   if (source.bytes.length > limits.maxRequestBytes)
     throw new S3Error('InvalidRequest', 'The copy source is larger than what can be copied at once.')
   const headers = directive === 'COPY' ? source.headers : storedHeaders(context)

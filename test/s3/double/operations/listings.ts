@@ -126,7 +126,7 @@ export function listParts(context: Context): S3Response {
   ])
 }
 
-/** XML can't contain every key unescaped. */
+/** XML cannot contain every key unescaped. */
 function encodingOf({ request }: Context): (text: string) => string {
   const type = parameter(request, 'encoding-type')
   if (type === null) return (text) => text

@@ -7,7 +7,7 @@ import { document, type Node, parseXml, type Xml } from '../xml.ts'
 export type Limits = {
   /** Names in one response of a listing. */
   page: number
-  /** Of every part but the last; an object up to this size can't be copied in ranges either. */
+  /** Of every part but the last; an object up to this size cannot be copied in ranges either. */
   minPartBytes: number
   maxParts: number
   /** Of one request, or of one copy. */

@@ -29,7 +29,7 @@ export function numberRows(columns: readonly RecordBatchColumn<NumberVector>[]):
   return { kind: 'number', values, valid: validRows(columns) }
 }
 
-/** The same if some record batch has integers that a double can't hold. */
+/** The same if some record batch has integers that a double cannot hold. */
 export function int64Rows(columns: readonly RecordBatchColumn<IntegerVector>[]): Int64Vector {
   const values = new BigInt64Array(totalRows(columns))
   let row = 0

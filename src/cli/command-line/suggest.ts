@@ -41,7 +41,7 @@ const FLAGS: Readonly<Record<string, string>> = {
 }
 
 /** The command that an unknown one probably means; null: none is similar. */
-export function meantCommand(word: string): string | null {
+export function suggestCommand(word: string): string | null {
   return Object.hasOwn(COMMANDS, word) ? `Did you mean ${COMMANDS[word]}?` : null
 }
 
@@ -49,7 +49,7 @@ export function meantCommand(word: string): string | null {
  * The same for a flag.
  * @param help of the command, which names its flags
  */
-export function meantFlag(flag: string, help: string): string | null {
+export function suggestFlag(flag: string, help: string): string | null {
   const known = new Set([...help.matchAll(/^ +--([a-z][a-z-]*)/gm)].map(([, name = '']) => name))
   // --no-json does not mean --json.
   const alike = [...known].filter((name) => name.startsWith('no-') === flag.startsWith('no-'))
