@@ -180,6 +180,31 @@ describe('the lock', () => {
     expect((await takers[0]?.take())?.held).toBe(true)
   })
 
+  it('leaves no lock file of an owner that wrote it while another one took the lock', async () => {
+    const late = await store.own('0123456789ab')
+    let lists = 0
+    const own: Store['own'] = async (owner) => {
+      const owned = await store.own(owner)
+      const list: Store['list'] = async (folder) => {
+        const names = await owned.list(folder)
+        // The second time the taker reads which owners have no lock file.
+        if (++lists === 2) await late.create('_state/lock.0123456789ab', ['late'])
+        return names
+      }
+      return Object.assign(Object.create(owned), { list })
+    }
+    const lock = await takeLock(Object.assign(Object.create(store), { own }), {
+      clock: hasty(),
+      stop: signal,
+      fresh: false,
+      warn: () => {},
+    })
+    expect(lists).toBe(2)
+    expect(lockFiles()).toHaveLength(1)
+    await lock.release()
+    expect(lockFiles()).toEqual([])
+  })
+
   it('goes to one of two processes that collide, because they wait for different times', async () => {
     const colliding = (): Clock => ({ ...systemClock, sleep: (ms, stop) => systemClock.sleep(ms / 5, stop) })
     const results = await Promise.allSettled([take(colliding()), take(colliding())])

@@ -232,7 +232,8 @@ async function takeOver(store: OwnedStore, { dead, expired }: Rivals, self: stri
     return id === null || id === self || names.has(`lock.${id}`) ? [] : [id]
   })
   await store.takeOver([...dead, ...expired, ...unknown])
-  for (const id of [...dead, ...expired]) await store.remove(lockPath(id))
+  // One of the unknown may have written its lock file since the names were read.
+  for (const id of [...dead, ...expired, ...unknown]) await store.remove(lockPath(id))
   return expired.size > 0 || unknown.length > 0
 }
 
