@@ -12,7 +12,7 @@ import { unlessSecret } from './secrets/known-secrets.ts'
  * - `cursor`: the service rejects a cursor, or repeats one
  * - `data`: the response breaks the contract (ignored filter, invalid item under `on_invalid: fail`)
  * - `storage`: the disk fails (full, read-only, removed); stops the run, resumable
- * - `target`: the database to load into cannot be reached, or rejects the load; nothing is half loaded
+ * - `target`: the database to load into cannot be reached, or rejects the load; nothing was loaded partially
  * - `damaged`: files on disk are not what the checkpoint says
  */
 export type ErrorKind =

@@ -217,7 +217,7 @@ function requireWindows({ extract, file }: Pipeline): void {
   if (extract.windows !== null) return
   throw new ExportError(
     'config',
-    'prune goes by windows, and the pipeline has none: the age of rows is not known',
+    'prune needs windows, and the pipeline has none: the age of rows is not known',
     file,
     'Export to another load.path with extract.windows and every, or start over with a shorter range and --fresh.',
   )

@@ -9,8 +9,8 @@ export type Target =
 /**
  * Reads `duckdb:<file>` or `postgres://user@host:port/database`.
  * @param flag what it was given with, for messages
- * @throws ExportError `config` when it is neither, or holds a password: what stands on the command line, every
- *   process of the machine can read
+ * @throws ExportError `config` when it is neither, or holds a password: every process of the machine can read the
+ *   command line
  */
 export function parseTarget(text: string, cwd: string, flag = '--to'): Target {
   if (text.startsWith('duckdb:')) {
@@ -21,7 +21,7 @@ export function parseTarget(text: string, cwd: string, flag = '--to'): Target {
   }
   if (/^postgres(?:ql)?:\/\//.test(text)) {
     const url = URL.canParse(text) ? new URL(text) : null
-    if (url === null) throw notATarget('an address that is none', flag)
+    if (url === null) throw notATarget('an invalid URL', flag)
     if (url.password !== '' || url.searchParams.has('password')) throw hasPassword(flag)
     return { kind: 'postgres', url: text, label: text }
   }
@@ -41,7 +41,7 @@ const MAX_SHOWN = 100
 function notATarget(found: string, flag: string): ExportError {
   return new ExportError(
     'config',
-    `The target is to be duckdb:<file> or postgres://user@host:port/database, found ${found}`,
+    `Expected duckdb:<file> or postgres://user@host:port/database, found ${found}`,
     flag,
     'Name one of these.',
   )

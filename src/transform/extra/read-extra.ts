@@ -7,7 +7,7 @@ import { integer } from '../schema.ts'
 /** So many digits are exact in a double. */
 const SAFE_DIGITS = 15
 
-/** The message of a value that is none of its type: what is expected, never what was found. */
+/** The message of a value of another type: what is expected, never what was found. */
 export const EXPECTED: Record<ExtraField['type'], string> = {
   string: 'Invalid input: expected string',
   int64: 'Invalid input: expected a 64-bit integer',

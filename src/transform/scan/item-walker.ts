@@ -96,7 +96,7 @@ type Region =
 
 /**
  * Finds the fields of credentials in a response's bytes, by WebAssembly, window by window: a part of the response that
- * stays near the processor. A walk makes records of the items of a window, good until the next walk. By
+ * stays near the processor. A walk makes records of the items of a window, valid until the next walk. By
  * `record * RECORD_SLOTS + field`, `kinds` has the kind of a value, `starts` and `ends` its offsets in `bytes` (texts
  * without their quotes). Lists of texts lie in `texts`, three numbers each (start, end, 1 if it has escapes); for
  * them, `starts` and `ends` say which. Positions in the response are numbers of their own.

@@ -187,7 +187,7 @@ function held(file: string, holder: string | null, cause: unknown): ExportError 
     'locked',
     `The DuckDB file is open in ${holder ?? 'another process'}, and was for ${LIMIT_MS / 60_000} minutes`,
     file,
-    'Close it there (a notebook, a shell, another load), then load again; nothing is half loaded.',
+    'Close it there (a notebook, a shell, another load), then load again; nothing was loaded partially.',
     { cause },
   )
 }
@@ -214,7 +214,7 @@ function refusal(file: string, error: unknown): ExportError {
     file,
     isFile
       ? 'See that it is a DuckDB file, that it can be written, and that its disk has room.'
-      : 'Nothing is half loaded; run `verify` to see that the shards are whole, then load again.',
+      : 'Nothing was loaded partially; run `verify` to see that the shards are whole, then load again.',
   )
 }
 

@@ -143,7 +143,7 @@ function refusal(
   const found = lacksTls ? NO_TLS : MEANINGS.find(([codes]) => codes.test(code))
   const [, what, next, kind = 'target'] =
     found ??
-    (isGone ? ENDED : ([null, `PostgreSQL refuses${code === '' ? '' : ` (${code})`}`, MENDED] as const))
+    (isGone ? ENDED : ([null, `PostgreSQL refuses${code === '' ? '' : ` (${code})`}`, CHECK_SERVER] as const))
   return new ExportError(
     kind,
     what
@@ -164,8 +164,8 @@ type Meaning = readonly [
   kind?: 'target' | 'credentials' | 'config',
 ]
 
-const AGAIN = 'Nothing is half loaded; load again when it is there.'
-const MENDED = 'Look into its log; nothing is half loaded, load again when it is mended.'
+const AGAIN = 'Nothing was loaded partially; load again when it is available.'
+const CHECK_SERVER = 'Check the log of the server, then load again; nothing was loaded partially.'
 const TRUST =
   'Name the file of the authority that signed it with sslrootcert=<file> in the address, or in PGSSLROOTCERT; sslmode=no-verify encrypts without checking.'
 const NO_TLS: Meaning = [
@@ -206,12 +206,12 @@ const MEANINGS: readonly Meaning[] = [
   [
     /^ECONNREFUSED$/,
     'PostgreSQL cannot be reached: nothing accepts connections at {server}',
-    'Look at host and port in the address, and whether the server is up; nothing is half loaded.',
+    'Look at host and port in the address, and whether the server is up; nothing was loaded partially.',
   ],
   [
     /^(?:ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN)$/,
     'PostgreSQL cannot be reached: no response from {server} ({code})',
-    'Look at host and port in the address, and at firewalls between; nothing is half loaded.',
+    'Look at host and port in the address, and at firewalls between; nothing was loaded partially.',
   ],
   [
     /^(?:ENOENT|EACCES|ENOTDIR)$/,
@@ -231,7 +231,7 @@ const MEANINGS: readonly Meaning[] = [
   ],
   [
     /^(?:ERR_(?:SSL|TLS|OSSL)_\w+|EPROTO)$/,
-    'TLS with PostgreSQL at {server} does not come about ({code})',
+    'The TLS handshake with PostgreSQL at {server} failed ({code})',
     'Look at the versions of TLS that the server takes, and at sslcert and sslkey if they are given.',
   ],
   [/^(?:57P0|08|ECONNRESET|EPIPE|ERR_STREAM_PREMATURE_CLOSE)/, 'The connection to PostgreSQL ended', AGAIN],

@@ -163,10 +163,10 @@ export async function postgresWarehouse(
 }
 
 /**
- * Says of a table that it has yet to get its indexes: made once its first rows are all in, they cost half of what they
- * cost row by row. It stays until they are there, whatever ends a load before.
+ * Marks a table whose indexes are missing: made after its first rows are in, they cost half of what they cost row by
+ * row. The mark stays until they exist, also after a load that failed.
  */
-const WITHOUT_INDEXES = 'spillway makes the indexes when the first load is through'
+const WITHOUT_INDEXES = 'spillway makes the indexes when the first load is complete'
 
 type Run = (sql: string, values?: unknown[]) => Promise<Record<string, unknown>[]>
 
@@ -236,7 +236,7 @@ async function makeView(run: Run, name: string, select: string): Promise<void> {
 function hasDependents(name: string): ExportError {
   return new ExportError(
     'config',
-    'The view has other columns than the load gives it, and it cannot be made anew, since other objects depend on it',
+    'The view has other columns than the load gives it, and it cannot be replaced, since other objects depend on it',
     name,
     `Drop these, or all of them with DROP VIEW ${name} CASCADE, and load again; nothing was changed.`,
   )

@@ -1,5 +1,5 @@
 /*
- * Where things lie in the memory of the walker. The part up to the window is small and always there; the arena of
+ * Memory layout of the walker. The part up to the window is small and always there; the arena of
  * sources and the large window behind it take memory when they are first used.
  */
 
