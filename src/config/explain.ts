@@ -1,11 +1,19 @@
 import { type Pipeline, unlessSecret } from '../core/index.ts'
-import { isMapping, type Location, locationAt, type Path, type Tree, valueAt } from './problems/tree.ts'
+import {
+  dotted,
+  isMapping,
+  type Location,
+  locationAt,
+  type Path,
+  type Tree,
+  valueAt,
+} from './problems/tree.ts'
 import type { ReadOptions } from './read-pipeline.ts'
 import { needsMaskKey } from './requirements.ts'
 import { checkShape } from './schema/check-shape.ts'
-import { pipelineJsonSchema } from './schema/json-schema.ts'
+import { pipelineFile } from './schema/file-schema.ts'
+import { type Key, keysOf } from './schema/key.ts'
 import { type Environment, secretVariables, variable } from './secrets/secrets.ts'
-import { parseDomain } from './values/addresses.ts'
 import { expandTree } from './yaml/expand.ts'
 import { override, rereadTree } from './yaml/read-tree.ts'
 
@@ -56,47 +64,37 @@ export async function explainPipeline(pipeline: Pipeline, options: ReadOptions):
   expandTree(tree, options.env, problems)
   // Gives numbers that come from variables their type.
   if (isMapping(tree.root)) checkShape(tree, problems)
-  const settings = settingsOf(pipelineJsonSchema() as Schema, [], { tree, pipeline })
+  const settings = settingsOf(keysOf(pipelineFile), [], { tree, pipeline })
   const names = secretVariables(pipeline).filter(
     (name) => name !== pipeline.transform.maskKeyEnv || needsMaskKey(pipeline),
   )
   return { settings, secrets: names.map((name) => explainSecret(name, options.env)) }
 }
 
-type Schema = { readonly properties?: Readonly<Record<string, Schema>>; readonly default?: unknown }
 type Context = { readonly tree: Tree; readonly pipeline: Pipeline }
 
-function settingsOf({ properties = {} }: Schema, parent: Path, context: Context): ExplainedSetting[] {
-  return Object.entries(properties).flatMap(([name, schema]) => {
-    const path = [...parent, name]
-    const key = path.join('.')
-    if (schema.properties !== undefined) {
-      return isIdle(key, context) ? [] : settingsOf(schema, path, context)
+function settingsOf(keys: readonly Key[], parent: Path, context: Context): readonly ExplainedSetting[] {
+  const { tree, pipeline } = context
+  return keys.flatMap((key): readonly ExplainedSetting[] => {
+    const path = [...parent, key.name]
+    const given = valueAt(tree, path)
+    if (given !== undefined) {
+      return key.keys === null ? [givenSetting(key, path, context)] : settingsOf(key.keys, path, context)
     }
-    const setting = settingOf(key, path, schema, context)
-    return setting === null ? [] : [setting]
+    if (key.appliesTo?.(pipeline) === false) return []
+    const value = key.resolved === undefined ? key.byDefault : key.resolved(pipeline)
+    if (value === undefined) return []
+    if (key.keys !== null) return settingsOf(key.keys, path, context)
+    return [{ key: dotted(path), value, from: { by: 'default' } }]
   })
 }
 
-/** Whether a section does not apply. */
-function isIdle(key: string, { tree, pipeline }: Context): boolean {
-  if (key === 'load.csv' || key === 'load.parquet') return key !== `load.${pipeline.load.format.kind}`
-  const byDefaultAbsent = ['extract.windows', 'load.s3', 'load.azure']
-  return byDefaultAbsent.includes(key) && valueAt(tree, key.split('.')) === undefined
-}
-
-function settingOf(key: string, path: Path, schema: Schema, context: Context): ExplainedSetting | null {
-  const { tree, pipeline } = context
+function givenSetting({ item }: Key, path: Path, { tree, pipeline }: Context): ExplainedSetting {
   const given = valueAt(tree, path)
-  if (given === undefined) {
-    const value = Object.hasOwn(RESOLVED, key) ? RESOLVED[key]!(pipeline) : schema.default
-    return value === undefined ? null : { key, value, from: { by: 'default' } }
-  }
   const { location } = locationAt(tree, path)
   const from = location === null ? ({ by: 'default' } as const) : originOf(location, tree)
-  const show = SHOWN[key]
-  const value = show !== undefined && Array.isArray(given) ? given.map((item) => show(item, pipeline)) : given
-  return { key, value: withoutSecrets(value, isMadeOfVariables(tree, path)), from }
+  const value = item !== undefined && Array.isArray(given) ? given.map((each) => item(each, pipeline)) : given
+  return { key: dotted(path), value: withoutSecrets(value, isMadeOfVariables(tree, path)), from }
 }
 
 function originOf(location: Location, tree: Tree): Exclude<Origin, { by: 'default' }> {
@@ -105,31 +103,6 @@ function originOf(location: Location, tree: Tree): Exclude<Origin, { by: 'defaul
   const { line, col } = lineAt?.(location.value) ?? { line: 1, col: 1 }
   const extended = location.source.path !== tree.source.path
   return { by: 'file', file, line, column: col, extended, variables: location.variables }
-}
-
-/** Defaults that depend on other settings; undefined: none. */
-const RESOLVED: Readonly<Record<string, (pipeline: Pipeline) => unknown>> = {
-  'service.token_env': ({ service }) => (service.auth.kind === 'token' ? service.auth.tokenEnv : undefined),
-  'service.token_url': ({ service: { auth } }) => (auth.kind === 'api-key' ? '/tokens/generate' : undefined),
-  'service.token_lifetime': ({ service: { auth } }) => (auth.kind === 'api-key' ? '1h' : undefined),
-  'extract.lag': ({ extract }) => (extract.windows?.until === 'now' ? '15m' : undefined),
-  'transform.columns': ({ transform }) => transform.columns,
-  'load.path': ({ load }) => load.pathAsGiven,
-  'load.compression': ({ load }) => load.format.compression,
-}
-
-/** Values that are shown in another form: domains as they are searched for, a line for each query. */
-const SHOWN: Readonly<Record<string, (item: unknown, pipeline: Pipeline) => unknown>> = {
-  'extract.domains': (domain) => (typeof domain === 'string' ? parseDomain(domain) : domain),
-  'transform.extra_columns': (column) =>
-    isMapping(column) ? `${column.name} (${column.path}, ${column.type})` : column,
-  'extract.queries': (query, { transform }) => {
-    if (!isMapping(query)) return query
-    const { type, as, fqdn, email, keyword, secret_env } = query
-    const isHidden = transform.identity !== 'keep' && (type === 'email' || type === 'keyword')
-    const asked = isHidden ? '(hidden by transform.identity)' : (fqdn ?? email ?? keyword ?? secret_env)
-    return `${type} ${as ?? asked}`
-  },
 }
 
 function isMadeOfVariables(tree: Tree, path: Path): boolean {

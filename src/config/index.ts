@@ -15,8 +15,8 @@ export {
   warningsFor,
 } from './requirements.ts'
 export { serviceFromEnvironment } from './resolve/resolve-service.ts'
+export type { PipelineSettings } from './schema/file-schema.ts'
 export { pipelineJsonSchema } from './schema/json-schema.ts'
-export type { PipelineSettings } from './schema/pipeline-settings.ts'
 export {
   type Environment,
   learnSecrets,

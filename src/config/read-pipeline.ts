@@ -8,8 +8,7 @@ import { resolveLoad } from './resolve/resolve-load.ts'
 import { resolveService } from './resolve/resolve-service.ts'
 import { resolveTransform } from './resolve/resolve-transform.ts'
 import { checkShape } from './schema/check-shape.ts'
-import type { PipelineFile } from './schema/file-schema.ts'
-import type { PipelineSettings } from './schema/pipeline-settings.ts'
+import { asSettings, type PipelineFile, type PipelineSettings } from './schema/file-schema.ts'
 import { type Environment, learnSecrets } from './secrets/secrets.ts'
 import { readText } from './values/read-text.ts'
 import { expandTree } from './yaml/expand.ts'
@@ -68,7 +67,7 @@ export async function readSettings(pipeline: Pipeline, options: ReadOptions): Pr
   // Gives values of variables their type.
   checkShape(tree, problems)
   if (!problems.none) throw problems.error()
-  const settings = tree.root as PipelineSettings
+  const settings = asSettings(tree.root)
   settings.load = { ...settings.load, path: load.path }
   const { domains_file, state } = { ...settings.extract, ...settings }
   if (state?.path !== undefined) settings.state = { path: resolve(options.cwd, state.path) }

@@ -1,6 +1,8 @@
 import { stringify } from 'yaml'
+import { IDENTITY_POLICIES, INVALID_POLICIES, SECRET_POLICIES } from '../core/index.ts'
 import type { Path } from './problems/tree.ts'
 import { pipelineFile } from './schema/file-schema.ts'
+import { keysOf } from './schema/key.ts'
 
 /** The settings of a starter pipeline. */
 export type StarterAnswers = {
@@ -27,25 +29,62 @@ const DEFAULTS: StarterAnswers = {
   format: 'parquet',
 }
 
+// biome-ignore lint/suspicious/noTemplateCurlyInString: the text shows the reader's own syntax
+const ABOUT_VARIABLES = 'host and prefix of the service; ${VAR} and ${VAR:-default} are expanded'
+
 /** The commented pipeline file that `init` writes. It is valid if SPILLWAY_BASE_URL is set. */
 export function starterPipeline(settings: Partial<StarterAnswers> = {}): string {
   const { name, baseUrl, domains, from, until, every, secret, format } = { ...DEFAULTS, ...settings }
-  return starter({
-    name: commented(`name: ${scalar(name)}`, 'a-z, 0-9 and -; names the checkpoint'),
-    baseUrl: commented(
-      `  base_url: ${scalar(baseUrl)}`,
-      // biome-ignore lint/suspicious/noTemplateCurlyInString: the text shows the reader's own syntax
-      'host and prefix of the service; ${VAR} and ${VAR:-default} are expanded',
-    ),
-    domains: `  domains: [${domains.map(scalar).join(', ')}]`,
-    windows: `  windows: { from: ${from}, until: ${until}, every: ${every} }   # UTC; every: <n>h, <n>d, week, month or year`,
-    secret: commented(
-      `  secret: ${secret}`,
-      'redact | drop | partial | hmac | plaintext (needs --allow-plaintext)',
-    ),
-    format: commented(`  format: ${format}`, 'parquet | csv'),
-    path: commented(`  # path: output/${name}`, 'relative to the working directory'),
-  })
+  return `# A pipeline: what to export, how to mask it, where to write it.
+#   spillway check pipeline.yaml   validates this file, the environment and the service
+#   spillway plan pipeline.yaml    shows what a run would do and cost; sends nothing
+#   spillway run pipeline.yaml     exports; run again to resume where it stopped
+# Commented lines show the defaults or an alternative.
+
+${commented(`name: ${inline(name)}`, 'a-z, 0-9 and -; names the checkpoint')}
+
+service:
+${line('base_url', baseUrl, ABOUT_VARIABLES)}
+${line('token_env', usual('service', 'token_env'), 'the variable that holds the token; SPILLWAY_TOKEN_FILE may name a file')}
+${option('service', 'api_key_env', 'instead of token_env: a key that is exchanged for tokens and renewed')}
+${option('service', 'tenant_id', 'with api_key_env: the tenant that the tokens are for')}
+${option('service', 'requests_per_second', 'what the service allows; may be a fraction')}
+${option('service', 'timeout', 'per request, headers to last byte')}
+${option('service', 'retries', 'how often a failed request is sent again')}
+
+extract:
+  domains: [${domains.map(inline).join(', ')}]
+${option('extract', 'domains_file', 'one a line, # comments; relative to this file')}
+  # queries:                         # any of the five kinds
+  #   - { type: auth_domain, fqdn: login.example.com }
+  #   - { type: email, email: someone@example.com }
+  #   - { type: keyword, keyword: someone }
+  #   - { type: secret, secret_env: LEAKED_PASSWORD }   # the variable that holds it, never the secret
+  windows: { from: ${from}, until: ${until}, every: ${every} }   # UTC; every: <n>h, <n>d, week, month or year
+${option('extract', 'lag', 'with until: now, windows that ended less than this ago wait')}
+${option('extract', 'include', 'optional fields to request')}
+${option('extract', 'concurrency', 'chains in flight; the rate limit is shared by all')}
+${option('extract', 'page_size', 'or a number up to 10000, the upper bound; may change between runs')}
+${line('max_requests', usual('extract', 'max_requests'), 'budget of one run, in requests; none: no budget')}
+${line('min_searches_remaining', usual('extract', 'min_searches_remaining'), 'searches of the quota to be left; none: no reserve')}
+
+transform:
+${line('secret', secret, `${SECRET_POLICIES.join(' | ')} (needs --allow-plaintext)`)}
+${line('identity', usual('transform', 'identity'), IDENTITY_POLICIES.join(' | '))}
+${option('transform', 'mask_key_env', 'with hmac: the variable that holds a key of 32 bytes or more')}
+${option('transform', 'columns', 'left out: all')}
+${option('transform', 'extra_columns', 'further fields, also ones that this version does not know')}
+${option('transform', 'on_invalid', INVALID_POLICIES.join(' | '))}
+${option('transform', 'max_quarantined', 'a count or a share; beyond it the partition fails')}
+
+load:
+${line('format', format, 'parquet | csv')}
+${commented(`  # path: output/${name}`, 'relative to the working directory')}
+${option('load', 'partition_by', 'either, both, or none')}
+${option('load', 'shard_rows', 'rows of one file')}
+${option('load', 'keep', '`spillway prune` removes older partitions; a run removes nothing')}
+${option('load', 'compression', 'parquet: none | snappy | gzip | zstd; csv: none | gzip')}
+`
 }
 
 /** Aligns comments in one column, if there is space. */
@@ -53,65 +92,26 @@ function commented(text: string, comment: string): string {
   return `${text.padEnd(36)} # ${comment}`
 }
 
-function scalar(value: string): string {
-  return stringify(value, { lineWidth: 0 }).trimEnd()
+function line(name: string, value: unknown, comment: string): string {
+  return commented(`  ${name}: ${inline(value)}`, comment)
 }
 
-type Lines = Readonly<
-  Record<'name' | 'baseUrl' | 'domains' | 'windows' | 'secret' | 'format' | 'path', string>
->
+/** A line that is a comment: a key with its default, or an example if it has none. */
+function option(section: string, name: string, comment: string): string {
+  return commented(`  # ${name}: ${inline(usual(section, name))}`, comment)
+}
 
-// `$` before `{` is escaped for TypeScript.
-const starter = (lines: Lines): string => `# A pipeline: what to export, how to mask it, where to write it.
-#   spillway check pipeline.yaml   validates this file, the environment and the service
-#   spillway plan pipeline.yaml    shows what a run would do and cost; sends nothing
-#   spillway run pipeline.yaml     exports; run again to resume where it stopped
-# Commented lines show the defaults or an alternative.
+function usual(section: string, name: string): unknown {
+  const keys = keysOf(pipelineFile).find((key) => key.name === section)?.keys
+  const key = keys?.find((each) => each.name === name)
+  return key?.byDefault ?? key?.example
+}
 
-${lines.name}
-
-service:
-${lines.baseUrl}
-  token_env: SPILLWAY_TOKEN          # the variable that holds the token; SPILLWAY_TOKEN_FILE may name a file
-  # api_key_env: SPILLWAY_API_KEY    # instead of token_env: a key that is exchanged for tokens and renewed
-  # tenant_id: 1                     # with api_key_env: the tenant that the tokens are for
-  # requests_per_second: 1           # what the service allows; may be a fraction
-  # timeout: 60s                     # per request, headers to last byte
-  # retries: 8
-
-extract:
-${lines.domains}
-  # domains_file: domains.txt        # one a line, # comments; relative to this file
-  # queries:                         # any of the five kinds
-  #   - { type: auth_domain, fqdn: login.example.com }
-  #   - { type: email, email: someone@example.com }
-  #   - { type: keyword, keyword: someone }
-  #   - { type: secret, secret_env: LEAKED_PASSWORD }   # the variable that holds it, never the secret
-${lines.windows}
-  # lag: 15m                         # with until: now, windows that ended less than this ago wait
-  # include: [known_password_id]     # optional fields to request
-  # concurrency: 4                   # chains in flight; the rate limit is shared by all
-  # page_size: auto                  # or a number up to 10000, the upper bound; may change between runs
-  max_requests: 500                  # budget of one run, in requests; none: no budget
-  min_searches_remaining: 100        # searches of the quota to be left; none: no reserve
-
-transform:
-${lines.secret}
-  identity: keep                     # keep | hmac | drop
-  # mask_key_env: SPILLWAY_MASK_KEY  # with hmac: the variable that holds a key of 32 bytes or more
-  # columns: [id, domain, imported_at, source_name]   # left out: all
-  # extra_columns: [event_uid]       # further fields, also ones that this version does not know
-  # on_invalid: quarantine           # quarantine | fail
-  # max_quarantined: 1%              # a count or a share; beyond it the partition fails
-
-load:
-${lines.format}
-${lines.path}
-  # partition_by: [query, window]    # either, both, or none
-  # shard_rows: 1000000
-  # keep: 24mo                      # \`spillway prune\` removes older partitions; a run removes nothing
-  # compression: snappy              # parquet: none | snappy | gzip | zstd; csv: none | gzip
-`
+function inline(value: unknown): string {
+  // A style of its own would put strings with braces in quotes, too.
+  const style = typeof value === 'object' ? 'flow' : 'any'
+  return stringify(value, { lineWidth: 0, collectionStyle: style, flowCollectionPadding: false }).trimEnd()
+}
 
 /**
  * The fault of a value for one key of a pipeline file, as the continuation of "expected"; null: none. Dependencies on

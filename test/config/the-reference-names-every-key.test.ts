@@ -1,24 +1,52 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { pipelineJsonSchema } from '../../src/config/index.ts'
-
-type Schema = { readonly properties?: Readonly<Record<string, Schema>> }
+import { parse } from 'yaml'
+import { pipelineFile } from '../../src/config/schema/file-schema.ts'
+import { type Key, keysOf } from '../../src/config/schema/key.ts'
 
 const REFERENCE = readFileSync(join(import.meta.dirname, '../../docs/pipeline.md'), 'utf8')
+const KEYS = keysOf(pipelineFile)
 
 /** Keys as in the reference: below their section, with a dot if they are nested in it. */
-function keysOf(schema: Schema, prefix = ''): string[] {
-  return Object.entries(schema.properties ?? {}).flatMap(([key, value]) =>
-    value.properties === undefined ? [`${prefix}${key}`] : keysOf(value, `${prefix}${key}.`),
-  )
+function leavesOf(keys: readonly Key[], prefix = ''): Key[] {
+  return keys.flatMap((key) => {
+    const name = `${prefix}${key.name}`
+    return key.keys === null ? [{ ...key, name }] : leavesOf(key.keys, `${name}.`)
+  })
 }
 
-const SECTIONS = Object.entries((pipelineJsonSchema() as Schema).properties ?? {})
+/** The rows of the tables of keys in a section of the reference: each key, and what is in the column of defaults. */
+function rowsOf(section: string): Map<string, string> {
+  const text = REFERENCE.split(`\n## ${section}\n`)[1]?.split('\n## ')[0] ?? ''
+  const tables = text.split(/^\| key \| default \|.*$/m).slice(1)
+  const rows = new Map<string, string>()
+  for (const table of tables) {
+    for (const [, names = '', byDefault = ''] of table
+      .split('\n\n')[0]!
+      .matchAll(/^\| (`.*?`) \| (.*?) ?\|/gm)) {
+      for (const name of names.replaceAll('`', '').split(', ')) rows.set(name, byDefault)
+    }
+  }
+  return rows
+}
 
-it.each(SECTIONS)('docs/pipeline.md has every key of %s', (section, schema) => {
-  const title = schema.properties === undefined ? 'Top' : section
-  const named = REFERENCE.split(`\n## ${title}\n`)[1]?.split('\n## ')[0] ?? ''
-  const keys = schema.properties === undefined ? [section] : keysOf(schema)
-  expect(keys.filter((key) => !named.includes(`\`${key}\``))).toEqual([])
-})
+const SECTIONS = [
+  { section: 'Top', keys: KEYS.filter(({ keys }) => keys === null) },
+  ...KEYS.flatMap(({ name, keys }) => (keys === null ? [] : [{ section: name, keys: leavesOf(keys) }])),
+]
+
+it.each(SECTIONS)(
+  'docs/pipeline.md has every key of $section, no other, and its default',
+  ({ section, keys }) => {
+    const rows = rowsOf(section)
+    expect([...rows.keys()].toSorted()).toEqual(keys.map(({ name }) => name).toSorted())
+    for (const { name, byDefault } of keys) {
+      const shown = rows.get(name) ?? ''
+      if (Array.isArray(byDefault) && byDefault.length === 0)
+        expect({ name, shown }).toEqual({ name, shown: 'none' })
+      else if (byDefault !== undefined)
+        expect({ name, shown: parse(shown.replace(/^`(.*)`$/, '$1')) }).toEqual({ name, shown: byDefault })
+    }
+  },
+)

@@ -1,6 +1,6 @@
 import { ExportError } from '../../core/index.ts'
 import { describe } from './describe.ts'
-import { dotted, lineOf, locationAt, type Path, type Source, type Tree } from './tree.ts'
+import { dotted, lineOf, locationAt, type Path, type Source, type Tree, valueAt } from './tree.ts'
 
 const MAX_SHOWN = 100
 
@@ -110,6 +110,11 @@ export class Problems {
         this.#parents.has(keyOf(path)) ||
         path.some((_, i) => this.#reported.has(keyOf(path.slice(0, i + 1)))),
     )
+  }
+
+  /** Whether the file or a flag has a valid value there; a default is none. */
+  given(path: Path): boolean {
+    return valueAt(this.#tree, path) !== undefined && !this.isReported(path)
   }
 
   /** Flags come first, then the pipeline file, then other files in the order of their first problem. */

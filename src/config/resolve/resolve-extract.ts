@@ -21,7 +21,6 @@ type ExtractFile = PipelineFile['extract']
 type Report = (text: string) => void
 
 const UNIT_MICROS = { hour: 3_600_000_000, day: 86_400_000_000 } as const
-const DEFAULT_LAG_MS = 15 * 60_000
 /** Longest name of a file or folder on the file systems in use (NAME_MAX). */
 const MAX_FOLDER_BYTES = 255
 
@@ -33,7 +32,7 @@ export async function resolveExtract(settings: PipelineFile, problems: Problems)
   const { extract, transform, load } = settings
   const reports = extract.resource === 'reports'
   for (const key of reports ? CREDENTIAL_KEYS : REPORT_KEYS) {
-    if (extract[key] === undefined || problems.isReported(['extract', 'resource'])) continue
+    if (!problems.given(['extract', key]) || problems.isReported(['extract', 'resource'])) continue
     problems.add(['extract', key], `does not go with resource: ${extract.resource}`, 'key')
   }
   if (reports && extract.monthly_searches !== null && !problems.isReported(['extract', 'resource'])) {
@@ -248,5 +247,5 @@ function resolveWindows(
       `expected a length that makes at most ${MAX_WINDOWS} windows, found ${problems.found(path)}`,
     )
   }
-  return { from, until, every: every ?? null, lagMs: extract.lag ?? DEFAULT_LAG_MS, perChain: per_chain }
+  return { from, until, every: every ?? null, lagMs: extract.lag, perChain: per_chain }
 }

@@ -39,7 +39,7 @@ function parquet(
   problems: Problems,
 ): Format {
   const { engine, compression = 'snappy', parquet: settings } = load
-  if (load.csv !== undefined) refuse('csv', 'parquet', problems)
+  if (problems.given(['load', 'csv'])) refuse('csv', 'parquet', problems)
   if (compression === 'zstd' && !hasZstd(nodeVersion)) {
     problems.add(
       ['load', 'compression'],
@@ -53,9 +53,9 @@ function parquet(
     )
     return { kind: 'parquet', engine: 'columnar', compression, encodings: 'compact', bloomFilters: [] }
   }
-  const bloomFilters = settings?.bloom_filters ?? []
+  const { bloom_filters: bloomFilters } = settings
   // parquetjs-lite knows no others.
-  const encodings = engine === 'parquetjs-lite' ? 'plain' : (settings?.encodings ?? 'compact')
+  const encodings = engine === 'parquetjs-lite' ? 'plain' : settings.encodings
   if (engine === 'parquetjs-lite') {
     if (compression === 'zstd') {
       problems.add(
@@ -63,7 +63,7 @@ function parquet(
         'expected none | snappy | gzip with engine parquetjs-lite, found "zstd"',
       )
     }
-    if (settings?.encodings === 'compact') {
+    if (settings.encodings === 'compact' && problems.given(['load', 'parquet', 'encodings'])) {
       problems.add(
         ['load', 'parquet', 'encodings'],
         'expected plain with engine parquetjs-lite, found "compact"',
@@ -83,7 +83,7 @@ function parquet(
 
 function csv(load: LoadFile, problems: Problems): Format {
   const { engine, compression = 'none' } = load
-  if (load.parquet !== undefined) refuse('parquet', 'csv', problems)
+  if (problems.given(['load', 'parquet'])) refuse('parquet', 'csv', problems)
   if (engine === 'parquetjs-lite') {
     problems.add(
       ['load', 'engine'],
@@ -97,7 +97,7 @@ function csv(load: LoadFile, problems: Problems): Format {
     kind: 'csv',
     engine: engine === 'csv-stringify' ? engine : 'columnar',
     compression: compression === 'gzip' ? 'gzip' : 'none',
-    escapeFormulas: load.csv?.escape_formulas ?? false,
+    escapeFormulas: load.csv.escape_formulas,
   }
 }
 

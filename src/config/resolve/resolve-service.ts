@@ -43,26 +43,26 @@ function checkSchemes(service: ServiceFile, problems: Problems): void {
 }
 
 function resolveAuth(service: ServiceFile, origin: string, problems: Problems): Auth {
-  const { token_env: tokenEnv, api_key_env: apiKeyEnv } = service
+  const { token_env: tokenEnv, api_key_env: apiKeyEnv, token_url, tenant_id, token_lifetime } = service
   if (apiKeyEnv === undefined) {
     if (!problems.isReported(['service', 'api_key_env'])) {
       for (const key of EXCHANGE) {
-        if (service[key] !== undefined) {
+        if (problems.given(['service', key])) {
           problems.add(['service', key], 'goes with api_key_env, which is not there', 'key')
         }
       }
     }
-    return { kind: 'token', tokenEnv: tokenEnv ?? 'SPILLWAY_TOKEN' }
+    return { kind: 'token', tokenEnv }
   }
-  if (tokenEnv !== undefined) {
+  if (problems.given(['service', 'token_env'])) {
     problems.add(['service', 'api_key_env'], 'expected token_env or api_key_env, found both', 'key')
   }
   return {
     kind: 'api-key',
     apiKeyEnv,
-    tokenUrl: onOrigin(service.token_url ?? '/tokens/generate', origin),
-    tenantId: service.tenant_id ?? null,
-    tokenLifetimeMs: service.token_lifetime ?? 3_600_000,
+    tokenUrl: onOrigin(token_url, origin),
+    tenantId: tenant_id ?? null,
+    tokenLifetimeMs: token_lifetime,
   }
 }
 

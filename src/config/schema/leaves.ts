@@ -115,6 +115,10 @@ export function byteSize(min: number, max: number) {
   return z.union([z.int(expected).gte(min, expected).lte(max, expected), sized], expected)
 }
 
+export function columnName() {
+  return z.string('a column name')
+}
+
 export function variableName() {
   return text(
     /^[A-Za-z_][A-Za-z0-9_]*$/,

@@ -1,19 +1,22 @@
 import * as z from 'zod'
 import { parseInstant, type WindowLength } from '../../core/index.ts'
 import { DOMAIN_EXPECTED, domainFault, parseDomain } from '../values/addresses.ts'
+import { key } from './key.ts'
 import { countOrAll, parsed, section, variableName } from './leaves.ts'
 
 /** What is searched for: the queries of a pipeline file, and their windows. */
 
 // A looser pattern than the parser's: regular expressions for Unicode differ between editors.
 export const domain = () => parsed(/^\s*\S+\s*$/, DOMAIN_EXPECTED, parseDomain, domainFault)
-const fqdn = domain().meta({ description: 'Domain name.' })
+const fqdn = key(domain(), 'Domain name.', 'acme.com')
 const as = () =>
-  parsed(/\S/, 'a name of 1 to 200 characters, without control characters', cleanName).optional().meta({
-    description: 'Name of the query in folders, keys and logs, instead of its value. Default: its value.',
-  })
+  key(
+    parsed(/\S/, 'a name of 1 to 200 characters, without control characters', cleanName).optional(),
+    'Name of the query in folders, keys and logs, instead of its value. Default: its value.',
+    'case-17',
+  )
 const kind = <const Kind extends string>(name: Kind) =>
-  z.literal(name).meta({ description: 'Kind of the query: what is searched for.' })
+  key(z.literal(name), 'Kind of the query: what is searched for.', name)
 export const query = z
   .discriminatedUnion(
     'type',
@@ -22,23 +25,25 @@ export const query = z
       section({ type: kind('auth_domain'), fqdn, as: as() }),
       section({
         type: kind('email'),
-        email: parsed(/\S@\S/, 'an e-mail address', cleanEmail).meta({ description: 'Exact address.' }),
+        email: key(parsed(/\S@\S/, 'an e-mail address', cleanEmail), 'Exact address.', 'a@acme.com'),
         as: as(),
       }),
       section({
         type: kind('keyword'),
-        keyword: parsed(/\S/, 'a text of 1 to 256 characters, without control characters', cleanKeyword).meta(
-          {
-            description: 'The part of the identity before the @.',
-          },
+        keyword: key(
+          parsed(/\S/, 'a text of 1 to 256 characters, without control characters', cleanKeyword),
+          'The part of the identity before the @.',
+          'jane.doe',
         ),
         as: as(),
       }),
       section({
         type: kind('secret'),
-        secret_env: variableName().meta({
-          description: 'Environment variable that holds the secret; a secret is never written in the file.',
-        }),
+        secret_env: key(
+          variableName(),
+          'Environment variable that holds the secret; a secret is never written in the file.',
+          'LEAKED_PASSWORD',
+        ),
         as: as(),
       }),
     ],
@@ -55,26 +60,33 @@ const INSTANT_PATTERN = /^\d{4}-\d{2}-\d{2}/
 const INSTANT = 'a date or date-time that exists, such as 2024-01-31 or 2024-01-31T06:00:00Z'
 
 export const windows = section({
-  from: parsed(INSTANT_PATTERN, INSTANT, parseInstant).meta({
-    description: 'Begin, inclusive: a date or date-time, UTC unless it has an offset.',
-  }),
-  until: parsed(/^(?:now$|\d{4}-\d{2}-\d{2})/, `${INSTANT}, or now`, (value) =>
-    value === 'now' ? ('now' as const) : parseInstant(value),
-  )
-    .prefault('now')
-    .meta({ description: 'End, exclusive: a date or date-time, or now.' }),
-  every: parsed(
-    /^(?:[1-9]\d{0,5}[hd]|week|month|year)$/,
-    '<n>h, <n>d, week, month or year',
-    parseWindowLength,
-  )
-    .optional()
-    .meta({ description: 'Length of a window: <n>h, <n>d, week, month or year. Default: one window.' }),
-  per_chain: countOrAll(1).prefault('all').meta({
-    description:
-      'Windows that are requested together, with one sequence of cursors; each such chain is at least one request.',
-  }),
-}).meta({ description: 'Range of import times, cut into windows. Default: everything, as one window.' })
+  from: key(
+    parsed(INSTANT_PATTERN, INSTANT, parseInstant),
+    'Begin, inclusive: a date or date-time, UTC unless it has an offset.',
+    '2024-01-01',
+  ),
+  until: key(
+    parsed(/^(?:now$|\d{4}-\d{2}-\d{2})/, `${INSTANT}, or now`, (value) =>
+      value === 'now' ? ('now' as const) : parseInstant(value),
+    ).prefault('now'),
+    'End, exclusive: a date or date-time, or now.',
+    '2024-07-01',
+  ),
+  every: key(
+    parsed(
+      /^(?:[1-9]\d{0,5}[hd]|week|month|year)$/,
+      '<n>h, <n>d, week, month or year',
+      parseWindowLength,
+    ).optional(),
+    'Length of a window: <n>h, <n>d, week, month or year. Default: one window.',
+    'month',
+  ),
+  per_chain: key(
+    countOrAll(1).prefault('all'),
+    'Windows that are requested together, with one sequence of cursors; each such chain is at least one request.',
+    12,
+  ),
+})
 
 function cleanEmail(value: string): string | null {
   const email = value.trim()

@@ -1,0 +1,126 @@
+import * as z from 'zod'
+import { AGE_EXPECTED, AGE_PATTERN, parseAge } from '../../core/index.ts'
+import { parseUrl, URL_EXPECTED, URL_PATTERN } from '../values/addresses.ts'
+import { key } from './key.ts'
+import { choice, columnName, flag, integer, list, parsed, section, text } from './leaves.ts'
+
+const partitionBy = choice('query', 'window')
+
+export const load = section({
+  format: key(choice('parquet', 'csv').prefault('parquet'), 'File format.', 'csv'),
+  engine: key(
+    choice('columnar', 'parquetjs-lite', 'csv-stringify').prefault('columnar'),
+    'Encoder: columnar, or for parquet parquetjs-lite, for csv csv-stringify.',
+    'parquetjs-lite',
+  ),
+  path: key(
+    text(/^[^\0]+$/, 'the path of a folder, s3://bucket/prefix or az://container/prefix').optional(),
+    'Folder of the data set, relative to the working directory, or s3://bucket/prefix, or az://container/prefix. Default output/<name>.',
+    'output/acme',
+    { resolved: ({ load }) => load.pathAsGiven },
+  ),
+  s3: key(
+    section({
+      endpoint: key(
+        parsed(URL_PATTERN, URL_EXPECTED, parseUrl).optional(),
+        'Address of an S3-compatible store. Default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, ~/.aws, or AWS itself.',
+        'https://minio.example.com',
+      ),
+      region: key(
+        text(/^[a-z0-9-]{1,64}$/, 'a region such as eu-central-1').optional(),
+        'Region of the bucket. Default: AWS_REGION or ~/.aws, or us-east-1 where there is an endpoint.',
+        'eu-central-1',
+      ),
+      allow_http: key(
+        flag().prefault(false),
+        'Allow plain http to another machine: rows are then sent unencrypted.',
+        true,
+      ),
+      path_style: key(
+        flag().optional(),
+        "Name the bucket in the path instead of the host: most stores other than AWS's need it. Default: true where an endpoint is given.",
+        true,
+      ),
+    }).optional(),
+    'Object storage; goes with a path that begins with s3://. Default: as AWS tools are set up.',
+    { endpoint: 'https://minio.example.com' },
+  ),
+  azure: key(
+    section({
+      endpoint: key(
+        parsed(URL_PATTERN, URL_EXPECTED, parseUrl).optional(),
+        'Address of Azure Blob storage, with the account where it is in the path: for emulators and other clouds. Default: https://<account>.blob.core.windows.net.',
+        'https://acme.blob.core.chinacloudapi.cn',
+      ),
+    }).optional(),
+    'Azure Blob storage; goes with a path that begins with az://. Default: by AZURE_STORAGE_* variables.',
+    { endpoint: 'https://acme.blob.core.chinacloudapi.cn' },
+  ),
+  partition_by: key(
+    z
+      .union(
+        [
+          choice('query', 'window', 'none').transform((value) => (value === 'none' ? [] : [value])),
+          z.array(partitionBy),
+        ],
+        'query, window, none or a list such as [query, window]',
+      )
+      .prefault(['query', 'window']),
+    'What gets separate folders.',
+    ['window'],
+  ),
+  shard_rows: key(
+    integer(1).prefault(1_000_000),
+    'Rows of one file; a file may pass it by less than a page.',
+    5_000_000,
+  ),
+  compression: key(
+    choice('none', 'snappy', 'gzip', 'zstd').optional(),
+    'parquet: none, snappy, gzip or zstd (Node 22.15 or newer); csv: none or gzip. Default: snappy for parquet, none for csv.',
+    'gzip',
+    { resolved: ({ load }) => load.format.compression },
+  ),
+  keep: key(
+    parsed(AGE_PATTERN, AGE_EXPECTED, parseAge).optional(),
+    'How old partitions may become before `prune` removes them: <n>d, <n>w, <n>mo or <n>y. A run removes nothing. Default: none; `prune` needs --older-than.',
+    '24mo',
+  ),
+  file_mode: key(
+    text(
+      /^(?:0o?)?[67][0-7]{2}$/,
+      "an octal file mode such as '0600' or 0o640, which lets the owner read and write",
+    ).prefault('0600'),
+    'Permissions of files; folders get x for each r.',
+    '0640',
+  ),
+  csv: key(
+    section({
+      escape_formulas: key(
+        flag().prefault(false),
+        "Put ' before values that a spreadsheet would read as formulas.",
+        true,
+      ),
+    }).prefault({}),
+    'Settings for csv alone.',
+    { escape_formulas: true },
+    { appliesTo: ({ load }) => load.format.kind === 'csv' },
+  ),
+  parquet: key(
+    section({
+      encodings: key(
+        choice('compact', 'plain').prefault('compact'),
+        'compact: smaller encodings, which most readers support; plain: encodings that all readers support, in larger files. The engine parquetjs-lite writes these only.',
+        'plain',
+        { resolved: ({ load: { format } }) => (format.kind === 'parquet' ? format.encodings : undefined) },
+      ),
+      bloom_filters: key(
+        list(columnName(), 'a list of column names').prefault([]),
+        'Columns that get a bloom filter, such as identity_name and id.',
+        ['identity_name'],
+      ),
+    }).prefault({}),
+    'Settings for parquet alone.',
+    { encodings: 'plain' },
+    { appliesTo: ({ load }) => load.format.kind === 'parquet' },
+  ),
+})

@@ -1,0 +1,98 @@
+import type { Pipeline } from '../../core/index.ts'
+import {
+  ADDRESS_EXPECTED,
+  ADDRESS_PATTERN,
+  parseAddress,
+  parseUrl,
+  URL_EXPECTED,
+  URL_PATTERN,
+} from '../values/addresses.ts'
+import { key } from './key.ts'
+import { byteSize, duration, flag, integer, parsed, rate, section, text, variableName } from './leaves.ts'
+
+const address = () => parsed(ADDRESS_PATTERN, ADDRESS_EXPECTED, parseAddress)
+
+/** Keys for the exchange of an API key for tokens. */
+const exchange = { appliesTo: ({ service }: Pipeline) => service.auth.kind === 'api-key' }
+
+export const service = section({
+  base_url: key(
+    parsed(URL_PATTERN, URL_EXPECTED, parseUrl),
+    'Host and fixed prefix segment of the service; https unless the host is this machine. Required.',
+    'https://api.example.com/firework',
+  ),
+  allow_http: key(
+    flag().prefault(false),
+    'Allow plain http to other machines: tokens and leaked secrets are then sent unencrypted.',
+    true,
+  ),
+  token_env: key(
+    variableName().prefault('SPILLWAY_TOKEN'),
+    'Environment variable with the access token; <name>_FILE may name a file instead.',
+    'ACME_TOKEN',
+    { appliesTo: ({ service }) => service.auth.kind === 'token' },
+  ),
+  api_key_env: key(
+    variableName().optional(),
+    'Environment variable with an API key that is exchanged for tokens, instead of token_env. Default: none.',
+    'SPILLWAY_API_KEY',
+  ),
+  token_url: key(
+    address().prefault('/tokens/generate'),
+    'Where the API key is exchanged: a path on the host of base_url, or a URL.',
+    '/tokens/generate',
+    exchange,
+  ),
+  tenant_id: key(integer(0).optional(), 'Tenant that exchanged tokens are for. Default: that of the key.', 1),
+  token_lifetime: key(
+    duration('1s', '365d').prefault('1h'),
+    'How long an exchanged token lives; it is renewed before.',
+    '30m',
+    exchange,
+  ),
+  token_test_url: key(
+    address().optional(),
+    'Where `check` tests the token for free: a path on the host of base_url, or a URL. Default: /tokens/test, where the service has it.',
+    '/tokens/test',
+  ),
+  organization: key(
+    text(/^[\w.@/-]{1,100}$/, 'up to 100 letters, digits and . _ @ / -').optional(),
+    'Name of the organization whose rate limit and quota this uses, for runs of many workers. Default: that of the token test, else the host of base_url.',
+    'acme',
+  ),
+  search_path: key(
+    address().prefault('/v4/credentials/global/_search'),
+    'Credential search: a path under base_url, or a URL.',
+    '/v4/credentials/global/_search',
+  ),
+  report_path: key(
+    address().prefault('/v4/threat_flow/reports'),
+    'Threat-flow reports: a path under base_url, or a URL.',
+    '/v4/threat_flow/reports',
+  ),
+  requests_per_second: key(
+    rate(10_000).prefault(1),
+    'Requests a second to the credential search, all partitions together; may be a fraction. The second search may allow 4.',
+    0.5,
+  ),
+  basic_requests_per_second: key(
+    rate(10_000).prefault(4),
+    'Requests a second to everything but the credential search.',
+    2,
+  ),
+  timeout: key(
+    duration('1ms', '1d').prefault('60s'),
+    'Longest duration of one request, from the headers sent to the last byte.',
+    '120s',
+  ),
+  retries: key(
+    integer(0, 100).prefault(8),
+    'How often a failed request is sent again: 2 means three requests at most.',
+    20,
+  ),
+  max_response_bytes: key(
+    byteSize(1024, 2 ** 31).prefault('256MB'),
+    'Largest response that is accepted.',
+    '64MB',
+  ),
+})
