@@ -1,3 +1,4 @@
+export * from './commit-log.ts'
 export * from './concurrency.ts'
 export * from './errors.ts'
 export * from './journal-entry.ts'
