@@ -1,12 +1,14 @@
 import * as z from 'zod'
 import { MAX_WINDOWS } from './pipeline.ts'
 import type { JsonValue } from './rows/json-values.ts'
+import { RUN_STATUSES } from './run-status.ts'
 
 /**
  * The entries of the journal. Commit objects in `_state/log` hold those since the last checkpoint, and
  * `_state/checkpoint.jsonl` the fewest that sum up all before. Each records one durable change. In order they describe
  * what is exported, and where a run resumes. Fields have the same names as in the files. `state/` validates what it
- * reads by these schemas.
+ * reads by these schemas. It imports them from this file: `core/index.ts` has the types alone, since threads that import
+ * it need no zod.
  */
 export type JournalEntry = { [Kind in keyof Entries]: Entries[Kind] }[keyof Entries]
 
@@ -47,9 +49,6 @@ const header = z.object({
   settings: z.record(z.string(), json),
 })
 export type HeaderEntry = Entry<'header'>
-
-export const RUN_STATUSES = ['complete', 'failed', 'budget', 'interrupted'] as const
-export type RunStatus = (typeof RUN_STATUSES)[number]
 
 /** Figures of a run; absent: the sum over its pages, or not known. */
 const runFigures = z.object({

@@ -1,5 +1,6 @@
 import type * as z from 'zod'
-import { ENTRY_SCHEMAS, ExportError, type JournalEntry } from '../../core/index.ts'
+import { ExportError, type JournalEntry } from '../../core/index.ts'
+import { ENTRY_SCHEMAS } from '../../core/journal-entry.ts'
 
 /** @returns null if it does not match a schema (a newer version may have more kinds) */
 export function parseEntry(entry: unknown): JournalEntry | null {
