@@ -114,8 +114,12 @@ const threads = {
 /** Importing a chunk runs its modules, so the script of a thread must not be in a chunk that others import. */
 const isThreadScript = isIn(...Object.values(threads).map((path) => path.slice('src/'.length)))
 
+/** The schemas of the journal: only what reads a state needs them, and zod with them. */
+const SCHEMAS = 'core/journal-entry.ts'
+
 /** Modules that every thread may import. */
-const inCore = isIn('core', 'transform/mask', 'disk/stat-check.ts', 'threads/thread.ts')
+const isForThreads = isIn('core', 'transform/mask', 'disk/stat-check.ts', 'threads/thread.ts')
+const inCore = (id) => isForThreads(id) && !isIn(SCHEMAS)(id)
 
 /** Modules with which every command parses its arguments and prints; with yargs and its dependencies. */
 const inCommandLine = either(
@@ -137,6 +141,7 @@ const inCommandLine = either(
 const inDataSet = isIn(
   'cli/results/status-tables.ts',
   'config',
+  SCHEMAS,
   'disk',
   'plan',
   'run-options.ts',

@@ -4,26 +4,22 @@ import {
   type CommitLog,
   decodeRecordBatch,
   type JournalEntry,
-  type LoggedRows,
-  type OpenEntry,
   type OpenShardRecord,
   type OwnedStore,
-  type PageEntry,
   ROW_GROUP_LIMITS,
   type SealEntry,
-  type Span,
   serial,
   sideBySide,
-  spanOf,
-  windowOfKey,
 } from '../core/index.ts'
+import { Backlog } from './backlog.ts'
 import { sealedPath } from './layout.ts'
 import { OpenShard, type OpenShardTools, type ShardCoder } from './open-shard.ts'
 import { moveUnknownShards } from './orphans.ts'
-import { type LoggedBatch, RowCache } from './row-cache.ts'
+import { Placed } from './placed-page.ts'
+import { RowCache } from './row-cache.ts'
 import { byteSizes, RowGroupMeasure } from './row-group-measure.ts'
 import { changedSinceSealed, isAsSealed } from './sealed.ts'
-import { cutSlice, importedAt, recordBatchOf, type Slice } from './slice.ts'
+import { cutSlice, type Slice } from './slice.ts'
 import { countRows } from './take-rows.ts'
 
 export type ShardSetOptions = {
@@ -65,10 +61,6 @@ export type Commit = {
 const CACHE_BYTES = 32 << 20
 /** On a disk, reading a longer record batch back takes no longer than its bytes do. */
 const SHORT_BYTES = 64 << 10
-/** Ended row groups that wait to be encoded. Pages are committed meanwhile; then they wait. */
-const MAX_ROW_GROUPS_WAITING = 3
-const MAX_WORK_WAITING = 64
-
 /**
  * The open shards, one for each folder. A page may have rows for many folders, and a folder may get rows of many chains.
  * Rows are committed to the log. Their row groups are encoded behind the commits, and a sealed shard gets a commit of its
@@ -85,13 +77,12 @@ export class ShardSet {
   readonly #parts = new Map<string, number>()
   /** Folders that are searched for unknown shards. */
   readonly #checked = new Map<string, Promise<void>>()
-  readonly #work = new Set<Promise<void>>()
+  readonly #backlog = new Backlog()
   readonly #placing = serial()
+  readonly #handing = serial('stop')
   readonly #committing = serial('stop')
   #sealed: Sealed[] = []
   #nextShard: number
-  #rowGroupsWaiting = 0
-  #failure: { readonly error: unknown } | null = null
 
   private constructor(options: ShardSetOptions) {
     this.#options = options
@@ -140,38 +131,49 @@ export class ShardSet {
     const folders = new Set(commit.slices.map(({ folder }) => folder))
     const checked = sideBySide(folders, (folder) => this.#checkFolder(folder))
     checked.catch(() => {})
-    const placed = await this.#placing(async () => {
+    const { committed } = await this.#placing(async () => {
       await checked
-      while (this.#failure === null && this.#isBehind) await Promise.race(this.#work)
-      this.#requireWell()
-      return this.#place(commit)
+      await this.#backlog.room()
+      const placed = this.#place(commit)
+      const committed = this.#commitPlaced(commit, placed)
+      placed.committed(committed.then(({ blobs }) => blobs))
+      return { committed }
     })
-    const done = this.#commitPlaced(commit, placed)
-    placed.committed(done.then(({ blobs }) => blobs))
-    const { seals } = await done
+    const { seals } = await committed
     for (const { seal } of seals) this.#options.onSealed(seal)
     await sideBySide(seals, ({ shard, seal }) => this.#publish(shard, seal))
   }
 
-  async #commitPlaced(
-    commit: Commit,
-    placed: Placed,
-  ): Promise<{ seals: readonly Sealed[]; blobs: readonly BlobRef[] }> {
+  /**
+   * The log gets pages in the order in which their rows were placed, since a page may add rows to a shard that the one
+   * before it begins.
+   */
+  async #commitPlaced({ entries }: Commit, placed: Placed): Promise<Committed> {
     try {
-      const seals: Sealed[] = []
-      // Sealed before the commit, so that their rows need not be in the log.
-      await sideBySide(placed.whole, async (shard) => {
-        seals.push({ shard, seal: await this.#sealWhole(shard) })
+      const sealing = this.#sealWhole(placed)
+      // Nobody asks for them once an earlier page has failed.
+      sealing.catch(() => {})
+      const { seals, logged } = await this.#handing(async () => {
+        const seals = await sealing
+        const page = entries.map((entry) => (entry.kind === 'page' ? placed.located(entry) : entry))
+        const all = [...sealEntries(seals), ...placed.opened, ...page]
+        return { seals, logged: all.length === 0 ? null : this.#options.log.commit(all, placed.blobs) }
       })
-      const entries = commit.entries.map((entry) =>
-        entry.kind === 'page' ? withPlacements(entry, placed.slices, placed.logged) : entry,
-      )
-      const all = [...sealEntries(seals), ...placed.opened, ...entries]
-      return { seals, blobs: all.length === 0 ? [] : await this.#options.log.commit(all, placed.blobs) }
+      return { seals, blobs: (await logged) ?? [] }
     } catch (error) {
-      this.#failure ??= { error }
+      this.#backlog.fail(error)
       throw error
     }
+  }
+
+  /** Seals the shards whose rows all come with a page before its commit, so that their rows need not be in the log. */
+  async #sealWhole({ whole }: Placed): Promise<readonly Sealed[]> {
+    const seals: Sealed[] = []
+    await sideBySide(whole, async (shard) => {
+      if (shard.hasRest) await shard.endRowGroup()
+      seals.push({ shard, seal: await shard.seal(this.#options.extension) })
+    })
+    return seals
   }
 
   /** Seals the open shards of some folders. */
@@ -190,14 +192,13 @@ export class ShardSet {
   }
 
   /** Resolves when everything that was ended is encoded, committed and published. @throws what failed */
-  async settled(): Promise<void> {
-    while (this.#work.size > 0) await Promise.allSettled(this.#work)
-    this.#requireWell()
+  settled(): Promise<void> {
+    return this.#backlog.settled()
   }
 
   /** Ends the work. The rows of open shards are in the log; a later run continues them. */
   async close(): Promise<void> {
-    await Promise.allSettled(this.#work)
+    await this.#backlog.settled().catch(() => {})
     for (const shard of [...this.#open.values(), ...this.#sealing]) await shard.discard()
     this.#open.clear()
     this.#sealing.clear()
@@ -231,25 +232,7 @@ export class ShardSet {
 
   /** Seals restored shards that had ended. */
   #sealEarlier(): void {
-    for (const shard of this.#sealing) this.#behind(this.#sealBehind(shard))
-  }
-
-  get #isBehind(): boolean {
-    return this.#rowGroupsWaiting >= MAX_ROW_GROUPS_WAITING || this.#work.size >= MAX_WORK_WAITING
-  }
-
-  #requireWell(): void {
-    if (this.#failure !== null) throw this.#failure.error
-  }
-
-  /** Work behind the commits. After a failure nothing more is committed. */
-  #behind(work: Promise<void>): void {
-    const settled = work
-      .catch((error: unknown) => {
-        this.#failure ??= { error }
-      })
-      .finally(() => this.#work.delete(settled))
-    this.#work.add(settled)
+    for (const shard of this.#sealing) this.#backlog.add(this.#sealBehind(shard))
   }
 
   /**
@@ -270,7 +253,7 @@ export class ShardSet {
         if (shard.rows >= this.#options.shardRows) this.#end(shard, placed)
         else if (shard.measure.isFull) {
           shard.measure.reset()
-          placed.later(shard, () => this.#behind(this.#endRowGroup(shard)))
+          placed.later(shard, () => this.#backlog.add(this.#endRowGroup(shard)))
         }
       }
     }
@@ -285,14 +268,14 @@ export class ShardSet {
   /** Ends a shard that gets no more rows. */
   #end(shard: OpenShard, placed: Placed): void {
     this.#takeFromOpen(shard)
-    placed.later(shard, () => this.#behind(this.#sealBehind(shard)), true)
+    placed.later(shard, () => this.#backlog.add(this.#sealBehind(shard)), true)
   }
 
   #close(folder: string): void {
     const shard = this.#open.get(folder)
     if (shard === undefined) return
     this.#takeFromOpen(shard)
-    this.#behind(this.#sealBehind(shard))
+    this.#backlog.add(this.#sealBehind(shard))
   }
 
   #takeFromOpen(shard: OpenShard): void {
@@ -300,18 +283,8 @@ export class ShardSet {
     this.#sealing.add(shard)
   }
 
-  async #endRowGroup(shard: OpenShard): Promise<void> {
-    this.#rowGroupsWaiting++
-    try {
-      await shard.endRowGroup()
-    } finally {
-      this.#rowGroupsWaiting--
-    }
-  }
-
-  async #sealWhole(shard: OpenShard): Promise<SealEntry> {
-    if (shard.hasRest) await shard.endRowGroup()
-    return shard.seal(this.#options.extension)
+  #endRowGroup(shard: OpenShard): Promise<void> {
+    return this.#backlog.rowGroup(shard.endRowGroup())
   }
 
   async #sealBehind(shard: OpenShard): Promise<void> {
@@ -376,115 +349,7 @@ export class ShardSet {
   }
 }
 
-/** Rows of a page in a shard. */
-type PlacedRows = {
-  /** The key of their partition. */
-  readonly partition: string
-  readonly shard: number
-  readonly rows: number
-  readonly importedAt: Span | null
-}
-
-/** How a page changes the open shards. */
-class Placed {
-  readonly slices: PlacedRows[] = []
-  readonly logged: LoggedRows[] = []
-  readonly blobs: Uint8Array[]
-  readonly opened: OpenEntry[] = []
-  /** Shards whose rows all come with this page. */
-  readonly whole: OpenShard[] = []
-  readonly #rows: RowCache
-  readonly #begun = new Set<OpenShard>()
-  readonly #steps = new Map<OpenShard, Step[]>()
-  #resolve: (done: Promise<readonly BlobRef[]>) => void = () => {}
-  readonly #done = new Promise<readonly BlobRef[]>((resolve) => {
-    this.#resolve = resolve
-  })
-
-  constructor(blobs: readonly Uint8Array[], rows: RowCache) {
-    this.blobs = [...blobs]
-    this.#rows = rows
-    // A page without logged rows has nobody else who waits.
-    this.#done.catch(() => {})
-  }
-
-  begun(shard: OpenShard): OpenShard {
-    this.#begun.add(shard)
-    return shard
-  }
-
-  /** Counts rows in their shard, by partition. */
-  add(shard: OpenShard, slice: Slice): void {
-    const placed = new Map<string, PlacedRows>()
-    let at = 0
-    for (const { partition, rows } of slice.ranges) {
-      const span = importedAt(slice, at, at + rows)
-      shard.count(partition, rows, span)
-      const before = placed.get(partition)
-      placed.set(partition, {
-        partition,
-        shard: shard.shard,
-        rows: rows + (before?.rows ?? 0),
-        importedAt: spanOf(before?.importedAt ?? null, span),
-      })
-      at += rows
-    }
-    this.slices.push(...placed.values())
-    this.#stepsOf(shard).push({ rows: countRows(slice.rows), bytes: recordBatchOf(slice) })
-  }
-
-  /** @param isEnd whether the shard gets no more rows */
-  later(shard: OpenShard, work: () => void, isEnd = false): void {
-    this.#stepsOf(shard).push({ work, isEnd })
-  }
-
-  /** Gives the rows to their shards: those of whole shards as they are, others by way of the log. */
-  log(): void {
-    for (const [shard, steps] of this.#steps) {
-      const isWhole = shard.isFresh && steps.some((step) => 'work' in step && step.isEnd)
-      if (isWhole) this.whole.push(shard)
-      else if (this.#begun.has(shard)) {
-        this.opened.push({ kind: 'open', shard: shard.shard, folder: shard.folder, part: shard.part })
-      }
-      if (!isWhole) shard.isFresh = false
-      for (const step of steps) {
-        if ('work' in step) {
-          if (!isWhole) step.work()
-          else if (!step.isEnd) void shard.endRowGroup()
-        } else if (isWhole) shard.add({ rows: step.rows, batch: step.bytes })
-        else shard.add({ rows: step.rows, batch: this.#logged(shard, step) })
-      }
-    }
-  }
-
-  #logged(
-    shard: OpenShard,
-    { rows, bytes }: { readonly rows: number; readonly bytes: Uint8Array },
-  ): LoggedBatch {
-    const blob = this.blobs.push(bytes) - 1
-    this.logged.push({ shard: shard.shard, rows, blob })
-    return this.#rows.add(
-      bytes,
-      this.#done.then((refs) => refs[blob]!),
-    )
-  }
-
-  /** @param done the commit of the rows */
-  committed(done: Promise<readonly BlobRef[]>): void {
-    this.#resolve(done)
-  }
-
-  #stepsOf(shard: OpenShard): Step[] {
-    const steps = this.#steps.get(shard) ?? []
-    this.#steps.set(shard, steps)
-    return steps
-  }
-}
-
-/** Rows for a shard, or what is to be done after the rows before. */
-type Step =
-  | { readonly rows: number; readonly bytes: Uint8Array }
-  | { readonly work: () => void; readonly isEnd: boolean }
+type Committed = { readonly seals: readonly Sealed[]; readonly blobs: readonly BlobRef[] }
 
 type Sealed = { readonly shard: OpenShard; readonly seal: SealEntry }
 
@@ -494,20 +359,4 @@ function sealEntries(sealed: readonly Sealed[]): JournalEntry[] {
   const tally = new AggregateTally(ROW_GROUP_LIMITS)
   for (const { shard } of sealed) tally.add(shard.aggregates)
   return [...sealed.map(({ seal }) => seal), { kind: 'aggregates', ...tally.aggregates() }]
-}
-
-/** The entry of a page with the placement of its rows. */
-function withPlacements(
-  page: PageEntry,
-  placed: readonly PlacedRows[],
-  logged: readonly LoggedRows[],
-): PageEntry {
-  if (placed.length === 0) return page
-  const slices = placed.map(({ partition, shard, rows, importedAt }) => ({
-    window: windowOfKey(partition),
-    shard,
-    rows,
-    imported_at: importedAt,
-  }))
-  return { ...page, slices, ...(logged.length === 0 ? {} : { logged }) }
 }

@@ -306,6 +306,20 @@ it('shards that filled before a crash are sealed by the next run, before they ge
   await made.expectComplete()
 })
 
+it('pages are committed in the order of their rows, however long a shard of one of them takes', async () => {
+  const responses = [responsesOf('credentials', 25), responsesOf('credentials', 2, 2)]
+  const coder = slowCoder(textCoder, () => 40)
+  const made = new World(responses, { rowGroupRows: 4, shardRows: 10, owned: false, coder })
+  await made.open()
+  // The first page has two whole shards and begins the one that gets the rows of the other.
+  await made.commitRound()
+  made.forget()
+  await made.open()
+  await made.finish()
+  await made.expectComplete()
+  expect(made.invalidated).toEqual([])
+})
+
 /** Damages bytes of the log: flips a bit, cuts the object within them, or removes it. */
 function strike({ root }: World, { sequence, offset, bytes }: BlobRef, what: string, at: number): void {
   const path = join(root, '_state/log', String(sequence).padStart(16, '0'))

@@ -15,7 +15,7 @@ import {
   readCheckpoint,
   saveCheckpoint,
 } from '../../src/state/index.ts'
-import { commitPath } from '../../src/state/log/commit-object.ts'
+import { commitPath, encodeCommit } from '../../src/state/log/commit-object.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { cases } from '../support/thorough.ts'
@@ -164,9 +164,19 @@ describe('a commit', () => {
     const log = await commitLines(store, [HEADER, CHAIN])
     const before = (await store.list(LOG_FOLDER)).length
     await Promise.all(Array.from({ length: 20 }, (_, n) => log.append([page({ next: `cursor-${n}` })])))
-    // The first goes alone; the others have waited for it.
-    expect((await store.list(LOG_FOLDER)).length).toBe(before + 2)
+    expect((await store.list(LOG_FOLDER)).length).toBe(before + 1)
     expect((await stateIn(store)).chains.get(0)).toMatchObject({ pages: 20, next: 'cursor-19' })
+  })
+
+  it('with rows for a shard that is not open is refused, and is damage where it is read', async () => {
+    const { store } = temporaryStore()
+    const log = await commitLines(store, [HEADER, CHAIN])
+    const rows = page({ next: 'a', logged: [{ shard: 7, rows: 1, blob: 0 }] })
+    await expect(log.commit([rows], [Buffer.from('rows')])).rejects.toMatchObject({ kind: 'data' })
+    const { position } = await stateIn(store)
+    const { chunks } = encodeCommit(position, [{ entries: [rows], blobs: [Buffer.from('rows')] }])
+    await (await own(store)).create(commitPath(position.sequence + 1), chunks)
+    await expect(stateIn(store)).rejects.toEqual(anError('damaged', LOG_FOLDER))
   })
 
   it('of nothing is none', async () => {
@@ -248,43 +258,6 @@ describe('objects of the log', () => {
     await again.append([seal(0, 'credentials/part-00000.csv', { rows: 2, partitions: [KEY] })])
     await again.close()
     expect(await store.list(LOG_FOLDER)).toEqual([])
-  })
-
-  it('that are small and many are gathered, and hold the same', async () => {
-    const { store } = temporaryStore()
-    const log = await commitLines(store, [HEADER, CHAIN, open])
-    const ROWS = 1200
-    for (let n = 0; n < ROWS; n++) {
-      const ids = { blob: 1, keep: 3 }
-      const entry = page({ next: `c${n}`, slices: [slice], logged, ids })
-      await log.commit([entry], [Buffer.from(`rows-${n}`), Buffer.from(`ids-${n}`)])
-    }
-    await log.close()
-    expect((await store.list(LOG_FOLDER)).length).toBeLessThan(4)
-    const state = await stateIn(store)
-    const records = state.openShards.get(0)!.records
-    const texts = await Promise.all(
-      records.map(async ({ at }) => Buffer.from((await log.read(at))!).toString()),
-    )
-    expect(texts).toEqual(Array.from({ length: ROWS }, (_, n) => `rows-${n}`))
-    const ids = await Promise.all(
-      state.chains.get(0)!.ids.map(async (at) => Buffer.from((await log.read(at))!).toString()),
-    )
-    expect(ids).toEqual([3, 2, 1, 0].map((back) => `ids-${ROWS - 1 - back}`))
-  })
-
-  it('do not accumulate in a long run', async () => {
-    const { store } = temporaryStore()
-    const log = await commitLines(store, [HEADER, CHAIN])
-    const cursor = 'x'.repeat(2000)
-    let most = 0
-    for (let n = 0; n < 3000; n++) {
-      await log.append([page({ next: `${n}-${cursor}` })])
-      if (n % 100 === 0) most = Math.max(most, (await store.list(LOG_FOLDER)).length)
-    }
-    expect(most).toBeLessThan(1500)
-    expect((await stateIn(store)).chains.get(0)?.pages).toBe(3000)
-    await log.close()
   })
 })
 

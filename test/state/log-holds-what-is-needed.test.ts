@@ -119,6 +119,13 @@ describe('objects of the log', () => {
     expect(await contentIn(store)).toEqual(both)
   })
 
+  it('are gathered before a commit that comes meanwhile', async () => {
+    const store = memoryStore()
+    const log = await write(store, chains(1001))
+    await Promise.all([log.close(), log.append([query('late')])])
+    expect((await stateIn(store)).queries.get('late')).toBe('late')
+  })
+
   it('that are lost or changed stay where they are when others are gathered', async () => {
     const store = memoryStore()
     const log = await write(store, chains(1001))

@@ -11,11 +11,11 @@ export type Aggregates = {
   /** By `hash_type`, likewise. */
   readonly hash_types: Counts<string | null>
   /** By column, also columns without nulls. */
-  readonly nulls: Record<string, number>
+  readonly nulls: Readonly<Record<string, number>>
 }
 
 export type Counts<Key> = {
-  readonly counts: [Key, number][]
+  readonly counts: readonly (readonly [Key, number])[]
   /** Rows under keys beyond the limit. */
   readonly others: number
 }

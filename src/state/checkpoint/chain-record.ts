@@ -1,5 +1,7 @@
 import {
   type BlobRef,
+  blobRef,
+  blobTuple,
   type ChainEntry,
   type PageEntry,
   type Position,
@@ -8,7 +10,6 @@ import {
   type Window,
   WindowRun,
 } from '../../core/index.ts'
-import { blobRef, blobTuple } from './checkpoint-state.ts'
 
 /** A chain that has begun and not ended. */
 export type ChainRecord = {

@@ -1,13 +1,14 @@
-import type {
-  Aggregates,
-  BlobRef,
-  BlobTuple,
-  HeaderEntry,
-  JournalEntry,
-  Measures,
-  OpenShardRecord,
-  PartitionEntry,
-  Prune,
+import {
+  type Aggregates,
+  type BlobRef,
+  type BlobTuple,
+  blobTuple,
+  type HeaderEntry,
+  type JournalEntry,
+  type Measures,
+  type OpenShardRecord,
+  type PartitionEntry,
+  type Prune,
 } from '../../core/index.ts'
 import type { LogPosition } from '../log/commit-object.ts'
 import { type ChainRecord, compactedEntry } from './chain-record.ts'
@@ -158,14 +159,6 @@ function openEntry({ shard, folder, part, partitions, importedAt, records }: Ope
     records: records.map(({ rows, at }): [number, ...BlobTuple] => [rows, ...blobTuple(at)]),
   }
   return { kind: 'open', shard, folder, part, contents }
-}
-
-export function blobTuple({ sequence, offset, bytes, crc }: BlobRef): BlobTuple {
-  return [sequence, offset, bytes, crc]
-}
-
-export function blobRef([sequence, offset, bytes, crc]: BlobTuple): BlobRef {
-  return { sequence, offset, bytes, crc }
 }
 
 /** The content of the journal as one state. */

@@ -6,8 +6,8 @@ import {
   type Store,
 } from '../../core/index.ts'
 import { LOG_FOLDER, LOG_START, type LogPosition, listCommits, readLog } from '../log/commit-object.ts'
-import { parseEntry, requireReadable } from '../log/entry-schemas.ts'
 import { LineWriter, linesOf, parseLine } from '../log/lines.ts'
+import { parseEntry, requireReadable } from '../log/parse-entry.ts'
 import { type CheckpointState, type Omission, snapshot } from './checkpoint-state.ts'
 import type { SealedShard } from './compact-collections.ts'
 import { JournalFold } from './fold-journal.ts'

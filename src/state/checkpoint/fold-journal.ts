@@ -1,44 +1,35 @@
 import {
   AggregateTally,
   type BlobRef,
+  blobRef,
   DATA_SET_LIMITS,
+  type Entry,
   type GatheredEntry,
   type HeaderEntry,
   type JournalEntry,
-  type LogRecord,
   MAX_COSTS,
   MAX_TIMES,
   type MeasuredEntry,
   type Measures,
   NOT_MEASURED,
-  type OpenEntry,
-  type OpenShardRecord,
   type PageEntry,
   type Prune,
-  type SealEntry,
-  type SliceEntry,
-  type Span,
-  spanOf,
 } from '../../core/index.ts'
 import { LOG_START, type LogPosition } from '../log/commit-object.ts'
 import { afterPage, type ChainRecord, chainFromEntry } from './chain-record.ts'
-import { blobRef, type CheckpointState } from './checkpoint-state.ts'
-import { PackedShardList, PathMap, type SealedShard, splitPath } from './compact-collections.ts'
+import type { CheckpointState } from './checkpoint-state.ts'
+import type { SealedShard } from './compact-collections.ts'
 import { Partitions } from './partition-record.ts'
 import { Runs } from './run-record.ts'
+import { ShardRecords } from './shard-records.ts'
 
 /** A state to which entries are applied in order. The cost of an entry does not depend on earlier ones. */
 export class JournalFold {
   readonly #partitions = new Partitions()
   readonly #runs = new Runs()
   readonly #chains = new Map<number, ChainRecord>()
-  readonly #openShards = new Map<number, GrowingShard>()
-  readonly #partsOf = new PathMap<number>()
-  readonly #shards = new PackedShardList()
+  readonly #shards = new ShardRecords()
   readonly #prunes: Prune[] = []
-  readonly #invalidated = new Set<string>()
-  readonly #goneFrom = new Map<string, number>()
-  readonly #held = new Map<number, SealedShard>()
   readonly #redo = { partitions: 0, shards: new Set<number>(), settings: null as Settings | null }
   readonly #unknownFields = new Map<string, number>()
   readonly #secretChecks = new Map<string, string>()
@@ -52,20 +43,23 @@ export class JournalFold {
 
   constructor(header: HeaderEntry) {
     this.#service = { ...NOT_MEASURED, limits: this.#limits }
+    const shards = this.#shards
     this.#state = {
       header,
       partitions: this.#partitions.all,
       newQueries: this.#partitions.newQueries,
       chains: this.#chains,
       nextChain: 0,
-      shards: this.#shards,
-      openShards: this.#openShards,
-      held: this.#held,
+      shards: shards.finished,
+      openShards: shards.open,
+      held: shards.held,
       redo: this.#redo,
-      partsOf: this.#partsOf,
-      goneFrom: this.#goneFrom,
-      nextShard: 0,
-      invalidated: this.#invalidated,
+      partsOf: shards.partsOf,
+      goneFrom: shards.goneFrom,
+      get nextShard() {
+        return shards.next
+      },
+      invalidated: shards.invalidated,
       unknownFields: this.#unknownFields,
       aggregates: () => this.#aggregates.aggregates(),
       runs: this.#runs.all,
@@ -127,8 +121,7 @@ export class JournalFold {
         this.#takePage(entry, blobs)
         break
       case 'open':
-        this.#countPart(entry.shard, entry.folder, entry.part)
-        this.#openShards.set(entry.shard, newShard(entry))
+        this.#shards.begin(entry)
         break
       case 'gathered':
         this.#takeGathered(entry, blobs)
@@ -143,7 +136,7 @@ export class JournalFold {
         this.#claims.add(entry.sequence ?? this.#state.position.sequence)
         break
       case 'seal':
-        this.#seal(entry)
+        this.#shards.seal(entry, this.#isRedone(entry))
         break
       case 'aggregates':
         // While partitions are exported again, some of these rows are not published yet.
@@ -164,18 +157,19 @@ export class JournalFold {
         this.#replace(entry)
         break
       case 'invalidated':
-        for (const path of entry.shards) this.#invalidated.add(path)
+        for (const path of entry.shards) this.#shards.invalidated.add(path)
         break
       case 'removed':
-        this.#invalidated.clear()
+        this.#shards.invalidated.clear()
         break
       case 'parts':
-        this.#partsOf.update(entry.folder, (parts = 0) => Math.max(parts, entry.begun))
-        this.#goneFrom.set(entry.folder, entry.gone)
+        this.#shards.setParts(entry)
         break
-      case 'prune':
-        this.#prune(entry)
+      case 'prune': {
+        const { kind: _, ...prune } = entry
+        this.#prunes.push(prune)
         break
+      }
       case 'unknown':
         addCounts(this.#unknownFields, entry.fields)
         break
@@ -201,9 +195,13 @@ export class JournalFold {
       this.#partitions.addQuarantined(key, items)
       this.#rejected.set(key, [...(this.#rejected.get(key) ?? []), blobs[blob]!])
     }
-    for (const slice of page.slices ?? []) this.#takeSlice(query, slice)
+    for (const { window, shard, rows, imported_at } of page.slices ?? []) {
+      const key = `${query}/${window}`
+      this.#partitions.addRows(key, rows)
+      this.#shards.addRows(shard, key, imported_at)
+    }
     for (const { shard, rows, blob } of page.logged ?? [])
-      this.#openShards.get(shard)?.records.push({ rows, at: blobs[blob]! })
+      this.#shards.addRecord(shard, { rows, at: blobs[blob]! })
     this.#advance(chain, page, page.ids === undefined ? null : blobs[page.ids.blob]!)
   }
 
@@ -214,15 +212,6 @@ export class JournalFold {
       for (const { rows } of slices) run.rows += rows
       for (const { items } of quarantine) run.quarantined += items
     })
-  }
-
-  #takeSlice(query: string, { window, shard, rows, imported_at }: SliceEntry): void {
-    const key = `${query}/${window}`
-    this.#partitions.addRows(key, rows)
-    const open = this.#openShards.get(shard)
-    if (open === undefined) return
-    open.partitions.add(key)
-    open.importedAt = spanOf(open.importedAt, imported_at)
   }
 
   /** Advances a chain past a page. Partitions below the watermark are done; after the last page all of them are. */
@@ -276,46 +265,22 @@ export class JournalFold {
       const blob = moved[i] ?? null
       return blob === null ? before : blobs[blob]!
     }
-    const open = shard === undefined ? undefined : this.#openShards.get(shard)
-    if (open !== undefined) open.records = open.records.map((each, i) => ({ ...each, at: at(each.at, i) }))
+    if (shard !== undefined) this.#shards.move(shard, at)
     const record = chain === undefined ? undefined : this.#chains.get(chain)
     if (record !== undefined) this.#chains.set(record.chain, { ...record, ids: record.ids.map(at) })
     const rejected = partition === undefined ? undefined : this.#rejected.get(partition)
     if (rejected !== undefined) this.#rejected.set(partition!, rejected.map(at))
   }
 
-  #seal({ kind: _, ...seal }: SealEntry): void {
-    const { folder, part } = placeOf(seal.path)
-    this.#countPart(seal.shard, folder, part)
-    this.#openShards.delete(seal.shard)
-    if (this.#isRedone(seal)) this.#held.set(seal.shard, seal)
-    else this.#shards.push(seal)
-  }
-
   /** Whether a shard holds rows of a partition that is exported again. */
-  #isRedone({ partitions }: SealedShard): boolean {
+  #isRedone({ partitions }: Pick<SealedShard, 'partitions'>): boolean {
     if (this.#redo.partitions === 0) return false
     return partitions.some((key) => this.#partitions.all.get(key)?.former !== undefined)
   }
 
   #beginRedo({ partitions, shards, chains, settings }: Entry<'redo'>): void {
-    const cut = new Set<string>()
-    const dropped: { readonly folder: string; readonly part: number }[] = []
-    for (const shard of shards) {
-      const open = this.#openShards.get(shard)
-      const held = this.#held.get(shard)
-      if (open !== undefined) dropped.push(open)
-      else if (held !== undefined) dropped.push(placeOf(held.path))
-      else this.#redo.shards.add(shard)
-      for (const key of (open ?? held)?.partitions ?? []) cut.add(key)
-      this.#openShards.delete(shard)
-      this.#held.delete(shard)
-    }
-    // Nobody has seen their paths, so the last ones of a folder are free again.
-    for (const { folder, part } of dropped.sort((a, b) => b.part - a.part)) {
-      if (this.#partsOf.get(folder) === part + 1) this.#partsOf.update(folder, () => part)
-      else this.#countGone(folder)
-    }
+    const { left, cut } = this.#shards.drop(shards)
+    for (const shard of left) this.#redo.shards.add(shard)
     for (const chain of chains) this.#chains.delete(chain)
     for (const key of partitions) {
       // Rejected items come again with their pages.
@@ -333,30 +298,13 @@ export class JournalFold {
       this.#partitions.replace(key)
     }
     for (const shard of shards) this.#redo.shards.delete(shard)
-    for (const path of this.#shards.remove(new Set(shards))) {
-      this.#invalidated.add(path)
-      this.#countGone(splitPath(path)[0])
-    }
-    for (const [number, shard] of this.#held) {
-      if (this.#isRedone(shard)) continue
-      this.#held.delete(number)
-      this.#shards.push(shard)
-    }
+    this.#shards.replace(shards, (shard) => this.#isRedone(shard))
     // Those of a single shard are not known.
     this.#aggregates = new AggregateTally(DATA_SET_LIMITS)
     const { settings } = this.#redo
     if (settings === null || this.#redo.partitions > 0) return
     this.#state.header = { ...this.#state.header, settings }
     this.#redo.settings = null
-  }
-
-  #countGone(folder: string): void {
-    this.#goneFrom.set(folder, (this.#goneFrom.get(folder) ?? 0) + 1)
-  }
-
-  #countPart(shard: number, folder: string, part: number): void {
-    this.#state.nextShard = Math.max(this.#state.nextShard, shard + 1)
-    this.#partsOf.update(folder, (parts = 0) => Math.max(parts, part + 1))
   }
 
   #fail({ partition, requests, error }: Entry<'failed'>): void {
@@ -366,10 +314,6 @@ export class JournalFold {
       run.failures++
     })
     this.#partitions.markFailed(partition, requests, error)
-  }
-
-  #prune({ kind: _, ...prune }: Entry<'prune'>): void {
-    this.#prunes.push(prune)
   }
 
   #measure({ costs = [], times = [], tells_searches, page_size, left, spent, anew }: MeasuredEntry): void {
@@ -389,31 +333,6 @@ export class JournalFold {
 }
 
 type Settings = HeaderEntry['settings']
-
-type Entry<Kind extends JournalEntry['kind']> = Extract<JournalEntry, { kind: Kind }>
-
-type GrowingShard = Omit<OpenShardRecord, 'partitions' | 'records' | 'importedAt'> & {
-  readonly partitions: Set<string>
-  importedAt: Span | null
-  records: LogRecord[]
-}
-
-function newShard({ shard, folder, part, contents }: OpenEntry): GrowingShard {
-  return {
-    shard,
-    folder,
-    part,
-    partitions: new Set(contents?.partitions),
-    importedAt: contents?.imported_at ?? null,
-    records: contents?.records.map(([rows, ...blob]) => ({ rows, at: blobRef(blob) })) ?? [],
-  }
-}
-
-/** `credentials/part-00012.parquet`: part 12 of `credentials` */
-function placeOf(path: string): { readonly folder: string; readonly part: number } {
-  const [folder, name] = splitPath(path)
-  return { folder, part: Number(/part-(\d+)\.[^/]*$/.exec(name)?.[1] ?? 0) }
-}
 
 // A service that keeps sending new field names must not fill the checkpoint.
 const MAX_FIELD_NAMES = 1000

@@ -1,4 +1,4 @@
-import type { JournalEntry, Month, RunEndEntry, RunFigures, RunStatus } from '../../core/index.ts'
+import type { Entry, Month, RunEndEntry, RunFigures, RunStatus } from '../../core/index.ts'
 
 export type RunRecord = {
   readonly run: string
@@ -126,8 +126,6 @@ export function endEntry(
     ...(Object.keys(reasons).length === 0 ? {} : { reasons }),
   }
 }
-
-type Entry<Kind extends JournalEntry['kind']> = Extract<JournalEntry, { kind: Kind }>
 
 function takeFigures(run: MutableRun, entry: RunFigures): void {
   run.rows = entry.rows ?? run.rows

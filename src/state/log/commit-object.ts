@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { type BlobRef, ExportError, type JournalEntry, type Store } from '../../core/index.ts'
-import { parseEntry } from './entry-schemas.ts'
 import { LineWriter, NEWLINE, parseLine } from './lines.ts'
+import { parseEntry } from './parse-entry.ts'
 
 /** The end of the log: the number of the last commit, and its checksum, which the next commit continues. */
 export type LogPosition = { readonly sequence: number; readonly checksum: number }

@@ -1,8 +1,10 @@
 import {
   type BlobRef,
   type CommitLog,
+  ExportError,
   type JournalEntry,
   type OwnedStore,
+  serial,
   sideBySide,
   takenOver,
   unlessSecret,
@@ -10,9 +12,16 @@ import {
 import { type Found, saveCheckpoint } from '../checkpoint/checkpoint.ts'
 import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-state.ts'
 import type { JournalFold } from '../checkpoint/fold-journal.ts'
-import { type CommitPart, commitPath, encodeCommit, listCommits, readBlob } from './commit-object.ts'
-import { requireReadable } from './entry-schemas.ts'
+import {
+  type CommitPart,
+  commitPath,
+  encodeCommit,
+  LOG_FOLDER,
+  listCommits,
+  readBlob,
+} from './commit-object.ts'
 import { gatherings } from './gather.ts'
+import { requireReadable } from './parse-entry.ts'
 
 /** The open checkpoint of a run: the state of its data set, which only its commits change. */
 export type Checkpoint = CommitLog & {
@@ -49,7 +58,7 @@ export class OpenLog implements Checkpoint {
   #entryBytes: number
   #blobBytes: number
   #waiting: Waiting[] = []
-  #working: Promise<void> | null = null
+  readonly #turns = serial()
   /** Where bytes are that were gathered into another object since the log was opened, by their place before. */
   readonly #moved = new Map<string, BlobRef>()
   #sweeping: Promise<void> = Promise.resolve()
@@ -74,7 +83,7 @@ export class OpenLog implements Checkpoint {
    * @returns false: a commit of its has arrived since the log was read
    */
   async claim(): Promise<boolean> {
-    return (await this.#write([{ entries: [{ kind: 'claim' }], blobs: [] }])) !== null
+    return (await this.#tryToWrite([{ entries: [{ kind: 'claim' }], blobs: [] }])) !== null
   }
 
   /** Removes objects that nothing needs, after any earlier sweep. */
@@ -97,7 +106,7 @@ export class OpenLog implements Checkpoint {
     if (this.#failure !== null) throw this.#failure.error
     return new Promise((resolve, reject) => {
       this.#waiting.push({ entries, blobs, resolve, reject })
-      this.#working ??= this.#work()
+      void this.#turns(() => this.#writeWaiting())
     })
   }
 
@@ -112,11 +121,12 @@ export class OpenLog implements Checkpoint {
   }
 
   async close(): Promise<void> {
-    await this.#working
     try {
-      if (this.#failure === null && this.#isWorthSaving) await this.#save()
+      await this.#turns(async () => {
+        if (this.#failure === null && this.#isWorthSaving) await this.#save()
+      })
     } catch (error) {
-      this.#failure = { error }
+      this.#failure ??= { error }
       throw error
     } finally {
       await this.#sweeping
@@ -128,34 +138,39 @@ export class OpenLog implements Checkpoint {
     return this.#saved.bytes <= SMALL_BYTES || 8 * this.#entryBytes >= this.#saved.bytes
   }
 
-  async #work(): Promise<void> {
-    let taken: Waiting[] = []
+  /** Never rejects: whoever waits gets the error. */
+  async #writeWaiting(): Promise<void> {
+    const taken = this.#waiting
+    this.#waiting = []
+    if (taken.length === 0) return
     try {
-      while (this.#waiting.length > 0) {
-        taken = this.#waiting
-        this.#waiting = []
-        const blobs = await this.#write(taken)
-        if (blobs === null) throw takenOver(commitPath(this.state.position.sequence + 1))
-        for (const [i, { resolve }] of taken.entries()) resolve(blobs[i]!)
-        taken = []
-        const { bytes } = this.#saved
-        if (
-          this.#entryBytes > Math.max(MIN_ENTRY_BYTES, bytes) ||
-          this.#blobBytes > Math.max(MIN_BLOB_BYTES, 2 * bytes)
-        )
-          await this.#save()
-      }
+      if (this.#failure !== null) throw this.#failure.error
+      const blobs = await this.#write(taken)
+      for (const [i, { resolve }] of taken.entries()) resolve(blobs[i]!)
+      const { bytes } = this.#saved
+      if (
+        this.#entryBytes > Math.max(MIN_ENTRY_BYTES, bytes) ||
+        this.#blobBytes > Math.max(MIN_BLOB_BYTES, 2 * bytes)
+      )
+        await this.#save()
     } catch (error) {
-      this.#failure = { error }
-      for (const { reject } of [...taken, ...this.#waiting]) reject(error)
-      this.#waiting = []
-    } finally {
-      this.#working = null
+      this.#failure ??= { error }
+      for (const { reject } of taken) reject(error)
     }
   }
 
-  /** @returns the location of the bytes of each part; null: there is another commit of that number */
-  async #write(parts: readonly CommitPart[]): Promise<readonly (readonly BlobRef[])[] | null> {
+  /**
+   * @returns the location of the bytes of each part
+   * @throws ExportError `locked` when there is another commit of that number
+   */
+  async #write(parts: readonly CommitPart[]): Promise<readonly (readonly BlobRef[])[]> {
+    const blobs = await this.#tryToWrite(parts)
+    if (blobs === null) throw takenOver(commitPath(this.state.position.sequence + 1))
+    return blobs
+  }
+
+  async #tryToWrite(parts: readonly CommitPart[]): Promise<readonly (readonly BlobRef[])[] | null> {
+    requireOpenShards(parts, this.state)
     const commit = encodeCommit(this.state.position, parts)
     const { sequence } = commit.position
     if (!(await this.#store.create(commitPath(sequence), commit.chunks))) return null
@@ -169,9 +184,8 @@ export class OpenLog implements Checkpoint {
 
   async #save(): Promise<void> {
     for await (const { from, ...part } of gatherings(this.state, (ref) => this.read(ref))) {
-      const blobs = await this.#write([part])
-      if (blobs === null) throw takenOver(commitPath(this.state.position.sequence + 1))
-      for (const [i, ref] of from.entries()) this.#moved.set(placeOf(ref), blobs[0]![i]!)
+      const [blobs] = await this.#write([part])
+      for (const [i, ref] of from.entries()) this.#moved.set(placeOf(ref), blobs![i]!)
     }
     this.#forgetMoves()
     const { sequence } = this.state.position
@@ -218,6 +232,23 @@ function deadObjects(objects: Iterable<number>, saved: number, state: Checkpoint
 
 function placeOf({ sequence, offset }: BlobRef): string {
   return `${sequence} ${offset}`
+}
+
+/** @throws ExportError `data` when readers would find rows for a shard that is not open */
+function requireOpenShards(parts: readonly CommitPart[], { openShards }: CheckpointState): void {
+  const opened = new Set<number>()
+  for (const entry of parts.flatMap(({ entries }) => entries)) {
+    if (entry.kind === 'open') opened.add(entry.shard)
+    for (const { shard, rows } of (entry.kind === 'page' && entry.logged) || []) {
+      if (opened.has(shard) || openShards.has(shard)) continue
+      throw new ExportError(
+        'data',
+        `A page has ${rows} rows for shard ${shard}, which is not open`,
+        LOG_FOLDER,
+        'The page was not committed, and committed data is unchanged. Report this error.',
+      )
+    }
+  }
 }
 
 /** Removes secrets from error messages, the only strings in entries that may quote a response. */

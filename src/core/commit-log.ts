@@ -1,0 +1,43 @@
+import type { BlobTuple, JournalEntry } from './journal-entry.ts'
+import type { Span } from './page.ts'
+
+/** Bytes in a commit object: number of the commit, offset and length in bytes, CRC-32. */
+export type BlobRef = {
+  readonly sequence: number
+  readonly offset: number
+  readonly bytes: number
+  readonly crc: number
+}
+
+export function blobTuple({ sequence, offset, bytes, crc }: BlobRef): BlobTuple {
+  return [sequence, offset, bytes, crc]
+}
+
+export function blobRef([sequence, offset, bytes, crc]: BlobTuple): BlobRef {
+  return { sequence, offset, bytes, crc }
+}
+
+/** The log of commits of a data set. */
+export type CommitLog = {
+  /**
+   * Commits entries and the bytes that they refer to by index, all of them or none. They are durable when it resolves.
+   * @returns the location of each of the `blobs`
+   */
+  commit(entries: readonly JournalEntry[], blobs?: readonly Uint8Array[]): Promise<readonly BlobRef[]>
+  /** Committed bytes; null: they are lost or changed. */
+  read(ref: BlobRef): Promise<Uint8Array<ArrayBuffer> | null>
+}
+
+/** Sum of all entries about an open shard. */
+export type OpenShardRecord = {
+  readonly shard: number
+  readonly folder: string
+  readonly part: number
+  readonly partitions: ReadonlySet<string>
+  readonly importedAt: Span | null
+  /** Its rows, in the log. */
+  readonly records: readonly LogRecord[]
+}
+
+/** A record batch in the log. */
+export type LogRecord = { readonly rows: number; readonly at: BlobRef }

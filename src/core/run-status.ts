@@ -1,0 +1,3 @@
+export const RUN_STATUSES = ['complete', 'failed', 'budget', 'interrupted'] as const
+
+export type RunStatus = (typeof RUN_STATUSES)[number]

@@ -1,0 +1,138 @@
+import {
+  type BlobRef,
+  blobRef,
+  type Entry,
+  ExportError,
+  type LogRecord,
+  type OpenShardRecord,
+  type Span,
+  spanOf,
+} from '../../core/index.ts'
+import { PackedShardList, PathMap, type SealedShard, splitPath } from './compact-collections.ts'
+
+type GrowingShard = Omit<OpenShardRecord, 'partitions' | 'records' | 'importedAt'> & {
+  readonly partitions: Set<string>
+  importedAt: Span | null
+  records: LogRecord[]
+}
+
+/** Shards by their state: open, held, finished and gone. Journal entries change them. */
+export class ShardRecords {
+  readonly open = new Map<number, GrowingShard>()
+  /** Finished, but published only once they replace others. */
+  readonly held = new Map<number, SealedShard>()
+  readonly finished = new PackedShardList()
+  /** Paths of those that were finished, and whose files may still exist. */
+  readonly invalidated = new Set<string>()
+  /** Number of shards begun so far in each folder. */
+  readonly partsOf = new PathMap<number>()
+  /** Number of those that are neither finished nor open any more, by folder. */
+  readonly goneFrom = new Map<string, number>()
+  next = 0
+
+  begin({ shard, folder, part, contents }: Entry<'open'>): void {
+    this.#countPart(shard, folder, part)
+    this.open.set(shard, {
+      shard,
+      folder,
+      part,
+      partitions: new Set(contents?.partitions),
+      importedAt: contents?.imported_at ?? null,
+      records: contents?.records.map(([rows, ...blob]) => ({ rows, at: blobRef(blob) })) ?? [],
+    })
+  }
+
+  /** Adds rows of a partition, if the shard is not finished yet. */
+  addRows(number: number, partition: string, span: Span | null): void {
+    const open = this.open.get(number)
+    if (open === undefined) return
+    open.partitions.add(partition)
+    open.importedAt = spanOf(open.importedAt, span)
+  }
+
+  /** @throws ExportError `damaged` when the shard is not open: the rows would never be in a shard */
+  addRecord(number: number, record: LogRecord): void {
+    const open = this.open.get(number)
+    if (open === undefined) throw nowhere(number, record)
+    open.records.push(record)
+  }
+
+  move(number: number, to: (at: BlobRef, i: number) => BlobRef): void {
+    const open = this.open.get(number)
+    if (open !== undefined) open.records = open.records.map(({ rows, at }, i) => ({ rows, at: to(at, i) }))
+  }
+
+  seal({ kind: _, ...seal }: Entry<'seal'>, isHeld: boolean): void {
+    const { folder, part } = placeOf(seal.path)
+    this.#countPart(seal.shard, folder, part)
+    this.open.delete(seal.shard)
+    if (isHeld) this.held.set(seal.shard, seal)
+    else this.finished.push(seal)
+  }
+
+  /** Drops what readers do not have yet. @returns the other shards, and the partitions that have lost rows */
+  drop(numbers: Iterable<number>): { readonly left: readonly number[]; readonly cut: ReadonlySet<string> } {
+    const cut = new Set<string>()
+    const left: number[] = []
+    const dropped: { readonly folder: string; readonly part: number }[] = []
+    for (const shard of numbers) {
+      const open = this.open.get(shard)
+      const held = this.held.get(shard)
+      if (open !== undefined) dropped.push(open)
+      else if (held !== undefined) dropped.push(placeOf(held.path))
+      else left.push(shard)
+      for (const key of (open ?? held)?.partitions ?? []) cut.add(key)
+      this.open.delete(shard)
+      this.held.delete(shard)
+    }
+    // Nobody has seen their paths, so the last ones of a folder are free again.
+    for (const { folder, part } of dropped.sort((a, b) => b.part - a.part)) {
+      if (this.partsOf.get(folder) === part + 1) this.partsOf.update(folder, () => part)
+      else this.#countGone(folder)
+    }
+    return { left, cut }
+  }
+
+  /** Held shards take the place of finished ones. */
+  replace(numbers: readonly number[], isHeld: (shard: SealedShard) => boolean): void {
+    for (const path of this.finished.remove(new Set(numbers))) {
+      this.invalidated.add(path)
+      this.#countGone(splitPath(path)[0])
+    }
+    for (const [number, shard] of this.held) {
+      if (isHeld(shard)) continue
+      this.held.delete(number)
+      this.finished.push(shard)
+    }
+  }
+
+  /** Sets what is gone of a folder from a compacted journal. */
+  setParts({ folder, begun, gone }: Entry<'parts'>): void {
+    this.partsOf.update(folder, (parts = 0) => Math.max(parts, begun))
+    this.goneFrom.set(folder, gone)
+  }
+
+  #countGone(folder: string): void {
+    this.goneFrom.set(folder, (this.goneFrom.get(folder) ?? 0) + 1)
+  }
+
+  #countPart(shard: number, folder: string, part: number): void {
+    this.next = Math.max(this.next, shard + 1)
+    this.partsOf.update(folder, (parts = 0) => Math.max(parts, part + 1))
+  }
+}
+
+/** `credentials/part-00012.parquet`: part 12 of `credentials` */
+function placeOf(path: string): { readonly folder: string; readonly part: number } {
+  const [folder, name] = splitPath(path)
+  return { folder, part: Number(/part-(\d+)\.[^/]*$/.exec(name)?.[1] ?? 0) }
+}
+
+function nowhere(shard: number, { rows, at }: LogRecord): ExportError {
+  return new ExportError(
+    'damaged',
+    `Commit ${at.sequence} of the log has ${rows} rows for shard ${shard}, which is not open`,
+    '_state/log',
+    'Restore the folder from a backup, or start over with --fresh. Report this error: the log contradicts itself.',
+  )
+}
