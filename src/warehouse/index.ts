@@ -1,5 +1,5 @@
 export { DIALECT_NAMES, DIALECTS, type DialectName } from './ddl/index.ts'
-export { duckdbWarehouse, lacksDuckdb } from './duckdb/duckdb.ts'
+export { DuckdbWarehouse, lacksDuckdb } from './duckdb/duckdb.ts'
 export { requireDuckdbFile, type TargetWait } from './duckdb/duckdb-file.ts'
 export {
   type QueryOptions,
@@ -9,7 +9,7 @@ export {
   queryDataSet,
 } from './duckdb/query.ts'
 export { type LoadResult, loadDataSet, loadSealed } from './load-data-set.ts'
-export { postgresWarehouse } from './postgres/postgres.ts'
+export { PostgresWarehouse } from './postgres/postgres.ts'
 export { postgresAddress } from './postgres/postgres-address.ts'
 export { dataSetRows, shardRows } from './table/shard-rows.ts'
 export { requireNames, rowColumns, type TableSpec, tableOf } from './table/table.ts'

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { type Clock, isExportError, systemClock } from '../../src/core/index.ts'
-import { duckdbWarehouse, parseTarget, type TargetWait } from '../../src/warehouse/index.ts'
+import { DuckdbWarehouse, parseTarget, type TargetWait } from '../../src/warehouse/index.ts'
 import { OWN_COLUMNS } from '../../src/warehouse/table/table.ts'
 import { temporaryFolder } from '../e2e/support/workspace.ts'
 
@@ -18,7 +18,7 @@ const TABLE = {
 }
 
 async function open(file: string, clock: Clock = systemClock, onWait: (wait: TargetWait) => void = () => {}) {
-  return duckdbWarehouse(file, { clock, stop: new AbortController().signal, onWait, threads: 1 })
+  return DuckdbWarehouse.open(file, { clock, stop: new AbortController().signal, onWait, threads: 1 })
 }
 
 /** Name and mode of every file in a folder. */

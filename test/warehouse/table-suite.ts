@@ -7,7 +7,7 @@ import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { isExportError, type LoadOptions, systemClock } from '../../src/index.ts'
 import { pruneDataSet } from '../../src/run/index.ts'
 import { startSandbox } from '../../src/sandbox/index.ts'
-import { duckdbWarehouse, postgresWarehouse } from '../../src/warehouse/index.ts'
+import { DuckdbWarehouse, PostgresWarehouse } from '../../src/warehouse/index.ts'
 import { OWN_COLUMNS } from '../../src/warehouse/table/table.ts'
 import { shardPaths } from '../e2e/support/read-shards.ts'
 import { expectedOfDomains, type Row } from '../e2e/support/rows.ts'
@@ -595,8 +595,8 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     const options = { clock: systemClock, stop: new AbortController().signal, onWait: () => {}, threads: 1 }
     const warehouse =
       kind === 'duckdb'
-        ? await duckdbWarehouse(join(here.folder, 'leaks.db'), options)
-        : await postgresWarehouse(url, label, options)
+        ? await DuckdbWarehouse.open(join(here.folder, 'leaks.db'), options)
+        : await PostgresWarehouse.connect(url, label, options)
     const text = (name: string) => ({ name, type: 'text' as const, nullable: true, meaning: name })
     const columns = [
       { ...text('id'), type: 'int64' as const },

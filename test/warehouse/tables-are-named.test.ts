@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { systemClock } from '../../src/core/index.ts'
-import { duckdbWarehouse, postgresWarehouse, requireNames } from '../../src/warehouse/index.ts'
+import { DuckdbWarehouse, PostgresWarehouse, requireNames } from '../../src/warehouse/index.ts'
 import { OWN_COLUMNS, qualified, type TableSpec } from '../../src/warehouse/table/table.ts'
 import { sql } from '../e2e/support/read-shards.ts'
 import { temporaryFolder } from '../e2e/support/workspace.ts'
@@ -29,7 +29,7 @@ describe('PostgreSQL', () => {
   it('a table named with and without its schema is the same table, with one lock', async () => {
     const url = await newDatabase()
     const [first, second] = await Promise.all(
-      [0, 1].map(() => postgresWarehouse(url, url, { ...OPTIONS, onWait: () => waited() })),
+      [0, 1].map(() => PostgresWarehouse.connect(url, url, { ...OPTIONS, onWait: () => waited() })),
     )
     let waited = (): void => {}
     const waits = new Promise<void>((resolve) => {
@@ -50,7 +50,7 @@ describe('PostgreSQL', () => {
   it('concurrent loads into several tables of a new schema create it once, with one ledger', async () => {
     const url = await newDatabase()
     const make = async (name: string): Promise<void> => {
-      const warehouse = await postgresWarehouse(url, url, { ...OPTIONS, onWait: () => {} })
+      const warehouse = await PostgresWarehouse.connect(url, url, { ...OPTIONS, onWait: () => {} })
       try {
         await warehouse.prepare(await warehouse.hold(spec('leaks', name)), { evolve: false })
       } finally {
@@ -65,7 +65,7 @@ describe('PostgreSQL', () => {
     const url = await newDatabase()
     const longest = 'é'.repeat(23)
     requireNames('postgres', { schema: 's'.repeat(63), table: longest })
-    const warehouse = await postgresWarehouse(url, url, { ...OPTIONS, onWait: () => {} })
+    const warehouse = await PostgresWarehouse.connect(url, url, { ...OPTIONS, onWait: () => {} })
     const columns = ['domain', 'source_id'].map((name) => ({
       name,
       type: 'text' as const,
@@ -84,7 +84,7 @@ describe('PostgreSQL', () => {
 
 it('in DuckDB names differ not by case alone', async () => {
   const file = `${temporaryFolder()}/leaks.db`
-  const warehouse = await duckdbWarehouse(file, { ...OPTIONS, clock: systemClock, onWait: () => {} })
+  const warehouse = await DuckdbWarehouse.open(file, { ...OPTIONS, clock: systemClock, onWait: () => {} })
   const table = await warehouse.hold(spec(null, 'Credentials'))
   await warehouse.prepare(table, { evolve: false })
   const same = await warehouse.hold(spec('MAIN', 'CREDENTIALS'))
@@ -97,7 +97,7 @@ it.each(['leaks', 'temp', 'system'])(
   'in DuckDB a schema may have the name of a catalog: %s; its views stay valid under another name of the file',
   async (schema) => {
     const file = `${temporaryFolder()}/leaks.db`
-    const warehouse = await duckdbWarehouse(file, { ...OPTIONS, clock: systemClock, onWait: () => {} })
+    const warehouse = await DuckdbWarehouse.open(file, { ...OPTIONS, clock: systemClock, onWait: () => {} })
     const shard = { path: 'a', sha256: 'x', rows: 3, bytes: 1, partitions: ['a'], imported_at: null }
     // The same names in the schema that is looked into by default.
     for (const [of, rows] of [['main', 1] as const, [schema, 3] as const]) {

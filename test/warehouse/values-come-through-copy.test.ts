@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { ColumnSpec, ColumnType } from '../../src/core/index.ts'
-import { postgresWarehouse } from '../../src/warehouse/index.ts'
+import { PostgresWarehouse } from '../../src/warehouse/index.ts'
 import { OWN_COLUMNS } from '../../src/warehouse/table/table.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
@@ -24,7 +24,7 @@ const NUL = 'chr(0)'
 it('PostgreSQL stores every value unchanged, except that NUL becomes U+FFFD, counted by row', async () => {
   process.env.PGPASSWORD = PASSWORD
   const url = await newDatabase()
-  const warehouse = await postgresWarehouse(url, url, {
+  const warehouse = await PostgresWarehouse.connect(url, url, {
     stop: new AbortController().signal,
     onWait: () => {},
     threads: null,

@@ -5,7 +5,8 @@ import { ExportError } from '../../core/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import { codeOf } from '../results/save-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { asking, canAsk, type Screen } from '../terminal/screen.ts'
+import { asking, canAsk } from '../terminal/prompts.ts'
+import type { Screen } from '../terminal/screen.ts'
 import { shellWord } from '../terminal/text.ts'
 
 export const init = command({

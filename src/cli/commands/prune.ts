@@ -14,7 +14,7 @@ import { type PruneReport, planPruning, pruneDataSet } from '../../run/index.ts'
 import { command, flag, type Io, stringValue } from '../command-line/command.ts'
 import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { canAsk, requireYes } from '../terminal/screen.ts'
+import { canAsk, requireYes } from '../terminal/prompts.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { bytes, count, counted, plainJson, plainLine, shownPath } from '../terminal/text.ts'
 

@@ -13,7 +13,7 @@ import {
 import { MetricsFile } from '../log/metrics-file.ts'
 import { notBegunJson } from '../results/summary.ts'
 import { DONE, exitCode, gravest } from '../terminal/exit-code.ts'
-import { requireYes } from '../terminal/screen.ts'
+import { requireYes } from '../terminal/prompts.ts'
 import { type StopSignals, untilStopped } from '../terminal/signals.ts'
 import { plainJson, shownPath } from '../terminal/text.ts'
 import type { ExportSettings } from '../work/export-pipeline.ts'

@@ -12,12 +12,12 @@ import { maskedQueryValue, REDACTED } from '../../transform/index.ts'
 import {
   DIALECTS,
   type DialectName,
-  duckdbWarehouse,
+  DuckdbWarehouse,
   type LoadMode,
   type LoadResult,
   loadDataSet,
   type PartitionRule,
-  postgresWarehouse,
+  PostgresWarehouse,
   requireNames,
   rowColumns,
   shardRows,
@@ -137,9 +137,9 @@ type OpenOptions = Pick<LoadOptions, 'clock' | 'stop' | 'onWait'> & {
 export function openTarget(target: Target, options: OpenOptions): Promise<Warehouse> {
   switch (target.kind) {
     case 'duckdb':
-      return duckdbWarehouse(target.file, options)
+      return DuckdbWarehouse.open(target.file, options)
     case 'postgres':
-      return postgresWarehouse(target.url, target.label, options)
+      return PostgresWarehouse.connect(target.url, target.label, options)
   }
 }
 

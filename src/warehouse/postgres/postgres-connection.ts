@@ -7,7 +7,7 @@ import type { Client, ClientConfig } from 'pg'
 import { ExportError, learnSecret } from '../../core/index.ts'
 import { postgresAddress } from './postgres-address.ts'
 
-type PostgresConnection = {
+export type PostgresConnection = {
   readonly client: Client
   /** Runs a function that queries the server. @throws ExportError that quotes no row, whatever went wrong */
   guarded<T>(work: () => Promise<T>): Promise<T>

@@ -1,12 +1,18 @@
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { DuckDBBlobValue, DuckDBConnection } from '@duckdb/node-api'
+import type { DuckDBBlobValue, DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import type { Client as PgClient } from 'pg'
 import { type ColumnSpec, ExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { duckdbSettings, loadDuckdb } from '../duckdb/duckdb.ts'
 import type { TargetWait } from '../duckdb/duckdb-file.ts'
-import { type FoundColumn, prepareTable, type RelationKind, transaction } from '../table/prepare-table.ts'
+import {
+  type FoundColumn,
+  prepareTable,
+  type RelationKind,
+  type TableMaker,
+  transaction,
+} from '../table/prepare-table.ts'
 import { columnList } from '../table/shard-rows.ts'
 import {
   DATA_SET_COLUMN,
@@ -21,15 +27,19 @@ import {
   type TableSpec,
 } from '../table/table.ts'
 import {
+  type Account,
   accountOf,
+  type DataSet,
   type Loaded,
+  type LoadedRows,
   type LoadTarget,
+  type LoadUnit,
   requireWhole,
   type ShardRows,
   takeReplaced,
   type Warehouse,
 } from '../table/warehouse.ts'
-import { codeOf, connectPostgres } from './postgres-connection.ts'
+import { codeOf, connectPostgres, type PostgresConnection } from './postgres-connection.ts'
 
 type PostgresOptions = {
   readonly stop: AbortSignal
@@ -42,123 +52,159 @@ type PostgresOptions = {
 /**
  * A PostgreSQL database as a warehouse. Shards are read by DuckDB, which writes a line of CSV for each row, and go in
  * by COPY.
- * @param label the address as it may be shown
- * @throws ExportError as {@link connectPostgres} does
  */
-export async function postgresWarehouse(
-  url: string,
-  label: string,
-  { stop, onWait, threads }: PostgresOptions,
-): Promise<Warehouse> {
-  const { DuckDBInstance } = await loadDuckdb()
-  const { client, guarded, close } = await connectPostgres(url, label, stop)
-  const duckdb = await DuckDBInstance.create(':memory:', duckdbSettings(threads))
-  const reader = await duckdb.connect()
-  const run = async (sql: string, values: unknown[] = []): Promise<Record<string, unknown>[]> =>
-    (await client.query(sql, values)).rows as Record<string, unknown>[]
+export class PostgresWarehouse implements Warehouse {
+  readonly #postgres: PostgresConnection
+  readonly #duckdb: DuckDBInstance
+  readonly #reader: DuckDBConnection
+  readonly #onWait: PostgresOptions['onWait']
 
-  const inTransaction = (work: () => Promise<void>): Promise<void> => guarded(() => transaction(run, work))
+  private constructor(
+    postgres: PostgresConnection,
+    duckdb: DuckDBInstance,
+    reader: DuckDBConnection,
+    onWait: PostgresOptions['onWait'],
+  ) {
+    this.#postgres = postgres
+    this.#duckdb = duckdb
+    this.#reader = reader
+    this.#onWait = onWait
+  }
 
-  return {
-    hold: (table) =>
-      guarded(async () => {
-        await run("SET TimeZone = 'UTC'")
-        // Rows that a policy hides would be loaded twice: PostgreSQL then fails instead.
-        await run('SET row_security = off')
-        // The server then ends long statements of clients that are gone, and releases their locks. Not all versions
-        // can.
-        await run("SET client_connection_check_interval = '5s'").catch(() => {})
-        const resolved = { ...table, schema: table.schema ?? (await schemaOf(run, table.name)) }
-        await holdTable(run, resolved, onWait)
-        return resolved
-      }),
+  /**
+   * @param label the address as it may be shown
+   * @throws ExportError as {@link connectPostgres} does
+   */
+  static async connect(
+    url: string,
+    label: string,
+    { stop, onWait, threads }: PostgresOptions,
+  ): Promise<PostgresWarehouse> {
+    const { DuckDBInstance } = await loadDuckdb()
+    const postgres = await connectPostgres(url, label, stop)
+    const duckdb = await DuckDBInstance.create(':memory:', duckdbSettings(threads))
+    return new PostgresWarehouse(postgres, duckdb, await duckdb.connect(), onWait)
+  }
 
-    async prepare(table, options) {
-      const maker = {
-        run,
-        hasSchema: async (name: string) =>
-          (await run('SELECT 1 FROM pg_namespace WHERE nspname = $1', [name])).length > 0,
-        findColumns: (one: TableSpec) => findColumns(run, one),
-        kindOf: (name: string) => kindOf(run, qualified(table, name)),
-        makeView: (name: string, select: string) => makeView(run, name, select),
-        types: POSTGRES_TYPES,
-        remark: WITHOUT_INDEXES,
-        ledgerKey: ', PRIMARY KEY (data_set, table_name, shard)',
+  hold(table: TableSpec): Promise<TableSpec> {
+    return this.#postgres.guarded(async () => {
+      await this.#run("SET TimeZone = 'UTC'")
+      // Rows that a policy hides would be loaded twice: PostgreSQL then fails instead.
+      await this.#run('SET row_security = off')
+      // The server then ends long statements of clients that are gone, and releases their locks. Not all versions
+      // can.
+      await this.#run("SET client_connection_check_interval = '5s'").catch(() => {})
+      const resolved = { ...table, schema: table.schema ?? (await schemaOf(this.#run, table.name)) }
+      await holdTable(this.#run, resolved, this.#onWait)
+      return resolved
+    })
+  }
+
+  async prepare(table: TableSpec, options: { readonly evolve: boolean }): Promise<void> {
+    const run = this.#run
+    const maker: TableMaker = {
+      run,
+      hasSchema: async (name) =>
+        (await run('SELECT 1 FROM pg_namespace WHERE nspname = $1', [name])).length > 0,
+      findColumns: (one) => findColumns(run, one),
+      kindOf: (name) => kindOf(run, qualified(table, name)),
+      makeView: (name, select) => makeView(run, name, select),
+      types: POSTGRES_TYPES,
+      remark: WITHOUT_INDEXES,
+      ledgerKey: ', PRIMARY KEY (data_set, table_name, shard)',
+    }
+    await this.#inTransaction(async () => {
+      // Loads into other tables make the same ledger, and the same schema.
+      await run("SELECT pg_advisory_xact_lock(hashtextextended('spillway tables', 0))")
+      await prepareTable(maker, table, options)
+    })
+  }
+
+  account(dataSet: DataSet, table: TableSpec): Promise<Account> {
+    return this.#postgres.guarded(() => accountOf(this.#run, dataSet, table))
+  }
+
+  loaded(
+    dataSet: string,
+    table: TableSpec,
+    about: readonly ManifestShard[] | null,
+  ): Promise<readonly Loaded[]> {
+    return this.#postgres.guarded(async () => {
+      const ledger = `SELECT shard, sha256, partitions, rows::float8 AS rows, round(extract(epoch FROM loaded_at) * 1000)::float8 AS "loadedAtMs" FROM ${qualified(table, LEDGER)} WHERE data_set = $1 AND table_name = $2`
+      const [condition, names] = conditionAbout(about)
+      const found = await this.#run(`${ledger} AND ${condition}`, [dataSet, table.name, ...names])
+      return found as unknown as readonly Loaded[]
+    })
+  }
+
+  async load({ shards, stale, forgotten }: LoadUnit, target: LoadTarget): Promise<LoadedRows> {
+    const { dataSet, table } = target
+    let [rows, replacedTexts] = [0, 0]
+    await this.#inTransaction(async () => {
+      if (stale.length > 0) {
+        await this.#run(
+          `DELETE FROM ${qualified(table, table.name)} WHERE ${DATA_SET_COLUMN.name} = $1 AND ${PARTITION_COLUMN.name} = ANY ($2)`,
+          [dataSet.id, stale],
+        )
       }
-      await inTransaction(async () => {
-        // Loads into other tables make the same ledger, and the same schema.
-        await run("SELECT pg_advisory_xact_lock(hashtextextended('spillway tables', 0))")
-        await prepareTable(maker, table, options)
-      })
-    },
+      if (forgotten.length > 0) {
+        await this.#run(
+          `DELETE FROM ${qualified(table, LEDGER)} WHERE data_set = $1 AND table_name = $2 AND shard = ANY ($3)`,
+          [dataSet.id, table.name, forgotten],
+        )
+      }
+      for (const shard of shards) {
+        replacedTexts += await this.#insert(shard, target)
+        rows += shard.rows
+      }
+    })
+    return { rows, replacedTexts }
+  }
 
-    account: (dataSet, table) => guarded(() => accountOf(run, dataSet, table)),
+  async finish(table: TableSpec): Promise<void> {
+    const name = qualified(table, table.name)
+    await this.#inTransaction(async () => {
+      const [found] = await this.#run(`SELECT obj_description(to_regclass($1), 'pg_class') AS remark`, [name])
+      if (found?.remark !== WITHOUT_INDEXES) return
+      const indexed = POSTGRES_INDEXED.filter((name) => hasColumns(table, name))
+      for (const column of indexed) await this.#run(`CREATE INDEX ON ${name} (${identifier(column)})`)
+      const own = OWN_COLUMNS.map((column) => identifier(column.name))
+      await this.#run(`CREATE INDEX ON ${name} (${own.join(', ')})`)
+      await this.#run(`COMMENT ON TABLE ${name} IS NULL`)
+    })
+  }
 
-    loaded: (dataSet, table, about) =>
-      guarded(async () => {
-        const ledger = `SELECT shard, sha256, partitions, rows::float8 AS rows, round(extract(epoch FROM loaded_at) * 1000)::float8 AS "loadedAtMs" FROM ${qualified(table, LEDGER)} WHERE data_set = $1 AND table_name = $2`
-        const [condition, names] = conditionAbout(about)
-        const found = await run(`${ledger} AND ${condition}`, [dataSet, table.name, ...names])
-        return found as unknown as readonly Loaded[]
-      }),
+  async close(): Promise<void> {
+    this.#reader.closeSync()
+    this.#duckdb.closeSync()
+    await this.#postgres.close()
+  }
 
-    async load({ shards, stale, forgotten }, target) {
-      const { dataSet, table, loadedAt, rowsOf } = target
-      let [rows, replacedTexts] = [0, 0]
-      await inTransaction(async () => {
-        if (stale.length > 0) {
-          await run(
-            `DELETE FROM ${qualified(table, table.name)} WHERE ${DATA_SET_COLUMN.name} = $1 AND ${PARTITION_COLUMN.name} = ANY ($2)`,
-            [dataSet.id, stale],
-          )
-        }
-        if (forgotten.length > 0) {
-          await run(
-            `DELETE FROM ${qualified(table, LEDGER)} WHERE data_set = $1 AND table_name = $2 AND shard = ANY ($3)`,
-            [dataSet.id, table.name, forgotten],
-          )
-        }
-        for (const shard of shards) {
-          const copied = await copyShard(client, reader, shard, rowsOf(shard), target)
-          replacedTexts += copied.replacedTexts
-          await run(
-            `INSERT INTO ${qualified(table, LEDGER)} (data_set, shard, sha256, rows, loaded_at, table_name, partitions, pipeline, replaced) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-            [
-              dataSet.id,
-              shard.path,
-              shard.sha256,
-              shard.rows,
-              loadedAt,
-              table.name,
-              shard.partitions,
-              dataSet.pipeline,
-              copied.replaced,
-            ],
-          )
-          rows += shard.rows
-        }
-      })
-      return { rows, replacedTexts }
-    },
+  /** Inserts the rows of a shard, and its ledger entry. @returns how many texts were changed to fit */
+  async #insert(shard: ManifestShard, target: LoadTarget): Promise<number> {
+    const { dataSet, table, loadedAt, rowsOf } = target
+    const copied = await copyShard(this.#postgres.client, this.#reader, shard, rowsOf(shard), target)
+    await this.#run(
+      `INSERT INTO ${qualified(table, LEDGER)} (data_set, shard, sha256, rows, loaded_at, table_name, partitions, pipeline, replaced) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+      [
+        dataSet.id,
+        shard.path,
+        shard.sha256,
+        shard.rows,
+        loadedAt,
+        table.name,
+        shard.partitions,
+        dataSet.pipeline,
+        copied.replaced,
+      ],
+    )
+    return copied.replacedTexts
+  }
 
-    async finish(table) {
-      const name = qualified(table, table.name)
-      await inTransaction(async () => {
-        const [found] = await run(`SELECT obj_description(to_regclass($1), 'pg_class') AS remark`, [name])
-        if (found?.remark !== WITHOUT_INDEXES) return
-        const indexed = POSTGRES_INDEXED.filter((name) => hasColumns(table, name))
-        for (const column of indexed) await run(`CREATE INDEX ON ${name} (${identifier(column)})`)
-        const own = OWN_COLUMNS.map((column) => identifier(column.name))
-        await run(`CREATE INDEX ON ${name} (${own.join(', ')})`)
-        await run(`COMMENT ON TABLE ${name} IS NULL`)
-      })
-    },
+  readonly #run: Run = async (sql, values = []) => (await this.#postgres.client.query(sql, values)).rows
 
-    async close() {
-      reader.closeSync()
-      duckdb.closeSync()
-      await close()
-    },
+  #inTransaction(work: () => Promise<void>): Promise<void> {
+    return this.#postgres.guarded(() => transaction(this.#run, work))
   }
 }
 

@@ -17,7 +17,7 @@ import {
 export type RelationKind = 'table' | 'view' | 'object of another kind' | null
 
 /** What differs between databases in how a table is made. */
-type TableMaker = {
+export type TableMaker = {
   readonly run: (sql: string) => Promise<unknown>
   readonly hasSchema: (name: string) => Promise<boolean>
   /** Columns of a table as the database describes them; none when it is not there. */

@@ -81,15 +81,15 @@ export type Warehouse = {
   ): Promise<readonly Loaded[]>
   /** How the rows of a data set differ from its ledger entries. */
   account(dataSet: DataSet, table: TableSpec): Promise<Account>
-  /** Carries out one unit in one transaction. @returns the rows that were added, and texts changed to fit */
-  load(unit: LoadUnit, into: LoadTarget): Promise<{ readonly rows: number; readonly replacedTexts: number }>
+  /** Carries out one unit in one transaction. */
+  load(unit: LoadUnit, into: LoadTarget): Promise<LoadedRows>
   /** Makes what is faster to make after the rows are loaded: indexes, if they are missing. */
   finish(table: TableSpec): Promise<void>
   close(): Promise<void>
 }
 
 /** Shows what others changed in a table or its ledger. */
-type Account = {
+export type Account = {
   /** Partitions with another number of rows in the table than the ledger lists. */
   readonly differences: readonly Difference[]
   /** Whether the ledger lists rows of the data set while the table has none at all. */
@@ -106,6 +106,9 @@ type Difference = {
   /** Whether the ledger has an entry. */
   readonly isListed: boolean
 }
+
+/** `replacedTexts`: texts that were changed to fit. */
+export type LoadedRows = { readonly rows: number; readonly replacedTexts: number }
 
 export type LoadTarget = {
   readonly dataSet: DataSet
