@@ -23,6 +23,7 @@ import {
   shardExtension,
 } from '../load/index.ts'
 import { type Checkpoint, manifestShard } from '../state/index.ts'
+import { isKnownField } from '../transform/index.ts'
 import { openOwnCheckpoint } from './admission/open-checkpoint.ts'
 import { type Cpu, openCpu } from './cpu/cpu.ts'
 import { invalidationOf, redoEntry, requireRepeatable } from './data-set/invalidate.ts'
@@ -246,7 +247,7 @@ function isKept(cursor: string): boolean {
 function namesWithoutSecrets(counts: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
   const cleared = new Map<string, number>()
   for (const [name, times] of Object.entries(counts)) {
-    const shown = unlessSecret(name)
+    const shown = shownName(name)
     cleared.set(shown, (cleared.get(shown) ?? 0) + times)
   }
   return Object.fromEntries(cleared)
@@ -254,7 +255,11 @@ function namesWithoutSecrets(counts: Readonly<Record<string, number>>): Readonly
 
 function clearedItem(quarantined: RefusedItem): RefusedItem {
   const { issues, item } = quarantined
-  return { ...quarantined, issues: cleared(issues) as RefusedItem['issues'], item: cleared(item) }
+  return {
+    ...quarantined,
+    issues: issues.map(({ path, message }) => ({ path: unlessSecret(path, 'long'), message })),
+    item: cleared(item),
+  }
 }
 
 /** The same value without strings, or names of fields, that repeat a secret. */
@@ -263,8 +268,18 @@ function cleared(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(cleared)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => [unlessSecret(name, 'long'), cleared(inner)]),
+    Object.entries(value).map(([name, inner]) => [
+      isKnownField(name) ? name : shownName(name),
+      cleared(inner),
+    ]),
   )
+}
+
+const MAX_NAME_LENGTH = 100
+
+/** The name of a field that the service does not document. It is searched before it is cut. */
+function shownName(name: string): string {
+  return unlessSecret(name).slice(0, MAX_NAME_LENGTH).toWellFormed()
 }
 
 function secretInCursor({ partition, page }: PageContext): ExportError {

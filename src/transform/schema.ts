@@ -102,9 +102,15 @@ export const SOURCE_FIELDS: ReadonlySet<string> = new Set([
 ])
 export const REPORT_FIELDS: ReadonlySet<string> = new Set(Object.keys(reportSchema.shape))
 
+/** Whether the service documents a field of this name. */
+export function isKnownField(name: string): boolean {
+  return CREDENTIAL_FIELDS.has(name) || SOURCE_FIELDS.has(name) || REPORT_FIELDS.has(name)
+}
+
 /** Names per page. Further names are counted together. */
 const MAX_NAMES = 50
-const MAX_NAME_LENGTH = 100
+/** This part is searched for secrets; less of it is shown. */
+const MAX_NAME_LENGTH = 1000
 const REST = '…'
 
 /** Counts unknown fields by name. */
@@ -127,13 +133,13 @@ export class UnknownFields {
   }
 }
 
-/** A field's name as it may be shown. The service chooses it, so it may contain anything. */
+/** A field's name, to be searched for secrets. The service chooses it, so it may contain anything. */
 export function fieldName(prefix: string, name: string): string {
-  const printable = name.slice(0, 10 * MAX_NAME_LENGTH).replace(/\p{Cc}/gu, '')
+  const printable = name.slice(0, MAX_NAME_LENGTH).replace(/\p{Cc}/gu, '')
   return (prefix + printable).slice(0, MAX_NAME_LENGTH).toWellFormed()
 }
 
-/** Names, as they may be shown, of an object's fields that are not in `known`. */
+/** Names of an object's fields that are not in `known`, to be searched for secrets. */
 export function unknownNames(value: object, known: ReadonlySet<string>, prefix = ''): readonly string[] {
   const names: string[] = []
   for (const name in value) if (!known.has(name)) names.push(fieldName(prefix, name))

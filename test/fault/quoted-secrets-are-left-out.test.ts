@@ -20,8 +20,15 @@ function startQuotingService(secret: string): Promise<HostileService> {
     const quote = QUOTED[Number(/^d(\d+)\./.exec(fqdn ?? '')?.[1] ?? -1)]
     const text = quote === undefined ? '' : `${MARKER} {"secret":"${quote(secret)}"}`
     if (quote === undefined) {
-      const names = QUOTED.map((each) => [`${MARKER} ${each(secret)}`, 1])
-      exchange.json({ items: [credential(1, Object.fromEntries(names))], next: null })
+      const quotations = QUOTED.map((each) => `${MARKER} ${each(secret)}`)
+      // One that would be cut in the middle of the secret.
+      const cut = `${MARKER} `.padEnd(100 - secret.length + 2, 'y') + secret
+      const named = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, 1]))
+      const broken = [
+        credential(2, { ...named(quotations), id: 'x' }),
+        credential(3, { ...named([cut]), id: 'x' }),
+      ]
+      exchange.json({ items: [credential(1, named([...quotations, cut])), ...broken], next: null })
     } else if (exchange.number % 2 === 0) exchange.json({ error: { code: 'BUSY', message: text } }, 503)
     else exchange.json({ error: { code: 'REFUSED', message: text } }, 400)
   })
@@ -43,6 +50,7 @@ extract:
   domains: [${domains.join(', ')}]
   queries: [{ type: secret, secret_env: LEAKED_PASSWORD }]
   concurrency: 1
+transform: { max_quarantined: 100% }
 load: { format: csv, path: out }
 `,
       )

@@ -33,7 +33,7 @@ const asciiJson = (text: string): string => json(text).replace(/[^ -~]/g, (found
 const NAMES: Readonly<Record<string, string>> = {
   é: 'eacute', è: 'egrave', ï: 'iuml', ü: 'uuml', ñ: 'ntilde', ç: 'ccedil', å: 'aring', ø: 'oslash', ß: 'szlig', æ: 'aelig',
   É: 'Eacute', Ü: 'Uuml', Ø: 'Oslash', '€': 'euro', '£': 'pound', '§': 'sect', '¿': 'iquest', ł: 'lstrok', ő: 'odblac', č: 'ccaron',
-  ж: 'zhcy', п: 'pcy', λ: 'lambda', '"': 'quot', "'": 'apos', '&': 'amp', '<': 'lt', '>': 'gt', '=': 'equals', '%': 'percnt', '\\': 'bsol',
+  ж: 'zhcy', п: 'pcy', Š: 'Scaron', '†': 'dagger', '‡': 'Dagger', '♥': 'hearts', '∞': 'infin', '★': 'starf', '™': 'trade', '!': 'excl', λ: 'lambda', '"': 'quot', "'": 'apos', '&': 'amp', '<': 'lt', '>': 'gt', '=': 'equals', '%': 'percnt', '\\': 'bsol',
 } // biome-ignore format: a table
 const named = escaping((code) => {
   const name = NAMES[String.fromCodePoint(code)]
@@ -100,12 +100,12 @@ export const CODES: Readonly<Record<string, (secret: string) => string>> = {
 export const HARD_SECRETS: readonly string[] = [
   'Québec2024', 'naïveté', 'Zoë1', 'façade', 'déad', 'bébé', 'éa', 'éééé', 'ü12ab', 'Ærøskøbing', 'łódź99', 'ő9f', 'Straße=de', 'piña%41', 'señor=C3',
   '😀2024', '🔑🔑', 'a🔑bc', '𝔭𝔴99', '密码123', 'пароль1', 'жук', 'λόγος7', 'pass\u00a0word', 'tab\there1', 'nul\x0a3', 'line\nfeed', 'e\u0301te\u0301', '\u00e9\u0301\u0302\u0303',
-  'dave@corp.test', 'Cafe2024!$', '100%25', '%41%42', 'a=da=fe', '=3D=3D', 'x&eacute;y', '&amp;&lt;', '&#233;9', 'AT&T=1', '\\u00e9', 'C:\\new\\x41', '\\\\\\\\', '""""', "'`\"\\", '+-_=', '+/+/', '" "a', "p'w\"", '<>"&', '(){}',
+  'dave@corp.test', 'Cafe2024!$', '100%25', '%41%42', 'a=da=fe', '=3D=3D', 'x&eacute;y', '&amp;&lt;', '&#233;9', 'AT&T=1', '\\u00e9', 'C:\\new\\x41', '★Š♥†', '‡∞™é', '\\\\\\\\', '""""', "'`\"\\", '+-_=', '+/+/', '" "a', "p'w\"", '<>"&', '(){}',
   'abcd', 'P@s5', 'pass1', 'hunter', 'Zz9-_', '12345678', '0612345678', '1e10', '-1234567', '{"a":1}', '[1,2,3]', '1,2,3,4', 'true', 'null', 'a:b"c', 'ab\ud83dcd', '\udc00xyz1', '€uro', '£5§¿', "O'Brien", 'c:\\temp\\007', 'Ünïcödé', 'ⅷⅸⅹⅻ', 'ﬃﬃ', 'İstanbul', 'ǅungla',
 ] // biome-ignore format: a list
 
 const UNPLEASANT = [
-  ...'abcdefABCDEF0123456789', ...'"\'\\&%=+-_/`;:#<>{}[]()@!$ \t', ...'éïüßøñçžłőœ€£ÿÃ', ...'жпλΩ密码한ｱ', '😀', '🔑', '𝔭', '\u0301', '\u200b', '\u00a0', '\u2028', '\0', '\ud83d', '\ude00', '\ufffd',
+  ...'abcdefABCDEF0123456789', ...'"\'\\&%=+-_/`;:#<>{}[]()@!$ \t', ...'éïüßøñçžłőœ€£ÿÃŠ†‡♥∞★™', ...'жпλΩ密码한ｱ', '😀', '🔑', '𝔭', '\u0301', '\u200b', '\u00a0', '\u2028', '\0', '\ud83d', '\ude00', '\ufffd',
   '\\u', '\\x', '%u', '%C3', '=C3', '&#', '&amp;', '\\"', 'u00e9', '4',
 ] // biome-ignore format: a list
 

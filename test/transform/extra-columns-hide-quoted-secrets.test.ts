@@ -126,6 +126,7 @@ test('a secret that is a number is taken out of numbers and times in any spellin
   } // biome-ignore format: a list
   expect(shown('int64', '33612345678', '0612345678')).toBeNull()
   expect(shown('int64', '33612345678', '06 12 34 56 78')).toBeNull()
+  expect(shown('json', '[33612345678]', '06 12 34 56 78')).toBe(JSON.stringify(LEFT_OUT))
   expect(shown('int64', '9007199254740993', '9007199254740993')).toBeNull()
   expect(shown('int64', '9007199254740993', '9007199254740992')).toBe(9007199254740993n)
   expect(shown('int64', '12', 'a12')).toBe(12)

@@ -36,7 +36,8 @@ export class OwnSecret {
     // Not by JSON.parse: of two members of one name it returns the last.
     for (const token of tokensOf(json)) {
       const isString = token.startsWith('"')
-      if (this.isIn(isString ? JSON.parse(token) : token) || (!isString && this.isNumber(token))) return true
+      if (this.isIn(isString ? JSON.parse(token) : token)) return true
+      if (!isString && (this.isNumber(token) || this.isInNumber(token))) return true
     }
     return false
   }
