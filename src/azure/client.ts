@@ -22,8 +22,7 @@ const NO_CREDENTIALS =
 export async function openContainer(location: AzureLocation): Promise<ContainerClient> {
   const sdk = await load('@azure/storage-blob', () => import('@azure/storage-blob'))
   const service = await openService(sdk, location)
-  const { protocol, hostname } = new URL(service.url)
-  if (protocol === 'http:' && !isLoopback(hostname, { subdomains: true })) {
+  if (isHttp(service.url) && !isLoopback(new URL(service.url).hostname, { subdomains: true })) {
     throw new ExportError(
       'config',
       'The connection to object storage on another machine is plain http, so rows would be sent unencrypted',
@@ -50,18 +49,29 @@ async function openService(sdk: Sdk, { endpoint }: AzureLocation): Promise<BlobS
     }
   }
   const account = variable('AZURE_STORAGE_ACCOUNT')
-  if (account === null && endpoint === null) {
-    throw new ExportError('config', 'There is no storage account', 'AZURE_STORAGE_ACCOUNT', NO_CREDENTIALS)
-  }
+  if (account === null && endpoint === null) throw incomplete('There is no storage account')
   const address = endpoint ?? `https://${account}.blob.core.windows.net`
   const [key, token] = [variable('AZURE_STORAGE_KEY'), variable('AZURE_STORAGE_SAS_TOKEN')]
-  if (key !== null && account !== null) {
+  if (key !== null) {
+    if (account === null)
+      throw incomplete('AZURE_STORAGE_ACCOUNT is not set, but the key is that of an account')
     return new sdk.BlobServiceClient(address, new sdk.StorageSharedKeyCredential(account, key), OPTIONS)
   }
   if (token !== null)
     return new sdk.BlobServiceClient(`${address}?${token.replace(/^\?/, '')}`, undefined, OPTIONS)
+  // No token of an identity goes over plain http, not even on this machine.
+  if (isHttp(address))
+    throw incomplete('The address is plain http, and there is neither a key nor a SAS token')
   const identity = await load('@azure/identity', () => import('@azure/identity'))
   return new sdk.BlobServiceClient(address, new identity.DefaultAzureCredential(), OPTIONS)
+}
+
+function isHttp(address: string): boolean {
+  return /^http:/i.test(address)
+}
+
+function incomplete(what: string): ExportError {
+  return new ExportError('config', what, 'AZURE_STORAGE_ACCOUNT', NO_CREDENTIALS)
 }
 
 /** Secrets read from files end with a line break. */

@@ -16,11 +16,17 @@ export class Objects {
   /**
    * Writes an object, in parts if it is large. A driver repeats a write whose response was lost. So every object carries
    * a mark, by which the repeated write recognizes its own object.
+   * @param mark default: a new one
    * @returns its ETag
    * @throws Conflict when the condition does not hold
    */
-  async write(name: string, chunks: Chunks, condition: Condition): Promise<string> {
-    const write = { mark: randomBytes(8).toString('hex'), condition }
+  async write(
+    name: string,
+    chunks: Chunks,
+    condition: Condition,
+    mark = randomBytes(8).toString('hex'),
+  ): Promise<string> {
+    const write = { mark, condition }
     const { beginning, rest } = await firstBytes(chunks)
     try {
       if (rest === null) return await this.driver.put(name, Buffer.concat(beginning), write)

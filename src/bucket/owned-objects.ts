@@ -95,7 +95,7 @@ export class OwnedObjects {
         await this.#requireLock()
         throw error
       })
-      if (!copied) await this.#copyThrough(from, to)
+      if (!copied) await this.#copyThrough(from, to, source.mark)
     } else if (target.size !== source.size || target.mark === null || target.mark !== source.mark) {
       throw nameInUse(to)
     }
@@ -103,9 +103,10 @@ export class OwnedObjects {
     this.#seen.delete(from)
   }
 
-  async #copyThrough(from: string, to: string): Promise<void> {
+  /** @param mark of the source: by it a later owner tells the copy from another object */
+  async #copyThrough(from: string, to: string, mark: string | null): Promise<void> {
     try {
-      await this.#objects.write(to, this.#objects.stream(from), 'absent')
+      await this.#objects.write(to, this.#objects.stream(from), 'absent', mark ?? undefined)
     } catch (error) {
       throw error instanceof Conflict ? nameInUse(to) : error
     }

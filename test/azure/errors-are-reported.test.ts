@@ -1,6 +1,11 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-blob'
+import {
+  AccountSASPermissions,
+  BlobServiceClient,
+  generateAccountSASQueryParameters,
+  StorageSharedKeyCredential,
+} from '@azure/storage-blob'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { azureDriver } from '../../src/azure/index.ts'
 import { bucketStore } from '../../src/bucket/index.ts'
@@ -30,6 +35,19 @@ function list(changes: { container?: string; endpoint?: string | null } = {}): P
   const { container = 'exports', endpoint = azurite.endpoint } = changes
   const location = { kind: 'azure', container, prefix: 'set', endpoint, stateRoot: null } as const
   return bucketStore(azureDriver(location)).list('')
+}
+
+/** @param permissions their letters */
+function sasToken(permissions: string): string {
+  return generateAccountSASQueryParameters(
+    {
+      expiresOn: new Date(Date.now() + 3_600_000),
+      permissions: AccountSASPermissions.parse(permissions),
+      resourceTypes: 'sco',
+      services: 'b',
+    },
+    new StorageSharedKeyCredential(ACCOUNT, KEY),
+  ).toString()
 }
 
 async function refusal(work: Promise<unknown>): Promise<ExportError> {
@@ -84,12 +102,25 @@ describe('credentials', () => {
     expect(JSON.stringify([error.message, error.stack, error.cause])).not.toContain(SECRET)
   })
 
-  it('that are missing are reported', async () => {
-    setVariables({})
-    expect(await refusal(list({ endpoint: null }))).toMatchObject({
-      kind: 'config',
-      where: 'AZURE_STORAGE_ACCOUNT',
-    })
+  it('of a SAS token are enough, and are refused where it does not permit enough', async () => {
+    setVariables({ SAS_TOKEN: `?${sasToken('rlacwd')}\n` })
+    expect(await list()).toEqual([])
+    const signed = `BlobEndpoint=${azurite.endpoint};SharedAccessSignature=${sasToken('rl')}`
+    setVariables({ CONNECTION_STRING: signed })
+    expect(await list({ endpoint: null })).toEqual([])
+    setVariables({ ACCOUNT, SAS_TOKEN: sasToken('w') })
+    const error = await refusal(list())
+    expect(error).toMatchObject({ kind: 'storage', what: 'The store does not allow it' })
+    expect([error.message, error.stack, (error.cause as Error).stack].join()).not.toContain('sig=')
+  })
+
+  it.each<[string, Record<string, string>, { endpoint?: null }]>([
+    ['any', {}, { endpoint: null }],
+    ['an account', { KEY }, {}],
+    ['a key or token for an address without TLS', { ACCOUNT }, {}],
+  ])('that lack %s are reported before anything is sent', async (_, variables, given) => {
+    setVariables(variables)
+    expect(await refusal(list(given))).toMatchObject({ kind: 'config', where: 'AZURE_STORAGE_ACCOUNT' })
   })
 })
 

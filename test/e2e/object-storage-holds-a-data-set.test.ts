@@ -2,8 +2,10 @@ import { generateKeyPairSync } from 'node:crypto'
 import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { KEY } from '../azure/azurite.ts'
 import type { S3Double } from '../s3/double/server.ts'
-import { BUCKET, editObjects, mirror, namesIn, startBucket } from '../support/bucket.ts'
+import { BUCKET, type Bucket, bucketOf, editObjects, namesIn, startBucket } from '../support/bucket.ts'
+import { startContainer } from '../support/container.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
@@ -21,55 +23,72 @@ const PREFIX = 'team/acme'
 
 type World = {
   readonly here: Workspace
-  readonly double: S3Double
+  readonly bucket: Bucket
   readonly parts: PipelineParts
   readonly env: Readonly<Record<string, string>>
 }
 
-async function world(given: PipelineParts = {}): Promise<World> {
+type S3World = World & { readonly double: S3Double }
+
+async function world(given: PipelineParts = {}): Promise<S3World> {
   const { double, env } = await startBucket()
-  onTestFinished(() => double.close())
+  const at = await worldOf(bucketOf(double, env), given)
+  return { ...at, double }
+}
+
+async function azureWorld(given: PipelineParts = {}): Promise<World> {
+  for (const name of Object.keys(process.env)) if (name.startsWith('AZURE_')) vi.stubEnv(name, undefined)
+  return worldOf(await startContainer(), given)
+}
+
+async function worldOf(bucket: Bucket, given: PipelineParts): Promise<World> {
+  const { env, address } = bucket
+  onTestFinished(() => bucket.close())
   // Commands that run in this process read these variables.
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
   onTestFinished(() => void vi.unstubAllEnvs())
   const parts = {
     ...given,
     extract: { domains: DOMAINS, windows: { ...RANGE, every: 'month' }, page_size: 20, ...given.extract },
-    load: { path: `s3://${BUCKET}/${PREFIX}`, ...given.load },
+    load: { path: `${address}/${PREFIX}`, ...given.load },
   }
-  return { here: await newWorkspace(parts, {}, env), double, parts, env }
+  return { here: await newWorkspace(parts, {}, env), bucket, parts, env }
 }
 
-async function expectEveryRowOnce({ here, double }: World): Promise<void> {
+async function expectEveryRowOnce({ here, bucket, ...at }: World): Promise<void> {
   const folder = temporaryFolder()
-  await mirror(double, PREFIX, folder)
+  await bucket.mirror(PREFIX, folder)
   const wanted = expectedOfDomains(here.sandbox, DOMAINS, RANGE)
   expect(difference(await readParquet(folder), wanted)).toEqual(SAME)
   const { value } = await here.json('verify')
   expect(value).toMatchObject({ ok: true, rows: wanted.length, problems: [] })
-  expect(double.uploads(BUCKET)).toEqual([])
-  expect(namesIn(double).filter((name) => /\/(?:open|lock)/.test(name))).toEqual([])
+  if ('double' in at) expect((at.double as S3Double).uploads(BUCKET)).toEqual([])
+  expect((await bucket.names()).filter((name) => /\/(?:open|lock)/.test(name))).toEqual([])
 }
 
-/** Holds for a state in the bucket and for one on a local disk. */
+const IN_BUCKET = { kept: 'in the bucket', state: undefined, everywhere: true }
+// By default what depends on the state alone is tested once: shards are in the bucket in both cases.
+const ON_DISK = { kept: 'on a local disk', state: { path: 'kept' }, everywhere: THOROUGH }
+
 describe.each([
-  { kept: 'in the bucket', state: undefined, everywhere: true },
-  // By default what depends on the state alone is tested once: shards are in the bucket in both cases.
-  { kept: 'on a local disk', state: { path: 'kept' }, everywhere: THOROUGH },
-])('with its state $kept', ({ state, everywhere }) => {
+  { store: 'S3', world, ...IN_BUCKET },
+  { store: 'S3', world, ...ON_DISK },
+  { store: 'Azure Blob', world: azureWorld, ...IN_BUCKET },
+  ...(THOROUGH ? [{ store: 'Azure Blob', world: azureWorld, ...ON_DISK }] : []),
+])('a data set in $store with its state $kept', ({ world, state, everywhere }) => {
   const apart = state === undefined ? {} : { state }
 
   it('is exported in as many runs as the budget takes, and no page is requested twice', async () => {
     const at = await world({ ...apart, extract: { max_requests: 2, concurrency: 2 } })
-    const { here, double } = at
+    const { here, bucket } = at
     let [runs, sent] = [0, 0]
     for (let code: number | null = null; code !== 0; runs++) {
       const ended = await here.run()
       code = ended.code
       expect([0, 4], ended.stderr).toContain(code)
       sent += ended.summary.requests
-      expect(namesIn(double, `${PREFIX}/_SUCCESS`)).toHaveLength(code === 0 ? 1 : 0)
-      expect(ended.summary.manifest).toBe(`s3://${BUCKET}/${PREFIX}/_manifest.json`)
+      expect(await bucket.names(`${PREFIX}/_SUCCESS`)).toHaveLength(code === 0 ? 1 : 0)
+      expect(ended.summary.manifest).toBe(`${bucket.address}/${PREFIX}/_manifest.json`)
     }
     expect(runs).toBeGreaterThan(1)
     expect(here.searches()).toHaveLength(sent)
@@ -78,14 +97,14 @@ describe.each([
     expect(again).toMatchObject({ code: 0, summary: { requests: 0, rows: 0 } })
     const kept = await readdir(join(here.folder, 'kept/_state')).catch(() => [])
     expect(kept).toEqual(state === undefined ? [] : expect.arrayContaining(['checkpoint.jsonl', 'home.json']))
-    expect(namesIn(double, `${PREFIX}/_state/checkpoint`).length > 0).toBe(state === undefined)
+    expect((await bucket.names(`${PREFIX}/_state/checkpoint`)).length > 0).toBe(state === undefined)
   })
 
   it('is repaired, redone and started over', async () => {
     const at = await world(apart)
-    const { here, double } = at
+    const { here, bucket } = at
     expect((await here.run()).code).toBe(0)
-    editObjects(double, /domain\.quillmere\.net\/import_window=2024-02-01/, (text) => `${text}!`)
+    await bucket.edit(/domain\.quillmere\.net\/import_window=2024-02-01/, (text) => `${text}!`)
     expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(1)
     const repaired = await here.cli('verify', 'pipeline.yaml', '--fix', '--yes')
     expect(repaired.code, repaired.stderr).toBe(0)
@@ -117,7 +136,7 @@ describe.each([
   })
 
   it('is signed, packed and pruned', async () => {
-    const { here, double } = await world(apart)
+    const { here, bucket } = await world(apart)
     await here.run()
     const { privateKey, publicKey } = generateKeyPairSync('ed25519')
     const [secret, open] = [join(here.folder, 'key.pem'), join(here.folder, 'public.pem')]
@@ -134,13 +153,17 @@ describe.each([
       expect(ended.code, `${command}: ${ended.stderr}`).toBe(0)
     }
     // Everything is pruned: one shard without rows is left.
-    expect(namesIn(double, `${PREFIX}/credentials`)).toHaveLength(1)
+    expect(await bucket.names(`${PREFIX}/credentials`)).toHaveLength(1)
     expect(await here.json('verify', '--complete')).toMatchObject({ code: 0, value: { rows: 0, shards: 1 } })
-    expect(namesIn(double).filter((name) => /\/(?:open|lock)/.test(name))).toEqual([])
+    expect((await bucket.names()).filter((name) => /\/(?:open|lock)/.test(name))).toEqual([])
     expect(await here.run()).toMatchObject({ code: 0, summary: { requests: 0 } })
   })
+})
 
-  it.runIf(everywhere)('plan and status work during a run, and a second run is refused', async () => {
+describe.each([IN_BUCKET, ...(THOROUGH ? [ON_DISK] : [])])('with its state $kept', ({ state }) => {
+  const apart = state === undefined ? {} : { state }
+
+  it('plan and status work during a run, and a second run is refused', async () => {
     const { here, double } = await world(apart)
     let held: () => void = () => {}
     const pause = new Promise<void>((resolve) => (held = resolve))
@@ -177,8 +200,8 @@ it('a machine that lacks the state is refused, and changes nothing', async () =>
 })
 
 const loseState = ({ here }: World): Promise<void> => rm(join(here.folder, 'kept'), { recursive: true })
-const damageHome = async ({ double }: World): Promise<void> =>
-  editObjects(double, /home\.json/, (text) => text.slice(1))
+const damageHome = async ({ bucket }: World): Promise<void> =>
+  bucket.edit(/home\.json/, (text) => text.slice(1))
 
 it.each([
   ['a lost state', loseState, { path: 'kept' }, 2],
@@ -288,6 +311,42 @@ it.each([
       expect(ended.code, ended.stderr).toBe(code)
       expect(ended.stderr).toContain(word)
       expect(ended.stderr).not.toContain('wrong-but-secret')
+      expect(ended.stdout).toBe('')
+    }
+    expect(here.searches()).toEqual([])
+  },
+)
+
+it.each([
+  ['no container', { container: 'nobody' }, {}, 2, 'There is no such container'],
+  ['no credentials', {}, { AZURE_STORAGE_CONNECTION_STRING: '' }, 2, 'There is no storage account'],
+  [
+    'a wrong key',
+    {},
+    { AccountKey: Buffer.from('wrong-but-secret').toString('base64') },
+    3,
+    'The store rejects the credentials',
+  ],
+  ['nobody who listens', {}, { BlobEndpoint: 'http://127.0.0.1:9/acme' }, 1, 'The store can not be reached'],
+] as const)(
+  'in Azure Blob storage, %s: the message says what to do, and no search is sent',
+  async (_, { container = BUCKET }: { container?: string }, changes: Record<string, string>, code, word) => {
+    const at = await azureWorld({ load: { path: `az://${container}/x` } })
+    let connection = changes.AZURE_STORAGE_CONNECTION_STRING ?? at.env.AZURE_STORAGE_CONNECTION_STRING!
+    for (const [part, value] of Object.entries(changes))
+      connection = connection.replace(new RegExp(`(?<=${part}=)[^;]*`), value)
+    vi.stubEnv('AZURE_STORAGE_CONNECTION_STRING', connection)
+    const here = await workspaceFor(at.here.sandbox, at.parts, {
+      ...at.env,
+      AZURE_STORAGE_CONNECTION_STRING: connection,
+    })
+    for (const command of ['plan', 'run']) {
+      const ended = await here.cli(command, 'pipeline.yaml')
+      expect(ended.code, ended.stderr).toBe(code)
+      expect(ended.stderr).toContain(word)
+      for (const said of [ended.stderr, ended.stdout])
+        for (const secret of [changes.AccountKey ?? KEY, 'Signature', 'sig=', 'SharedKey'])
+          expect(said).not.toContain(secret)
       expect(ended.stdout).toBe('')
     }
     expect(here.searches()).toEqual([])

@@ -24,13 +24,42 @@ export function namesIn(double: S3Double, prefix = ''): string[] {
   return [...double.objects(BUCKET).keys()].filter((name) => name.startsWith(prefix)).sort()
 }
 
+/** What tests of the command see of object storage of either kind. */
+export type Bucket = {
+  /** For `load.path`. */
+  readonly address: string
+  readonly env: Readonly<Record<string, string>>
+  names(prefix?: string): Promise<string[]>
+  /** Copies the objects below a prefix into a folder. */
+  mirror(prefix: string, folder: string): Promise<void>
+  /** Changes the contents of objects, as another client of the store could. */
+  edit(names: RegExp, edit: (text: string) => string): Promise<void>
+  close(): Promise<void>
+}
+
+export function bucketOf(double: S3Double, env: Readonly<Record<string, string>>): Bucket {
+  return {
+    address: `s3://${BUCKET}`,
+    env,
+    names: async (prefix) => namesIn(double, prefix),
+    mirror: (prefix, folder) => mirror(double, prefix, folder),
+    edit: async (names, edit) => editObjects(double, names, edit),
+    close: () => double.close(),
+  }
+}
+
+/** Writes a file, and the folders above it. */
+export async function writeInto(folder: string, name: string, bytes: Uint8Array): Promise<void> {
+  const file = join(folder, name)
+  await mkdir(dirname(file), { recursive: true })
+  await writeFile(file, bytes)
+}
+
 /** Copies the objects below a prefix into a folder. */
 export async function mirror(double: S3Double, prefix: string, folder: string): Promise<void> {
   for (const [name, { bytes }] of double.objects(BUCKET)) {
     if (!name.startsWith(`${prefix}/`)) continue
-    const file = join(folder, name.slice(prefix.length + 1))
-    await mkdir(dirname(file), { recursive: true })
-    await writeFile(file, bytes)
+    await writeInto(folder, name.slice(prefix.length + 1), bytes)
   }
 }
 

@@ -1,0 +1,35 @@
+import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-blob'
+import { ACCOUNT, KEY, startAzurite } from '../azure/azurite.ts'
+import { BUCKET, type Bucket, writeInto } from './bucket.ts'
+
+/** An emulator of Azure Blob storage with one container. */
+export async function startContainer(): Promise<Bucket> {
+  const azurite = await startAzurite()
+  const key = new StorageSharedKeyCredential(ACCOUNT, KEY)
+  const container = new BlobServiceClient(azurite.endpoint, key).getContainerClient(BUCKET)
+  await container.create()
+  const names = async (prefix = ''): Promise<string[]> => {
+    const found: string[] = []
+    for await (const { name } of container.listBlobsFlat({ prefix })) found.push(name)
+    return found.sort()
+  }
+  const read = (name: string): Promise<Buffer> => container.getBlobClient(name).downloadToBuffer()
+  return {
+    address: `az://${BUCKET}`,
+    env: {
+      AZURE_STORAGE_CONNECTION_STRING: `DefaultEndpointsProtocol=http;AccountName=${ACCOUNT};AccountKey=${KEY};BlobEndpoint=${azurite.endpoint}`,
+    },
+    names,
+    async mirror(prefix, folder) {
+      for (const name of await names(`${prefix}/`))
+        await writeInto(folder, name.slice(prefix.length + 1), await read(name))
+    },
+    async edit(which, edit) {
+      for (const name of (await names()).filter((each) => which.test(each))) {
+        const bytes = Buffer.from(edit((await read(name)).toString()))
+        await container.getBlockBlobClient(name).upload(bytes, bytes.byteLength)
+      }
+    },
+    close: () => azurite.close(),
+  }
+}
