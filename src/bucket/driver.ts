@@ -1,4 +1,4 @@
-import { ExportError } from '../core/index.ts'
+import { ExportError, settleAll } from '../core/index.ts'
 
 /** An object, without its content. */
 export type Head = {
@@ -99,8 +99,7 @@ export async function inParts<T>(
       results[number - 1] = await send(number, body)
     }
   }
-  const slots = await Promise.allSettled(Array.from({ length: PARTS_AT_ONCE }, slot))
-  for (const each of slots) if (each.status === 'rejected') throw each.reason
+  await settleAll(Array.from({ length: PARTS_AT_ONCE }, slot))
   return results
 }
 

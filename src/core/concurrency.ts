@@ -33,6 +33,11 @@ export async function sideBySide<T>(items: Iterable<T>, work: (item: T) => Promi
       }
     }
   }
-  const results = await Promise.allSettled(Array.from({ length: AT_ONCE }, slot))
+  await settleAll(Array.from({ length: AT_ONCE }, slot))
+}
+
+/** Waits for all, also when one fails, since they share files or connections. @throws the first failure by index */
+export async function settleAll(work: readonly Promise<unknown>[]): Promise<void> {
+  const results = await Promise.allSettled(work)
   for (const result of results) if (result.status === 'rejected') throw result.reason
 }

@@ -7,6 +7,7 @@ export {
   shardExtension,
   type WrittenRowGroup,
 } from './encode/encoder.ts'
+export { requireEngine } from './encode/engine-package.ts'
 export type { InspectedShard, ShardReader } from './inspect/index.ts'
 export { folderOf, listSealed, ownsFolder, partOf, SEALED_FOLDER, sealedPath } from './layout.ts'
 export type { ShardCoder } from './open-shard.ts'

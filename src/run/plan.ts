@@ -9,6 +9,7 @@ import {
   NOT_MEASURED,
   type Pipeline,
 } from '../core/index.ts'
+import { requireEngine } from '../load/index.ts'
 import type { Plan, PlannedChain } from '../plan/index.ts'
 import { type CheckpointState, searchesByMonth } from '../state/index.ts'
 import { type Continuation, readOwnCheckpoint } from './admission/open-checkpoint.ts'
@@ -90,6 +91,7 @@ export async function readPlan(
   options: Continuation & Pick<RunOptions, 'allowPlaintext' | 'readSecret'>,
 ): Promise<PlanReport> {
   requirePolicies(given, options)
+  requireEngine(given.load.format)
   const pipeline = namePipeline(given, options.maskKey)
   const secrets = await readQuerySecrets(pipeline, options)
   await requireSendableToken(pipeline, options)

@@ -8,6 +8,7 @@ import {
   type OwnedStore,
   type Pipeline,
 } from '../core/index.ts'
+import { requireEngine } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
 import { endEntry, NEW_RUN, SUCCESS_PATH } from '../state/index.ts'
 import { redoPartitions } from './admission/open-checkpoint.ts'
@@ -34,6 +35,7 @@ import { figuresOfRun, logSummary, type RunSummary, summarize } from './summary.
 export async function runPipeline(given: Pipeline, options: RunOptions): Promise<RunSummary> {
   const copy = frozenCopy(given)
   requirePolicies(copy, options)
+  requireEngine(copy.load.format)
   const pipeline = namePipeline(copy, options.maskKey)
   warnOfBlanks(options)
   const secrets = await readQuerySecrets(pipeline, options)

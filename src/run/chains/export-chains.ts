@@ -5,6 +5,7 @@ import {
   type RunLimits,
   type RunStatus,
   serial,
+  settleAll,
 } from '../../core/index.ts'
 import { PageSizes, prefetchSlots, Service } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
@@ -95,7 +96,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
       reportProgress,
     }
     try {
-      await allSettled(Array.from({ length: concurrency }, () => () => work(shared)))
+      await settleAll(Array.from({ length: concurrency }, () => work(shared)))
     } finally {
       await quarantine.write()
     }
@@ -231,12 +232,6 @@ async function sealShared(
   if (ownsFolder(pipeline.extract.resource, pipeline.load.partitionBy)) return
   const folders = session.shards.openFolders.filter(which)
   if (folders.length > 0) await session.shards.seal(folders)
-}
-
-/** Waits for all, also when one fails: they share files. */
-async function allSettled(work: readonly (() => Promise<void>)[]): Promise<void> {
-  const results = await Promise.allSettled(work.map((each) => each()))
-  for (const result of results) if (result.status === 'rejected') throw result.reason
 }
 
 /** The progress of a run, for its observer. */

@@ -1,4 +1,3 @@
-import { createRequire } from 'node:module'
 import { parquetMetadata } from 'hyparquet'
 import type { Field } from 'parquetjs-lite'
 import {
@@ -11,13 +10,9 @@ import {
   type RowValue,
 } from '../../../core/index.ts'
 import type { EncodedRowGroup, EncodePlan, ShardEncoder } from '../encoder.ts'
+import { loadParquetjsLite } from '../engine-package.ts'
 import { rowObjects, totalRows } from '../record-batch-column.ts'
 import { MAGIC, parquetFooter, type RowGroupMeta } from './footer.ts'
-
-type Library = typeof import('parquetjs-lite').default
-
-// Loaded on first use: it is much code, and few runs need it.
-const library = (): Library => createRequire(import.meta.url)('parquetjs-lite')
 
 const CODECS = { none: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const
 
@@ -96,7 +91,7 @@ async function encodeRows(
   recordBatches: readonly RecordBatch[],
   rows: number,
 ): Promise<EncodedRowGroup> {
-  const parquetjs = library()
+  const parquetjs = loadParquetjsLite()
   const large = new Set(
     recordBatches.flatMap((recordBatch) =>
       recordBatch.columns.filter(({ values }) => values.kind === 'int64').map(({ name }) => name),

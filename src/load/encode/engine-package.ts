@@ -1,0 +1,30 @@
+import { createRequire } from 'node:module'
+import { ExportError, type Format } from '../../core/index.ts'
+
+const PACKAGE = 'parquetjs-lite'
+const packages = createRequire(import.meta.url)
+
+/**
+ * Checks before a run that the package of its engine is there. parquetjs-lite is an optional dependency, since nobody
+ * maintains it.
+ * @throws ExportError `config` when it is not installed
+ */
+export function requireEngine({ engine }: Format): void {
+  if (engine !== PACKAGE) return
+  try {
+    packages.resolve(PACKAGE)
+  } catch (cause) {
+    throw new ExportError(
+      'config',
+      `The engine ${PACKAGE} needs the package ${PACKAGE}, which is not installed`,
+      'load.engine',
+      `Leave out load.engine, install spillway with its optional dependencies, or run \`npm install ${PACKAGE}\` beside it.`,
+      { cause },
+    )
+  }
+}
+
+/** Loaded on first use: it is much code. */
+export function loadParquetjsLite(): typeof import('parquetjs-lite').default {
+  return packages(PACKAGE)
+}
