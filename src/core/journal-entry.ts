@@ -75,6 +75,9 @@ export type JournalEntry =
   /** A folder of which shards are gone: number of shards begun in it so far, and of those that are gone. */
   | { readonly kind: 'parts'; readonly folder: string; readonly begun: number; readonly gone: number }
   | ({ readonly kind: 'prune' } & Prune)
+  /** People are to be forgotten. The {@link ForgottenEntry}s that follow add to it; a rewrite sums them up. */
+  | ({ readonly kind: 'forget' } & Erasure)
+  | ForgottenEntry
   | { readonly kind: 'unknown'; readonly fields: Readonly<Record<string, number>> }
   | MeasuredEntry
   /** The page size of a query from here on; null: the greatest. `query` null: the initial page size of new queries. */
@@ -123,6 +126,7 @@ export type RunFigures = {
   readonly rows?: number | undefined
   readonly quarantined?: number | undefined
   readonly repeated?: number | undefined
+  readonly forgotten?: number | undefined
   /** Failures of partitions; one partition may fail several times. */
   readonly failures?: number | undefined
   /** Searches of the quota that it spent, by the service's own count; absent: the service does not report it. */
@@ -196,6 +200,8 @@ export type PageEntry = {
   /** Resume position; null: the rows are not in order; absent: as before. */
   readonly position?: Position | null | undefined
   readonly quarantine?: readonly QuarantineEntry[] | undefined
+  /** Items of forgotten people, which were dropped. */
+  readonly forgotten?: readonly { readonly window: string; readonly items: number }[] | undefined
   readonly unknown_fields?: Readonly<Record<string, number>> | undefined
   /** Items that the chain already had; absent: none. */
   readonly repeated?: number | undefined
@@ -303,6 +309,7 @@ export type PartitionEntry = {
   readonly requests: number
   readonly quarantined: number
   readonly repeated?: number | undefined
+  readonly forgotten?: number | undefined
   readonly quarantine_end?: number | undefined
   readonly error?: FailureEntry | undefined
   /** Its query began in the last run; absent: earlier. */
@@ -315,6 +322,43 @@ export type Prune = {
   readonly before: string
   readonly partitions: number
   readonly rows: number
+}
+
+/** One `forget`: how many people, and what was removed of them. */
+export type Erasure = {
+  readonly at: string
+  readonly identities: number
+  readonly rows: number
+  /** Finished shards that were written anew. */
+  readonly shards: number
+  readonly quarantined: number
+}
+
+/** What is removed of forgotten people at once. */
+export type ForgottenEntry = {
+  readonly kind: 'forgotten'
+  /** How many rows and rejected items of each partition; `former`: of what is exported of it, while it is exported again. */
+  readonly partitions: readonly {
+    readonly partition: string
+    readonly rows: number
+    readonly quarantined: number
+    readonly former?: true | undefined
+  }[]
+  /** Finished shards, and the sealed ones that take their place; null: no row was left. */
+  readonly shards?:
+    | readonly { readonly shard: number; readonly by: Omit<SealEntry, 'kind'> | null }[]
+    | undefined
+  /** An open shard: its record batches from an index on, and those that take their place. */
+  readonly open?:
+    | {
+        readonly shard: number
+        readonly from: number
+        readonly count: number
+        readonly records: readonly (readonly [rows: number, blob: number])[]
+      }
+    | undefined
+  /** Partitions whose quarantine file is to be written anew, with these lines alone. */
+  readonly rejected?: readonly { readonly partition: string; readonly blob: number }[] | undefined
 }
 
 /** What responses have shown about the service since the last such entry. */

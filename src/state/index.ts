@@ -58,3 +58,12 @@ export {
   settingsDigest,
   settingsText,
 } from './settings.ts'
+export {
+  newList,
+  parseSuppression,
+  type StoredList,
+  SUPPRESSION_PATH,
+  suppressionText,
+  withDigests,
+  withKey,
+} from './suppression-file.ts'

@@ -197,6 +197,10 @@ const transform = section({
     description:
       'Columns after the others, in this order: fields of the public documentation by name, and fields that this version does not know. Default: none.',
   }),
+  suppress_file: text(/./, 'the path of a file').optional().meta({
+    description:
+      'A list of forgotten people, which `forget --digest-file` wrote: their items are dropped. Relative to this file. Default: none.',
+  }),
   on_invalid: choice(...INVALID_POLICIES)
     .prefault('quarantine')
     .meta({

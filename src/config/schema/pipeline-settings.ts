@@ -55,6 +55,7 @@ export type PipelineSettings = {
         mask_key_env?: string | undefined
         columns?: string[] | undefined
         extra_columns?: (string | ExtraColumnSetting)[] | undefined
+        suppress_file?: string | undefined
         on_invalid?: 'quarantine' | 'fail' | undefined
         max_quarantined?: string | number | undefined
       }

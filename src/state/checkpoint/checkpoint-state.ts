@@ -2,6 +2,7 @@ import type {
   Aggregates,
   BlobRef,
   BlobTuple,
+  Erasure,
   HeaderEntry,
   JournalEntry,
   Measures,
@@ -32,6 +33,7 @@ export function* snapshot(state: CheckpointState, pruned: Omission | null): Gene
   yield* runEntries(state)
   for (const prune of state.prunes) yield { kind: 'prune', ...prune }
   if (pruned !== null) yield { kind: 'prune', ...pruned.prune }
+  for (const erasure of state.erasures) yield { kind: 'forget', ...erasure }
   for (const [partition, record] of state.partitions) {
     const exported = exportedOf(record)
     const isPruned = pruned?.partitions.has(partition) === true
@@ -123,20 +125,21 @@ function* serviceEntries({ service, searchesRemaining }: CheckpointState): Gener
   if (limit !== null || limits.size > 0) yield { kind: 'limit', query: null, size: limit }
 }
 
-type Figures = Pick<RunRecord, 'rows' | 'quarantined' | 'repeated' | 'failures' | 'searches'>
+type Figures = Pick<RunRecord, 'rows' | 'quarantined' | 'repeated' | 'forgotten' | 'failures' | 'searches'>
 
-function figuresOf({ rows, quarantined, repeated, failures, searches }: Figures) {
+function figuresOf({ rows, quarantined, repeated, forgotten, failures, searches }: Figures) {
   return {
     ...(rows === 0 ? {} : { rows }),
     ...(quarantined === 0 ? {} : { quarantined }),
     ...(repeated === 0 ? {} : { repeated }),
+    ...(forgotten === 0 ? {} : { forgotten }),
     ...(failures === 0 ? {} : { failures }),
     ...(searches === null ? {} : { searches }),
   }
 }
 
 function partitionEntry(partition: string, record: PartitionRecord): PartitionEntry {
-  const { state, rows, pages, requests, quarantined, repeated, quarantineEnd, error } = record
+  const { state, rows, pages, requests, quarantined, repeated, forgotten, quarantineEnd, error } = record
   return {
     kind: 'partition',
     partition,
@@ -146,6 +149,7 @@ function partitionEntry(partition: string, record: PartitionRecord): PartitionEn
     requests,
     quarantined,
     ...(repeated === 0 ? {} : { repeated }),
+    ...(forgotten === 0 ? {} : { forgotten }),
     ...(quarantineEnd === 0 ? {} : { quarantine_end: quarantineEnd }),
     ...(error === null ? {} : { error }),
   }
@@ -206,6 +210,8 @@ export type CheckpointState = {
   readonly aggregates: () => Aggregates
   readonly runs: readonly RunRecord[]
   readonly prunes: readonly Prune[]
+  /** When people were forgotten, oldest first. */
+  readonly erasures: readonly Erasure[]
   /** Searches left, as the service last reported; null: never reported. */
   readonly searchesRemaining: number | null
   /** Measurements of the data set's endpoint. */

@@ -2,6 +2,8 @@ import {
   AggregateTally,
   type BlobRef,
   DATA_SET_LIMITS,
+  type Erasure,
+  type ForgottenEntry,
   type GatheredEntry,
   type HeaderEntry,
   type JournalEntry,
@@ -36,6 +38,7 @@ export class JournalFold {
   readonly #partsOf = new PathMap<number>()
   readonly #shards = new PackedShardList()
   readonly #prunes: Prune[] = []
+  readonly #erasures: Erasure[] = []
   readonly #invalidated = new Set<string>()
   readonly #goneFrom = new Map<string, number>()
   readonly #held = new Map<number, SealedShard>()
@@ -70,6 +73,7 @@ export class JournalFold {
       aggregates: () => this.#aggregates.aggregates(),
       runs: this.#runs.all,
       prunes: this.#prunes,
+      erasures: this.#erasures,
       searchesRemaining: null,
       service: this.#service,
       secretChecks: this.#secretChecks,
@@ -176,6 +180,14 @@ export class JournalFold {
       case 'prune':
         this.#prune(entry)
         break
+      case 'forget': {
+        const { kind: _, ...erasure } = entry
+        this.#erasures.push(erasure)
+        break
+      }
+      case 'forgotten':
+        this.#forget(entry, blobs)
+        break
       case 'unknown':
         addCounts(this.#unknownFields, entry.fields)
         break
@@ -201,18 +213,21 @@ export class JournalFold {
       this.#partitions.addQuarantined(key, items)
       this.#rejected.set(key, [...(this.#rejected.get(key) ?? []), blobs[blob]!])
     }
+    for (const { window, items } of page.forgotten ?? [])
+      this.#partitions.addForgotten(`${query}/${window}`, items)
     for (const slice of page.slices ?? []) this.#takeSlice(query, slice)
     for (const { shard, rows, blob } of page.logged ?? [])
       this.#openShards.get(shard)?.records.push({ rows, at: blobs[blob]! })
     this.#advance(chain, page, page.ids === undefined ? null : blobs[page.ids.blob]!)
   }
 
-  #countPage({ requests, repeated = 0, slices = [], quarantine = [] }: PageEntry): void {
+  #countPage({ requests, repeated = 0, slices = [], quarantine = [], forgotten = [] }: PageEntry): void {
     this.#runs.count((run) => {
       run.requests += requests
       run.repeated += repeated
       for (const { rows } of slices) run.rows += rows
       for (const { items } of quarantine) run.quarantined += items
+      for (const { items } of forgotten) run.forgotten += items
     })
   }
 
@@ -370,6 +385,63 @@ export class JournalFold {
 
   #prune({ kind: _, ...prune }: Entry<'prune'>): void {
     this.#prunes.push(prune)
+  }
+
+  #forget({ partitions, shards = [], open, rejected = [] }: ForgottenEntry, blobs: readonly BlobRef[]): void {
+    const sum = { rows: 0, quarantined: 0, shards: shards.length }
+    for (const { partition, rows, quarantined, former } of partitions) {
+      this.#partitions.forget(partition, rows, quarantined, former === true)
+      sum.rows += rows
+      sum.quarantined += quarantined
+    }
+    const erasure = this.#erasures.pop()
+    if (erasure !== undefined) {
+      const { rows, quarantined, shards } = erasure
+      const sums = { rows: rows + sum.rows, quarantined: quarantined + sum.quarantined }
+      this.#erasures.push({ ...erasure, ...sums, shards: shards + sum.shards })
+    }
+    if (shards.length > 0) this.#replaceEach(shards)
+    const growing = open === undefined ? undefined : this.#openShards.get(open.shard)
+    if (growing !== undefined && open !== undefined) {
+      const records = open.records.map(([rows, blob]) => ({ rows, at: blobs[blob]! }))
+      growing.records = growing.records.toSpliced(open.from, open.count, ...records)
+      if (growing.records.length === 0) {
+        this.#openShards.delete(open.shard)
+        this.#countGone(growing.folder)
+      }
+    }
+    for (const { partition, blob } of rejected) {
+      this.#rejected.set(partition, [blobs[blob]!])
+      this.#partitions.renewQuarantine(partition)
+    }
+  }
+
+  /** Puts shards into the places of others: those of finished ones, or of ones that are not published yet. */
+  #replaceEach(shards: NonNullable<ForgottenEntry['shards']>): void {
+    const finished = new Set<number>()
+    for (const { shard, by } of shards) {
+      const held = this.#held.get(shard)
+      if (held === undefined) {
+        finished.add(shard)
+        if (this.#redo.shards.delete(shard) && by !== null) this.#redo.shards.add(by.shard)
+      } else {
+        this.#held.delete(shard)
+        this.#countGone(splitPath(held.path)[0])
+        if (by !== null) this.#held.set(by.shard, by)
+      }
+    }
+    for (const path of this.#shards.remove(finished)) {
+      this.#invalidated.add(path)
+      this.#countGone(splitPath(path)[0])
+    }
+    for (const { shard, by } of shards) {
+      if (by === null) continue
+      const { folder, part } = placeOf(by.path)
+      this.#countPart(by.shard, folder, part)
+      if (finished.has(shard)) this.#shards.push(by)
+    }
+    // Those of a single shard are not known.
+    this.#aggregates = new AggregateTally(DATA_SET_LIMITS)
   }
 
   #measure({ costs = [], times = [], tells_searches, page_size, left, spent, anew }: MeasuredEntry): void {

@@ -70,6 +70,7 @@ const runFigures = {
   rows: count.optional(),
   quarantined: count.optional(),
   repeated: count.optional(),
+  forgotten: count.optional(),
   failures: count.optional(),
   searches: count.optional(),
 }
@@ -85,6 +86,7 @@ const page = z.object({
   logged: z.array(logged).optional(),
   position: position.nullable().optional(),
   quarantine: z.array(z.object({ window: z.string(), items: count, blob: count })).optional(),
+  forgotten: z.array(z.object({ window: z.string(), items: count })).optional(),
   unknown_fields: z.record(z.string(), count).optional(),
   repeated: count.optional(),
   ids: z.object({ blob: count, keep: count }).optional(),
@@ -114,6 +116,7 @@ const partitionCounts = {
   requests: count,
   quarantined: count,
   repeated: count.optional(),
+  forgotten: count.optional(),
 }
 
 const schemas = {
@@ -243,6 +246,30 @@ const schemas = {
     before: z.string(),
     partitions: count,
     rows: count,
+  }),
+  forget: z.object({
+    kind: z.literal('forget'),
+    at: z.string(),
+    identities: count,
+    rows: count,
+    shards: count,
+    quarantined: count,
+  }),
+  forgotten: z.object({
+    kind: z.literal('forgotten'),
+    partitions: z.array(
+      z.object({
+        partition: z.string(),
+        rows: count,
+        quarantined: count,
+        former: z.literal(true).optional(),
+      }),
+    ),
+    shards: z.array(z.object({ shard: count, by: seal.omit({ kind: true }).nullable() })).optional(),
+    open: z
+      .object({ shard: count, from: count, count, records: z.array(z.tuple([count, count])) })
+      .optional(),
+    rejected: z.array(z.object({ partition: z.string(), blob: count })).optional(),
   }),
   unknown: z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
   measured: z.object({
