@@ -76,7 +76,10 @@ export class CredentialPage {
       const id = refusedId(item)
       if (id !== null && !this.ids.isNewRefusal(id)) return
       const name = identityOf(item)
-      if (name !== null && this.suppression?.has(name) === true) return this.forget(refusedTime(item))
+      if (name !== null && this.suppression?.has(name) === true) {
+        this.forget(refusedTime(item))
+        return
+      }
       this.quarantined.push(this.quarantine(item, [...(result.error?.issues ?? []), ...broken], index))
       return
     }
@@ -85,7 +88,10 @@ export class CredentialPage {
     if (verdict === 'outside') throw ignoredFilter(index, this.context)
     if (verdict !== 'keep') return
     // Only now: its id is remembered, so that a repetition is recognized.
-    if (this.suppression?.has(credential.identity_name) === true) return this.forget(credential.imported_at)
+    if (this.suppression?.has(credential.identity_name) === true) {
+      this.forget(credential.imported_at)
+      return
+    }
     this.extras?.hide(
       this.extras.hidesSecret ? (credential.hash ?? null) : null,
       this.extras.hidesIdentity ? credential.identity_name : null,

@@ -12,13 +12,18 @@ import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-stat
 import type { JournalFold } from '../checkpoint/fold-journal.ts'
 import { type CommitPart, commitPath, encodeCommit, listCommits, readBlob } from './commit-object.ts'
 import { requireReadable } from './entry-schemas.ts'
-import { gatherings } from './gather.ts'
+import { gatherings, smallObjects } from './gather.ts'
 
 /** The open checkpoint of a run: the state of its data set, which only its commits change. */
 export type Checkpoint = CommitLog & {
   readonly state: CheckpointState
   /** Commits entries that refer to no bytes, all of them or none. */
   append(entries: readonly JournalEntry[]): Promise<void>
+  /**
+   * Replaces the file, and removes every object of the log up to a number: what is still needed of them is committed
+   * again before. Then nothing is left of bytes that were in them.
+   */
+  compact(upTo: number): Promise<void>
   /** Brings the file in line with the log. */
   close(): Promise<void>
 }
@@ -111,6 +116,16 @@ export class OpenLog implements Checkpoint {
     return null
   }
 
+  async compact(upTo: number): Promise<void> {
+    await this.#working
+    const { claims, position } = this.state
+    const isOld = (sequence: number): boolean => sequence <= upTo && !claims.has(sequence)
+    if (position.sequence === this.#saved.sequence && ![...this.#objects].some(isOld)) return
+    await this.#gather(isOld)
+    await this.#save()
+    await this.sweep()
+  }
+
   async close(): Promise<void> {
     await this.#working
     try {
@@ -168,12 +183,8 @@ export class OpenLog implements Checkpoint {
   }
 
   async #save(): Promise<void> {
-    for await (const { from, ...part } of gatherings(this.state, (ref) => this.read(ref))) {
-      const blobs = await this.#write([part])
-      if (blobs === null) throw takenOver(commitPath(this.state.position.sequence + 1))
-      for (const [i, ref] of from.entries()) this.#moved.set(placeOf(ref), blobs[0]![i]!)
-    }
-    this.#forgetMoves()
+    const small = smallObjects(this.state)
+    if (small.size > 0) await this.#gather((sequence) => small.has(sequence))
     const { sequence } = this.state.position
     const bytes = await saveCheckpoint(this.#store, this.state)
     this.#saved = { sequence, bytes }
@@ -181,6 +192,16 @@ export class OpenLog implements Checkpoint {
     this.#blobBytes = 0
     // Commits go on meanwhile. A failure is no reason to end a run: a later sweep repeats it.
     void this.sweep().catch(() => {})
+  }
+
+  /** Commits bytes again that are in some objects. */
+  async #gather(isMoving: (sequence: number) => boolean): Promise<void> {
+    for await (const { from, ...part } of gatherings(this.state, isMoving, (ref) => this.read(ref))) {
+      const blobs = await this.#write([part])
+      if (blobs === null) throw takenOver(commitPath(this.state.position.sequence + 1))
+      for (const [i, ref] of from.entries()) this.#moved.set(placeOf(ref), blobs[0]![i]!)
+    }
+    this.#forgetMoves()
   }
 
   /** Forgets where bytes are that nothing needs any more. */

@@ -12,11 +12,19 @@ export function maskedQueryValue(query: Query, secretValue: string | null, polic
       return secretValue === null ? REDACTED : maskText(masksOf(policies).secret, secretValue)
     case 'email':
     case 'keyword':
-      return maskText(masksOf(policies).identity, queryLabel(query))
+      return hiddenIdentity(queryLabel(query), policies)
     case 'domain':
     case 'auth_domain':
     case 'report':
     case 'reports':
       return queryLabel(query)
   }
+}
+
+/** An identity as rows hold it. */
+export function hiddenIdentity(
+  identity: string,
+  { identity: policy, maskKey }: Pick<MaskPolicies, 'identity' | 'maskKey'>,
+): string {
+  return maskText(masksOf({ secret: 'redact', identity: policy, maskKey }).identity, identity)
 }
