@@ -78,6 +78,8 @@ export type JournalEntry =
   /** People are to be forgotten. The {@link ForgottenEntry}s that follow add to it; a rewrite sums them up. */
   | ({ readonly kind: 'forget' } & Erasure)
   | ForgottenEntry
+  /** The number of rows that the last report showed, as far as it showed an exact one. */
+  | { readonly kind: 'reported'; readonly rows: number }
   | { readonly kind: 'unknown'; readonly fields: Readonly<Record<string, number>> }
   | MeasuredEntry
   /** The page size of a query from here on; null: the greatest. `query` null: the initial page size of new queries. */

@@ -39,6 +39,8 @@ export type ReportData = {
     readonly rows: Shown
     /** Shown instead of `rows` if these would reveal the rows of a class; null: they do not, or are few. */
     readonly rows_at_most: number | null
+    /** Instead of `rows`, the number that an earlier report showed, if few rows were added since; null: it is shown. */
+    readonly rows_at_least: number | null
     readonly bytes: number
     readonly shards: number
     /** Of the last run. */

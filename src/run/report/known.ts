@@ -17,6 +17,7 @@ import {
   splitPath,
   sumOfPartitions,
 } from '../../state/index.ts'
+import { LEAST_ROWS } from '../../report/index.ts'
 import { isComplete } from '../data-set/completeness.ts'
 import { countPartitions, type PlanCounts } from '../data-set/plan-state.ts'
 
@@ -34,6 +35,8 @@ export type Known = {
   readonly complete: boolean
   /** The plan, and how much of it is done; null: not known. */
   readonly standing: Standing | null
+  /** The last exact number of rows in a report; null: none, or not known. */
+  readonly reported: number | null
   readonly pruned: { readonly partitions: number; readonly before: string } | null
   /** Queries that began in the last run. */
   readonly newQueries: ReadonlySet<string>
@@ -52,6 +55,8 @@ export type KnownPartition = {
   readonly query: string
   readonly window: string
   readonly rows: number
+  /** Rows of each of its files, if one has few of them; absent: none has, or files are shared. */
+  readonly files?: readonly number[] | undefined
   readonly state: Exclude<PartitionState, 'pruned'>
 }
 
@@ -90,14 +95,17 @@ export function knownFromState(
     failed,
     complete: isComplete(isMarked, standing),
     standing,
+    reported: state.reported,
     pruned: prunedOf(state.prunes),
     newQueries: state.newQueries,
     *partitions() {
+      const files = filesOfSmallShards(state)
       for (const [query, windows] of state.partitions.branches) {
         for (const [window, record] of windows) {
           const { state, rows } = exportedOf(record)
           if (state === 'pruned') continue
-          if (hasBegun(exportedOf(record)) || state === 'failed') yield { query, window, rows, state }
+          if (hasBegun(exportedOf(record)) || state === 'failed')
+            yield { query, window, rows, state, files: files.get(`${query}/${window}`) }
         }
       }
       for (const { key, query, window } of plan?.partitions() ?? []) {
@@ -108,6 +116,16 @@ export function knownFromState(
     },
     shards: () => state.shards,
   }
+}
+
+/** The rows of the files of each partition that has more than one and a small one among them. */
+function filesOfSmallShards({ shards }: CheckpointState): ReadonlyMap<string, readonly number[]> {
+  const files = new Map<string, number[]>()
+  for (const { rows, partitions } of shards)
+    if (partitions.length === 1 && rows > 0 && rows < LEAST_ROWS) files.set(partitions[0]!, [])
+  if (files.size === 0) return files
+  for (const { rows, partitions } of shards) if (rows > 0) files.get(partitions[0]!)?.push(rows)
+  return files
 }
 
 function standingOf(pipeline: NamedPipeline, plan: Plan, state: CheckpointState): Standing {
@@ -149,6 +167,7 @@ export function knownFromManifest(manifest: Manifest, aggregates: Aggregates, is
     failed: [],
     complete: isMarked,
     standing: null,
+    reported: null,
     pruned: prunedOf(manifest.prunes),
     newQueries: new Set(),
     partitions: isTold

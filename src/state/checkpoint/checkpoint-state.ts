@@ -34,6 +34,7 @@ export function* snapshot(state: CheckpointState, pruned: Omission | null): Gene
   for (const prune of state.prunes) yield { kind: 'prune', ...prune }
   if (pruned !== null) yield { kind: 'prune', ...pruned.prune }
   for (const erasure of state.erasures) yield { kind: 'forget', ...erasure }
+  if (state.reported !== null) yield { kind: 'reported', rows: state.reported }
   for (const [partition, record] of state.partitions) {
     const exported = exportedOf(record)
     const isPruned = pruned?.partitions.has(partition) === true
@@ -212,6 +213,8 @@ export type CheckpointState = {
   readonly prunes: readonly Prune[]
   /** When people were forgotten, oldest first. */
   readonly erasures: readonly Erasure[]
+  /** The last exact number of rows in a report; null: none. */
+  readonly reported: number | null
   /** Searches left, as the service last reported; null: never reported. */
   readonly searchesRemaining: number | null
   /** Measurements of the data set's endpoint. */

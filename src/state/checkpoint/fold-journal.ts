@@ -74,6 +74,7 @@ export class JournalFold {
       runs: this.#runs.all,
       prunes: this.#prunes,
       erasures: this.#erasures,
+      reported: null,
       searchesRemaining: null,
       service: this.#service,
       secretChecks: this.#secretChecks,
@@ -187,6 +188,9 @@ export class JournalFold {
       }
       case 'forgotten':
         this.#forget(entry, blobs)
+        break
+      case 'reported':
+        this.#state.reported = entry.rows
         break
       case 'unknown':
         addCounts(this.#unknownFields, entry.fields)

@@ -271,6 +271,7 @@ const schemas = {
       .optional(),
     rejected: z.array(z.object({ partition: z.string(), blob: count })).optional(),
   }),
+  reported: z.object({ kind: z.literal('reported'), rows: count }),
   unknown: z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
   measured: z.object({
     kind: z.literal('measured'),
