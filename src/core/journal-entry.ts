@@ -357,6 +357,8 @@ export type ForgottenEntry = {
         readonly from: number
         readonly count: number
         readonly records: readonly (readonly [rows: number, blob: number])[]
+        /** Of all rows that are left; absent: not known yet. */
+        readonly imported_at?: Span | null | undefined
       }
     | undefined
   /** Partitions whose quarantine file is to be written anew, with these lines alone. */

@@ -47,6 +47,8 @@ export type ReportData = {
     readonly new_rows: Shown
     readonly quarantined: Shown
     readonly repeated: Shown
+    /** Items of forgotten people. */
+    readonly forgotten: Shown
     /** The number of rows that the next four fields cover. */
     readonly counted_rows: Shown
     /** `axis`: every day, month or year from the first to the last, also those without shown rows. */

@@ -85,8 +85,8 @@ ${manifest === null ? '' : html`<dt>SHA-256 of the manifest</dt><dd><code>${mani
 }
 
 function result({ came }: ReportData, draw: Draw): Html {
-  const { rows, rows_at_most, rows_at_least, new_rows, bytes, shards, quarantined, repeated, counted_rows } =
-    came
+  const { rows, rows_at_most, rows_at_least, new_rows, bytes, shards, quarantined, repeated } = came
+  const { forgotten, counted_rows } = came
   const figures: readonly (readonly [string, string])[] = [
     [
       'rows',
@@ -101,6 +101,7 @@ function result({ came }: ReportData, draw: Draw): Html {
     ['size', size(bytes)],
     ['quarantined', few(quarantined)],
     ['duplicates removed', few(repeated)],
+    ...(forgotten === 0 ? [] : [['of forgotten people, left out', few(forgotten)] as const]),
   ]
   const isPart = counted_rows !== null && counted_rows !== rows
   return html`<section aria-labelledby="came"><h2 id="came">Result</h2>

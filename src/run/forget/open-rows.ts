@@ -3,12 +3,16 @@ import {
   decodeRecordBatch,
   ExportError,
   encodeRecordBatch,
+  int64,
+  int64ToJson,
   type JournalEntry,
   type OpenShardRecord,
   type Pipeline,
   type RecordBatch,
   type RowBatch,
   rowBatchOf,
+  type Span,
+  spanOf,
 } from '../../core/index.ts'
 import { takeRows } from '../../load/index.ts'
 import type { Checkpoint } from '../../state/index.ts'
@@ -44,6 +48,8 @@ export async function forgetOpenRows(
   people: People,
   counter: () => RemovedRows,
 ): Promise<void> {
+  const hasTimes = pipeline.transform.columns.includes('imported_at')
+  let span: Span | null = null
   for (let from = 0; ; ) {
     const records = checkpoint.state.openShards.get(shard)?.records.slice(from) ?? []
     if (records.length === 0) return
@@ -60,17 +66,36 @@ export async function forgetOpenRows(
       if (others === null) kept.push([batch.rows, blobs.push(read) - 1])
       else if (others.length > 0)
         kept.push([others.length, blobs.push(encodeRecordBatch(takeRows(batch, others))) - 1])
+      span = spanOf(span, importedAt(batch, others))
       bytes += read.byteLength
       if (bytes >= COMMIT_BYTES) break
     }
     const entry: JournalEntry = {
       kind: 'forgotten',
       partitions: [...removed.counts].map(([partition, rows]) => ({ partition, rows, quarantined: 0 })),
-      open: { shard, from, count, records: kept },
+      open: {
+        shard,
+        from,
+        count,
+        records: kept,
+        ...(hasTimes && count === records.length ? { imported_at: span } : {}),
+      },
     }
     await checkpoint.commit([entry], blobs)
     from += kept.length
   }
+}
+
+/** @param rows null: all */
+function importedAt(batch: RecordBatch, rows: Uint32Array | null): Span | null {
+  const values = batch.columns.find(({ name }) => name === 'imported_at')?.values
+  if (values?.kind !== 'number' && values?.kind !== 'int64') return null
+  let span: Span | null = null
+  for (const row of rows ?? values.values.keys()) {
+    const at = int64ToJson(int64(values.values[row]!))
+    span = spanOf(span, { min: at, max: at })
+  }
+  return span
 }
 
 /** The rows of others; null: all are. */

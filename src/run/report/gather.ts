@@ -99,6 +99,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
       new_rows: runs.length === 0 ? 0 : total.ofRuns.at(-1)!,
       quarantined: reasonCounts.total === null && reasons.length > 0 ? null : quarantined.total,
       repeated: repeated.total,
+      forgotten: shown(known.forgotten),
       counted_rows: counted === null ? null : shown(counted.rows),
       timeline: times,
       sources: named(counted?.sources ?? NONE, MAX_SOURCES, 'no name'),

@@ -6,6 +6,7 @@ import {
   windowRange,
 } from '../../core/index.ts'
 import type { Plan } from '../../plan/index.ts'
+import { LEAST_ROWS } from '../../report/index.ts'
 import {
   type CheckpointState,
   exportedOf,
@@ -17,7 +18,6 @@ import {
   splitPath,
   sumOfPartitions,
 } from '../../state/index.ts'
-import { LEAST_ROWS } from '../../report/index.ts'
 import { isComplete } from '../data-set/completeness.ts'
 import { countPartitions, type PlanCounts } from '../data-set/plan-state.ts'
 
@@ -28,6 +28,8 @@ export type Known = {
   readonly runs: readonly Omit<RunRecord, 'run' | 'months'>[]
   readonly quarantined: number
   readonly repeated: number
+  /** Items of forgotten people. */
+  readonly forgotten: number
   /** Aggregates of rows; of fewer rows than there are, if some were not counted. */
   readonly aggregates: Aggregates
   readonly failed: readonly { readonly partition: string; readonly kind: string }[]
@@ -83,7 +85,7 @@ export function knownFromState(
   for (const [partition, record] of state.partitions) {
     if (record.state === 'failed') failed.push({ partition, kind: record.error?.kind ?? 'unknown' })
   }
-  const { quarantined, repeated } = sumOfPartitions(state)
+  const { quarantined, repeated, forgotten } = sumOfPartitions(state)
   const standing = plan === null ? null : standingOf(pipeline, plan, state)
   return {
     from: 'checkpoint',
@@ -91,6 +93,7 @@ export function knownFromState(
     runs: state.runs,
     quarantined,
     repeated,
+    forgotten,
     aggregates,
     failed,
     complete: isComplete(isMarked, standing),
@@ -163,6 +166,7 @@ export function knownFromManifest(manifest: Manifest, aggregates: Aggregates, is
     })),
     quarantined: totals.quarantined,
     repeated: totals.repeated,
+    forgotten: totals.forgotten,
     aggregates,
     failed: [],
     complete: isMarked,

@@ -409,6 +409,7 @@ export class JournalFold {
     if (growing !== undefined && open !== undefined) {
       const records = open.records.map(([rows, blob]) => ({ rows, at: blobs[blob]! }))
       growing.records = growing.records.toSpliced(open.from, open.count, ...records)
+      if (open.imported_at !== undefined) growing.importedAt = open.imported_at
       if (growing.records.length === 0) {
         this.#openShards.delete(open.shard)
         this.#countGone(growing.folder)

@@ -267,7 +267,13 @@ const schemas = {
     ),
     shards: z.array(z.object({ shard: count, by: seal.omit({ kind: true }).nullable() })).optional(),
     open: z
-      .object({ shard: count, from: count, count, records: z.array(z.tuple([count, count])) })
+      .object({
+        shard: count,
+        from: count,
+        count,
+        records: z.array(z.tuple([count, count])),
+        imported_at: importedAt.nullable().optional(),
+      })
       .optional(),
     rejected: z.array(z.object({ partition: z.string(), blob: count })).optional(),
   }),
