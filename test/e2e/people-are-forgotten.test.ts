@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { cp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,7 +8,7 @@ import { systemClock } from '../../src/core/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
 import { takeLock } from '../../src/state/index.ts'
 import { treeHashes } from '../fault/support.ts'
-import { readCsv, readParquet, shardPaths } from './support/read-shards.ts'
+import { readCsv, readParquet, shardPaths, sql } from './support/read-shards.ts'
 import type { Row } from './support/rows.ts'
 import { newWorkspace, type PipelineParts, SMALL, type Workspace, workspaceFor } from './support/workspace.ts'
 
@@ -134,7 +135,10 @@ describe.each([
     // Everything is exported again, without them.
     const again = await here.run('--redo', '*')
     expect(again.code, again.stderr).toBe(0)
-    expect(JSON.parse(again.stdout)).toMatchObject({ rows: others.length, forgotten: theirs.length + quarantined })
+    expect(JSON.parse(again.stdout)).toMatchObject({
+      rows: others.length,
+      forgotten: theirs.length + quarantined,
+    })
     expect(byId(await rowsIn(here, format))).toEqual(byId(others))
     expect((await here.json('verify')).value).toMatchObject({ ok: true })
     const fresh = await here.run('--fresh', '--yes')
@@ -250,7 +254,10 @@ describe('what can not be done is refused, and nothing is changed', () => {
     expect((await forget(here, ['somebody@scatterholt.com'])).value).toMatchObject({ rows: 0 })
     const list = join(here.output, '_state/forgotten.json')
     const text = await readFile(list, 'utf8')
-    await writeFile(list, text.replace(/[0-9a-f]{64}/, (digest) => digest.replace(/^./, 'x')))
+    await writeFile(
+      list,
+      text.replace(/[0-9a-f]{64}/, (digest) => digest.replace(/^./, 'x')),
+    )
     await refuses(1, /list of forgotten people can not be read/, '--identities', 'people.txt')
     const run = await here.cli('run', 'pipeline.yaml')
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('list of forgotten people')])
@@ -263,7 +270,9 @@ it('one list keeps people out of several data sets, and is for its owner alone',
   const rows = await readParquet(here.output)
   const [person = ''] = frequent(rows)
   const theirs = rows.filter(isOf([person])).length
-  expect((await forget(here, [person], '--digest-file', 'forgotten.json')).value).toMatchObject({ rows: theirs })
+  expect((await forget(here, [person], '--digest-file', 'forgotten.json')).value).toMatchObject({
+    rows: theirs,
+  })
   for (const path of [join(here.folder, 'forgotten.json'), join(here.output, '_state/forgotten.json')])
     expect((await stat(path)).mode & 0o777).toBe(0o600)
 
@@ -278,7 +287,9 @@ it('one list keeps people out of several data sets, and is for its owner alone',
   const refused = await other.run('--redo', '*')
   expect([refused.code, refused.stderr]).toEqual([
     2,
-    expect.stringMatching(/pipeline.yaml:\d+:\d+.*transform.suppress_file|transform.suppress_file.*pipeline.yaml:\d+/s),
+    expect.stringMatching(
+      /pipeline.yaml:\d+:\d+.*transform.suppress_file|transform.suppress_file.*pipeline.yaml:\d+/s,
+    ),
   ])
 })
 
@@ -298,4 +309,46 @@ it('a query that names one of them is said, with the way out', async () => {
   // A shard without rows is left: readers get the columns from it.
   expect((await here.manifest()).shards).toMatchObject([{ rows: 0 }])
   expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true, complete: true })
+})
+
+it('the next load replaces their shards in a table; a signature from before is stale, and evidence lists it', async () => {
+  const here = await newWorkspace(parts())
+  await here.run()
+  const rows = await readParquet(here.output)
+  const [person = ''] = frequent(rows)
+  const others = rows.length - rows.filter(isOf([person])).length
+  const load = () => here.cli('load', 'pipeline.yaml', '--to', 'duckdb:leaks.db', '--json')
+  expect((await load()).code).toBe(0)
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  await writeFile(join(here.folder, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }), {
+    mode: 0o600,
+  })
+  await writeFile(join(here.folder, 'pub.pem'), publicKey.export({ type: 'spki', format: 'pem' }))
+  expect((await here.cli('sign', 'pipeline.yaml', '--key', 'key.pem')).code).toBe(0)
+
+  const { shards } = (await forget(here, [person])).value as { shards: number }
+  const verify = () => here.cli('verify', 'pipeline.yaml', '--signature', '--key', 'pub.pem')
+  const stale = await verify()
+  expect([stale.code, stale.stdout]).toEqual([
+    1,
+    expect.stringMatching(/is missing.*People were forgotten at 20.*makes earlier signatures stale/),
+  ])
+  expect((await here.cli('sign', 'pipeline.yaml', '--key', 'key.pem')).code).toBe(0)
+  expect((await verify()).code).toBe(0)
+  expect((await here.cli('evidence', 'pipeline.yaml', '--output', 'evidence.tar')).code).toBe(0)
+  const evidence = await readFile(join(here.folder, 'evidence.tar'), 'latin1')
+  expect(evidence).toMatch(/People were forgotten[^]*1 identities, [1-9]\d* rows/)
+  expect(evidence).not.toContain(person)
+
+  const loaded = await load()
+  expect(JSON.parse(loaded.stdout), loaded.stderr).toMatchObject({ shards: { replaced: shards } })
+  await sql(`attach '${join(here.folder, 'leaks.db')}' as leaks (read_only)`)
+  try {
+    const [found] = await sql(
+      `select count(*)::int as rows, count(*) filter (identity_name = '${person}')::int as theirs from leaks.credentials`,
+    )
+    expect(found).toEqual({ rows: others, theirs: 0 })
+  } finally {
+    await sql('detach leaks')
+  }
 })

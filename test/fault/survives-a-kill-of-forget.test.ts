@@ -17,7 +17,8 @@ const figures = faultFigures('forget killed at every sort of disk call, and of r
 const ONE: Sample = (index, count) => index === count >> 1
 
 /** Calls of forget itself. Those for the lock are the same in every run. */
-const OWN_WORK = /checkpoint|manifest|_SUCCESS|forgotten|^rm |_state\/(?:log|sealed)|credentials|_quarantine|^sync $/
+const OWN_WORK =
+  /checkpoint|manifest|_SUCCESS|forgotten|^rm |_state\/(?:log|sealed)|credentials|_quarantine|^sync $/
 
 const FORGET = ['forget', 'pipeline.yaml', '--identities', 'people.txt', '--json']
 
@@ -188,7 +189,9 @@ test('the same in object storage', async () => {
       const fate = FATES[index % FATES.length]!
       const about = `${number}: ${calls[number - 1]}, ${fate}`
       const sent = changesOf(attempt).length
-      const { deliver, isKilled } = await killedAt(attempt, number, fate, (settings) => forget(attempt, settings))
+      const { deliver, isKilled } = await killedAt(attempt, number, fate, (settings) =>
+        forget(attempt, settings),
+      )
       if (isKilled) figures.kills++
       expect(changesOf(attempt).length, about).toBeGreaterThan(sent)
       const next = await forget(attempt)

@@ -4,7 +4,14 @@ import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import type { S3Double } from '../s3/double/server.ts'
 import { BUCKET, editObjects } from '../support/bucket.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { type BucketTrial, bucketTrial, CHANGES, expectSameInBucket, FATES, killedAt } from './bucket-trial.ts'
+import {
+  type BucketTrial,
+  bucketTrial,
+  CHANGES,
+  expectSameInBucket,
+  FATES,
+  killedAt,
+} from './bucket-trial.ts'
 import { faultFigures } from './figures.ts'
 import { hurriedClock } from './hurried-clock.ts'
 import { concurrently, type Ended } from './support.ts'

@@ -113,6 +113,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   'transform.extra_columns.name': { example: 'severity' },
   'transform.extra_columns.path': { example: 'details.severity' },
   'transform.extra_columns.type': { example: 'string' },
+  'transform.suppress_file': { example: 'forgotten.json' },
   'transform.on_invalid': { example: 'fail' },
   'transform.max_quarantined': { example: '0.5%' },
   load: { example: { format: 'parquet', path: 'output/acme' } },
