@@ -1,4 +1,12 @@
-import type { Clock, JournalEntry, NamedPipeline, OwnedStore, Pipeline, Store } from '../core/index.ts'
+import {
+  type Clock,
+  isExportError,
+  type JournalEntry,
+  type NamedPipeline,
+  type OwnedStore,
+  type Pipeline,
+  type Store,
+} from '../core/index.ts'
 import { ORPHANS, QUARANTINE_FOLDER, quarantinePath, rowGroupRows, shardExtension } from '../load/index.ts'
 import {
   type Checkpoint,
@@ -186,8 +194,6 @@ async function remove(
   // Loaded only here: most commands never encode in this thread.
   const { inlineCoder } = await import('./cpu/inline-work.ts')
   const { format } = pipeline.load
-  // While new shards are beside those that they replace, rows are there twice.
-  if (shards.length > 0 && (await store.size(SUCCESS_PATH)) !== null) await store.remove(SUCCESS_PATH)
   const { stop, onShard } = options
   await replaceShards(store, checkpoint, shards, people, {
     coder: (each) => inlineCoder(encodePlan(each, options)),
@@ -195,6 +201,10 @@ async function remove(
     rowGroupRows: rowGroupRows(format),
     stop,
     onShard,
+    async onReady() {
+      // While new shards are beside those that they replace, rows are there twice.
+      if ((await store.size(SUCCESS_PATH)) !== null) await store.remove(SUCCESS_PATH)
+    },
   })
   for (const { shard, partitions } of open) {
     await forgetOpenRows(checkpoint, pipeline, shard, people, () => removedRows(checkpoint.state, partitions))
@@ -214,7 +224,11 @@ async function finish(
   const { state } = checkpoint
   const quarantine = await Quarantine.open(store, checkpoint, pipeline.transform.onInvalid)
   await quarantine.write()
-  const manifest = await readManifest(store)
+  // One that can't be read is written anew.
+  const manifest = await readManifest(store).catch((error: unknown) => {
+    if (isExportError(error, 'damaged')) return null
+    throw error
+  })
   const isOld =
     state.invalidated.size > 0 || JSON.stringify(manifest?.forgotten) !== JSON.stringify(state.erasures)
   if (isOld) {

@@ -63,6 +63,7 @@ export {
   parseSuppression,
   type StoredList,
   SUPPRESSION_PATH,
+  SUPPRESSION_START,
   suppressionText,
   withDigests,
   withKey,

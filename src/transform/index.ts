@@ -3,7 +3,7 @@ export { createDecoder, type Decoder } from './decoder.ts'
 export { highWord, IdSet, lowWord } from './id-set.ts'
 export {
   foldIdentity,
-  hiddenIdentity,
+  identityHider,
   looksMasked,
   maskedQueryValue,
   REDACTED,

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { readMaskKey } from '../../config/index.ts'
-import { ExportError, type Pipeline, systemClock } from '../../core/index.ts'
+import { ExportError, isExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import { encoderBuild, version } from '../../package/index.ts'
 import {
   type ForgetOptions,
@@ -11,9 +11,10 @@ import {
   planForgetting,
   readForgottenPeople,
 } from '../../run/index.ts'
-import { suppressionText } from '../../state/index.ts'
+import { SUPPRESSION_START, suppressionText } from '../../state/index.ts'
 import { command, flag, type Io, stringValue } from '../command-line/command.ts'
 import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
+import { checkOwnFile, keepOutOf, type OwnFile } from '../results/own-file.ts'
 import { codeOf, saveFile } from '../results/save-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/screen.ts'
@@ -41,6 +42,8 @@ export const forget = command({
       .epilogue('Backups, copies and tables are not touched; the next `load` replaces rows in tables.'),
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io)
+    const digestFile =
+      args.digestFile === undefined ? null : await digestFileOf(args.digestFile, pipeline, io)
     const identities = await identitiesOf(args, io)
     const print = async (report: ForgetReport, isDry: boolean): Promise<void> => {
       await io.stdout.line(args.json ? plainJson(reportJson(report, isDry)) : reportText(report, isDry))
@@ -67,7 +70,7 @@ export const forget = command({
         const report = await forgetPeople(pipeline, identities, options).finally(() => io.screen.clear())
         await print(report, false)
       }
-      if (args.digestFile !== undefined) await saveDigests(pipeline, args.digestFile, io)
+      if (digestFile !== null) await saveDigests(pipeline, digestFile)
       return DONE
     })
   },
@@ -135,9 +138,30 @@ async function askToForget(pipeline: Pipeline, report: ForgetReport, { screen, c
   })
 }
 
-async function saveDigests(pipeline: Pipeline, file: string, { cwd }: Io): Promise<void> {
-  const lists = await readForgottenPeople(pipeline)
-  await saveFile(resolve(cwd, file), suppressionText(lists), 'The list of digests')
+/** @returns its absolute path @throws ExportError `config` when writing it would harm another file */
+async function digestFileOf(given: string, pipeline: Pipeline, { cwd }: Io): Promise<string> {
+  const file: OwnFile = {
+    path: resolve(cwd, given),
+    what: 'The list of digests',
+    isOwn: (beginning) => beginning.startsWith(SUPPRESSION_START),
+  }
+  await keepOutOf(file, pipeline)
+  try {
+    checkOwnFile(file)
+  } catch (error) {
+    if (isExportError(error)) throw error
+    throw new ExportError(
+      'config',
+      `${file.what} can not be written: ${codeOf(error)}`,
+      file.path,
+      'Choose another name.',
+    )
+  }
+  return file.path
+}
+
+async function saveDigests(pipeline: Pipeline, path: string): Promise<void> {
+  await saveFile(path, suppressionText(await readForgottenPeople(pipeline)), 'The list of digests')
 }
 
 function reportJson(

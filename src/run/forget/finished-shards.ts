@@ -49,7 +49,7 @@ export async function findRows(
         valuesOf(batch, name),
       )
       for (let row = 0; row < batch.rows; row++) {
-        if (!people.has(String(identities!(row)))) continue
+        if (!people.has(identities!(row))) continue
         const [queryType, queryValue, importedAt] = origin.map((value) => value(row))
         removed.add({ queryType, queryValue, importedAt } as Parameters<RemovedRows['add']>[0])
       }
@@ -110,7 +110,7 @@ async function* otherRows(
     for (const each of values) each.reset()
     let rows = 0
     for (let row = 0; row < batch.rows; row++) {
-      if (people.has(String(identity(row)))) continue
+      if (people.has(identity(row))) continue
       rows++
       for (const [i, each] of values.entries()) each.add(read[i]!(row) as Parameters<typeof each.add>[0])
     }

@@ -111,7 +111,7 @@ function othersOf(
   const origin = ORIGIN_COLUMNS.map(valuesIn)
   const others: number[] = []
   for (let row = 0; row < rows.rows; row++) {
-    if (people.has(String(identities?.[row]))) {
+    if (people.has(identities?.[row])) {
       const [queryType, queryValue, importedAt] = origin.map((values) => values?.[row] ?? null)
       removed.add({ queryType, queryValue, importedAt } as Parameters<RemovedRows['add']>[0])
     } else others.push(row)

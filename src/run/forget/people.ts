@@ -1,5 +1,6 @@
+import { createSecretKey } from 'node:crypto'
 import { ExportError, type Pipeline } from '../../core/index.ts'
-import { foldIdentity, hiddenIdentity, suppressionDigest } from '../../transform/index.ts'
+import { foldIdentity, identityHider, suppressionDigest } from '../../transform/index.ts'
 
 /** The people that are to be forgotten, by their identities. */
 export class People {
@@ -37,7 +38,7 @@ export class People {
     if (identity === 'keep') return new People(folded, null)
     // A digest shows nothing of the spelling: of each identity these are looked for.
     const spellings = lines.flatMap((line) => [line, line.trim(), foldIdentity(line)])
-    return new People(folded, new Set(spellings.map((each) => hiddenIdentity(each, { identity, maskKey }))))
+    return new People(folded, new Set(spellings.map(identityHider({ identity, maskKey }))))
   }
 
   get count(): number {
@@ -49,8 +50,9 @@ export class People {
     return this.#masked
   }
 
-  /** @param stored an identity as files hold it */
-  has(stored: string): boolean {
+  /** @param stored an identity as files hold it; anything else is nobody's */
+  has(stored: unknown): boolean {
+    if (typeof stored !== 'string') return false
     return this.#masked === null ? this.#folded.has(foldIdentity(stored)) : this.#masked.has(stored)
   }
 
@@ -62,6 +64,7 @@ export class People {
   }
 
   digests(key: Uint8Array): readonly string[] {
-    return [...this.#folded].map((identity) => suppressionDigest(key, identity))
+    const once = createSecretKey(key)
+    return [...this.#folded].map((identity) => suppressionDigest(once, identity))
   }
 }

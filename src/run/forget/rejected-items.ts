@@ -75,7 +75,7 @@ function isOfPeople(line: string, people: People, path: string): boolean {
   const { item } = parsed(line, path)
   const name =
     typeof item === 'object' && item !== null && 'identity_name' in item ? item.identity_name : null
-  return typeof name === 'string' && people.has(name)
+  return people.has(name)
 }
 
 function parsed(line: string, path: string): { readonly item?: unknown } {

@@ -10,6 +10,8 @@ type Replacing = {
   readonly extension: string
   readonly rowGroupRows: number
   readonly stop: AbortSignal
+  /** Called once all are written, before they replace the others. */
+  readonly onReady: () => Promise<void>
   readonly onShard: OnShard
 }
 
@@ -22,7 +24,7 @@ export async function replaceShards(
   checkpoint: Checkpoint,
   shards: readonly ShardOfPeople[],
   people: People,
-  { stop, onShard, coder, ...how }: Replacing,
+  { stop, onShard, onReady, coder, ...how }: Replacing,
 ): Promise<void> {
   if (shards.length === 0) return
   const { state } = checkpoint
@@ -46,6 +48,7 @@ export async function replaceShards(
       : null
     replaced.push({ shard: shard.shard, by })
   }
+  await onReady()
   await checkpoint.append([{ kind: 'forgotten', partitions: countsOf(shards), shards: replaced }])
   for (const { by } of replaced) {
     // What is exported again is published when it is complete.

@@ -12,7 +12,7 @@ export function maskedQueryValue(query: Query, secretValue: string | null, polic
       return secretValue === null ? REDACTED : maskText(masksOf(policies).secret, secretValue)
     case 'email':
     case 'keyword':
-      return hiddenIdentity(queryLabel(query), policies)
+      return identityHider(policies)(queryLabel(query))
     case 'domain':
     case 'auth_domain':
     case 'report':
@@ -21,10 +21,11 @@ export function maskedQueryValue(query: Query, secretValue: string | null, polic
   }
 }
 
-/** An identity as rows hold it. */
-export function hiddenIdentity(
-  identity: string,
-  { identity: policy, maskKey }: Pick<MaskPolicies, 'identity' | 'maskKey'>,
-): string {
-  return maskText(masksOf({ secret: 'redact', identity: policy, maskKey }).identity, identity)
+/** Makes of an identity what rows hold. */
+export function identityHider({
+  identity,
+  maskKey,
+}: Pick<MaskPolicies, 'identity' | 'maskKey'>): (text: string) => string {
+  const mask = masksOf({ secret: 'redact', identity, maskKey }).identity
+  return (text) => maskText(mask, text)
 }
