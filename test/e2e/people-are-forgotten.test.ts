@@ -183,12 +183,14 @@ describe.each(['[query, window]', 'none'])('while rows wait in the log, partitio
 })
 
 it('while partitions are exported again, theirs go from the former shards and from the new ones', async () => {
-  const given = parts({ load: { format: 'csv' }, extract: { page_size: 40, concurrency: 1 } })
+  // A folder is published when all of it is there again.
+  const load = { format: 'csv', partition_by: 'query', shard_rows: 15 }
+  const given = parts({ load, extract: { page_size: 9, concurrency: 1 } })
   const here = await newWorkspace(given, { invalidRate: 0.15, nastyRate: 0 })
   await here.run()
   const all = await readCsv(here.output)
   const sum = (await here.manifest()).totals
-  expect((await here.run('--redo', '*', '--max-requests', '4')).code).toBe(4)
+  expect((await here.run('--redo', '*', '--max-requests', '6')).code).toBe(4)
   const held = await readdir(join(here.output, '_state/sealed'))
   expect(held.length).toBeGreaterThan(0)
   const waiting = [...(await textsIn(join(here.output, '_state/sealed'))).values()].join('')
