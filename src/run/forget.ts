@@ -143,9 +143,10 @@ async function forget(
     const before = state.position.sequence
     const lists = await readForgotten(store)
     requireForgotten(lists, state)
+    // First: whatever happens from here on, no run writes anything of theirs.
+    const isNew = await keepOut(store, lists ?? [], people, maskKey)
     const found = await survey(store, checkpoint, pipeline, state, people, options)
     const result = await report(pipeline, store, state, people, found)
-    const isNew = await keepOut(store, lists ?? [], people, maskKey)
     if (isNew || found.rows > 0 || found.quarantined > 0 || found.isShown) {
       const at = new Date(clock.now()).toISOString()
       const begin: JournalEntry = {
