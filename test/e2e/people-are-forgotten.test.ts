@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { cp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
@@ -8,6 +9,7 @@ import { systemClock } from '../../src/core/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
 import { takeLock } from '../../src/state/index.ts'
 import { treeHashes } from '../fault/support.ts'
+import { CLI } from '../support/run-cli.ts'
 import { readCsv, readParquet, shardPaths, sql } from './support/read-shards.ts'
 import type { Row } from './support/rows.ts'
 import { newWorkspace, type PipelineParts, SMALL, type Workspace, workspaceFor } from './support/workspace.ts'
@@ -314,6 +316,15 @@ it('one list keeps people out of several data sets, and is for its owner alone',
   })
   for (const path of [join(here.folder, 'forgotten.json'), join(here.output, '_state/forgotten.json')])
     expect((await stat(path)).mode & 0o777).toBe(0o600)
+
+  // The same from stdin, of which nothing is asked.
+  const piped = spawnSync(process.execPath, [CLI, 'forget', 'pipeline.yaml', '--json'], {
+    cwd: here.folder,
+    env: { ...process.env, ...here.env },
+    input: `\ufeff${person}\r\nnobody@nowhere.example`,
+    encoding: 'utf8',
+  })
+  expect(JSON.parse(piped.stdout), piped.stderr).toMatchObject({ identities: 2, rows: 0, shards: 0 })
 
   const other = await workspaceFor(here.sandbox, parts({ transform: { suppress_file: 'forgotten.json' } }))
   await cp(join(here.folder, 'forgotten.json'), join(other.folder, 'forgotten.json'))
