@@ -62,6 +62,13 @@ async function textsIn(folder: string): Promise<Map<string, string>> {
   return texts
 }
 
+/** What a report says of rows. */
+function aggregatesOf(report: string): unknown {
+  const [, data = ''] = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(report) ?? []
+  const { rows, timeline, sources, hash_types, nulls, heat } = JSON.parse(data).came
+  return { rows, timeline, sources, hash_types, nulls, heat }
+}
+
 async function expectNowhere(here: Workspace, people: readonly string[]): Promise<void> {
   for (const [path, text] of await textsIn(here.output))
     for (const person of people)
@@ -120,6 +127,11 @@ describe.each([
     const sum = ({ totals }: typeof after) => totals.rows + totals.quarantined
     expect(sum(after) + raw.totals.forgotten).toBe(sum(manifest))
     expect(raw.totals.forgotten).toBe(theirs.length + quarantined)
+    // The report counts what is left, as if it had never been otherwise.
+    const report = await readFile(join(here.output, '_report.html'), 'utf8')
+    const counted = aggregatesOf(report)
+    await here.json('summary')
+    expect(counted).toEqual(aggregatesOf(await readFile(join(here.output, '_report.html'), 'utf8')))
     // Only the shards concerned are new, under names that were never used.
     const paths = new Set(manifest.shards.map(({ path }) => path))
     const unchanged = after.shards.filter(({ path }) => paths.has(path))

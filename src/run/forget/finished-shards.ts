@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
 import {
+  type AggregateTally,
+  batchColumn,
   type ColumnSpec,
   columnsOf,
   ExportError,
@@ -68,6 +70,7 @@ function valuesOf(batch: RowBatch, name: string): (row: number) => RowValue {
  * Writes a shard anew without the rows of people, the others in their order. The shard must be what was sealed: else
  * damage would get a new checksum.
  * @param identity of the new one
+ * @param gone gets the aggregates of the rows that are left out
  */
 export async function rewriteWithout(
   store: OwnedStore,
@@ -75,6 +78,7 @@ export async function rewriteWithout(
   { shard, path }: Located,
   people: People,
   identity: { readonly shard: number; readonly folder: string; readonly part: number },
+  gone: AggregateTally,
   how: { readonly coder: ShardCoder; readonly extension: string; readonly rowGroupRows: number },
 ): Promise<SealedShard> {
   const hash = createHash('sha256')
@@ -84,7 +88,7 @@ export async function rewriteWithout(
   const { format } = pipeline.load
   return naming(path, async () => {
     const { kind: _, ...seal } = await rewriteShard(
-      otherRows(store, format, columns, { shard, path }, people),
+      otherRows(store, format, columns, { shard, path }, people, gone),
       { ...identity, partitions: shard.partitions },
       { store, ...how },
     )
@@ -99,8 +103,9 @@ async function* otherRows(
   columns: readonly ColumnSpec[],
   { shard, path }: Located,
   people: People,
+  gone: AggregateTally,
 ): AsyncGenerator<PageRows> {
-  const { readBatches } = await import('../../load/inspect/index.ts')
+  const { aggregateBatch, readBatches } = await import('../../load/inspect/index.ts')
   const reader = shardReader(store, { path, bytes: shard.bytes })
   // Names of sources and values of queries repeat.
   const values = columns.map(({ name, type }) => valueColumn(type, /^(?:source|query)_/.test(name)))
@@ -109,11 +114,17 @@ async function* otherRows(
     const read = columns.map(({ name }) => valuesOf(batch, name))
     for (const each of values) each.reset()
     let rows = 0
+    const theirs: number[] = []
     for (let row = 0; row < batch.rows; row++) {
-      if (people.has(identity(row))) continue
+      if (people.has(identity(row))) {
+        theirs.push(row)
+        continue
+      }
       rows++
       for (const [i, each] of values.entries()) each.add(read[i]!(row) as Parameters<typeof each.add>[0])
     }
+    const left = columns.map(({ name, type }, i) => batchColumn(name, type, theirs.map(read[i]!)))
+    aggregateBatch({ rows: theirs.length, columns: left }, gone)
     if (rows === 0) continue
     const groups: Parameters<(typeof values)[number]['column']>[1] = []
     const made = columns.map(({ name }, i) => values[i]!.column(name, groups))

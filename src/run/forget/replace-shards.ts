@@ -1,6 +1,17 @@
-import type { ForgottenEntry, NamedPipeline, OwnedStore } from '../../core/index.ts'
+import {
+  AggregateTally,
+  columnsOf,
+  DATA_SET_LIMITS,
+  type ForgottenEntry,
+  type JournalEntry,
+  type NamedPipeline,
+  type OwnedStore,
+  type Store,
+  withoutAggregates,
+} from '../../core/index.ts'
 import { type ShardCoder, sealedPath } from '../../load/index.ts'
 import { type Checkpoint, type CheckpointState, type SealedShard, splitPath } from '../../state/index.ts'
+import { shardReader } from '../data-set/files.ts'
 import { rewriteWithout } from './finished-shards.ts'
 import type { People } from './people.ts'
 import { type OnShard, type ShardOfPeople, stopped } from './survey.ts'
@@ -30,6 +41,7 @@ export async function replaceShards(
   const { state } = checkpoint
   const numbers = new FreeNumbers(state)
   const replaced: { shard: number; by: SealedShard | null }[] = []
+  const gone = new AggregateTally(DATA_SET_LIMITS)
   let left = state.shards.length
   for (const [index, each] of shards.entries()) {
     if (stop.aborted) throw stopped()
@@ -41,20 +53,44 @@ export async function replaceShards(
     const isKept = !isEmptied || (!isHeld && left === 1)
     if (!isKept && !isHeld) left--
     const by = isKept
-      ? await rewriteWithout(store, each.pipeline, each, people, numbers.take(splitPath(shard.path)[0]), {
-          ...how,
-          coder: coder(each.pipeline),
-        })
+      ? await rewriteWithout(
+          store,
+          each.pipeline,
+          each,
+          people,
+          numbers.take(splitPath(shard.path)[0]),
+          gone,
+          {
+            ...how,
+            coder: coder(each.pipeline),
+          },
+        )
       : null
+    if (!isKept) await countAll(store, each, gone)
     replaced.push({ shard: shard.shard, by })
   }
   await onReady()
-  await checkpoint.append([{ kind: 'forgotten', partitions: countsOf(shards), shards: replaced }])
+  const forgotten = { kind: 'forgotten', partitions: countsOf(shards), shards: replaced } as const
+  await checkpoint.append([forgotten, ...aggregatesAfter(state, gone)])
   for (const { by } of replaced) {
     // What is exported again is published when it is complete.
     if (by !== null && !checkpoint.state.held.has(by.shard))
       await store.publish(sealedPath(by.shard, by.sha256), by.path)
   }
+}
+
+async function countAll(store: Store, { pipeline, shard, path }: ShardOfPeople, tally: AggregateTally) {
+  const { readAggregates } = await import('../../load/inspect/index.ts')
+  const reader = shardReader(store, { path, bytes: shard.bytes })
+  await readAggregates(reader, pipeline.load.format, columnsOf(pipeline), tally)
+}
+
+/** The aggregates of what is left; none if those of all rows are not known. */
+function aggregatesAfter(state: CheckpointState, gone: AggregateTally): readonly JournalEntry[] {
+  const all = state.aggregates()
+  if (all.rows !== state.shards.rows || state.redo.partitions > 0) return []
+  const left = withoutAggregates(all, gone.aggregates())
+  return left === null ? [] : [{ kind: 'aggregates', ...left, anew: true }]
 }
 
 function countsOf(shards: readonly ShardOfPeople[]): ForgottenEntry['partitions'] {
