@@ -24,6 +24,7 @@ const plan = {
   secret: 'redact',
   identity: 'keep',
   maskKey: null,
+  suppress: [],
   onInvalid: 'quarantine',
 }
 const query = { type: 'domain', fqdn: 'scatterholt.com', name: 'domain.scatterholt.com' }

@@ -25,6 +25,7 @@ const decode = createDecoder({
   secret: 'redact',
   identity: 'keep',
   maskKey: null,
+  suppress: [],
   onInvalid: 'quarantine',
 })
 const context = {

@@ -40,6 +40,8 @@ export {
   type ChangeSettings,
   type EvidenceSettings,
   exportRows,
+  type ForgetSettings,
+  forgetPeople,
   type PruneSettings,
   packEvidence,
   pipelineFrom,

@@ -22,9 +22,12 @@ import {
 import { encoderBuild, version } from './package/index.ts'
 import { evidenceTar } from './report/index.ts'
 import {
+  type ForgetReport,
+  forgetPeople as forget,
   frozenCopy,
   type PlanReport,
   type PruneReport,
+  planForgetting,
   readPlan as planOf,
   planPruning,
   pruneDataSet as prune,
@@ -252,6 +255,30 @@ export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings =
   const { clock, stop, warn } = changing(settings)
   const observer = { log: (_level: string, message: string) => warn(message) }
   return prune(pipeline, before, { clock, stop, observer, version, build: encoderBuild(), maskKey })
+}
+
+export type ForgetSettings = ChangeSettings & {
+  /** Reports what would be removed, and changes nothing. */
+  readonly dryRun?: boolean
+}
+
+/**
+ * Takes people out of a data set, and keeps them out of later runs.
+ * @throws ExportError `config` when the data set holds no identities, or the mask key is another one; `locked` during a
+ *   run
+ */
+export async function forgetPeople(
+  pipeline: Pipeline,
+  identities: readonly string[],
+  settings: ForgetSettings = {},
+): Promise<ForgetReport> {
+  const { env } = readOptions(settings)
+  const maskKey = await readMaskKey(pipeline, env)
+  const { clock, stop, warn } = changing(settings)
+  const observer = { log: (_level: string, message: string) => warn(message) }
+  const options = { clock, stop, observer, version, build: encoderBuild(), maskKey, onShard: () => {} }
+  const work = settings.dryRun === true ? planForgetting : forget
+  return work(pipeline, identities, options)
 }
 
 function changing({ stop, onWarning }: ChangeSettings) {

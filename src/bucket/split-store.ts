@@ -37,7 +37,7 @@ export function splitStore(driver: Driver, state: Store, binding: Binding): Stor
       create: (path, chunks) => of(path, ownState, ownData).create(path, chunks),
       // Shards alone are encoded before they have a name.
       scratch: () => ownData.scratch(),
-      replace: (path, chunks) => of(path, ownState, ownData).replace(path, chunks),
+      replace: (path, chunks, access) => of(path, ownState, ownData).replace(path, chunks, access),
       publish(from, to) {
         if (isState(from) !== isState(to)) throw new Error('a move from the disk to the bucket')
         return of(to, ownState, ownData).publish(from, to)

@@ -60,6 +60,7 @@ const summary: z.ZodType<Omit<RunSummary, 'error'>> = z.object({
   quarantined: int,
   replacedNuls: int,
   repeated: int,
+  forgotten: int.default(0),
   searchesSpent: nullable(int),
   searchesRemaining: nullable(z.number()),
   service: z.object({

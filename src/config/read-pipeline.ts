@@ -61,7 +61,7 @@ export function pipelineFrom(settings: PipelineSettings | string, options: ReadO
  * @param pipeline as it was read with the same options
  */
 export async function readSettings(pipeline: Pipeline, options: ReadOptions): Promise<PipelineSettings> {
-  const { file, extract, load } = pipeline
+  const { file, extract, transform, load } = pipeline
   const { tree, problems } = await rereadTree(file, options)
   expandTree(tree, options.env, problems)
   // Gives values of variables their type.
@@ -71,6 +71,8 @@ export async function readSettings(pipeline: Pipeline, options: ReadOptions): Pr
   settings.load = { ...settings.load, path: load.path }
   const { domains_file, state } = { ...settings.extract, ...settings }
   if (state?.path !== undefined) settings.state = { path: resolve(options.cwd, state.path) }
+  const { suppressFile } = transform
+  if (suppressFile !== null) settings.transform = { ...settings.transform, suppress_file: suppressFile }
   if (domains_file !== undefined) {
     const domains = extract.queries.flatMap((query) =>
       query.type === 'domain' && query.as === undefined ? [query.fqdn] : [],

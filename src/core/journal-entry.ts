@@ -55,6 +55,7 @@ const runFigures = z.object({
   rows: count.optional(),
   quarantined: count.optional(),
   repeated: count.optional(),
+  forgotten: count.optional(),
   /** Failures of partitions; one partition may fail several times. */
   failures: count.optional(),
   /** Searches of the quota that it spent, by the service's own count; absent: the service does not report it. */
@@ -148,6 +149,8 @@ const page = z.object({
   position: position.nullable().optional(),
   /** Rejected items: lines for the quarantine file of their partition. */
   quarantine: z.array(z.object({ window: z.string(), items: count, blob: count })).optional(),
+  /** Items of forgotten people, which were dropped. */
+  forgotten: z.array(z.object({ window: z.string(), items: count })).optional(),
   unknown_fields: z.record(z.string(), count).optional(),
   /** Items that the chain already had; absent: none. */
   repeated: count.optional(),
@@ -249,6 +252,7 @@ const partition = z.object({
   requests: count,
   quarantined: count,
   repeated: count.optional(),
+  forgotten: count.optional(),
   quarantine_end: count.optional(),
   error: failure.optional(),
   /** Its query began in the last run; absent: earlier. */
@@ -280,6 +284,46 @@ const prune = z.object({
   rows: count,
 })
 export type Prune = Omit<Entry<'prune'>, 'kind'>
+
+/**
+ * People are to be forgotten: how many, and what was removed of them. The `forgotten` entries that follow add to it; a
+ * rewrite sums them up.
+ */
+const forget = z.object({
+  kind: z.literal('forget'),
+  at: z.string(),
+  identities: count,
+  rows: count,
+  /** Finished shards that were written anew. */
+  shards: count,
+  quarantined: count,
+})
+export type Erasure = Omit<Entry<'forget'>, 'kind'>
+
+/** What is removed of forgotten people at once. */
+const forgotten = z.object({
+  kind: z.literal('forgotten'),
+  /** Rows and rejected items of each partition. `former`: of what is exported of it, while it is exported again. */
+  partitions: z.array(
+    z.object({ partition: z.string(), rows: count, quarantined: count, former: z.literal(true).optional() }),
+  ),
+  /** Finished shards, and the sealed ones that take their place; null: no row was left. */
+  shards: z.array(z.object({ shard: count, by: seal.omit({ kind: true }).nullable() })).optional(),
+  /** An open shard: its record batches from an index on, and those that take their place. */
+  open: z
+    .object({
+      shard: count,
+      from: count,
+      count,
+      records: z.array(z.tuple([count, count])),
+      /** Of all rows that are left; absent: not known yet. */
+      imported_at: importedAt.nullable().optional(),
+    })
+    .optional(),
+  /** Partitions whose quarantine file is to be written anew, with these lines alone. */
+  rejected: z.array(z.object({ partition: z.string(), blob: count })).optional(),
+})
+export type ForgottenEntry = Entry<'forgotten'>
 
 /** What responses have shown about the service since the last such entry. */
 const measured = z.object({
@@ -364,6 +408,10 @@ export const ENTRY_SCHEMAS = {
   /** A folder of which shards are gone: number of shards begun in it so far, and of those that are gone. */
   parts: z.object({ kind: z.literal('parts'), folder: z.string(), begun: count, gone: count }),
   prune,
+  forget,
+  forgotten,
+  /** The number of rows that the last report showed, as far as it showed an exact one. */
+  reported: z.object({ kind: z.literal('reported'), rows: count }),
   unknown: z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
   measured,
   /** The page size of a query from here on; null: the greatest. `query` null: the initial page size of new queries. */

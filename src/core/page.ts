@@ -15,7 +15,12 @@ export type DecodePlan = {
   readonly identity: IdentityPolicy
   /** Key of the `hmac` policies; null where no policy needs one. */
   readonly maskKey: Uint8Array | null
+  /** Items of these people are dropped. */
+  readonly suppress: readonly SuppressList[]
 }
+
+/** Forgotten people: HMACs of their identities in hex, and the key of these. */
+export type SuppressList = { readonly key: Uint8Array; readonly digests: readonly string[] }
 
 /** What the decoding of one page depends on besides its bytes. */
 export type PageContext = {
@@ -71,6 +76,8 @@ export type DecodedPage = {
   readonly items: number
   /** Number of items that the chain already has; they are neither among the rows nor in quarantine. */
   readonly repeated: number
+  /** `imported_at` of each item that was dropped for a forgotten person, as of a {@link RefusedItem}. */
+  readonly forgotten: readonly (number | null)[]
   /** For the pages that follow. */
   readonly ids: PageIds
   /** `imported_at` of every row, microseconds; null for reports, which have none. */

@@ -139,6 +139,8 @@ export type TransformSettings = {
   readonly columns: readonly string[]
   /** The fields that `transform.extra_columns` adds to them. */
   readonly extraColumns: readonly ExtraField[]
+  /** Absolute path of a list of people whose items are dropped; null: none. */
+  readonly suppressFile: string | null
   readonly onInvalid: InvalidPolicy
   /** The partition fails if more items are quarantined. */
   readonly maxQuarantined: QuarantineLimit

@@ -40,8 +40,8 @@ export type OwnedStore = Store & {
   create(path: string, chunks: Iterable<string | Uint8Array>): Promise<boolean>
   /** Memory and temporary files for bytes that become a file later, or never. After a crash nothing of it is left. */
   scratch(): Scratch
-  /** Replaces a file, or creates it, in one step. */
-  replace(path: string, chunks: Iterable<string | Uint8Array>): Promise<void>
+  /** Replaces a file, or creates it, in one step. @param access `private`: for its owner alone, whatever other files allow */
+  replace(path: string, chunks: Iterable<string | Uint8Array>, access?: 'private'): Promise<void>
   /**
    * Moves a file that nobody changes to a name that no file has. Idempotent: if only `to` exists, it was moved before.
    */

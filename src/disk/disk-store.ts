@@ -65,7 +65,8 @@ async function own(files: DiskFiles, owner: string): Promise<OwnedStore> {
         discard: () => at('_state', () => scratch.discard()),
       }
     },
-    replace: (path, chunks) => change(path, () => owned.replace(path, chunks)),
+    replace: (path, chunks, access) =>
+      change(path, () => owned.replace(path, chunks, access === 'private' ? 0o600 : undefined)),
     publish: (from, to) => change(to, () => owned.publish(from, to)),
     remove: (path) => change(path, () => owned.remove(path)),
     takeOver: (owners) => change('_state', () => owned.takeOver(owners)),

@@ -43,8 +43,8 @@ export class OwnedFiles {
     }
   }
 
-  async replace(path: string, chunks: Iterable<string | Uint8Array>): Promise<void> {
-    const { full, closed } = await this.#write(chunks)
+  async replace(path: string, chunks: Iterable<string | Uint8Array>, mode?: number): Promise<void> {
+    const { full, closed } = await this.#write(chunks, mode)
     await Promise.all([this.#moveTo(full, this.#locate(path), true), closed])
   }
 
@@ -103,9 +103,11 @@ export class OwnedFiles {
   }
 
   /** Creates an empty temporary file. */
-  async temporary(): Promise<{ readonly full: string; readonly handle: FileHandle }> {
+  async temporary(
+    mode = this.#files.options.fileMode,
+  ): Promise<{ readonly full: string; readonly handle: FileHandle }> {
     const full = this.#staging.temporary()
-    return { full, handle: await createFile(full, this.#files.options.fileMode) }
+    return { full, handle: await createFile(full, mode) }
   }
 
   #locate(path: string): string {
@@ -113,8 +115,11 @@ export class OwnedFiles {
   }
 
   /** Writes a temporary file and fsyncs it. @returns when it is closed, which nobody needs to wait for */
-  async #write(chunks: Iterable<string | Uint8Array>): Promise<{ full: string; closed: Promise<void> }> {
-    const { full, handle } = await this.temporary()
+  async #write(
+    chunks: Iterable<string | Uint8Array>,
+    mode?: number,
+  ): Promise<{ full: string; closed: Promise<void> }> {
+    const { full, handle } = await this.temporary(mode)
     try {
       await writeChunks(handle, chunks)
       await handle.datasync()

@@ -19,8 +19,9 @@ export {
   quarantinePath,
   writeQuarantine,
 } from './quarantine.ts'
+export { rewriteShard } from './rewrite-shard.ts'
 export { changedSinceSealed, isAsSealed } from './sealed.ts'
 export { type HashThread, type ShardHash, shardHash, shardHashIn } from './shard-hash.ts'
 export { type Commit, ShardSet, type ShardSetOptions } from './shard-set.ts'
 export { PageRows, type PartitionRange, type Slice } from './slice.ts'
-export type { RowChoice } from './take-rows.ts'
+export { type RowChoice, takeRows } from './take-rows.ts'

@@ -39,12 +39,16 @@ export type ReportData = {
     readonly rows: Shown
     /** Shown instead of `rows` if these would reveal the rows of a class; null: they do not, or are few. */
     readonly rows_at_most: number | null
+    /** Instead of `rows`, the number that an earlier report showed, if few rows were added since; null: it is shown. */
+    readonly rows_at_least: number | null
     readonly bytes: number
     readonly shards: number
     /** Of the last run. */
     readonly new_rows: Shown
     readonly quarantined: Shown
     readonly repeated: Shown
+    /** Items of forgotten people. */
+    readonly forgotten: Shown
     /** The number of rows that the next four fields cover. */
     readonly counted_rows: Shown
     /** `axis`: every day, month or year from the first to the last, also those without shown rows. */

@@ -61,6 +61,29 @@ export function shownCounts(
 }
 
 /**
+ * Shows counts of consecutive runs to readers who get a report after each of them, and compare the totals. A run with a
+ * small count hides the next ones too, until their sum leaves the small one open; until then the total stays hidden.
+ * So what a report shows of a run, a later one never narrows down.
+ */
+export function shownSeries(counts: readonly number[]): {
+  readonly counts: readonly Shown[]
+  /** Whether the total may be shown after the last run. */
+  readonly isOpen: boolean
+} {
+  const told: Shown[] = []
+  let segment: number[] = []
+  for (const count of counts) {
+    segment.push(count)
+    const { counts: shown, total } = shownCounts(segment)
+    if (total === null && segment.some((each) => each > 0)) continue
+    told.push(...shown)
+    segment = []
+  }
+  told.push(...segment.map((count) => (count === 0 ? 0 : null)))
+  return { counts: told, isOpen: segment.length === 0 }
+}
+
+/**
  * Shows a total whose parts are shown as classes: exactly, unless it implies that a part of the smallest class has
  * fewer than {@link LEAST_ROWS} rows; then as an upper bound, rounded up.
  */
@@ -143,8 +166,9 @@ export function withPart(sum: Sum, rows: number): Sum {
 }
 
 /**
- * Shows the cells of a table whose column totals may be known exactly. A cell has two digits if every small part of it
- * may still have {@link LEAST_ROWS} rows, else the bounds of its parts' classes, which are shown anyway. Columns in
+ * Shows the cells of a table whose column totals may be known exactly. A cell is exact if every small part of the column
+ * may still have {@link LEAST_ROWS} rows; else as many cells as needed have their first two digits, or the bounds of
+ * their parts' classes, which are shown anyway. Columns in
  * which even these reveal too much are returned in `together`: their totals may only be shown as one sum.
  * @returns safe: whether that sum may be shown
  */
@@ -191,12 +215,15 @@ function twoDigits({ rows, least, most }: Sum): Between {
 
 /** null: the total of the column would reveal small parts, whatever is shown. */
 function shownColumn(cells: readonly Sum[]): readonly Between[] | null {
-  const told = cells.map(twoDigits)
+  const told: Between[] = cells.map(({ rows }) => ({ least: rows, most: rows }))
+  if (keepsSmallCountsAmbiguous(cells, told)) return told
   // The smallest cells lose the least precision.
   const bySize = cells.map((_, i) => i).sort((a, b) => cells[a]!.rows - cells[b]!.rows)
-  for (const i of [null, ...bySize]) {
-    if (i !== null) told[i] = asParts(cells[i]!)
-    if (keepsSmallCountsAmbiguous(cells, told)) return told
+  for (const shorter of [twoDigits, asParts]) {
+    for (const i of bySize) {
+      told[i] = cells[i]!.hasFew ? asParts(cells[i]!) : shorter(cells[i]!)
+      if (keepsSmallCountsAmbiguous(cells, told)) return told
+    }
   }
   return null
 }

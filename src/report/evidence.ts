@@ -42,7 +42,7 @@ Evidence of the export "${manifest.pipeline}"
 ${shards} files with ${rows} rows of ${manifest.resource}; the last run: ${lastRun(manifest)}.
 The files themselves are not in this archive, and no rows are.
 
-${contents(evidence, publicKey)}
+${forgottenText(manifest)}${contents(evidence, publicKey)}
 
 How to check it: OpenSSL 3.0 or later, sha256sum, sed and diff are enough.
 Unpack the archive, and go to where it is unpacked.
@@ -89,6 +89,16 @@ function lastRun({ runs }: Manifest): string {
   const run = runs.at(-1)
   if (run === undefined) return 'none'
   return `${run.status}, ${run.finished_at ?? 'killed'}, spillway ${run.version}`
+}
+
+/** When people were forgotten, and how many: never whom. */
+function forgottenText({ forgotten }: Manifest): string {
+  if (forgotten.length === 0) return ''
+  const lines = forgotten.map(
+    ({ at, identities, rows, quarantined }) =>
+      `  ${at}  ${identities} identities, ${rows} rows, ${quarantined} quarantined items`,
+  )
+  return `People were forgotten (the manifest lists this too, and is signed):\n\n${lines.join('\n')}\n\n`
 }
 
 function contents({ isMarked, report }: Evidence, publicKey: KeyObject | null): string {

@@ -1,6 +1,6 @@
 import type { Between, HeatCell, HeatMap } from './data.ts'
 import { Html, html } from './html.ts'
-import { betweenText } from './words.ts'
+import { betweenText, number } from './words.ts'
 
 // With more columns, names of queries get less space.
 const MANY = 13
@@ -73,10 +73,9 @@ function totalOf(cells: readonly (HeatCell | null)[]): Total {
   return { least, most, isWhole }
 }
 
-/** A total of incomplete cells has no upper bound. */
-function totalText({ isWhole, ...sum }: Total): string {
-  const text = betweenText(sum)
-  return isWhole || text.startsWith('≥') ? text : `≥${text}`
+/** Exact if all its cells are; else the least that they add up to. */
+function totalText({ isWhole, least, most }: Total): string {
+  return isWhole && least === most ? number(least) : `≥${number(least)}`
 }
 
 /** Years over months, months over days, days over hours: the common part of columns is a heading above them. */

@@ -10,6 +10,7 @@ export {
   shown,
   shownCells,
   shownCounts,
+  shownSeries,
   shownTotal,
   withPart,
 } from './disclosure.ts'

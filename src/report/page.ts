@@ -85,14 +85,23 @@ ${manifest === null ? '' : html`<dt>SHA-256 of the manifest</dt><dd><code>${mani
 }
 
 function result({ came }: ReportData, draw: Draw): Html {
-  const { rows, rows_at_most, new_rows, bytes, shards, quarantined, repeated, counted_rows } = came
+  const { rows, rows_at_most, rows_at_least, new_rows, bytes, shards, quarantined, repeated } = came
+  const { forgotten, counted_rows } = came
   const figures: readonly (readonly [string, string])[] = [
-    ['rows', rows_at_most === null ? few(rows) : `at most ${number(rows_at_most)}`],
+    [
+      'rows',
+      rows_at_least !== null
+        ? `at least ${number(rows_at_least)}`
+        : rows_at_most === null
+          ? few(rows)
+          : `at most ${number(rows_at_most)}`,
+    ],
     ['new in the last run', few(new_rows)],
     [shards === 1 ? 'file' : 'files', number(shards)],
     ['size', size(bytes)],
     ['quarantined', few(quarantined)],
     ['duplicates removed', few(repeated)],
+    ...(forgotten === 0 ? [] : [['of forgotten people, left out', few(forgotten)] as const]),
   ]
   const isPart = counted_rows !== null && counted_rows !== rows
   return html`<section aria-labelledby="came"><h2 id="came">Result</h2>
@@ -115,7 +124,7 @@ function heat(map: ReportData['came']['heat']): Html {
     ...(states.has('pending') ? [html`<span class="key pending">pending</span> not begun; `] : []),
   ]
   return html`<h3>Rows by query and window</h3>
-<p>${legend}${legend.length > 0 ? 'numbers' : 'Numbers'} have their first two digits; ≥100 means 100 to 999 and so on, where more digits would reveal a count below ${LEAST_ROWS}; an empty cell was not requested.</p>
+<p>${legend}${legend.length > 0 ? 'numbers' : 'Numbers'} are exact, except where one would reveal a count below ${LEAST_ROWS}: there 1.2k has its first two digits, and ≥100 means 100 or more; an empty cell was not requested.</p>
 ${needsSearch(map) ? html`<p hidden><label for="find">Find a query</label> <input id="find" type="search" autocomplete="off"></p>` : ''}
 ${scroll('Rows by query and window', heatTable(map))}`
 }

@@ -38,9 +38,9 @@ export function shareText(share: Share): string {
 /** Bounds that are closer than this are shown as one number of two digits. */
 const CLOSE = 1.2
 
-/** `57`, `1.2k`, `1–9`, `≥100` */
+/** `57`, `1,234`, `1.2k`, `1–9`, `≥100` */
 export function betweenText({ least, most }: Between): string {
-  if (least === most) return short(least)
+  if (least === most) return number(least)
   if (most !== null && most < 10) return `${least}–${most}`
   return most !== null && least > 0 && most / least < CLOSE ? short(least) : `≥${short(least)}`
 }

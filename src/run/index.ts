@@ -4,6 +4,13 @@ export { type SharedCpu, shareCpu } from './cpu/cpu.ts'
 export { type Completeness, readCompleteness } from './data-set/completeness.ts'
 export { planRepair, type Repair } from './data-set/invalidate.ts'
 export {
+  type ForgetOptions,
+  type ForgetReport,
+  forgetPeople,
+  planForgetting,
+  readForgottenPeople,
+} from './forget.ts'
+export {
   type LogFields,
   type LogLevel,
   type OpeningStep,

@@ -18,6 +18,7 @@ import { type Forecast, forecast } from './data-set/forecast.ts'
 import { requireRepeatable } from './data-set/invalidate.ts'
 import { namingLocations, openDataSet, requireReachable } from './data-set/open-data-set.ts'
 import { countPartitions, earlyPartitions, planFor } from './data-set/plan-state.ts'
+import { readSuppression } from './data-set/suppression.ts'
 import type { RunOptions } from './options.ts'
 import { namePipeline, readQuerySecrets, requireSendableToken } from './queries.ts'
 import {
@@ -97,7 +98,9 @@ export async function readPlan(
   await requireSendableToken(pipeline, options)
   const state = await namingLocations(pipeline, async () => {
     await requireReachable(pipeline)
-    return readOwnCheckpoint(pipeline, openDataSet(pipeline), secrets, options)
+    const store = openDataSet(pipeline)
+    await readSuppression(pipeline, store, options)
+    return readOwnCheckpoint(pipeline, store, secrets, options)
   })
   const nowMs = options.clock.now()
   const plan = planFor(pipeline, nowMs, state)

@@ -128,9 +128,12 @@ async function finish(pipeline: NamedPipeline, owner: Owner, options: PruneOptio
     await removeInvalidated(store, state, stop)
     // The report must not include pruned rows any longer. The checkpoint is rewritten from the state here; the next run
     // counts the rows again if needed.
-    await tryToReport(pipeline, store, state, options, async () => {})
+    let { reported } = state
+    await tryToReport(pipeline, store, state, options, async (entry) => {
+      if (entry.kind === 'reported') reported = entry.rows
+    })
     // Later commands need not search for these files.
-    await saveCheckpoint(store, { ...state, invalidated: new Set() })
+    await saveCheckpoint(store, { ...state, reported, invalidated: new Set() })
     await sweepLog(store, state)
   }
   await removePrunedQuarantine(store, state)

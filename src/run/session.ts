@@ -13,6 +13,7 @@ import {
   type Pipeline,
   type RefusedItem,
   repeatsSecret,
+  type SuppressList,
   unlessSecret,
 } from '../core/index.ts'
 import {
@@ -29,6 +30,7 @@ import { type Cpu, openCpu } from './cpu/cpu.ts'
 import { invalidationOf, redoEntry, requireRepeatable } from './data-set/invalidate.ts'
 import { earlyPartitions } from './data-set/plan-state.ts'
 import type { Owner } from './data-set/recover.ts'
+import { readForgotten, readSuppression, requireForgotten } from './data-set/suppression.ts'
 import type { RunObserver, RunOptions } from './options.ts'
 import type { QuerySecrets } from './queries.ts'
 
@@ -62,7 +64,8 @@ export async function openSession(
   // One for each response in flight or not committed yet, and one more for responses that grow.
   const shared = options.cpu ?? null
   const buffers = shared?.buffers ?? bufferPool(pipeline.extract.concurrency + 1)
-  const plans = [decodePlan(pipeline, options.maskKey), encodePlan(pipeline, options)] as const
+  const suppress = await readSuppression(pipeline, owner.store, options)
+  const plans = [decodePlan(pipeline, options.maskKey, suppress), encodePlan(pipeline, options)] as const
   const cpu = await openCpu(...plans, buffers, shared)
   try {
     for (;;) {
@@ -87,6 +90,7 @@ async function openOnce(
   const { state } = checkpoint
   const { log } = options.observer
   try {
+    if (state.erasures.length > 0) requireForgotten(await readForgotten(owner.store), state)
     const sealed = { shards: 0, bytes: 0, replacedNuls: 0 }
     const onSealed: ShardSetOptions['onSealed'] = ({ path, rows, bytes, replaced = 0 }) => {
       sealed.shards++
@@ -184,7 +188,11 @@ export function shardSetOptions(
 }
 
 /** The settings for decoding pages. */
-function decodePlan(pipeline: Pipeline, maskKey: Uint8Array | null): DecodePlan {
+function decodePlan(
+  pipeline: Pipeline,
+  maskKey: Uint8Array | null,
+  suppress: readonly SuppressList[],
+): DecodePlan {
   const { extract, transform } = pipeline
   return {
     resource: extract.resource,
@@ -194,6 +202,7 @@ function decodePlan(pipeline: Pipeline, maskKey: Uint8Array | null): DecodePlan 
     secret: transform.secret,
     identity: transform.identity,
     maskKey,
+    suppress,
   }
 }
 

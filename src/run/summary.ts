@@ -32,6 +32,8 @@ export type RunSummary = {
   readonly replacedNuls: number
   /** Items that the service repeated within a chain; each was exported once. */
   readonly repeated: number
+  /** Items that were dropped because their people were forgotten. */
+  readonly forgotten: number
   /** Quota spent, by the service's own count, the first page estimated; null: not reported. */
   readonly searchesSpent: number | null
   /** By the service's last response; null: not reported. */
@@ -57,6 +59,7 @@ type RunFigures = Pick<
   | 'rows'
   | 'quarantined'
   | 'repeated'
+  | 'forgotten'
   | 'requests'
   | 'retries'
   | 'searches'
@@ -78,6 +81,7 @@ export function figuresOfRun(
     rows: earlier.rows + tally.rows,
     quarantined: earlier.quarantined + tally.quarantined,
     repeated: earlier.repeated + tally.repeated,
+    forgotten: earlier.forgotten + tally.forgotten,
     requests: earlier.requests + ending.requests,
     retries: earlier.retries + ending.retries,
     searches: searchesSpent === null ? earlier.searches : searchesSpent + (earlier.searches ?? 0),
@@ -116,7 +120,7 @@ export function summarize(
 ): RunSummary {
   const { state } = session.checkpoint
   const { sealed } = session
-  const { rows, quarantined, repeated, requests, retries, searches, searchesRemaining } = figures
+  const { rows, quarantined, repeated, forgotten, requests, retries, searches, searchesRemaining } = figures
   return {
     pipeline: pipeline.name,
     status: error === null ? status : statusFor(error),
@@ -130,6 +134,7 @@ export function summarize(
     quarantined,
     replacedNuls: sealed.replacedNuls,
     repeated,
+    forgotten,
     searchesSpent: searches,
     searchesRemaining,
     service: figuresOf(state.service),
@@ -167,6 +172,7 @@ export function logSummary(summary: RunSummary, log: RunObserver['log']): void {
     retries,
     quarantined,
     repeated,
+    ...(summary.forgotten === 0 ? {} : { forgotten: summary.forgotten }),
     searches_spent: summary.searchesSpent,
     searches_remaining: summary.searchesRemaining,
     searches_per_request: summary.service.searchesPerRequest,

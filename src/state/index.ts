@@ -24,7 +24,7 @@ export {
 export { endEntry, NEW_RUN, type RunRecord, searchesByMonth } from './checkpoint/run-record.ts'
 export { type Hold, takeLock } from './lock/lock.ts'
 export { describeOwner, lockFileText, ownerStatus, parseLockFile } from './lock/lock-file.ts'
-export { commitPath, LOG_FOLDER, listCommits } from './log/commit-object.ts'
+export { commitPath, LOG_FOLDER, listCommits, readBlob } from './log/commit-object.ts'
 export { type Checkpoint, OpenLog, sweepLog } from './log/open-log.ts'
 export {
   fitsManifest,
@@ -58,3 +58,13 @@ export {
   settingsDigest,
   settingsText,
 } from './settings.ts'
+export {
+  newList,
+  parseSuppression,
+  type StoredList,
+  SUPPRESSION_PATH,
+  SUPPRESSION_START,
+  suppressionText,
+  withDigests,
+  withKey,
+} from './suppression-file.ts'

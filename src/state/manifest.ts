@@ -56,6 +56,8 @@ export const manifestSchema = z.object({
     quarantined: count,
     /** Items that the service sent again within a chain; each is exported once. */
     repeated: count,
+    /** Items of forgotten people: removed, or dropped before anything was written. */
+    forgotten: count.default(0),
     /** Number of NUL characters that U+FFFD replaces, in CSV. */
     replaced_nuls: count,
   }),
@@ -64,6 +66,10 @@ export const manifestSchema = z.object({
   /** Partitions that `prune` removed; absent in manifests of earlier versions. */
   prunes: z
     .array(z.object({ pruned_at: z.string(), before: z.string(), partitions: count, rows: count }))
+    .default([]),
+  /** When people were forgotten, and what was removed; absent in manifests of earlier versions. */
+  forgotten: z
+    .array(z.object({ at: z.string(), identities: count, rows: count, shards: count, quarantined: count }))
     .default([]),
   runs: z.array(
     z.object({
@@ -110,6 +116,8 @@ export type Manifest = {
     quarantined: number
     /** Items that the service sent again within a chain; each is exported once. */
     repeated: number
+    /** Items of forgotten people: removed, or dropped before anything was written. */
+    forgotten: number
     /** Number of NUL characters that U+FFFD replaces, in CSV. */
     replaced_nuls: number
   }
@@ -118,6 +126,8 @@ export type Manifest = {
   retired: RetiredQuery[]
   /** Partitions that `prune` removed. */
   prunes: { pruned_at: string; before: string; partitions: number; rows: number }[]
+  /** When people were forgotten, and what was removed. */
+  forgotten: { at: string; identities: number; rows: number; shards: number; quarantined: number }[]
   runs: {
     started_at: string
     finished_at: string | null
@@ -263,8 +273,8 @@ function* manifestText(
     config_digest: settingsDigest(state.header.settings),
   }
   yield `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "shards": [`
-  const { quarantined, repeated } = sumOfPartitions(state)
-  const totals = { rows: 0, bytes: 0, shards: 0, quarantined, repeated, replaced_nuls: 0 }
+  const { quarantined, repeated, forgotten } = sumOfPartitions(state)
+  const totals = { rows: 0, bytes: 0, shards: 0, quarantined, repeated, forgotten, replaced_nuls: 0 }
   for (const { replaced = 0 } of state.shards) totals.replaced_nuls += replaced
   for (const shard of manifestShards(state)) {
     yield `${totals.shards === 0 ? '' : ','}\n    ${JSON.stringify(shard)}`
@@ -277,6 +287,7 @@ function* manifestText(
     unknown_fields: Object.fromEntries([...state.unknownFields].sort(([a], [b]) => (a < b ? -1 : 1))),
     retired,
     prunes: state.prunes,
+    forgotten: state.erasures,
     runs: state.runs.map(({ started_at, finished_at, status, requests, retries, version, ...run }, i) => ({
       started_at,
       finished_at,

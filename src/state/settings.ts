@@ -149,7 +149,7 @@ const MASK_KEY_SETTINGS = ['transform.mask_key_env', 'transform']
 const OTHER_MASK_KEY = 'the mask key is not the one used so far'
 
 /** Identifies a mask key. It is an HMAC under the key itself, so it reveals no more than a masked column. */
-function maskKeyCheck(key: Uint8Array): string {
+export function maskKeyCheck(key: Uint8Array): string {
   return createHmac('sha256', key).update('spillway mask key check').digest('hex').slice(0, 32)
 }
 

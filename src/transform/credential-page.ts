@@ -4,12 +4,14 @@ import {
   type DecodePlan,
   ExportError,
   encodeRecordBatch,
+  type Int64,
   type PageContext,
   type RefusedItem,
 } from '../core/index.ts'
 import type { ChainIds } from './chain-ids.ts'
 import type { CredentialColumns } from './columns/credential-columns.ts'
 import type { ExtraReader } from './extra/extra-reader.ts'
+import type { Suppression } from './mask/index.ts'
 import { PageRange } from './page-range.ts'
 import { type Quarantine, refusedId, refusedTime } from './quarantine.ts'
 import { pageLocation } from './response.ts'
@@ -22,22 +24,40 @@ type RawItem = {
   readonly start: () => number
 }
 
+/** What all pages of a decoder share. `columns` and `ids` serve one page at a time. */
+type PageTools = {
+  readonly columns: CredentialColumns
+  readonly ids: ChainIds
+  readonly quarantine: Quarantine
+  readonly extras: ExtraReader | null
+  /** null: nobody is forgotten. */
+  readonly suppression: Suppression | null
+}
+
 /** Builder of one page of credentials, shared by both decode paths. */
 export class CredentialPage {
   readonly range: PageRange
   readonly unknown = new UnknownFields()
+  readonly columns: CredentialColumns
+  readonly suppression: Suppression | null
+  private readonly ids: ChainIds
+  private readonly quarantine: Quarantine
+  private readonly extras: ExtraReader | null
   private readonly quarantined: RefusedItem[] = []
+  private readonly forgotten: (number | null)[] = []
 
-  /** @param columns emptied first, like `ids`; both serve one page at a time */
+  /** Empties columns and ids. */
   constructor(
     plan: DecodePlan,
-    readonly columns: CredentialColumns,
-    private readonly ids: ChainIds,
-    private readonly quarantine: Quarantine,
-    private readonly extras: ExtraReader | null,
+    { columns, suppression, ids, quarantine, extras }: PageTools,
     private readonly context: PageContext,
     private readonly room?: BatchAllocator,
   ) {
+    this.columns = columns
+    this.suppression = suppression
+    this.ids = ids
+    this.quarantine = quarantine
+    this.extras = extras
     columns.reset()
     ids.begin(context.recent)
     this.range = new PageRange(plan.order, context, ids)
@@ -55,6 +75,11 @@ export class CredentialPage {
       if (this.isLeftToOthers(item)) return
       const id = refusedId(item)
       if (id !== null && !this.ids.isNewRefusal(id)) return
+      const name = identityOf(item)
+      if (name !== null && this.suppression?.has(name) === true) {
+        this.forget(refusedTime(item))
+        return
+      }
       this.quarantined.push(this.quarantine(item, [...(result.error?.issues ?? []), ...broken], index))
       return
     }
@@ -62,12 +87,22 @@ export class CredentialPage {
     const verdict = this.range.admit(credential.id, credential.imported_at)
     if (verdict === 'outside') throw ignoredFilter(index, this.context)
     if (verdict !== 'keep') return
+    // Only now: its id is remembered, so that a repetition is recognized.
+    if (this.suppression?.has(credential.identity_name) === true) {
+      this.forget(credential.imported_at)
+      return
+    }
     this.extras?.hide(
       this.extras.hidesSecret ? (credential.hash ?? null) : null,
       this.extras.hidesIdentity ? credential.identity_name : null,
     )
     this.columns.add(credential, this.extras?.values ?? [])
     this.countUnknown(item as object)
+  }
+
+  /** Counts an item of a forgotten person, which is dropped. */
+  forget(at: Int64 | null): void {
+    this.forgotten.push(at === null ? null : Number(at))
   }
 
   finish(items: number, next: string | null): DecodedPage {
@@ -80,6 +115,7 @@ export class CredentialPage {
       rows,
       items,
       repeated: this.ids.repeated,
+      forgotten: this.forgotten,
       ids: this.ids.page(),
       times: this.columns.importedAt.copy(),
       span: this.range.span,
@@ -102,6 +138,12 @@ export class CredentialPage {
     }
     if (extras !== null) unknown.countAll(extras.unknown(extras.unknownOfSource))
   }
+}
+
+function identityOf(item: unknown): string | null {
+  const found =
+    typeof item === 'object' && item !== null && 'identity_name' in item ? item.identity_name : null
+  return typeof found === 'string' ? found : null
 }
 
 /** An item is outside the requested window. @param index of the item, from 0 on */

@@ -4,7 +4,7 @@ import { CredentialColumns } from './columns/credential-columns.ts'
 import { CredentialPage } from './credential-page.ts'
 import { ExtraReader } from './extra/extra-reader.ts'
 import { FastPath } from './fast-path.ts'
-import { masksOf } from './mask/index.ts'
+import { masksOf, Suppression } from './mask/index.ts'
 import { credentialQuarantine } from './quarantine.ts'
 import { reportDecoder } from './reports.ts'
 import { type Decode, parseResponse } from './response.ts'
@@ -74,8 +74,9 @@ export function credentialPaths(plan: DecodePlan): CredentialPaths {
   const extras = plan.extras.length === 0 ? null : new ExtraReader(plan.extras, plan)
   const fastPath = new FastPath(extras)
   const ids = new ChainIds()
+  const suppression = Suppression.of(plan.suppress)
   const newPage = (context: PageContext, room?: BatchAllocator) =>
-    new CredentialPage(plan, columns, ids, quarantine, extras, context, room)
+    new CredentialPage(plan, { columns, ids, quarantine, extras, suppression }, context, room)
 
   return {
     fast: (body, context, room) => fastPath.decode(body, newPage(context, room)),

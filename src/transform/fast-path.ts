@@ -189,14 +189,19 @@ export class FastPath {
   }
 
   /** Whether the item of a record becomes a row; 'outside' also when it is not supported. */
-  private admit(walker: ItemWalker, record: number, { columns, range, unknown }: CredentialPage): Verdict {
+  private admit(walker: ItemWalker, record: number, page: CredentialPage): Verdict {
     const { extras } = this
+    const { columns, range, unknown } = page
     const slots = record * RECORD_SLOTS
     const source = walker.kinds[slots + SOURCE] === KIND.source ? walker.source(record) : null
     // First, before the item has any effect: a value that violates the type of its column is not supported here.
     if (extras !== null && !this.readExtras(extras, walker, record, source)) return 'outside'
     const verdict = range.admit(walker.id(record), walker.times[record]!)
     if (verdict !== 'keep') return verdict
+    if (page.suppression?.has(textAt(walker, slots + IDENTITY_NAME) ?? '') === true) {
+      page.forget(walker.times[record]!)
+      return 'drop'
+    }
     const unknownFields = walker.unknownCount(record)
     for (let i = 0; i < unknownFields; i++) {
       const [start, end] = [walker.unknownField(record, i, 0), walker.unknownField(record, i, 1)]

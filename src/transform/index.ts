@@ -1,4 +1,12 @@
+export { valueColumn } from './columns/value-columns.ts'
 export { createDecoder, type Decoder } from './decoder.ts'
 export { highWord, IdSet, lowWord } from './id-set.ts'
-export { looksMasked, maskedQueryValue, REDACTED } from './mask/index.ts'
+export {
+  foldIdentity,
+  identityHider,
+  looksMasked,
+  maskedQueryValue,
+  REDACTED,
+  suppressionDigest,
+} from './mask/index.ts'
 export { isKnownField } from './schema.ts'

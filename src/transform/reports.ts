@@ -53,6 +53,7 @@ export function reportDecoder(plan: DecodePlan): Decode {
       rows,
       items: items.length,
       repeated: ids.repeated,
+      forgotten: [],
       ids: ids.page(),
       times: null,
       span: null,

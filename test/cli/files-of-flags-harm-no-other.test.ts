@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { newDatabase } from '../support/postgres/database.ts'
@@ -60,6 +60,24 @@ it('a log file is new, empty or a log, and lies in no data set', async () => {
   writeFileSync(path('empty.log'), '')
   for (const name of ['new.log', 'empty.log', 'new.log']) {
     const { code, stderr } = await spillway(['verify', file, '--log-file', name], folder, env)
+    expect(code, stderr).toBe(0)
+  }
+})
+
+it('a list of digests replaces its own file alone, and lies in no data set', async () => {
+  const { folder, env, path, file, unchanged } = await exported()
+  writeFileSync(path('people.txt'), 'nobody@nowhere.example')
+  const forget = (name: string) =>
+    spillway(['forget', file, '--identities', 'people.txt', '--digest-file', name], folder, env)
+  for (const [name, why] of REFUSED) {
+    const { code, stderr } = await forget(name)
+    expect([name, code, stderr]).toEqual([name, 2, expect.stringContaining(why)])
+  }
+  rmSync(path('people.txt'))
+  unchanged()
+  writeFileSync(path('people.txt'), 'nobody@nowhere.example')
+  for (const name of ['new.json', 'new.json']) {
+    const { code, stderr } = await forget(name)
     expect(code, stderr).toBe(0)
   }
 })

@@ -40,7 +40,7 @@ extract:
     - { type: domain, fqdn: third.com, as: third }
   windows: { from: 2024-01-01, until: now, every: 1d }
   page_size: 0x10
-transform: { max_quarantined: 5%, extra_columns: [event_uid] }
+transform: { max_quarantined: 5%, extra_columns: [event_uid], suppress_file: forgotten.json }
 load:
   path: s3://bucket/acme/
   file_mode: 0o640

@@ -23,8 +23,10 @@ load:
     ...block,
     text: block.text.replace(/^.*postgres:.*$/gm, ''),
   }))
-  const printed = await runBlocks([settings, ...shellOf('docs/pipeline.md'), ...tables])
+  const pages = [...shellOf('docs/pipeline.md'), ...tables, ...shellOf('docs/erasure.md')]
+  const printed = await runBlocks([settings, ...pages])
   expect(printed).toMatch(/acme: pruned 6 partitions/)
+  expect(printed).toMatch(/acme: would remove 0 rows of 1 identity/)
   expect(printed).toMatch(/^create table .*credentials/im)
 })
 

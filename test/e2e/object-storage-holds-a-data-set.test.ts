@@ -327,7 +327,7 @@ it.each([
     3,
     'The store rejects the credentials',
   ],
-  ['nobody who listens', {}, { BlobEndpoint: 'http://127.0.0.1:9/acme' }, 1, 'The store can not be reached'],
+  ['nobody who listens', {}, { BlobEndpoint: 'http://127.0.0.1:9/acme' }, 1, 'The store cannot be reached'],
 ] as const)(
   'in Azure Blob storage, %s: the message says what to do, and no search is sent',
   async (_, { container = BUCKET }: { container?: string }, changes: Record<string, string>, code, word) => {

@@ -271,6 +271,7 @@ export function emptyPage(page: Partial<DecodedPage>): DecodedPage {
     rows: 0,
     items: 0,
     repeated: 0,
+    forgotten: [],
     ids: NO_IDS,
     times: null,
     span: null,

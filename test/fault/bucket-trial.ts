@@ -47,6 +47,45 @@ export async function bucketTrial<T>(
   }
 }
 
+/** What happens to the request during which the process is killed. */
+export const FATES = ['is lost', 'is carried out', 'arrives late'] as const
+
+type Killed = {
+  /** False: the command ended before. */
+  readonly isKilled: boolean
+  /** Delivers the request that the network holds. */
+  deliver(): void
+}
+
+/** Runs a command, and kills it at one of its requests that change something. @param number from 1 on */
+export async function killedAt(
+  { double }: BucketTrial,
+  number: number,
+  fate: (typeof FATES)[number],
+  run: (settings: Partial<RunArgs>) => Promise<Ended>,
+): Promise<Killed> {
+  const changes = { operation: CHANGES }
+  const often = { skip: number - 1, times: 1 }
+  let deliver: () => void = () => {}
+  const held = new Promise<void>((resolve) => (deliver = resolve))
+  let kill: (signal: NodeJS.Signals) => void = () => {}
+  let isKilled = false
+  if (fate === 'is lost') double.cues.fail(changes, { connection: 'reset-before', ...often })
+  double.cues.before(
+    changes,
+    async () => {
+      isKilled = true
+      kill('SIGKILL')
+      if (fate === 'arrives late') await held
+    },
+    often,
+  )
+  const ended = await run({ onStart: (send) => (kill = send) })
+  // The run may end before this request, because those of two chains interleave.
+  expect([null, 0], ended.stderr).toContain(ended.code)
+  return { deliver, isKilled }
+}
+
 /** Compares a finished export with the undisturbed one, and checks that no temporary object remains. */
 export async function expectSameInBucket(attempt: BucketTrial, expectations: Expectations): Promise<void> {
   const { double, workspace } = attempt

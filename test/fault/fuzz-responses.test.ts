@@ -27,6 +27,7 @@ const PLAN: DecodePlan = {
   secret: 'redact',
   identity: 'keep',
   maskKey: null,
+  suppress: [],
 }
 
 const CONTEXT: PageContext = {

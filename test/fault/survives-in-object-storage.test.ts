@@ -4,7 +4,14 @@ import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import type { S3Double } from '../s3/double/server.ts'
 import { BUCKET, editObjects } from '../support/bucket.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { type BucketTrial, bucketTrial, CHANGES, expectSameInBucket } from './bucket-trial.ts'
+import {
+  type BucketTrial,
+  bucketTrial,
+  CHANGES,
+  expectSameInBucket,
+  FATES,
+  killedAt,
+} from './bucket-trial.ts'
 import { faultFigures } from './figures.ts'
 import { hurriedClock } from './hurried-clock.ts'
 import { concurrently, type Ended } from './support.ts'
@@ -43,7 +50,8 @@ describe.each(['in the bucket', 'on a local disk'] as const)('with the state %s'
       bucketTrial(EXPORT, state, async (attempt) => {
         const fate = FATES[index % FATES.length]!
         const about = `${number}: ${calls[number - 1]}, ${fate}`
-        const { deliver } = await killedAt(attempt, number, fate)
+        const { deliver, isKilled } = await killedAt(attempt, number, fate, attempt.run)
+        if (isKilled) figures.kills++
         const next = await attempt.runHere()
         deliver()
         // A request that arrives so late must have no effect.
@@ -55,42 +63,6 @@ describe.each(['in the bucket', 'on a local disk'] as const)('with the state %s'
     expect(figures.kills).toBeGreaterThanOrEqual(LEAST)
   }, 900_000)
 })
-
-/** What happens to the request during which the process is killed. */
-const FATES = ['is lost', 'is carried out', 'arrives late'] as const
-
-type Killed = {
-  /** Delivers the request that the network holds. */
-  deliver(): void
-}
-
-async function killedAt(
-  { double, run }: BucketTrial,
-  number: number,
-  fate: (typeof FATES)[number],
-): Promise<Killed> {
-  const changes = { operation: CHANGES }
-  const often = { skip: number - 1, times: 1 }
-  let deliver: () => void = () => {}
-  const held = new Promise<void>((resolve) => (deliver = resolve))
-  let kill: (signal: NodeJS.Signals) => void = () => {}
-  let isKilled = false
-  if (fate === 'is lost') double.cues.fail(changes, { connection: 'reset-before', ...often })
-  double.cues.before(
-    changes,
-    async () => {
-      isKilled = true
-      kill('SIGKILL')
-      if (fate === 'arrives late') await held
-    },
-    often,
-  )
-  const ended = await run({ onStart: (send) => (kill = send) })
-  // The run may end before this request, because those of two chains interleave.
-  expect([null, 0], ended.stderr).toContain(ended.code)
-  if (isKilled) figures.kills++
-  return { deliver }
-}
 
 /** Runs the pipeline here, as on another machine, where the stopped process is not visible. */
 async function takeOver({ double, workspace }: BucketTrial, maxRequests: number | null): Promise<void> {

@@ -64,9 +64,9 @@ it('failed and pending cells are named, and totals say that more is to come', as
   )
   expect(texts).toEqual([
     ...['query', '2024', 'total', 'Jan', 'Feb'],
-    ...['domain.a', '1.2k', 'failed', '≥1.2k'],
+    ...['domain.a', '1.2k', 'failed', '≥1,200'],
     ...['domain.b   new', '≥100', 'pending', '≥100'],
-    ...['total', '≥1.3k', '≥0', '≥1.3k'],
+    ...['total', '≥1,300', '≥0', '≥1,300'],
   ])
   expect(table).toContain('<td class="failed"')
 })

@@ -55,6 +55,8 @@ export const SOME_REPORT: ReportData = {
   came: {
     rows: 1_234_567,
     rows_at_most: null,
+    rows_at_least: null,
+    forgotten: 0,
     bytes: 98_765_000,
     shards: 900,
     new_rows: 12_345,

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { type Aggregates, type NamedPipeline, unlessSecret } from '../../src/core/index.ts'
 import { pipelineFrom } from '../../src/index.ts'
+import { heatTable } from '../../src/report/heat-table.ts'
 import type { Between, ReportData } from '../../src/report/index.ts'
 import { namePipeline } from '../../src/run/queries.ts'
 import { gatherReport } from '../../src/run/report/gather.ts'
@@ -68,7 +69,7 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((all, number)
 const day = (i: number): string =>
   [i, i + 1].map((i) => new Date((20_000 + i) * 86_400_000).toISOString().slice(0, 10)).join('..')
 
-function knownOf({ runs, cells, counted, reasons }: World): Known {
+function knownOf({ runs, cells, counted, reasons }: World, reported: number | null = null): Known {
   const aggregates: Aggregates = {
     rows: counted,
     days: { counts: counted === 0 ? [] : [[19_000, counted]], others: 0 },
@@ -97,6 +98,8 @@ function knownOf({ runs, cells, counted, reasons }: World): Known {
     complete: true,
     standing: null,
     pruned: null,
+    forgotten: 0,
+    reported,
     *partitions() {
       for (const [i, rows] of cells.entries())
         yield { query: 'domain.acme.example', window: day(i), rows, state: 'done' }
@@ -194,15 +197,13 @@ it('a calculation with everything in a report does not reveal a count below 5', 
   )
 })
 
-it('of two runs with 100 and 2 rows neither is shown, and of 11 rows in classes 10–99 and 1–9 no total', () => {
+it('after runs with 100 and 2 rows no total is shown, nor of 11 rows in classes 10–99 and 1–9', () => {
   const run = (rows: number) => ({ rows, quarantined: rows, repeated: rows })
   const report = (runs: number[], cells: number[]) =>
     gatherReport(PIPELINE, knownOf({ runs: runs.map(run), cells, counted: sum(cells), reasons: [] }), AROUND)
   const two = report([100, 2], [102])
-  expect(two.came).toMatchObject({ rows: 102, quarantined: 102, repeated: 102, new_rows: null })
-  for (const { rows, quarantined, repeated } of two.went.runs) {
-    expect([rows, quarantined, repeated]).toEqual([null, null, null])
-  }
+  expect(two.came).toMatchObject({ rows: null, rows_at_most: 110, quarantined: null, repeated: null })
+  expect(two.came.new_rows).toBe(null)
   const eleven = report([11], [10, 1])
   expect(eleven.came).toMatchObject({ rows: null, rows_at_most: 20, counted_rows: null, new_rows: null })
   expect(eleven.came.sources).toEqual({ groups: [], others: 0 })
@@ -390,4 +391,127 @@ it.each([
   )
   // A report that shows nothing would pass as well.
   expect(withNumbers).toBeGreaterThan(alike / 4)
+})
+
+/** Whoever gets a report after each run knows the sum of the runs between any two of them. */
+function expectSeriesReveals(reports: readonly ReportData[], runs: readonly number[]): void {
+  const totals = [exactly(0), ...reports.map(({ came }) => totalOf(came))]
+  const told = runs.map((_, i) => {
+    const shown = reports.flatMap(({ went }, k) => {
+      const at = i - (k + 1 - went.runs.length)
+      return i <= k && at >= 0 ? [rangeOf(went.runs[at]!.rows)] : []
+    })
+    return shown.reduce((all, range) => ({
+      low: Math.max(all.low, range.low),
+      high: Math.min(all.high, range.high),
+    }))
+  })
+  for (let from = 0; from < totals.length; from++)
+    for (let to = from + 1; to < totals.length; to++) {
+      const sum = {
+        low: Math.max(0, totals[to]!.low - totals[from]!.high),
+        high: totals[to]!.high - totals[from]!.low,
+      }
+      expectHidden(told.slice(from, to), sum, runs.slice(from, to))
+    }
+}
+
+function totalOf({ rows, rows_at_least, rows_at_most }: ReportData['came']): Range {
+  return rows === null ? { low: rows_at_least ?? 1, high: rows_at_most ?? MANY } : exactly(rows)
+}
+
+/** The reports after each of some runs. */
+function seriesOf(runs: readonly number[]): readonly ReportData[] {
+  const reports: ReportData[] = []
+  let reported: number | null = null
+  for (let count = 1; count <= runs.length; count++) {
+    const rows = sum(runs.slice(0, count))
+    const world = {
+      runs: runs.slice(0, count).map((rows) => ({ rows, quarantined: 0, repeated: 0 })),
+      cells: [rows],
+      counted: rows,
+      reasons: [],
+    }
+    const report = gatherReport(PIPELINE, knownOf(world, reported), AROUND)
+    reported = report.came.rows ?? reported
+    reports.push(report)
+  }
+  return reports
+}
+
+it('nor does a calculation with all reports of a series, one after each run', () => {
+  fc.assert(
+    fc.property(fc.array(few, { minLength: 1, maxLength: 12 }), (runs) => {
+      expectSeriesReveals(seriesOf(runs), runs)
+    }),
+    { numRuns: cases(1000, 250) },
+  )
+})
+
+it('a run that adds few rows leaves the total of the earlier report, and shows no division of the new one', () => {
+  const reports = seriesOf([7, 3, 0, 40, 2])
+  const [first, second, third, fourth, fifth] = reports.map(({ came }) => came)
+  expect(first).toMatchObject({ rows: 7, rows_at_least: null, new_rows: 7 })
+  for (const few of [second, third]) {
+    expect(few).toMatchObject({ rows: null, rows_at_least: 7, counted_rows: null, nulls: [] })
+    expect(few!.heat?.rows.map(({ cells }) => cells)).toEqual([[{ least: 1, most: null, state: 'done' }]])
+    expect(few!.sources.groups).toEqual([])
+  }
+  expect(second!.new_rows).toBe(null)
+  expect(fourth).toMatchObject({ rows: 50, new_rows: null })
+  expect(fifth).toMatchObject({ rows: null, rows_at_least: 50 })
+  // What was removed is hidden likewise.
+  const world = { runs: [{ rows: 50, quarantined: 0, repeated: 0 }], cells: [48], counted: 48, reasons: [] }
+  expect(gatherReport(PIPELINE, knownOf(world, 50), AROUND).came).toMatchObject({
+    rows: null,
+    rows_at_least: null,
+    rows_at_most: 50,
+  })
+})
+
+it('where no count is small every cell is exact, and totals are those of the headline', () => {
+  const cells = [120_345, 98_761, 7]
+  const world = {
+    runs: [{ rows: sum(cells), quarantined: 0, repeated: 0 }],
+    cells,
+    counted: sum(cells),
+    reasons: [],
+  }
+  const { came } = gatherReport(PIPELINE, knownOf(world), AROUND)
+  expect(came.heat?.rows[0]?.cells).toEqual(cells.map((rows) => ({ least: rows, most: rows, state: 'done' })))
+  const table = heatTable(came.heat!).text
+  for (const number of ['120,345', '98,761', '219,113']) expect(table).toContain(`>${number}</td>`)
+  // A few rows in one cell: its neighbours lose digits, and the total says "≥".
+  const some = {
+    ...world,
+    cells: [120_345, 98_761, 3],
+    runs: [{ rows: 219_109, quarantined: 0, repeated: 0 }],
+    counted: 219_109,
+  }
+  const rounded = gatherReport(PIPELINE, knownOf(some), AROUND).came.heat!
+  expect(rounded.rows[0]!.cells[2]).toMatchObject({ least: 1, most: 9 })
+  const [, total] = /class="sum">≥([\d,]+)<\/td>/.exec(heatTable(rounded).text) ?? []
+  expect(Number(total?.replaceAll(',', ''))).toBeLessThanOrEqual(219_109)
+})
+
+it('late rows in a file of their own keep the digits of their partition back', () => {
+  const world = {
+    runs: [{ rows: 2150, quarantined: 0, repeated: 0 }],
+    cells: [2150],
+    counted: 2150,
+    reasons: [],
+  }
+  const known: Known = {
+    ...knownOf(world),
+    *partitions() {
+      yield { query: 'domain.acme.example', window: day(0), rows: 103, files: [100, 3], state: 'done' }
+      yield { query: 'domain.acme.example', window: day(1), rows: 2047, state: 'done' }
+    },
+  }
+  const { came } = gatherReport(PIPELINE, known, AROUND)
+  const [late, other] = came.heat!.rows[0]!.cells
+  // A file of 100 to 999 rows and one of 1 to 9: more digits would tell how many the second has.
+  expect(late).toMatchObject({ least: 101, most: 1008 })
+  // Nor may the whole tell it, with the other windows.
+  expect(other).toMatchObject({ least: 1000, most: 9999 })
 })

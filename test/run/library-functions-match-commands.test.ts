@@ -7,10 +7,13 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import * as library from '../../src/index.ts'
 import {
+  credentialsOf,
+  forgetPeople,
   isExportError,
   packEvidence,
   pipelineFrom,
   pruneDataSet,
+  readRows,
   runPipeline,
   signDataSet,
   startSandbox,
@@ -54,13 +57,25 @@ it('signs an export, packs its evidence, and prunes it', async () => {
   }
   expect(() => tableStatements(pipeline, 'duckdb', '')).toThrow(/The name of the table is empty/)
 
+  const names: string[] = []
+  for await (const batch of readRows(pipeline)) {
+    for (const { identity_name } of credentialsOf(batch)) names.push(identity_name)
+  }
+  const person = names[0]!.toUpperCase()
+  const theirs = names.filter((name) => name.toUpperCase() === person).length
+  const found = await forgetPeople(pipeline, [person], { dryRun: true, cwd, env })
+  expect(found).toMatchObject({ identities: 1, rows: theirs, shards: 1 })
+  expect(await forgetPeople(pipeline, [person], { cwd, env })).toEqual(found)
+  const { rows, forgotten } = await verifyDataSet(pipeline)
+  expect([rows, forgotten]).toEqual([60 - theirs, theirs])
+
   // The year has ended by the clock of this machine.
   await expect(pruneDataSet(pipeline, { cwd, env })).rejects.toSatisfy((error) =>
     isExportError(error, 'config'),
   )
   const planned = await pruneDataSet(pipeline, { olderThan: '1d', dryRun: true, cwd, env })
-  expect(planned).toMatchObject({ partitions: 1, rows: 60 })
-  expect((await verifyDataSet(pipeline)).rows).toBe(60)
+  expect(planned).toMatchObject({ partitions: 1, rows })
+  expect((await verifyDataSet(pipeline)).rows).toBe(rows)
   const { before: _, ...gone } = planned
   expect(await pruneDataSet(pipeline, { olderThan: '1d', cwd, env })).toMatchObject(gone)
   expect((await verifyDataSet(pipeline)).rows).toBe(0)

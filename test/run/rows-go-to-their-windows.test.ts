@@ -205,8 +205,30 @@ describe('the rows of a page', () => {
         slices: [],
         rows: new Map(),
         refused: new Map(),
+        forgotten: new Map(),
       })
     }
+  })
+
+  it('of forgotten people are counted in their windows, unless another chain has these now', async () => {
+    const windows = windowsOf('asc', [0, 1, 2, 3])
+    const page = { ...pageOf(hours(1)), forgotten: [...hours(2, 25, 26, 49, 73), null] }
+    // One without a time belongs to the current window.
+    const { forgotten } = await split(page, chainOver(windows))
+    expect(forgotten).toEqual(
+      new Map([
+        [0, 2],
+        [1, 2],
+        [2, 1],
+      ]),
+    )
+    const shorter = await split(page, chainOver(windows.part(0, 2)))
+    expect(shorter.forgotten).toEqual(
+      new Map([
+        [0, 2],
+        [1, 2],
+      ]),
+    )
   })
 
   it('long before the days of exact doubles go to their windows to the microsecond', async () => {

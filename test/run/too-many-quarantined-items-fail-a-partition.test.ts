@@ -23,7 +23,7 @@ const acme = partition(nameQuery({ type: 'domain', fqdn: 'acme.example' }, 'acme
 
 /** The state of a partition with so many rows and quarantined items. */
 function record(rows: number, quarantined: number): PartitionRecord {
-  const counts = { pages: 1, requests: 1, repeated: 0, quarantineEnd: 0 }
+  const counts = { pages: 1, requests: 1, repeated: 0, forgotten: 0, quarantineEnd: 0 }
   return { state: 'partial', rows, quarantined, ...counts, error: null }
 }
 
@@ -38,7 +38,7 @@ function settings(
   onInvalid: TransformSettings['onInvalid'] = 'quarantine',
 ): TransformSettings {
   const policies = { secret: 'redact', identity: 'keep', maskKeyEnv: 'KEY', columns: ['id'] } as const
-  return { ...policies, extraColumns: [], onInvalid, maxQuarantined }
+  return { ...policies, extraColumns: [], suppressFile: null, onInvalid, maxQuarantined }
 }
 
 const ALL: QuarantineLimit = { kind: 'share', percent: 100 }

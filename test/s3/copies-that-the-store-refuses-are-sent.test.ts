@@ -3,7 +3,7 @@ import { bucketStore } from '../../src/bucket/index.ts'
 import { s3Driver } from '../../src/s3/index.ts'
 import { BUCKET, startBucket } from '../support/bucket.ts'
 
-it('a shard that the store can not copy is sent again, also if the run ends before its source is removed', async () => {
+it('a shard that the store cannot copy is sent again, also if the run ends before its source is removed', async () => {
   const { double, env } = await startBucket()
   onTestFinished(() => double.close())
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)

@@ -337,6 +337,7 @@ class ImaginedRun {
             })),
           }),
       ...(number % 3 === 0 ? { repeated: number } : {}),
+      ...(number % 5 === 1 ? { forgotten: [{ window: windowOf(chain, watermark), items: 2 }] } : {}),
       ...(number % 3 === 1 && !step.last ? { ids: { blob: this.#blobs++, keep: number % 3 } } : {}),
       ...(number % 4 === 0 ? { unknown_fields: { [`field-${number % 3}`]: number + 1 } } : {}),
     }

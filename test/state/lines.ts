@@ -165,6 +165,8 @@ export function plain(state: CheckpointState) {
     sums: plainSums(state.aggregates()),
     runs: state.runs.map((run) => ({ ...run })),
     prunes: state.prunes.map((prune) => ({ ...prune })),
+    erasures: state.erasures.map((erasure) => ({ ...erasure })),
+    reported: state.reported,
     searchesRemaining: state.searchesRemaining,
     service: state.service,
     secretChecks: [...state.secretChecks].sort(byKey),

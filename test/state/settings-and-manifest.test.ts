@@ -232,6 +232,7 @@ describe('the manifest', () => {
           bytes: sum('bytes'),
           shards: made.length,
           quarantined: 0,
+          forgotten: 0,
           replaced_nuls: 0,
           repeated: 0,
         })
@@ -271,7 +272,8 @@ describe('the manifest', () => {
       // Killed: it has no count of its requests, but its lines do.
       { kind: 'run', run: 'b', started_at: '2024-07-02T00:00:00.000Z', version: '1.2.3' },
       chainOfAll(1, 'domain.acme.org'),
-      page({ chain: 1, requests: 4, repeated: 3, size: 500 }),
+      page({ chain: 1, requests: 4, repeated: 3, size: 500, forgotten: [{ window: 'all', items: 6 }] }),
+      { kind: 'forget', at: '2024-07-03T00:00:00Z', identities: 2, rows: 0, shards: 0, quarantined: 0 },
       {
         kind: 'measured',
         costs: [[2000, 20]],
@@ -311,9 +313,10 @@ describe('the manifest', () => {
           imported_at: { min: '2024-01-01T00:00:00.123456Z', max: '2024-01-01T00:00:00.123457Z' },
         },
       ],
-      totals: { rows: 1, bytes: 10, shards: 1, quarantined: 4, repeated: 5, replaced_nuls: 0 },
+      totals: { rows: 1, bytes: 10, shards: 1, quarantined: 4, repeated: 5, forgotten: 6, replaced_nuls: 0 },
       retired: [],
       prunes: [],
+      forgotten: [{ at: '2024-07-03T00:00:00Z', identities: 2, rows: 0, shards: 0, quarantined: 0 }],
       unknown_fields: { alpha: 2, zeta: 1 },
       runs: [
         {

@@ -18,6 +18,7 @@ type Event =
   | { readonly what: 'stood'; readonly page: PageEntry }
   | { readonly what: 'rows'; readonly rows: number }
   | { readonly what: 'refused'; readonly items: number }
+  | { readonly what: 'forgotten'; readonly items: number }
   /** The next page will begin in it. */
   | { readonly what: 'reached' }
   | { readonly what: 'finished' }
@@ -78,6 +79,8 @@ function storyOf(facts: readonly JournalEntry[]): Story {
       for (const { window, items } of fact.quarantine ?? []) {
         tell(`${course.query}/${window}`, { what: 'refused', items })
       }
+      for (const { window, items } of fact.forgotten ?? [])
+        tell(`${course.query}/${window}`, { what: 'forgotten', items })
       for (const { window, rows } of fact.slices ?? [])
         tell(`${course.query}/${window}`, { what: 'rows', rows })
       course.pages.push(fact)
@@ -105,7 +108,8 @@ function recordOf(events: readonly Event[]) {
   // Nothing follows for a pruned partition.
   if (last.what === 'summed up') {
     const { state = 'done', rows, pages, requests, quarantined } = last.fact
-    return { state, rows, pages, requests, quarantined, repeated: 0, quarantineEnd: 0, error: null }
+    const none = { repeated: 0, forgotten: 0, quarantineEnd: 0, error: null }
+    return { state, rows, pages, requests, quarantined, ...none }
   }
   const failure = events.findLast(({ what }) => ['stood', 'finished', 'failed'].includes(what))
   return {
@@ -115,6 +119,7 @@ function recordOf(events: readonly Event[]) {
     requests: sum([...pages, ...failures].map(({ requests }) => requests)),
     quarantined: sum(all('refused').map(({ items }) => items)),
     repeated: sum(pages.map(({ repeated }) => repeated ?? 0)),
+    forgotten: sum(all('forgotten').map(({ items }) => items)),
     quarantineEnd: 0,
     error: failure?.what === 'failed' ? failure.fact.error : null,
   }
@@ -281,6 +286,7 @@ function runsOf(facts: readonly JournalEntry[]) {
         ...own.slice(0, first).flatMap((fact) => (fact.kind === 'failed' ? [fact.error.rejected ?? 0] : [])),
       ]),
       repeated: sum(pages.map(({ repeated = 0 }) => repeated)),
+      forgotten: sum(pages.flatMap(({ forgotten = [] }) => forgotten.map(({ items }) => items))),
       failures: own.slice(0, first).filter(({ kind }) => kind === 'failed').length,
       searches: measured.findLast(({ spent }) => spent !== undefined)?.spent ?? null,
       minRequests: ends.findLast(({ min_requests }) => min_requests !== undefined)?.min_requests ?? null,

@@ -88,7 +88,7 @@ describe('an old partition', () => {
         const after = await stateIn(store)
         for (const [key, record] of state.partitions) {
           const { pages, requests } = record
-          const none = { rows: 0, quarantined: 0, repeated: 0, quarantineEnd: 0, error: null }
+          const none = { rows: 0, quarantined: 0, repeated: 0, forgotten: 0, quarantineEnd: 0, error: null }
           const expected = old.partitions.has(key) ? { state: 'pruned', pages, requests, ...none } : record
           expect(after.partitions.get(key)).toEqual(expected)
         }

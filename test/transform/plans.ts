@@ -29,6 +29,7 @@ export function decodePlan(changes: Partial<DecodePlan> = {}): DecodePlan {
     secret: 'redact',
     identity: 'keep',
     maskKey: Buffer.from('a key of thirty-two bytes or more'),
+    suppress: [],
     ...changes,
   }
   if (changes.columns !== undefined) return plan

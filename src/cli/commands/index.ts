@@ -47,6 +47,11 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     'Remove partitions beyond their maximum age; asks first',
     async () => (await import('./prune.ts')).prune,
   ),
+  forget: lazyCommand(
+    'forget <pipeline>',
+    'Take people out of the exported files, and keep them out; reads identities from stdin',
+    async () => (await import('./forget.ts')).forget,
+  ),
   summary: lazyCommand(
     'summary <pipeline>',
     'Write _report.html: whether all is exported, scope, result, runs; counts only',

@@ -178,6 +178,12 @@ function* verificationLines(result: Verification, view: VerificationView): Gener
   const [first, ...rest] = completenessText(result).split(': ')
   const verdict = style(result.complete ? 'green' : 'red', first!)
   yield `${[verdict, ...rest].join(': ')}.`
+  const { quarantined, forgotten } = result
+  const parts = [
+    ...(quarantined > 0 ? [`${counted(quarantined, 'item')} in quarantine`] : []),
+    ...(forgotten > 0 ? [`${counted(forgotten, 'item')} of forgotten people`] : []),
+  ]
+  if (parts.length > 0) yield `Left out by intent: ${parts.join(', ')}.`
 }
 
 function* fileLines(

@@ -35,6 +35,7 @@ function summaryJson(summary: RunSummary): Readonly<Record<string, unknown>> {
     quarantined,
     replaced_nuls: summary.replacedNuls,
     repeated,
+    ...(summary.forgotten === 0 ? {} : { forgotten: summary.forgotten }),
     searches_spent: summary.searchesSpent,
     searches_remaining: summary.searchesRemaining,
     service: serviceJson(summary.service),
@@ -128,6 +129,8 @@ function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Reader): s
       `${counted(summary.repeated, 'item')} that the service repeated, exported once`,
     ])
   }
+  if (summary.forgotten > 0)
+    figures.push(['forgotten', `${counted(summary.forgotten, 'item')} of forgotten people, dropped`])
   if (summary.replacedNuls > 0)
     figures.push([
       'replaced',

@@ -1,3 +1,4 @@
+import { dirname, resolve } from 'node:path'
 import {
   allColumns,
   droppedColumns,
@@ -41,9 +42,19 @@ export function resolveTransform(file: PipelineFile, problems: Problems): Transf
     maskKeyEnv: transform.mask_key_env,
     columns: columns === undefined ? available : [...own.filter((name) => columns.includes(name)), ...extra],
     extraColumns,
+    suppressFile: suppressFileOf(file, problems),
     onInvalid: transform.on_invalid,
     maxQuarantined: transform.max_quarantined,
   }
+}
+
+/** Relative to the file that names it. */
+function suppressFileOf({ extract, transform }: PipelineFile, problems: Problems): string | null {
+  if (transform.suppress_file === undefined) return null
+  const key = ['transform', 'suppress_file']
+  if (extract.resource === 'reports' && !problems.isReported(['extract', 'resource']))
+    problems.add(key, 'does not go with resource: reports', 'key')
+  return resolve(dirname(problems.sourceOf(key).path), transform.suppress_file)
 }
 
 function whyNot(

@@ -39,6 +39,33 @@ export function nameInAggregates(name: string): string {
   return name.length > MAX_NAME ? `${name.slice(0, MAX_NAME).toWellFormed()}…` : name
 }
 
+/** Aggregates without those of some of their rows; null: these were not counted by the same keys. */
+export function withoutAggregates(all: Aggregates, gone: Aggregates): Aggregates | null {
+  const days = withoutCounts(all.days, gone.days)
+  const sources = withoutCounts(all.sources, gone.sources)
+  const hashTypes = withoutCounts(all.hash_types, gone.hash_types)
+  if (days === null || sources === null || hashTypes === null) return null
+  const nulls = Object.entries(all.nulls).map(
+    ([name, rows]) => [name, rows - (gone.nulls[name] ?? 0)] as const,
+  )
+  if (nulls.some(([, rows]) => rows < 0)) return null
+  const rows = all.rows - gone.rows
+  return { rows, days, sources, hash_types: hashTypes, nulls: Object.fromEntries(nulls) }
+}
+
+function withoutCounts<Key>(all: Counts<Key>, gone: Counts<Key>): Counts<Key> | null {
+  const counts = new Map(all.counts)
+  let others = all.others - gone.others
+  for (const [key, rows] of gone.counts) {
+    const left = (counts.get(key) ?? 0) - rows
+    if (left > 0) counts.set(key, left)
+    else counts.delete(key)
+    // Some of them may be among the others.
+    if (left < 0) others += left
+  }
+  return others < 0 ? null : { counts: [...counts], others }
+}
+
 /** Sums up aggregates. The result depends only on the inputs and their order. */
 export class AggregateTally {
   rows = 0

@@ -59,7 +59,8 @@ export function* rowsOf<As extends TimesAs = 'micros'>(
   }
 }
 
-function valueAt(column: BatchColumn, row: number): RowValue {
+/** The value of a row. */
+export function valueAt(column: BatchColumn, row: number): RowValue {
   if (!('valid' in column)) return column.values[row] ?? null
   return column.valid?.[row] === 0 ? null : int64(column.values[row]!)
 }

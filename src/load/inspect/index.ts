@@ -1,5 +1,6 @@
 export { type InspectedShard, inspectShard } from './inspect-shard.ts'
-export { readAggregates } from './read-aggregates.ts'
+export { mayHold } from './may-hold.ts'
+export { aggregateBatch, readAggregates } from './read-aggregates.ts'
 export { readBatches } from './read-batches.ts'
 export { readIds } from './read-ids.ts'
 export type { ShardReader } from './shard-reader.ts'

@@ -4,6 +4,7 @@ import {
   type ColumnSpec,
   type Format,
   nameInAggregates,
+  type RowBatch,
 } from '../../core/index.ts'
 import { readBatches } from './read-batches.ts'
 import type { ShardReader } from './shard-reader.ts'
@@ -23,10 +24,13 @@ export async function readAggregates(
 ): Promise<void> {
   for (const { name } of columns) tally.addNulls(name, 0)
   const read = columns.filter(({ name, nullable }) => nullable || name === 'imported_at')
-  for await (const batch of readBatches(reader, format, read, BATCH_ROWS)) {
-    for (const column of batch.columns) addColumn(column, batch.rows, tally)
-    tally.rows += batch.rows
-  }
+  for await (const batch of readBatches(reader, format, read, BATCH_ROWS)) aggregateBatch(batch, tally)
+}
+
+/** Adds the aggregates of some rows. */
+export function aggregateBatch(batch: RowBatch, tally: AggregateTally): void {
+  for (const column of batch.columns) addColumn(column, batch.rows, tally)
+  tally.rows += batch.rows
 }
 
 function addColumn(column: BatchColumn, rows: number, tally: AggregateTally): void {

@@ -12,6 +12,7 @@ import {
   type RowBatch,
   rowBatchOf,
   SeenCursors,
+  windowRange,
   withPage,
 } from '../../core/index.ts'
 import { type Chain, ChainSize, type ExtractedPage, extractPages, PageTooLarge } from '../../extract/index.ts'
@@ -231,7 +232,7 @@ export class ChainRun {
   async #commitRows(split: SplitPage): Promise<void> {
     const chain = this.#chain
     const { session, quarantine, measurements } = this.#run
-    const { page, requests, size, ms, slices, rows, refused } = split
+    const { page, requests, size, ms, slices, rows, refused, forgotten } = split
     const { record, windows } = chain
     const items = quarantine.linesOf(chain, page, refused)
     const position = positionAfter(record, page, windows.order)
@@ -255,6 +256,7 @@ export class ChainRun {
       ...(items.length === 0
         ? {}
         : { quarantine: items.map(({ window, items }, blob) => ({ window, items, blob })) }),
+      ...(forgotten.size === 0 ? {} : { forgotten: this.#byWindow(forgotten) }),
       ...(page.repeated === 0 ? {} : { repeated: page.repeated }),
       ...ids,
       ...(Object.keys(page.unknownFields).length === 0 ? {} : { unknown_fields: page.unknownFields }),
@@ -276,6 +278,11 @@ export class ChainRun {
     await this.#afterCommit(progress, batch)
   }
 
+  #byWindow(items: ReadonlyMap<number, number>): NonNullable<PageEntry['forgotten']> {
+    const { windows } = this.#chain
+    return [...items].map(([index, items]) => ({ window: windowRange(windows.at(index)), items }))
+  }
+
   /** A copy of a page's rows for the observer: the memory of the page itself may be reused after the commit. */
   #batchOf({ recordBatch, rows }: DecodedPage): RowBatch | null {
     const { options, pipeline } = this.#run
@@ -292,7 +299,7 @@ export class ChainRun {
     return finished.filter(hasRows).map((index) => this.#folderOf(index))
   }
 
-  #count({ page, requests }: SplitPage, { finished, reopened }: PageProgress): void {
+  #count({ page, requests, forgotten }: SplitPage, { finished, reopened }: PageProgress): void {
     const chain = this.#chain
     const { tally, options } = this.#run
     const { log } = options.observer
@@ -306,7 +313,7 @@ export class ChainRun {
       const message = 'late rows for finished partitions; they are written to additional shards'
       log('warn', message, { partition: chain.partitionAt(reopened[0]!).key })
     }
-    tally.page(page, chain.query.name)
+    tally.page(page, chain.query.name, forgotten)
     tally.reopened += reopened.length
     tally.done += finished.length - reopened.length
     for (const field of tally.newFields(page)) {

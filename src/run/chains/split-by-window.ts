@@ -18,6 +18,8 @@ export type SplitPage = ExtractedPage & {
   readonly rows: ReadonlyMap<number, number>
   /** Rejected items, likewise; an item without a readable time goes to the current partition of the chain. */
   readonly refused: ReadonlyMap<number, readonly RefusedItem[]>
+  /** The number of items that were dropped for forgotten people, likewise. */
+  readonly forgotten: ReadonlyMap<number, number>
 }
 
 /**
@@ -41,7 +43,14 @@ export function splitByWindow(
     if (others === undefined) refused.set(index, [item])
     else others.push(item)
   }
-  return { ...extracted, slices: slicesOf(page, runs, chain, folderOf), rows, refused }
+  const forgotten = new Map<number, number>()
+  for (const at of page.forgotten) {
+    // Another chain has taken this window over, and counts it.
+    if (at !== null && isElsewhere(at, chain)) continue
+    const index = indexOf(at, chain)
+    forgotten.set(index, (forgotten.get(index) ?? 0) + 1)
+  }
+  return { ...extracted, slices: slicesOf(page, runs, chain, folderOf), rows, refused, forgotten }
 }
 
 /** Rows `[from, to)` of a page, all of one window. */
@@ -74,9 +83,13 @@ function endOfRun(times: Times, start: number, from: number, until: number): num
   return end
 }
 
-function indexOf(at: number | null, { windows, watermark }: ChainProgress): number {
-  const { range } = windows
-  const isOwn = at !== null && range !== null && at >= range.from && at < range.until
+function isElsewhere(at: number, { windows: { range } }: ChainProgress): boolean {
+  return range !== null && (at < range.from || at >= range.until)
+}
+
+function indexOf(at: number | null, chain: ChainProgress): number {
+  const { windows, watermark } = chain
+  const isOwn = at !== null && windows.range !== null && !isElsewhere(at, chain)
   return isOwn ? windows.indexOfInstant(at) : Math.min(watermark, windows.count - 1)
 }
 

@@ -49,6 +49,7 @@ export class Tally {
   rows = 0
   quarantined = 0
   repeated = 0
+  forgotten = 0
   /** Partitions that were done and got late rows. */
   reopened = 0
   /** Partitions that failed in a row, without a usable response in between. */
@@ -82,13 +83,14 @@ export class Tally {
     return first?.sinceMs ?? null
   }
 
-  /** @param query its name */
-  page(page: DecodedPage, query: string): void {
+  /** @param query its name @param forgotten by window */
+  page(page: DecodedPage, query: string, forgotten: ReadonlyMap<number, number>): void {
     this.#items.set(query, (this.#items.get(query) ?? 0) + page.items - page.repeated)
     for (const { issues } of page.quarantined) this.#countReasons(issues)
     this.rows += page.rows
     this.quarantined += page.quarantined.length
     this.repeated += page.repeated
+    for (const items of forgotten.values()) this.forgotten += items
     this.failuresInRow = 0
   }
 

@@ -192,8 +192,8 @@ function threadedCpu(
 }
 
 /** A digest takes twice as long as the rest of a row, so one thread for decoding would be the bottleneck. */
-function computesDigests({ secret, identity }: DecodePlan): boolean {
-  return secret === 'hmac' || identity === 'hmac'
+function computesDigests({ secret, identity, suppress }: DecodePlan): boolean {
+  return secret === 'hmac' || identity === 'hmac' || suppress.length > 0
 }
 
 /** Returns the memory of every response to its pool. */

@@ -31,6 +31,7 @@ import {
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
   SUCCESS_PATH,
+  SUPPRESSION_PATH,
   writeManifest,
 } from '../../state/index.ts'
 import type { RunObserver } from '../options.ts'
@@ -82,6 +83,7 @@ export async function refuseLinks(store: Store): Promise<void> {
     ORPHANS,
     LOG_FOLDER,
     SEALED_FOLDER,
+    SUPPRESSION_PATH,
     ...RESOURCES,
   ]) {
     await store.size(path)

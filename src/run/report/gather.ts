@@ -16,6 +16,7 @@ import {
   shareOf,
   shown,
   shownCounts,
+  shownSeries,
   shownTotal,
 } from '../../report/index.ts'
 import { heatMap, type RowsByWindow } from './heat-map.ts'
@@ -92,11 +93,13 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
     came: {
       rows: total.rows,
       rows_at_most: total.atMost,
+      rows_at_least: total.atLeast,
       bytes: Math.ceil(bytes / 1000) * 1000,
       shards,
       new_rows: runs.length === 0 ? 0 : total.ofRuns.at(-1)!,
       quarantined: reasonCounts.total === null && reasons.length > 0 ? null : quarantined.total,
       repeated: repeated.total,
+      forgotten: shown(known.forgotten),
       counted_rows: counted === null ? null : shown(counted.rows),
       timeline: times,
       sources: named(counted?.sources ?? NONE, MAX_SOURCES, 'no name'),
@@ -105,7 +108,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
         column,
         share: shareOf(nulls, aggregates.rows),
       })),
-      heat: heat === null ? null : total.rows === null || !staysOpen(heat, times) ? heat.coarse : heat.map,
+      heat: heat === null ? null : shownHeat(heat, total, times),
     },
     went: {
       runs: runs.slice(-MAX_RUNS).map((run, i) =>
@@ -160,6 +163,9 @@ const NONE = { counts: [], others: 0 }
 type ShownRows = {
   readonly rows: Shown
   readonly atMost: number | null
+  readonly atLeast: number | null
+  /** Whether an earlier report shows a number so near that no other division of the total may be shown. */
+  readonly isNearEarlier: boolean
   /** The rows of the last runs. */
   readonly ofRuns: readonly Shown[]
   /** The rows that may be shown by day, source and kind of hash; null: none. */
@@ -174,30 +180,54 @@ type ShownRows = {
  */
 function shownRows(
   rows: number,
-  { runs, aggregates }: Known,
+  { runs, aggregates, reported }: Known,
   files: readonly number[],
   isOpen: boolean,
 ): ShownRows {
   const ofRuns = shownOfRuns(runs, rows, (run) => run.rows)
+  const change = reported === null ? 0 : rows - reported
+  if (reported !== null && (shown(Math.abs(change)) === null || (ofRuns.total === null && change !== 0))) {
+    // The difference to the earlier report would be a small count, or reveal one.
+    const bounds = { atLeast: change > 0 ? reported : null, atMost: change < 0 ? reported : null }
+    return { rows: null, ...bounds, isNearEarlier: true, ofRuns: ofRuns.counts, counted: null }
+  }
   const limits: number[] = []
   const { atMost } = shownTotal(rows, files)
   if (atMost !== null) limits.push(atMost)
   if ((ofRuns.total === null && rows > 0) || !isOpen) limits.push(Math.ceil((rows + LEAST_ROWS) / 10) * 10)
   if (limits.length > 0) {
     const hidden = ofRuns.counts.map((count) => (count === 0 ? 0 : null))
-    return { rows: null, atMost: Math.max(...limits), ofRuns: hidden, counted: null }
+    return {
+      rows: null,
+      atMost: Math.max(...limits),
+      atLeast: null,
+      isNearEarlier: false,
+      ofRuns: hidden,
+      counted: null,
+    }
   }
   // The uncounted rows are a group as well.
   const rest = shownCounts([], Math.max(0, rows - aggregates.rows))
   const counted = aggregates.rows === rows || rest.total !== null ? aggregates : null
-  return { rows: shown(rows), atMost: null, ofRuns: ofRuns.counts, counted }
+  const ofLast = ofRuns.counts
+  return { rows: shown(rows), atMost: null, atLeast: null, isNearEarlier: false, ofRuns: ofLast, counted }
 }
 
 /** Counts of the listed runs, given that the total of all runs is shown too. */
 function shownOfRuns(runs: Known['runs'], total: number, of: (run: Known['runs'][number]) => number) {
-  const sum = (some: Known['runs']): number => some.reduce((all, run) => all + of(run), 0)
-  const counts = shownCounts(runs.slice(-MAX_RUNS).map(of), sum(runs.slice(0, -MAX_RUNS)))
-  return { counts: counts.counts, total: counts.total === null ? null : shown(total) }
+  const { counts, isOpen } = shownSeries(runs.map(of))
+  return { counts: counts.slice(-MAX_RUNS), total: isOpen ? shown(total) : null }
+}
+
+/** The table of queries and windows, as far as the total and the timeline permit. */
+function shownHeat(
+  heat: RowsByWindow,
+  { rows, isNearEarlier }: ShownRows,
+  times: ReportData['came']['timeline'],
+): RowsByWindow['map'] {
+  // An earlier report may show the exact numbers of cells.
+  if (isNearEarlier) return heat.bare
+  return rows === null || !staysOpen(heat, times) ? heat.coarse : heat.map
 }
 
 function everyText(every: NonNullable<NamedPipeline['extract']['windows']>['every']): string {

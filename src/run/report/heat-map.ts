@@ -19,6 +19,8 @@ const MAX_QUERIES = 40
 /** Rows by query and window, and the constraints under which other figures reveal no small count. */
 export type RowsByWindow = {
   readonly map: NonNullable<ReportData['came']['heat']>
+  /** The same, with states of cells and whether they have rows. */
+  readonly bare: NonNullable<ReportData['came']['heat']>
   /** The same, with cells shown by classes only. */
   readonly coarse: NonNullable<ReportData['came']['heat']>
   /** Columns that may only be shown as one; null: the whole data set. */
@@ -54,12 +56,13 @@ export function heatMap({ partitions, newQueries }: Known): RowsByWindow | null 
     .map(([query]) => query)
   const lines = new Map(listed.map((query) => [query, new Map<string, Cell>()]))
   const others = new Map<string, Cell>()
-  for (const { query, window, rows, state } of partitions()) {
+  for (const { query, window, rows, state, files = [] } of partitions()) {
     const line = lines.get(query) ?? others
     const column = columnOf(window)
     const { sum, state: before } = line.get(column) ?? { sum: NO_ROWS, state: 'done' }
     const gravest = RANKS[state] < RANKS[before] ? state : before
-    line.set(column, { sum: withPart(sum, rows), state: gravest })
+    const parts = files.reduce((all, each) => all + each, 0) === rows ? files : [rows]
+    line.set(column, { sum: parts.reduce(withPart, sum), state: gravest })
   }
   const folded = queries.size - listed.length
   if (folded > 0) lines.set(`${folded} others`, others)
@@ -82,12 +85,16 @@ export function heatMap({ partitions, newQueries }: Known): RowsByWindow | null 
   const together = [...safeCells.together].map((i) => spans.get(all[i]!) ?? null)
   return {
     map: drawn(safeCells.cells),
+    bare: drawn(columns.map((sums) => sums.map(({ rows }) => (rows > 0 ? SOME : NONE)))),
     coarse: drawn(columns.map((sums) => sums.map((sum) => bounded(asParts(sum))))),
     together: together.includes(null) ? null : together.filter((window) => window !== null),
     columns: [...spans.values()].filter((window) => window !== null),
     safe: safeCells.safe,
   }
 }
+
+const NONE: Between = { least: 0, most: 0 }
+const SOME: Between = { least: 1, most: null }
 
 const RANKS = { failed: 0, partial: 1, pending: 2, done: 4 } as const
 const NEW_RANK = 3

@@ -6,6 +6,7 @@ import {
   windowRange,
 } from '../../core/index.ts'
 import type { Plan } from '../../plan/index.ts'
+import { LEAST_ROWS } from '../../report/index.ts'
 import {
   type CheckpointState,
   exportedOf,
@@ -27,6 +28,8 @@ export type Known = {
   readonly runs: readonly Omit<RunRecord, 'run' | 'months'>[]
   readonly quarantined: number
   readonly repeated: number
+  /** Items of forgotten people. */
+  readonly forgotten: number
   /** Aggregates of rows; of fewer rows than there are, if some were not counted. */
   readonly aggregates: Aggregates
   readonly failed: readonly { readonly partition: string; readonly kind: string }[]
@@ -34,6 +37,8 @@ export type Known = {
   readonly complete: boolean
   /** The plan, and how much of it is done; null: not known. */
   readonly standing: Standing | null
+  /** The last exact number of rows in a report; null: none, or not known. */
+  readonly reported: number | null
   readonly pruned: { readonly partitions: number; readonly before: string } | null
   /** Queries that began in the last run. */
   readonly newQueries: ReadonlySet<string>
@@ -52,6 +57,8 @@ export type KnownPartition = {
   readonly query: string
   readonly window: string
   readonly rows: number
+  /** Rows of each of its files, if one has few of them; absent: none has, or files are shared. */
+  readonly files?: readonly number[] | undefined
   readonly state: Exclude<PartitionState, 'pruned'>
 }
 
@@ -78,7 +85,7 @@ export function knownFromState(
   for (const [partition, record] of state.partitions) {
     if (record.state === 'failed') failed.push({ partition, kind: record.error?.kind ?? 'unknown' })
   }
-  const { quarantined, repeated } = sumOfPartitions(state)
+  const { quarantined, repeated, forgotten } = sumOfPartitions(state)
   const standing = plan === null ? null : standingOf(pipeline, plan, state)
   return {
     from: 'checkpoint',
@@ -86,18 +93,22 @@ export function knownFromState(
     runs: state.runs,
     quarantined,
     repeated,
+    forgotten,
     aggregates,
     failed,
     complete: isComplete(isMarked, standing),
     standing,
+    reported: state.reported,
     pruned: prunedOf(state.prunes),
     newQueries: state.newQueries,
     *partitions() {
+      const files = filesOfSmallShards(state)
       for (const [query, windows] of state.partitions.branches) {
         for (const [window, record] of windows) {
           const { state, rows } = exportedOf(record)
           if (state === 'pruned') continue
-          if (hasBegun(exportedOf(record)) || state === 'failed') yield { query, window, rows, state }
+          if (hasBegun(exportedOf(record)) || state === 'failed')
+            yield { query, window, rows, state, files: files.get(`${query}/${window}`) }
         }
       }
       for (const { key, query, window } of plan?.partitions() ?? []) {
@@ -108,6 +119,16 @@ export function knownFromState(
     },
     shards: () => state.shards,
   }
+}
+
+/** The rows of the files of each partition that has more than one and a small one among them. */
+function filesOfSmallShards({ shards }: CheckpointState): ReadonlyMap<string, readonly number[]> {
+  const files = new Map<string, number[]>()
+  for (const { rows, partitions } of shards)
+    if (partitions.length === 1 && rows > 0 && rows < LEAST_ROWS) files.set(partitions[0]!, [])
+  if (files.size === 0) return files
+  for (const { rows, partitions } of shards) if (rows > 0) files.get(partitions[0]!)?.push(rows)
+  return files
 }
 
 function standingOf(pipeline: NamedPipeline, plan: Plan, state: CheckpointState): Standing {
@@ -145,10 +166,12 @@ export function knownFromManifest(manifest: Manifest, aggregates: Aggregates, is
     })),
     quarantined: totals.quarantined,
     repeated: totals.repeated,
+    forgotten: totals.forgotten,
     aggregates,
     failed: [],
     complete: isMarked,
     standing: null,
+    reported: null,
     pruned: prunedOf(manifest.prunes),
     newQueries: new Set(),
     partitions: hasOnePartitionEach

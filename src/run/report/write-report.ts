@@ -71,7 +71,7 @@ async function writeReport(
   const aggregates = await aggregatesOf(pipeline, store, state, options.hurry ? 0 : mostRows, record)
   const retired = retiredQueries(pipeline, state).length
   const known = await knownOf(pipeline, store, state, aggregates)
-  await writePage(pipeline, store, known, { ...options, retired })
+  await writePage(pipeline, store, known, { ...options, retired }, record)
   return known
 }
 
@@ -99,7 +99,7 @@ export async function reportAnew(
   const known = await knownOf(pipeline, store, state, state.aggregates())
   const retired = retiredQueries(pipeline, state).length
   const options = { nowMs, version: run?.version ?? '', hurry: false, retired }
-  return Buffer.from(await pageOf(pipeline, store, known, options, null))
+  return Buffer.from((await pageOf(pipeline, store, known, options, null)).page)
 }
 
 /** The same after everything else is on disk: an error is only logged. */
@@ -146,9 +146,13 @@ async function writePage(
   store: OwnedStore,
   known: Known,
   options: ReportOptions & { readonly retired: number },
+  record: (entry: JournalEntry) => Promise<void>,
 ): Promise<void> {
   if ((await isReport(store)) === false) throw notOurs()
-  await store.replace(REPORT_PATH, [await pageOf(pipeline, store, known, options, await earlierPage(store))])
+  const { page, rows } = await pageOf(pipeline, store, known, options, await earlierPage(store))
+  // First: a later report must not give away what was added to a number that somebody has seen.
+  if (rows !== null && rows !== known.reported) await record({ kind: 'reported', rows })
+  await store.replace(REPORT_PATH, [page])
 }
 
 async function pageOf(
@@ -157,10 +161,10 @@ async function pageOf(
   known: Known,
   options: ReportOptions & { readonly retired: number },
   earlier: string | null,
-): Promise<string> {
+): Promise<{ readonly page: string; readonly rows: number | null }> {
   const { gatherReport } = await import('./gather.ts')
   const data = gatherReport(pipeline, known, { ...options, seal: await sealOf(store) })
-  return renderReport(data, options.hurry, earlier)
+  return { page: await renderReport(data, options.hurry, earlier), rows: data.came.rows }
 }
 
 /** Far more than any report has. */
@@ -249,10 +253,16 @@ async function reportOn(
     const aggregates = await countAnew(pipeline, store, manifest.shards)
     const retired = manifest.retired.length
     const isMarked = (await store.size(SUCCESS_PATH)) !== null
-    await writePage(pipeline, store, knownFromManifest(manifest, aggregates, isMarked), {
-      ...context,
-      retired,
-    })
+    await writePage(
+      pipeline,
+      store,
+      knownFromManifest(manifest, aggregates, isMarked),
+      {
+        ...context,
+        retired,
+      },
+      async () => {},
+    )
     const { rows, shards } = manifest.totals
     return { complete: isMarked, partitions: null, redo: 0, rows, shards }
   }

@@ -17,6 +17,7 @@ import {
   SIGNATURE_PATH,
   settingsDigest,
   splitPath,
+  sumOfPartitions,
 } from '../../state/index.ts'
 import { type Completeness, completenessOf } from '../data-set/completeness.ts'
 import { namingLocations, nothingExported, openDataSet } from '../data-set/open-data-set.ts'
@@ -31,6 +32,9 @@ export type Verification = Completeness & {
   readonly ok: boolean
   readonly shards: number
   readonly rows: number
+  /** Items that are not among the rows by intent: with the rows they are everything that the service returned. */
+  readonly quarantined: number
+  readonly forgotten: number
   readonly problems: readonly Problem[]
 }
 
@@ -61,7 +65,7 @@ async function verify(given: Pipeline, options: VerifyOptions): Promise<Verifica
   // Listed first: a run commits a shard before it publishes it.
   const files: string[] = []
   for await (const path of filesOfRows(given, store)) files.push(path)
-  const { state, shards: expected } = await onRecord(store, given, options, problems)
+  const { state, shards: expected, sums } = await onRecord(store, given, options, problems)
   const pipeline = state === null ? given : asExported(given, state)
   if (
     problems.every(({ cause }) => cause === 'nothing_exported') &&
@@ -98,10 +102,14 @@ async function verify(given: Pipeline, options: VerifyOptions): Promise<Verifica
   }
   if (state !== null) for (const problem of rowsThatDiffer(state)) problems.push(problem)
   const completeness = await completenessOf(given, maskKey, store, state)
-  return { ok: problems.length === 0, ...completeness, shards: expected.length, rows, problems }
+  return { ok: problems.length === 0, ...completeness, shards: expected.length, rows, ...sums, problems }
 }
 
-type OnRecord = { readonly state: CheckpointState | null; readonly shards: readonly ManifestShard[] }
+type OnRecord = {
+  readonly state: CheckpointState | null
+  readonly shards: readonly ManifestShard[]
+  readonly sums: Pick<Verification, 'quarantined' | 'forgotten'>
+}
 
 /** The shards of the checkpoint, or of the manifest if the data set was moved without its checkpoint. */
 async function onRecord(
@@ -121,10 +129,10 @@ async function onRecord(
   if (state === null && manifest === null && isReadable) {
     const problem = 'is not there: nothing was exported yet'
     problems.push({ path: MANIFEST_PATH, problem, cause: 'nothing_exported' })
-    return { state, shards: [] }
+    return { state, shards: [], sums: { quarantined: 0, forgotten: 0 } }
   }
   if (signedBy !== null) {
-    const fault = await signatureFault(store, bytes, signedBy)
+    const fault = await signatureFault(store, bytes, signedBy, manifest)
     if (fault !== null) problems.push({ path: SIGNATURE_PATH, problem: fault, cause: 'signature' })
   }
   for (const problem of foreignParts(pipeline, manifest, state)) {
@@ -140,7 +148,10 @@ async function onRecord(
       if (problem !== null) problems.push({ path: MANIFEST_PATH, problem, cause: 'signature' })
     }
   }
-  if (state === null) return { state, shards: manifest?.shards ?? [] }
+  const { quarantined = 0, forgotten = 0 } =
+    state === null ? (manifest?.totals ?? {}) : sumOfPartitions(state)
+  const sums = { quarantined, forgotten }
+  if (state === null) return { state, shards: manifest?.shards ?? [], sums }
   const shards = [...manifestShards(state)]
   if (manifest !== null) {
     // After a crash it may still list shards that were replaced.
@@ -149,7 +160,7 @@ async function onRecord(
   }
   if (manifest === null && isReadable && hasEnded(state))
     problems.push({ path: MANIFEST_PATH, problem: 'is missing', cause: 'manifest' })
-  return { state, shards }
+  return { state, shards, sums }
 }
 
 /** Signs that manifest or checkpoint belong to another data set than the pipeline's, or not to each other. */
@@ -220,16 +231,25 @@ async function signatureFault(
   store: Store,
   manifest: Uint8Array | null,
   signedBy: KeyObject,
+  described: Manifest | null,
 ): Promise<string | null> {
   const signature = await store.read(SIGNATURE_PATH)
-  if (signature === null) return 'is missing: the manifest is not signed'
+  if (signature === null) return `is missing: the manifest is not signed${sinceForgotten(described)}`
   const { byteLength } = signature
   if (byteLength !== SIGNATURE_BYTES) {
     return `is no signature: it holds ${byteLength} bytes instead of ${SIGNATURE_BYTES}`
   }
   if (manifest === null) return 'is there without the manifest that it is of'
   if (fitsManifest(signature, manifest, signedBy)) return null
-  return 'does not fit: the manifest was changed after it was signed, or it was signed under another key'
+  return `does not fit: the manifest was changed after it was signed, or it was signed under another key${sinceForgotten(described)}`
+}
+
+/** Why an earlier signature is gone or stale, if people were forgotten after the last run. */
+function sinceForgotten(manifest: Manifest | null): string {
+  const at = manifest?.forgotten.at(-1)?.at
+  const ended = manifest?.runs.at(-1)?.finished_at
+  if (at === undefined || (ended != null && ended > at)) return ''
+  return `. People were forgotten at ${at}, which makes earlier signatures stale: sign it again`
 }
 
 function hasEnded(state: CheckpointState): boolean {

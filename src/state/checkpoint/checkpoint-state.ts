@@ -3,6 +3,7 @@ import {
   type BlobRef,
   type BlobTuple,
   blobTuple,
+  type Erasure,
   type HeaderEntry,
   type JournalEntry,
   type Measures,
@@ -33,6 +34,8 @@ export function* snapshot(state: CheckpointState, pruned: Omission | null): Gene
   yield* runEntries(state)
   for (const prune of state.prunes) yield { kind: 'prune', ...prune }
   if (pruned !== null) yield { kind: 'prune', ...pruned.prune }
+  for (const erasure of state.erasures) yield { kind: 'forget', ...erasure }
+  if (state.reported !== null) yield { kind: 'reported', rows: state.reported }
   for (const [partition, record] of state.partitions) {
     const exported = exportedOf(record)
     const isPruned = pruned?.partitions.has(partition) === true
@@ -124,20 +127,21 @@ function* serviceEntries({ service, searchesRemaining }: CheckpointState): Gener
   if (limit !== null || limits.size > 0) yield { kind: 'limit', query: null, size: limit }
 }
 
-type Figures = Pick<RunRecord, 'rows' | 'quarantined' | 'repeated' | 'failures' | 'searches'>
+type Figures = Pick<RunRecord, 'rows' | 'quarantined' | 'repeated' | 'forgotten' | 'failures' | 'searches'>
 
-function figuresOf({ rows, quarantined, repeated, failures, searches }: Figures) {
+function figuresOf({ rows, quarantined, repeated, forgotten, failures, searches }: Figures) {
   return {
     ...(rows === 0 ? {} : { rows }),
     ...(quarantined === 0 ? {} : { quarantined }),
     ...(repeated === 0 ? {} : { repeated }),
+    ...(forgotten === 0 ? {} : { forgotten }),
     ...(failures === 0 ? {} : { failures }),
     ...(searches === null ? {} : { searches }),
   }
 }
 
 function partitionEntry(partition: string, record: PartitionRecord): PartitionEntry {
-  const { state, rows, pages, requests, quarantined, repeated, quarantineEnd, error } = record
+  const { state, rows, pages, requests, quarantined, repeated, forgotten, quarantineEnd, error } = record
   return {
     kind: 'partition',
     partition,
@@ -147,6 +151,7 @@ function partitionEntry(partition: string, record: PartitionRecord): PartitionEn
     requests,
     quarantined,
     ...(repeated === 0 ? {} : { repeated }),
+    ...(forgotten === 0 ? {} : { forgotten }),
     ...(quarantineEnd === 0 ? {} : { quarantine_end: quarantineEnd }),
     ...(error === null ? {} : { error }),
   }
@@ -199,6 +204,10 @@ export type CheckpointState = {
   readonly aggregates: () => Aggregates
   readonly runs: readonly RunRecord[]
   readonly prunes: readonly Prune[]
+  /** When people were forgotten, oldest first. */
+  readonly erasures: readonly Erasure[]
+  /** The last exact number of rows in a report; null: none. */
+  readonly reported: number | null
   /** Searches left, as the service last reported; null: never reported. */
   readonly searchesRemaining: number | null
   /** Measurements of the data set's endpoint. */

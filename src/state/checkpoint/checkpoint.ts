@@ -70,7 +70,10 @@ export async function findCheckpoint(
 }
 
 function tellShards(entries: readonly JournalEntry[], onShard: (shard: SealedShard) => void): void {
-  for (const entry of entries) if (entry.kind === 'seal') onShard(entry)
+  for (const entry of entries) {
+    if (entry.kind === 'seal') onShard(entry)
+    if (entry.kind === 'forgotten') for (const { by } of entry.shards ?? []) if (by !== null) onShard(by)
+  }
 }
 
 /** The first entry alone; null: no checkpoint. */

@@ -4,6 +4,8 @@ import {
   blobRef,
   DATA_SET_LIMITS,
   type Entry,
+  type Erasure,
+  type ForgottenEntry,
   type GatheredEntry,
   type HeaderEntry,
   type JournalEntry,
@@ -30,6 +32,7 @@ export class JournalFold {
   readonly #chains = new Map<number, ChainRecord>()
   readonly #shards = new ShardRecords()
   readonly #prunes: Prune[] = []
+  readonly #erasures: Erasure[] = []
   readonly #redo = { partitions: 0, shards: new Set<number>(), settings: null as Settings | null }
   readonly #unknownFields = new Map<string, number>()
   readonly #secretChecks = new Map<string, string>()
@@ -64,6 +67,8 @@ export class JournalFold {
       aggregates: () => this.#aggregates.aggregates(),
       runs: this.#runs.all,
       prunes: this.#prunes,
+      erasures: this.#erasures,
+      reported: null,
       searchesRemaining: null,
       service: this.#service,
       secretChecks: this.#secretChecks,
@@ -170,6 +175,17 @@ export class JournalFold {
         this.#prunes.push(prune)
         break
       }
+      case 'forget': {
+        const { kind: _, ...erasure } = entry
+        this.#erasures.push(erasure)
+        break
+      }
+      case 'forgotten':
+        this.#forget(entry, blobs)
+        break
+      case 'reported':
+        this.#state.reported = entry.rows
+        break
       case 'unknown':
         addCounts(this.#unknownFields, entry.fields)
         break
@@ -195,6 +211,8 @@ export class JournalFold {
       this.#partitions.addQuarantined(key, items)
       this.#rejected.set(key, [...(this.#rejected.get(key) ?? []), blobs[blob]!])
     }
+    for (const { window, items } of page.forgotten ?? [])
+      this.#partitions.addForgotten(`${query}/${window}`, items)
     for (const { window, shard, rows, imported_at } of page.slices ?? []) {
       const key = `${query}/${window}`
       this.#partitions.addRows(key, rows)
@@ -205,12 +223,13 @@ export class JournalFold {
     this.#advance(chain, page, page.ids === undefined ? null : blobs[page.ids.blob]!)
   }
 
-  #countPage({ requests, repeated = 0, slices = [], quarantine = [] }: PageEntry): void {
+  #countPage({ requests, repeated = 0, slices = [], quarantine = [], forgotten = [] }: PageEntry): void {
     this.#runs.count((run) => {
       run.requests += requests
       run.repeated += repeated
       for (const { rows } of slices) run.rows += rows
       for (const { items } of quarantine) run.quarantined += items
+      for (const { items } of forgotten) run.forgotten += items
     })
   }
 
@@ -314,6 +333,36 @@ export class JournalFold {
       run.failures++
     })
     this.#partitions.markFailed(partition, requests, error)
+  }
+
+  #forget({ partitions, shards = [], open, rejected = [] }: ForgottenEntry, blobs: readonly BlobRef[]): void {
+    const sum = { rows: 0, quarantined: 0, shards: shards.length }
+    for (const { partition, rows, quarantined, former } of partitions) {
+      this.#partitions.forget(partition, rows, quarantined, former === true)
+      sum.rows += rows
+      sum.quarantined += quarantined
+    }
+    const erasure = this.#erasures.pop()
+    if (erasure !== undefined) {
+      const { rows, quarantined, shards } = erasure
+      const sums = { rows: rows + sum.rows, quarantined: quarantined + sum.quarantined }
+      this.#erasures.push({ ...erasure, ...sums, shards: shards + sum.shards })
+    }
+    if (shards.length > 0) {
+      for (const { shard, by } of this.#shards.replaceEach(shards)) {
+        if (this.#redo.shards.delete(shard) && by !== null) this.#redo.shards.add(by.shard)
+      }
+      // Those of a single shard are not known.
+      this.#aggregates = new AggregateTally(DATA_SET_LIMITS)
+    }
+    if (open !== undefined) {
+      const records = open.records.map(([rows, blob]) => ({ rows, at: blobs[blob]! }))
+      this.#shards.replaceRecords(open, records)
+    }
+    for (const { partition, blob } of rejected) {
+      this.#rejected.set(partition, [blobs[blob]!])
+      this.#partitions.renewQuarantine(partition)
+    }
   }
 
   #measure({ costs = [], times = [], tells_searches, page_size, left, spent, anew }: MeasuredEntry): void {

@@ -18,6 +18,8 @@ export type PartitionRecord = {
   readonly quarantined: number
   /** Items that the service sent again. */
   readonly repeated: number
+  /** Items of forgotten people: removed, or dropped before anything was written. */
+  readonly forgotten: number
   /** Committed bytes of the partition's quarantine file. */
   readonly quarantineEnd: number
   /** `rejected`: invalid items of the page that failed. They are in quarantine, but not part of `quarantined`. */
@@ -48,6 +50,7 @@ export type PartitionSums = {
   readonly requests: number
   readonly quarantined: number
   readonly repeated: number
+  readonly forgotten: number
 }
 
 export function sumOfPartitions({
@@ -55,13 +58,14 @@ export function sumOfPartitions({
 }: {
   readonly partitions: Iterable<readonly [string, PartitionRecord]>
 }): PartitionSums {
-  const sum = { rows: 0, requests: 0, quarantined: 0, repeated: 0 }
+  const sum = { rows: 0, requests: 0, quarantined: 0, repeated: 0, forgotten: 0 }
   for (const [, record] of partitions) {
     const exported = exportedOf(record)
     sum.rows += exported.rows
     sum.requests += record.requests
     sum.quarantined += quarantinedOf(exported)
     sum.repeated += exported.repeated
+    sum.forgotten += exported.forgotten
   }
   return sum
 }
@@ -73,7 +77,7 @@ function quarantinedOf({ state, quarantined, error }: PartitionRecord): number {
 
 /** Whether some rows of a partition are exported, or none are left to export. */
 export function hasBegun(record: PartitionRecord): boolean {
-  return isOver(record) || record.rows > 0 || record.quarantined > 0
+  return isOver(record) || record.rows > 0 || record.quarantined > 0 || record.forgotten > 0
 }
 
 /** Whether no rows of a partition are left to export. */
@@ -110,6 +114,34 @@ export class Partitions {
 
   addQuarantined(key: string, items: number): void {
     this.#update(key, (record) => ({ ...record, state: 'partial', quarantined: record.quarantined + items }))
+  }
+
+  /** Items that were dropped for forgotten people. */
+  addForgotten(key: string, items: number): void {
+    this.#update(key, (record) => ({ ...record, forgotten: record.forgotten + items }))
+  }
+
+  /** Items that were removed again. @param isFormer of what is exported, while it is exported again */
+  forget(key: string, rows: number, quarantined: number, isFormer: boolean): void {
+    const without = (record: PartitionRecord): PartitionRecord => ({
+      ...record,
+      rows: record.rows - rows,
+      quarantined: record.quarantined - quarantined,
+      forgotten: record.forgotten + rows + quarantined,
+    })
+    this.#update(key, (record) => {
+      if (!isFormer || record.former === undefined) return without(record)
+      return { ...record, former: without(record.former) }
+    })
+  }
+
+  /** Its quarantine file is written anew. Items of a page that failed are not in it: they are requested again. */
+  renewQuarantine(key: string): void {
+    this.#update(key, (record) => {
+      const { error } = record
+      const left = error === null ? null : { kind: error.kind, message: error.message }
+      return { ...record, quarantineEnd: 0, error: left }
+    })
   }
 
   setQuarantineEnd(key: string, quarantineEnd: number): void {
@@ -151,8 +183,9 @@ export class Partitions {
   set({ partition, ...entry }: PartitionEntry): void {
     if (entry.new === true) this.newQueries.add(splitPath(partition)[0])
     const state = entry.state ?? 'done'
-    const { rows, pages, requests, quarantined, repeated = 0, quarantine_end = 0, error = null } = entry
-    const figures = { rows, pages, requests, quarantined, repeated, quarantineEnd: quarantine_end }
+    const { rows, pages, requests, quarantined, repeated = 0, forgotten = 0 } = entry
+    const { quarantine_end: quarantineEnd = 0, error = null } = entry
+    const figures = { rows, pages, requests, quarantined, repeated, forgotten, quarantineEnd }
     this.all.update(partition, (before) => {
       const former = before?.former === undefined ? {} : { former: before.former }
       return this.#oneOf({ state, ...figures, error, ...former })
@@ -195,8 +228,8 @@ function sharedRecords(): (record: PartitionRecord) => PartitionRecord {
   const shared = new Map<string, PartitionRecord>()
   return (record) => {
     if (!isOver(record) || record.error !== null || record.former !== undefined) return record
-    const { state, rows, pages, requests, quarantined, repeated, quarantineEnd } = record
-    const figures = `${state} ${rows} ${pages} ${requests} ${quarantined} ${repeated} ${quarantineEnd}`
+    const { state, rows, pages, requests, quarantined, repeated, forgotten, quarantineEnd } = record
+    const figures = `${state} ${rows} ${pages} ${requests} ${quarantined} ${repeated} ${forgotten} ${quarantineEnd}`
     const known = shared.get(figures)
     if (known !== undefined) return known
     if (shared.size < MAX_SHARED_RECORDS) shared.set(figures, record)
@@ -211,6 +244,7 @@ const BEGINNING: PartitionRecord = {
   requests: 0,
   quarantined: 0,
   repeated: 0,
+  forgotten: 0,
   quarantineEnd: 0,
   error: null,
 }

@@ -14,6 +14,7 @@ export type RunRecord = {
   readonly rows: number
   readonly quarantined: number
   readonly repeated: number
+  readonly forgotten: number
   /** Failures of partitions. */
   readonly failures: number
   /** Searches of the quota that it spent; null: the service does not report it. */
@@ -35,6 +36,7 @@ export const NEW_RUN = {
   rows: 0,
   quarantined: 0,
   repeated: 0,
+  forgotten: 0,
   failures: 0,
   searches: null,
   minRequests: null,
@@ -131,6 +133,7 @@ function takeFigures(run: MutableRun, entry: RunFigures): void {
   run.rows = entry.rows ?? run.rows
   run.quarantined = entry.quarantined ?? run.quarantined
   run.repeated = entry.repeated ?? run.repeated
+  run.forgotten = entry.forgotten ?? run.forgotten
   run.failures = entry.failures ?? run.failures
   run.searches = entry.searches ?? run.searches
 }

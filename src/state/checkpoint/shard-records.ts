@@ -3,6 +3,7 @@ import {
   blobRef,
   type Entry,
   ExportError,
+  type ForgottenEntry,
   type LogRecord,
   type OpenShardRecord,
   type Span,
@@ -104,6 +105,46 @@ export class ShardRecords {
       this.held.delete(number)
       this.finished.push(shard)
     }
+  }
+
+  /**
+   * Puts shards into the places of others: of finished ones, or of held ones.
+   * @returns those of finished ones
+   */
+  replaceEach(shards: NonNullable<ForgottenEntry['shards']>): NonNullable<ForgottenEntry['shards']> {
+    const finished = shards.filter(({ shard }) => !this.held.has(shard))
+    for (const { shard, by } of shards) {
+      const held = this.held.get(shard)
+      if (held === undefined) continue
+      this.held.delete(shard)
+      this.#countGone(splitPath(held.path)[0])
+      if (by !== null) this.held.set(by.shard, by)
+    }
+    for (const path of this.finished.remove(new Set(finished.map(({ shard }) => shard)))) {
+      this.invalidated.add(path)
+      this.#countGone(splitPath(path)[0])
+    }
+    for (const { by } of shards) {
+      if (by === null) continue
+      const { folder, part } = placeOf(by.path)
+      this.#countPart(by.shard, folder, part)
+    }
+    for (const { by } of finished) if (by !== null) this.finished.push(by)
+    return finished
+  }
+
+  /** Replaces record batches of an open shard, which ends if none is left. */
+  replaceRecords(
+    { shard, from, count, imported_at }: NonNullable<ForgottenEntry['open']>,
+    records: readonly LogRecord[],
+  ): void {
+    const open = this.open.get(shard)
+    if (open === undefined) return
+    open.records = open.records.toSpliced(from, count, ...records)
+    if (imported_at !== undefined) open.importedAt = imported_at
+    if (open.records.length > 0) return
+    this.open.delete(shard)
+    this.#countGone(open.folder)
   }
 
   /** Sets what is gone of a folder from a compacted journal. */

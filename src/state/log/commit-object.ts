@@ -156,6 +156,7 @@ export async function readBlob(
   store: Store,
   { sequence, offset, bytes, crc }: BlobRef,
 ): Promise<Uint8Array<ArrayBuffer> | null> {
+  if (bytes === 0) return new Uint8Array()
   const found = await store.read(commitPath(sequence), offset, offset + bytes)
   return found === null || found.byteLength < bytes || crc32(found) !== crc ? null : found
 }

@@ -8,43 +8,56 @@ const MAX_OBJECTS = 1000
 const SMALL_BYTES = 64 << 10
 const COMMIT_BYTES = 8 << 20
 
-/** Where bytes belong, and where they are. */
-type Held = { readonly of: Omit<GatheredEntry, 'kind' | 'blobs'>; readonly refs: readonly BlobRef[] }
+/** Where bytes belong, where they are, and which of them are moved. */
+type Held = {
+  readonly of: Omit<GatheredEntry, 'kind' | 'blobs'>
+  readonly refs: readonly BlobRef[]
+  readonly moving: ReadonlySet<BlobRef>
+}
 
 /** A commit, and where its bytes were before, in their order. */
 export type Gathering = CommitPart & { readonly from: readonly BlobRef[] }
 
 /**
- * Commits that gather what is still needed of many small objects: record batches, ids and rejected items. After 20,000
- * chains of three rows each a resume would read 20,000 objects; and a few rejected items would keep a page's object
- * for as long as the run goes on. None if there are few such objects.
+ * Small objects whose bytes are to be gathered: record batches, ids and rejected items. After 20,000 chains of three
+ * rows each a resume would read 20,000 objects; and a few rejected items would keep a page's object for as long as the
+ * run goes on. None if there are few such objects.
  */
-export async function* gatherings(
-  state: CheckpointState,
-  read: (ref: BlobRef) => Promise<Uint8Array | null>,
-): AsyncGenerator<Gathering> {
+export function smallObjects(state: CheckpointState): ReadonlySet<number> {
   const needed = new Map<number, number>()
   for (const { sequence, bytes } of blobsNeeded(state))
     needed.set(sequence, (needed.get(sequence) ?? 0) + bytes)
   const small = new Set([...needed].flatMap(([sequence, bytes]) => (bytes < SMALL_BYTES ? sequence : [])))
-  if (small.size <= MAX_OBJECTS) return
+  return small.size <= MAX_OBJECTS ? new Set() : small
+}
+
+/** Commits with what is still needed of some objects. */
+export async function* gatherings(
+  state: CheckpointState,
+  isMoving: (sequence: number) => boolean,
+  read: (ref: BlobRef) => Promise<Uint8Array | null>,
+): AsyncGenerator<Gathering> {
   let some: Held[] = []
   let bytes = 0
   // A copy, because each commit changes the state.
-  for (const held of [...heldBy(state)]) {
-    const moving = held.refs.filter(({ sequence }) => small.has(sequence))
-    if (moving.length === 0) continue
-    some.push(held)
-    for (const ref of moving) bytes += ref.bytes
-    if (bytes < COMMIT_BYTES) continue
-    yield await gathered(some, small, read)
-    some = []
-    bytes = 0
+  for (const { of, refs } of [...heldBy(state)]) {
+    let moving = new Set<BlobRef>()
+    for (const ref of refs) {
+      if (!isMoving(ref.sequence)) continue
+      moving.add(ref)
+      bytes += ref.bytes
+      if (bytes < COMMIT_BYTES) continue
+      yield await gathered([...some, { of, refs, moving }], read)
+      some = []
+      moving = new Set()
+      bytes = 0
+    }
+    if (moving.size > 0) some.push({ of, refs, moving })
   }
-  if (some.length > 0) yield await gathered(some, small, read)
+  if (some.length > 0) yield await gathered(some, read)
 }
 
-function* heldBy({ openShards, chains, rejected }: CheckpointState): Generator<Held> {
+function* heldBy({ openShards, chains, rejected }: CheckpointState): Generator<Omit<Held, 'moving'>> {
   for (const { shard, records } of openShards.values())
     yield { of: { shard }, refs: records.map(({ at }) => at) }
   for (const { chain, ids } of chains.values()) yield { of: { chain }, refs: ids }
@@ -53,12 +66,13 @@ function* heldBy({ openShards, chains, rejected }: CheckpointState): Generator<H
 
 async function gathered(
   some: readonly Held[],
-  small: ReadonlySet<number>,
   read: (ref: BlobRef) => Promise<Uint8Array | null>,
 ): Promise<Gathering> {
   const found = new Map<BlobRef, Uint8Array | null>()
-  const moving = some.flatMap(({ refs }) => refs.filter(({ sequence }) => small.has(sequence)))
-  await sideBySide(moving, async (ref) => void found.set(ref, await read(ref)))
+  await sideBySide(
+    some.flatMap(({ moving }) => [...moving]),
+    async (ref) => void found.set(ref, await read(ref)),
+  )
   const blobs: Uint8Array[] = []
   const from: BlobRef[] = []
   const entries = some.map(({ of, refs }): JournalEntry => {

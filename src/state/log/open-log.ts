@@ -20,7 +20,7 @@ import {
   listCommits,
   readBlob,
 } from './commit-object.ts'
-import { gatherings } from './gather.ts'
+import { gatherings, smallObjects } from './gather.ts'
 import { requireReadable } from './parse-entry.ts'
 
 /** The open checkpoint of a run: the state of its data set, which only its commits change. */
@@ -28,6 +28,11 @@ export type Checkpoint = CommitLog & {
   readonly state: CheckpointState
   /** Commits entries that refer to no bytes, all of them or none. */
   append(entries: readonly JournalEntry[]): Promise<void>
+  /**
+   * Replaces the file, and removes every object of the log up to a number: what is still needed of them is committed
+   * again before. Then nothing is left of bytes that were in them.
+   */
+  compact(upTo: number): Promise<void>
   /** Brings the file in line with the log. */
   close(): Promise<void>
 }
@@ -120,6 +125,17 @@ export class OpenLog implements Checkpoint {
     return null
   }
 
+  async compact(upTo: number): Promise<void> {
+    await this.#turns(async () => {
+      const { claims, position } = this.state
+      const isOld = (sequence: number): boolean => sequence <= upTo && !claims.has(sequence)
+      if (position.sequence === this.#saved.sequence && ![...this.#objects].some(isOld)) return
+      await this.#gather(isOld)
+      await this.#save()
+    })
+    await this.sweep()
+  }
+
   async close(): Promise<void> {
     try {
       await this.#turns(async () => {
@@ -183,11 +199,8 @@ export class OpenLog implements Checkpoint {
   }
 
   async #save(): Promise<void> {
-    for await (const { from, ...part } of gatherings(this.state, (ref) => this.read(ref))) {
-      const [blobs] = await this.#write([part])
-      for (const [i, ref] of from.entries()) this.#moved.set(placeOf(ref), blobs![i]!)
-    }
-    this.#forgetMoves()
+    const small = smallObjects(this.state)
+    if (small.size > 0) await this.#gather((sequence) => small.has(sequence))
     const { sequence } = this.state.position
     const bytes = await saveCheckpoint(this.#store, this.state)
     this.#saved = { sequence, bytes }
@@ -195,6 +208,15 @@ export class OpenLog implements Checkpoint {
     this.#blobBytes = 0
     // Commits go on meanwhile. A failure is no reason to end a run: a later sweep repeats it.
     void this.sweep().catch(() => {})
+  }
+
+  /** Commits bytes again that are in some objects. */
+  async #gather(isMoving: (sequence: number) => boolean): Promise<void> {
+    for await (const { from, ...part } of gatherings(this.state, isMoving, (ref) => this.read(ref))) {
+      const [blobs] = await this.#write([part])
+      for (const [i, ref] of from.entries()) this.#moved.set(placeOf(ref), blobs![i]!)
+    }
+    this.#forgetMoves()
   }
 
   /** Forgets where bytes are that nothing needs any more. */

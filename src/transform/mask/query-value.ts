@@ -12,11 +12,20 @@ export function maskedQueryValue(query: Query, secretValue: string | null, polic
       return secretValue === null ? REDACTED : maskText(masksOf(policies).secret, secretValue)
     case 'email':
     case 'keyword':
-      return maskText(masksOf(policies).identity, queryLabel(query))
+      return identityHider(policies)(queryLabel(query))
     case 'domain':
     case 'auth_domain':
     case 'report':
     case 'reports':
       return queryLabel(query)
   }
+}
+
+/** Makes of an identity what rows hold. */
+export function identityHider({
+  identity,
+  maskKey,
+}: Pick<MaskPolicies, 'identity' | 'maskKey'>): (text: string) => string {
+  const mask = masksOf({ secret: 'redact', identity, maskKey }).identity
+  return (text) => maskText(mask, text)
 }

@@ -1,0 +1,185 @@
+import { isUtf8 } from 'node:buffer'
+import { createReadStream } from 'node:fs'
+import { resolve } from 'node:path'
+import { readMaskKey } from '../../config/index.ts'
+import { ExportError, isExportError, type Pipeline, systemClock } from '../../core/index.ts'
+import { encoderBuild, version } from '../../package/index.ts'
+import {
+  type ForgetOptions,
+  type ForgetReport,
+  forgetPeople,
+  planForgetting,
+  readForgottenPeople,
+} from '../../run/index.ts'
+import { SUPPRESSION_START, suppressionText } from '../../state/index.ts'
+import { command, flag, type Io, stringValue } from '../command-line/command.ts'
+import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
+import { checkOwnFile, keepOutOf, type OwnFile } from '../results/own-file.ts'
+import { codeOf, saveFile } from '../results/save-file.ts'
+import { DONE } from '../terminal/exit-code.ts'
+import { canAsk, requireYes } from '../terminal/prompts.ts'
+import { untilStopped } from '../terminal/signals.ts'
+import { count, counted, plainJson, shownPath } from '../terminal/text.ts'
+
+const REDRAW_MS = 100
+/** Room for a million addresses. */
+const MAX_BYTES = 64 << 20
+
+export const forget = command({
+  options: (yargs) =>
+    dataSetOptions(yargs)
+      .options({
+        identities: stringValue('File with identities, one a line; left out: they are read from stdin'),
+        'digest-file': stringValue(
+          'Write the list of all forgotten people, as digests, for transform.suppress_file of other pipelines',
+        ),
+        'dry-run': flag('Report what would be removed, and change nothing'),
+        yes: flag('Do not ask'),
+        json: flag('Print the result as JSON'),
+      })
+      .example('$0 forget pipeline.yaml --identities people.txt --dry-run', 'What there is of them')
+      .example('$0 forget pipeline.yaml < people.txt', 'Without a question: from a script')
+      .epilogue('Backups, copies and tables are not touched; the next `load` replaces rows in tables.'),
+  async run(args, io) {
+    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    const digestFile =
+      args.digestFile === undefined ? null : await digestFileOf(args.digestFile, pipeline, io)
+    const identities = await identitiesOf(args, io)
+    const print = async (report: ForgetReport, isDry: boolean): Promise<void> => {
+      await io.stdout.line(args.json ? plainJson(reportJson(report, isDry)) : reportText(report, isDry))
+    }
+    const maskKey = await readMaskKey(pipeline, io.env)
+    return untilStopped(io, async (signals) => {
+      const options: ForgetOptions = {
+        clock: systemClock,
+        stop: signals.stop,
+        observer: { log: io.log },
+        version,
+        build: encoderBuild(),
+        maskKey,
+        onShard: progress(io),
+      }
+      const plan = (): Promise<ForgetReport> =>
+        planForgetting(pipeline, identities, options).finally(() => io.screen.clear())
+      if (args.dryRun) {
+        await print(await plan(), true)
+        return DONE
+      }
+      if (identities.length > 0) {
+        if (!args.yes && canAsk(io.screen)) await askToForget(pipeline, await plan(), io)
+        const report = await forgetPeople(pipeline, identities, options).finally(() => io.screen.clear())
+        await print(report, false)
+      }
+      if (digestFile !== null) await saveDigests(pipeline, digestFile)
+      return DONE
+    })
+  },
+})
+
+type Given = { readonly identities?: string | undefined; readonly 'digest-file'?: string | undefined }
+
+/** @throws ExportError `config` when there are none, and nothing else is to be done */
+async function identitiesOf(args: Given, { cwd }: Io): Promise<readonly string[]> {
+  const { identities: file, 'digest-file': digestFile } = args
+  if (file === undefined && process.stdin.isTTY) {
+    if (digestFile !== undefined) return []
+    throw none('No identities are given', 'Name a file of them with --identities, or pipe them in.')
+  }
+  const where = file ?? 'stdin'
+  const text = await readAll(file === undefined ? process.stdin : createReadStream(resolve(cwd, file)), where)
+  const lines = text.replace(/^\ufeff/, '').split(/\r\n|\n|\r/)
+  const identities = lines.filter((line) => line.trim() !== '')
+  if (identities.length > 0 || digestFile !== undefined) return identities
+  throw none(`There is no identity in ${where}`, 'Give one a line, and nothing else.')
+}
+
+async function readAll(source: AsyncIterable<Buffer>, where: string): Promise<string> {
+  const parts: Buffer[] = []
+  let size = 0
+  try {
+    for await (const part of source) {
+      parts.push(part)
+      size += part.byteLength
+      if (size > MAX_BYTES) break
+    }
+  } catch (error) {
+    throw none(`The identities cannot be read: ${codeOf(error)}`, 'Correct --identities.')
+  }
+  const bytes = Buffer.concat(parts)
+  if (size > MAX_BYTES) throw none(`${where} is larger than 64 MB`, 'Give the identities in several calls.')
+  if (isUtf8(bytes)) return bytes.toString()
+  // In another encoding an identity would not be found, and nobody would know.
+  throw none(`${where} is not UTF-8 text`, 'Convert it first, with iconv for example.')
+}
+
+function none(what: string, next: string): ExportError {
+  return new ExportError('config', what, '', `${next} Nothing was changed.`)
+}
+
+/** A line that is drawn again and again. It names no shard: a folder may be named after an identity. */
+function progress({ screen }: Io): ForgetOptions['onShard'] {
+  let drawnMs = Number.NEGATIVE_INFINITY
+  return (number, of) => {
+    const nowMs = performance.now()
+    if (!screen.canRedraw || nowMs - drawnMs < REDRAW_MS) return
+    drawnMs = nowMs
+    screen.show(`shard ${count(number)} of ${count(of)}`.slice(0, screen.columns - 1))
+  }
+}
+
+async function askToForget(pipeline: Pipeline, report: ForgetReport, { screen, cwd }: Io): Promise<void> {
+  screen.write(`${reportText(report, true)}\n`)
+  await requireYes(screen, {
+    what: 'forget removes data',
+    cost: '',
+    where: shownPath(pipeline.load.path, cwd),
+    question: 'Remove it for good, and keep these people out?',
+    next: 'Run `forget` again any time.',
+  })
+}
+
+/** @returns its absolute path @throws ExportError `config` when writing it would harm another file */
+async function digestFileOf(given: string, pipeline: Pipeline, { cwd }: Io): Promise<string> {
+  const file: OwnFile = {
+    path: resolve(cwd, given),
+    what: 'The list of digests',
+    isOwn: (beginning) => beginning.startsWith(SUPPRESSION_START),
+  }
+  await keepOutOf(file, pipeline)
+  try {
+    checkOwnFile(file)
+  } catch (error) {
+    if (isExportError(error)) throw error
+    throw new ExportError(
+      'config',
+      `${file.what} cannot be written: ${codeOf(error)}`,
+      file.path,
+      'Choose another name.',
+    )
+  }
+  return file.path
+}
+
+async function saveDigests(pipeline: Pipeline, path: string): Promise<void> {
+  await saveFile(path, suppressionText(await readForgottenPeople(pipeline)), 'The list of digests')
+}
+
+function reportJson(
+  { pipeline, identities, rows, shards, quarantined, notes }: ForgetReport,
+  isDry: boolean,
+) {
+  return { pipeline, dry_run: isDry, identities, rows, shards, quarantined, notes }
+}
+
+function reportText(
+  { pipeline, identities, rows, shards, quarantined, notes }: ForgetReport,
+  isDry: boolean,
+): string {
+  const people = counted(identities, 'identity', 'identities')
+  const items = quarantined === 0 ? '' : ` and ${counted(quarantined, 'quarantined item')}`
+  const found = `${counted(rows, 'row')}${items} of ${people}`
+  const files =
+    shards === 0 ? '' : `; ${counted(shards, 'shard')} ${isDry ? 'would be' : 'were'} written anew`
+  const kept = isDry ? '' : '; later runs drop what comes of them again'
+  return [`${pipeline}: ${isDry ? 'would remove' : 'removed'} ${found}${files}${kept}`, ...notes].join('\n')
+}

@@ -1,0 +1,97 @@
+import { ExportError, type JournalEntry, type OwnedStore, type Store } from '../../core/index.ts'
+import { QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
+import { type Checkpoint, type CheckpointState, splitPath } from '../../state/index.ts'
+import type { People } from './people.ts'
+
+/** The rejected items of a partition without those of people. */
+type OtherItems = {
+  readonly partition: string
+  /** The lines that are left of committed items. */
+  readonly lines: Buffer
+  /** Items of people among them. */
+  readonly removed: number
+  /** Whether there are others of theirs, of a page that is not committed. */
+  readonly isShown: boolean
+}
+
+/** Reads the quarantine of every partition, in its file and in the log, and yields those with items of people. */
+export async function* itemsOfPeople(
+  store: Store,
+  log: Pick<Checkpoint, 'read'>,
+  state: CheckpointState,
+  people: People,
+): AsyncGenerator<OtherItems> {
+  const names = new Set(await store.list(QUARANTINE_FOLDER))
+  for (const [partition, record] of [...state.partitions]) {
+    const path = quarantinePath(partition)
+    const waiting = state.rejected.get(partition) ?? []
+    const file = names.has(splitPath(path)[1]) ? await store.read(path) : null
+    if (file === null && waiting.length === 0) continue
+    // Until it is written for the first time again, the file holds the items of the former export.
+    const isFormer = record.former !== undefined && record.quarantineEnd === 0 && waiting.length === 0
+    const end = isFormer ? record.former!.quarantineEnd : record.quarantineEnd
+    const committed = [file?.subarray(0, end) ?? new Uint8Array()]
+    for (const ref of waiting) committed.push((await log.read(ref)) ?? lostItems())
+    const { lines, removed } = others(Buffer.concat(committed), people, path)
+    const isShown = others(Buffer.from(file?.subarray(end) ?? []), people, path).removed > 0
+    if (removed > 0 || isShown) yield { partition, lines, removed, isShown }
+  }
+}
+
+/** Commits the items that are left. Their file follows: see `Quarantine.write`. */
+export async function forgetItems(
+  store: OwnedStore,
+  checkpoint: Checkpoint,
+  { partition, lines, removed }: OtherItems,
+): Promise<void> {
+  const record = checkpoint.state.partitions.get(partition)
+  const isFormer =
+    record?.former !== undefined && record.quarantineEnd === 0 && !checkpoint.state.rejected.has(partition)
+  const counts = { partition, rows: 0, quarantined: removed }
+  if (isFormer) {
+    // Nothing of what is exported again is in it, and the next item replaces it.
+    await store.replace(quarantinePath(partition), [lines])
+    return checkpoint.append([{ kind: 'forgotten', partitions: [{ ...counts, former: true }] }])
+  }
+  const entry: JournalEntry = {
+    kind: 'forgotten',
+    partitions: [counts],
+    rejected: [{ partition, blob: 0 }],
+  }
+  await checkpoint.commit([entry], [lines])
+}
+
+function others(bytes: Buffer, people: People, path: string): { lines: Buffer; removed: number } {
+  const lines = bytes
+    .toString()
+    .split('\n')
+    .filter((line) => line !== '')
+  const left = lines.filter((line) => !isOfPeople(line, people, path))
+  const text = left.map((line) => `${line}\n`).join('')
+  return { lines: Buffer.from(text), removed: lines.length - left.length }
+}
+
+function isOfPeople(line: string, people: People, path: string): boolean {
+  const { item } = parsed(line, path)
+  const name =
+    typeof item === 'object' && item !== null && 'identity_name' in item ? item.identity_name : null
+  return people.has(name)
+}
+
+function parsed(line: string, path: string): { readonly item?: unknown } {
+  try {
+    return JSON.parse(line) as { readonly item?: unknown }
+  } catch {
+    const next = 'Restore the file, or move it out of the data set, then run it again.'
+    throw new ExportError('damaged', 'The quarantine file has a line that cannot be read', path, next)
+  }
+}
+
+function lostItems(): never {
+  throw new ExportError(
+    'damaged',
+    'Rejected items that wait in the log are lost or changed',
+    '_state/log',
+    'Run the pipeline first: it exports the partitions concerned anew. Then `forget` again.',
+  )
+}

@@ -1,0 +1,57 @@
+import { type Int64, nameQuery, parseWindow, type Query, type Window } from '../../core/index.ts'
+import { splitPath } from '../../state/index.ts'
+
+/** What rows tell of their partition; null: the columns are not exported. */
+export type RowOrigin = {
+  readonly queryType: string | null
+  readonly queryValue: string | null
+  readonly importedAt: Int64 | null
+}
+
+/** The columns of a {@link RowOrigin}. */
+export const ORIGIN_COLUMNS = ['query_type', 'query_value', 'imported_at'] as const
+
+/**
+ * Counts removed rows by partition. A shard may hold rows of many; which one a row is of, its query and its time tell.
+ * Where these columns are not exported, or queries have names of their own, it counts for another partition of the
+ * same shard: sums over all that share shards stay exact.
+ */
+export class RemovedRows {
+  readonly counts = new Map<string, number>()
+  readonly #partitions: readonly {
+    readonly key: string
+    readonly query: string
+    readonly window: Window | null
+  }[]
+  readonly #rowsOf: (key: string) => number
+
+  /** @param rowsOf rows that the checkpoint counts for a partition */
+  constructor(partitions: Iterable<string>, rowsOf: (key: string) => number) {
+    this.#partitions = [...partitions].map((key) => {
+      const [query, window] = splitPath(key)
+      return { key, query, window: parseWindow(window) }
+    })
+    this.#rowsOf = rowsOf
+  }
+
+  get total(): number {
+    return [...this.counts.values()].reduce((sum, rows) => sum + rows, 0)
+  }
+
+  add({ queryType, queryValue, importedAt }: RowOrigin): void {
+    const name =
+      queryType === null || queryValue === null
+        ? null
+        : nameQuery({ type: queryType } as Query, queryValue).name
+    let best = { key: this.#partitions[0]!.key, fit: -1 }
+    for (const { key, query, window } of this.#partitions) {
+      if (this.#rowsOf(key) <= (this.counts.get(key) ?? 0)) continue
+      const isItsTime =
+        importedAt === null || window === null || (importedAt >= window.from && importedAt < window.until)
+      const isItsType = queryType !== null && query.startsWith(`${queryType}.`)
+      const fit = (isItsTime ? 4 : 0) + (query === name ? 2 : isItsType ? 1 : 0)
+      if (fit > best.fit) best = { key, fit }
+    }
+    this.counts.set(best.key, (this.counts.get(best.key) ?? 0) + 1)
+  }
+}

@@ -1,0 +1,73 @@
+import { createHash, randomBytes } from 'node:crypto'
+import * as z from 'zod'
+import type { SuppressList } from '../core/index.ts'
+import { maskKeyCheck } from './settings.ts'
+
+/** The people whom the data set must not hold again. `--fresh` keeps it. */
+export const SUPPRESSION_PATH = '_state/forgotten.json'
+
+/**
+ * Digests of forgotten people, and their key: a random one, or the mask key, of which the file has the check value
+ * alone. With a random key whoever has the file can test guesses, so it is 0600.
+ */
+export type StoredList = {
+  readonly key: { readonly random: string } | { readonly mask_key_check: string }
+  /** In hex, sorted: their order says nothing. */
+  readonly digests: readonly string[]
+}
+
+const storedLists = z.array(
+  z.strictObject({
+    key: z.union([
+      z.strictObject({ random: z.base64().length(44) }),
+      z.strictObject({ mask_key_check: z.string().regex(/^[0-9a-f]{32}$/) }),
+    ]),
+    digests: z.array(z.string().regex(/^[0-9a-f]{64}$/)),
+  }),
+)
+
+const suppressionFile = z.strictObject({ version: z.literal(1), lists: storedLists, sha256: z.string() })
+
+/** First characters of such a file. */
+export const SUPPRESSION_START = '{"version":1,"lists":'
+
+/** `_state/forgotten.json`, and what `--digest-file` writes for `transform.suppress_file`. */
+export function suppressionText(lists: readonly StoredList[]): string {
+  return `${JSON.stringify({ version: 1, lists, sha256: checksumOf(lists) })}\n`
+}
+
+/** null: it is no such file, or one that was changed. */
+export function parseSuppression(text: string): readonly StoredList[] | null {
+  try {
+    const file = suppressionFile.safeParse(JSON.parse(text)).data
+    return file === undefined || checksumOf(file.lists) !== file.sha256 ? null : file.lists
+  } catch {
+    return null
+  }
+}
+
+/** Detects changes, also a digest that is gone. */
+function checksumOf(lists: readonly StoredList[]): string {
+  return createHash('sha256').update(JSON.stringify(lists)).digest('hex')
+}
+
+/** A list without digests, under the mask key of the data set, or a new random key. */
+export function newList(maskKey: Uint8Array | null): StoredList {
+  const key =
+    maskKey === null
+      ? { random: randomBytes(32).toString('base64') }
+      : { mask_key_check: maskKeyCheck(maskKey) }
+  return { key, digests: [] }
+}
+
+/** The list with its key; null: it needs another mask key. */
+export function withKey({ key, digests }: StoredList, maskKey: Uint8Array | null): SuppressList | null {
+  if ('random' in key) return { key: Buffer.from(key.random, 'base64'), digests }
+  return maskKey !== null && key.mask_key_check === maskKeyCheck(maskKey) ? { key: maskKey, digests } : null
+}
+
+/** The list with more digests; the same object if it has them all. */
+export function withDigests(list: StoredList, digests: Iterable<string>): StoredList {
+  const all = new Set([...list.digests, ...digests])
+  return all.size === list.digests.length ? list : { key: list.key, digests: [...all].sort() }
+}

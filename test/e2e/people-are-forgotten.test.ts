@@ -1,0 +1,416 @@
+import { spawnSync } from 'node:child_process'
+import { generateKeyPairSync } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { cp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { systemClock } from '../../src/core/index.ts'
+import { diskStore } from '../../src/disk/index.ts'
+import { takeLock } from '../../src/state/index.ts'
+import { treeHashes } from '../fault/support.ts'
+import { CLI } from '../support/run-cli.ts'
+import { readCsv, readParquet, shardPaths, sql } from './support/read-shards.ts'
+import type { Row } from './support/rows.ts'
+import { newWorkspace, type PipelineParts, SMALL, type Workspace, workspaceFor } from './support/workspace.ts'
+
+const MASK_KEY = 'an example key of thirty-two bytes'
+
+const parts = (changes: PipelineParts = {}): PipelineParts => ({
+  ...changes,
+  extract: {
+    domains: SMALL.domains,
+    windows: { from: '2024-01-01', until: '2024-07-01', every: 'month' },
+    ...changes.extract,
+  },
+})
+
+const rowsIn = (here: Workspace, format: string): Promise<Row[]> =>
+  format === 'csv' ? readCsv(here.output) : readParquet(here.output)
+
+/** Identities that are a part of no other one, the most frequent first. */
+function frequent(rows: readonly Row[]): readonly string[] {
+  const counts = new Map<string, number>()
+  for (const { identity_name } of rows) {
+    const name = String(identity_name)
+    counts.set(name, (counts.get(name) ?? 0) + 1)
+  }
+  const all = [...counts.keys()]
+  return [...counts]
+    .filter(([name]) => /^[\x21-\x7e]+@[a-z.]+$/.test(name))
+    .filter(([name]) => all.every((other) => other === name || !other.toLowerCase().includes(name)))
+    .sort(([, a], [, b]) => b - a)
+    .map(([name]) => name)
+}
+
+async function forget(here: Workspace, people: readonly string[], ...flags: string[]) {
+  await writeFile(join(here.folder, 'people.txt'), `${people.join('\r\n')}\n`)
+  return here.json('forget', '--identities', 'people.txt', ...flags)
+}
+
+/** The contents of every file of a data set but shards of Parquet, which are compressed. */
+async function textsIn(folder: string): Promise<Map<string, string>> {
+  const texts = new Map<string, string>()
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile() || entry.name.endsWith('.parquet')) continue
+    const bytes = await readFile(join(entry.parentPath, entry.name))
+    texts.set(
+      join(entry.parentPath, entry.name),
+      (entry.name.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('latin1'),
+    )
+  }
+  return texts
+}
+
+/** What a report says of rows. */
+function aggregatesOf(report: string): unknown {
+  const [, data = ''] = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(report) ?? []
+  const { rows, timeline, sources, hash_types, nulls, heat } = JSON.parse(data).came
+  return { rows, timeline, sources, hash_types, nulls, heat }
+}
+
+async function expectNowhere(here: Workspace, people: readonly string[]): Promise<void> {
+  for (const [path, text] of await textsIn(here.output))
+    for (const person of people)
+      expect(text.toLowerCase().includes(person.toLowerCase()), `${path} names ${person}`).toBe(false)
+}
+
+const byId = (rows: readonly Row[]): readonly Row[] =>
+  rows.toSorted((a, b) => String(a.id).localeCompare(String(b.id)))
+
+const isOf = (people: readonly string[]) => {
+  const folded = new Set(people.map((person) => person.toLowerCase()))
+  return ({ identity_name }: Row): boolean => folded.has(String(identity_name).toLowerCase())
+}
+
+describe.each([
+  { format: 'parquet', load: {} },
+  { format: 'parquet', load: { partition_by: 'none', engine: 'parquetjs-lite' } },
+  { format: 'csv', load: { partition_by: 'query', compression: 'gzip', csv: { escape_formulas: true } } },
+])('from $format shards, $load', ({ format, load }) => {
+  it('all rows of people go, the others stay as they were, and later runs drop theirs', async () => {
+    const here = await newWorkspace(
+      parts({ load: { format, ...load }, extract: { include: ['auth_domains'] } }),
+      { invalidRate: 0.1 },
+    )
+    const exported = await here.run()
+    expect(exported.code, exported.stderr).toBe(0)
+    const before = await rowsIn(here, format)
+    const manifest = await here.manifest()
+    const [first = '', second = ''] = frequent(before)
+    // Another spelling, and somebody who is not there.
+    const people = [first.toUpperCase(), `  ${second}`, 'nobody@nowhere.example']
+    const isTheirs = isOf([first, second])
+    const theirs = before.filter(isTheirs)
+    expect(theirs.length).toBeGreaterThan(2)
+
+    const tree = await treeHashes(here.output)
+    const dry = await forget(here, people, '--dry-run')
+    expect(dry.value).toMatchObject({ dry_run: true, identities: 3, rows: theirs.length })
+    expect(await treeHashes(here.output)).toEqual(tree)
+
+    const sent = here.searches().length
+    const done = await forget(here, people)
+    expect(done.code, done.stderr).toBe(0)
+    const { shards, quarantined } = done.value as { shards: number; quarantined: number }
+    expect(done.value).toEqual({ ...(dry.value as object), dry_run: false })
+    expect(shards).toBeGreaterThan(0)
+    const others = before.filter((row) => !isTheirs(row))
+    expect(byId(await rowsIn(here, format))).toEqual(byId(others))
+    await expectNowhere(here, [first, second])
+
+    const after = await here.manifest()
+    const raw = JSON.parse(await readFile(join(here.output, '_manifest.json'), 'utf8'))
+    expect(raw.forgotten).toEqual([
+      { at: expect.any(String), identities: 3, rows: theirs.length, shards, quarantined },
+    ])
+    const sum = ({ totals }: typeof after) => totals.rows + totals.quarantined
+    expect(sum(after) + raw.totals.forgotten).toBe(sum(manifest))
+    expect(raw.totals.forgotten).toBe(theirs.length + quarantined)
+    // The report counts what is left, as if it had never been otherwise.
+    const report = await readFile(join(here.output, '_report.html'), 'utf8')
+    const counted = aggregatesOf(report)
+    await here.json('summary')
+    expect(counted).toEqual(aggregatesOf(await readFile(join(here.output, '_report.html'), 'utf8')))
+    // Only the shards concerned are new, under names that were never used.
+    const paths = new Set(manifest.shards.map(({ path }) => path))
+    const unchanged = after.shards.filter(({ path }) => paths.has(path))
+    expect(unchanged.length).toBeGreaterThanOrEqual(manifest.shards.length - shards)
+    for (const shard of unchanged) expect(manifest.shards).toContainEqual(shard)
+    expect(await shardPaths(here.output)).toEqual(after.shards.map(({ path }) => path))
+    expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true, complete: true })
+
+    // Again: nothing is left, nothing changes.
+    const settled = await treeHashes(here.output)
+    expect((await forget(here, people)).value).toMatchObject({ rows: 0, shards: 0, quarantined: 0 })
+    expect(await treeHashes(here.output)).toEqual(settled)
+    expect(here.searches()).toHaveLength(sent)
+
+    // Everything is exported again, without them.
+    const again = await here.run('--redo', '*')
+    expect(again.code, again.stderr).toBe(0)
+    expect(JSON.parse(again.stdout)).toMatchObject({
+      rows: others.length,
+      forgotten: theirs.length + quarantined,
+    })
+    expect(byId(await rowsIn(here, format))).toEqual(byId(others))
+    expect((await here.json('verify')).value).toMatchObject({ ok: true })
+    const fresh = await here.run('--fresh', '--yes')
+    expect(JSON.parse(fresh.stdout)).toMatchObject({ forgotten: theirs.length + quarantined })
+    expect(byId(await rowsIn(here, format))).toEqual(byId(others))
+    await expectNowhere(here, [first, second])
+  })
+})
+
+describe.each(['[query, window]', 'none'])('while rows wait in the log, partition_by %s', (by) => {
+  it('no object of the state holds them any more, and the next runs export all others', async () => {
+    const load = { format: 'csv', partition_by: by === 'none' ? 'none' : ['query', 'window'] }
+    const given = parts({ load, extract: { page_size: 9, concurrency: 2 } })
+    const reference = await newWorkspace(given, { invalidRate: 0.15, nastyRate: 0 })
+    expect((await reference.run()).summary.status).toBe('complete')
+    const all = await readCsv(reference.output)
+    const items = (await reference.manifest()).totals
+    const here = await workspaceFor(reference.sandbox, given)
+    expect((await here.run('--max-requests', '9')).code).toBe(4)
+    // Somebody with rows in the log, and somebody in quarantine.
+    const logs = [...(await textsIn(join(here.output, '_state/log'))).values()].join('')
+    const waiting = frequent(all).filter((name) => logs.includes(name))
+    const quarantine = [...(await textsIn(join(here.output, '_quarantine'))).values()].join('')
+    const [, rejected = ''] = /"identity_name":"([a-z_.]+@[a-z.]+)"/.exec(quarantine) ?? []
+    const people = [...waiting.slice(0, 2), ...(rejected === '' ? [] : [rejected])]
+    expect(waiting.length).toBeGreaterThan(0)
+
+    const done = await forget(here, people)
+    expect(done.code, done.stderr).toBe(0)
+    if (rejected !== '') expect((done.value as { quarantined: number }).quarantined).toBeGreaterThan(0)
+    await expectNowhere(here, people)
+    expect((await here.json('verify')).value).toMatchObject({ ok: true })
+    const resumed = await here.run()
+    expect(resumed.code, resumed.stderr).toBe(0)
+    const isTheirs = isOf(people)
+    expect(byId(await readCsv(here.output))).toEqual(byId(all.filter((row) => !isTheirs(row))))
+    await expectNowhere(here, people)
+    const { totals } = JSON.parse(await readFile(join(here.output, '_manifest.json'), 'utf8'))
+    expect(totals.rows + totals.quarantined + totals.forgotten).toBe(items.rows + items.quarantined)
+    expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true })
+  })
+})
+
+it('while partitions are exported again, theirs go from the former shards and from the new ones', async () => {
+  // A folder is published when all of it is there again.
+  const load = { format: 'csv', partition_by: 'query', shard_rows: 15 }
+  const given = parts({ load, extract: { page_size: 9, concurrency: 1 } })
+  const here = await newWorkspace(given, { invalidRate: 0.15, nastyRate: 0 })
+  await here.run()
+  const all = await readCsv(here.output)
+  const sum = (await here.manifest()).totals
+  expect((await here.run('--redo', '*', '--max-requests', '6')).code).toBe(4)
+  const held = await readdir(join(here.output, '_state/sealed'))
+  expect(held.length).toBeGreaterThan(0)
+  const waiting = [...(await textsIn(join(here.output, '_state/sealed'))).values()].join('')
+  const quarantine = [...(await textsIn(join(here.output, '_quarantine'))).values()].join('')
+  const rejected = [...quarantine.matchAll(/"identity_name":"([a-z_.]+@[a-z.]+)"/g)].map(([, name]) => name!)
+  const people = [
+    ...frequent(all)
+      .filter((name) => waiting.includes(name))
+      .slice(0, 2),
+    rejected[0]!,
+    rejected.at(-1)!,
+  ]
+  const done = await forget(here, people)
+  expect(done.code, done.stderr).toBe(0)
+  await expectNowhere(here, people)
+  expect((await here.json('verify')).value).toMatchObject({ ok: true })
+  const others = all.filter((row) => !isOf(people)(row))
+  // The former shards are still those that readers find.
+  expect(byId(await readCsv(here.output))).toEqual(byId(others))
+  expect((await forget(here, people)).value).toMatchObject({ rows: 0, shards: 0, quarantined: 0 })
+
+  const resumed = await here.run()
+  expect(resumed.code, resumed.stderr).toBe(0)
+  expect(byId(await readCsv(here.output))).toEqual(byId(others))
+  await expectNowhere(here, people)
+  const { totals } = JSON.parse(await readFile(join(here.output, '_manifest.json'), 'utf8'))
+  expect(totals.rows + totals.quarantined + totals.forgotten).toBe(sum.rows + sum.quarantined)
+  expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true })
+})
+
+it('masked identities are found by their digests', async () => {
+  const env = { SPILLWAY_MASK_KEY: MASK_KEY }
+  const plain = await newWorkspace(parts())
+  await plain.run()
+  const names = await readParquet(plain.output)
+  const [person = ''] = frequent(names)
+  const given = parts({
+    transform: { identity: 'hmac' },
+    load: { parquet: { bloom_filters: ['identity_name'] } },
+  })
+  const here = await workspaceFor(plain.sandbox, given, env)
+  await here.run()
+  const total = (await readParquet(here.output)).length
+  const theirs = names.filter(isOf([person])).length
+  const done = await forget(here, [person])
+  expect(done.value).toMatchObject({ identities: 1, rows: theirs })
+  expect(await readParquet(here.output)).toHaveLength(total - theirs)
+  expect((await forget(here, ['nobody@nowhere.example'])).value).toMatchObject({ rows: 0, shards: 0 })
+  // The digests are under the mask key, which is nowhere.
+  const list = await readFile(join(here.output, '_state/forgotten.json'), 'utf8')
+  expect(list).toMatch(/"mask_key_check":"[0-9a-f]{32}"/)
+  expect(JSON.parse((await here.run('--redo', '*')).stdout)).toMatchObject({ forgotten: theirs })
+  const other = await workspaceFor(plain.sandbox, given, { SPILLWAY_MASK_KEY: `${MASK_KEY}, another` })
+  await cp(here.output, other.output, { recursive: true })
+  await writeFile(join(other.folder, 'people.txt'), person)
+  const refused = await other.cli('forget', 'pipeline.yaml', '--identities', 'people.txt')
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('mask key is not the one')])
+})
+
+describe('what cannot be done is refused, and nothing is changed', () => {
+  let here: Workspace
+
+  const refuses = async (code: number, why: RegExp, ...flags: string[]): Promise<void> => {
+    const tree = await treeHashes(here.output)
+    const ended = await here.cli('forget', 'pipeline.yaml', ...flags)
+    expect([ended.code, ended.stderr]).toEqual([code, expect.stringMatching(why)])
+    expect(await treeHashes(here.output)).toEqual(tree)
+  }
+
+  it.each([{ transform: { identity: 'drop' } }, { transform: { columns: ['id', 'domain'] } }])(
+    'no identities in the data set: %o',
+    async (changes) => {
+      here = await newWorkspace(parts(changes))
+      await here.run()
+      await writeFile(join(here.folder, 'people.txt'), 'somebody@scatterholt.com')
+      await refuses(2, /holds no identities, so nobody can be found/, '--identities', 'people.txt')
+    },
+  )
+
+  it('no identities given, or unreadable ones; a run that goes on; a lost list', async () => {
+    here = await newWorkspace(parts())
+    await writeFile(join(here.folder, 'people.txt'), 'somebody@scatterholt.com')
+    const early = await here.cli('forget', 'pipeline.yaml', '--identities', 'people.txt')
+    expect([early.code, early.stderr]).toEqual([2, expect.stringContaining('Nothing was exported yet')])
+    expect(existsSync(here.output)).toBe(false)
+    await here.run()
+    await writeFile(join(here.folder, 'none.txt'), '\n \r\n')
+    await refuses(2, /There is no identity in none.txt/, '--identities', 'none.txt')
+    await refuses(2, /cannot be read: ENOENT/, '--identities', 'missing.txt')
+    await writeFile(join(here.folder, 'latin1.txt'), Buffer.from('jos\xe9@scatterholt.com', 'latin1'))
+    await refuses(2, /latin1.txt is not UTF-8/, '--identities', 'latin1.txt')
+
+    const store = diskStore({ root: here.output, fileMode: 0o600, dirMode: 0o700 })
+    const stop = new AbortController().signal
+    const lock = await takeLock(store, { clock: systemClock, stop, warn: () => {}, fresh: false })
+    const locked = await here.cli('forget', 'pipeline.yaml', '--identities', 'people.txt')
+    expect(locked.code).toBe(5)
+    await lock.release()
+
+    expect((await forget(here, ['somebody@scatterholt.com'])).value).toMatchObject({ rows: 0 })
+    const list = join(here.output, '_state/forgotten.json')
+    const text = await readFile(list, 'utf8')
+    await writeFile(
+      list,
+      text.replace(/[0-9a-f]{64}/, (digest) => digest.replace(/^./, 'x')),
+    )
+    await refuses(1, /list of forgotten people cannot be read/, '--identities', 'people.txt')
+    const run = await here.cli('run', 'pipeline.yaml')
+    expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('list of forgotten people')])
+  })
+})
+
+it('one list keeps people out of several data sets, and is for its owner alone', async () => {
+  const here = await newWorkspace(parts({ load: { file_mode: '0644' } }))
+  await here.run()
+  const rows = await readParquet(here.output)
+  const [person = ''] = frequent(rows)
+  const theirs = rows.filter(isOf([person])).length
+  expect((await forget(here, [person], '--digest-file', 'forgotten.json')).value).toMatchObject({
+    rows: theirs,
+  })
+  for (const path of [join(here.folder, 'forgotten.json'), join(here.output, '_state/forgotten.json')])
+    expect((await stat(path)).mode & 0o777).toBe(0o600)
+
+  // The same from stdin, of which nothing is asked.
+  const piped = spawnSync(process.execPath, [CLI, 'forget', 'pipeline.yaml', '--json'], {
+    cwd: here.folder,
+    env: { ...process.env, ...here.env },
+    input: `\ufeff${person}\r\nnobody@nowhere.example`,
+    encoding: 'utf8',
+  })
+  expect(JSON.parse(piped.stdout), piped.stderr).toMatchObject({ identities: 2, rows: 0, shards: 0 })
+
+  const other = await workspaceFor(here.sandbox, parts({ transform: { suppress_file: 'forgotten.json' } }))
+  await cp(join(here.folder, 'forgotten.json'), join(other.folder, 'forgotten.json'))
+  expect(JSON.parse((await other.run()).stdout)).toMatchObject({
+    rows: rows.length - theirs,
+    forgotten: theirs,
+  })
+  await expectNowhere(other, [person])
+  await writeFile(join(other.folder, 'forgotten.json'), '{}')
+  const refused = await other.run('--redo', '*')
+  expect([refused.code, refused.stderr]).toEqual([
+    2,
+    expect.stringMatching(
+      /pipeline.yaml:\d+:\d+.*transform.suppress_file|transform.suppress_file.*pipeline.yaml:\d+/s,
+    ),
+  ])
+})
+
+it('a query that names one of them is said, with the way out', async () => {
+  const first = await newWorkspace(parts())
+  await first.run()
+  const [person = ''] = frequent(await readParquet(first.output))
+  const queries = [{ type: 'email', email: person }]
+  const here = await workspaceFor(first.sandbox, { ...parts(), extract: { queries } })
+  await here.run()
+  const { value, stderr, stdout } = await forget(here, [person.toUpperCase()])
+  expect((value as { rows: number }).rows).toBeGreaterThan(0)
+  expect((value as { notes: string[] }).notes).toEqual([
+    expect.stringMatching(/A query names one of them \(pipeline.yaml:\d+:\d+\).*another load.path/),
+  ])
+  expect(`${stdout}${stderr}`.toLowerCase()).not.toContain(person)
+  // A shard without rows is left: readers get the columns from it.
+  expect((await here.manifest()).shards).toMatchObject([{ rows: 0 }])
+  expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true, complete: true })
+})
+
+it('the next load replaces their shards in a table; a signature from before is stale, and evidence lists it', async () => {
+  const here = await newWorkspace(parts())
+  await here.run()
+  const rows = await readParquet(here.output)
+  const [person = ''] = frequent(rows)
+  const others = rows.length - rows.filter(isOf([person])).length
+  const load = () => here.cli('load', 'pipeline.yaml', '--to', 'duckdb:leaks.db', '--json')
+  expect((await load()).code).toBe(0)
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  await writeFile(join(here.folder, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }), {
+    mode: 0o600,
+  })
+  await writeFile(join(here.folder, 'pub.pem'), publicKey.export({ type: 'spki', format: 'pem' }))
+  expect((await here.cli('sign', 'pipeline.yaml', '--key', 'key.pem')).code).toBe(0)
+
+  const { shards } = (await forget(here, [person])).value as { shards: number }
+  const verify = () => here.cli('verify', 'pipeline.yaml', '--signature', '--key', 'pub.pem')
+  const stale = await verify()
+  expect([stale.code, stale.stdout]).toEqual([
+    1,
+    expect.stringMatching(/is missing.*People were forgotten at 20.*makes earlier signatures stale/),
+  ])
+  expect((await here.cli('sign', 'pipeline.yaml', '--key', 'key.pem')).code).toBe(0)
+  expect((await verify()).code).toBe(0)
+  expect((await here.cli('evidence', 'pipeline.yaml', '--output', 'evidence.tar')).code).toBe(0)
+  const evidence = await readFile(join(here.folder, 'evidence.tar'), 'latin1')
+  expect(evidence).toMatch(/People were forgotten.*?1 identities, [1-9]\d* rows/s)
+  expect(evidence).not.toContain(person)
+
+  const loaded = await load()
+  expect(JSON.parse(loaded.stdout), loaded.stderr).toMatchObject({ shards: { replaced: shards } })
+  await sql(`attach '${join(here.folder, 'leaks.db')}' as leaks (read_only)`)
+  try {
+    const [found] = await sql(
+      `select count(*)::int as rows, count(*) filter (identity_name = '${person}')::int as theirs from leaks.credentials`,
+    )
+    expect(found).toEqual({ rows: others, theirs: 0 })
+  } finally {
+    await sql('detach leaks')
+  }
+})
