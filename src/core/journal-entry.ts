@@ -39,7 +39,13 @@ export type JournalEntry =
   /** The chain keeps its first `windows` windows; other chains take the rest. */
   | { readonly kind: 'shorten'; readonly chain: number; readonly windows: number }
   /** The chain restarts after a rejected cursor or a change of the page size. `since` null: from its beginning. */
-  | { readonly kind: 'restart'; readonly chain: number; readonly since: Restart | null }
+  | {
+      readonly kind: 'restart'
+      readonly chain: number
+      readonly since: Restart | null
+      /** Of a feed: a pass from its front begins; absent: the present pass begins again. */
+      readonly pass?: 'front' | undefined
+    }
   | PageEntry
   | OpenEntry
   | SealEntry
@@ -158,6 +164,8 @@ export type ChainEntry = {
     readonly from: number
     readonly spans: readonly (readonly [span: number, times: number])[]
   } | null
+  /** How far a feed is read; absent: it is a search. */
+  readonly feed?: FeedProgress | undefined
   /** Its progress. A rewrite replaces the chain's page entries with it. */
   readonly state?:
     | {
@@ -174,6 +182,18 @@ export type ChainEntry = {
         readonly size: number | null
       }
     | undefined
+}
+
+/** How far a feed is read; `FeedRecord` in `state/` describes the fields. */
+export type FeedProgress = {
+  readonly pass: 'whole' | 'tail' | 'front' | null
+  readonly end: string | null
+  readonly end_size: number | null
+  readonly front: number
+  readonly head: number
+  readonly forgot: boolean
+  readonly rising: number
+  readonly falling: number
 }
 
 /** A {@link BlobRef} in an entry. */
@@ -201,6 +221,18 @@ export type PageEntry = {
   readonly repeated?: number | undefined
   /** The ids of the page, and of how many pages before it they are still needed; absent: as before. */
   readonly ids?: { readonly blob: number; readonly keep: number } | undefined
+  /**
+   * Of a feed: whether its pass is complete, and whether another is to follow; pairs of adjacent rows that were imported
+   * in this order, or in the other.
+   */
+  readonly feed?:
+    | {
+        readonly over: boolean
+        readonly more?: true | undefined
+        readonly rising: number
+        readonly falling: number
+      }
+    | undefined
 }
 
 /** The rows of a page that belong to one partition and one shard. */

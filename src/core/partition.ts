@@ -1,4 +1,4 @@
-import type { IdentityPolicy, NamedQuery, Order, Query } from './pipeline.ts'
+import type { FeedQuery, IdentityPolicy, NamedQuery, Order, Query } from './pipeline.ts'
 import type { Int64 } from './rows/int64.ts'
 import { formatInstant, type Micros, parseInstant } from './time.ts'
 
@@ -41,11 +41,16 @@ export function partitionCounts(
 }
 
 /**
- * The query with its name: `<type>.<label>`, everything outside `[A-Za-z0-9._@-]` percent-encoded.
+ * The query with its name: `<type>.<label>`, or `feed.<label>`, everything outside `[A-Za-z0-9._@-]` percent-encoded.
  * @param label a name that may be shown: see {@link openLabel}
  */
 export function nameQuery(query: Query, label: string): NamedQuery {
-  return { ...query, name: `${query.type}.${encodeSegment(label)}` }
+  return { ...query, name: `${isFeed(query) ? 'feed' : query.type}.${encodeSegment(label)}` }
+}
+
+/** Whether rows are read from a feed, which has no end and takes no filter. */
+export function isFeed<Q extends Query>(query: Q): query is Q & FeedQuery {
+  return query.type === 'tenant' || query.type === 'identifier'
 }
 
 /**
@@ -77,6 +82,10 @@ export function queryLabel(query: Query): string {
       return String(query.id)
     case 'reports':
       return 'all'
+    case 'tenant':
+      return 'tenant'
+    case 'identifier':
+      return String(query.id)
   }
 }
 

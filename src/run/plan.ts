@@ -101,14 +101,13 @@ export async function readPlan(
   const searchesThisMonth = searchesByMonth(state?.runs ?? []).get(month) ?? 0
   const { requestsPerSecond, basicRequestsPerSecond } = pipeline.service
   const { resource, monthlySearches } = pipeline.extract
-  const isReports = resource === 'reports'
-  const rate = isReports ? basicRequestsPerSecond : requestsPerSecond
+  const rate = resource === 'reports' ? basicRequestsPerSecond : requestsPerSecond
   const measures = state?.service ?? NOT_MEASURED
   const pageSize = Math.min(pipeline.extract.pageSize, measures.limit ?? pipeline.extract.pageSize)
   // If responses are slow, each chain has one request in flight.
   const ms = millisecondsAPage(measures.times, pageSize) ?? 0
   const secondsAPage = Math.max(1 / rate, ms / 1000 / pipeline.extract.concurrency)
-  const isFree = isReports || measures.tellsSearches === false
+  const isFree = resource !== 'credentials' || measures.tellsSearches === false
   const dearest = isFree ? null : high
   return {
     partitions: { total, done, partial: begun, pending: total - done - begun, pruned, early: early.length },

@@ -252,6 +252,7 @@ const counted: DecodePage = async (body, { partition }) => {
     rows: 0,
     items: items.length,
     repeated: 0,
+    met: false,
     ids: NO_IDS,
     times: null,
     span: null,

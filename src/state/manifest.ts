@@ -43,7 +43,7 @@ export const manifestSchema = z.object({
   pipeline: z.string(),
   /** As in the header of the checkpoint. */
   data_set_id: z.uuid(),
-  resource: z.enum(['credentials', 'reports']),
+  resource: z.enum(['credentials', 'reports', 'feed']),
   format: z.enum(['parquet', 'csv']),
   columns: z.array(z.object({ name: z.string(), type: z.string(), nullable: z.boolean() })),
   masking: z.object({ secret: z.string(), identity: z.string() }),
@@ -97,7 +97,7 @@ export type Manifest = {
   pipeline: string
   /** A UUID that never changes. */
   data_set_id: string
-  resource: 'credentials' | 'reports'
+  resource: 'credentials' | 'reports' | 'feed'
   format: 'parquet' | 'csv'
   columns: { name: string; type: string; nullable: boolean }[]
   masking: { secret: string; identity: string }

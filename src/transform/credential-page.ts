@@ -39,7 +39,7 @@ export class CredentialPage {
     private readonly room?: BatchAllocator,
   ) {
     columns.reset()
-    ids.begin(context.recent)
+    ids.begin(context)
     this.range = new PageRange(plan.order, context, ids)
   }
 
@@ -80,6 +80,7 @@ export class CredentialPage {
       rows,
       items,
       repeated: this.ids.repeated,
+      met: this.ids.met,
       ids: this.ids.page(),
       times: this.columns.importedAt.copy(),
       span: this.range.span,

@@ -66,6 +66,11 @@ export class Problems {
     else this.addAt(0, named)
   }
 
+  /** Whether a file or a flag has something at a path. */
+  has(path: Path): boolean {
+    return locationAt(this.#tree, path).exact
+  }
+
   /** Describes the value at a path without secrets. */
   found(path: Path): string {
     return describe(this.#tree, path) ?? 'nothing'

@@ -12,7 +12,10 @@ import {
 import {
   ADDRESS_EXPECTED,
   ADDRESS_PATTERN,
+  ID_ADDRESS_EXPECTED,
+  ID_ADDRESS_PATTERN,
   parseAddress,
+  parseIdAddress,
   parseUrl,
   URL_EXPECTED,
   URL_PATTERN,
@@ -84,9 +87,17 @@ const service = section({
   report_path: address().prefault('/v4/threat_flow/reports').meta({
     description: 'Threat-flow reports: a path under base_url, or a URL.',
   }),
+  feed_path: address().prefault('/v2/me/feed/credentials').meta({
+    description: 'Feed of the token’s tenant: a path under base_url, or a URL.',
+  }),
+  identifier_feed_path: parsed(ID_ADDRESS_PATTERN, ID_ADDRESS_EXPECTED, parseIdAddress)
+    .prefault('/v3/identifiers/{id}/feed/credentials')
+    .meta({
+      description: 'Feed of one identifier: a path under base_url, or a URL, with {id} in it.',
+    }),
   requests_per_second: rate(10_000).prefault(1).meta({
     description:
-      'Requests a second to the credential search, all partitions together; may be a fraction. The second search may allow 4.',
+      'Requests a second to the credential search, or to the feeds, all partitions together; may be a fraction. The second search may allow 4.',
   }),
   basic_requests_per_second: rate(10_000).prefault(4).meta({
     description: 'Requests a second to everything but the credential search.',
@@ -105,7 +116,9 @@ const service = section({
 }).meta({ description: 'The service, and how to reach it. Required.' })
 
 const extract = section({
-  resource: choice('credentials', 'reports').prefault('credentials').meta({ description: 'What to export.' }),
+  resource: choice('credentials', 'reports', 'feed')
+    .prefault('credentials')
+    .meta({ description: 'What to export.' }),
   domains: list(domain(), 'a list of domain names').optional().meta({
     description: 'Short for domain queries. Default: none.',
   }),
@@ -120,6 +133,10 @@ const extract = section({
     .optional()
     .meta({ description: 'Reports to fetch, by id. Default: none.' }),
   all: flag().optional().meta({ description: 'Fetch every report. Default: false.' }),
+  identifiers: list(integer(1), 'a list of identifier ids').optional().meta({
+    description:
+      'With resource: feed, the identifiers whose feeds are read. Default: the feed of the tenant.',
+  }),
   windows: windows.optional(),
   lag: duration('0s', '365d').optional().meta({
     description: 'With until: now, windows that ended less than this ago wait. Default 15m.',
@@ -129,7 +146,7 @@ const extract = section({
   }),
   page_size: integerOrAuto(1, 10_000).prefault('auto').meta({
     description:
-      'Maximum number of items in one request; fewer if the service can not serve so many. auto: 10000, for reports 10.',
+      'Maximum number of items in one request; fewer if the service can not serve so many. auto: 10000, for reports 10; feeds begin at 100.',
   }),
   include: list(text(/^[a-z0-9_]+$/, 'a field name (a-z, 0-9 and _)'), 'a list of field names')
     .optional()

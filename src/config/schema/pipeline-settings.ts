@@ -18,6 +18,8 @@ export type PipelineSettings = {
     organization?: string | undefined
     search_path?: string | undefined
     report_path?: string | undefined
+    feed_path?: string | undefined
+    identifier_feed_path?: string | undefined
     requests_per_second?: number | undefined
     basic_requests_per_second?: number | undefined
     timeout?: string | undefined
@@ -25,15 +27,16 @@ export type PipelineSettings = {
     max_response_bytes?: string | number | undefined
   }
   extract: {
-    resource?: 'credentials' | 'reports' | undefined
+    resource?: 'credentials' | 'reports' | 'feed' | undefined
     domains?: string[] | undefined
     domains_file?: string | undefined
     queries?: QuerySetting[] | undefined
     ids?: number[] | undefined
     all?: boolean | undefined
+    identifiers?: number[] | undefined
     windows?:
       | {
-          from: string
+          from?: string | undefined
           until?: string | undefined
           every?: string | undefined
           per_chain?: number | 'all' | undefined

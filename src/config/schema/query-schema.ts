@@ -52,11 +52,12 @@ export const query = z
   .meta({ description: "One query, in the service's own shape." })
 
 const INSTANT_PATTERN = /^\d{4}-\d{2}-\d{2}/
-const INSTANT = 'a date or date-time that exists, such as 2024-01-31 or 2024-01-31T06:00:00Z'
+export const INSTANT = 'a date or date-time that exists, such as 2024-01-31 or 2024-01-31T06:00:00Z'
 
 export const windows = section({
-  from: parsed(INSTANT_PATTERN, INSTANT, parseInstant).meta({
-    description: 'Begin, inclusive: a date or date-time, UTC unless it has an offset.',
+  from: parsed(INSTANT_PATTERN, INSTANT, parseInstant).optional().meta({
+    description:
+      'Begin, inclusive: a date or date-time, UTC unless it has an offset. Required, but for resource: feed, which takes none.',
   }),
   until: parsed(/^(?:now$|\d{4}-\d{2}-\d{2})/, `${INSTANT}, or now`, (value) =>
     value === 'now' ? ('now' as const) : parseInstant(value),
@@ -69,7 +70,10 @@ export const windows = section({
     parseWindowLength,
   )
     .optional()
-    .meta({ description: 'Length of a window: <n>h, <n>d, week, month or year. Default: one window.' }),
+    .meta({
+      description:
+        'Length of a window: <n>h, <n>d, week, month or year. Default: one window; for resource: feed, a month.',
+    }),
   per_chain: countOrAll(1).prefault('all').meta({
     description:
       'Windows that are requested together, with one sequence of cursors; each such chain is at least one request.',

@@ -101,7 +101,7 @@ export class JournalFold {
         this.#queries.set(entry.name, entry.value)
         break
       case 'run':
-        if (this.#runs.begin(entry)) this.#partitions.beginRun(this.#runs.all.length)
+        if (this.#runs.begin(entry)) this.#beginRun()
         break
       case 'end':
         this.#state.searchesRemaining = entry.searches_remaining ?? this.#state.searchesRemaining
@@ -189,6 +189,13 @@ export class JournalFold {
     }
   }
 
+  /** Every run reads the feeds to their ends again. */
+  #beginRun(): void {
+    this.#partitions.beginRun(this.#runs.all.length)
+    for (const chain of this.#chains.values())
+      if (chain.feed !== null) this.#partitions.markPartial(this.#keyAt(chain, 0))
+  }
+
   #takePage(page: PageEntry, blobs: readonly BlobRef[]): void {
     this.#countPage(page)
     if (page.unknown_fields !== undefined) addCounts(this.#unknownFields, page.unknown_fields)
@@ -229,6 +236,11 @@ export class JournalFold {
   #advance(chain: ChainRecord, page: PageEntry, ids: BlobRef | null): void {
     const after = afterPage(chain, page, ids)
     this.#service.pageSize = after.size ?? this.#service.pageSize
+    if (after.feed !== null) {
+      this.#chains.set(page.chain, after)
+      if (after.feed.pass === null && page.feed?.more !== true) this.#finishFeed(chain)
+      return
+    }
     const { count } = chain.windows
     if (page.next === null || after.watermark >= count) {
       // Late rows may have reopened any of them.
@@ -245,6 +257,12 @@ export class JournalFold {
     for (let index = from; index < to; index++) this.#partitions.markDone(this.#keyAt(chain, index))
   }
 
+  /** All of a feed's rows so far are exported. */
+  #finishFeed({ query }: ChainRecord): void {
+    for (const window of this.#partitions.all.branches.get(query)?.keys() ?? [])
+      this.#partitions.markDone(`${query}/${window}`)
+  }
+
   #keyAt({ query, windows }: ChainRecord, index: number): string {
     return this.#partitions.key(query, windows.at(index))
   }
@@ -257,11 +275,14 @@ export class JournalFold {
     else this.#chains.delete(number)
   }
 
-  #restart({ chain: number, since }: Entry<'restart'>): void {
+  #restart({ chain: number, since, pass }: Entry<'restart'>): void {
     const chain = this.#chains.get(number)
     if (chain === undefined) return
     const { range } = chain.windows
-    this.#chains.set(number, { ...chain, next: null, seen: null, requested: range, since })
+    const feed =
+      pass === undefined || chain.feed === null ? chain.feed : { ...chain.feed, pass, forgot: false }
+    this.#chains.set(number, { ...chain, next: null, seen: null, requested: range, since, feed })
+    if (pass !== undefined) this.#partitions.markPartial(this.#keyAt(chain, 0))
   }
 
   #takeQuarantined({ partition, blobs, end }: Entry<'quarantined'>): void {

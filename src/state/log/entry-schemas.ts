@@ -35,6 +35,17 @@ const windows = z.object({
   ),
 })
 
+const feed = z.object({
+  pass: z.enum(['whole', 'tail', 'front']).nullable(),
+  end: z.string().nullable(),
+  end_size: count.nullable(),
+  front: count,
+  head: count,
+  forgot: z.boolean(),
+  rising: count,
+  falling: count,
+})
+
 const slice = z.object({
   window: z.string(),
   shard: count,
@@ -88,6 +99,9 @@ const page = z.object({
   unknown_fields: z.record(z.string(), count).optional(),
   repeated: count.optional(),
   ids: z.object({ blob: count, keep: count }).optional(),
+  feed: z
+    .object({ over: z.boolean(), more: z.literal(true).optional(), rising: count, falling: count })
+    .optional(),
 })
 
 const seal = z.object({
@@ -160,6 +174,7 @@ const schemas = {
     query: z.string(),
     order: z.enum(['asc', 'desc']),
     windows: windows.nullable(),
+    feed: feed.optional(),
     state: z
       .object({
         next: z.string().nullable(),
@@ -176,7 +191,12 @@ const schemas = {
       .optional(),
   }),
   shorten: z.object({ kind: z.literal('shorten'), chain: count, windows: count }),
-  restart: z.object({ kind: z.literal('restart'), chain: count, since: restart.nullable() }),
+  restart: z.object({
+    kind: z.literal('restart'),
+    chain: count,
+    since: restart.nullable(),
+    pass: z.literal('front').optional(),
+  }),
   open: z.object({
     kind: z.literal('open'),
     shard: count,

@@ -3,6 +3,7 @@ import {
   type ColumnType,
   columnsOf,
   ExportError,
+  kindOfRows,
   type Pipeline,
   type Resource,
 } from '../../core/index.ts'
@@ -110,7 +111,7 @@ function noName(flag: string, what: string, next: string): ExportError {
 export function tableOf(pipeline: Pipeline, schema: string | null, name: string | null): TableSpec {
   const columns = [...columnsOf(pipeline), ...OWN_COLUMNS]
   const { resource } = pipeline.extract
-  return { schema, name: name ?? resource, resource, columns }
+  return { schema, name: name ?? kindOfRows(resource), resource, columns }
 }
 
 /** The columns of the rows. */
