@@ -35,6 +35,8 @@ export type JournalEntry =
       readonly requests: number
       readonly searches_remaining?: number | undefined
     } & RunFigures)
+  /** The shards of feeds that the last run added: those after `since` and not after `until`. */
+  | { readonly kind: 'added'; readonly since: ShardMarkEntry; readonly until: ShardMarkEntry }
   | ChainEntry
   /** The chain keeps its first `windows` windows; other chains take the rest. */
   | { readonly kind: 'shorten'; readonly chain: number; readonly windows: number }
@@ -85,6 +87,9 @@ export type JournalEntry =
   | MeasuredEntry
   /** The page size of a query from here on; null: the greatest. `query` null: the initial page size of new queries. */
   | { readonly kind: 'limit'; readonly query: string | null; readonly size: number | null }
+
+/** The number of the next shard, and of those that were open. */
+export type ShardMarkEntry = { readonly next: number; readonly open: readonly number[] }
 
 /** Bytes in a commit object: number of the commit, offset and length in bytes, CRC-32. */
 export type BlobRef = {

@@ -28,6 +28,7 @@ export { describeOwner, lockFileText, ownerStatus, parseLockFile } from './lock/
 export { commitPath, LOG_FOLDER, listCommits } from './log/commit-object.ts'
 export { type Checkpoint, OpenLog, sweepLog } from './log/open-log.ts'
 export {
+  addedOf,
   fitsManifest,
   holdingsOf,
   isManifestOf,

@@ -25,6 +25,8 @@ export type FeedWorld = {
   expected(identifier: number | null): readonly number[]
   isComplete(): boolean
   state(): string
+  /** Ends the sandbox and removes the files before the test ends. */
+  end(): Promise<void>
 }
 
 type FeedRun = {
@@ -99,6 +101,10 @@ load: { format: csv, path: out }
     },
     expected: (identifier: number | null) => [...sandbox.expectedFeed(identifier)].map(({ id }) => id),
     isComplete: () => existsSync(join(output, '_SUCCESS')),
+    async end() {
+      await sandbox.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
     state: () => readFileSync(join(output, '_state/checkpoint.jsonl'), 'utf8'),
   })
 }
@@ -109,7 +115,8 @@ function copyFiles(from: string, to: string): void {
     try {
       rmSync(to, { recursive: true, force: true })
       cpSync(from, to, { recursive: true })
-      rmSync(join(to, '_state/lock'), { force: true })
+      for (const name of readdirSync(join(to, '_state')))
+        if (name.startsWith('lock')) rmSync(join(to, '_state', name))
       return
     } catch (error) {
       if (attempt === 20) throw error

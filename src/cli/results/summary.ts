@@ -28,6 +28,7 @@ function summaryJson(summary: RunSummary): Readonly<Record<string, unknown>> {
     status,
     partitions,
     rows,
+    ...(summary.added === null ? {} : { new: summary.added }),
     shards,
     bytes: summary.bytes,
     requests,

@@ -25,7 +25,7 @@ import { afterPage, type ChainRecord, chainFromEntry } from './chain-record.ts'
 import { blobRef, type CheckpointState } from './checkpoint-state.ts'
 import { PackedShardList, PathMap, type SealedShard, splitPath } from './compact-collections.ts'
 import { Partitions } from './partition-record.ts'
-import { Runs } from './run-record.ts'
+import { NOTHING_ADDED, Runs, type ShardMark } from './run-record.ts'
 
 /** A state to which entries are applied in order. The cost of an entry does not depend on earlier ones. */
 export class JournalFold {
@@ -69,6 +69,7 @@ export class JournalFold {
       unknownFields: this.#unknownFields,
       aggregates: () => this.#aggregates.aggregates(),
       runs: this.#runs.all,
+      added: NOTHING_ADDED,
       prunes: this.#prunes,
       searchesRemaining: null,
       service: this.#service,
@@ -102,10 +103,16 @@ export class JournalFold {
         break
       case 'run':
         if (this.#runs.begin(entry)) this.#beginRun()
+        // It goes on: its end is yet to come.
+        else this.#state.added = { ...this.#state.added, until: this.#state.added.since }
         break
       case 'end':
         this.#state.searchesRemaining = entry.searches_remaining ?? this.#state.searchesRemaining
         this.#runs.end(entry)
+        this.#state.added = { since: this.#state.added.until, until: this.#shardMark() }
+        break
+      case 'added':
+        this.#state.added = { since: entry.since, until: entry.until }
         break
       case 'month':
         this.#runs.beginMonth(entry)
@@ -187,6 +194,10 @@ export class JournalFold {
         if (entry.query !== null) this.#limits.set(entry.query, entry.size)
         break
     }
+  }
+
+  #shardMark(): ShardMark {
+    return { next: this.#state.nextShard, open: [...this.#openShards.keys()] }
   }
 
   /** Every run reads the feeds to their ends again. */

@@ -35,6 +35,8 @@ const windows = z.object({
   ),
 })
 
+const shardMark = z.object({ next: count, open: z.array(count) })
+
 const feed = z.object({
   pass: z.enum(['whole', 'tail', 'front']).nullable(),
   end: z.string().nullable(),
@@ -168,6 +170,7 @@ const schemas = {
     searches_remaining: count.optional(),
     ...runFigures,
   }),
+  added: z.object({ kind: z.literal('added'), since: shardMark, until: shardMark }),
   chain: z.object({
     kind: z.literal('chain'),
     chain: count,

@@ -1,6 +1,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { type Clock, ExportError, isExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
+import { addedRows, addedTable, forgetAdded } from '../table/added-rows.ts'
 import { type FoundColumn, prepareTable, type RelationKind, transaction } from '../table/prepare-table.ts'
 import { columnList } from '../table/shard-rows.ts'
 import {
@@ -166,6 +167,19 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
         }
       })
       return { rows, replacedTexts: 0 }
+    },
+
+    async setAdded(shards, { dataSet, table, rowsOf }) {
+      const added = addedTable(table)
+      await transaction(run, async () => {
+        await run(forgetAdded(dataSet, table))
+        for await (const shard of shards) {
+          const { setup, select } = addedRows(dataSet, table, rowsOf(shard))
+          for (const sql of setup) await run(sql)
+          const into = `${qualified(added, added.name)} (${columnList(added)})`
+          requireWhole(shard, await run(`INSERT INTO ${into} ${select}`))
+        }
+      })
     },
 
     // No indexes: DuckDB skips row groups by their min/max statistics.

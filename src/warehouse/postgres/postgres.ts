@@ -6,6 +6,7 @@ import { type ColumnSpec, ExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { duckdbSettings, loadDuckdb } from '../duckdb/duckdb.ts'
 import type { TargetWait } from '../duckdb/duckdb-file.ts'
+import { addedRows, addedTable, forgetAdded } from '../table/added-rows.ts'
 import { type FoundColumn, prepareTable, type RelationKind, transaction } from '../table/prepare-table.ts'
 import { columnList } from '../table/shard-rows.ts'
 import {
@@ -139,6 +140,17 @@ export async function postgresWarehouse(
         }
       })
       return { rows, replacedTexts }
+    },
+
+    async setAdded(shards, { dataSet, table, rowsOf }) {
+      const added = addedTable(table)
+      await inTransaction(async () => {
+        await run(forgetAdded(dataSet, table))
+        for await (const shard of shards) {
+          const rows = addedRows(dataSet, table, rowsOf(shard))
+          await copyInto(client, reader, shard, rows, added, qualified(added, added.name))
+        }
+      })
     },
 
     async finish(table) {
