@@ -1,13 +1,16 @@
 import {
   dearerCost,
   expectedCost,
+  isFeed,
   type Measures,
   millisecondsAPage,
   monthOf,
   monthsNeeded,
   type NamedPipeline,
+  type NamedQuery,
   NOT_MEASURED,
   type Pipeline,
+  partitionKey,
 } from '../core/index.ts'
 import type { Plan, PlannedChain } from '../plan/index.ts'
 import { type CheckpointState, searchesByMonth } from '../state/index.ts'
@@ -95,7 +98,8 @@ export async function readPlan(
   const plan = planFor(pipeline, nowMs, state)
   const early = earlyPartitions(pipeline, nowMs, state)
   if (state !== null && early.length > 0) requireRepeatable(pipeline, state, early, nowMs)
-  const { total, done, begun, pruned } = countPartitions(pipeline, plan, state)
+  const { total, begun, pruned, ...counts } = countPartitions(pipeline, plan, state)
+  const done = counts.done - feedsToRead(plan, state)
   const { requests, divisions, expected, rows, searches, high } = sumOf(chainCosts(plan, pipeline, state))
   const month = monthOf(nowMs)
   const searchesThisMonth = searchesByMonth(state?.runs ?? []).get(month) ?? 0
@@ -138,6 +142,15 @@ export async function readPlan(
       })
     },
   }
+}
+
+/** Feeds that are read to their ends, which the next run reads on. */
+function feedsToRead(plan: Plan, state: CheckpointState | null): number {
+  const isDone = (query: NamedQuery): boolean =>
+    state?.partitions.get(partitionKey(query.name, null))?.state === 'done'
+  let feeds = 0
+  for (const { query } of plan.chains()) if (isFeed(query) && isDone(query)) feeds++
+  return feeds
 }
 
 /** The cost of one chain or several; null: no estimate. */
