@@ -57,7 +57,7 @@ export const INSTANT = 'a date or date-time that exists, such as 2024-01-31 or 2
 export const windows = section({
   from: parsed(INSTANT_PATTERN, INSTANT, parseInstant).optional().meta({
     description:
-      'Begin, inclusive: a date or date-time, UTC unless it has an offset. Required, but for resource: feed, which takes none.',
+      'Begin, inclusive: a date or date-time, UTC unless it has an offset. Default: none; required unless resource is feed, which takes none.',
   }),
   until: parsed(/^(?:now$|\d{4}-\d{2}-\d{2})/, `${INSTANT}, or now`, (value) =>
     value === 'now' ? ('now' as const) : parseInstant(value),
