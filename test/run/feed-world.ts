@@ -35,8 +35,12 @@ type FeedRun = {
   readonly redo?: readonly string[]
 }
 
-/** @param extract the section `extract` of the pipeline, without braces */
-export async function feedWorld(extract: string, options: SandboxOptions = {}): Promise<FeedWorld> {
+/** @param extract the section `extract` of the pipeline, without braces @param service more of its section */
+export async function feedWorld(
+  extract: string,
+  options: SandboxOptions = {},
+  service = 'timeout: 60s',
+): Promise<FeedWorld> {
   const world = { day: 0 }
   const sandbox = await startSandbox({
     records: 150,
@@ -59,7 +63,7 @@ export async function feedWorld(extract: string, options: SandboxOptions = {}): 
     writeFileSync(
       join(folder, 'p.yaml'),
       `name: trial
-service: { base_url: '${sandbox.baseUrl}', requests_per_second: 10000, retries: 0 }
+service: { base_url: '${sandbox.baseUrl}', requests_per_second: 10000, retries: 0, ${service} }
 extract: { resource: feed, ${changed} }
 load: { format: csv, path: out }
 `,

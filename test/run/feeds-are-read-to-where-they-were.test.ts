@@ -72,6 +72,14 @@ test('pages grow from 100 while a feed is at its beginning, and no row comes twi
   expect(requests(world).map(({ size }) => size)).toEqual([100, 200, 400, 800, 1600, 3200])
 })
 
+test('pages stay as they are where responses take long', async () => {
+  const service = 'timeout: 2s'
+  const world = await feedWorld('', { records: 150, latencyMs: 150 }, service)
+  world.day = 366
+  expect((await world.run()).status).toBe('complete')
+  expect(requests(world).every(({ size }) => size === 100)).toBe(true)
+})
+
 test('a size that the service refuses is not asked for again', async () => {
   const world = await feedWorld('', { records: 200, feedMaxSize: 250 })
   world.day = 366

@@ -20,6 +20,8 @@ test.for([
     expect(sorted(world.ids()[folder])).toEqual(sorted(world.expected(identifier)))
     expect(summary.rows).toBe(world.expected(identifier).length - before)
     expect(world.isComplete()).toBe(true)
+    // Rows that are read again to find where a feed goes on are no fault of the service.
+    expect(summary.repeated).toBe(0)
   }
 })
 
@@ -57,6 +59,6 @@ test('ten runs, killed anywhere, give every row once', { timeout: 1_000_000 }, a
       }
       await world.end()
     }),
-    { numRuns: cases(100, 6) },
+    { numRuns: cases(100, 4) },
   )
 })
