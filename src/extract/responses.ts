@@ -51,7 +51,7 @@ export function responseError(
   if (feed !== undefined && (status === 404 || (status === 403 && feed !== TENANT))) {
     return fail(
       'refused',
-      `Check that ${feed} exists and that the token, or its API key, has the permission to read the feed of ${feed}; other feeds are not affected.`,
+      `Check that ${feed} exists and that the token, or its API key, has the permission to read the feed of ${feed}, and that service.base_url and the path of feeds are right; other feeds are not affected.`,
     )
   }
   if (status === 401 || status === 403) {
