@@ -1,6 +1,6 @@
 import type { FeedQuery, IdentityPolicy, NamedQuery, Order, Query } from './pipeline.ts'
 import type { Int64 } from './rows/int64.ts'
-import { formatInstant, type Micros, parseInstant } from './time.ts'
+import { formatInstant, type Micros, parseTimestamp } from './time.ts'
 
 /** Half-open UTC range `[from, until)`. */
 export type Window = { readonly from: Micros; readonly until: Micros }
@@ -134,7 +134,9 @@ export function endingAfter(epochMs: number): (windowRange: string) => boolean {
 }
 
 function parseInstantName(name: string): Micros | null {
-  return parseInstant(name.replace(/T(\d\d)(\d\d)/, 'T$1:$2:'))
+  const at = parseTimestamp(name.replace(/T(\d\d)(\d\d)/, 'T$1:$2:'))
+  // Whole seconds are exact as a number in any year; the rows of a feed may have any.
+  return at !== null && BigInt(Number(at)) === BigInt(at) ? Number(at) : null
 }
 
 function instantName(at: Micros): string {
