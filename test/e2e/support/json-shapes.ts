@@ -80,7 +80,7 @@ export const manifestShape = z.object({
   version: z.literal(1),
   pipeline: z.string(),
   data_set_id: z.uuid(),
-  resource: z.enum(['credentials', 'reports']),
+  resource: z.enum(['credentials', 'reports', 'feed']),
   format: z.enum(['parquet', 'csv']),
   columns: z.array(z.object({ name: z.string(), type: z.string(), nullable: z.boolean() })),
   masking: z.object({ secret: z.string(), identity: z.string() }),
