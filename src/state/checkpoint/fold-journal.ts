@@ -22,7 +22,7 @@ import { afterPage, type ChainRecord, chainFromEntry } from './chain-record.ts'
 import type { CheckpointState } from './checkpoint-state.ts'
 import type { SealedShard } from './compact-collections.ts'
 import { Partitions } from './partition-record.ts'
-import { NOTHING_ADDED, Runs, type ShardMark } from './run-record.ts'
+import { comesAfter, NOTHING_ADDED, Runs, type ShardMark } from './run-record.ts'
 import { ShardRecords } from './shard-records.ts'
 
 /** A state to which entries are applied in order. The cost of an entry does not depend on earlier ones. */
@@ -386,6 +386,7 @@ export class JournalFold {
       }
       // Those of a single shard are not known.
       this.#aggregates = new AggregateTally(DATA_SET_LIMITS)
+      this.#keepMarks(shards)
     }
     if (open !== undefined) {
       const records = open.records.map(([rows, blob]) => ({ rows, at: blobs[blob]! }))
@@ -395,6 +396,20 @@ export class JournalFold {
       this.#rejected.set(partition, [blobs[blob]!])
       this.#partitions.renewQuarantine(partition)
     }
+  }
+
+  /** Of feeds: shards that take the place of others are as new as those were. */
+  #keepMarks(shards: NonNullable<ForgottenEntry['shards']>): void {
+    if (this.#state.header.settings['extract.resource'] !== 'feed') return
+    const former = new Map(shards.flatMap(({ shard, by }) => (by === null ? [] : [[by.shard, shard]])))
+    const numbers = [...this.#shards.open.keys(), ...this.#shards.held.keys()]
+    for (const { shard } of this.#shards.finished) numbers.push(shard)
+    const kept = (mark: ShardMark): ShardMark => ({
+      next: this.#shards.next,
+      open: numbers.filter((shard) => comesAfter(mark, former.get(shard) ?? shard)),
+    })
+    const { since, until } = this.#state.added
+    this.#state.added = { since: kept(since), until: kept(until) }
   }
 
   #measure({ costs = [], times = [], tells_searches, page_size, left, spent, anew }: MeasuredEntry): void {
