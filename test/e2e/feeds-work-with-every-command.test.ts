@@ -1,4 +1,4 @@
-import { readFile, rm } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { FeedItem } from '../../src/sandbox/index.ts'
@@ -186,6 +186,39 @@ test('prune removes windows of a feed, which goes on', async () => {
   expect((await here.run()).code).toBe(0)
   expect(before).toBeGreaterThan(0)
   expect((await here.json('verify')).value).toMatchObject({ ok: true, complete: true })
+})
+
+test('people are forgotten in a feed: what is new stays new, and their later rows are dropped', async () => {
+  const { here, clock } = await feeds({ page_size: 20 }, { stateRate: 0 })
+  await here.run()
+  clock.day = 90
+  await here.run()
+  const before = await here.manifest()
+  const rows = rowsOf(here, null)
+  const person = String(rows.at(-1)!.identity_name)
+  const isTheirs = ({ identity_name }: Row) =>
+    String(identity_name).normalize().trim().toLowerCase() === person.normalize().trim().toLowerCase()
+  await writeFile(join(here.folder, 'people.txt'), `${person}\n`)
+  const { value, code } = await here.json('forget', '--identities', 'people.txt', '--yes')
+  expect(code).toBe(0)
+  expect(value).toMatchObject({
+    identities: 1,
+    rows: rows.filter(isTheirs).length,
+    shards: expect.anything(),
+  })
+  const left = rows.filter((row) => !isTheirs(row))
+  expect(difference(await readParquet(here.output), left)).toEqual(SAME)
+  const after = await here.manifest()
+  const gone = (before.new?.rows ?? 0) - (after.new?.rows ?? 0)
+  expect(gone).toBeGreaterThan(0)
+  expect(gone).toBeLessThanOrEqual(rows.length - left.length)
+  clock.day = 120
+  expect((await here.run()).code).toBe(0)
+  const later = rowsOf(here, null)
+  expect(later.length).toBeGreaterThan(rows.length)
+  const kept = later.filter((row) => !isTheirs(row))
+  expect(difference(await readParquet(here.output), kept)).toEqual(SAME)
+  expect((await here.manifest()).new?.rows).toBe(kept.length - left.length)
 })
 
 async function planned(here: Workspace): Promise<unknown> {
