@@ -8,11 +8,15 @@ import {
   KNOWN_EXTRAS,
   parseAge,
   SECRET_POLICIES,
+  TABLE_FORMATS,
 } from '../../core/index.ts'
 import {
   ADDRESS_EXPECTED,
   ADDRESS_PATTERN,
+  LOCATION_EXPECTED,
+  LOCATION_PATTERN,
   parseAddress,
+  parseLocation,
   parseUrl,
   URL_EXPECTED,
   URL_PATTERN,
@@ -272,6 +276,19 @@ const load = section({
   compression: choice('none', 'snappy', 'gzip', 'zstd').optional().meta({
     description:
       'parquet: none, snappy, gzip or zstd (Node 22.15 or newer); csv: none or gzip. Default: snappy for parquet, none for csv.',
+  }),
+  table_formats: z
+    .array(choice(...TABLE_FORMATS), 'a list of iceberg and delta')
+    .prefault([])
+    .meta({
+      description:
+        'Table formats that the data set has besides its files: iceberg, delta, or both. Only with parquet and its columnar engine.',
+    }),
+  table_location: parsed(LOCATION_PATTERN, LOCATION_EXPECTED, parseLocation).optional().meta({
+    description: 'Address of load.path for readers of the Iceberg table. Default: load.path.',
+  }),
+  table_snapshots: integer(1, 1000).prefault(10).meta({
+    description: 'How many snapshots of the Iceberg table are kept.',
   }),
   keep: parsed(AGE_PATTERN, AGE_EXPECTED, parseAge).optional().meta({
     description:

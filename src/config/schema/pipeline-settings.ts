@@ -76,6 +76,9 @@ export type PipelineSettings = {
         partition_by?: 'query' | 'window' | 'none' | ('query' | 'window')[] | undefined
         shard_rows?: number | undefined
         compression?: 'none' | 'snappy' | 'gzip' | 'zstd' | undefined
+        table_formats?: ('iceberg' | 'delta')[] | undefined
+        table_location?: string | undefined
+        table_snapshots?: number | undefined
         keep?: string | undefined
         file_mode?: string | undefined
         csv?: { escape_formulas?: boolean | undefined } | undefined
