@@ -25,9 +25,11 @@ export async function updateTables(
 ): Promise<readonly TableState[]> {
   const states: TableState[] = []
   for (const format of TABLE_FORMATS) {
-    if (settings.formats.includes(format))
-      states.push(await TABLES[format].update(store, settings, content, update))
-    else await TABLES[format].remove(store)
+    const table = TABLES[format]
+    if (!settings.formats.includes(format)) await table.remove(store)
+    // Before the first shard there is no table.
+    else if (content.shards.length > 0 || (await table.read(store, settings)) !== null)
+      states.push(await table.update(store, settings, content, update))
   }
   return states
 }
