@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import { tableStatements } from '../../src/index.ts'
+import type { Fields } from '../run/world.ts'
 import { itemsOf, type TableWorld, tableWorld } from './world.ts'
 
 const PROJECT = join(import.meta.dirname, 'clickhouse')
@@ -39,7 +40,7 @@ const VALUES = [
 ]
 
 /** Credentials with odd values, over three months. */
-function oddItems(first = 1) {
+function oddItems(first = 1): Fields[] {
   const days = VALUES.map((_, i) => `2024-0${(i % 3) + 1}-1${i % 10}`)
   return itemsOf(...days).map((item, i) => ({
     ...item,

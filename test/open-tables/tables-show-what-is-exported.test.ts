@@ -6,7 +6,15 @@ import { join } from 'node:path'
 import { icebergRead } from 'icebird'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { pruneDataSet, verifyDataSet } from '../../src/index.ts'
-import { itemsOf, latestVersion, readAvro, type TableWorld, tableWorld } from './world.ts'
+import {
+  type EntryRow,
+  itemsOf,
+  latestVersion,
+  type ManifestRow,
+  readAvro,
+  type TableWorld,
+  tableWorld,
+} from './world.ts'
 
 const DAYS = ['2024-01-05', '2024-01-20', '2024-02-10', '2024-03-03', '2024-03-31']
 
@@ -135,9 +143,10 @@ describe('both tables', () => {
     let text = ''
     for (const name of await readdir(join(world.out, '_iceberg/metadata'))) {
       const file = join(world.out, '_iceberg/metadata', name)
-      text += name.endsWith('.avro') ? JSON.stringify(await readAvro(file)) : await readFile(file, 'latin1')
-      // Bounds are bytes, which JSON shows as numbers.
-      if (name.endsWith('.avro')) for (const row of await readAvro(file)) text += boundsText(row)
+      if (!name.endsWith('.avro')) text += await readFile(file, 'latin1')
+      else
+        for (const row of await readAvro<Partial<EntryRow>>(file))
+          text += JSON.stringify(row) + boundsText(row)
     }
     for (const name of await readdir(join(world.out, '_delta_log')))
       text += await readFile(join(world.out, '_delta_log', name), 'utf8')
@@ -146,9 +155,10 @@ describe('both tables', () => {
   })
 })
 
-function boundsText(row: Record<string, unknown>): string {
-  const bounds = (row.data_file as { lower_bounds?: { value: Buffer }[] } | undefined)?.lower_bounds ?? []
-  return bounds.map(({ value }) => Buffer.from(value).toString('latin1')).join('\n')
+/** Bounds are bytes, which JSON shows as numbers. */
+function boundsText({ data_file }: Partial<EntryRow>): string {
+  const bounds = [...(data_file?.lower_bounds ?? []), ...(data_file?.upper_bounds ?? [])]
+  return bounds.map(({ value }) => value.toString('latin1')).join('\n')
 }
 
 describe('the Iceberg table', () => {
@@ -195,8 +205,8 @@ describe('the Iceberg table', () => {
     for (const each of snapshots) {
       const list = each['manifest-list'].split('/').at(-1)!
       named.add(list)
-      for (const { manifest_path } of await readAvro(join(world.out, '_iceberg/metadata', list)))
-        named.add((manifest_path as string).split('/').at(-1)!)
+      for (const { manifest_path } of await readAvro<ManifestRow>(join(world.out, '_iceberg/metadata', list)))
+        named.add(manifest_path.split('/').at(-1)!)
     }
     expect(names.filter((name) => name.endsWith('.avro')).sort()).toEqual([...named].sort())
   })

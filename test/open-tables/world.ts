@@ -110,12 +110,24 @@ export async function latestVersion(out: string): Promise<number> {
   return Math.max(...names.map((name) => Number(/^v(\d+)\.metadata\.json$/.exec(name)?.[1] ?? 0)))
 }
 
+export type ManifestRow = { readonly manifest_path: string; readonly manifest_length: number }
+export type EntryRow = {
+  readonly status: number
+  readonly data_file: {
+    readonly file_path: string
+    readonly file_size_in_bytes: number
+    readonly record_count: number
+    readonly lower_bounds: readonly { readonly value: Buffer }[]
+    readonly upper_bounds: readonly { readonly value: Buffer }[]
+  }
+}
+
 /** Every line of an Avro file, by a reader that is not ours. */
-export async function readAvro(file: string): Promise<Record<string, never>[]> {
-  const rows: Record<string, never>[] = []
+export async function readAvro<Row>(file: string): Promise<Row[]> {
+  const rows: Row[] = []
   const decoder = avro.createFileDecoder(file)
   await new Promise<void>((done, fail) => {
-    decoder.on('data', (row: Record<string, never>) => rows.push(row))
+    decoder.on('data', (row: Row) => rows.push(row))
     decoder.on('end', done)
     decoder.on('error', fail)
   })
@@ -128,16 +140,18 @@ async function icebergShards(out: string, metadata: IcebergMetadata, id = metada
   const local = (address: string): string => join(out, address.slice(root.length + 1))
   const snapshot = metadata.snapshots.find((each) => each['snapshot-id'] === id)!
   const paths: string[] = []
-  for (const { manifest_path, manifest_length } of await readAvro(local(snapshot['manifest-list']))) {
+  for (const { manifest_path, manifest_length } of await readAvro<ManifestRow>(
+    local(snapshot['manifest-list']),
+  )) {
     const file = local(manifest_path)
     expect((await readFile(file)).byteLength).toBe(manifest_length)
-    for (const { status, data_file } of await readAvro(file)) {
+    for (const { status, data_file } of await readAvro<EntryRow>(file)) {
       if (status === 2) continue
       const { file_path, file_size_in_bytes, record_count } = data_file
       const shard = await asyncBufferFromFile(local(file_path))
       expect(shard.byteLength).toBe(file_size_in_bytes)
       expect(await parquetReadObjects({ file: shard })).toHaveLength(record_count)
-      paths.push((file_path as string).slice(root.length + 1))
+      paths.push(file_path.slice(root.length + 1))
     }
   }
   return paths.sort()

@@ -289,7 +289,6 @@ export function tableStatements(pipeline: Pipeline, dialect: DialectName, table?
     path: load.path,
     extension: shardExtension(load.format),
     partitionBy: load.partitionBy,
-    tables: load.tables,
   }
-  return [DIALECTS[dialect](input).trimEnd(), ...tableMounts(dialect, input)].join('\n\n')
+  return [DIALECTS[dialect](input).trimEnd(), ...tableMounts(dialect, input.table, load.tables)].join('\n\n')
 }

@@ -1,4 +1,4 @@
-import type { ColumnSpec, Format, PartitionBy, Resource, TableSettings } from '../../core/index.ts'
+import type { ColumnSpec, Format, PartitionBy, Resource } from '../../core/index.ts'
 
 /** What a dialect has to know of a data set. */
 export type DdlInput = {
@@ -13,7 +13,6 @@ export type DdlInput = {
   /** `.parquet`, `.csv` or `.csv.gz` */
   readonly extension: string
   readonly partitionBy: readonly PartitionBy[]
-  readonly tables: TableSettings
 }
 
 /** Writes the table, with comments, and the statement that loads or mounts the data set in one engine. */

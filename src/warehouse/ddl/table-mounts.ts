@@ -1,17 +1,17 @@
-import type { TableFormat } from '../../core/index.ts'
+import type { TableFormat, TableSettings } from '../../core/index.ts'
 import { identifier, literal } from '../table/table.ts'
-import { backslashed, backtickedEscaped, type DdlInput } from './dialect.ts'
+import { backslashed, backtickedEscaped } from './dialect.ts'
 import type { DialectName } from './index.ts'
 
 /** How one engine reads a table over the shards. @param name of the table or view that it makes */
-type Mount = (input: DdlInput, name: string) => string
+type Mount = (tables: TableSettings, name: string) => string
 type Mounts = Partial<Readonly<Record<TableFormat, Mount>>>
 
 /** Statements that mount the tables that the data set has, for engines that read them. */
-export function tableMounts(dialect: DialectName, input: DdlInput): readonly string[] {
-  return input.tables.formats.flatMap((format) => {
+export function tableMounts(dialect: DialectName, table: string, tables: TableSettings): readonly string[] {
+  return tables.formats.flatMap((format) => {
     const mount = MOUNTS[dialect]?.[format]
-    return mount === undefined ? [] : [mount(input, `${input.table}_${format}`)]
+    return mount === undefined ? [] : [mount(tables, `${table}_${format}`)]
   })
 }
 
@@ -19,8 +19,8 @@ export function tableMounts(dialect: DialectName, input: DdlInput): readonly str
 const VERSION = 'metadata/v<N>.metadata.json'
 const WHICH = 'N: the number in _iceberg/metadata/version-hint.text'
 
-function icebergRoot({ tables }: DdlInput): string {
-  return `${tables.root}/_iceberg`
+function icebergRoot({ root }: TableSettings): string {
+  return `${root}/_iceberg`
 }
 
 /** Google's tools know a bucket by another scheme. */
@@ -36,23 +36,23 @@ const duckdb: Mounts = {
   ) => `-- The Iceberg table, always as of its current snapshot. Needed once: INSTALL iceberg;
 LOAD iceberg;
 CREATE OR REPLACE VIEW ${identifier(name)} AS
-SELECT * FROM iceberg_scan(${literal(icebergRoot(input))});`,
+SELECT * FROM iceberg_scan(${literal(icebergRoot(tables))});`,
   delta: (
-    { tables },
+    { root },
     name,
   ) => `-- The Delta table, always as of its current version. Needed once: INSTALL delta;
 LOAD delta;
 CREATE OR REPLACE VIEW ${identifier(name)} AS
-SELECT * FROM delta_scan(${literal(tables.root)});`,
+SELECT * FROM delta_scan(${literal(root)});`,
 }
 
 /** Source: https://docs.snowflake.com/en/sql-reference/sql/create-iceberg-table-iceberg-files and …-delta */
 const snowflake: Mounts = {
   iceberg: (
-    { tables },
+    { root },
     name,
-  ) => `-- The Iceberg table. An external volume that may read ${tables.root}/, and a catalog integration for files:
--- CREATE EXTERNAL VOLUME SPILLWAY_VOLUME STORAGE_LOCATIONS = ((NAME = 'lake' STORAGE_PROVIDER = 'S3' STORAGE_BASE_URL = ${literal(`${tables.root}/`)} STORAGE_AWS_ROLE_ARN = 'arn:…')) ALLOW_WRITES = FALSE;
+  ) => `-- The Iceberg table. An external volume that may read ${root}/, and a catalog integration for files:
+-- CREATE EXTERNAL VOLUME SPILLWAY_VOLUME STORAGE_LOCATIONS = ((NAME = 'lake' STORAGE_PROVIDER = 'S3' STORAGE_BASE_URL = ${literal(`${root}/`)} STORAGE_AWS_ROLE_ARN = 'arn:…')) ALLOW_WRITES = FALSE;
 -- CREATE CATALOG INTEGRATION SPILLWAY_ICEBERG CATALOG_SOURCE = OBJECT_STORE TABLE_FORMAT = ICEBERG ENABLED = TRUE;
 -- ${WHICH}
 CREATE ICEBERG TABLE ${identifier(name.toUpperCase())}
@@ -61,10 +61,7 @@ CREATE ICEBERG TABLE ${identifier(name.toUpperCase())}
   METADATA_FILE_PATH = '_iceberg/${VERSION}';
 -- After every run:
 ALTER ICEBERG TABLE ${identifier(name.toUpperCase())} REFRESH '_iceberg/${VERSION}';`,
-  delta: (
-    { tables },
-    name,
-  ) => `-- The Delta table, with an external volume whose STORAGE_BASE_URL is ${tables.root}/:
+  delta: ({ root }, name) => `-- The Delta table, with an external volume whose STORAGE_BASE_URL is ${root}/:
 -- CREATE CATALOG INTEGRATION SPILLWAY_DELTA CATALOG_SOURCE = OBJECT_STORE TABLE_FORMAT = DELTA ENABLED = TRUE;
 CREATE ICEBERG TABLE ${identifier(name.toUpperCase())}
   EXTERNAL_VOLUME = 'SPILLWAY_VOLUME'
@@ -75,29 +72,29 @@ CREATE ICEBERG TABLE ${identifier(name.toUpperCase())}
 
 /** Source: https://cloud.google.com/bigquery/docs/iceberg-external-tables and …/create-delta-lake-table */
 const bigquery: Mounts = {
-  iceberg: (input, name) => `-- The Iceberg table; again after every run. ${WHICH}
+  iceberg: (tables, name) => `-- The Iceberg table; again after every run. ${WHICH}
 CREATE OR REPLACE EXTERNAL TABLE \`YOUR_DATASET\`.${backtickedEscaped(name)}
 OPTIONS (
   format = 'ICEBERG',
-  uris = [${backslashed(google(`${icebergRoot(input)}/${VERSION}`))}]
+  uris = [${backslashed(google(`${icebergRoot(tables)}/${VERSION}`))}]
 );`,
-  delta: ({ tables }, name) => `-- The Delta table, through a connection of BigQuery
+  delta: ({ root }, name) => `-- The Delta table, through a connection of BigQuery
 CREATE OR REPLACE EXTERNAL TABLE \`YOUR_DATASET\`.${backtickedEscaped(name)}
 WITH CONNECTION \`YOUR_REGION.YOUR_CONNECTION\`
 OPTIONS (
   format = 'DELTA_LAKE',
-  uris = [${backslashed(google(tables.root))}]
+  uris = [${backslashed(google(root))}]
 );`,
 }
 
 /** Source: https://clickhouse.com/docs/sql-reference/table-functions/iceberg and …/deltalake */
 const clickhouse: Mounts = {
-  iceberg: (input, name) => `-- The Iceberg table, always as of its current snapshot
+  iceberg: (tables, name) => `-- The Iceberg table, always as of its current snapshot
 CREATE VIEW ${backtickedEscaped(name)} AS
-SELECT * FROM ${clickhouseSource('iceberg', icebergRoot(input))};`,
-  delta: ({ tables }, name) => `-- The Delta table, always as of its current version
+SELECT * FROM ${clickhouseSource('iceberg', icebergRoot(tables))};`,
+  delta: ({ root }, name) => `-- The Delta table, always as of its current version
 CREATE VIEW ${backtickedEscaped(name)} AS
-SELECT * FROM ${clickhouseSource('deltaLake', tables.root)};`,
+SELECT * FROM ${clickhouseSource('deltaLake', root)};`,
 }
 
 function clickhouseSource(kind: 'iceberg' | 'deltaLake', address: string): string {
@@ -118,19 +115,19 @@ const spark: Mounts = {
     input,
     name,
   ) => `-- The Iceberg table, in a catalog of Spark; for a later snapshot drop it and register it again. ${WHICH}
--- Without a catalog: spark.read.format("iceberg").load(${JSON.stringify(icebergRoot(input))})
--- PyIceberg: StaticTable.from_metadata(${JSON.stringify(icebergRoot(input))})
+-- Without a catalog: spark.read.format("iceberg").load(${JSON.stringify(icebergRoot(tables))})
+-- PyIceberg: StaticTable.from_metadata(${JSON.stringify(icebergRoot(tables))})
 CALL spark_catalog.system.register_table(
   table => ${backslashed(`default.${name}`)},
-  metadata_file => ${backslashed(`${icebergRoot(input)}/${VERSION}`)}
+  metadata_file => ${backslashed(`${icebergRoot(tables)}/${VERSION}`)}
 );`,
   delta: (
-    { tables },
+    { root },
     name,
   ) => `-- The Delta table, in Spark with Delta Lake and in Databricks, always as of its current version. Never VACUUM it.
 CREATE TABLE ${backtickedEscaped(name)}
 USING DELTA
-LOCATION ${backslashed(tables.root)};`,
+LOCATION ${backslashed(root)};`,
 }
 
 /** Source: https://trino.io/docs/current/connector/iceberg.html#register-table and …/delta-lake.html#register-table */
@@ -142,14 +139,14 @@ const trino: Mounts = {
 CALL iceberg.system.register_table(
   schema_name => 'default',
   table_name => ${literal(name)},
-  table_location => ${literal(icebergRoot(input))},
+  table_location => ${literal(icebergRoot(tables))},
   metadata_file_name => 'v<N>.metadata.json'
 );`,
-  delta: ({ tables }, name) => `-- The Delta table, always as of its current version
+  delta: ({ root }, name) => `-- The Delta table, always as of its current version
 CALL delta.system.register_table(
   schema_name => 'default',
   table_name => ${literal(name)},
-  table_location => ${literal(tables.root)}
+  table_location => ${literal(root)}
 );`,
 }
 
@@ -159,10 +156,10 @@ const athena: Mounts = {
     input,
     name,
   ) => `-- The Iceberg table, through Glue. With PyIceberg, again after every run (after drop_table). ${WHICH}
--- load_catalog("glue", type="glue").register_table("default.${name}", ${JSON.stringify(`${icebergRoot(input)}/${VERSION}`)})`,
-  delta: ({ tables }, name) => `-- The Delta table, always as of its current version
+-- load_catalog("glue", type="glue").register_table("default.${name}", ${JSON.stringify(`${icebergRoot(tables)}/${VERSION}`)})`,
+  delta: ({ root }, name) => `-- The Delta table, always as of its current version
 CREATE EXTERNAL TABLE ${backtickedEscaped(name)}
-LOCATION ${literal(`${tables.root}/`)}
+LOCATION ${literal(`${root}/`)}
 TBLPROPERTIES ('table_type' = 'DELTA');`,
 }
 
