@@ -31,7 +31,7 @@ function google(address: string): string {
 /** Source: https://duckdb.org/docs/stable/core_extensions/iceberg/overview and …/core_extensions/delta */
 const duckdb: Mounts = {
   iceberg: (
-    input,
+    tables,
     name,
   ) => `-- The Iceberg table, always as of its current snapshot. Needed once: INSTALL iceberg;
 LOAD iceberg;
@@ -112,7 +112,7 @@ function clickhouseSource(kind: 'iceberg' | 'deltaLake', address: string): strin
 /** Source: https://iceberg.apache.org/docs/latest/spark-procedures/#register_table and Databricks' CREATE TABLE */
 const spark: Mounts = {
   iceberg: (
-    input,
+    tables,
     name,
   ) => `-- The Iceberg table, in a catalog of Spark; for a later snapshot drop it and register it again. ${WHICH}
 -- Without a catalog: spark.read.format("iceberg").load(${JSON.stringify(icebergRoot(tables))})
@@ -133,7 +133,7 @@ LOCATION ${backslashed(root)};`,
 /** Source: https://trino.io/docs/current/connector/iceberg.html#register-table and …/delta-lake.html#register-table */
 const trino: Mounts = {
   iceberg: (
-    input,
+    tables,
     name,
   ) => `-- The Iceberg table; for a later snapshot unregister it and register it again. ${WHICH}
 CALL iceberg.system.register_table(
@@ -153,7 +153,7 @@ CALL delta.system.register_table(
 /** Source: https://docs.aws.amazon.com/athena/latest/ug/delta-lake-tables.html: Iceberg tables come from Glue alone. */
 const athena: Mounts = {
   iceberg: (
-    input,
+    tables,
     name,
   ) => `-- The Iceberg table, through Glue. With PyIceberg, again after every run (after drop_table). ${WHICH}
 -- load_catalog("glue", type="glue").register_table("default.${name}", ${JSON.stringify(`${icebergRoot(tables)}/${VERSION}`)})`,
