@@ -146,7 +146,9 @@ class Writer {
   }
 
   raw(value: Uint8Array): void {
-    this.#bytes.set(value, this.#extend(value.byteLength))
+    const at = this.#extend(value.byteLength)
+    // Only now: it may be a larger buffer.
+    this.#bytes.set(value, at)
   }
 
   bytes(): Uint8Array {
