@@ -22,6 +22,7 @@ const ADDRESSES = new Set([
   'search_path',
   'report_path',
   'endpoint',
+  'table_location',
 ])
 
 const DOMAINS = new Set(['domains', 'fqdn'])

@@ -118,6 +118,16 @@ export function parseAddress(text: string): string | null {
   return parseUrl(`https://host.invalid${text}`) === null ? null : text
 }
 
+export const LOCATION_PATTERN = /^[a-z][a-z0-9+.-]*:\/\/[^\s?#\\]+$/
+export const LOCATION_EXPECTED =
+  'an address such as s3://bucket/prefix or abfss://container@account.dfs.core.windows.net/prefix, without a password'
+
+/** An address of any store without slashes at its end; null: it has a password. */
+export function parseLocation(text: string): string | null {
+  if (text.length > MAX_URL_LENGTH || /^[^/]*\/\/[^/]*:[^/]*@/.test(text)) return null
+  return text.replace(/\/+$/, '')
+}
+
 /** Whether a token may be sent to this URL unencrypted: only on this machine. */
 export function staysHere(url: string): boolean {
   return isLoopback(new URL(url).hostname)

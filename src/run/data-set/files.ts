@@ -16,6 +16,7 @@ import {
   SEALED_FOLDER,
   type ShardReader,
 } from '../../load/index.ts'
+import { DELTA_FOLDER, ICEBERG_FOLDER, METADATA_FOLDER, removeTables } from '../../open-tables/index.ts'
 import {
   asExported,
   CHECKPOINT_PATH,
@@ -49,6 +50,8 @@ export async function clearDataSet(store: OwnedStore, warn: (message: string) =>
     else aside.push(await moveToOrphans(store, path))
   }
   await clearFile(store, SUCCESS_PATH, '', clear)
+  // Before the shards that they name.
+  await removeTables(store)
   for (const resource of RESOURCES) {
     await clearShards(store, resource, (path) => clear(path, known.has(path)))
   }
@@ -84,6 +87,9 @@ export async function refuseLinks(store: Store): Promise<void> {
     LOG_FOLDER,
     SEALED_FOLDER,
     SUPPRESSION_PATH,
+    ICEBERG_FOLDER,
+    METADATA_FOLDER,
+    DELTA_FOLDER,
     ...RESOURCES,
   ]) {
     await store.size(path)
