@@ -65,7 +65,7 @@ export type OpenTable = {
   /**
    * @returns null: there is none
    * @throws ExportError `config` when it is of another program or names other addresses, `storage` when another program
-   *   has committed to it, `damaged` when it can't be read
+   *   has committed to it, `damaged` when it cannot be read
    */
   read(store: Store, settings: TableSettings): Promise<TableState | null>
   /** Commits what the table lacks and what it has to lose, if there is anything. */
@@ -145,7 +145,7 @@ export function committedByOthers(where: string): ExportError {
 export function damagedTable(where: string, cause: unknown): ExportError {
   return new ExportError(
     'damaged',
-    'The metadata of the table can not be read',
+    'The metadata of the table cannot be read',
     where,
     `Make it anew: ${REBUILD}. Rows are not concerned.`,
     { cause },

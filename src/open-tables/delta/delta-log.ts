@@ -39,7 +39,7 @@ export function commitPath(version: number): string {
 /**
  * Reads all commits; null: there is no table.
  * @throws ExportError `config` when it is another program's table, `storage` when another program has committed to it,
- *   `damaged` when it can't be read
+ *   `damaged` when it cannot be read
  */
 export async function readLog(store: Store): Promise<DeltaState | null> {
   const names = await store.list(DELTA_FOLDER)

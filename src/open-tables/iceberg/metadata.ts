@@ -82,7 +82,7 @@ function versionOf(name: string): number {
 /**
  * Reads the current metadata; null: there is no table.
  * @throws ExportError `config` when it is another program's table, `storage` when another program made the current
- *   version, `damaged` when it can't be read
+ *   version, `damaged` when it cannot be read
  */
 export async function readMetadata(store: Store): Promise<VersionedMetadata | null> {
   const found = await find(store)
@@ -117,7 +117,7 @@ function propertiesOf(bytes: Uint8Array): Readonly<Record<string, unknown>> | nu
   }
 }
 
-/** The number of the highest version, also of one that can't be read; 0: there is none. */
+/** The number of the highest version, also of one that cannot be read; 0: there is none. */
 export async function highestVersion(store: Store): Promise<number> {
   return (await find(store))?.version ?? 0
 }

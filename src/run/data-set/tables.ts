@@ -17,7 +17,7 @@ export type TableOptions = {
 /**
  * Brings the Iceberg and Delta tables in line with the manifest. Call it after the manifest is written and before the
  * files of shards that it no longer lists are removed, so that whoever reads a current snapshot finds every shard.
- * @throws ExportError when a table can't be changed: `config` if it is another program's or names other addresses,
+ * @throws ExportError when a table cannot be changed: `config` if it is another program's or names other addresses,
  *   `storage` if another program has committed to it, `damaged`
  */
 export async function updateTables(
