@@ -5,8 +5,10 @@ import {
   type TableFormat,
   type TableSettings,
 } from '../core/index.ts'
+import { DELTA_FOLDER } from './delta/delta-log.ts'
 import { deltaTable } from './delta/delta-table.ts'
 import { icebergTable } from './iceberg/iceberg-table.ts'
+import { ICEBERG_FOLDER } from './iceberg/metadata.ts'
 import type { OpenTable, TableContent, TableState, TableUpdate } from './table.ts'
 
 /** Every format by its name. A new one is a file and an entry. */
@@ -45,6 +47,11 @@ export async function requireOwnTables(
   wherever: boolean,
 ): Promise<void> {
   for (const format of settings.formats) await TABLES[format].requireOwn(store, wherever ? null : settings)
+}
+
+/** Whether a data set with these names in its folder may have tables. */
+export function mayHaveTables(names: readonly string[]): boolean {
+  return names.includes(ICEBERG_FOLDER) || names.includes(DELTA_FOLDER)
 }
 
 /** Removes the tables of a data set that starts over. */

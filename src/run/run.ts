@@ -9,7 +9,7 @@ import {
   type Pipeline,
 } from '../core/index.ts'
 import { requireEngine } from '../load/index.ts'
-import { requireOwnTables } from '../open-tables/index.ts'
+import { mayHaveTables, requireOwnTables } from '../open-tables/index.ts'
 import type { Plan } from '../plan/index.ts'
 import { endEntry, NEW_RUN, SUCCESS_PATH } from '../state/index.ts'
 import { redoPartitions } from './admission/open-checkpoint.ts'
@@ -74,14 +74,14 @@ async function runOnDataSet(
       abort: AbortSignal.any([abort, lost]),
     }
     await warnIfWorldReadable(pipeline, options.observer)
-    await refuseLinks(store)
+    const tablesMayExist = mayHaveTables(await refuseLinks(store))
     await requireOwnTables(store, pipeline.load.tables, fresh)
     if (fresh) await clearDataSet(store, warn)
     if (options.redo.length > 0) await redoPartitions(pipeline, store, secrets, options)
     const session = await openSession(pipeline, owner, secrets, held)
     try {
       const plan = planFor(pipeline, clock.now(), session.checkpoint.state)
-      const summary = await carryOut(pipeline, store, { session, plan, secrets }, held)
+      const summary = await carryOut(pipeline, store, { session, plan, secrets, tablesMayExist }, held)
       return lost.aborted ? { ...summary, status: 'failed', error: lost.reason } : summary
     } finally {
       await session.close()
@@ -105,10 +105,17 @@ function warnOfBlanks({ maskKey, observer }: RunOptions): void {
   observer.log('warn', 'the mask key begins or ends with a blank, which is a part of it')
 }
 
+type Work = {
+  readonly session: Session
+  readonly plan: Plan
+  readonly secrets: QuerySecrets
+  readonly tablesMayExist: boolean
+}
+
 async function carryOut(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  { session, plan, secrets }: { session: Session; plan: Plan; secrets: QuerySecrets },
+  { session, plan, secrets, tablesMayExist }: Work,
   options: RunOptions,
 ): Promise<RunSummary> {
   const { clock, version } = options
@@ -147,7 +154,12 @@ async function carryOut(
   const unfinished = await failureOf(async () => {
     const whole = isWhole()
     const end = endEntry(run, { finished_at: isoTime(clock.now()), status }, figures)
-    tablesError = await finalizeDataSet(pipeline, store, { session, plan, whole, end, run }, options)
+    tablesError = await finalizeDataSet(
+      pipeline,
+      store,
+      { session, plan, whole, end, run, tablesMayExist },
+      options,
+    )
   })
   const hasManifest = unfinished === null
   const unsaved = await failureOf(() => checkpoint.close())
@@ -202,6 +214,7 @@ type Finalization = {
   readonly end: JournalEntry | null
   /** Id of the run. */
   readonly run: string
+  readonly tablesMayExist: boolean
 }
 
 /**
@@ -211,7 +224,7 @@ type Finalization = {
 async function finalizeDataSet(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  { session, plan, whole, end, run }: Finalization,
+  { session, plan, whole, end, run, tablesMayExist }: Finalization,
   options: RunOptions,
 ): Promise<ExportError | null> {
   const { checkpoint, shards } = session
@@ -221,7 +234,11 @@ async function finalizeDataSet(
   if (end !== null) await checkpoint.append([end])
   await replaceManifest(pipeline, store, checkpoint.state, options.observer)
   const tablesError = await failureOf(async () => {
-    await updateTables(pipeline, store, checkpoint.state, { ...options, runId: run })
+    await updateTables(pipeline, store, checkpoint.state, {
+      ...options,
+      runId: run,
+      mayExist: tablesMayExist,
+    })
   })
   if (tablesError === null) await removeReplaced(store, checkpoint)
   if (whole) await store.replace(SUCCESS_PATH, [])

@@ -12,6 +12,8 @@ export type TableOptions = {
   readonly runId?: string | null
   /** Makes the tables anew, for readers that see the data set at another address. Default: false. */
   readonly rebuild?: boolean
+  /** Whether there may be tables already; false saves a bucket the requests that look for them. Default: true. */
+  readonly mayExist?: boolean
 }
 
 /**
@@ -24,10 +26,10 @@ export async function updateTables(
   { load, ...pipeline }: Pipeline,
   store: OwnedStore,
   state: CheckpointState,
-  { clock, observer, runId = null, rebuild = false }: TableOptions,
+  { clock, observer, runId = null, rebuild = false, mayExist = true }: TableOptions,
 ): Promise<readonly TableState[]> {
   if (load.tables.formats.length === 0) {
-    await removeTables(store)
+    if (mayExist) await removeTables(store)
     return []
   }
   const bytes = await store.read(MANIFEST_PATH)
