@@ -1,14 +1,9 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
-import { LongestFirst } from './test/support/longest-first.ts'
 import { isThorough } from './test/support/thorough.ts'
 
+/** With `npm run test:all` these test the package as npm installs it, else what was built. */
 const END_TO_END = 'test/e2e/**/*.test.ts'
-/** Tests of the package as npm installs it. */
-const INSTALLED = [
-  'test/e2e/the-package-is-whole.test.ts',
-  'test/e2e/every-command-works-where-it-is-installed.test.ts',
-]
 const LONG = 'test/**/*.long.test.ts'
 
 /**
@@ -29,14 +24,12 @@ const FORGET = `export function forgetSecrets() {
 export default defineConfig(({ mode }) => {
   // `npm run test:all`. Workers and child processes inherit the environment of this process.
   if (mode === 'all') process.env.TEST_ALL = '1'
-  const left = isThorough() ? [] : [LONG]
-  const installed = isThorough() ? [END_TO_END] : INSTALLED
+  const thorough = isThorough()
   return {
     plugins: [forgetful],
     test: {
       // Many tests wait for a lock, a signal or the rate limit, so one more worker than processors leaves none idle.
       maxWorkers: Math.max(3, availableParallelism() + 1),
-      sequence: { sequencer: LongestFirst },
       // It is written for bundlers: Node.js does not resolve its folder imports.
       server: { deps: { inline: ['dt-sql-parser'] } },
       coverage: {
@@ -50,23 +43,15 @@ export default defineConfig(({ mode }) => {
       // All files of a worker share its process, so that the sources are loaded once.
       isolate: false,
       setupFiles: ['test/support/clean-process.ts'],
+      // Vitest begins with the files that took longest last time. It keeps the times in node_modules/.vite.
       projects: [
-        {
-          extends: true,
-          test: {
-            name: 'installed',
-            include: installed,
-            exclude: left,
-            globalSetup: ['test/support/exports-folder.ts', 'test/support/installed.ts'],
-            setupFiles: ['test/support/wait-for-package.ts'],
-          },
-        },
+        ...(thorough ? [INSTALLED] : []),
         {
           extends: true,
           test: {
             name: 'shared',
             include: ['test/**/*.test.ts'],
-            exclude: [...installed, ...left],
+            exclude: thorough ? [END_TO_END] : [LONG],
             globalSetup: ['test/support/exports-folder.ts', 'test/support/postgres/shared.ts'],
           },
         },
@@ -74,3 +59,13 @@ export default defineConfig(({ mode }) => {
     },
   }
 })
+
+const INSTALLED = {
+  extends: true as const,
+  test: {
+    name: 'installed',
+    include: [END_TO_END],
+    globalSetup: ['test/support/exports-folder.ts', 'test/support/installed.ts'],
+    setupFiles: ['test/support/wait-for-package.ts'],
+  },
+}

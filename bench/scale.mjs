@@ -1,6 +1,6 @@
 /**
  * `npm run bench:scale`: a million partitions (10,000 domains × 100 days, one chain per domain): plans them, and
- * resumes a run that has exported half of them, each into its own shard. Each figure is a separate process, start-up
+ * resumes a run that has exported half of them, each into its own shard, and ends one after 50 requests. Each figure is a separate process, start-up
  * included. The time of `run` ends at its first request and includes the stat of half a million shards.
  */
 import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
@@ -39,6 +39,9 @@ load: { path: "${output}" }
   console.log('|---|---|---|')
   report('plan, nothing done', await measure(CLI, ['plan', file], ENV))
   report('run to its first request, nothing done', await firstRequest(file))
+  const fifty = ['run', file, '--max-requests', '50']
+  report('run that may send 50 requests, to its end', await measure(CLI, fifty, ENV, 4))
+  rmSync(output, { recursive: true })
   writeHalfDone(domains)
   report('plan, half done', await measure(CLI, ['plan', file], ENV))
   report('run to its first request, half done', await firstRequest(file))

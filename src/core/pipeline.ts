@@ -139,6 +139,9 @@ export const SECRET_POLICIES = ['redact', 'drop', 'partial', 'hmac', 'plaintext'
 export const IDENTITY_POLICIES = ['keep', 'hmac', 'drop'] as const
 export const INVALID_POLICIES = ['quarantine', 'fail'] as const
 
+export const TABLE_FORMATS = ['iceberg', 'delta'] as const
+
+export type TableFormat = (typeof TABLE_FORMATS)[number]
 export type SecretPolicy = (typeof SECRET_POLICIES)[number]
 export type IdentityPolicy = (typeof IDENTITY_POLICIES)[number]
 export type InvalidPolicy = (typeof INVALID_POLICIES)[number]
@@ -222,10 +225,20 @@ export type LoadSettings = {
   readonly format: Format
   readonly partitionBy: readonly PartitionBy[]
   readonly shardRows: number
+  readonly tables: TableSettings
   /** `prune` removes partitions older than this; null: none. */
   readonly keep: Age | null
   readonly fileMode: number
   readonly dirMode: number
+}
+
+/** The tables over the shards. */
+export type TableSettings = {
+  readonly formats: readonly TableFormat[]
+  /** Address of the data set as readers of the tables see it, without a slash at the end. */
+  readonly root: string
+  /** How many snapshots are kept. */
+  readonly snapshots: number
 }
 
 export type Format =

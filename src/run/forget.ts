@@ -8,6 +8,7 @@ import {
   type Store,
 } from '../core/index.ts'
 import { ORPHANS, QUARANTINE_FOLDER, quarantinePath, rowGroupRows, shardExtension } from '../load/index.ts'
+import { requireOwnTables } from '../open-tables/index.ts'
 import {
   type Checkpoint,
   type CheckpointState,
@@ -29,6 +30,7 @@ import { isExported, planAsOfLastRun } from './data-set/plan-state.ts'
 import { type Owner, openSettledCheckpoint } from './data-set/recover.ts'
 import { removeReplaced } from './data-set/replace.ts'
 import { readForgotten, requireForgotten, writeForgotten } from './data-set/suppression.ts'
+import { updateTables } from './data-set/tables.ts'
 import { queriesOfPeople } from './forget/named-queries.ts'
 import { forgetOpenRows } from './forget/open-rows.ts'
 import { People } from './forget/people.ts'
@@ -135,6 +137,7 @@ async function forget(
   const { store } = owner
   const { clock, observer, maskKey } = options
   await refuseLinks(store)
+  await requireOwnTables(store, pipeline.load.tables, false)
   const { header } = await begun(pipeline, store, options)
   const warn = (message: string): void => observer.log('warn', message)
   const checkpoint = await openSettledCheckpoint(owner, header, () => {}, warn)
@@ -235,7 +238,8 @@ async function finish(
   if (isOld) {
     await replaceManifest(pipeline, store, state, observer)
     await tryToReport(pipeline, store, state, options, (entry) => checkpoint.append([entry]))
-    // Tables over the shards follow here: after the manifest, before files are removed.
+    // After the manifest, and before files that tables name are removed.
+    await updateTables(pipeline, store, state, options)
     await removeReplaced(store, checkpoint)
   }
   await checkpoint.compact(before)

@@ -10,6 +10,7 @@ export {
   planForgetting,
   readForgottenPeople,
 } from './forget.ts'
+export { bringTables, type TableSummary, type TablesOptions } from './open-tables.ts'
 export {
   type LogFields,
   type LogLevel,

@@ -8,6 +8,7 @@ import {
   type Pipeline,
 } from '../core/index.ts'
 import { ShardSet } from '../load/index.ts'
+import { requireOwnTables } from '../open-tables/index.ts'
 import type { Plan } from '../plan/index.ts'
 import {
   CHECKPOINT_PATH,
@@ -32,6 +33,7 @@ import {
   removePrunedQuarantine,
 } from './data-set/prune.ts'
 import { type Owner, openSettledCheckpoint } from './data-set/recover.ts'
+import { updateTables } from './data-set/tables.ts'
 import type { RunObserver } from './options.ts'
 import { namePipeline } from './queries.ts'
 import { tryToReport } from './report/write-report.ts'
@@ -101,6 +103,7 @@ async function prune(
   const { store } = owner
   const { clock, maskKey } = options
   await refuseLinks(store)
+  await requireOwnTables(store, pipeline.load.tables, false)
   const state = await readBegunCheckpoint(pipeline, store)
   if (state === null) return report(pipeline, before, NOTHING)
   checkMaskKey(state.header, maskKey, pipeline)
@@ -125,6 +128,7 @@ async function finish(pipeline: NamedPipeline, owner: Owner, options: PruneOptio
     // Without a shard there are no columns to read.
     if (state.shards.length === 0) await store.remove(SUCCESS_PATH)
     await replaceManifest(pipeline, store, state, observer)
+    await updateTables(pipeline, store, state, options)
     await removeInvalidated(store, state, stop)
     // The report must not include pruned rows any longer. The checkpoint is rewritten from the state here; the next run
     // counts the rows again if needed.
@@ -180,6 +184,7 @@ async function finalizeWithoutRows(
       }
     }
     await replaceManifest(pipeline, store, state, observer)
+    await updateTables(pipeline, store, state, options)
     await store.replace(SUCCESS_PATH, [])
     await tryToReport(pipeline, store, state, options, (entry) => checkpoint.append([entry]))
   } finally {

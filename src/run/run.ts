@@ -9,6 +9,7 @@ import {
   type Pipeline,
 } from '../core/index.ts'
 import { requireEngine } from '../load/index.ts'
+import { mayHaveTables, requireOwnTables } from '../open-tables/index.ts'
 import type { Plan } from '../plan/index.ts'
 import { endEntry, NEW_RUN, SUCCESS_PATH } from '../state/index.ts'
 import { redoPartitions } from './admission/open-checkpoint.ts'
@@ -20,6 +21,7 @@ import { fillEmptyDataSet } from './data-set/fill-empty-data-set.ts'
 import { holdDataSet, namingLocations, requireFolder } from './data-set/open-data-set.ts'
 import { countFeeds, countPartitions, isWholeExported, planFor } from './data-set/plan-state.ts'
 import { removeReplaced, replaceRedone } from './data-set/replace.ts'
+import { updateTables } from './data-set/tables.ts'
 import type { RunOptions } from './options.ts'
 import { namePipeline, type QuerySecrets, readQuerySecrets, requireSendableToken } from './queries.ts'
 import { tryToReport } from './report/write-report.ts'
@@ -72,13 +74,14 @@ async function runOnDataSet(
       abort: AbortSignal.any([abort, lost]),
     }
     await warnIfWorldReadable(pipeline, options.observer)
-    await refuseLinks(store)
+    const tablesMayExist = mayHaveTables(await refuseLinks(store))
+    await requireOwnTables(store, pipeline.load.tables, fresh)
     if (fresh) await clearDataSet(store, warn)
     if (options.redo.length > 0) await redoPartitions(pipeline, store, secrets, options)
     const session = await openSession(pipeline, owner, secrets, held)
     try {
       const plan = planFor(pipeline, clock.now(), session.checkpoint.state)
-      const summary = await carryOut(pipeline, store, { session, plan, secrets }, held)
+      const summary = await carryOut(pipeline, store, { session, plan, secrets, tablesMayExist }, held)
       return lost.aborted ? { ...summary, status: 'failed', error: lost.reason } : summary
     } finally {
       await session.close()
@@ -102,10 +105,17 @@ function warnOfBlanks({ maskKey, observer }: RunOptions): void {
   observer.log('warn', 'the mask key begins or ends with a blank, which is a part of it')
 }
 
+type Work = {
+  readonly session: Session
+  readonly plan: Plan
+  readonly secrets: QuerySecrets
+  readonly tablesMayExist: boolean
+}
+
 async function carryOut(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  { session, plan, secrets }: { session: Session; plan: Plan; secrets: QuerySecrets },
+  { session, plan, secrets, tablesMayExist }: Work,
   options: RunOptions,
 ): Promise<RunSummary> {
   const { clock, version } = options
@@ -142,15 +152,21 @@ async function carryOut(
   }
   const figures = figuresOfRun(earlier, ending, tally, pipeline)
   const { status } = ending
+  let tablesError: ExportError | null = null
   const unfinished = await failureOf(async () => {
     const whole = isWhole()
     const end = endEntry(run, { finished_at: isoTime(clock.now()), status }, figures)
-    await finalizeDataSet(pipeline, store, { session, plan, whole, end }, options)
+    tablesError = await finalizeDataSet(
+      pipeline,
+      store,
+      { session, plan, whole, end, run, tablesMayExist },
+      options,
+    )
   })
   const hasManifest = unfinished === null
   const unsaved = await failureOf(() => checkpoint.close())
   // A full disk has no space for a manifest either: the first error of the run is kept.
-  const error = ending.error ?? unfinished ?? unsaved
+  const error = ending.error ?? unfinished ?? tablesError ?? unsaved
   const durationMs = clock.monotonicMs() - startedMs
   const result = { figures, tally, session, total: counts.total, error, status, hasManifest, durationMs }
   const summary = summarize(pipeline, result)
@@ -198,22 +214,36 @@ type Finalization = {
   readonly whole: boolean
   /** The journal entry of the run; null: it is already written. */
   readonly end: JournalEntry | null
+  /** Id of the run. */
+  readonly run: string
+  readonly tablesMayExist: boolean
 }
 
-/** Finalizes a data set: writes its manifest, its report and, if it is complete, `_SUCCESS`. */
+/**
+ * Finalizes a data set: writes its manifest, its tables, its report and, if it is complete, `_SUCCESS`.
+ * @returns why the tables could not be changed. The shards that they name stay then, until a later run changes them
+ */
 async function finalizeDataSet(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  { session, plan, whole, end }: Finalization,
+  { session, plan, whole, end, run, tablesMayExist }: Finalization,
   options: RunOptions,
-): Promise<void> {
+): Promise<ExportError | null> {
   const { checkpoint, shards } = session
   if (whole) await fillEmptyDataSet(pipeline, checkpoint.state, shards, plan)
   // The threads are no longer needed, and the report's charts take as much memory as a thread.
   await session.cpu.close()
   if (end !== null) await checkpoint.append([end])
   await replaceManifest(pipeline, store, checkpoint.state, options.observer)
-  await removeReplaced(store, checkpoint)
+  const tablesError = await failureOf(async () => {
+    await updateTables(pipeline, store, checkpoint.state, {
+      ...options,
+      runId: run,
+      mayExist: tablesMayExist,
+    })
+  })
+  if (tablesError === null) await removeReplaced(store, checkpoint)
   if (whole) await store.replace(SUCCESS_PATH, [])
   await tryToReport(pipeline, store, checkpoint.state, options, (entry) => checkpoint.append([entry]))
+  return tablesError
 }

@@ -17,7 +17,11 @@ const TURN_MS = THOROUGH ? 500 : 250
 const PAGES = THOROUGH ? 40 : 12
 
 it('with fewer slots than organizations each gets a turn, and a turn costs no request', async () => {
-  const here = await world({ backend, organizations: 6, sandbox: { records: 10 * PAGES, latencyMs: 40 } })
+  const here = await world({
+    backend,
+    organizations: THOROUGH ? 6 : 4,
+    sandbox: { records: 10 * PAGES, latencyMs: 40 },
+  })
   const worker = here.worker({ concurrency: 2, sliceMs: TURN_MS })
   const submitted = here.submit('--wait', '--json')
   const least = () => Math.min(...here.organizations.map((each) => here.searches(each).length))

@@ -80,6 +80,7 @@ test('the smallest file gets every default', async () => {
       },
       partitionBy: ['query', 'window'],
       shardRows: 1_000_000,
+      tables: { formats: [], root: expect.stringMatching(/^file:\/\/\/.*\/output\/acme$/), snapshots: 10 },
       keep: null,
       fileMode: 0o600,
       dirMode: 0o700,

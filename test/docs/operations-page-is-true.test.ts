@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { readPipeline } from '../../src/config/index.ts'
 import { startSandbox } from '../../src/sandbox/index.ts'
+import { some } from '../support/thorough.ts'
 import { blocksOf, blockUnder, commandFolder, ROOT, temporaryFolder } from './page.ts'
 import { cronJob, workflowShape } from './shapes.ts'
 
@@ -208,7 +209,7 @@ class Definitions:
     }
   })
 
-  it.each(schedulers)('%s: runs the built command', async (name, stubs) => {
+  it.each(some(schedulers, 1))('%s: runs the built command', async (name, stubs) => {
     const { folder, env } = await world()
     const PATH = `${commandFolder(folder)}:${process.env.PATH}`
     const { code, out } = await program(name, stubs, folder, { ...env, PATH })

@@ -23,7 +23,7 @@ const SHOWS: Readonly<Record<string, RegExp>> = {
 }
 
 describe('each recipe', () => {
-  it.each(some([...recipes], 4))('works: %s', { timeout: 60_000 }, async (title, blocks) => {
+  it.each(some([...recipes], 3))('works: %s', { timeout: 60_000 }, async (title, blocks) => {
     const isLake = title === 'Object storage'
     const bucket = isLake ? await startBucket() : null
     if (bucket !== null) onTestFinished(() => bucket.double.close())

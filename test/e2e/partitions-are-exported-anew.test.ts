@@ -6,6 +6,7 @@ import { startSandbox } from '../../src/sandbox/index.ts'
 import { shardHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { carryOut } from '../support/in-this-process.ts'
+import { some } from '../support/thorough.ts'
 import { readCsv, readParquet, shardPaths } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 import { type PipelineParts, SMALL, type Workspace } from './support/workspace.ts'
@@ -154,7 +155,7 @@ async function whatReadersFind(here: Workspace) {
   }
 }
 
-describe.each(['[query, window]', 'query', 'none'])(
+describe.each(some(['[query, window]', 'none', 'query'], 2))(
   'while a --redo is not finished, partition_by %s',
   (by) => {
     const shared = { partition_by: by === '[query, window]' ? ['query', 'window'] : by, format: 'csv' }

@@ -4,6 +4,7 @@ import { readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, inject, it } from 'vitest'
+import { PACKAGE } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
@@ -11,7 +12,7 @@ import { newWorkspace, type Workspace } from './support/workspace.ts'
 
 const execute = promisify(execFile)
 const ROOT = join(import.meta.dirname, '../..')
-/** Empty before npm installed the package there; see test/support/installed.ts. */
+/** A folder in which npm installed the package, when everything is tested; see test/support/installed.ts. */
 const INSTALLED = inject('installed') ?? ''
 
 /** Packages that are not bundled: npm installs them beside this one. */
@@ -91,10 +92,7 @@ it('the built command is executable, as `npm link` needs it', async () => {
 })
 
 it('has the licence of every package that it bundles', async () => {
-  const notices = await readFile(
-    join(INSTALLED, 'node_modules/spillway/dist/THIRD-PARTY-NOTICES.txt'),
-    'utf8',
-  )
+  const notices = await readFile(join(PACKAGE, 'dist/THIRD-PARTY-NOTICES.txt'), 'utf8')
   const [, ...entries] = notices.split(/^={80}$/m)
   const heads = entries.map((entry) => /^(\S+) [\d.]+ \(.+\)$/m.exec(entry))
   const names = heads.map((head) => head?.[1])
@@ -128,7 +126,7 @@ function importedPackages(): readonly string[] {
   return [...new Set(imported)].filter((name) => !name.startsWith('node:'))
 }
 
-it('works where npm installed it: the command, by its name', async () => {
+it.runIf(THOROUGH)('works where npm installed it: the command, by its name', async () => {
   const here = await newWorkspace({ extract: { domains: ['scatterholt.com'], page_size: 50 } })
   const command = join(INSTALLED, 'node_modules/.bin/spillway')
   const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
@@ -140,14 +138,13 @@ it('works where npm installed it: the command, by its name', async () => {
   await expectAllRows(here)
 })
 
-it('works where npm installed it: a program in TypeScript, with all checks on', async () => {
+it.runIf(THOROUGH)('works where npm installed it: a program in TypeScript, with all checks on', async () => {
   const here = await newWorkspace({ extract: { domains: ['scatterholt.com'], page_size: 50 } })
   // Such a program has these types itself.
   await symlink(join(ROOT, 'node_modules/@types'), join(INSTALLED, 'node_modules/@types'))
   await writeFile(join(INSTALLED, 'program.ts'), PROGRAM)
   await writeFile(join(INSTALLED, 'tsconfig.json'), JSON.stringify(STRICT))
-  // library-page-is-true.test.ts uses the newest compiler, with the same checks.
-  for (const compiler of THOROUGH ? ['oldest-typescript', 'typescript'] : ['oldest-typescript']) {
+  for (const compiler of ['oldest-typescript', 'typescript']) {
     const tsc = join(ROOT, 'node_modules', compiler, 'bin/tsc')
     const compiled = await execute(process.execPath, [tsc], { cwd: INSTALLED }).catch((error) => error)
     expect(compiled.stdout, compiler).toBe('')
@@ -165,7 +162,7 @@ it('works where npm installed it: a program in TypeScript, with all checks on', 
 })
 
 it('its types need those of no other package', async () => {
-  const types = await readFile(join(INSTALLED, 'node_modules/spillway/dist/index.d.ts'), 'utf8')
+  const types = await readFile(join(PACKAGE, 'dist/index.d.ts'), 'utf8')
   const imports = types.matchAll(/(?:from|import\()\s*'([^']+)'|reference types="([^"]+)"/g)
   expect([...imports].map(([, from, types]) => from ?? types).filter((name) => !NODE.test(name!))).toEqual([])
 })

@@ -31,8 +31,8 @@ beforeAll(async () => {
 // The state of a process is read from /proc.
 describe.skipIf(process.platform !== 'linux')('a run of another machine that was taken over', () => {
   test('changes nothing when it continues, wherever it stopped', async () => {
-    const stops = some(sampledCalls(clean.calls, ENDS), 3)
-    expect(stops.length).toBeGreaterThan(THOROUGH ? 6 : 2)
+    const stops = some(sampledCalls(clean.calls, ENDS), 2)
+    expect(stops.length).toBeGreaterThan(THOROUGH ? 6 : 1)
     await concurrently(stops, (number) => {
       const about = `stopped before call ${number}: ${clean.calls[number - 1]}`
       // When it wakes up, either everything is done or half of it.

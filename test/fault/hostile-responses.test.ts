@@ -65,7 +65,7 @@ describe.concurrent('a service that sends too much is disconnected, with flat me
       ({ response }) => void response.writeHead(200).end(`{"items":[${'0,'.repeat(2e5)}0],"next":null}`),
     ],
   ]
-  test.each(some(floods, 4))('%s', async (name, service, respond) => {
+  test.each(some(floods, 3))('%s', async (name, service, respond) => {
     const { code, stderr, peakMb, requests } = await attack(respond, { service, watched: true })
     expect(code, stderr).toBe(1)
     expect(stderr).toMatch(/acme\.example/)

@@ -15,7 +15,7 @@ vi.setConfig({ testTimeout: 300_000 })
 
 const COLUMNAR = 'format: parquet, compression: none'
 const SETUPS: readonly Setup[] = [
-  { secret: 'redact', load: COLUMNAR, every: true, always: true },
+  { secret: 'redact', load: COLUMNAR, every: true },
   { secret: 'drop', load: 'format: parquet, compression: gzip' },
   { secret: 'partial', load: 'format: parquet' },
   {

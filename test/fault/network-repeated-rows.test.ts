@@ -191,7 +191,7 @@ test.each([['kill'], ['power']])(
       { length: Math.floor(calls / 10) },
       (_, i) => 10 * i + (fault === 'kill' ? 1 : 2),
     )
-    await concurrently(some(strikes, 2), async (strike) => {
+    await concurrently(some(strikes, 1), async (strike) => {
       await withService(overlapping(13), YAML(), async (here) => {
         await here.run(diskFault(here.workspace.output, `${fault}:${strike}`))
         const ended = await here.run()

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { THOROUGH } from '../support/thorough.ts'
+import { some, THOROUGH } from '../support/thorough.ts'
 import { pipelineYaml, SMALL, type World, world } from './network-world.ts'
 import { type Ended, runCli } from './support.ts'
 
@@ -116,7 +116,7 @@ describe.concurrent('a pipe instead of a file is refused at once', () => {
       for (const folder of ['_state/log', '_quarantine']) {
         const files = readdirSync(join(kept, folder))
         expect(files).not.toEqual([])
-        for (const name of files) {
+        for (const name of some(files, 1)) {
           pipe(join(output, folder, name))
           const { code, signal, stderr } = await call(here, ['run'])
           const about = `${folder}/${name}: ${stderr}`
@@ -161,7 +161,7 @@ test('a line of a million combining marks in a file of domains is refused at onc
   }
 })
 
-test.each(['hasOwnProperty', 'constructor', 'toString', '__proto__', 'valueOf'])(
+test.each(some(['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf'], 2))(
   'a property that every object inherits is no variable: %s',
   async (name) => {
     for (const [parts, where] of [

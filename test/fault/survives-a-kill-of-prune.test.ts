@@ -17,8 +17,8 @@ function since(day: string): string {
 
 const CUTS = [
   // Between the ends of the second and the third window.
-  { what: 'some partitions', age: since('2024-01-17'), samples: 5 },
-  { what: 'all partitions', age: since('2024-02-01'), samples: 3 },
+  { what: 'some partitions', age: since('2024-01-17'), samples: 3 },
+  { what: 'all partitions', age: since('2024-02-01'), samples: 1 },
 ]
 
 /** One call of each sort, and not the first where there are several. */

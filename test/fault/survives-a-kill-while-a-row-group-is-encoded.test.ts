@@ -57,7 +57,7 @@ test('an export killed around its row groups ends as if nothing had happened', a
       `kill:${number + 2}`,
     ]),
   ]
-  await concurrently(some(faults, 4), (fault) =>
+  await concurrently(some(faults, 2), (fault) =>
     trial(LARGE, async (attempt) => {
       const expected = { scenario: LARGE, clean, figures, about: fault, interruptions: 1 }
       const struck = await attempt.run({ env: diskFault(attempt.workspace.output, fault) })

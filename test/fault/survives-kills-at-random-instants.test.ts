@@ -17,7 +17,7 @@ import {
 } from './trial.ts'
 
 // More of them: FAULT_KILLS=1000 npm run test:fault. Other instants: FAULT_SEED=<number>.
-const KILLS = Number(process.env.FAULT_KILLS ?? (THOROUGH ? 60 : 6))
+const KILLS = Number(process.env.FAULT_KILLS ?? (THOROUGH ? 60 : 3))
 const SEED = Number(process.env.FAULT_SEED ?? 20_240_722)
 // The last run of each export is not killed.
 const KILLS_PER_EXPORT = THOROUGH ? 6 : 3

@@ -81,6 +81,7 @@ export function pipelineOf({
       partitionBy,
       keep: null,
       shardRows: 1_000_000,
+      tables: { formats: [], root: 'file:///nowhere', snapshots: 10 },
       fileMode: 0o600,
       dirMode: 0o700,
     },

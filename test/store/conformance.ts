@@ -11,20 +11,13 @@ import type { MakeWorld } from './conformance/world.ts'
 export type ConformanceOptions = {
   /** Random sequences of operations to try; fewer if each operation takes long. */
   readonly sequences?: number
-  /** Only what depends on the server: bytes and names. */
-  readonly isBrief?: boolean
 }
 
 /** The contract of `Store` and `OwnedStore` (`src/core/store.ts`), for any backend. */
-export function storeConformance(
-  name: string,
-  make: MakeWorld,
-  { sequences = 30, isBrief = false }: ConformanceOptions = {},
-) {
+export function storeConformance(name: string, make: MakeWorld, { sequences = 30 }: ConformanceOptions = {}) {
   describe(name, () => {
     filesAreWhole(make)
     namesAreListed(make)
-    if (isBrief) return
     statCheckFindsWhatDiffers(make)
     errorsNameThePath(make)
     oneOwnerAtATime(make)

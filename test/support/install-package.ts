@@ -29,19 +29,10 @@ export async function packFreshClone(folder: string): Promise<PackedFile> {
   await mkdir(clone)
   await Promise.all(CLONED.map((name) => cp(join(ROOT, name), join(clone, name), { recursive: true })))
   await symlink(join(ROOT, 'node_modules'), join(clone, 'node_modules'))
-  return pack(clone, folder)
-}
-
-/** `npm pack` of what was built here. @param folder gets the package */
-export function packBuilt(folder: string): Promise<PackedFile> {
-  return pack(ROOT, folder, '--ignore-scripts')
-}
-
-async function pack(from: string, to: string, ...flags: string[]): Promise<PackedFile> {
-  const { stdout } = await npm(from, 'pack', '--json', '--silent', '--pack-destination', to, ...flags)
+  const { stdout } = await npm(clone, 'pack', '--json', '--silent', '--pack-destination', folder)
   // The output of the build comes first.
   const [{ filename, integrity }] = JSON.parse(stdout.slice(stdout.search(/^\[/m)))
-  return { path: join(to, filename), integrity }
+  return { path: join(folder, filename), integrity }
 }
 
 /**

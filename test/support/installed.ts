@@ -2,8 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { installPackage, packBuilt, packFreshClone } from './install-package.ts'
-import { isThorough } from './thorough.ts'
+import { installPackage, packFreshClone } from './install-package.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -24,15 +23,12 @@ export async function setup({ provide }: TestProject): Promise<() => Promise<voi
   const folder = await mkdtemp(join(tmpdir(), 'spillway-installed-'))
   const installed = join(folder, 'empty')
   provide('installed', installed)
-  const installing = install(folder, installed)
+  const installing = packFreshClone(folder)
+    .then((packed) => installPackage(packed, installed))
     .catch((error: unknown) => `${error}`)
     .then((failure) => writeFile(`${installed}-${OUTCOME}`, failure ?? INSTALLED))
   return async () => {
     await installing
     await rm(folder, { recursive: true, force: true })
   }
-}
-
-async function install(folder: string, installed: string): Promise<void> {
-  await installPackage(await (isThorough() ? packFreshClone(folder) : packBuilt(folder)), installed)
 }

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import type { Workspace } from '../e2e/support/workspace.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
+import { some } from '../support/thorough.ts'
 import { newTarget, type TestTarget } from './targets.ts'
 
 const parts = (by: unknown) => ({
@@ -22,7 +23,7 @@ async function idsIn(target: TestTarget): Promise<readonly unknown[]> {
   return (await target.rows('SELECT id::text AS id FROM credentials ORDER BY 1')).map(({ id }) => id)
 }
 
-it.each([[['query', 'window']], ['query'], ['none']])(
+it.each(some([[['query', 'window']], ['query'], ['none']], 1))(
   'a partition keeps its rows in the table until its new ones are there: partition_by %s',
   async (by) => {
     const here = await exportedWorkspace(parts(by))

@@ -16,7 +16,7 @@ const parts = (service: PipelineParts['service'] = {}): PipelineParts => ({
     page_size: 10,
   },
 })
-const MOST_KILLS = THOROUGH ? 4 : 1
+const MOST_KILLS = 4
 
 /** How a run ends, and the target that it is tested on by default. */
 const ENDS = [
@@ -75,22 +75,19 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     },
   )
 
-  // Kills of `load` are tested with both in `loads-survive`.
-  it.runIf(THOROUGH || kind === 'postgres')(
-    'holds no partial shard and no shard twice, whenever runs are killed',
-    async () => {
-      const { here, target } = await begin(kind)
-      const neighbourIsUnchanged = await neighbour(here, target)
-      const words = ['run', 'pipeline.yaml', '--load', target.url]
-      const delays = { firstMs: 400, stepMs: 60 }
-      expect(
-        await killLaterAndLater(here, words, delays, MOST_KILLS, () => isHonest(target)),
-      ).toBeGreaterThan(0)
-      await runAndLoad(here, target)
-      await holdsAll(here, target)
-      await neighbourIsUnchanged()
-    },
-  )
+  // By default one kill of a run, above, and those of `load` in `loads-survive`.
+  it.runIf(THOROUGH)('holds no partial shard and no shard twice, whenever runs are killed', async () => {
+    const { here, target } = await begin(kind)
+    const neighbourIsUnchanged = await neighbour(here, target)
+    const words = ['run', 'pipeline.yaml', '--load', target.url]
+    const delays = { firstMs: 400, stepMs: 60 }
+    expect(await killLaterAndLater(here, words, delays, MOST_KILLS, () => isHonest(target))).toBeGreaterThan(
+      0,
+    )
+    await runAndLoad(here, target)
+    await holdsAll(here, target)
+    await neighbourIsUnchanged()
+  })
 
   it.runIf(THOROUGH || kind === 'duckdb')(
     'while another load holds it the run continues to its end, and the load waits',

@@ -72,6 +72,11 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     'Print the tables, and how to load or mount the data set, for an engine',
     async () => (await import('./load.ts')).ddl,
   ),
+  tables: lazyCommand(
+    'tables <pipeline>',
+    'Bring the Iceberg and Delta tables over the files in line with the manifest',
+    async () => (await import('./tables.ts')).tables,
+  ),
   submit: lazyCommand(
     'submit <pipeline..>',
     'Put pipelines into a queue, one job for each organization, for workers on any machine',

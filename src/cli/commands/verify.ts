@@ -244,6 +244,7 @@ const COMMON: Readonly<Record<ProblemCause, (first: string) => string>> = {
   manifest: () => 'shards are others in the manifest than in the journal',
   another_data_set: (first) => `problems with whose data set it is (the first: ${first})`,
   signature: (first) => `problems with the signature (the first: ${first})`,
+  table: (first) => `problems with the tables over the shards (the first: ${first})`,
   checkpoint: (first) => `problems with the checkpoint (the first: ${first})`,
   nothing_exported: (first) => `problems (the first: ${first})`,
 }

@@ -24,6 +24,7 @@ const ADDRESSES = new Set([
   'feed_path',
   'identifier_feed_path',
   'endpoint',
+  'table_location',
 ])
 
 const DOMAINS = new Set(['domains', 'fqdn'])

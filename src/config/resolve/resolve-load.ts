@@ -1,5 +1,5 @@
 import { dirname, resolve } from 'node:path'
-import type { Format, LoadSettings } from '../../core/index.ts'
+import { type Format, type LoadSettings, TABLE_FORMATS } from '../../core/index.ts'
 import { shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
@@ -20,16 +20,34 @@ export function resolveLoad(
   const format =
     load.format === 'parquet' ? parquet(load, columns, nodeVersion, problems) : csv(load, problems)
   const fileMode = Number.parseInt(load.file_mode.slice(-3), 8)
+  const located = resolveLocation(file, problems, cwd)
   return {
-    ...resolveLocation(file, problems, cwd),
+    ...located,
     format,
     partitionBy: (['query', 'window'] as const).filter((by) => load.partition_by.includes(by)),
     shardRows: load.shard_rows,
+    tables: resolveTables(load, format, located.path, problems),
     keep: load.keep ?? null,
     fileMode,
     // A user who may read the files may also enter the folders.
     dirMode: fileMode | ((fileMode & 0o444) >> 2),
   }
+}
+
+function resolveTables(
+  load: LoadFile,
+  { kind, engine }: Format,
+  path: string,
+  problems: Problems,
+): LoadSettings['tables'] {
+  const formats = TABLE_FORMATS.filter((format) => load.table_formats.includes(format))
+  if (formats.length > 0 && (kind === 'csv' || engine !== 'columnar')) {
+    problems.add(['load', 'table_formats'], 'goes with format: parquet and engine: columnar', 'key')
+    const [key, found] = kind === 'csv' ? ['format', kind] : ['engine', engine]
+    problems.add(['load', key], `expected no table_formats beside it, found "${found}"`)
+  }
+  const root = path.includes('://') ? path : `file://${path.replaceAll('\\', '/').replace(/^(?!\/)/, '/')}`
+  return { formats, root: load.table_location ?? root, snapshots: load.table_snapshots }
 }
 
 function parquet(

@@ -1,6 +1,13 @@
 import * as z from 'zod'
-import { AGE_EXPECTED, AGE_PATTERN, parseAge } from '../../core/index.ts'
-import { parseUrl, URL_EXPECTED, URL_PATTERN } from '../values/addresses.ts'
+import { AGE_EXPECTED, AGE_PATTERN, parseAge, TABLE_FORMATS } from '../../core/index.ts'
+import {
+  LOCATION_EXPECTED,
+  LOCATION_PATTERN,
+  parseLocation,
+  parseUrl,
+  URL_EXPECTED,
+  URL_PATTERN,
+} from '../values/addresses.ts'
 import { key } from './key.ts'
 import { choice, columnName, flag, integer, list, parsed, section, text } from './leaves.ts'
 
@@ -79,6 +86,23 @@ export const load = section({
     'parquet: none, snappy, gzip or zstd (Node 22.15 or newer); csv: none or gzip. Default: snappy for parquet, none for csv.',
     'gzip',
     { resolved: ({ load }) => load.format.compression },
+  ),
+  table_formats: key(
+    list(choice(...TABLE_FORMATS), 'a list of iceberg and delta').prefault([]),
+    'Table formats that the data set has besides its files: iceberg, delta, or both. Only with parquet and its columnar engine.',
+    ['iceberg', 'delta'],
+    { appliesTo: ({ load }) => load.format.kind === 'parquet' },
+  ),
+  table_location: key(
+    parsed(LOCATION_PATTERN, LOCATION_EXPECTED, parseLocation).optional(),
+    'Address of load.path for readers of the Iceberg table. Default: load.path.',
+    's3://lake/acme',
+  ),
+  table_snapshots: key(
+    integer(1, 1000).prefault(10),
+    'How many snapshots of the Iceberg table are kept.',
+    100,
+    { appliesTo: ({ load }) => load.tables.formats.includes('iceberg') },
   ),
   keep: key(
     parsed(AGE_PATTERN, AGE_EXPECTED, parseAge).optional(),

@@ -126,6 +126,16 @@ export function parseIdAddress(text: string): string | null {
   return text.includes('{id}') && parseAddress(text.replaceAll('{id}', '1')) !== null ? text : null
 }
 
+export const LOCATION_PATTERN = /^[a-z][a-z0-9+.-]*:\/\/[^\s?#\\]+$/
+export const LOCATION_EXPECTED =
+  'an address such as s3://bucket/prefix or abfss://container@account.dfs.core.windows.net/prefix, without a password'
+
+/** An address of any store without slashes at its end; null: it has a password. */
+export function parseLocation(text: string): string | null {
+  if (text.length > MAX_URL_LENGTH || /^[^/]*\/\/[^/]*:[^/]*@/.test(text)) return null
+  return text.replace(/\/+$/, '')
+}
+
 /** Whether a token may be sent to this URL unencrypted: only on this machine. */
 export function staysHere(url: string): boolean {
   return isLoopback(new URL(url).hostname)

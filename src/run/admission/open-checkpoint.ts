@@ -23,6 +23,7 @@ import { replaceManifest } from '../data-set/files.ts'
 import { type Invalidation, invalidate, invalidationOf, planRedo } from '../data-set/invalidate.ts'
 import { type Owner, openSettledCheckpoint, readSettledCheckpoint } from '../data-set/recover.ts'
 import { removeReplaced } from '../data-set/replace.ts'
+import { updateTables } from '../data-set/tables.ts'
 import type { RunOptions } from '../options.ts'
 import type { QuerySecrets } from '../queries.ts'
 import {
@@ -51,6 +52,7 @@ export async function openOwnCheckpoint(
   // After a crash. The manifest may still list them.
   if (checkpoint.state.invalidated.size > 0) {
     await replaceManifest(pipeline, store, checkpoint.state, options.observer)
+    await updateTables(pipeline, store, checkpoint.state, options)
     await removeReplaced(store, checkpoint)
   }
   const lines = [

@@ -16,6 +16,7 @@ import {
   SEALED_FOLDER,
   type ShardReader,
 } from '../../load/index.ts'
+import { DELTA_FOLDER, ICEBERG_FOLDER, METADATA_FOLDER, removeTables } from '../../open-tables/index.ts'
 import {
   asExported,
   CHECKPOINT_PATH,
@@ -49,6 +50,8 @@ export async function clearDataSet(store: OwnedStore, warn: (message: string) =>
     else aside.push(await moveToOrphans(store, path))
   }
   await clearFile(store, SUCCESS_PATH, '', clear)
+  // Before the shards that they name.
+  await removeTables(store)
   for (const resource of RESOURCES) {
     await clearShards(store, resource, (path) => clear(path, known.has(path)))
   }
@@ -71,8 +74,14 @@ export async function clearDataSet(store: OwnedStore, warn: (message: string) =>
   warn(`what is not known to be spillway's own was kept: ${aside[0]}${more}`)
 }
 
-/** @throws ExportError `storage` naming a symbolic link at a path that a run may use, before it begins */
-export async function refuseLinks(store: Store): Promise<void> {
+/**
+ * Call it before anything is changed.
+ * @returns the names in the folder of the data set
+ * @throws ExportError `storage` naming a symbolic link at a path that a run may use
+ */
+export async function refuseLinks(store: Store): Promise<readonly string[]> {
+  // One list, instead of a request for each path that a bucket does not have.
+  const names = await store.list('')
   for (const path of [
     SUCCESS_PATH,
     MANIFEST_PATH,
@@ -84,12 +93,19 @@ export async function refuseLinks(store: Store): Promise<void> {
     LOG_FOLDER,
     SEALED_FOLDER,
     SUPPRESSION_PATH,
+    ICEBERG_FOLDER,
+    METADATA_FOLDER,
+    DELTA_FOLDER,
     ...RESOURCES,
   ]) {
-    await store.size(path)
+    const [first = ''] = path.split('/')
+    // The state may be elsewhere.
+    if (first === STATE_FOLDER || names.includes(first)) await store.size(path)
   }
+  return names
 }
 
+const STATE_FOLDER = '_state'
 const RESOURCES: readonly Resource[] = ['credentials', 'reports']
 
 async function quarantineFiles(store: Store): Promise<readonly string[]> {

@@ -10,7 +10,7 @@ import {
   type TimeUnit,
   withPart,
 } from '../../report/index.ts'
-import type { Known, KnownPartition } from './known.ts'
+import type { Known } from './known.ts'
 
 // The limits of a printed page, across and down.
 const MAX_COLUMNS = 24
@@ -39,12 +39,19 @@ type Cell = { readonly sum: Sum; readonly state: HeatCell['state'] }
  */
 export function heatMap({ partitions, newQueries }: Known): RowsByWindow | null {
   if (partitions === null) return null
-  const columnOf = columnsFor(partitions())
   const queries = new Map<string, { rows: number; rank: number }>()
-  const spans = new Map<string, Window | null>()
+  // A million partitions have few windows, so each is parsed once.
+  const windows = new Set<string>()
   for (const { query, window, rows, state } of partitions()) {
     const known = queries.get(query) ?? { rows: 0, rank: newQueries.has(query) ? NEW_RANK : RANKS.done }
-    queries.set(query, { rows: known.rows + rows, rank: Math.min(known.rank, RANKS[state]) })
+    known.rows += rows
+    known.rank = Math.min(known.rank, RANKS[state])
+    queries.set(query, known)
+    windows.add(window)
+  }
+  const columnOf = columnsFor(windows)
+  const spans = new Map<string, Window | null>()
+  for (const window of windows) {
     const column = columnOf(window)
     spans.set(column, joined(spans.get(column), parseWindow(window)))
   }
@@ -109,14 +116,9 @@ function joined(one: Window | null | undefined, other: Window | null): Window | 
 }
 
 /** The finest of windows, months and years that fit. */
-function columnsFor(partitions: Iterable<KnownPartition>): (window: string) => string {
-  const windows = new Set<string>()
-  const months = new Set<string>()
-  for (const { window } of partitions) {
-    if (windows.size <= MAX_COLUMNS) windows.add(window)
-    months.add(startOf(window, 'month'))
-  }
+function columnsFor(windows: ReadonlySet<string>): (window: string) => string {
   if (windows.size <= MAX_COLUMNS) return shortName
+  const months = new Set([...windows].map((window) => startOf(window, 'month')))
   return (window) => startOf(window, months.size <= MAX_COLUMNS ? 'month' : 'year')
 }
 

@@ -3,7 +3,7 @@ import {
   type NamedPipeline,
   type PartitionState,
   RUN_STATUSES,
-  windowRange,
+  windowOfKey,
 } from '../../core/index.ts'
 import type { Plan } from '../../plan/index.ts'
 import { LEAST_ROWS } from '../../report/index.ts'
@@ -111,10 +111,11 @@ export function knownFromState(
             yield { query, window, rows, state, files: files.get(`${query}/${window}`) }
         }
       }
-      for (const { key, query, window } of plan?.partitions() ?? []) {
-        const record = state.partitions.get(key)
+      for (const { key, query } of plan?.partitions() ?? []) {
+        const window = windowOfKey(key)
+        const record = state.partitions.branches.get(query.name)?.get(window)
         if (record === undefined || (record.state === 'partial' && !hasBegun(exportedOf(record))))
-          yield { query: query.name, window: windowRange(window), rows: 0, state: 'pending' }
+          yield { query: query.name, window, rows: 0, state: 'pending' }
       }
     },
     shards: () => state.shards,

@@ -24,6 +24,7 @@ import {
   shardRows,
   type Target,
   type TargetWait,
+  tableMounts,
   tableOf,
   type Warehouse,
 } from '../../warehouse/index.ts'
@@ -287,7 +288,7 @@ function interrupted(cause: unknown): ExportError {
 export function tableStatements(pipeline: Pipeline, dialect: DialectName, table?: string): string {
   const { name, extract, load } = pipeline
   requireNames(dialect === 'postgres' ? 'postgres' : 'duckdb', { schema: null, table: table ?? null })
-  return DIALECTS[dialect]({
+  const input = {
     pipeline: name,
     resource: kindOfRows(extract.resource),
     table: table ?? kindOfRows(extract.resource),
@@ -296,5 +297,6 @@ export function tableStatements(pipeline: Pipeline, dialect: DialectName, table?
     path: load.path,
     extension: shardExtension(load.format),
     partitionBy: load.partitionBy,
-  }).trimEnd()
+  }
+  return [DIALECTS[dialect](input).trimEnd(), ...tableMounts(dialect, input.table, load.tables)].join('\n\n')
 }

@@ -31,6 +31,7 @@ export type ProblemCause =
   | 'repeated_ids'
   | 'not_on_record'
   | 'manifest'
+  | 'table'
   | 'signature'
   | 'another_data_set'
   | 'checkpoint'

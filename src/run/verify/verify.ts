@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import { isExportError, numberOf, type Pipeline, type Store } from '../../core/index.ts'
 import { partOf } from '../../load/index.ts'
+import { tableProblems } from '../../open-tables/index.ts'
 import {
   asExported,
   CHECKPOINT_PATH,
@@ -65,7 +66,7 @@ async function verify(given: Pipeline, options: VerifyOptions): Promise<Verifica
   // Listed first: a run commits a shard before it publishes it.
   const files: string[] = []
   for await (const path of filesOfRows(given, store)) files.push(path)
-  const { state, shards: expected, sums } = await onRecord(store, given, options, problems)
+  const { state, manifest, shards: expected, sums } = await onRecord(store, given, options, problems)
   const pipeline = state === null ? given : asExported(given, state)
   if (
     problems.every(({ cause }) => cause === 'nothing_exported') &&
@@ -101,12 +102,17 @@ async function verify(given: Pipeline, options: VerifyOptions): Promise<Verifica
     problems.push({ path, problem, cause: 'not_on_record' })
   }
   if (state !== null) for (const problem of rowsThatDiffer(state)) problems.push(problem)
+  if (manifest !== null) {
+    const found = await tableProblems(store, given.load.tables, manifest.shards)
+    for (const problem of found) problems.push({ ...problem, cause: 'table' })
+  }
   const completeness = await completenessOf(given, maskKey, store, state)
   return { ok: problems.length === 0, ...completeness, shards: expected.length, rows, ...sums, problems }
 }
 
 type OnRecord = {
   readonly state: CheckpointState | null
+  readonly manifest: Manifest | null
   readonly shards: readonly ManifestShard[]
   readonly sums: Pick<Verification, 'quarantined' | 'forgotten'>
 }
@@ -129,7 +135,7 @@ async function onRecord(
   if (state === null && manifest === null && isReadable) {
     const problem = 'is not there: nothing was exported yet'
     problems.push({ path: MANIFEST_PATH, problem, cause: 'nothing_exported' })
-    return { state, shards: [], sums: { quarantined: 0, forgotten: 0 } }
+    return { state, manifest, shards: [], sums: { quarantined: 0, forgotten: 0 } }
   }
   if (signedBy !== null) {
     const fault = await signatureFault(store, bytes, signedBy, manifest)
@@ -151,7 +157,7 @@ async function onRecord(
   const { quarantined = 0, forgotten = 0 } =
     state === null ? (manifest?.totals ?? {}) : sumOfPartitions(state)
   const sums = { quarantined, forgotten }
-  if (state === null) return { state, shards: manifest?.shards ?? [], sums }
+  if (state === null) return { state, manifest, shards: manifest?.shards ?? [], sums }
   const shards = [...manifestShards(state)]
   if (manifest !== null) {
     // After a crash it may still list shards that were replaced.
@@ -160,7 +166,7 @@ async function onRecord(
   }
   if (manifest === null && isReadable && hasEnded(state))
     problems.push({ path: MANIFEST_PATH, problem: 'is missing', cause: 'manifest' })
-  return { state, shards, sums }
+  return { state, manifest, shards, sums }
 }
 
 /** Signs that manifest or checkpoint belong to another data set than the pipeline's, or not to each other. */

@@ -31,6 +31,8 @@ export const bigquery: Dialect = (input) => {
           'skip_leading_rows = 1',
           '-- Values may hold line breaks.',
           'allow_quoted_newlines = true',
+          '-- Values may hold tabs and other control characters.',
+          'preserve_ascii_control_characters = true',
           `encoding = 'UTF-8'`,
           uris,
         ]
@@ -45,7 +47,11 @@ export const bigquery: Dialect = (input) => {
     entries
       .map((entry, i) => `  ${entry}${entry.startsWith('--') || i === entries.length - 1 ? '' : ','}`)
       .join('\n')
-  return `-- BigQuery: replace YOUR_DATASET
+  const note =
+    format.kind === 'csv'
+      ? '\n-- In CSV it takes a text that is null for "": Parquet has no such trouble.'
+      : ''
+  return `-- BigQuery: replace YOUR_DATASET${note}
 CREATE TABLE ${into} (
 ${lines.join(',\n')}
 )${columns.some(({ name }) => name === 'imported_at') ? `\nPARTITION BY TIMESTAMP_TRUNC(${quoted('imported_at')}, MONTH)` : ''};

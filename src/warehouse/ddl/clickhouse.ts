@@ -38,7 +38,9 @@ export const clickhouse: Dialect = (input) => {
     format.kind === 'parquet'
       ? `SELECT ${names}\nFROM ${source}, 'Parquet')`
       : `SELECT ${terms.join(', ')}\nFROM ${source}, 'CSVWithNames', ${backslashed(structure)})
-SETTINGS format_csv_null_representation = '', input_format_csv_empty_as_default = 0, date_time_input_format = 'best_effort'`
+SETTINGS format_csv_null_representation = '', input_format_csv_empty_as_default = 0, date_time_input_format = 'best_effort',
+  -- Otherwise blanks and tabs around a value would go, and a quote at its beginning.
+  input_format_csv_trim_whitespaces = 0, format_csv_allow_single_quotes = 0`
   return `-- ClickHouse: times before 1900 and after 2299 do not fit DateTime64
 CREATE TABLE ${quoted(table)} (
 ${lines.join(',\n')}

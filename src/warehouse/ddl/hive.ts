@@ -32,7 +32,7 @@ WITH SERDEPROPERTIES ('separatorChar' = ',', 'quoteChar' = '"', 'escapeChar' = '
 STORED AS TEXTFILE`
     : 'STORED AS PARQUET'
   const properties = isCsv ? `\nTBLPROPERTIES ('skip.header.line.count' = '1')` : ''
-  return `-- Amazon Athena${isCsv ? '\n-- Over CSV every column is a string, "" and null look alike, and a value with a line break is torn: Parquet has none of this.' : ''}
+  return `-- Amazon Athena${isCsv ? '\n-- Over CSV every column is a string, "" and null look alike, a value with a line break is torn, and blanks before a quote can go: Parquet has none of this.' : ''}
 CREATE EXTERNAL TABLE ${backticked(table)} (
 ${lines.join(',\n')}
 )${partitioned}

@@ -1,5 +1,5 @@
 -- Amazon Athena
--- Over CSV every column is a string, "" and null look alike, and a value with a line break is torn: Parquet has none of this.
+-- Over CSV every column is a string, "" and null look alike, a value with a line break is torn, and blanks before a quote can go: Parquet has none of this.
 CREATE EXTERNAL TABLE `credentials` (
   `id` string COMMENT 'identifier of the credential',
   `domain` string COMMENT 'domain of the identity',

@@ -1,4 +1,5 @@
 -- BigQuery: replace YOUR_DATASET
+-- In CSV it takes a text that is null for "": Parquet has no such trouble.
 CREATE TABLE `YOUR_DATASET`.`credentials` (
   `id` INT64 NOT NULL OPTIONS (description = 'identifier of the credential'),
   `domain` STRING OPTIONS (description = 'domain of the identity'),
@@ -27,6 +28,8 @@ FROM FILES (
   skip_leading_rows = 1,
   -- Values may hold line breaks.
   allow_quoted_newlines = true,
+  -- Values may hold tabs and other control characters.
+  preserve_ascii_control_characters = true,
   encoding = 'UTF-8',
   uris = ['gs://YOUR-BUCKET/PREFIX/credentials/*.csv.gz']
 );
@@ -39,6 +42,8 @@ OPTIONS (
   skip_leading_rows = 1,
   -- Values may hold line breaks.
   allow_quoted_newlines = true,
+  -- Values may hold tabs and other control characters.
+  preserve_ascii_control_characters = true,
   encoding = 'UTF-8',
   uris = ['gs://YOUR-BUCKET/PREFIX/credentials/*.csv.gz'],
   hive_partition_uri_prefix = 'gs://YOUR-BUCKET/PREFIX/credentials'

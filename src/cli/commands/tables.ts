@@ -1,0 +1,40 @@
+import { systemClock } from '../../core/index.ts'
+import { bringTables, type TableSummary } from '../../run/index.ts'
+import { command, flag } from '../command-line/command.ts'
+import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
+import { DONE } from '../terminal/exit-code.ts'
+import { untilStopped } from '../terminal/signals.ts'
+import { counted, plainJson, plainLine } from '../terminal/text.ts'
+
+export const tables = command({
+  options: (yargs) =>
+    dataSetOptions(yargs)
+      .options({
+        rebuild: flag('Make the tables anew, for example after the data set was moved; ends older snapshots'),
+        json: flag('Print the result as JSON'),
+      })
+      .example('$0 tables pipeline.yaml', 'After load.table_formats was set; runs do it by themselves')
+      .example('$0 tables pipeline.yaml --rebuild', 'After the data set or load.table_location was moved')
+      .epilogue('`ddl` prints how each engine reads them.'),
+  async run(args, io) {
+    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    return untilStopped(io, async (signals) => {
+      const found = await bringTables(pipeline, {
+        clock: systemClock,
+        stop: signals.stop,
+        warn: (message) => io.log('warn', message),
+        observer: { log: io.log },
+        rebuild: args.rebuild,
+      })
+      if (args.json) await io.stdout.line(plainJson({ tables: found }))
+      else await io.stdout.lines(found.length === 0 ? [NONE] : found.map(tableLine))
+      return DONE
+    })
+  },
+})
+
+const NONE = 'no tables: load.table_formats names none'
+
+function tableLine({ format, location, snapshot, rows, files }: TableSummary): string {
+  return `${format}: ${plainLine(location)}, snapshot ${snapshot}: ${counted(files, 'shard')} with ${counted(rows, 'row')}`
+}

@@ -1,0 +1,114 @@
+import * as z from 'zod'
+import { type OwnedStore, type Store, sideBySide } from '../../core/index.ts'
+import { committedByOthers, damagedTable, foreignTable, type TableShard } from '../table.ts'
+
+export const DELTA_FOLDER = '_delta_log'
+const COMMIT = /^\d{20}\.json$/
+/** Commits, and what other programs write beside them: checkpoints, checksums. */
+const OF_A_LOG = /^(?:\d{20}\.|_last_checkpoint$)/
+
+/** Every commit of Spillway begins with a `commitInfo` by this engine. */
+export const ENGINE = 'Spillway'
+const START = '{"commitInfo":{"engineInfo":"Spillway"'
+
+export const SHA256_TAG = 'spillway.sha256'
+
+const actionSchema = z.object({
+  commitInfo: z.object({ engineInfo: z.string() }).optional(),
+  metaData: z.object({ id: z.string(), schemaString: z.string() }).optional(),
+  protocol: z.object({ minReaderVersion: z.number(), minWriterVersion: z.number() }).optional(),
+  add: z
+    .object({ path: z.string(), size: z.number(), stats: z.string(), tags: z.record(z.string(), z.string()) })
+    .optional(),
+  remove: z.object({ path: z.string() }).optional(),
+})
+
+/** The state of a Delta table after its last commit. */
+export type DeltaState = {
+  /** Of the last commit. */
+  readonly version: number
+  readonly id: string
+  readonly schemaString: string
+  readonly shards: ReadonlyMap<string, TableShard>
+}
+
+export function commitPath(version: number): string {
+  return `${DELTA_FOLDER}/${String(version).padStart(20, '0')}.json`
+}
+
+/**
+ * Reads all commits; null: there is no table.
+ * @throws ExportError `config` when it is another program's table, `storage` when another program has committed to it,
+ *   `damaged` when it cannot be read
+ */
+export async function readLog(store: Store): Promise<DeltaState | null> {
+  const names = await store.list(DELTA_FOLDER)
+  if (names.length === 0) return null
+  const commits = names.filter((name) => COMMIT.test(name))
+  const others = names.filter((name) => !COMMIT.test(name))
+  const texts: string[] = []
+  await sideBySide(commits.entries(), async ([i, name]) => {
+    texts[i] = Buffer.from((await store.read(`${DELTA_FOLDER}/${name}`)) ?? []).toString()
+  })
+  if (texts[0]?.startsWith(START) !== true) throw foreignTable(DELTA_FOLDER)
+  const foreign = commits.find((_, i) => !texts[i]!.startsWith(START)) ?? others[0]
+  if (foreign !== undefined) throw committedByOthers(`${DELTA_FOLDER}/${foreign}`)
+  return replay(commits, texts)
+}
+
+/** Whether the log is Spillway's; null: there is none. */
+export async function isOwnLog(store: Store): Promise<boolean | null> {
+  const names = await store.list(DELTA_FOLDER)
+  if (names.length === 0) return null
+  const first = names.find((name) => COMMIT.test(name))
+  if (first === undefined) return false
+  const bytes = await store.read(`${DELTA_FOLDER}/${first}`, 0, START.length)
+  return Buffer.from(bytes ?? []).toString() === START
+}
+
+function replay(names: readonly string[], texts: readonly string[]): DeltaState {
+  const shards = new Map<string, TableShard>()
+  let table = { id: '', schemaString: '' }
+  for (const [version, text] of texts.entries()) {
+    const path = commitPath(version)
+    if (`${DELTA_FOLDER}/${names[version]}` !== path) throw damagedTable(path, null)
+    try {
+      for (const line of text.trimEnd().split('\n')) {
+        const { add, remove, metaData } = actionSchema.parse(JSON.parse(line))
+        if (metaData !== undefined) table = { id: metaData.id, schemaString: metaData.schemaString }
+        if (remove !== undefined) shards.delete(decoded(remove.path))
+        if (add === undefined) continue
+        const { numRecords } = statsSchema.parse(JSON.parse(add.stats))
+        const sha256 = add.tags[SHA256_TAG] ?? ''
+        const shard = { path: decoded(add.path), rows: numRecords, bytes: add.size, sha256 }
+        shards.set(shard.path, shard)
+      }
+    } catch (error) {
+      throw damagedTable(path, error)
+    }
+  }
+  return { version: texts.length - 1, ...table, shards }
+}
+
+const statsSchema = z.object({ numRecords: z.number() })
+
+/** In an action a path is a URI. Of the characters in the paths of shards only `%` has to be escaped. */
+export function encoded(path: string): string {
+  return path.replaceAll('%', '%25')
+}
+
+function decoded(uri: string): string {
+  return uri.replaceAll('%25', '%')
+}
+
+/** Writes the next commit. @returns false: another commit has the version */
+export function writeCommit(store: OwnedStore, version: number, actions: Iterable<string>): Promise<boolean> {
+  return store.create(commitPath(version), actions)
+}
+
+/** Removes the log, oldest commit first: without it readers refuse the rest. */
+export async function removeLog(store: OwnedStore): Promise<void> {
+  for (const name of await store.list(DELTA_FOLDER)) {
+    if (OF_A_LOG.test(name)) await store.remove(`${DELTA_FOLDER}/${name}`)
+  }
+}

@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto'
+import { sideBySide } from '../../core/index.ts'
+import type { ReadStatistics, TableShard } from '../table.ts'
+import { dataFile, ENTRY, encodeManifest, type ManifestFile, type TrackedShard } from './manifest.ts'
+import { avroPath } from './metadata.ts'
+import type { IcebergSchema } from './schema.ts'
+
+/** Larger manifests would be slow to write anew, smaller ones would be many requests to read. */
+const MAX_FILES = 1000
+
+/** A manifest of the current snapshot, with its entries. */
+export type CurrentManifest = { readonly file: ManifestFile; readonly tracked: readonly TrackedShard[] }
+
+type ChangeContext = {
+  /** Address of the data set. */
+  readonly root: string
+  readonly schema: IcebergSchema
+  /** The one that makes the changes. */
+  readonly snapshot: { readonly id: number; readonly sequence: number }
+  readonly statisticsOf: ReadStatistics
+  readonly write: (path: string, bytes: Uint8Array) => Promise<void>
+}
+
+export type ManifestChanges = {
+  readonly manifests: readonly CurrentManifest[]
+  readonly added: readonly TableShard[]
+  readonly removed: readonly TrackedShard[]
+}
+
+/**
+ * Turns the manifests of a snapshot into those of the next one, and writes the new ones. A manifest without changes is
+ * used again. The last one is filled up, so that short runs don't leave many small ones.
+ */
+export async function manifestChanges(
+  current: readonly CurrentManifest[],
+  shards: readonly TableShard[],
+  context: ChangeContext,
+): Promise<ManifestChanges> {
+  const { root, snapshot } = context
+  const missing = new Map(shards.map((shard) => [`${root}/${shard.path}`, shard]))
+  const manifests: CurrentManifest[] = []
+  const rewritten: TrackedShard[] = []
+  const removed: TrackedShard[] = []
+  for (const manifest of current) {
+    const live = manifest.tracked.filter(({ entry }) => entry.status !== ENTRY.deleted)
+    const staying = live.filter(({ entry, sha256 }) => {
+      const isSame = missing.get(entry.data_file.file_path)?.sha256 === sha256
+      if (isSame) missing.delete(entry.data_file.file_path)
+      return isSame
+    })
+    for (const each of live)
+      if (!staying.includes(each)) removed.push(withStatus(each, ENTRY.deleted, snapshot.id))
+    if (staying.length === live.length && live.length > 0) manifests.push(manifest)
+    else rewritten.push(...staying)
+  }
+  const added = [...missing.values()]
+  if (added.length === 0 && removed.length === 0) return { manifests: current, added, removed }
+  // Filled up, with the rest of those that lost shards.
+  const last = manifests.at(-1)
+  if (last !== undefined && last.tracked.length < MAX_FILES && added.length + rewritten.length > 0) {
+    manifests.pop()
+    rewritten.unshift(...last.tracked.filter(({ entry }) => entry.status !== ENTRY.deleted))
+  }
+  const existing = rewritten.map((each) => withStatus(each, ENTRY.existing))
+  const total = existing.length + added.length
+  for (let start = 0; start < total; start += MAX_FILES) {
+    const end = start + MAX_FILES
+    const news = added.slice(Math.max(0, start - existing.length), Math.max(0, end - existing.length))
+    const tracked = [...existing.slice(start, end), ...(await trackedShards(news, context))]
+    manifests.push(await writeManifest(tracked, context))
+  }
+  const result = [...manifests]
+  for (let start = 0; start < removed.length; start += MAX_FILES) {
+    result.push(await writeManifest(removed.slice(start, start + MAX_FILES), context))
+  }
+  return { manifests: result, added, removed }
+}
+
+function withStatus(tracked: TrackedShard, status: number, snapshotId?: number): TrackedShard {
+  const { entry } = tracked
+  return { ...tracked, entry: { ...entry, status, snapshot_id: snapshotId ?? entry.snapshot_id } }
+}
+
+async function trackedShards(
+  shards: readonly TableShard[],
+  { root, snapshot, statisticsOf }: ChangeContext,
+): Promise<readonly TrackedShard[]> {
+  const tracked: TrackedShard[] = []
+  await sideBySide(shards.entries(), async ([i, shard]) => {
+    tracked[i] = {
+      sha256: shard.sha256,
+      entry: {
+        status: ENTRY.added,
+        snapshot_id: snapshot.id,
+        sequence_number: snapshot.sequence,
+        file_sequence_number: snapshot.sequence,
+        data_file: dataFile(root, shard, await statisticsOf(shard)),
+      },
+    }
+  })
+  return tracked
+}
+
+async function writeManifest(
+  tracked: readonly TrackedShard[],
+  { root, schema, snapshot, write }: ChangeContext,
+): Promise<CurrentManifest> {
+  const path = avroPath(randomUUID())
+  const bytes = encodeManifest(schema, tracked)
+  await write(path, bytes)
+  const of = (status: number): readonly TrackedShard[] =>
+    tracked.filter(({ entry }) => entry.status === status)
+  const rows = (status: number): number =>
+    of(status).reduce((sum, { entry }) => sum + entry.data_file.record_count, 0)
+  return {
+    tracked,
+    file: {
+      manifest_path: `${root}/${path}`,
+      manifest_length: bytes.byteLength,
+      partition_spec_id: 0,
+      content: 0,
+      sequence_number: snapshot.sequence,
+      min_sequence_number: Math.min(...tracked.map(({ entry }) => entry.sequence_number)),
+      added_snapshot_id: snapshot.id,
+      added_files_count: of(ENTRY.added).length,
+      existing_files_count: of(ENTRY.existing).length,
+      deleted_files_count: of(ENTRY.deleted).length,
+      added_rows_count: rows(ENTRY.added),
+      existing_rows_count: rows(ENTRY.existing),
+      deleted_rows_count: rows(ENTRY.deleted),
+    },
+  }
+}

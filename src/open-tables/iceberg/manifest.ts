@@ -1,0 +1,208 @@
+import { fieldId } from '../../core/index.ts'
+import { type AvroSchema, readAvro, writeAvro } from '../avro.ts'
+import { boundsOf, type ColumnStatistics, type TableShard } from '../table.ts'
+import type { IcebergSchema } from './schema.ts'
+
+// Source of names and ids: https://iceberg.apache.org/spec/#manifests and …/#manifest-lists
+
+export const ENTRY = { existing: 0, added: 1, deleted: 2 } as const
+
+/** An entry of a manifest: a shard, and the snapshot that added or deleted it. */
+export type ManifestEntry = {
+  readonly status: number
+  readonly snapshot_id: number
+  readonly sequence_number: number
+  readonly file_sequence_number: number
+  readonly data_file: DataFile
+}
+
+export type DataFile = {
+  readonly content: number
+  readonly file_path: string
+  readonly file_format: string
+  readonly partition: Readonly<Record<string, never>>
+  readonly record_count: number
+  readonly file_size_in_bytes: number
+  readonly column_sizes: readonly KeyValue<number>[]
+  readonly value_counts: readonly KeyValue<number>[]
+  readonly null_value_counts: readonly KeyValue<number>[]
+  readonly lower_bounds: readonly KeyValue<Uint8Array>[]
+  readonly upper_bounds: readonly KeyValue<Uint8Array>[]
+}
+
+type KeyValue<T> = { readonly key: number; readonly value: T }
+
+/** A line of a manifest list. */
+export type ManifestFile = {
+  readonly manifest_path: string
+  readonly manifest_length: number
+  readonly partition_spec_id: number
+  readonly content: number
+  readonly sequence_number: number
+  readonly min_sequence_number: number
+  readonly added_snapshot_id: number
+  readonly added_files_count: number
+  readonly existing_files_count: number
+  readonly deleted_files_count: number
+  readonly added_rows_count: number
+  readonly existing_rows_count: number
+  readonly deleted_rows_count: number
+}
+
+/** A shard in a manifest. */
+export type TrackedShard = { readonly entry: ManifestEntry; readonly sha256: string }
+
+/** @param tracked at most what one manifest may hold */
+export function encodeManifest(schema: IcebergSchema, tracked: readonly TrackedShard[]): Uint8Array {
+  return writeAvro(
+    MANIFEST_SCHEMA,
+    {
+      schema: JSON.stringify(schema),
+      'schema-id': String(schema['schema-id']),
+      'partition-spec': '[]',
+      'partition-spec-id': '0',
+      'format-version': '2',
+      content: 'data',
+      // Iceberg has no place for it. Readers skip keys that they do not know.
+      [DIGESTS]: Buffer.from(tracked.map(({ sha256 }) => sha256).join(''), 'hex').toString('base64'),
+    },
+    tracked.map(({ entry }) => entry),
+  )
+}
+
+const DIGESTS = 'spillway.sha256'
+const DIGEST_CHARACTERS = 64
+
+/** @throws Error when it is no manifest of Spillway */
+export function decodeManifest(bytes: Uint8Array): readonly TrackedShard[] {
+  const { metadata, rows } = readAvro(MANIFEST_SCHEMA, bytes)
+  const digests = Buffer.from(metadata[DIGESTS] ?? '', 'base64').toString('hex')
+  if (digests.length !== rows.length * DIGEST_CHARACTERS) throw new Error('It lacks digests')
+  return rows.map((entry, i) => ({
+    entry: entry as ManifestEntry,
+    sha256: digests.slice(i * DIGEST_CHARACTERS, (i + 1) * DIGEST_CHARACTERS),
+  }))
+}
+
+export function encodeManifestList(
+  snapshot: { readonly id: number; readonly parent: number | null; readonly sequence: number },
+  manifests: readonly ManifestFile[],
+): Uint8Array {
+  return writeAvro(
+    LIST_SCHEMA,
+    {
+      'format-version': '2',
+      'snapshot-id': String(snapshot.id),
+      'parent-snapshot-id': String(snapshot.parent),
+      'sequence-number': String(snapshot.sequence),
+    },
+    manifests,
+  )
+}
+
+/** @throws Error when it is no manifest list of Spillway */
+export function decodeManifestList(bytes: Uint8Array): readonly ManifestFile[] {
+  return readAvro(LIST_SCHEMA, bytes).rows as readonly ManifestFile[]
+}
+
+/** @param root address of the data set */
+export function dataFile(
+  root: string,
+  { path, rows, bytes }: TableShard,
+  statistics: readonly ColumnStatistics[],
+): DataFile {
+  const bounded = statistics.flatMap((column) => {
+    const bounds = boundsOf(column)
+    return bounds === null ? [] : [{ key: fieldId(column.name), bounds }]
+  })
+  return {
+    content: 0,
+    file_path: `${root}/${path}`,
+    file_format: 'PARQUET',
+    partition: {},
+    record_count: rows,
+    file_size_in_bytes: bytes,
+    column_sizes: statistics.map(({ name, bytes }) => ({ key: fieldId(name), value: bytes })),
+    value_counts: statistics.map(({ name }) => ({ key: fieldId(name), value: rows })),
+    null_value_counts: statistics.map(({ name, nulls }) => ({ key: fieldId(name), value: nulls })),
+    lower_bounds: bounded.map(({ key, bounds }) => ({ key, value: boundBytes(bounds.min) })),
+    upper_bounds: bounded.map(({ key, bounds }) => ({ key, value: boundBytes(bounds.max) })),
+  }
+}
+
+/** Source: https://iceberg.apache.org/spec/#binary-single-value-serialization */
+function boundBytes(value: bigint | string): Uint8Array {
+  if (typeof value === 'string') return Buffer.from(value)
+  const bytes = Buffer.alloc(8)
+  bytes.writeBigInt64LE(value)
+  return bytes
+}
+
+function field(id: number, name: string, type: AvroSchema) {
+  return { name, type, 'field-id': id }
+}
+
+/** A map with integer keys: Avro's own maps have strings. */
+function map(keyId: number, valueId: number, value: AvroSchema): AvroSchema {
+  return {
+    type: 'array',
+    logicalType: 'map',
+    items: {
+      type: 'record',
+      name: `k${keyId}_v${valueId}`,
+      fields: [field(keyId, 'key', 'int'), field(valueId, 'value', value)],
+    },
+  }
+}
+
+function optional(id: number, name: string, type: AvroSchema) {
+  return { ...field(id, name, ['null', type]), default: null }
+}
+
+const MANIFEST_SCHEMA: AvroSchema = {
+  type: 'record',
+  name: 'manifest_entry',
+  fields: [
+    field(0, 'status', 'int'),
+    optional(1, 'snapshot_id', 'long'),
+    optional(3, 'sequence_number', 'long'),
+    optional(4, 'file_sequence_number', 'long'),
+    field(2, 'data_file', {
+      type: 'record',
+      name: 'r2',
+      fields: [
+        field(134, 'content', 'int'),
+        field(100, 'file_path', 'string'),
+        field(101, 'file_format', 'string'),
+        field(102, 'partition', { type: 'record', name: 'r102', fields: [] }),
+        field(103, 'record_count', 'long'),
+        field(104, 'file_size_in_bytes', 'long'),
+        optional(108, 'column_sizes', map(117, 118, 'long')),
+        optional(109, 'value_counts', map(119, 120, 'long')),
+        optional(110, 'null_value_counts', map(121, 122, 'long')),
+        optional(125, 'lower_bounds', map(126, 127, 'bytes')),
+        optional(128, 'upper_bounds', map(129, 130, 'bytes')),
+      ],
+    }),
+  ],
+}
+
+const LIST_SCHEMA: AvroSchema = {
+  type: 'record',
+  name: 'manifest_file',
+  fields: [
+    field(500, 'manifest_path', 'string'),
+    field(501, 'manifest_length', 'long'),
+    field(502, 'partition_spec_id', 'int'),
+    field(517, 'content', 'int'),
+    field(515, 'sequence_number', 'long'),
+    field(516, 'min_sequence_number', 'long'),
+    field(503, 'added_snapshot_id', 'long'),
+    field(504, 'added_files_count', 'int'),
+    field(505, 'existing_files_count', 'int'),
+    field(506, 'deleted_files_count', 'int'),
+    field(512, 'added_rows_count', 'long'),
+    field(513, 'existing_rows_count', 'long'),
+    field(514, 'deleted_rows_count', 'long'),
+  ],
+}

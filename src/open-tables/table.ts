@@ -1,0 +1,162 @@
+import {
+  type ColumnSpec,
+  type ColumnType,
+  ExportError,
+  type OwnedStore,
+  type Store,
+  type TableFormat,
+  type TableSettings,
+} from '../core/index.ts'
+
+/** A shard as the manifest lists it. No path is used twice. */
+export type TableShard = {
+  readonly path: string
+  readonly rows: number
+  readonly bytes: number
+  /** In hex. */
+  readonly sha256: string
+}
+
+/** What a table has to show. */
+export type TableContent = {
+  readonly dataSetId: string
+  readonly columns: readonly ColumnSpec[]
+  readonly shards: readonly TableShard[]
+  /** In hex. */
+  readonly manifestSha256: string
+  /** Of the run that changed shards; null: another command did, or it is not known. */
+  readonly runId: string | null
+}
+
+/** The values of a column in a shard, as its footer describes them. */
+export type ColumnStatistics = {
+  readonly name: string
+  readonly type: ColumnType
+  /** After compression. */
+  readonly bytes: number
+  readonly nulls: number
+  /** Integers and times (in microseconds) as bigints; null: the footer has none. */
+  readonly bounds: { readonly min: bigint | string; readonly max: bigint | string } | null
+}
+
+/** Reads the footer of a shard: all columns but lists. */
+export type ReadStatistics = (shard: TableShard) => Promise<readonly ColumnStatistics[]>
+
+/** The current state of a table. */
+export type TableState = {
+  readonly format: TableFormat
+  /** Address of the table's root. */
+  readonly location: string
+  /** Number of the current snapshot. In Delta it is the version. */
+  readonly snapshot: number
+  readonly shards: ReadonlyMap<string, TableShard>
+}
+
+export type TableUpdate = {
+  readonly statisticsOf: ReadStatistics
+  readonly nowMs: number
+  /** Begins the table anew, whatever it holds. */
+  readonly rebuild: boolean
+  readonly warn: (message: string) => void
+}
+
+/** A table format: how a table over a data set is read, changed and removed. */
+export type OpenTable = {
+  /**
+   * @returns null: there is none
+   * @throws ExportError `config` when it is of another program or names other addresses, `storage` when another program
+   *   has committed to it, `damaged` when it cannot be read
+   */
+  read(store: Store, settings: TableSettings): Promise<TableState | null>
+  /** Commits what the table lacks and what it has to lose, if there is anything. */
+  update(
+    store: OwnedStore,
+    settings: TableSettings,
+    content: TableContent,
+    update: TableUpdate,
+  ): Promise<TableState>
+  /**
+   * Works where `read` fails for other reasons.
+   * @param settings null: where it lies does not matter
+   * @throws ExportError `config` when it is of another program, or names other addresses
+   */
+  requireOwn(store: Store, settings: TableSettings | null): Promise<void>
+  /** Removes a table of Spillway, oldest metadata first. Does nothing if there is none, or it is of another program. */
+  remove(store: OwnedStore): Promise<void>
+}
+
+/**
+ * Bounds that table metadata repeats. The footer has more: the value of a query may be an identity, and a field that
+ * nobody documents may be anything.
+ */
+const WITH_BOUNDS: ReadonlySet<string> = new Set([
+  'id',
+  'domain',
+  'imported_at',
+  'source_id',
+  'source_breached_at',
+  'source_leaked_at',
+  'query_type',
+  'created_at',
+  'published_at',
+  'updated_at',
+])
+
+/** The bounds of a column that may be repeated; null: none. */
+export function boundsOf({ name, bounds }: ColumnStatistics): ColumnStatistics['bounds'] {
+  return WITH_BOUNDS.has(name) ? bounds : null
+}
+
+// Each time a write of a former owner came first.
+const MAX_ATTEMPTS = 5
+
+/**
+ * Repeats a commit until its version is free.
+ * @param attempt null: another commit has the version
+ */
+export async function untilCommitted<T>(where: string, attempt: () => Promise<T | null>): Promise<T> {
+  for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
+    const done = await attempt()
+    if (done !== null) return done
+  }
+  throw committedByOthers(where)
+}
+
+const REBUILD = '`spillway tables <pipeline.yaml> --rebuild`'
+
+export function foreignTable(where: string): ExportError {
+  return new ExportError(
+    'config',
+    'Another program has made what stands where the table would',
+    where,
+    'Move it away, leave the format out of load.table_formats, or choose another load.path; nothing was changed.',
+  )
+}
+
+export function committedByOthers(where: string): ExportError {
+  return new ExportError(
+    'storage',
+    'Another program has committed to the table, so it is not changed; all rows are exported',
+    where,
+    `Let nothing else write to it, undo that commit there, or make the table anew without it: ${REBUILD}.`,
+  )
+}
+
+export function damagedTable(where: string, cause: unknown): ExportError {
+  return new ExportError(
+    'damaged',
+    'The metadata of the table cannot be read',
+    where,
+    `Make it anew: ${REBUILD}. Rows are not concerned.`,
+    { cause },
+  )
+}
+
+export function movedTable(where: string, was: string, is: string): ExportError {
+  return new ExportError(
+    'config',
+    `The Iceberg table names shards below ${was}, and the data set is at ${is}`,
+    where,
+    `Set load.table_location to where readers see the data set; if that has changed, ${REBUILD} names the shards there, in one snapshot, and ends older ones.`,
+  )
+}

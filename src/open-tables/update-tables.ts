@@ -1,0 +1,60 @@
+import {
+  type OwnedStore,
+  type Store,
+  TABLE_FORMATS,
+  type TableFormat,
+  type TableSettings,
+} from '../core/index.ts'
+import { DELTA_FOLDER } from './delta/delta-log.ts'
+import { deltaTable } from './delta/delta-table.ts'
+import { icebergTable } from './iceberg/iceberg-table.ts'
+import { ICEBERG_FOLDER } from './iceberg/metadata.ts'
+import type { OpenTable, TableContent, TableState, TableUpdate } from './table.ts'
+
+/** Every format by its name. A new one is a file and an entry. */
+export const TABLES: Readonly<Record<TableFormat, OpenTable>> = { iceberg: icebergTable, delta: deltaTable }
+
+/**
+ * Brings the tables in line with what the manifest lists: at most one snapshot each. A table whose format is no longer
+ * wanted is removed, because the shards that it names may go.
+ * @throws ExportError as {@link OpenTable.read}
+ */
+export async function updateTables(
+  store: OwnedStore,
+  settings: TableSettings,
+  content: TableContent,
+  update: TableUpdate,
+): Promise<readonly TableState[]> {
+  const states: TableState[] = []
+  for (const format of TABLE_FORMATS) {
+    const table = TABLES[format]
+    if (!settings.formats.includes(format)) await table.remove(store)
+    // Before the first shard there is no table.
+    else if (content.shards.length > 0 || (await table.read(store, settings)) !== null)
+      states.push(await table.update(store, settings, content, update))
+  }
+  return states
+}
+
+/**
+ * Refuses a data set before anything is changed.
+ * @param wherever the tables are about to be removed or made anew, so their addresses do not matter
+ * @throws ExportError `config` when another program has made what stands in their places, or they name other addresses
+ */
+export async function requireOwnTables(
+  store: Store,
+  settings: TableSettings,
+  wherever: boolean,
+): Promise<void> {
+  for (const format of settings.formats) await TABLES[format].requireOwn(store, wherever ? null : settings)
+}
+
+/** Whether a data set with these names in its folder may have tables. */
+export function mayHaveTables(names: readonly string[]): boolean {
+  return names.includes(ICEBERG_FOLDER) || names.includes(DELTA_FOLDER)
+}
+
+/** Removes the tables of a data set that starts over. */
+export async function removeTables(store: OwnedStore): Promise<void> {
+  for (const format of TABLE_FORMATS) await TABLES[format].remove(store)
+}

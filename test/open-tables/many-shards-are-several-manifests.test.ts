@@ -1,0 +1,53 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import { diskStore } from '../../src/disk/index.ts'
+import { updateTables } from '../../src/open-tables/index.ts'
+import { type EntryRow, type ManifestRow, readAvro } from './world.ts'
+
+const SHARDS = Number(process.env.TABLE_SHARDS ?? 2500)
+const COLUMNS = Array.from({ length: 15 }, (_, i) => (i === 0 ? 'domain' : `column_${i}`)).map((name) => ({
+  name,
+  type: 'text' as const,
+  nullable: true,
+  meaning: 'a text',
+}))
+
+it('a manifest holds up to 1,000 shards, and the last is filled up', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'spillway-manifests-'))
+  onTestFinished(() => rm(root, { recursive: true, force: true }))
+  const store = await diskStore({ root, fileMode: 0o600, dirMode: 0o700 }).own('abcdefabcdef')
+  const bounds = { min: 'a.example', max: 'z.example' }
+  const statistics = COLUMNS.map(({ name, type }) => ({ name, type, bytes: 1000, nulls: 1, bounds }))
+  const all = Array.from({ length: SHARDS + 1 }, (_, i) => ({
+    path: `credentials/query=domain.acme${i}.com/import_window=all/part-00000.parquet`,
+    rows: 100,
+    bytes: 20_000,
+    sha256: String(i).padStart(64, '0'),
+  }))
+  for (const shards of [all.slice(0, SHARDS), all]) {
+    const started = performance.now()
+    const settings = { formats: ['iceberg', 'delta'] as const, root: `file://${root}`, snapshots: 1 }
+    const content = { dataSetId: 'an-id', columns: COLUMNS, shards, manifestSha256: '', runId: null }
+    const update = { statisticsOf: async () => statistics, nowMs: 1, rebuild: false, warn: () => {} }
+    const states = await updateTables(store, settings, content, update)
+    for (const state of states) expect([...state.shards.values()]).toEqual(shards)
+    if (process.env.TABLE_SHARDS) {
+      console.log(Math.round(performance.now() - started), 'ms', process.resourceUsage().maxRSS >> 10, 'MB')
+    }
+  }
+  await store.release()
+  const folder = join(root, '_iceberg/metadata')
+  const [list] = (await readdir(folder)).filter((name) => name.endsWith('-list.avro'))
+  const sizes: number[] = []
+  const paths: string[] = []
+  for (const { manifest_path } of await readAvro<ManifestRow>(join(folder, list!))) {
+    const entries = await readAvro<EntryRow>(manifest_path.slice('file://'.length))
+    sizes.push(entries.length)
+    paths.push(...entries.map(({ data_file }) => data_file.file_path))
+    expect(entries[0]!.data_file.lower_bounds.map(({ value }) => value.toString())).toEqual(['a.example'])
+  }
+  if (SHARDS === 2500) expect(sizes).toEqual([1000, 1000, 501])
+  expect(paths).toEqual(all.map(({ path }) => `file://${root}/${path}`))
+})

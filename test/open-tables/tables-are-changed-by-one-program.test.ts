@@ -1,0 +1,164 @@
+import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { isExportError, verifyDataSet } from '../../src/index.ts'
+import { itemsOf, latestVersion, type TableWorld, tableWorld } from './world.ts'
+
+const DAYS = ['2024-01-05', '2024-02-10', '2024-03-03']
+const HINT = '_iceberg/metadata/version-hint.text'
+
+async function errorOf(work: Promise<unknown>): Promise<{ kind: string; message: string }> {
+  return work.then(
+    () => ({ kind: 'none', message: '' }),
+    (error: unknown) => {
+      if (!isExportError(error)) throw error
+      return error
+    },
+  )
+}
+
+/** Another program commits: properties of the table are copied, as every program does. */
+async function commitToIceberg(world: TableWorld): Promise<string> {
+  const version = await latestVersion(world.out)
+  const metadata = await world.metadata()
+  const file = join(world.out, `_iceberg/metadata/v${version + 1}.metadata.json`)
+  await writeFile(file, JSON.stringify({ ...metadata, 'last-updated-ms': Date.now() }))
+  return file
+}
+
+describe('what another program has made', () => {
+  it.each([
+    ['_iceberg/metadata/00000-aa.metadata.json', '{}'],
+    ['_iceberg/metadata/v1.metadata.json', '{"format-version":2,"properties":{}}'],
+    ['_iceberg/notes.txt', 'mine'],
+    ['_delta_log/00000000000000000000.json', '{"commitInfo":{"engineInfo":"Other"}}\n'],
+    ['_delta_log/_last_checkpoint', '{}'],
+  ])('stays untouched, and no request is sent: %s', async (path, text) => {
+    const world = await tableWorld(itemsOf(...DAYS))
+    await mkdir(join(world.out, path, '..'), { recursive: true })
+    await writeFile(join(world.out, path), text)
+    for (const fresh of [false, true]) {
+      const error = await errorOf(world.run({ fresh }))
+      expect(error).toMatchObject({ kind: 'config', message: expect.stringContaining('Another program') })
+    }
+    expect(world.service.requested()).toEqual([])
+    expect(await readFile(join(world.out, path), 'utf8')).toBe(text)
+    world.load = {}
+    expect(await world.run()).toMatchObject({ status: 'complete', error: null })
+    expect(await readFile(join(world.out, path), 'utf8')).toBe(text)
+  })
+})
+
+describe('a commit of another program', () => {
+  it('is not overwritten; rows are exported, and the run fails', async () => {
+    const world = await tableWorld(itemsOf(...DAYS))
+    world.until = '2024-02-01'
+    await world.run()
+    const file = await commitToIceberg(world)
+    const before = await readFile(file, 'utf8')
+    world.until = '2024-04-01'
+    const summary = await world.run()
+    expect(summary).toMatchObject({ rows: 2, status: 'failed', error: { kind: 'storage' } })
+    expect(summary.manifest).not.toBeNull()
+    expect((await world.manifest()).shards).toHaveLength(3)
+    expect(await readFile(file, 'utf8')).toBe(before)
+    const { problems } = await verifyDataSet(await world.pipeline())
+    expect(problems).toContainEqual(expect.objectContaining({ cause: 'table' }))
+    // Made anew, under a number that nobody has used.
+    await world.tables(true)
+    expect(await world.iceberg()).toEqual(await world.shards())
+    expect(await latestVersion(world.out)).toBe(3)
+    expect(await verifyDataSet(await world.pipeline())).toMatchObject({ ok: true })
+  })
+
+  it('in the log of Delta is found as well, and what a redo replaces stays until the table can follow', async () => {
+    const world = await tableWorld(itemsOf(...DAYS), { table_formats: ['delta'] })
+    await world.run()
+    const before = await world.shards()
+    const file = join(world.out, '_delta_log/00000000000000000001.json')
+    await writeFile(file, '{"commitInfo":{"engineInfo":"Other"}}\n')
+    expect(await world.run({ redo: ['*/2024-01-01..2024-02-01'] })).toMatchObject({
+      error: { kind: 'storage' },
+    })
+    for (const path of before) expect((await readFile(join(world.out, path))).byteLength).toBeGreaterThan(0)
+    expect(await readFile(file, 'utf8')).toContain('Other')
+    await world.tables(true)
+    await world.run()
+    expect(await world.delta()).toEqual(await world.shards())
+    expect((await readdir(join(world.out, 'credentials'), { recursive: true })).filter(isShard)).toHaveLength(
+      3,
+    )
+  })
+})
+
+function isShard(name: string): boolean {
+  return name.endsWith('.parquet')
+}
+
+describe('a data set that was moved', () => {
+  it('is refused until its Iceberg table is made anew; Delta needs nothing', async () => {
+    const world = await tableWorld(itemsOf(...DAYS))
+    await world.run()
+    const uuid = (await world.metadata())['table-uuid']
+    await rename(world.out, join(world.folder, 'elsewhere'))
+    world.load = { path: 'elsewhere', table_formats: ['iceberg', 'delta'] }
+    for (const work of [() => world.run(), () => world.tables()]) {
+      expect(await errorOf(work())).toMatchObject({
+        kind: 'config',
+        message: expect.stringMatching(/--rebuild. names the shards there, in one snapshot/),
+      })
+    }
+    const [iceberg] = await world.tables(true)
+    expect(iceberg).toMatchObject({ location: `file://${world.folder}/elsewhere/_iceberg`, rows: 3 })
+    const text = await readFile(join(world.folder, 'elsewhere', '_iceberg/metadata/v2.metadata.json'), 'utf8')
+    expect(JSON.parse(text)).toMatchObject({ 'table-uuid': uuid, snapshots: [{ 'sequence-number': 1 }] })
+    expect(await world.run()).toMatchObject({ status: 'complete', error: null })
+  })
+})
+
+describe('settings', () => {
+  it.each([
+    [{ format: 'csv' as const, table_formats: ['iceberg' as const] }, /table_formats.*\n.*load\.format/],
+    [
+      { engine: 'parquetjs-lite' as const, table_formats: ['delta' as const] },
+      /table_formats.*\n.*load\.engine/,
+    ],
+    [{ table_location: 's3://user:password@host/x' }, /table_location.*without a password/],
+  ])('%j are refused', async (load, message) => {
+    const world = await tableWorld([], load)
+    expect(await errorOf(world.pipeline())).toMatchObject({
+      kind: 'config',
+      message: expect.stringMatching(message),
+    })
+  })
+})
+
+it('the highest version counts, whatever the hint says', async () => {
+  const world = await tableWorld(itemsOf(...DAYS))
+  world.until = '2024-02-01'
+  await world.run()
+  world.until = '2024-03-01'
+  await world.run()
+  await writeFile(join(world.out, HINT), '1')
+  await world.run()
+  expect(await readFile(join(world.out, HINT), 'utf8')).toBe('2')
+  expect((await world.metadata()).snapshots).toHaveLength(2)
+})
+
+it('damaged metadata is found and made anew', async () => {
+  const world = await tableWorld(itemsOf(...DAYS))
+  await world.run()
+  const copy = join(world.folder, 'copy')
+  await cp(world.out, copy, { recursive: true })
+  const names = await readdir(join(world.out, '_iceberg/metadata'))
+  for (const name of [...names.filter((name) => name !== 'version-hint.text')]) {
+    await writeFile(join(world.out, '_iceberg/metadata', name), 'torn')
+    const { problems } = await verifyDataSet(await world.pipeline())
+    expect(problems).toMatchObject([{ cause: 'table' }])
+    expect(await world.run()).toMatchObject({ error: { kind: 'damaged' } })
+    await world.tables(true)
+    expect(await world.iceberg()).toEqual(await world.shards())
+    await rm(world.out, { recursive: true })
+    await cp(copy, world.out, { recursive: true })
+  }
+})

@@ -1,0 +1,213 @@
+import { existsSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { icebergRead } from 'icebird'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { pruneDataSet, verifyDataSet } from '../../src/index.ts'
+import {
+  type EntryRow,
+  itemsOf,
+  latestVersion,
+  type ManifestRow,
+  readAvro,
+  type TableWorld,
+  tableWorld,
+} from './world.ts'
+
+const DAYS = ['2024-01-05', '2024-01-20', '2024-02-10', '2024-03-03', '2024-03-31']
+
+/** Both tables and `verify` agree with the manifest. */
+async function expectInLine(world: TableWorld): Promise<void> {
+  const shards = await world.shards()
+  expect(await world.iceberg()).toEqual(shards)
+  expect(await world.delta()).toEqual(shards)
+  expect(await verifyDataSet(await world.pipeline())).toMatchObject({ ok: true, problems: [] })
+}
+
+describe('both tables', () => {
+  it('get one snapshot for each run that added shards, and none otherwise', async () => {
+    const world = await tableWorld(itemsOf(...DAYS))
+    world.until = '2024-02-01'
+    await world.run()
+    await expectInLine(world)
+    const [first] = (await world.metadata()).snapshots
+    expect(first!.summary).toMatchObject({ operation: 'append', 'added-records': '2', 'total-records': '2' })
+    world.until = '2024-04-01'
+    await world.run()
+    await world.run()
+    expect(await world.tables()).toMatchObject([
+      { format: 'iceberg', rows: 5, files: 3 },
+      { format: 'delta', rows: 5, files: 3, snapshot: 1 },
+    ])
+    await expectInLine(world)
+    const metadata = await world.metadata()
+    const { data_set_id } = await world.manifest()
+    expect(metadata['table-uuid']).toBe(data_set_id)
+    expect(metadata.snapshots).toHaveLength(2)
+    expect(await readFile(join(world.out, '_iceberg/metadata/version-hint.text'), 'utf8')).toBe('2')
+    expect(metadata.snapshots[1]!.summary).toMatchObject({
+      operation: 'append',
+      'added-data-files': '2',
+      'total-records': '5',
+      'spillway.data_set_id': data_set_id,
+      'spillway.manifest_sha256': expect.stringMatching(/^[0-9a-f]{64}$/),
+      'spillway.run_id': expect.any(String),
+    })
+  })
+
+  it('lose what a run replaces, and end the snapshots that name it', async () => {
+    const world = await tableWorld(itemsOf(...DAYS))
+    await world.run()
+    const before = await world.shards()
+    world.service.items = itemsOf(...DAYS, '2024-02-11')
+    await world.run({ redo: ['*/2024-02-01..2024-03-01'] })
+    await expectInLine(world)
+    const gone = before.filter((path) => !existsSync(join(world.out, path)))
+    expect(gone).toHaveLength(1)
+    const { snapshots } = await world.metadata()
+    expect(snapshots).toHaveLength(1)
+    expect(snapshots[0]!.summary).toMatchObject({
+      operation: 'overwrite',
+      'deleted-data-files': '1',
+      'added-data-files': '1',
+      'total-records': '6',
+    })
+    const names = await readdir(join(world.out, '_iceberg/metadata'))
+    expect(names.filter((name) => name.endsWith('.json'))).toEqual(['v2.metadata.json'])
+  })
+
+  it('get a new schema when everything is exported again with more columns', async () => {
+    const world = await tableWorld(itemsOf(...DAYS))
+    await world.run()
+    world.transform = { extra_columns: ['event_uid', { name: 'severity', path: 'severity', type: 'int64' }] }
+    await world.run({ redo: ['*'] })
+    await expectInLine(world)
+    const metadata = await world.metadata()
+    expect(metadata['current-schema-id']).toBe(1)
+    const fields = metadata.schemas[1]!.fields
+    expect(fields.map(({ name }) => name)).toEqual(expect.arrayContaining(['id', 'event_uid', 'severity']))
+    expect(fields.find(({ name }) => name === 'id')).toMatchObject({ id: 1, required: true })
+    expect(fields.every(({ doc }) => doc.length > 0)).toBe(true)
+  })
+
+  it('lose what prune removes', async () => {
+    const world = await tableWorld(itemsOf(...DAYS))
+    await world.run()
+    await pruneDataSet(await world.pipeline(), { olderThan: '12mo', env: {}, cwd: world.folder })
+    await expectInLine(world)
+    expect(await world.tables()).toMatchObject([
+      { rows: 0, files: 1 },
+      { rows: 0, files: 1 },
+    ])
+  })
+
+  it('are made for a data set that is there, and go when their formats go', async () => {
+    const world = await tableWorld(itemsOf(...DAYS), {})
+    await world.run()
+    expect(existsSync(join(world.out, '_iceberg'))).toBe(false)
+    world.load = { table_formats: ['iceberg', 'delta'] }
+    const { problems } = await verifyDataSet(await world.pipeline())
+    expect(problems.map(({ cause }) => cause)).toEqual(['table', 'table'])
+    await world.tables()
+    await expectInLine(world)
+    world.load = { table_formats: ['delta'] }
+    await world.run()
+    expect(existsSync(join(world.out, '_iceberg'))).toBe(false)
+    expect(await world.delta()).toEqual(await world.shards())
+  })
+
+  it('begin again with a data set that starts over', async () => {
+    const world = await tableWorld(itemsOf(...DAYS))
+    await world.run()
+    await world.run({ fresh: true })
+    await expectInLine(world)
+    expect(await latestVersion(world.out)).toBe(1)
+  })
+
+  it('show a data set without a row as a table without a row', async () => {
+    const world = await tableWorld([])
+    await world.run()
+    await expectInLine(world)
+    expect(await world.tables()).toMatchObject([
+      { rows: 0, files: 1 },
+      { rows: 0, files: 1 },
+    ])
+  })
+
+  it('repeat no identity and no secret', async () => {
+    const world = await tableWorld(itemsOf(...DAYS))
+    world.transform = { secret: 'partial' }
+    await world.run()
+    let text = ''
+    for (const name of await readdir(join(world.out, '_iceberg/metadata'))) {
+      const file = join(world.out, '_iceberg/metadata', name)
+      if (!name.endsWith('.avro')) text += await readFile(file, 'latin1')
+      else
+        for (const row of await readAvro<Partial<EntryRow>>(file))
+          text += JSON.stringify(row) + boundsText(row)
+    }
+    for (const name of await readdir(join(world.out, '_delta_log')))
+      text += await readFile(join(world.out, '_delta_log', name), 'utf8')
+    expect(text).toContain('leak_1')
+    expect(text).not.toMatch(/person-|secret of|\*\*\*\*/)
+  })
+})
+
+/** Bounds are bytes, which JSON shows as numbers. */
+function boundsText({ data_file }: Partial<EntryRow>): string {
+  const bounds = [...(data_file?.lower_bounds ?? []), ...(data_file?.upper_bounds ?? [])]
+  return bounds.map(({ value }) => value.toString('latin1')).join('\n')
+}
+
+describe('the Iceberg table', () => {
+  it('is read over HTTP, also as of an older snapshot', async () => {
+    const server = createServer(async (request, response) => {
+      const bytes = await readFile(join(world.out, decodeURI(request.url!))).catch(() => null)
+      if (bytes === null) return void response.writeHead(404).end()
+      const [, start, end] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? []
+      if (start === undefined) return void response.end(bytes)
+      const part = bytes.subarray(Number(start), end === '' ? undefined : Number(end) + 1)
+      response.writeHead(206, { 'content-length': part.byteLength }).end(part)
+    })
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+    onTestFinished(() => void server.close())
+    const root = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const items = itemsOf(...DAYS)
+    const world = await tableWorld(items, { table_formats: ['iceberg'], table_location: `${root}/` })
+    world.until = '2024-02-01'
+    await world.run()
+    world.until = '2024-04-01'
+    await world.run()
+    const tableUrl = `${root}/_iceberg`
+    const rows = await icebergRead({ tableUrl })
+    expect(rows.map(({ id, identity_name }) => [Number(id), identity_name]).sort()).toEqual(
+      items.map(({ id, identity_name }) => [id, identity_name]).sort(),
+    )
+    const metadata = await world.metadata()
+    const older = { ...metadata, 'current-snapshot-id': metadata.snapshots[0]!['snapshot-id'] }
+    expect(await icebergRead({ tableUrl, metadata: older as never })).toHaveLength(2)
+  })
+
+  it('keeps as many snapshots as are asked for, and their metadata alone', async () => {
+    const world = await tableWorld(itemsOf(...DAYS), { table_formats: ['iceberg'], table_snapshots: 2 })
+    for (const until of ['2024-02-01', '2024-03-01', '2024-04-01', '2024-05-01']) {
+      world.until = until
+      world.service.items = itemsOf(...DAYS, '2024-04-02')
+      await world.run()
+    }
+    const { snapshots } = await world.metadata()
+    expect(snapshots.map((each) => each['sequence-number'])).toEqual([3, 4])
+    const names = await readdir(join(world.out, '_iceberg/metadata'))
+    expect(names.filter((name) => name.endsWith('.json'))).toEqual(['v3.metadata.json', 'v4.metadata.json'])
+    const named = new Set<string>()
+    for (const each of snapshots) {
+      const list = each['manifest-list'].split('/').at(-1)!
+      named.add(list)
+      for (const { manifest_path } of await readAvro<ManifestRow>(join(world.out, '_iceberg/metadata', list)))
+        named.add(manifest_path.split('/').at(-1)!)
+    }
+    expect(names.filter((name) => name.endsWith('.avro')).sort()).toEqual([...named].sort())
+  })
+})

@@ -1,0 +1,114 @@
+import { existsSync } from 'node:fs'
+import { cp, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import type { OwnedStore } from '../../src/core/index.ts'
+import { diskStore } from '../../src/disk/index.ts'
+import { type TableState, updateTables } from '../../src/open-tables/index.ts'
+import { itemsOf, type TableWorld, tableWorld } from './world.ts'
+
+const DAYS = ['2024-01-05', '2024-02-10', '2024-03-03']
+
+class Crash extends Error {}
+
+/** Counts the changes of a store, and ends with one of them: before it is made, or right after. */
+function crashing(
+  store: OwnedStore,
+  at: number,
+  isMade: boolean,
+): { store: OwnedStore; changes: () => number } {
+  let changes = 0
+  const change = async <T>(work: () => Promise<T>): Promise<T> => {
+    changes++
+    if (changes > at) throw new Crash()
+    if (changes === at && !isMade) throw new Crash()
+    const result = await work()
+    if (changes === at) throw new Crash()
+    return result
+  }
+  const wrapped = {
+    read: store.read.bind(store),
+    list: store.list.bind(store),
+    create: (path: string, chunks: Iterable<string | Uint8Array>) => change(() => store.create(path, chunks)),
+    replace: (path: string, chunks: Iterable<string | Uint8Array>) =>
+      change(() => store.replace(path, chunks)),
+    remove: (path: string) => change(() => store.remove(path)),
+  }
+  return { store: wrapped as unknown as OwnedStore, changes: () => changes }
+}
+
+type Shards = Awaited<ReturnType<TableWorld['manifest']>>['shards']
+
+/** Updates the tables of a world to these shards. */
+async function update(
+  world: TableWorld,
+  shards: Shards,
+  crash: { at: number; isMade: boolean } = { at: Number.POSITIVE_INFINITY, isMade: true },
+): Promise<{ states: readonly TableState[] | null; changes: number }> {
+  const { data_set_id } = await world.manifest()
+  const { load } = await world.pipeline()
+  const owned = await diskStore({ root: world.out, fileMode: 0o600, dirMode: 0o700 }).own('abcdefabcdef')
+  const { store, changes } = crashing(owned, crash.at, crash.isMade)
+  try {
+    const content = {
+      dataSetId: data_set_id,
+      columns: [{ name: 'id', type: 'int64' as const, nullable: false, meaning: 'an id' }],
+      shards: shards.map((shard) => ({ bytes: 1, ...shard })),
+      manifestSha256: '0'.repeat(64),
+      runId: null,
+    }
+    const options = { statisticsOf: async () => [], nowMs: Date.now(), rebuild: false, warn: () => {} }
+    const states = await updateTables(store, { ...load.tables, snapshots: 2 }, content, options)
+    return { states, changes: changes() }
+  } catch (error) {
+    if (!(error instanceof Crash)) throw error
+    return { states: null, changes: changes() }
+  } finally {
+    await owned.release()
+  }
+}
+
+it('a crash at any change leaves tables that the next command completes: nothing twice, nothing left', async () => {
+  const world = await tableWorld(itemsOf(...DAYS))
+  await world.run()
+  const { shards } = await world.manifest()
+  const steps = [shards.slice(0, 1), shards.slice(0, 2), shards.slice(1, 3)]
+  await rm(join(world.out, '_iceberg'), { recursive: true })
+  await rm(join(world.out, '_delta_log'), { recursive: true })
+  for (const step of steps) {
+    const before = join(world.folder, 'before')
+    await rm(before, { recursive: true, force: true })
+    await cp(world.out, before, { recursive: true })
+    const restore = async (): Promise<void> => {
+      await rm(world.out, { recursive: true })
+      await cp(before, world.out, { recursive: true })
+    }
+    const { changes } = await update(world, step)
+    const files = await filesOf(world)
+    expect(changes).toBeGreaterThan(4)
+    for (let at = 1; at <= changes; at++) {
+      for (const isMade of [false, true]) {
+        await restore()
+        expect((await update(world, step, { at, isMade })).states).toBeNull()
+        const { states } = await update(world, step)
+        for (const state of states!) expect([...state.shards.keys()]).toEqual(step.map(({ path }) => path))
+        const metadata = await world.metadata()
+        // As many commits as without the crash.
+        expect(metadata.snapshots.at(-1)!['sequence-number']).toBe(steps.indexOf(step) + 1)
+        expect(
+          existsSync(join(world.out, `_delta_log/${String(steps.indexOf(step) + 1).padStart(20, '0')}.json`)),
+        ).toBe(false)
+        const hint = await readFile(join(world.out, '_iceberg/metadata/version-hint.text'), 'utf8')
+        expect(hint).toBe(String(steps.indexOf(step) + 1))
+        // Files that the next commit removes may still be there, if the crash came after this one.
+        expect((await filesOf(world)).length).toBeGreaterThanOrEqual(files.length)
+      }
+    }
+    await restore()
+    await update(world, step)
+  }
+})
+
+async function filesOf(world: TableWorld): Promise<readonly string[]> {
+  return diskStore({ root: world.out, fileMode: 0o600, dirMode: 0o700 }).list('_iceberg/metadata')
+}

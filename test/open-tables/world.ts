@@ -1,0 +1,174 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import avro from 'avsc'
+import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
+import { expect, onTestFinished } from 'vitest'
+import { type PipelineSettings, pipelineFrom, type RunSettings, runPipeline } from '../../src/index.ts'
+import { bringTables, type TableSummary } from '../../src/run/index.ts'
+import { type Fields, itemAt, serviceOf } from '../run/world.ts'
+
+const ENV = { SPILLWAY_TOKEN: 'token' }
+const NEVER = new AbortController().signal
+export const NOW = Date.parse('2025-03-10T12:00:00Z')
+const CLOCK = {
+  now: () => NOW,
+  monotonicMs: () => performance.now(),
+  sleep: async (_ms: number, signal: AbortSignal) => signal.throwIfAborted(),
+}
+
+/** Credentials of the days given, with ids from 1 and values that no other credential has. */
+export function itemsOf(...days: readonly string[]): Fields[] {
+  return days.map((day, i) => ({
+    ...itemAt(i + 1, `${day}T08:00:00.123456+00:00`),
+    identity_name: `person-${i + 1}@scatterholt.com`,
+    hash: `secret of ${i + 1}`,
+  }))
+}
+
+export type TableWorld = Awaited<ReturnType<typeof tableWorld>>
+
+/** A data set with tables over it, exported from a service with these items, in this process. */
+export async function tableWorld(
+  items: readonly Fields[],
+  load: PipelineSettings['load'] = { table_formats: ['iceberg', 'delta'] },
+) {
+  const folder = await mkdtemp(join(tmpdir(), 'spillway-tables-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const service = await serviceOf(items, 100)
+  const out = join(folder, 'out')
+  const world = {
+    folder,
+    out,
+    service,
+    load,
+    until: '2024-04-01',
+    transform: {} as PipelineSettings['transform'],
+    pipeline: () =>
+      pipelineFrom(
+        {
+          name: 'tabled',
+          service: { base_url: service.url, requests_per_second: 10_000, retries: 0 },
+          extract: {
+            domains: ['scatterholt.com'],
+            windows: { from: '2024-01-01', until: world.until, every: 'month' },
+          },
+          transform: world.transform,
+          load: { path: 'out', ...world.load },
+        },
+        { env: ENV, cwd: folder },
+      ),
+    async run(settings: RunSettings = {}) {
+      return runPipeline(await world.pipeline(), { env: ENV, clock: CLOCK, ...settings })
+    },
+    async tables(rebuild = false): Promise<readonly TableSummary[]> {
+      return bringTables(await world.pipeline(), {
+        clock: CLOCK,
+        stop: NEVER,
+        warn: () => {},
+        observer: { log: () => {} },
+        rebuild,
+      })
+    },
+    manifest: async () =>
+      JSON.parse(await readFile(join(out, '_manifest.json'), 'utf8')) as {
+        data_set_id: string
+        shards: { path: string; rows: number; sha256: string }[]
+      },
+    /** Paths of the shards that the manifest lists. */
+    shards: async () => (await world.manifest()).shards.map(({ path }) => path).sort(),
+    metadata: async (version?: number) =>
+      JSON.parse(
+        await readFile(
+          join(out, `_iceberg/metadata/v${version ?? (await latestVersion(out))}.metadata.json`),
+          'utf8',
+        ),
+      ) as IcebergMetadata,
+    iceberg: async () => icebergShards(out, await world.metadata()),
+    delta: () => deltaShards(out),
+  }
+  return world
+}
+
+type IcebergMetadata = {
+  location: string
+  'table-uuid': string
+  'current-snapshot-id': number
+  'current-schema-id': number
+  schemas: { 'schema-id': number; fields: { id: number; name: string; required: boolean; doc: string }[] }[]
+  snapshots: {
+    'snapshot-id': number
+    'sequence-number': number
+    'manifest-list': string
+    summary: Record<string, string>
+  }[]
+}
+
+export async function latestVersion(out: string): Promise<number> {
+  const names = await readdir(join(out, '_iceberg/metadata'))
+  return Math.max(...names.map((name) => Number(/^v(\d+)\.metadata\.json$/.exec(name)?.[1] ?? 0)))
+}
+
+export type ManifestRow = { readonly manifest_path: string; readonly manifest_length: number }
+export type EntryRow = {
+  readonly status: number
+  readonly data_file: {
+    readonly file_path: string
+    readonly file_size_in_bytes: number
+    readonly record_count: number
+    readonly lower_bounds: readonly { readonly value: Buffer }[]
+    readonly upper_bounds: readonly { readonly value: Buffer }[]
+  }
+}
+
+/** Every line of an Avro file, by a reader that is not ours. */
+export async function readAvro<Row>(file: string): Promise<Row[]> {
+  const rows: Row[] = []
+  const decoder = avro.createFileDecoder(file)
+  await new Promise<void>((done, fail) => {
+    decoder.on('data', (row: Row) => rows.push(row))
+    decoder.on('end', done)
+    decoder.on('error', fail)
+  })
+  return rows
+}
+
+/** Paths of the shards in a snapshot, by avsc; every file has to be there. */
+async function icebergShards(out: string, metadata: IcebergMetadata, id = metadata['current-snapshot-id']) {
+  const root = metadata.location.replace(/\/_iceberg$/, '')
+  const local = (address: string): string => join(out, address.slice(root.length + 1))
+  const snapshot = metadata.snapshots.find((each) => each['snapshot-id'] === id)!
+  const paths: string[] = []
+  for (const { manifest_path, manifest_length } of await readAvro<ManifestRow>(
+    local(snapshot['manifest-list']),
+  )) {
+    const file = local(manifest_path)
+    expect((await readFile(file)).byteLength).toBe(manifest_length)
+    for (const { status, data_file } of await readAvro<EntryRow>(file)) {
+      if (status === 2) continue
+      const { file_path, file_size_in_bytes, record_count } = data_file
+      const shard = await asyncBufferFromFile(local(file_path))
+      expect(shard.byteLength).toBe(file_size_in_bytes)
+      expect(await parquetReadObjects({ file: shard })).toHaveLength(record_count)
+      paths.push(file_path.slice(root.length + 1))
+    }
+  }
+  return paths.sort()
+}
+
+/** Paths of the shards in the last version of the Delta table, as its protocol says; every file has to be there. */
+async function deltaShards(out: string): Promise<string[]> {
+  const names = (await readdir(join(out, '_delta_log'))).sort()
+  expect(names).toEqual(names.map((_, i) => `${String(i).padStart(20, '0')}.json`))
+  const paths = new Set<string>()
+  for (const name of names) {
+    const lines = (await readFile(join(out, '_delta_log', name), 'utf8')).trimEnd().split('\n')
+    for (const { add, remove } of lines.map((line) => JSON.parse(line))) {
+      if (remove !== undefined) expect(paths.delete(decodeURIComponent(remove.path))).toBe(true)
+      if (add !== undefined) paths.add(decodeURIComponent(add.path))
+    }
+  }
+  for (const path of paths) expect(existsSync(join(out, path))).toBe(true)
+  return [...paths].sort()
+}
