@@ -221,6 +221,17 @@ test('people are forgotten in a feed: what is new stays new, and their later row
   expect((await here.manifest()).new?.rows).toBe(kept.length - left.length)
 })
 
+test('a feed is an open table, which gets the rows of each run', async () => {
+  const { here, clock } = await feeds({}, {}, { load: { table_formats: ['iceberg', 'delta'] } })
+  for (const day of [60, 90]) {
+    clock.day = day
+    expect((await here.run()).code).toBe(0)
+    const { tables } = (await here.json('tables')).value as { tables: { rows: number }[] }
+    expect(tables.map(({ rows }) => rows)).toEqual(Array(2).fill((await readParquet(here.output)).length))
+  }
+  expect((await here.json('verify')).value).toMatchObject({ ok: true, complete: true })
+})
+
 async function planned(here: Workspace): Promise<unknown> {
   return (await here.json('plan')).value
 }
