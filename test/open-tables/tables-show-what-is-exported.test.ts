@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
-import { readdir, readFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { icebergRead } from 'icebird'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { pruneDataSet, verifyDataSet } from '../../src/index.ts'
+import { forgetPeople, pruneDataSet, verifyDataSet } from '../../src/index.ts'
 import {
   type EntryRow,
   itemsOf,
@@ -101,6 +101,53 @@ describe('both tables', () => {
       { rows: 0, files: 1 },
       { rows: 0, files: 1 },
     ])
+  })
+
+  it('lose the shards of people who are forgotten, and end the snapshots that name them', async () => {
+    const world = await tableWorld(itemsOf(...DAYS))
+    for (const until of ['2024-02-01', '2024-04-01']) {
+      world.until = until
+      await world.run()
+    }
+    const before = await world.shards()
+    expect((await world.metadata()).snapshots).toHaveLength(2)
+    const forgotten = await forgetPeople(await world.pipeline(), ['person-1@scatterholt.com'], {
+      env: {},
+      cwd: world.folder,
+    })
+    expect(forgotten).toMatchObject({ rows: 1, shards: 1 })
+    const gone = before.filter((path) => !existsSync(join(world.out, path)))
+    expect(gone).toHaveLength(1)
+    await expectInLine(world)
+    // Both former snapshots named the file.
+    const { snapshots } = await world.metadata()
+    expect(snapshots).toHaveLength(1)
+    expect(snapshots[0]!.summary).toMatchObject({
+      operation: 'overwrite',
+      'added-data-files': '1',
+      'deleted-data-files': '1',
+      'total-records': '4',
+    })
+    const names = await readdir(join(world.out, '_iceberg/metadata'))
+    expect(names.filter((name) => name.endsWith('.json'))).toEqual(['v3.metadata.json'])
+    const last = await readFile(join(world.out, '_delta_log/00000000000000000002.json'), 'utf8')
+    expect(last).toContain(`{"remove":{"path":"${gone[0]}"`)
+  })
+
+  it('of another program keep people from being forgotten before anything is changed', async () => {
+    const world = await tableWorld(itemsOf(...DAYS), {})
+    await world.run()
+    world.load = { table_formats: ['iceberg', 'delta'] }
+    await mkdir(join(world.out, '_delta_log'))
+    await writeFile(join(world.out, '_delta_log/_last_checkpoint'), '{}')
+    const before = await world.shards()
+    const work = forgetPeople(await world.pipeline(), ['person-1@scatterholt.com'], {
+      env: {},
+      cwd: world.folder,
+    })
+    await expect(work).rejects.toMatchObject({ kind: 'config', where: 'out/_delta_log' })
+    expect(existsSync(join(world.out, '_state/forgotten.json'))).toBe(false)
+    expect(await world.shards()).toEqual(before)
   })
 
   it('are made for a data set that is there, and go when their formats go', async () => {

@@ -1,10 +1,12 @@
 import type { OperationName } from './operations/index.ts'
+import type { S3Request } from './request.ts'
 
 /** A request that came in, and its outcome. */
 export type Seen = {
   readonly operation: OperationName | 'Unknown'
   readonly bucket: string | null
   readonly key: string | null
+  readonly query: S3Request['query']
   readonly headers: ReadonlyMap<string, string>
   /** Counts connections from 0, to show which requests shared one. */
   readonly connection: number

@@ -129,11 +129,12 @@ export class S3Double {
   }
 
   #note(request: S3Request, message: IncomingMessage): Seen {
-    const { bucket, key, headers } = request
+    const { bucket, key, query, headers } = request
     const seen: Seen = {
       operation: operationOf(request) ?? 'Unknown',
       bucket,
       key,
+      query,
       headers,
       connection: this.#connections.get(message.socket) ?? -1,
       received: 0,

@@ -1,0 +1,85 @@
+import { existsSync } from 'node:fs'
+import { rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { newWorkspace, type PipelineParts, type Workspace } from '../e2e/support/workspace.ts'
+
+const parts = (load: PipelineParts['load'] = {}): PipelineParts => ({
+  extract: {
+    domains: ['scatterholt.com'],
+    windows: { from: '2024-01-01', until: '2024-04-01', every: 'month' },
+  },
+  load: { table_formats: ['iceberg', 'delta'], ...load },
+})
+
+async function exported(): Promise<Workspace> {
+  const here = await newWorkspace(parts())
+  const { code, stderr } = await here.run()
+  expect(code, stderr).toBe(0)
+  return here
+}
+
+/** What `tables` says of both tables, with the rows and shards of the manifest. */
+async function expected({ folder, manifest }: Workspace, path = 'out') {
+  const { shards } = await manifest()
+  const each = { rows: shards.reduce((sum, { rows }) => sum + rows, 0), files: shards.length }
+  return [
+    {
+      format: 'iceberg',
+      location: `file://${folder}/${path}/_iceberg`,
+      snapshot: expect.any(Number),
+      ...each,
+    },
+    { format: 'delta', location: `file://${folder}/${path}`, snapshot: 0, ...each },
+  ]
+}
+
+describe('tables', () => {
+  it('prints each table with its snapshot, rows and shards, as text and as JSON', async () => {
+    const here = await exported()
+    const tables = await expected(here)
+    const json = await here.json('tables')
+    expect(json).toMatchObject({ code: 0, stderr: '' })
+    expect(json.value).toEqual({ tables })
+    const { tables: found } = json.value as { tables: { snapshot: number }[] }
+    const { code, stdout } = await here.cli('tables', 'pipeline.yaml')
+    const { rows, files } = tables[0]!
+    expect(code).toBe(0)
+    expect(stdout.trimEnd().split('\n')).toEqual([
+      `iceberg: file://${here.folder}/out/_iceberg, snapshot ${found[0]!.snapshot}: ${files} shards with ${rows} rows`,
+      `delta: file://${here.folder}/out, snapshot 0: ${files} shards with ${rows} rows`,
+    ])
+  })
+
+  it('makes tables anew where the data set is now, with --rebuild alone', async () => {
+    const here = await exported()
+    const before = await expected(here, 'moved')
+    await rename(here.output, join(here.folder, 'moved'))
+    await here.write(parts({ path: 'moved' }))
+    const refused = await here.cli('tables', 'pipeline.yaml')
+    expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('--rebuild') })
+    const { code, value } = await here.json('tables', '--rebuild')
+    expect({ code, value }).toEqual({ code: 0, value: { tables: before } })
+  })
+
+  it('says so when there are none, and removes those whose formats have gone', async () => {
+    const here = await exported()
+    await here.write(parts({ table_formats: [] }))
+    expect(await here.cli('tables', 'pipeline.yaml')).toMatchObject({
+      code: 0,
+      stdout: 'no tables: load.table_formats names none\n',
+    })
+    expect((await here.json('tables')).value).toEqual({ tables: [] })
+    for (const name of ['_iceberg', '_delta_log']) expect(existsSync(join(here.output, name))).toBe(false)
+  })
+
+  it('ends with exit 2 where nothing is exported, and leaves no folder behind', async () => {
+    const here = await newWorkspace(parts())
+    expect(await here.cli('tables', 'pipeline.yaml', '--json')).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining('make tables of'),
+    })
+    expect(existsSync(here.output)).toBe(false)
+  })
+})
