@@ -20,7 +20,7 @@ export {
   writeQuarantine,
 } from './quarantine.ts'
 export { rewriteShard } from './rewrite-shard.ts'
-export { changedSinceSealed, isAsSealed } from './sealed.ts'
+export { changedSinceSealed, isAsSealed, publishSealed } from './sealed.ts'
 export { type HashThread, type ShardHash, shardHash, shardHashIn } from './shard-hash.ts'
 export { type Commit, ShardSet, type ShardSetOptions } from './shard-set.ts'
 export { PageRows, type PartitionRange, type Slice } from './slice.ts'

@@ -1,20 +1,44 @@
 import { createHash } from 'node:crypto'
-import { ExportError, type SealEntry, type Store } from '../core/index.ts'
+import { ExportError, type OwnedStore, type SealEntry, type Store } from '../core/index.ts'
 import { sealedPath } from './layout.ts'
 
-type Sealed = Pick<SealEntry, 'shard' | 'sha256' | 'bytes'>
+type Sealed = Pick<SealEntry, 'shard' | 'sha256' | 'bytes' | 'path' | 'partitions'>
 
 /** Whether a shard that waits to be published is still what was sealed. Readers take what is published for whole. */
-export async function isAsSealed(store: Store, { shard, sha256, bytes }: Sealed): Promise<boolean> {
-  const path = sealedPath(shard, sha256)
+export function isAsSealed(store: Store, sealed: Sealed): Promise<boolean> {
+  return holds(store, sealedPath(sealed.shard, sealed.sha256), sealed)
+}
+
+/**
+ * Gives a shard its final name, and reads it back there: it may have changed after the last look at it. Later runs check
+ * only the size of what has its final name.
+ * @throws ExportError `damaged` when it is not what was sealed; it has its former name again
+ */
+export async function publishSealed(store: OwnedStore, sealed: Sealed): Promise<void> {
+  const { shard, sha256, path } = sealed
+  const before = sealedPath(shard, sha256)
+  await store.publish(before, path)
+  if (await holds(store, path, sealed)) return
+  // The next owner may remove it.
+  await store.requireLock()
+  // Whoever wrote to it may have created it again.
+  await store.remove(before)
+  await store.publish(path, before)
+  throw changedSinceSealed(sealed)
+}
+
+/** The error for a shard that changed before it was published. */
+export function changedSinceSealed(
+  { shard, sha256, partitions }: Sealed,
+  next = `Check the disk, then export it again: \`run --redo ${partitions.join(' ')}\`.`,
+): ExportError {
+  const what = 'A finished shard changed or vanished before it was published'
+  return new ExportError('damaged', what, sealedPath(shard, sha256), next)
+}
+
+async function holds(store: Store, path: string, { sha256, bytes }: Sealed): Promise<boolean> {
   if ((await store.size(path)) !== bytes) return false
   const hash = createHash('sha256')
   for await (const chunk of store.stream(path)) hash.update(chunk)
   return hash.digest('hex') === sha256
-}
-
-/** The error for a shard that changed before it was published. */
-export function changedSinceSealed({ shard, sha256 }: Sealed, next: string): ExportError {
-  const what = 'A finished shard changed or vanished before it was published'
-  return new ExportError('damaged', what, sealedPath(shard, sha256), next)
 }

@@ -18,7 +18,7 @@ import { moveUnknownShards } from './orphans.ts'
 import { Placed } from './placed-page.ts'
 import { RowCache } from './row-cache.ts'
 import { byteSizes, RowGroupMeasure } from './row-group-measure.ts'
-import { changedSinceSealed, isAsSealed } from './sealed.ts'
+import { changedSinceSealed, isAsSealed, publishSealed } from './sealed.ts'
 import { cutSlice, type Slice } from './slice.ts'
 import { countRows } from './take-rows.ts'
 
@@ -310,12 +310,14 @@ export class ShardSet {
     this.#forgetFolder(shard)
     if (this.#options.held.has(seal.shard)) return
     const { store, readsCost } = this.#options
-    if (!readsCost && !(await isAsSealed(store, seal))) {
-      await store.requireLock()
-      const keys = seal.partitions.join(' ')
-      throw changedSinceSealed(seal, `Check the disk, then export it again: \`run --redo ${keys}\`.`)
+    if (readsCost) await store.publish(sealedPath(seal.shard, seal.sha256), seal.path)
+    else {
+      if (!(await isAsSealed(store, seal))) {
+        await store.requireLock()
+        throw changedSinceSealed(seal)
+      }
+      await publishSealed(store, seal)
     }
-    await store.publish(sealedPath(seal.shard, seal.sha256), seal.path)
     this.#options.onPublished(seal)
   }
 

@@ -12,6 +12,7 @@ import {
   listSealed,
   moveUnknownShards,
   partOf,
+  publishSealed,
   SEALED_FOLDER,
   sealedPath,
 } from '../../load/index.ts'
@@ -105,7 +106,7 @@ async function settleShards(
   const { unpublished, folders, known } = await unsettledShards(store, state, stats)
   // It may have waited for long. Readers take what is published for whole.
   for (const sealed of unpublished) if (!(await isAsSealed(store, sealed))) throw damaged(sealed, null)
-  for (const { shard, sha256, path } of unpublished) await store.publish(sealedPath(shard, sha256), path)
+  for (const sealed of unpublished) await publishSealed(store, sealed)
   // All others that are sealed are published, or not in the checkpoint.
   const held = new Set([...state.held.values()].map(({ shard, sha256 }) => sealedPath(shard, sha256)))
   for (const name of await listSealed(store)) {

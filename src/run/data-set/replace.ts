@@ -1,5 +1,5 @@
 import { type OwnedStore, sideBySide } from '../../core/index.ts'
-import { changedSinceSealed, isAsSealed, sealedPath } from '../../load/index.ts'
+import { changedSinceSealed, isAsSealed, publishSealed } from '../../load/index.ts'
 import { type Checkpoint, type CheckpointState, isOver, type SealedShard } from '../../state/index.ts'
 import { invalidationOf, redoEntry } from './invalidate.ts'
 import { removeInvalidated } from './prune.ts'
@@ -29,7 +29,7 @@ export async function replaceRedone(
     )
   }
   await checkpoint.append([{ kind: 'replaced', partitions, shards }])
-  await sideBySide(publish, ({ shard, sha256, path }) => store.publish(sealedPath(shard, sha256), path))
+  await sideBySide(publish, (shard) => publishSealed(store, shard))
   return publish
 }
 

@@ -9,7 +9,7 @@ import {
   type Store,
   withoutAggregates,
 } from '../../core/index.ts'
-import { type ShardCoder, sealedPath } from '../../load/index.ts'
+import { publishSealed, type ShardCoder } from '../../load/index.ts'
 import { type Checkpoint, type CheckpointState, type SealedShard, splitPath } from '../../state/index.ts'
 import { shardReader } from '../data-set/files.ts'
 import { rewriteWithout } from './finished-shards.ts'
@@ -74,8 +74,7 @@ export async function replaceShards(
   await checkpoint.append([forgotten, ...aggregatesAfter(state, gone)])
   for (const { by } of replaced) {
     // What is exported again is published when it is complete.
-    if (by !== null && !checkpoint.state.held.has(by.shard))
-      await store.publish(sealedPath(by.shard, by.sha256), by.path)
+    if (by !== null && !checkpoint.state.held.has(by.shard)) await publishSealed(store, by)
   }
 }
 
