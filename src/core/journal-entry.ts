@@ -315,7 +315,16 @@ export type Prune = {
   readonly before: string
   readonly partitions: number
   readonly rows: number
+  /** Items in quarantine that were removed with them; absent, like the lists, in entries of earlier versions. */
+  readonly quarantined?: number | undefined
+  /** The partitions, by key. */
+  readonly removed?: readonly PrunedPartition[] | undefined
+  /** The shards that held nothing else. */
+  readonly shards?: readonly PrunedShard[] | undefined
 }
+
+type PrunedPartition = { readonly partition: string; readonly rows: number; readonly quarantined: number }
+type PrunedShard = { readonly path: string; readonly rows: number; readonly sha256: string }
 
 /** What responses have shown about the service since the last such entry. */
 export type MeasuredEntry = {

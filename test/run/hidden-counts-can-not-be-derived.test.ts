@@ -96,7 +96,14 @@ function knownOf({ runs, cells, counted, reasons }: World): Known {
     failed: [],
     complete: true,
     standing: null,
-    pruned: null,
+    leftOut: {
+      quarantined: sum(runs.map((run) => run.quarantined)),
+      quarantined_partitions: 1,
+      beyond_limit: 0,
+      max_quarantined: '1%',
+      reasons: [],
+      pruned: null,
+    },
     *partitions() {
       for (const [i, rows] of cells.entries())
         yield { query: 'domain.acme.example', window: day(i), rows, state: 'done' }

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { knownNamingKey, readVerifyingKey } from '../../config/index.ts'
 import { ExportError, type Pipeline } from '../../core/index.ts'
-import { type Evidence, evidenceTar } from '../../report/index.ts'
+import { evidenceTar } from '../../report/index.ts'
 import { readEvidence } from '../../run/index.ts'
 import { command, flag, stringValue } from '../command-line/command.ts'
 import { pipelineAndFormat, pipelineFrom } from '../command-line/pipeline-options.ts'
@@ -57,6 +57,8 @@ export const evidence = command({
   },
 })
 
+type Found = Awaited<ReturnType<typeof readEvidence>>
+
 type Packed = {
   readonly output: string
   readonly bytes: number
@@ -68,12 +70,12 @@ function sha256(tar: Uint8Array): string {
   return createHash('sha256').update(tar).digest('hex')
 }
 
-function packedJson({ manifest, complete }: Evidence, packed: Packed) {
+function packedJson({ manifest, complete }: Found, packed: Packed) {
   const { shards, rows } = manifest.totals
   return { pipeline: manifest.pipeline, ...packed, shards, rows, complete }
 }
 
-function packedText({ manifest, ...completeness }: Evidence, packed: Packed, output: string): string {
+function packedText({ manifest, completeness }: Found, packed: Packed, output: string): string {
   const { shards, rows } = manifest.totals
   return [
     `${manifest.pipeline}: evidence of ${counted(shards, 'shard')} with ${counted(rows, 'row')}: ${plainLine(output)} (${bytes(packed.bytes)})`,

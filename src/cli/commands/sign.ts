@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { isOpenToOthers, readSigningKey } from '../../config/index.ts'
+import { isOpenToOthers, knownNamingKey, readSigningKey } from '../../config/index.ts'
 import { systemClock } from '../../core/index.ts'
 import { type Signed, signDataSet } from '../../run/index.ts'
 import { command, flag } from '../command-line/command.ts'
@@ -34,7 +34,12 @@ export const sign = command({
     }
     return untilStopped(io, async (signals) => {
       const warn = (message: string): void => io.log('warn', message)
-      const signed = await signDataSet(pipeline, key, { clock: systemClock, stop: signals.stop, warn })
+      const signed = await signDataSet(pipeline, key, {
+        clock: systemClock,
+        stop: signals.stop,
+        warn,
+        maskKey: await knownNamingKey(pipeline, io),
+      })
       await io.stdout.line(args.json ? plainJson(signedJson(signed)) : signedText(signed, io.cwd))
       return DONE
     })

@@ -18,6 +18,7 @@ import {
   shownCounts,
   shownTotal,
 } from '../../report/index.ts'
+import { leftOutClauses } from '../data-set/completeness.ts'
 import { heatMap, type RowsByWindow } from './heat-map.ts'
 import type { Known } from './known.ts'
 import { liesWithin, timeline } from './timeline.ts'
@@ -56,6 +57,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
   const repeated = shownOfRuns(runs, known.repeated, ({ repeated }) => repeated)
   const reasons = reasonsOf(known)
   const reasonCounts = shownCounts(reasons.map(([, items]) => items))
+  const quarantinedTotal = reasonCounts.total === null && reasons.length > 0 ? null : quarantined.total
   const { counted } = total
   const times = timeline(counted?.days ?? NONE, heat?.together ?? [], missingWindows(known))
   return {
@@ -66,7 +68,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
     written_at: new Date(context.nowMs).toISOString(),
     spillway: context.version,
     from: known.from,
-    verdict: verdictOf(known),
+    verdict: verdictOf(known, quarantinedTotal),
     asked: {
       queries: queries.slice(0, MAX_QUERIES).map(({ name }) => name),
       queries_total: queries.length,
@@ -87,7 +89,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
       host: new URL(pipeline.service.baseUrl).host,
       organization: organizationOf(pipeline),
       ...context.seal,
-      pruned: known.pruned,
+      pruned: known.leftOut.pruned,
     },
     came: {
       rows: total.rows,
@@ -95,7 +97,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
       bytes: Math.ceil(bytes / 1000) * 1000,
       shards,
       new_rows: runs.length === 0 ? 0 : total.ofRuns.at(-1)!,
-      quarantined: reasonCounts.total === null && reasons.length > 0 ? null : quarantined.total,
+      quarantined: quarantinedTotal,
       repeated: repeated.total,
       counted_rows: counted === null ? null : shown(counted.rows),
       timeline: times,
@@ -124,13 +126,17 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
   }
 }
 
-function verdictOf({ complete, standing }: Known): ReportData['verdict'] {
-  if (standing === null) return { complete, partitions: null, span: null }
+/** @param quarantined null: a small number, or one that would reveal another */
+function verdictOf({ complete, standing, leftOut }: Known, quarantined: Shown): ReportData['verdict'] {
+  const items = quarantined === null ? 'some items' : undefined
+  const left_out = leftOutClauses(leftOut, items).map((clause) => unlessSecret(clause))
+  if (standing === null) return { complete, partitions: null, span: null, left_out }
   const { span, ...partitions } = standing
   return {
     complete,
     partitions,
     span: span === null ? null : { from: formatInstant(span.from), until: formatInstant(span.until) },
+    left_out,
   }
 }
 

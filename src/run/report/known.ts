@@ -17,7 +17,7 @@ import {
   splitPath,
   sumOfPartitions,
 } from '../../state/index.ts'
-import { isComplete } from '../data-set/completeness.ts'
+import { isComplete, type LeftOut, leftOutOf, leftOutOfManifest } from '../data-set/completeness.ts'
 import { countPartitions, type PlanCounts } from '../data-set/plan-state.ts'
 
 /** What is known of a data set, from its checkpoint or, if that is missing, from its manifest. */
@@ -34,7 +34,7 @@ export type Known = {
   readonly complete: boolean
   /** The plan, and how much of it is done; null: not known. */
   readonly standing: Standing | null
-  readonly pruned: { readonly partitions: number; readonly before: string } | null
+  readonly leftOut: LeftOut
   /** Queries that began in the last run. */
   readonly newQueries: ReadonlySet<string>
   /** Rows by query and window, made on demand; null: not known. */
@@ -43,7 +43,7 @@ export type Known = {
   shards(): Iterable<KnownShard>
 }
 
-/** From the first window to the last, in microseconds; null: there are no windows. */
+/** From the first window that is not pruned to the last, in microseconds; null: there are no windows. */
 type Standing = Omit<PlanCounts, 'pruned' | 'begun' | 'redo' | 'unfinished'> & {
   readonly span: { readonly from: number; readonly until: number } | null
 }
@@ -90,7 +90,7 @@ export function knownFromState(
     failed,
     complete: isComplete(isMarked, standing),
     standing,
-    pruned: prunedOf(state.prunes),
+    leftOut: leftOutOf(pipeline, state),
     newQueries: state.newQueries,
     *partitions() {
       for (const [query, windows] of state.partitions.branches) {
@@ -112,8 +112,8 @@ export function knownFromState(
 
 function standingOf(pipeline: NamedPipeline, plan: Plan, state: CheckpointState): Standing {
   let [from, until] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
-  for (const { window } of plan.partitions()) {
-    if (window === null) continue
+  for (const { key, window } of plan.partitions()) {
+    if (window === null || state.partitions.get(key)?.state === 'pruned') continue
     from = Math.min(from, window.from)
     until = Math.max(until, window.until)
   }
@@ -122,17 +122,13 @@ function standingOf(pipeline: NamedPipeline, plan: Plan, state: CheckpointState)
   return { total, done, failed, partial, pending, span }
 }
 
-function prunedOf(prunes: CheckpointState['prunes']): Known['pruned'] {
-  let [partitions, before] = [0, '']
-  for (const prune of prunes) {
-    partitions += prune.partitions
-    if (prune.before > before) before = prune.before
-  }
-  return partitions === 0 ? null : { partitions, before }
-}
-
 /** @param aggregates counted from the files: the manifest has none */
-export function knownFromManifest(manifest: Manifest, aggregates: Aggregates, isMarked: boolean): Known {
+export function knownFromManifest(
+  pipeline: NamedPipeline,
+  manifest: Manifest,
+  aggregates: Aggregates,
+  isMarked: boolean,
+): Known {
   const { shards, totals, runs, config_digest } = manifest
   const isTold = shards.every(({ partitions }) => partitions.length === 1)
   return {
@@ -149,7 +145,7 @@ export function knownFromManifest(manifest: Manifest, aggregates: Aggregates, is
     failed: [],
     complete: isMarked,
     standing: null,
-    pruned: prunedOf(manifest.prunes),
+    leftOut: leftOutOfManifest(pipeline, manifest),
     newQueries: new Set(),
     partitions: isTold
       ? function* () {

@@ -249,12 +249,10 @@ async function reportOn(
     const aggregates = await countAnew(pipeline, store, manifest.shards)
     const retired = manifest.retired.length
     const isMarked = (await store.size(SUCCESS_PATH)) !== null
-    await writePage(pipeline, store, knownFromManifest(manifest, aggregates, isMarked), {
-      ...context,
-      retired,
-    })
+    const known = knownFromManifest(pipeline, manifest, aggregates, isMarked)
+    await writePage(pipeline, store, known, { ...context, retired })
     const { rows, shards } = manifest.totals
-    return { complete: isMarked, partitions: null, redo: 0, rows, shards }
+    return { complete: isMarked, partitions: null, redo: 0, left_out: known.leftOut, rows, shards }
   }
   checkMaskKey(found.header, maskKey, pipeline)
   const record = async (entry: JournalEntry): Promise<void> => {
@@ -266,8 +264,9 @@ async function reportOn(
     }
   }
   const options = { ...context, mostRows: Number.POSITIVE_INFINITY }
-  const { complete, standing } = await writeReport(pipeline, store, found, options, record)
+  const { complete, standing, leftOut } = await writeReport(pipeline, store, found, options, record)
   const partitions = standing === null ? null : partitionCounts(standing.total, standing)
   const { shards, redo } = found
-  return { complete, partitions, redo: redo.partitions, rows: shards.rows, shards: shards.length }
+  const counts = { rows: shards.rows, shards: shards.length }
+  return { complete, partitions, redo: redo.partitions, left_out: leftOut, ...counts }
 }

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import { isExportError, numberOf, type Pipeline, type Store } from '../../core/index.ts'
+import { isExportError, type NamedPipeline, numberOf, type Pipeline, type Store } from '../../core/index.ts'
 import { partOf } from '../../load/index.ts'
 import {
   asExported,
@@ -18,10 +18,10 @@ import {
   settingsDigest,
   splitPath,
 } from '../../state/index.ts'
-import { type Completeness, completenessOf } from '../data-set/completeness.ts'
+import { type Completeness, completenessOf, withNames } from '../data-set/completeness.ts'
 import { namingLocations, nothingExported, openDataSet } from '../data-set/open-data-set.ts'
 import { asInFile } from '../data-set/plan-state.ts'
-import { namePipeline } from '../queries.ts'
+import { otherScope } from '../data-set/scope.ts'
 import { repeatedIds } from './repeated-ids.ts'
 import { rowsThatDiffer } from './rows-that-differ.ts'
 import { type Problem, type ProblemCause, readerOf, verifyShard } from './verify-shard.ts'
@@ -133,7 +133,7 @@ async function onRecord(
   if (signedBy !== null && manifest !== null) {
     const faults = [
       ...otherSettings(pipeline, manifest),
-      strangeQueries(pipeline, manifest, maskKey),
+      ...scopeFaults(pipeline, manifest, maskKey),
       tooOld(manifest, notBeforeMs),
     ]
     for (const problem of faults) {
@@ -183,26 +183,30 @@ function* otherSettings({ extract, transform, load }: Pipeline, manifest: Manife
   }
 }
 
+/** Signs that a signed manifest is of another request than the pipeline's. */
+function* scopeFaults(given: Pipeline, manifest: Manifest, maskKey: Uint8Array | null): Generator<string> {
+  // Names that need a mask key are not known without it.
+  const pipeline = withNames(given, maskKey)
+  if (pipeline === null) return
+  const strange = strangeQueries(pipeline, manifest)
+  const fault = strange ?? otherScope(manifest, pipeline)
+  if (fault !== null) yield fault
+}
+
 /** Queries with shards in the signed manifest that the pipeline does not request and the manifest does not retire. */
-function strangeQueries(given: Pipeline, manifest: Manifest, maskKey: Uint8Array | null): string | null {
+function strangeQueries(pipeline: NamedPipeline, manifest: Manifest): string | null {
   if (manifest.resource === 'reports') return null
-  try {
-    const { extract } = asInFile(namePipeline(given, maskKey))
-    const known = new Set([
-      ...extract.queries.map(({ name }) => name),
-      ...manifest.retired.map(({ query }) => query),
-    ])
-    const strange = new Set<string>()
-    for (const { partitions } of manifest.shards) {
-      for (const key of partitions) if (!known.has(splitPath(key)[0])) strange.add(splitPath(key)[0])
-    }
-    if (strange.size === 0) return null
-    return `lists rows of ${numberOf(strange.size, 'query', 'queries')} that the pipeline does not request: it may be another data set's`
-  } catch (error) {
-    // Names that need a mask key are not known without it.
-    if (isExportError(error, 'config')) return null
-    throw error
+  const { extract } = asInFile(pipeline)
+  const known = new Set([
+    ...extract.queries.map(({ name }) => name),
+    ...manifest.retired.map(({ query }) => query),
+  ])
+  const strange = new Set<string>()
+  for (const { partitions } of manifest.shards) {
+    for (const key of partitions) if (!known.has(splitPath(key)[0])) strange.add(splitPath(key)[0])
   }
+  if (strange.size === 0) return null
+  return `lists rows of ${numberOf(strange.size, 'query', 'queries')} that the pipeline does not request: it may be another data set's`
 }
 
 /** A signature has no time; the runs in the manifest have. */

@@ -243,6 +243,9 @@ const schemas = {
     before: z.string(),
     partitions: count,
     rows: count,
+    quarantined: count.optional(),
+    removed: z.array(z.object({ partition: z.string(), rows: count, quarantined: count })).optional(),
+    shards: z.array(z.object({ path: z.string(), rows: count, sha256: z.string() })).optional(),
   }),
   unknown: z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
   measured: z.object({
