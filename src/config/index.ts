@@ -12,6 +12,7 @@ export {
   checkRequirements,
   isOpenToOthers,
   knownNamingKey,
+  missingForRequests,
   readNamingKey,
 } from './requirements.ts'
 export { serviceFromEnvironment } from './resolve/resolve-service.ts'

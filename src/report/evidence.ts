@@ -80,9 +80,9 @@ function verdict({ complete, partitions, leftOut, manifest }: Evidence): string 
     const but = leftOut.map((clause, i) => `\n${i === 0 ? 'BUT' : 'and'} ${clause}`).join('')
     const signed =
       manifest.scope === null
-        ? 'This line is not signed.'
-        : 'The manifest, which is signed, lists the queries, the windows, and the state of each partition.'
-    return `COMPLETE: ${all}, as of the last run${but}.\n${signed}`
+        ? ''
+        : '\nThe manifest, which is signed, lists the queries, the windows, and the state of each partition.'
+    return `COMPLETE: ${all}, as of the last run (this line is not signed).${but}${signed}`
   }
   if (partitions === null || partitions.done === partitions.total) {
     return 'NOT COMPLETE: the export was not marked as complete.'

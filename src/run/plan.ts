@@ -85,7 +85,7 @@ export async function readPlan(
 ): Promise<PlanReport> {
   requirePolicies(given, options)
   const pipeline = namePipeline(given, options.maskKey)
-  const secrets = await readQuerySecrets(pipeline, options)
+  const secrets = await readQuerySecrets(pipeline, options, false)
   await requireSendableToken(pipeline, options)
   const state = await namingLocations(pipeline, async () => {
     await requireReachable(pipeline)

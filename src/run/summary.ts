@@ -153,7 +153,8 @@ function lastCompleteMs({ runs }: CheckpointState): number | null {
 export function logSummary(summary: RunSummary, log: RunObserver['log']): void {
   const { pipeline, status, partitions, rows, shards, bytes, requests, retries, quarantined, repeated } =
     summary
-  log('info', 'run finished', {
+  // Everybody who filters by level has to see that it failed.
+  log(status === 'failed' ? 'error' : 'info', 'run finished', {
     event: 'run.finish',
     pipeline,
     status,

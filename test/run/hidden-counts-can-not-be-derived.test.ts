@@ -177,7 +177,7 @@ function expectHidden(parts: readonly Range[], total: Range, counts: readonly nu
   }
 }
 
-const AROUND = { nowMs: 0, version: '1.0.0', retired: 0, seal: { manifest: null, signed: false } }
+const AROUND = { nowMs: 0, version: '1.0.0', retired: 0, host: null, seal: { manifest: null, signed: false } }
 
 const PIPELINE: NamedPipeline = namePipeline(
   await pipelineFrom(

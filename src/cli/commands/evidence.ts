@@ -6,7 +6,7 @@ import { ExportError, type Pipeline } from '../../core/index.ts'
 import { evidenceTar } from '../../report/index.ts'
 import { readEvidence } from '../../run/index.ts'
 import { command, flag, stringValue } from '../command-line/command.ts'
-import { pipelineAndFormat, pipelineFrom } from '../command-line/pipeline-options.ts'
+import { pipelineAndFormat, pipelineToRead } from '../command-line/pipeline-options.ts'
 import { codeOf, pathWithin, saveFile } from '../results/save-file.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE } from '../terminal/exit-code.ts'
@@ -45,7 +45,7 @@ export const evidence = command({
       .example('$0 evidence pipeline.yaml --output output/acme/_evidence.tar', 'Beside the data'),
   async run(args, io) {
     const { pipeline: file, format, key, json } = args
-    const pipeline = await pipelineFrom(file, { format }, io)
+    const pipeline = await pipelineToRead(file, { format }, io)
     const publicKey = key === undefined ? null : await readVerifyingKey(key, io)
     const path = await evidencePath(args.output, io.cwd, pipeline)
     const found = await readEvidence(pipeline, publicKey, await knownNamingKey(pipeline, io))

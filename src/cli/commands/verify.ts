@@ -10,7 +10,12 @@ import {
   verifyDataSet,
 } from '../../run/index.ts'
 import { command, flag, type Io, stringValue } from '../command-line/command.ts'
-import { givenFlags, pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
+import {
+  givenFlags,
+  pipelineFrom,
+  pipelineOptions,
+  pipelineToRead,
+} from '../command-line/pipeline-options.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE, FAILED } from '../terminal/exit-code.ts'
 import { canAsk, requireYes, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
@@ -42,7 +47,8 @@ export const verify = command({
   async run(args, io) {
     const signedBy = await keyOf(args, io)
     const notBeforeMs = notBefore(args)
-    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    // A repair sends requests.
+    const pipeline = await (args.fix ? pipelineFrom : pipelineToRead)(args.pipeline, args, io)
     const { screen, stdout } = io
     let shards = 0
     let drawnMs = 0

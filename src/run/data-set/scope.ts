@@ -1,4 +1,4 @@
-import { formatInstant, type NamedPipeline, type Pipeline } from '../../core/index.ts'
+import { formatInstant, type NamedPipeline, type Pipeline, UNKNOWN_SERVICE } from '../../core/index.ts'
 import type { CheckpointState, Manifest, ManifestScope } from '../../state/index.ts'
 import { asInFile, planAsOfLastRun } from './plan-state.ts'
 import { allowedOf } from './quarantine-limit.ts'
@@ -8,7 +8,7 @@ export function scopeOf(given: NamedPipeline): ManifestScope {
   const { service, extract, transform } = asInFile(given)
   const { queries, windows } = extract
   return {
-    service: new URL(service.baseUrl).host,
+    service: hostOf(service) ?? '',
     queries: queries.map(({ name }) => name).sort(),
     windows:
       windows === null
@@ -22,6 +22,11 @@ export function scopeOf(given: NamedPipeline): ManifestScope {
     on_invalid: transform.onInvalid,
     max_quarantined: allowedOf(transform.maxQuarantined).text,
   }
+}
+
+/** Host of the service; null: the pipeline was read without. */
+export function hostOf({ baseUrl }: Pipeline['service']): string | null {
+  return baseUrl === UNKNOWN_SERVICE ? null : new URL(baseUrl).host
 }
 
 /** `month`, `6h`, as in the pipeline file. */

@@ -37,6 +37,8 @@ export type ReportContext = {
   readonly version: string
   /** Queries that the pipeline file no longer has. */
   readonly retired: number
+  /** Of the service; null: not known. */
+  readonly host: string | null
   readonly seal: { readonly manifest: string | null; readonly signed: boolean }
 }
 
@@ -86,7 +88,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
       config_digest: known.configDigest,
     },
     provenance: {
-      host: new URL(pipeline.service.baseUrl).host,
+      host: context.host ?? 'not known',
       organization: organizationOf(pipeline),
       ...context.seal,
       pruned: known.leftOut.pruned,

@@ -38,6 +38,7 @@ import {
   withLocation,
 } from '../data-set/open-data-set.ts'
 import { planAsOfLastRun, retiredQueries } from '../data-set/plan-state.ts'
+import { hostOf } from '../data-set/scope.ts'
 import type { RunObserver, RunOptions } from '../options.ts'
 import { namePipeline } from '../queries.ts'
 import type { ReportContext } from './gather.ts'
@@ -159,7 +160,9 @@ async function pageOf(
   earlier: string | null,
 ): Promise<string> {
   const { gatherReport } = await import('./gather.ts')
-  const data = gatherReport(pipeline, known, { ...options, seal: await sealOf(store) })
+  // A command that sends nothing need not know the service; the manifest does.
+  const host = hostOf(pipeline.service) ?? (await readManifest(store))?.scope?.service ?? null
+  const data = gatherReport(pipeline, known, { ...options, host, seal: await sealOf(store) })
   return renderReport(data, options.hurry, earlier)
 }
 
