@@ -52,7 +52,7 @@ const summary: z.ZodType<Omit<RunSummary, 'error'>> = z.object({
   status: oneOf(['complete', 'failed', 'budget', 'interrupted']),
   partitions: z.object({ total: int, done: int, failed: int, pending: int }),
   rows: int,
-  dataSet: z.object({ rows: int }),
+  dataSet: z.object({ rows: int, leftOut: z.array(string()).default([]) }),
   shards: int,
   bytes: int,
   requests: int,

@@ -10,6 +10,7 @@ import {
 import { type CheckpointState, MANIFEST_PATH, type RunRecord, sumOfPartitions } from '../state/index.ts'
 import { type Ending, statusFor } from './chains/export-chains.ts'
 import type { FailureCause, Tally } from './chains/tally.ts'
+import { leftOutClauses, leftOutOf } from './data-set/completeness.ts'
 import { pathIn, withLocation } from './data-set/open-data-set.ts'
 import type { RunObserver } from './options.ts'
 import type { Session } from './session.ts'
@@ -21,8 +22,8 @@ export type RunSummary = {
   readonly partitions: PartitionCounts
   /** Of this run, like the following figures. */
   readonly rows: number
-  /** The total of all runs. */
-  readonly dataSet: { readonly rows: number }
+  /** Of all runs: the rows, and what is left out by intent, a clause each. */
+  readonly dataSet: { readonly rows: number; readonly leftOut: readonly string[] }
   readonly shards: number
   readonly bytes: number
   readonly requests: number
@@ -126,7 +127,7 @@ export function summarize(
     status: error === null ? status : statusFor(error),
     partitions: partitionCounts(total, tally),
     rows,
-    dataSet: { rows: sumOfPartitions(state).rows },
+    dataSet: { rows: sumOfPartitions(state).rows, leftOut: leftOutClauses(leftOutOf(pipeline, state)) },
     shards: sealed.shards,
     bytes: sealed.bytes,
     requests,
@@ -157,7 +158,8 @@ function lastCompleteMs({ runs }: CheckpointState): number | null {
 export function logSummary(summary: RunSummary, log: RunObserver['log']): void {
   const { pipeline, status, partitions, rows, shards, bytes, requests, retries, quarantined, repeated } =
     summary
-  log('info', 'run finished', {
+  // Everybody who filters by level has to see that it failed.
+  log(status === 'failed' ? 'error' : 'info', 'run finished', {
     event: 'run.finish',
     pipeline,
     status,

@@ -18,6 +18,7 @@ export {
   isOver,
   type PartitionRecord,
   type PartitionSums,
+  quarantinedOf,
   stateOf,
   sumOfPartitions,
 } from './checkpoint/partition-record.ts'
@@ -34,6 +35,7 @@ export {
   MANIFEST_PATH,
   MANIFEST_START,
   type Manifest,
+  type ManifestPlan,
   type ManifestShard,
   manifestShard,
   manifestShards,
@@ -47,6 +49,7 @@ export {
   signatureOf,
   writeManifest,
 } from './manifest.ts'
+export type { ManifestPartition, ManifestScope } from './manifest-scope.ts'
 export {
   asExported,
   checkMaskKey,
