@@ -208,7 +208,9 @@ export async function signDataSet(
   keyFile: string,
   settings: ChangeSettings = {},
 ): Promise<Signed> {
-  return sign(pipeline, await readSigningKey(keyFile, readOptions(settings)), changing(settings))
+  const options = readOptions(settings)
+  const maskKey = await knownNamingKey(pipeline, options)
+  return sign(pipeline, await readSigningKey(keyFile, options), { ...changing(settings), maskKey })
 }
 
 export type EvidenceSettings = Pick<ChangeSettings, 'env' | 'cwd'> & {

@@ -53,7 +53,7 @@ const summary: z.ZodType<Omit<RunSummary, 'error'>> = z.object({
   partitions: z.object({ total: int, done: int, failed: int, pending: int }),
   rows: int,
   added: nullable(int),
-  dataSet: z.object({ rows: int }),
+  dataSet: z.object({ rows: int, leftOut: z.array(string()).default([]) }),
   shards: int,
   bytes: int,
   requests: int,

@@ -11,6 +11,7 @@ export {
   checkRequirements,
   isOpenToOthers,
   knownNamingKey,
+  missingForRequests,
   readNamingKey,
   warningsFor,
 } from './requirements.ts'

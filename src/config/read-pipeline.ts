@@ -1,5 +1,12 @@
-import { resolve } from 'node:path'
-import { ExportError, isExportError, type Pipeline, type Query, type Selection } from '../core/index.ts'
+import { dirname, resolve } from 'node:path'
+import {
+  ExportError,
+  isExportError,
+  type Pipeline,
+  type Query,
+  type Selection,
+  UNKNOWN_SERVICE,
+} from '../core/index.ts'
 import { didYouMean } from './problems/describe.ts'
 import { PipelineError, type Problems } from './problems/problems.ts'
 import { dotted, isMapping, lineOf, locationAt, type Tree, valueAt } from './problems/tree.ts'
@@ -22,6 +29,11 @@ export type ReadOptions = {
   readonly cwd: string
   /** Version of Node that the pipeline will run on, such as `v22.15.0`; default: that of this process. */
   readonly nodeVersion?: string
+  /**
+   * The pipeline is not used for requests: addresses of the service whose variables are not set get a placeholder
+   * ({@link UNKNOWN_SERVICE}). Default: false.
+   */
+  readonly sendsNothing?: boolean
 }
 
 /**
@@ -106,7 +118,7 @@ async function resolvePipeline(
     throw problems.error()
   }
   override(tree, options.overrides ?? {})
-  expandTree(tree, options.env, problems)
+  expandTree(tree, options.env, problems, options.sendsNothing === true ? FOR_REQUESTS : new Map())
   const settings = checkShape(tree, problems)
 
   const service = resolveService(settings.service, problems)
@@ -115,12 +127,21 @@ async function resolvePipeline(
   const transform = resolveTransform(settings, problems)
   const load = resolveLoad(settings, transform.columns, problems, {
     cwd: options.cwd,
+    folder: dirname(source.path),
     nodeVersion: options.nodeVersion ?? process.version,
   })
   if (!problems.none) throw problems.error()
   const locations = Object.fromEntries(locationsIn(tree))
   return { name: settings.name, file: source.file, locations, service, extract, transform, load }
 }
+
+/** Settings that only requests need, and what stands for them; undefined: nothing. */
+const FOR_REQUESTS: ReadonlyMap<string, string | undefined> = new Map([
+  ['service.base_url', UNKNOWN_SERVICE],
+  ...['token_url', 'token_test_url', 'report_path', 'organization', 'tenant_id'].map(
+    (key) => [`service.${key}`, undefined] as const,
+  ),
+])
 
 const MAX_NAMED = 5
 

@@ -1,10 +1,12 @@
 import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import {
   ExportError,
   isExportError,
   type Pipeline,
   type Query,
   requireConsent,
+  UNKNOWN_SERVICE,
   visibleLabel,
 } from '../core/index.ts'
 import { dotted, isMapping, lineOf, locationAt, type Path, type Tree, valueAt } from './problems/tree.ts'
@@ -24,6 +26,8 @@ type Dependencies = {
   readonly cwd: string
   /** Consent to `transform.secret: plaintext`, given for this run. */
   readonly allowPlaintext: boolean
+  /** Nothing is sent, so what only requests need may be missing: {@link missingForRequests}. Default: false. */
+  readonly sendsNothing?: boolean
 }
 
 /**
@@ -36,7 +40,10 @@ export async function checkRequirements(
   pipeline: Pipeline,
   dependencies: Dependencies,
 ): Promise<readonly string[]> {
-  const needs = needsOf(pipeline, dependencies)
+  const { env, sendsNothing = false } = dependencies
+  const needs = needsOf(pipeline, dependencies).filter(
+    (need) => !(sendsNothing && need.isForRequests && isUnset(need.variable, env)),
+  )
   const missing: Missing[] = []
   for (const need of needs) {
     const problem = await problemOf(need)
@@ -44,6 +51,21 @@ export async function checkRequirements(
   }
   if (missing.length > 0) throw await missingError(missing, pipeline.file, dependencies)
   return needs.flatMap(({ variable }) => (variable === null ? [] : [variable]))
+}
+
+/** What a run would need besides, for requests: variables that are not set. */
+export function missingForRequests(pipeline: Pipeline, env: Environment): readonly string[] {
+  const needs = needsOf(pipeline, { env, cwd: '', allowPlaintext: true })
+  return [
+    ...(pipeline.service.baseUrl === UNKNOWN_SERVICE ? ['the variable of service.base_url'] : []),
+    ...needs.flatMap(({ variable, isForRequests }) =>
+      variable !== null && isForRequests && isUnset(variable, env) ? [variable] : [],
+    ),
+  ]
+}
+
+function isUnset(name: string | null, env: Environment): boolean {
+  return name !== null && variable(name, env) === '' && variable(`${name}_FILE`, env) === ''
 }
 
 /**
@@ -79,6 +101,8 @@ export async function knownNamingKey(
 type Need = {
   /** Its environment variable; null: none. */
   readonly variable: string | null
+  /** Only requests need it. */
+  readonly isForRequests: boolean
   /** @throws ExportError `config` when it is not met */
   readonly check: () => Promise<unknown>
   /** Its path in the file. */
@@ -92,11 +116,13 @@ function needsOf(pipeline: Pipeline, { env, allowPlaintext }: Dependencies): rea
   const { auth } = service
   const secret = (variable: string, find: Need['find']): Need => ({
     variable,
+    isForRequests: true,
     check: () => requireSecret(variable, env),
     find,
   })
   const token = (variable: string, find: Need['find']): Need => ({
     variable,
+    isForRequests: true,
     check: () => requireCredential(variable, env),
     find,
   })
@@ -110,6 +136,7 @@ function needsOf(pipeline: Pipeline, { env, allowPlaintext }: Dependencies): rea
     maskKeyNeed(pipeline, env),
     {
       variable: null,
+      isForRequests: false,
       check: async () => {
         requireConsent(transform.secret, allowPlaintext, '')
       },
@@ -121,6 +148,7 @@ function needsOf(pipeline: Pipeline, { env, allowPlaintext }: Dependencies): rea
 function maskKeyNeed(pipeline: Pipeline, env: Environment): Need {
   return {
     variable: needsMaskKey(pipeline) ? pipeline.transform.maskKeyEnv : null,
+    isForRequests: false,
     check: () => readMaskKey(pipeline, env),
     // If the file does not name the key, the policy that needs it is reported.
     find: (tree) =>
@@ -204,6 +232,7 @@ export async function warningsFor(pipeline: Pipeline, env: Environment): Promise
     })),
     ...setTwice(pipeline, env),
     ...withWww(pipeline.extract.queries),
+    ...(await begunElsewhere(pipeline.load)),
   ]
 }
 
@@ -216,6 +245,17 @@ function setTwice(pipeline: Pipeline, env: Environment): Caution[] {
       fields: {},
     }))
 }
+
+/** A run from another directory than usual would export, and pay for, everything again. */
+async function begunElsewhere({ path, besideFile }: Pipeline['load']): Promise<Caution[]> {
+  const isThere = (folder: string) => stat(join(folder, '_state')).then(...TRUE_OR_FALSE)
+  if (besideFile === undefined || (await isThere(path)) || !(await isThere(besideFile))) return []
+  const message =
+    'a data set lies beside the pipeline file, and this one begins elsewhere: relative paths start in the working directory'
+  return [{ message, fields: { there: besideFile, here: path } }]
+}
+
+const TRUE_OR_FALSE = [() => true, () => false] as const
 
 /** The service searches for the exact name, and addresses rarely end in @www.… */
 function withWww(queries: readonly Query[]): Caution[] {

@@ -13,6 +13,9 @@ export type Pipeline = {
   readonly load: LoadSettings
 }
 
+/** The base URL of a pipeline that is read for a command that sends nothing, if the variable of it is not set. */
+export const UNKNOWN_SERVICE = 'https://unknown.invalid'
+
 export type ServiceSettings = {
   /** Host plus the fixed prefix segment; never ends in a slash. */
   readonly baseUrl: string
@@ -222,6 +225,8 @@ export type LoadSettings = {
   readonly location: DataSetLocation
   /** The path as the pipeline file spells it, for messages. */
   readonly pathAsGiven: string
+  /** Where a relative path would lead from the folder of the pipeline file, if that is elsewhere; for messages. */
+  readonly besideFile?: string
   readonly format: Format
   readonly partitionBy: readonly PartitionBy[]
   readonly shardRows: number

@@ -17,7 +17,7 @@ const CAUSES: Record<string, readonly [what: string, next: string]> = {
   ],
   EFBIG: [
     'The file grew beyond the allowed size',
-    'Lower load.shard_rows or raise the limit, then run again.',
+    'Raise the limit of the process (`ulimit -f`, LimitFSIZE under systemd) or use a file system with larger files, then run again.',
   ],
   EROFS: ['The file system is read-only', 'Choose another load.path or mount it writable, then run again.'],
   EACCES: ['Writing or reading is not permitted', 'Check the owner and mode of the folder, then run again.'],

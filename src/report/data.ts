@@ -101,6 +101,8 @@ export type Verdict = {
   readonly partitions: (Omit<PartitionStates, 'pruned'> & { readonly total: number }) | null
   /** The span of the windows, `until` excluded; null: there are none. */
   readonly span: { readonly from: string; readonly until: string } | null
+  /** What it lacks by intent, a clause each. */
+  readonly left_out: readonly string[]
 }
 
 /** The bounds of a number of rows; `most` null: no upper bound is shown. */

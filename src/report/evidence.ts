@@ -17,8 +17,8 @@ export type Evidence = {
   readonly complete: boolean
   /** Of its plan; null: not known. */
   readonly partitions: PartitionCounts | null
-  /** Number of partitions that are to be exported again. */
-  readonly redo: number
+  /** What is missing by intent, a clause each. */
+  readonly leftOut: readonly string[]
   /** The HTML report; null: none was made. */
   readonly report: Uint8Array | null
   /** The text that the manifest's `config_digest` is the SHA-256 of. */
@@ -65,7 +65,8 @@ ${aboutKey(publicKey)}
 
    find DATA/${kindOfRows(manifest.resource)} -type f | wc -l
 
-4. The settings are those of the export. This prints the config_digest of the manifest,
+4. The settings of rows and requests are those of the export; queries and windows are in the
+   manifest itself ("scope"). This prints the config_digest of the manifest,
    ${createHash('sha256').update(evidence.settings).digest('hex')}:
 
    sha256sum settings.json
@@ -73,10 +74,15 @@ ${aboutKey(publicKey)}
 }
 
 /** The first line of the file. */
-function verdict({ complete, partitions }: Evidence): string {
+function verdict({ complete, partitions, leftOut, manifest }: Evidence): string {
   if (complete) {
     const all = partitions === null ? 'all that was planned' : `all ${partitions.total} partitions`
-    return `COMPLETE: ${all}, as of the last run (this line is not signed).`
+    const but = leftOut.map((clause, i) => `\n${i === 0 ? 'BUT' : 'and'} ${clause}`).join('')
+    const signed =
+      manifest.scope === null
+        ? ''
+        : '\nThe manifest, which is signed, lists the queries, the windows, and the state of each partition.'
+    return `COMPLETE: ${all}, as of the last run (this line is not signed).${but}${signed}`
   }
   if (partitions === null || partitions.done === partitions.total) {
     return 'NOT COMPLETE: the export was not marked as complete.'
@@ -103,7 +109,7 @@ function forgottenText({ forgotten }: Manifest): string {
 
 function contents({ isMarked, report }: Evidence, publicKey: KeyObject | null): string {
   const lines = [
-    ['_manifest.json', 'what was exported: every file with its rows, bytes and SHA-256'],
+    ['_manifest.json', 'what was requested, and every file with its rows, bytes and SHA-256'],
     ['_manifest.sig', 'an Ed25519 signature over the bytes of _manifest.json'],
     ...(isMarked ? [['_SUCCESS', 'was there: all that was planned was exported (not signed)']] : []),
     ...(report === null ? [] : [['_report.html', 'a summary for people (not signed)']]),

@@ -78,7 +78,7 @@ ${pruned === null ? '' : html`<dt>Pruned</dt><dd>${counted(pruned.partitions, 'p
 ${resource === 'reports' ? '' : html`<dt>E-mail addresses</dt><dd>${IDENTITIES[masking.identity] ?? masking.identity}</dd><dt>Passwords</dt><dd>${SECRETS[masking.secret] ?? masking.secret}</dd>`}
 <dt>Format</dt><dd>${kindOfRows(resource)}, as ${format}, columns ${columns.join(', ')}</dd>
 <dt>Service</dt><dd>${host}${organization === null ? '' : html`, organization <bdi>${organization}</bdi>`}</dd>
-<dt>SHA-256 of the settings</dt><dd><code>${config_digest}</code></dd>
+<dt>SHA-256 of how rows are requested and written</dt><dd><code>${config_digest}</code>; queries and windows are in the manifest, not in this</dd>
 ${manifest === null ? '' : html`<dt>SHA-256 of the manifest</dt><dd><code>${manifest}</code></dd>`}
 <dt>Signature</dt><dd>${signed ? '_manifest.sig; spillway verify --signature --key checks it' : 'none when this page was written'}</dd>
 </dl></section>`

@@ -1,7 +1,7 @@
 export { serviceJson } from '../state/index.ts'
 export { clockCheck } from './admission/clock-check.ts'
 export { type SharedCpu, shareCpu } from './cpu/cpu.ts'
-export { type Completeness, readCompleteness } from './data-set/completeness.ts'
+export { type Completeness, leftOutClauses, leftOutText, readCompleteness } from './data-set/completeness.ts'
 export { planRepair, type Repair } from './data-set/invalidate.ts'
 export {
   type ForgetOptions,

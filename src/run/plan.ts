@@ -97,7 +97,7 @@ export async function readPlan(
   requirePolicies(given, options)
   requireEngine(given.load.format)
   const pipeline = namePipeline(given, options.maskKey)
-  const secrets = await readQuerySecrets(pipeline, options)
+  const secrets = await readQuerySecrets(pipeline, options, false)
   await requireSendableToken(pipeline, options)
   const state = await namingLocations(pipeline, async () => {
     await requireReachable(pipeline)

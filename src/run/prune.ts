@@ -6,6 +6,7 @@ import {
   type NamedPipeline,
   type OwnedStore,
   type Pipeline,
+  type Prune,
 } from '../core/index.ts'
 import { ShardSet } from '../load/index.ts'
 import { requireOwnTables } from '../open-tables/index.ts'
@@ -29,6 +30,7 @@ import {
   type OldPartitions,
   oldPartitions,
   recordPrune,
+  removedBy,
   removeInvalidated,
   removePrunedQuarantine,
 } from './data-set/prune.ts'
@@ -48,6 +50,8 @@ export type PruneReport = {
   readonly rows: number
   readonly quarantined: number
   readonly bytes: number
+  /** The partitions that are removed, by key. */
+  readonly removed: NonNullable<Prune['removed']>
   /** Partitions that are old enough but stay. */
   readonly kept: readonly KeptPartition[]
 }
@@ -71,7 +75,9 @@ export type PruneOptions = {
 export async function planPruning(pipeline: Pipeline, before: Micros): Promise<PruneReport> {
   requireWindows(pipeline)
   const state = await namingLocations(pipeline, () => readBegunCheckpoint(pipeline, openDataSet(pipeline)))
-  return report(pipeline, before, state === null ? NOTHING : oldPartitions(state, before))
+  if (state === null) return report(pipeline, before, NOTHING, [])
+  const old = oldPartitions(state, before)
+  return report(pipeline, before, old, removedBy(old, state).removed)
 }
 
 /**
@@ -105,14 +111,16 @@ async function prune(
   await refuseLinks(store)
   await requireOwnTables(store, pipeline.load.tables, false)
   const state = await readBegunCheckpoint(pipeline, store)
-  if (state === null) return report(pipeline, before, NOTHING)
+  if (state === null) return report(pipeline, before, NOTHING, [])
   checkMaskKey(state.header, maskKey, pipeline)
   const old = oldPartitions(state, before)
-  const done = report(pipeline, before, old)
+  const { removed, shards } = removedBy(old, state)
+  const done = report(pipeline, before, old, removed)
   if (done.partitions > 0) {
     const pruned_at = new Date(clock.now()).toISOString()
-    const { partitions, rows } = done
-    await recordPrune(store, state, old, { pruned_at, before: done.before, partitions, rows })
+    const { partitions, rows, quarantined } = done
+    const what = { partitions, rows, quarantined, removed, shards }
+    await recordPrune(store, state, old, { pruned_at, before: done.before, ...what })
   }
   await finish(pipeline, owner, options)
   return done
@@ -207,7 +215,12 @@ const NOTHING: OldPartitions = {
   kept: [],
 }
 
-function report({ name }: Pipeline, before: Micros, old: OldPartitions): PruneReport {
+function report(
+  { name }: Pipeline,
+  before: Micros,
+  old: OldPartitions,
+  removed: PruneReport['removed'],
+): PruneReport {
   const { partitions, shards, rows, quarantined, bytes, kept } = old
   return {
     pipeline: name,
@@ -217,6 +230,7 @@ function report({ name }: Pipeline, before: Micros, old: OldPartitions): PruneRe
     rows,
     quarantined,
     bytes,
+    removed,
     kept,
   }
 }

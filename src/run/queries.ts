@@ -70,18 +70,22 @@ export type QuerySecrets = ReadonlyMap<string, string>
 /**
  * Reads the value of every secret query once for the whole run. A file that changes meanwhile must not mix the rows of
  * two secrets, and messages must not show a secret that is not requested yet.
+ * @param isNeeded false: nothing is requested, so those that are not set are left out
  * @throws ExportError `config` when a variable is not set
  */
 export async function readQuerySecrets(
   { extract, transform, file }: Pipeline,
   { readSecret, maskKey }: Pick<RunOptions, 'readSecret' | 'maskKey'>,
+  isNeeded = true,
 ): Promise<QuerySecrets> {
   if (maskKey !== null) learnSecret(new TextDecoder().decode(maskKey))
   const secrets = new Map<string, string>()
   for (const query of extract.queries) {
     if (hidesIdentity(query, transform.identity)) learnSecret(queryLabel(query), 'whole')
     if (query.type !== 'secret' || secrets.has(query.secretEnv)) continue
-    const secret = requireSet(query.secretEnv, await readSecret(query.secretEnv), file)
+    const found = await readSecret(query.secretEnv)
+    if (!isNeeded && (found === null || found === '')) continue
+    const secret = requireSet(query.secretEnv, found, file)
     learnSecret(secret)
     secrets.set(query.secretEnv, secret)
   }

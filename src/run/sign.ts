@@ -17,7 +17,7 @@ import {
   signatureOf,
 } from '../state/index.ts'
 import { readBegunCheckpoint } from './admission/open-checkpoint.ts'
-import { completenessOf, withNames } from './data-set/completeness.ts'
+import { type Completeness, completenessOf, leftOutClauses, withNames } from './data-set/completeness.ts'
 import { isReport } from './data-set/files.ts'
 import {
   type HoldOptions,
@@ -27,6 +27,7 @@ import {
   openDataSet,
   pathIn,
 } from './data-set/open-data-set.ts'
+import { otherScope, whyStale } from './data-set/scope.ts'
 import { reportAnew } from './report/write-report.ts'
 
 export type Signed = {
@@ -50,16 +51,26 @@ export type Signed = {
  * @throws ExportError `config` when nothing is exported, `damaged` when the data set differs from its manifest,
  *   `locked` during a run
  */
-export function signDataSet(pipeline: Pipeline, key: KeyObject, options: HoldOptions): Promise<Signed> {
+export function signDataSet(pipeline: Pipeline, key: KeyObject, options: SignOptions): Promise<Signed> {
   return namingLocations(pipeline, async () => {
     // Before the lock, which would create the folder, also if there is no data set.
     if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw noManifest(pipeline, 'vouch for')
-    return holdDataSet(pipeline, options, ({ store }) => sign(pipeline, store, key))
+    return holdDataSet(pipeline, options, ({ store }) => sign(pipeline, store, key, options.maskKey ?? null))
   })
 }
 
-async function sign(pipeline: Pipeline, store: OwnedStore, key: KeyObject): Promise<Signed> {
-  const { bytes, manifest } = await readVouchedManifest(pipeline, store)
+export type SignOptions = HoldOptions & {
+  /** For queries that are named by digests; null: what the manifest says of the file is not compared with it. */
+  readonly maskKey?: Uint8Array | null
+}
+
+async function sign(
+  pipeline: Pipeline,
+  store: OwnedStore,
+  key: KeyObject,
+  maskKey: Uint8Array | null,
+): Promise<Signed> {
+  const { bytes, manifest } = await readVouchedManifest(pipeline, store, maskKey)
   const size = await store.size(SIGNATURE_PATH)
   if (size !== null && size !== SIGNATURE_BYTES) throw isTaken()
   await store.replace(SIGNATURE_PATH, [signatureOf(bytes, key)])
@@ -97,17 +108,19 @@ export function readEvidence(
   pipeline: Pipeline,
   publicKey: KeyObject | null,
   maskKey: Uint8Array | null = null,
-): Promise<Evidence> {
+): Promise<FoundEvidence> {
   return namingLocations(pipeline, () => read(pipeline, openDataSet(pipeline), publicKey, maskKey))
 }
+
+type FoundEvidence = Evidence & { readonly completeness: Completeness }
 
 async function read(
   pipeline: Pipeline,
   store: Store,
   publicKey: KeyObject | null,
   maskKey: Uint8Array | null,
-): Promise<Evidence> {
-  const { bytes, manifest, state } = await readVouchedManifest(pipeline, store)
+): Promise<FoundEvidence> {
+  const { bytes, manifest, state } = await readVouchedManifest(pipeline, store, maskKey)
   const signature = await store.read(SIGNATURE_PATH)
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
   const completeness = await completenessOf(pipeline, maskKey, store, state)
@@ -116,25 +129,28 @@ async function read(
   const report = named === null ? null : await reportAnew(named, store, state)
   const again = await store.read(MANIFEST_PATH)
   if (again === null || !Buffer.from(again).equals(bytes)) throw changedMeanwhile()
-  if (signature === null) throw notSigned(pipeline)
-  if (publicKey !== null && !fitsManifest(signature, bytes, publicKey)) throw doesNotFit()
+  if (signature === null) throw notSigned(pipeline, manifest)
+  if (publicKey !== null && !fitsManifest(signature, bytes, publicKey)) throw doesNotFit(manifest)
   const settings = settingsText(state.header.settings)
-  return { manifest, manifestBytes: bytes, signature, isMarked, ...completeness, report, settings }
+  const { complete, partitions } = completeness
+  const leftOut = leftOutClauses(completeness.left_out)
+  const found = { manifest, manifestBytes: bytes, signature, isMarked, report, settings }
+  return { ...found, complete, partitions, leftOut, completeness }
 }
 
-function notSigned({ file }: Pipeline): ExportError {
+function notSigned({ file }: Pipeline, manifest: Manifest): ExportError {
   return new ExportError(
     'config',
-    'The manifest is not signed, so nothing shows that it is untouched',
+    `The manifest is not signed, so nothing shows that it is untouched${whyStale(manifest)}`,
     SIGNATURE_PATH,
     `Run \`spillway sign ${file} --key <private key>\` first.`,
   )
 }
 
-function doesNotFit(): ExportError {
+function doesNotFit(manifest: Manifest): ExportError {
   return new ExportError(
     'damaged',
-    'The signature does not fit the manifest under this key',
+    `The signature does not fit the manifest under this key${whyStale(manifest)}`,
     SIGNATURE_PATH,
     'Give the public key of the one that signed it, or sign it again.',
   )
@@ -162,13 +178,20 @@ type VouchedManifest = {
  * must have its full length. The contents of shards are not read.
  * @throws ExportError `config` when nothing is exported or the pipeline is another one, `damaged` when a check fails
  */
-async function readVouchedManifest(pipeline: Pipeline, store: Store): Promise<VouchedManifest> {
+async function readVouchedManifest(
+  pipeline: Pipeline,
+  store: Store,
+  maskKey: Uint8Array | null,
+): Promise<VouchedManifest> {
   const bytes = await store.read(MANIFEST_PATH)
   if (bytes === null) throw noManifest(pipeline, 'vouch for')
   const manifest = parseManifest(bytes)
   const state = await readBegunCheckpoint(pipeline, store)
   if (state === null || !isManifestOf(bytes, asExported(pipeline, state), state))
     throw notOfCheckpoint(pipeline)
+  const named = withNames(pipeline, maskKey)
+  const other = named === null ? null : otherScope(manifest, named)
+  if (other !== null) throw ofAnotherScope(pipeline, other)
   await requireShards(store, manifest)
   return { bytes, manifest, state }
 }
@@ -191,6 +214,15 @@ function notOfCheckpoint({ file }: Pipeline): ExportError {
     'The manifest does not match the checkpoint: it was changed, or a run ended before it wrote its own',
     MANIFEST_PATH,
     `Run \`spillway run ${file}\`, which writes it anew and requests nothing that is exported.`,
+  )
+}
+
+function ofAnotherScope({ file }: Pipeline, difference: string): ExportError {
+  return new ExportError(
+    'config',
+    `The manifest ${difference}: the file was changed since the last run`,
+    MANIFEST_PATH,
+    `Run \`spillway run ${file}\` first, or restore the file as it was.`,
   )
 }
 

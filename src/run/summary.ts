@@ -16,6 +16,7 @@ import {
 } from '../state/index.ts'
 import { type Ending, statusFor } from './chains/export-chains.ts'
 import type { FailureCause, Tally } from './chains/tally.ts'
+import { leftOutClauses, leftOutOf } from './data-set/completeness.ts'
 import { pathIn, withLocation } from './data-set/open-data-set.ts'
 import type { RunObserver } from './options.ts'
 import type { Session } from './session.ts'
@@ -29,8 +30,8 @@ export type RunSummary = {
   readonly rows: number
   /** Of feeds: rows that readers see since the end of the run before, those of killed runs too; null: no feed. */
   readonly added: number | null
-  /** The total of all runs. */
-  readonly dataSet: { readonly rows: number }
+  /** Of all runs: the rows, and what is left out by intent, a clause each. */
+  readonly dataSet: { readonly rows: number; readonly leftOut: readonly string[] }
   readonly shards: number
   readonly bytes: number
   readonly requests: number
@@ -135,7 +136,7 @@ export function summarize(
     partitions: partitionCounts(total, tally),
     rows,
     added: pipeline.extract.resource === 'feed' ? addedOf(state).rows : null,
-    dataSet: { rows: sumOfPartitions(state).rows },
+    dataSet: { rows: sumOfPartitions(state).rows, leftOut: leftOutClauses(leftOutOf(pipeline, state)) },
     shards: sealed.shards,
     bytes: sealed.bytes,
     requests,
@@ -166,7 +167,8 @@ function lastCompleteMs({ runs }: CheckpointState): number | null {
 export function logSummary(summary: RunSummary, log: RunObserver['log']): void {
   const { pipeline, status, partitions, rows, shards, bytes, requests, retries, quarantined, repeated } =
     summary
-  log('info', 'run finished', {
+  // Everybody who filters by level has to see that it failed.
+  log(status === 'failed' ? 'error' : 'info', 'run finished', {
     event: 'run.finish',
     pipeline,
     status,

@@ -19,6 +19,7 @@ export {
   isOver,
   type PartitionRecord,
   type PartitionSums,
+  quarantinedOf,
   stateOf,
   sumOfPartitions,
 } from './checkpoint/partition-record.ts'
@@ -36,6 +37,7 @@ export {
   MANIFEST_PATH,
   MANIFEST_START,
   type Manifest,
+  type ManifestPlan,
   type ManifestShard,
   manifestShard,
   manifestShards,
@@ -49,6 +51,7 @@ export {
   signatureOf,
   writeManifest,
 } from './manifest.ts'
+export type { ManifestPartition, ManifestScope } from './manifest-scope.ts'
 export {
   asExported,
   checkMaskKey,

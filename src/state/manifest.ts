@@ -16,6 +16,15 @@ import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import type { SealedShard } from './checkpoint/compact-collections.ts'
 import { exportedOf, hasBegun, sumOfPartitions } from './checkpoint/partition-record.ts'
 import { comesAfter } from './checkpoint/run-record.ts'
+import {
+  type ManifestPartition,
+  type ManifestPrune,
+  type ManifestScope,
+  manifestPartitionSchema,
+  manifestPartitions,
+  pruneSchema,
+  scopeSchema,
+} from './manifest-scope.ts'
 import { settingsDigest } from './settings.ts'
 
 export const SIGNATURE_PATH = '_manifest.sig'
@@ -66,11 +75,12 @@ export const manifestSchema = z.object({
   new: z.object({ rows: count, shards: z.array(z.string()) }).optional(),
   unknown_fields: z.record(z.string(), count),
   retired: z.array(z.object({ query: z.string(), partitions: count, rows: count })),
-  /** Partitions that `prune` removed; absent in manifests of earlier versions. */
-  prunes: z
-    .array(z.object({ pruned_at: z.string(), before: z.string(), partitions: count, rows: count }))
-    .default([]),
-  /** When people were forgotten, and what was removed; absent in manifests of earlier versions. */
+  /** Absent, like the next ones, in manifests of earlier versions. */
+  settings: z.record(z.string(), z.unknown()).nullable().default(null),
+  scope: scopeSchema.nullable().default(null),
+  partitions: z.array(manifestPartitionSchema).default([]),
+  prunes: z.array(pruneSchema).default([]),
+  /** When people were forgotten, and what was removed. */
   forgotten: z
     .array(z.object({ at: z.string(), identities: count, rows: count, shards: count, quarantined: count }))
     .default([]),
@@ -129,8 +139,13 @@ export type Manifest = {
   /** Number of occurrences of each unknown field. */
   unknown_fields: Record<string, number>
   retired: RetiredQuery[]
-  /** Partitions that `prune` removed. */
-  prunes: { pruned_at: string; before: string; partitions: number; rows: number }[]
+  /** What `config_digest` is made of, by the names in the pipeline file; null: an earlier version wrote the manifest. */
+  settings: Record<string, unknown> | null
+  /** What the pipeline file requests; null as above. */
+  scope: ManifestScope | null
+  /** Every partition that is planned or in the data set, by key. */
+  partitions: ManifestPartition[]
+  prunes: ManifestPrune[]
   /** When people were forgotten, and what was removed. */
   forgotten: { at: string; identities: number; rows: number; shards: number; quarantined: number }[]
   runs: {
@@ -169,14 +184,22 @@ export type ManifestShard = {
   imported_at: { min: string; max: string } | null
 }
 
+/** What a manifest has from the pipeline file; all else is from the checkpoint. */
+export type ManifestPlan = {
+  readonly scope: ManifestScope | null
+  /** Keys of the partitions that are planned, whether they have begun or not. */
+  readonly planned: Iterable<string>
+  readonly retired: readonly RetiredQuery[]
+}
+
 /** Writes the manifest atomically, one line for each shard, so that a million shards are never one string. */
 export async function writeManifest(
   store: OwnedStore,
   pipeline: Pipeline,
   state: CheckpointState,
-  retired: readonly RetiredQuery[],
+  plan: ManifestPlan,
 ): Promise<void> {
-  await store.replace(MANIFEST_PATH, manifestText(pipeline, state, retired))
+  await store.replace(MANIFEST_PATH, manifestText(pipeline, state, plan))
 }
 
 /**
@@ -207,12 +230,14 @@ export function parseManifest(bytes: Uint8Array): Manifest {
  * Whether the bytes are the manifest of a checkpoint: what the last run wrote, without any change since.
  */
 export function isManifestOf(bytes: Uint8Array, pipeline: Pipeline, state: CheckpointState): boolean {
-  // The pipeline file may have changed since, so the names of retired queries come from the manifest, and their
-  // partitions and rows from the state.
-  const names = new Set(parseManifest(bytes).retired.map(({ query }) => query))
+  // The pipeline file may have changed since, so what it requests and the names of retired queries come from the
+  // manifest, and their partitions and rows from the state.
+  const { scope, partitions, retired: listed } = parseManifest(bytes)
+  const names = new Set(listed.map(({ query }) => query))
   const retired = [...names].sort().flatMap((query) => holdingsOf(query, state) ?? [])
+  const planned = partitions.map(({ key }) => key)
   let at = 0
-  for (const text of manifestText(pipeline, state, retired)) {
+  for (const text of manifestText(pipeline, state, { scope, planned, retired })) {
     const expected = Buffer.from(text)
     if (!expected.equals(bytes.subarray(at, at + expected.byteLength))) return false
     at += expected.byteLength
@@ -269,7 +294,7 @@ export function manifestShard({
 function* manifestText(
   pipeline: Pipeline,
   state: CheckpointState,
-  retired: readonly RetiredQuery[],
+  { scope, planned, retired }: ManifestPlan,
 ): Generator<string> {
   const { extract, transform, load } = pipeline
   const head = {
@@ -285,6 +310,8 @@ function* manifestText(
     })),
     masking: { secret: transform.secret, identity: transform.identity },
     config_digest: settingsDigest(state.header.settings),
+    settings: state.header.settings,
+    scope,
   }
   yield `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "shards": [`
   const { quarantined, repeated, forgotten } = sumOfPartitions(state)
@@ -301,7 +328,12 @@ function* manifestText(
     ...(extract.resource === 'feed' ? { new: addedOf(state) } : {}),
     unknown_fields: Object.fromEntries([...state.unknownFields].sort(([a], [b]) => (a < b ? -1 : 1))),
     retired,
-    prunes: state.prunes,
+    prunes: state.prunes.map(({ quarantined = 0, removed = [], shards = [], ...prune }) => ({
+      ...prune,
+      quarantined,
+      removed,
+      shards,
+    })),
     forgotten: state.erasures,
     runs: state.runs.map(({ started_at, finished_at, status, requests, retries, version, ...run }, i) => ({
       started_at,
@@ -316,7 +348,13 @@ function* manifestText(
       ...(i === state.runs.length - 1 ? { service: serviceJson(figuresOf(state.service)) } : {}),
     })),
   }
-  yield `${totals.shards === 0 ? '' : '\n  '}],${JSON.stringify(tail, null, 2).slice(1)}\n`
+  yield `${totals.shards === 0 ? '' : '\n  '}],\n  "partitions": [`
+  let before = ''
+  for (const partition of manifestPartitions(state, planned)) {
+    yield `${before}\n    ${JSON.stringify(partition)}`
+    before = ','
+  }
+  yield `${before === '' ? '' : '\n  '}],${JSON.stringify(tail, null, 2).slice(1)}\n`
 }
 
 /** The figures with the names that scripts read. */

@@ -126,7 +126,7 @@ describe('what a run needs besides its file', () => {
   it('an unset variable in the file is exit 2 with its line', async () => {
     const folder = workFolder()
     const file = await writePipeline(folder)
-    const { code, stderr } = await spillway(['plan', file], folder)
+    const { code, stderr } = await spillway(['run', file], folder)
     expect(code).toBe(2)
     expect(stderr).toMatch(/trial\.yaml:3:\d+: .*SPILLWAY_BASE_URL is not set/)
   })

@@ -83,12 +83,32 @@ it('old partitions are removed with all their files, and exported again only wit
   expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
   expect(await json(here, 'verify')).toMatchObject({ ok: true })
   const raw = JSON.parse(await readFile(join(here.output, '_manifest.json'), 'utf8'))
-  expect(raw.prunes).toMatchObject([
-    { before: (pruned.value as { before: string }).before, partitions: 4, rows },
+  // What was removed is named, so that a signature over the manifest covers it.
+  const { before: cut, removed } = pruned.value as { before: string; removed: { partition: string }[] }
+  expect(raw.prunes).toEqual([
+    {
+      pruned_at: expect.any(String),
+      before: cut,
+      partitions: 4,
+      rows,
+      quarantined: (pruned.value as { quarantined: number }).quarantined,
+      removed,
+      shards: old.map(({ path, rows, sha256 }) => ({ path, rows, sha256 })),
+    },
   ])
+  expect(removed.map(({ partition }) => partition)).toEqual(
+    [...new Set(old.flatMap((shard) => shard.partitions))].sort(),
+  )
+  expect(raw.partitions.filter(({ state }: { state: string }) => state === 'pruned')).toHaveLength(4)
+  const said = `4 partitions that ended by ${cut.slice(0, 10)} were removed (prune)`
+  for (const command of ['verify', 'run']) {
+    expect((await inProcess(here, command)).stdout.replace(/\s+/g, ' ')).toContain(said)
+  }
 
-  // The report covers what is left alone.
-  const { came, shards } = await reportOf(here)
+  // The report covers what is left alone, and says what was removed.
+  const { came, shards, verdict } = await reportOf(here)
+  expect(verdict.span).toEqual({ from: '2024-03-01T00:00:00Z', until: '2024-05-01T00:00:00Z' })
+  expect(verdict.left_out.at(-1)).toBe(said)
   expect(came).toMatchObject({ rows: manifest.totals.rows, counted_rows: manifest.totals.rows })
   expect(months(shards.map(({ path }: { path: string }) => path))).toEqual(['2024-03', '2024-04'])
   expect(Math.min(...came.timeline.axis.map(Date.parse))).toBeGreaterThanOrEqual(Date.parse('2024-03-01'))
@@ -147,6 +167,7 @@ it('load.keep sets the age; the command lists what it would remove, and needs co
     0,
     expect.stringMatching(/^trial: pruned 4 partitions: 4 shards/),
   ])
+  expect(pruned.stdout).toMatch(/^ {2}domain\.scatterholt\.com\/2024-01-01\.\.2024-02-01 {2}\d+ rows$/m)
   // The manifest has changed.
   expect(existsSync(join(here.output, '_manifest.sig'))).toBe(false)
 })

@@ -57,7 +57,6 @@ const trials: readonly Trial[] = [
   },
   { name: 'another mask key', env: { SPILLWAY_MASK_KEY: 'l'.repeat(32) }, code: 2, message: 'mask key' },
   { name: 'no mask key', env: { SPILLWAY_MASK_KEY: '' }, code: 2, message: 'SPILLWAY_MASK_KEY is not set' },
-  { name: 'no token', env: { SPILLWAY_TOKEN: '' }, code: 2, message: 'SPILLWAY_TOKEN is not set' },
   {
     name: 'plaintext without consent',
     parts: { name: 'plain', rest: PLAINTEXT.replace('out', 'plain') },

@@ -164,12 +164,74 @@ it('every changed, missing or foreign file is one clear problem', async () => {
   expect((await run(here)).code).toBe(0)
   await writeFile(file('_manifest.json'), signed[0]!)
   await writeFile(file('_manifest.sig'), signed[1]!)
-  const added = await problems(here)
+  const [scope, ...added] = await problems(here)
+  expect(scope!.problem).toBe('does not cover domain.quillmere.net, which the pipeline requests')
   expect(added).toHaveLength(3)
   for (const { path, problem } of added) {
     expect(path).toContain('quillmere.net')
     expect(problem).toBe('is not in the manifest that was signed')
   }
+})
+
+it('what was requested, and the state of each partition, are signed', async () => {
+  const here = await exported()
+  const path = join(here.output, '_manifest.json')
+  const manifest = await readFile(path, 'utf8')
+  const { scope, settings, partitions } = JSON.parse(manifest)
+  expect(scope).toEqual({
+    service: new URL(here.sandbox.baseUrl).host,
+    queries: ['domain.scatterholt.com'],
+    windows: {
+      from: '2024-01-01T00:00:00Z',
+      until: '2024-04-01T00:00:00Z',
+      every: 'month',
+      lag_seconds: 900,
+    },
+    on_invalid: 'quarantine',
+    max_quarantined: '100%',
+  })
+  expect(settings).toMatchObject({
+    'extract.order': 'asc',
+    'extract.include': [],
+    'transform.secret': 'redact',
+  })
+  expect(partitions.map(({ key, state }: Record<string, string>) => `${key} ${state}`)).toEqual([
+    'domain.scatterholt.com/2024-01-01..2024-02-01 done',
+    'domain.scatterholt.com/2024-02-01..2024-03-01 done',
+    'domain.scatterholt.com/2024-03-01..2024-04-01 done',
+  ])
+
+  // Whoever changes them before the signature is refused.
+  const lies: [find: string, replace: string, why: string][] = [
+    ['"domain.scatterholt.com"\n', '"domain.quillmere.net"\n', 'does not cover domain.scatterholt.com'],
+    [
+      '"until": "2024-04-01',
+      '"until": "2025-04-01',
+      'covers windows from 2024-01-01T00:00:00Z until 2025-04-01',
+    ],
+    ['"state":"done","rows":', '"state":"pruned","rows":', 'does not match the checkpoint'],
+    ['"extract.order": "asc"', '"extract.order": "desc"', 'does not match the checkpoint'],
+  ]
+  for (const [find, replace, why] of lies) {
+    expect(manifest).toContain(find)
+    await writeFile(path, manifest.replace(find, replace))
+    expect((await sign(here)).stderr.replace(/\s+/g, ' ')).toContain(why)
+  }
+  await writeFile(path, manifest)
+  expect((await sign(here)).code).toBe(0)
+  expect(await problems(here)).toEqual([])
+
+  // A file that asks for more than was signed.
+  const { extract } = PARTS
+  await here.write({
+    ...PARTS,
+    extract: { ...extract, windows: { ...extract.windows, until: '2024-06-01' } },
+  })
+  const expected =
+    /covers windows from 2024-01-01T00:00:00Z until 2024-04-01.*requests windows .* until 2024-06-01/
+  expect(await problems(here)).toMatchObject([
+    { path: '_manifest.json', problem: expect.stringMatching(expected) },
+  ])
 })
 
 it('a signature belongs to its manifest: a later run removes it', async () => {

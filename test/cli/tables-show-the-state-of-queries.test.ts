@@ -104,7 +104,8 @@ it('of five hundred queries the first are shown, and the rest in one line', asyn
   }
 })
 
-const INCOMPLETE = 'The export is INCOMPLETE: 1 of 6 partitions failed, 2 not done.'
+const DAMAGED =
+  'The export is DAMAGED, see above. The export is INCOMPLETE: 1 of 6 partitions failed, 2 not done; `verify --fix` exports again what is damaged.'
 
 it('verify shows each cause in one line, and on request each problem', async () => {
   const { call, folder } = await halfDone()
@@ -118,11 +119,11 @@ it('verify shows each cause in one line, and on request each problem', async () 
     'trial: 3 problems in 3 shards, 0 rows',
     expect.stringMatching(`^  3 shards are missing: ${path}, `),
     '  --all shows each',
-    INCOMPLETE,
+    DAMAGED,
   ])
   const each = await call('verify', '--all')
   expect(each.lines.slice(1, -1)).toHaveLength(3)
-  expect(each.lines.at(-1)).toBe(INCOMPLETE)
+  expect(each.lines.at(-1)).toBe(DAMAGED)
   expect(each.lines[1]).toBe(`  ${path}  is missing`)
   const { problems } = JSON.parse((await call('verify', '--json')).stdout)
   expect(problems).toHaveLength(3)

@@ -62,6 +62,35 @@ it.each([
   }
 })
 
+it('complete always comes with what is in quarantine, and why; a stricter limit makes it no longer so', async () => {
+  const parts = {
+    extract: { domains: [query.fqdn], windows: WINDOWS },
+    transform: { max_quarantined: '90%' },
+  }
+  const here = await newWorkspace(parts, BROKEN)
+  const { quarantined: items } = (await here.run()).summary
+  const said = new RegExp(
+    `but ${items} items were left out \\(quarantine, in 3 partitions, see _quarantine: [a-z_.]+: `,
+  )
+  const report = async () =>
+    /<h1[^>]*>(.*?)<\/h1>/.exec(await readFile(join(here.output, '_report.html'), 'utf8'))![1]!
+  expect(await report()).toMatch(said)
+  const verify = await here.cli('verify', 'pipeline.yaml', '--complete')
+  expect([verify.code, verify.stdout]).toEqual([0, expect.stringMatching(said)])
+  expect(verify.stdout).toContain('transform.max_quarantined: 90% permits the items in quarantine')
+  expect((await here.cli('run', 'pipeline.yaml')).stdout).toMatch(said)
+
+  await here.write({ ...parts, transform: { max_quarantined: 5 } })
+  const strict = await here.cli('verify', 'pipeline.yaml', '--complete')
+  expect([strict.code, strict.stdout]).toEqual([
+    1,
+    expect.stringContaining(
+      '3 partitions have more items in quarantine than transform.max_quarantined: 5 permits',
+    ),
+  ])
+  expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
+})
+
 it('an entry says where its item was and what is wrong with it', async () => {
   const here = await newWorkspace({ extract: { domains: [query.fqdn], page_size: 40 } }, BROKEN)
   expect((await here.run()).code).toBe(0)

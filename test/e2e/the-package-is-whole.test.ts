@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
-import { readFile, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { expect, inject, it } from 'vitest'
+import { expect, inject, it, onTestFinished } from 'vitest'
 import { PACKAGE } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { readParquet } from './support/read-shards.ts'
@@ -125,6 +126,16 @@ function importedPackages(): readonly string[] {
   )
   return [...new Set(imported)].filter((name) => !name.startsWith('node:'))
 }
+
+it('a clean clone installs without a package that wants a newer Node.js', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'spillway-clone-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  for (const name of ['package.json', 'package-lock.json']) await cp(join(ROOT, name), join(folder, name))
+  const words = ['ci', '--dry-run', '--offline', '--ignore-scripts', '--no-audit', '--no-fund']
+  const { stdout, stderr } = await execute('npm', words, { cwd: folder })
+  expect(stdout).toContain('added')
+  expect(stderr).not.toContain('EBADENGINE')
+})
 
 it.runIf(THOROUGH)('works where npm installed it: the command, by its name', async () => {
   const here = await newWorkspace({ extract: { domains: ['scatterholt.com'], page_size: 50 } })

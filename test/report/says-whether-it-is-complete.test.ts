@@ -8,7 +8,7 @@ type Verdict = ReportData['verdict']
 const ALL = { total: 144, done: 144, failed: 0, partial: 0, pending: 0 }
 const YEAR = { from: '2024-01-01T00:00:00Z', until: '2025-01-01T00:00:00Z' }
 
-it.each<readonly [Verdict, string]>([
+it.each<readonly [Omit<Verdict, 'left_out'> & Partial<Verdict>, string]>([
   [{ complete: true, partitions: ALL, span: YEAR }, 'Complete: all 144 partitions, 2024-01-01 to 2024-12-31'],
   [{ complete: true, partitions: { ...ALL, total: 1, done: 1 }, span: null }, 'Complete: its one partition'],
   [{ complete: true, partitions: null, span: null }, 'Complete'],
@@ -28,7 +28,17 @@ it.each<readonly [Verdict, string]>([
     { complete: false, partitions: null, span: null },
     'INCOMPLETE: it has no _SUCCESS; the figures below may be too low',
   ],
-])('title and heading say so: %j', async (verdict, text) => {
+  [
+    {
+      complete: true,
+      partitions: ALL,
+      span: YEAR,
+      left_out: ['171 items were left out', 'two were removed'],
+    },
+    'Complete: all 144 partitions, 2024-01-01 to 2024-12-31, but 171 items were left out, and two were removed',
+  ],
+])('title and heading say so: %j', async (given, text) => {
+  const verdict = { left_out: [], ...given }
   const page = await renderReport({ ...SOME_REPORT, verdict }, true)
   expect(page).toContain(`<title>acme-backfill: ${text}</title>`)
   const kind = verdict.complete ? 'whole' : 'lacking'

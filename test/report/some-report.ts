@@ -34,6 +34,7 @@ export const SOME_REPORT: ReportData = {
   verdict: {
     complete: false,
     partitions: { total: 144, done: 120, failed: 6, partial: 6, pending: 12 },
+    left_out: [],
     span: { from: '2024-01-01T00:00:00Z', until: '2025-01-01T00:00:00Z' },
   },
   asked: {

@@ -97,9 +97,16 @@ function knownOf({ runs, cells, counted, reasons }: World, reported: number | nu
     failed: [],
     complete: true,
     standing: null,
-    pruned: null,
-    forgotten: 0,
     reported,
+    leftOut: {
+      quarantined: sum(runs.map((run) => run.quarantined)),
+      quarantined_partitions: 1,
+      beyond_limit: 0,
+      max_quarantined: '1%',
+      reasons: [],
+      forgotten: 0,
+      pruned: null,
+    },
     *partitions() {
       for (const [i, rows] of cells.entries())
         yield { query: 'domain.acme.example', window: day(i), rows, state: 'done' }
@@ -173,7 +180,7 @@ function expectHidden(parts: readonly Range[], total: Range, counts: readonly nu
   }
 }
 
-const AROUND = { nowMs: 0, version: '1.0.0', retired: 0, seal: { manifest: null, signed: false } }
+const AROUND = { nowMs: 0, version: '1.0.0', retired: 0, host: null, seal: { manifest: null, signed: false } }
 
 const PIPELINE: NamedPipeline = namePipeline(
   await pipelineFrom(
@@ -514,4 +521,18 @@ it('late rows in a file of their own keep the digits of their partition back', (
   expect(late).toMatchObject({ least: 101, most: 1008 })
   // Nor may the whole tell it, with the other windows.
   expect(other).toMatchObject({ least: 1000, most: 9999 })
+})
+
+it('the verdict names no number of items below 5', () => {
+  const known = knownOf({
+    runs: [{ rows: 100, quarantined: 1, repeated: 0 }],
+    cells: [100],
+    counted: 100,
+    reasons: [1],
+  })
+  const leftOut = { ...known.leftOut, quarantined_partitions: 7, forgotten: 1 }
+  expect(gatherReport(PIPELINE, { ...known, leftOut }, AROUND).verdict.left_out).toEqual([
+    'some items were left out (quarantine, in 7 partitions, see _quarantine)',
+    'some items of forgotten people were left out (forget)',
+  ])
 })

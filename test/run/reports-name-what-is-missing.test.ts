@@ -27,6 +27,7 @@ it('the report names a failed day, and no longer once that is exported', async (
     complete: false,
     partitions: { total: 3, done: 2, failed: 1, partial: 0, pending: 0 },
     span: { from: '2024-01-01T00:00:00Z', until: '2024-01-04T00:00:00Z' },
+    left_out: [],
   })
   expect(failed.came.heat!.rows[0]!.cells.map((cell) => cell!.state)).toEqual(['done', 'failed', 'done'])
   expect(failed.came.timeline.incomplete).toEqual(['2024-01-02'])

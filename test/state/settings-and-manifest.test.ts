@@ -21,6 +21,25 @@ import { chainOfAll, commitLines, HEADER, type JournalLine, own, page, seal, sta
 const KEY = Buffer.from('0123456789abcdef0123456789abcdef')
 const base: Pipeline = pipelineOf({})
 
+const PLAN: Parameters<typeof writeManifest>[3] = {
+  scope: {
+    service: 'api.example.test',
+    queries: ['domain.acme.com', 'domain.acme.dev'],
+    windows: null,
+    on_invalid: 'quarantine',
+    max_quarantined: '1%',
+  },
+  planned: ['domain.acme.com/all', 'domain.acme.dev/all'],
+  retired: [],
+}
+
+/** What is planned, and what else the data set has, by key. */
+const PARTITIONS = [
+  { key: 'domain.acme.com/all', state: 'done', rows: 0, quarantined: 4 },
+  { key: 'domain.acme.dev/all', state: 'pending', rows: 0, quarantined: 0 },
+  { key: 'domain.acme.net/all', state: 'failed', rows: 0, quarantined: 0 },
+]
+
 function changed(change: (pipeline: Pipeline) => Pipeline): Pipeline {
   return change(base)
 }
@@ -220,7 +239,7 @@ describe('the manifest', () => {
                 partitions: index % 2 === 0 ? facts.partitions : facts.partitions.toReversed(),
               }),
           )
-          await writeManifest(await own(store), base, await stateOf(seals), [])
+          await writeManifest(await own(store), base, await stateOf(seals), PLAN)
           texts.push(readFileSync(join(root, MANIFEST_PATH), 'utf8'))
         }
         expect(texts[1]).toBe(texts[0])
@@ -289,7 +308,7 @@ describe('the manifest', () => {
         error: { kind: 'transient', message: 'x' },
       },
     ])
-    await writeManifest(await own(store), base, state, [])
+    await writeManifest(await own(store), base, state, PLAN)
     expect(await readManifest(store)).toEqual({
       version: 1,
       pipeline: 'acme',
@@ -303,6 +322,10 @@ describe('the manifest', () => {
       ],
       masking: { secret: 'redact', identity: 'keep' },
       config_digest: settingsDigest(HEADER.settings),
+      settings: HEADER.settings,
+      scope: PLAN.scope,
+      // Of the last one only what was dropped for forgotten people is known.
+      partitions: [...PARTITIONS, { key: 'domain.acme.org/all', state: 'partial', rows: 0, quarantined: 0 }],
       shards: [
         {
           path: 'credentials/part-00000.parquet',

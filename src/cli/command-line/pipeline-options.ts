@@ -73,20 +73,35 @@ export async function pipelineFrom(
   file: string,
   flags: OverrideFlags,
   { env, cwd, logFile }: Io,
+  sendsNothing = false,
 ): Promise<Pipeline> {
   // Help needs the options alone.
   const { learnSecrets, readPipeline } = await import('../../config/index.ts')
   await learnSecrets(env)
-  const pipeline = await readPipeline(file, { env, cwd, overrides: overridesFrom(flags) })
+  const pipeline = await readPipeline(file, { env, cwd, sendsNothing, overrides: overridesFrom(flags) })
   await learnSecrets(env, pipeline)
   await logFile?.keepOutOf(pipeline)
   return pipeline
 }
 
-/** Reads a pipeline file and checks what a run of it needs. @throws ExportError `config` */
-export async function pipelineToRun(file: string, flags: RunFlags, io: Io): Promise<Pipeline> {
-  const pipeline = await pipelineFrom(file, flags, io)
-  await requireToRun(pipeline, flags, io)
+/**
+ * The same for a command that sends no request: variables that only requests need may be unset.
+ * @throws ExportError `config`
+ */
+export function pipelineToRead(file: string, flags: OverrideFlags, io: Io): Promise<Pipeline> {
+  return pipelineFrom(file, flags, io, true)
+}
+
+/**
+ * Reads a pipeline file and checks what a run of it needs, but for what only requests need: a warning names that.
+ * @throws ExportError `config`
+ */
+export async function pipelineToPlan(file: string, flags: RunFlags, io: Io): Promise<Pipeline> {
+  const pipeline = await pipelineToRead(file, flags, io)
+  await requireToRun(pipeline, flags, io, true)
+  const { missingForRequests } = await import('../../config/index.ts')
+  const missing = missingForRequests(pipeline, io.env)
+  if (missing.length > 0) io.log('warn', `not set, and a run needs it: ${missing.join(', ')}`)
   return pipeline
 }
 
@@ -97,9 +112,10 @@ export async function requireToRun(
   pipeline: Pipeline,
   { allowPlaintext }: Pick<RunFlags, 'allowPlaintext'>,
   { env, cwd, log }: Io,
+  sendsNothing = false,
 ): Promise<void> {
   const { warningsFor, checkRequirements } = await import('../../config/index.ts')
-  await checkRequirements(pipeline, { env, cwd, allowPlaintext })
+  await checkRequirements(pipeline, { env, cwd, allowPlaintext, sendsNothing })
   for (const { message, fields } of await warningsFor(pipeline, env)) log('warn', message, fields)
 }
 

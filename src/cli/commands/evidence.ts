@@ -3,10 +3,10 @@ import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { knownNamingKey, readVerifyingKey } from '../../config/index.ts'
 import { ExportError, type Pipeline } from '../../core/index.ts'
-import { type Evidence, evidenceTar } from '../../report/index.ts'
+import { evidenceTar } from '../../report/index.ts'
 import { readEvidence } from '../../run/index.ts'
 import { command, flag, stringValue } from '../command-line/command.ts'
-import { pipelineAndFormat, pipelineFrom } from '../command-line/pipeline-options.ts'
+import { pipelineAndFormat, pipelineToRead } from '../command-line/pipeline-options.ts'
 import { codeOf, pathWithin, saveFile } from '../results/save-file.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE } from '../terminal/exit-code.ts'
@@ -45,7 +45,7 @@ export const evidence = command({
       .example('$0 evidence pipeline.yaml --output output/acme/_evidence.tar', 'Beside the data'),
   async run(args, io) {
     const { pipeline: file, format, key, json } = args
-    const pipeline = await pipelineFrom(file, { format }, io)
+    const pipeline = await pipelineToRead(file, { format }, io)
     const publicKey = key === undefined ? null : await readVerifyingKey(key, io)
     const path = await evidencePath(args.output, io.cwd, pipeline)
     const found = await readEvidence(pipeline, publicKey, await knownNamingKey(pipeline, io))
@@ -56,6 +56,8 @@ export const evidence = command({
     return DONE
   },
 })
+
+type Found = Awaited<ReturnType<typeof readEvidence>>
 
 type Packed = {
   readonly output: string
@@ -68,12 +70,12 @@ function sha256(tar: Uint8Array): string {
   return createHash('sha256').update(tar).digest('hex')
 }
 
-function packedJson({ manifest, complete }: Evidence, packed: Packed) {
+function packedJson({ manifest, complete }: Found, packed: Packed) {
   const { shards, rows } = manifest.totals
   return { pipeline: manifest.pipeline, ...packed, shards, rows, complete }
 }
 
-function packedText({ manifest, ...completeness }: Evidence, packed: Packed, output: string): string {
+function packedText({ manifest, completeness }: Found, packed: Packed, output: string): string {
   const { shards, rows } = manifest.totals
   return [
     `${manifest.pipeline}: evidence of ${counted(shards, 'shard')} with ${counted(rows, 'row')}: ${plainLine(output)} (${bytes(packed.bytes)})`,

@@ -1,7 +1,7 @@
 import { tableStatements } from '../../run/index.ts'
 import { DIALECT_NAMES, LOAD_MODES, parseTarget } from '../../warehouse/index.ts'
 import { command, flag, stringValue } from '../command-line/command.ts'
-import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
+import { pipelineOptions, pipelineToRead } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { loadTables, PLAIN_LOAD, requireUsable } from '../work/load-tables.ts'
@@ -34,7 +34,7 @@ export const load = command({
       ),
   async run(args, io) {
     const target = parseTarget(args.to, io.cwd)
-    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    const pipeline = await pipelineToRead(args.pipeline, args, io)
     await requireUsable(target, pipeline)
     return untilStopped(io, async (signals) => {
       const { schema = null, table = null, mode, evolve, reload, json } = args
@@ -60,7 +60,7 @@ export const ddl = command({
       .example('$0 ddl pipeline.yaml --dialect snowflake', 'Table, file format, stage and COPY')
       .example('$0 ddl pipeline.yaml --dialect dbt > models/sources.yml', 'A source for dbt'),
   async run(args, io) {
-    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    const pipeline = await pipelineToRead(args.pipeline, args, io)
     await io.stdout.line(tableStatements(pipeline, args.dialect, args.table))
     return DONE
   },

@@ -99,8 +99,12 @@ function reportJson({ pipeline, before, ...rest }: PruneReport, isDry: boolean) 
 }
 
 function reportText(report: PruneReport, isDry: boolean): string {
-  const { pipeline, kept } = report
+  const { pipeline, kept, removed } = report
   const lines = [`${pipeline}: ${isDry ? cost(report) : outcome(report)}`]
+  for (const { partition, rows, quarantined } of removed.slice(0, MAX_SHOWN))
+    lines.push(`  ${plainLine(partition)}  ${counted(rows, 'row')}${refusedText(quarantined)}`)
+  if (removed.length > MAX_SHOWN)
+    lines.push(`  … and ${count(removed.length - MAX_SHOWN)} more; --json lists all`)
   if (kept.length === 0) return lines.join('\n')
   lines.push(`${counted(kept.length, 'partition')} of that age ${kept.length === 1 ? 'stays' : 'stay'}:`)
   for (const each of kept.slice(0, MAX_SHOWN))
@@ -125,8 +129,11 @@ function outcome(report: PruneReport): string {
 }
 
 function amount({ partitions, shards, rows, bytes: size, quarantined }: PruneReport): string {
-  const refused = quarantined === 0 ? '' : `, ${counted(quarantined, 'quarantined item')}`
-  return `${counted(partitions, 'partition')}: ${counted(shards, 'shard')} with ${counted(rows, 'row')} (${bytes(size)})${refused}`
+  return `${counted(partitions, 'partition')}: ${counted(shards, 'shard')} with ${counted(rows, 'row')} (${bytes(size)})${refusedText(quarantined)}`
+}
+
+function refusedText(quarantined: number): string {
+  return quarantined === 0 ? '' : `, ${counted(quarantined, 'quarantined item')}`
 }
 
 function reasonText({ reason, with: other }: PruneReport['kept'][number]): string {

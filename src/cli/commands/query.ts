@@ -2,7 +2,7 @@ import { stringify } from 'csv-stringify/sync'
 import { kindOfRows, type Pipeline } from '../../core/index.ts'
 import { type QueryStream, streamQuery } from '../../run/index.ts'
 import { command, flag, type Io, stringValue } from '../command-line/command.ts'
-import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
+import { pipelineOptions, pipelineToRead } from '../command-line/pipeline-options.ts'
 import { completenessFor, completenessText } from '../results/summary.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { styleFor } from '../terminal/screen.ts'
@@ -34,7 +34,7 @@ export const query = command({
         'The largest leaks',
       ),
   async run(args, io) {
-    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    const pipeline = await pipelineToRead(args.pipeline, args, io)
     const sql = args.sql ?? `SELECT * FROM ${kindOfRows(pipeline.extract.resource)} LIMIT ${FIRST_ROWS}`
     const print = args.json
       ? printJson

@@ -4,6 +4,7 @@ import type { LoadedEarlier } from '../../run/index.ts'
 import { parseTarget, type Target } from '../../warehouse/index.ts'
 import { command, flag, HOW_IT_RUNS, type Io, stringValue, stringValues } from '../command-line/command.ts'
 import {
+  type GivenFlags,
   givenFlags,
   type OverrideFlags,
   pipelineFrom,
@@ -15,7 +16,7 @@ import { notBegunJson } from '../results/summary.ts'
 import { DONE, exitCode, gravest } from '../terminal/exit-code.ts'
 import { requireYes } from '../terminal/prompts.ts'
 import { type StopSignals, untilStopped } from '../terminal/signals.ts'
-import { plainJson, shownPath } from '../terminal/text.ts'
+import { plainJson, plainLine, shellWord, shownPath } from '../terminal/text.ts'
 import type { ExportSettings } from '../work/export-pipeline.ts'
 
 export const run = command({
@@ -146,9 +147,9 @@ async function runEach(
     const { code, error, loadedEarlier } = await runBesideLoad(each, settings, signals, io)
     codes.push(code)
     if (each.pipeline !== null && error === null && settings.target !== null && !signals.stop.aborted) {
-      codes.push(
-        await loadAfter(each.pipeline, settings.target, { json: settings.json, loadedEarlier }, signals, io),
-      )
+      const { json, flags } = settings
+      const how = { json, loadedEarlier, flags, isExported: code === DONE }
+      codes.push(await loadAfter(each.pipeline, settings.target, how, signals, io))
     }
     // With several pipelines, each has a line of JSON.
     if (error !== null && settings.json && found.length > 1) {
@@ -188,7 +189,7 @@ async function runBesideLoad(
 async function loadAfter(
   pipeline: Pipeline,
   target: Target,
-  { json, loadedEarlier }: { readonly json: boolean; readonly loadedEarlier: LoadedEarlier | null },
+  { json, loadedEarlier, flags, isExported }: LoadAfter,
   signals: StopSignals,
   io: Io,
 ): Promise<number> {
@@ -199,8 +200,22 @@ async function loadAfter(
   } catch (error) {
     if (!isExportError(error)) throw error
     io.reportError(error)
+    const { file } = pipeline
+    const again = `${io.program} load ${shellWord(file)}${flags.read} --to ${shellWord(target.label)}`
+    const standing = isExported
+      ? 'The export is complete; only the load is left'
+      : 'What is exported is kept; load it with'
+    io.screen.write(`${standing}: ${plainLine(again)}\n`)
     return exitCode(error.kind, io.signals.received)
   }
+}
+
+type LoadAfter = {
+  readonly json: boolean
+  readonly loadedEarlier: LoadedEarlier | null
+  readonly flags: GivenFlags
+  /** Whether the run ended with nothing left to export. */
+  readonly isExported: boolean
 }
 
 type RunEnding = {

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
-import { isOpenToOthers, readSigningKey } from '../../config/index.ts'
+import { isOpenToOthers, knownNamingKey, readSigningKey } from '../../config/index.ts'
 import { systemClock } from '../../core/index.ts'
 import { type Signed, signDataSet } from '../../run/index.ts'
 import { command, flag } from '../command-line/command.ts'
-import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
+import { pipelineOptions, pipelineToRead } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { bytes, counted, plainJson, shownPath } from '../terminal/text.ts'
@@ -25,7 +25,7 @@ export const sign = command({
       .example('$0 verify pipeline.yaml && $0 sign pipeline.yaml --key key.pem', 'Read every byte before')
       .epilogue('`openssl genpkey -algorithm ed25519 -out key.pem` makes a key.'),
   async run(args, io) {
-    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    const pipeline = await pipelineToRead(args.pipeline, args, io)
     const key = await readSigningKey(args.key, io)
     if (await isOpenToOthers(resolve(io.cwd, args.key))) {
       io.log('warn', 'every user of this machine may read or change the signing key; chmod 600 it', {
@@ -34,7 +34,12 @@ export const sign = command({
     }
     return untilStopped(io, async (signals) => {
       const warn = (message: string): void => io.log('warn', message)
-      const signed = await signDataSet(pipeline, key, { clock: systemClock, stop: signals.stop, warn })
+      const signed = await signDataSet(pipeline, key, {
+        clock: systemClock,
+        stop: signals.stop,
+        warn,
+        maskKey: await knownNamingKey(pipeline, io),
+      })
       await io.stdout.line(args.json ? plainJson(signedJson(signed)) : signedText(signed, io.cwd))
       return DONE
     })

@@ -3,8 +3,8 @@ import { type PartitionFilter, readStatus, type StatusReport, serviceJson } from
 import { command, flag } from '../command-line/command.ts'
 import {
   choiceOptions,
-  pipelineFrom,
   pipelineOptions,
+  pipelineToRead,
   wantedPartitions,
 } from '../command-line/pipeline-options.ts'
 import { earlyText, type Shown, statusTable } from '../results/status-tables.ts'
@@ -22,7 +22,7 @@ export const status = command({
       .example('$0 status pipeline.yaml --all --state failed', 'Which partitions failed, and why')
       .example('$0 status pipeline.yaml --json', 'Everything, with complete cursors'),
   async run(args, io) {
-    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    const pipeline = await pipelineToRead(args.pipeline, args, io)
     const report = await readStatus(pipeline, Date.now(), await readNamingKey(pipeline, io))
     const wanted = await wantedPartitions(args)
     if (args.json) await io.stdout.parts(jsonParts(report, pipeline.name, wanted))

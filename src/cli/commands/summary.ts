@@ -3,7 +3,7 @@ import { REPORT_PATH, systemClock } from '../../core/index.ts'
 import { version } from '../../package/index.ts'
 import { summarizeDataSet } from '../../run/index.ts'
 import { command, flag } from '../command-line/command.ts'
-import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
+import { pipelineOptions, pipelineToRead } from '../command-line/pipeline-options.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
@@ -15,7 +15,7 @@ export const summary = command({
       .options({ json: flag('Print where it is as JSON') })
       .example('$0 summary pipeline.yaml', 'Whether all is exported, scope, result, runs: one page of HTML'),
   async run(args, io) {
-    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    const pipeline = await pipelineToRead(args.pipeline, args, io)
     return untilStopped(io, async (signals) => {
       const { rows, shards, ...completeness } = await summarizeDataSet(pipeline, {
         maskKey: await readNamingKey(pipeline, io),

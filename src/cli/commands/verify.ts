@@ -10,7 +10,12 @@ import {
   verifyDataSet,
 } from '../../run/index.ts'
 import { command, flag, type Io, stringValue } from '../command-line/command.ts'
-import { givenFlags, pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
+import {
+  givenFlags,
+  pipelineFrom,
+  pipelineOptions,
+  pipelineToRead,
+} from '../command-line/pipeline-options.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE, FAILED } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
@@ -43,7 +48,8 @@ export const verify = command({
   async run(args, io) {
     const signedBy = await keyOf(args, io)
     const notBeforeMs = notBefore(args)
-    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    // A repair sends requests.
+    const pipeline = await (args.fix ? pipelineFrom : pipelineToRead)(args.pipeline, args, io)
     const { screen, stdout } = io
     let shards = 0
     let drawnMs = 0
@@ -68,10 +74,15 @@ export const verify = command({
           style,
         }),
       )
-    if (result.ok) return args.complete && !result.complete ? FAILED : DONE
+    if (result.ok) return args.complete && !mayBeCalledComplete(result) ? FAILED : DONE
     return args.fix ? await fix(pipeline, result, args, io) : FAILED
   },
 })
+
+/** Items in quarantine are left out by intent, as far as `transform.max_quarantined` permits them. */
+function mayBeCalledComplete({ complete, left_out }: Verification): boolean {
+  return complete && left_out.beyond_limit === 0
+}
 
 type SignatureArgs = { readonly signature: boolean; readonly key?: string | undefined; readonly fix: boolean }
 
@@ -175,15 +186,19 @@ type VerificationView = {
 function* verificationLines(result: Verification, view: VerificationView): Generator<string> {
   yield* fileLines(result, view)
   const { style } = view
+  if (!result.ok) {
+    const hint = result.complete ? 'Everything planned was exported' : completenessText(result)
+    yield `${style('red', 'The export is DAMAGED, see above')}. ${hint}; \`verify --fix\` exports again what is damaged.`
+    return
+  }
   const [first, ...rest] = completenessText(result).split(': ')
   const verdict = style(result.complete ? 'green' : 'red', first!)
   yield `${[verdict, ...rest].join(': ')}.`
-  const { quarantined, forgotten } = result
-  const parts = [
-    ...(quarantined > 0 ? [`${counted(quarantined, 'item')} in quarantine`] : []),
-    ...(forgotten > 0 ? [`${counted(forgotten, 'item')} of forgotten people`] : []),
-  ]
-  if (parts.length > 0) yield `Left out by intent: ${parts.join(', ')}.`
+  const { quarantined, beyond_limit: beyond, max_quarantined: limit } = result.left_out
+  if (quarantined === 0) return
+  yield beyond === 0
+    ? `transform.max_quarantined: ${limit} permits the items in quarantine.`
+    : `${style('red', counted(beyond, 'partition'))} ${beyond === 1 ? 'has' : 'have'} more items in quarantine than transform.max_quarantined: ${limit} permits; \`run --redo\` exports them again.`
 }
 
 function* fileLines(

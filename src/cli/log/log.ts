@@ -62,6 +62,8 @@ type Line = { readonly at: LogLevel; readonly message: string; readonly fields: 
 function levelForPeople(at: LogLevel, { event, alike }: LogFields): LogLevel {
   // The summary counts partitions that fail for the same cause.
   if (event === 'partition.failed' && typeof alike === 'number' && alike > 0) return 'debug'
+  // It is an error where the run failed, which the summary says.
+  if (event === 'run.finish') return 'debug'
   return at === 'info' && typeof event === 'string' && FOR_MACHINES.test(event) ? 'debug' : at
 }
 

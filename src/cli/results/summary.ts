@@ -1,7 +1,14 @@
 import { resolve } from 'node:path'
 import { knownNamingKey } from '../../config/index.ts'
 import { type ErrorKind, type ExportError, kindOfRows, type Pipeline } from '../../core/index.ts'
-import { type Completeness, type RunSummary, readCompleteness, serviceJson } from '../../run/index.ts'
+import {
+  type Completeness,
+  leftOutClauses,
+  leftOutText,
+  type RunSummary,
+  readCompleteness,
+  serviceJson,
+} from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
 import type { GivenFlags } from '../command-line/pipeline-options.ts'
 import { DONE, exitCode, FAILED } from '../terminal/exit-code.ts'
@@ -173,15 +180,16 @@ function quotaFigures({ searchesSpent, searchesRemaining, service }: RunSummary)
 }
 
 function headline(
-  { pipeline, status, rows, requests, partitions, durationMs }: RunSummary,
+  { pipeline, status, rows, requests, partitions, durationMs, dataSet }: RunSummary,
   style: Style,
 ): string {
+  const leftOut = plainLine(leftOutText(dataSet.leftOut))
   const name = style('bold', pipeline)
   const took = duration(durationMs)
   const words: Record<RunSummary['status'], readonly [Colour, string]> = {
     complete: [
       'green',
-      requests === 0 && rows === 0 ? 'nothing new; all is exported' : `complete in ${took}`,
+      `${requests === 0 && rows === 0 ? 'nothing new; all is exported' : `complete in ${took}`}${leftOut}`,
     ],
     failed: ['red', partitions.failed > 0 ? `${counted(partitions.failed, 'partition')} failed` : 'failed'],
     budget: ['yellow', 'stopped early; the next run exports the rest'],
@@ -278,15 +286,16 @@ const NEEDS_SOMEBODY: ReadonlySet<ErrorKind> = new Set(['config', 'credentials',
 
 /** Whether a data set is complete, as one sentence without its full stop. */
 export function completenessText(completeness: Completeness): string {
-  const { complete, partitions, redo } = completeness
+  const { complete, partitions, redo, left_out } = completeness
   const again =
     redo === 0 ? '' : `; ${counted(redo, 'partition')} ${redo === 1 ? 'is' : 'are'} to be exported again`
-  if (!complete) return `The export is INCOMPLETE: ${whatIsMissing(completeness)}${again}`
+  const leftOut = plainLine(leftOutText(leftOutClauses(left_out)))
+  if (!complete) return `The export is INCOMPLETE: ${whatIsMissing(completeness)}${leftOut}${again}`
   const all =
     partitions === null
       ? ''
       : `: ${partitions.total === 1 ? 'its one partition' : `all ${count(partitions.total)} partitions`}`
-  return `The export is complete${all}${again}`
+  return `The export is complete${all}${leftOut}${again}`
 }
 
 function whatIsMissing({ partitions }: Completeness): string {

@@ -1,4 +1,4 @@
-import { dirname, resolve } from 'node:path'
+import { dirname, isAbsolute, resolve } from 'node:path'
 import { type Format, type LoadSettings, TABLE_FORMATS } from '../../core/index.ts'
 import { shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
@@ -7,20 +7,25 @@ import { staysHere } from '../values/addresses.ts'
 
 type LoadFile = PipelineFile['load']
 
-type LoadContext = { readonly cwd: string; readonly nodeVersion: string }
+type LoadContext = {
+  readonly cwd: string
+  /** Of the pipeline file. */
+  readonly folder: string
+  readonly nodeVersion: string
+}
 
 /** Format, location and permissions of the data set. */
 export function resolveLoad(
   file: PipelineFile,
   columns: readonly string[],
   problems: Problems,
-  { cwd, nodeVersion }: LoadContext,
+  { cwd, folder, nodeVersion }: LoadContext,
 ): LoadSettings {
   const { load } = file
   const format =
     load.format === 'parquet' ? parquet(load, columns, nodeVersion, problems) : csv(load, problems)
   const fileMode = Number.parseInt(load.file_mode.slice(-3), 8)
-  const located = resolveLocation(file, problems, cwd)
+  const located = resolveLocation(file, problems, cwd, folder)
   return {
     ...located,
     format,
@@ -150,7 +155,8 @@ function resolveLocation(
   file: PipelineFile,
   problems: Problems,
   cwd: string,
-): Pick<LoadSettings, 'path' | 'pathAsGiven' | 'location'> {
+  folder: string,
+): Pick<LoadSettings, 'path' | 'pathAsGiven' | 'besideFile' | 'location'> {
   const pathAsGiven = file.load.path ?? `output/${file.name}`
   const [, scheme] = /^(s3|az):/i.exec(pathAsGiven) ?? []
   const { s3, azure } = file.load
@@ -159,6 +165,11 @@ function resolveLocation(
   if (azure !== undefined && scheme?.toLowerCase() !== 'az')
     problems.add(['load', 'azure'], goesWith('az://'), 'key')
   if (scheme !== undefined) return bucketLocation(file, pathAsGiven, problems, cwd)
+  for (const [key, given] of [
+    ['load', pathAsGiven],
+    ['state', file.state.path],
+  ] as const)
+    if (given !== undefined && HOME.test(given)) problems.add([key, 'path'], homeText(given))
   const path = resolve(cwd, pathAsGiven)
   if (dirname(path) === path) {
     problems.add(
@@ -172,7 +183,21 @@ function resolveLocation(
     )
   }
   if (file.state.path !== undefined) problems.add(['state', 'path'], goesWith('s3:// or az://'), 'key')
-  return { path, pathAsGiven, location: { kind: 'disk', root: path } }
+  const beside = isAbsolute(pathAsGiven) ? path : resolve(folder, pathAsGiven)
+  return {
+    path,
+    pathAsGiven,
+    ...(beside === path ? {} : { besideFile: beside }),
+    location: { kind: 'disk', root: path },
+  }
+}
+
+// Only shells expand it, and not after `=`.
+const HOME = /^~[^/]*(?:\/|$)/
+
+function homeText(given: string): string {
+  const rest = given.startsWith('~/') ? given.slice(1) : ''
+  return `~ is not expanded here, so a folder of that name would be made; write \${HOME}${shown(rest)}`
 }
 
 function goesWith(start: string): string {

@@ -7,13 +7,13 @@ import {
   numberOf,
   type OwnedStore,
   type Partition,
-  type QuarantineLimit,
   type RefusedItem,
   sideBySide,
   type TransformSettings,
 } from '../../core/index.ts'
 import { QUARANTINE_FOLDER, quarantineLines, quarantinePath, writeQuarantine } from '../../load/index.ts'
 import { type Checkpoint, type PartitionRecord, splitPath } from '../../state/index.ts'
+import { allowedOf } from '../data-set/quarantine-limit.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { SplitPage } from './split-by-window.ts'
 
@@ -122,9 +122,6 @@ type QuarantineLines = {
   readonly lines: Uint8Array
 }
 
-// A share of fewer items means little: one broken item of ten does not make a tenth of all items.
-const LEAST_SHARED = 100
-
 /** A fault of one partition of a chain. The windows before and after it can still be exported. */
 export class PartitionFault extends ExportError {
   /** The index of its window in the chain. */
@@ -212,18 +209,4 @@ function invalidItem({ index: item, issues }: RefusedItem, index: number, where:
     'Set transform.on_invalid to quarantine to export the rest.',
     `items break the schema at ${fields.join(', ')}`,
   )
-}
-
-type Allowed = { readonly text: string; isExceeded(quarantined: number, seen: number): boolean }
-
-function allowedOf(limit: QuarantineLimit): Allowed {
-  switch (limit.kind) {
-    case 'count':
-      return { text: String(limit.items), isExceeded: (quarantined) => quarantined > limit.items }
-    case 'share':
-      return {
-        text: `${limit.percent}%`,
-        isExceeded: (quarantined, seen) => seen >= LEAST_SHARED && 100 * quarantined > limit.percent * seen,
-      }
-  }
 }

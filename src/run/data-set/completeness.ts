@@ -1,21 +1,28 @@
 import {
   isExportError,
   type NamedPipeline,
+  numberOf,
   type PartitionCounts,
   type Pipeline,
   partitionCounts,
   type Store,
+  unlessSecret,
 } from '../../core/index.ts'
 import {
   type CheckpointState,
   checkMaskKey,
   exportedOf,
+  type Manifest,
+  quarantinedOf,
   readCheckpoint,
+  readManifest,
   SUCCESS_PATH,
+  sumOfPartitions,
 } from '../../state/index.ts'
 import { namePipeline } from '../queries.ts'
 import { namingLocations, openDataSet } from './open-data-set.ts'
 import { countPartitions, earlyPartitions, planAsOfLastRun } from './plan-state.ts'
+import { allowedOf } from './quarantine-limit.ts'
 
 /** Whether a data set holds everything that its pipeline file plans. The files alone cannot show this. */
 export type Completeness = {
@@ -24,6 +31,154 @@ export type Completeness = {
   readonly partitions: PartitionCounts | null
   /** Partitions that are to be exported again; until then their former rows stay. */
   readonly redo: number
+  readonly left_out: LeftOut
+}
+
+/** What a data set lacks by intent, however complete it is. */
+export type LeftOut = {
+  /** Items in quarantine. */
+  readonly quarantined: number
+  /** Partitions that have such items. */
+  readonly quarantined_partitions: number
+  /** Those of them that have more than `transform.max_quarantined` permits now. */
+  readonly beyond_limit: number
+  readonly max_quarantined: string
+  /** Why, as far as runs recorded it: fields and rules, no values. */
+  readonly reasons: readonly string[]
+  /** Partitions that `prune` removed, and the time before which the last of them ended. */
+  readonly pruned: { readonly partitions: number; readonly before: string } | null
+  /** Items of forgotten people. */
+  readonly forgotten: number
+}
+
+const MAX_REASONS = 3
+
+/**
+ * What is left out, for everybody who calls a data set complete: a clause for each kind; none: nothing is.
+ * @param shown the numbers of items that may be shown; null: not
+ */
+export function leftOutClauses(
+  leftOut: LeftOut,
+  shown: { readonly quarantined: number | null; readonly forgotten: number | null } = leftOut,
+): readonly string[] {
+  const { quarantined, quarantined_partitions, beyond_limit, max_quarantined, reasons } = leftOut
+  const { pruned, forgotten } = leftOut
+  const clauses: string[] = []
+  if (quarantined > 0) {
+    const first = reasons.slice(0, MAX_REASONS).join('; ')
+    const why = first === '' ? '' : `: ${first}${reasons.length > MAX_REASONS ? '; …' : ''}`
+    const limit =
+      beyond_limit === 0
+        ? ''
+        : `; ${numberOf(beyond_limit, 'partition')} beyond max_quarantined: ${max_quarantined}`
+    const where = `${numberOf(quarantined_partitions, 'partition')}, see _quarantine`
+    clauses.push(`${wereLeftOut(shown.quarantined)} (quarantine, in ${where}${why}${limit})`)
+  }
+  if (pruned !== null) {
+    const { partitions, before } = pruned
+    const were = partitions === 1 ? 'was' : 'were'
+    clauses.push(
+      `${numberOf(partitions, 'partition')} that ended by ${before.slice(0, 10)} ${were} removed (prune)`,
+    )
+  }
+  if (forgotten > 0) clauses.push(`${wereLeftOut(shown.forgotten, ' of forgotten people')} (forget)`)
+  return clauses
+}
+
+function wereLeftOut(items: number | null, of = ''): string {
+  if (items === null) return `some items${of} were left out`
+  return `${numberOf(items, 'item')}${of} ${items === 1 ? 'was' : 'were'} left out`
+}
+
+/** `, but …`, or empty. */
+export function leftOutText(clauses: readonly string[]): string {
+  return clauses.length === 0 ? '' : `, but ${clauses.join(', and ')}`
+}
+
+/** @param state of the data set */
+export function leftOutOf({ transform }: Pipeline, state: CheckpointState): LeftOut {
+  const { forgotten } = sumOfPartitions(state)
+  return { ...leftOut(transform, state.prunes, state.runs, recordsOf(state)), forgotten }
+}
+
+function* recordsOf({ partitions }: CheckpointState): Generator<Counted> {
+  for (const [, record] of partitions) {
+    const exported = exportedOf(record)
+    yield { state: exported.state, rows: exported.rows, quarantined: quarantinedOf(exported) }
+  }
+}
+
+/** The same for a data set that was moved without its state. Manifests of earlier versions list no partitions. */
+export function leftOutOfManifest(
+  { transform }: Pipeline,
+  { partitions, prunes, totals }: Pick<Manifest, 'partitions' | 'prunes' | 'totals'>,
+): LeftOut {
+  const found = leftOut(transform, prunes, [], partitions)
+  const isListed = partitions.length > 0
+  const sum = prunes.reduce((sum, { partitions }) => sum + partitions, 0)
+  const before =
+    prunes
+      .map((prune) => prune.before)
+      .sort()
+      .at(-1) ?? ''
+  return {
+    ...found,
+    quarantined: totals.quarantined,
+    forgotten: totals.forgotten,
+    pruned: isListed || sum === 0 ? found.pruned : { partitions: sum, before },
+  }
+}
+
+const NOTHING_LEFT_OUT: LeftOut = {
+  quarantined: 0,
+  quarantined_partitions: 0,
+  beyond_limit: 0,
+  max_quarantined: '',
+  reasons: [],
+  pruned: null,
+  forgotten: 0,
+}
+
+type Counted = { readonly state: string; readonly rows: number; readonly quarantined: number }
+
+function leftOut(
+  { maxQuarantined }: Pipeline['transform'],
+  prunes: readonly { readonly before: string }[],
+  runs: readonly { readonly reasons: Readonly<Record<string, number>> }[],
+  records: Iterable<Counted>,
+): Omit<LeftOut, 'forgotten'> {
+  const limit = allowedOf(maxQuarantined)
+  const counts = { quarantined: 0, quarantined_partitions: 0, beyond_limit: 0 }
+  let pruned = 0
+  for (const { state, rows, quarantined } of records) {
+    if (state === 'pruned') pruned++
+    if (quarantined === 0) continue
+    counts.quarantined += quarantined
+    counts.quarantined_partitions++
+    if (limit.isExceeded(quarantined, rows + quarantined)) counts.beyond_limit++
+  }
+  const before = prunes
+    .map((prune) => prune.before)
+    .sort()
+    .at(-1)
+  return {
+    ...counts,
+    max_quarantined: limit.text,
+    reasons: counts.quarantined === 0 ? [] : reasonsOf(runs),
+    pruned: pruned === 0 ? null : { partitions: pruned, before: before ?? '' },
+  }
+}
+
+/** The most frequent first. */
+function reasonsOf(runs: readonly { readonly reasons: Readonly<Record<string, number>> }[]): string[] {
+  const sums = new Map<string, number>()
+  for (const { reasons } of runs) {
+    for (const [given, items] of Object.entries(reasons)) {
+      const reason = unlessSecret(given)
+      sums.set(reason, (sums.get(reason) ?? 0) + items)
+    }
+  }
+  return [...sums].sort(([a, one], [b, other]) => other - one || (a < b ? -1 : 1)).map(([reason]) => reason)
 }
 
 /**
@@ -39,9 +194,13 @@ export function readCompleteness(pipeline: Pipeline, maskKey: Uint8Array | null)
 }
 
 /** null also if it is damaged, which others report. */
-async function readableCheckpoint(store: Store): Promise<CheckpointState | null> {
+function readableCheckpoint(store: Store): Promise<CheckpointState | null> {
+  return unlessDamaged(() => readCheckpoint(store))
+}
+
+async function unlessDamaged<T>(read: () => Promise<T>): Promise<T | null> {
   try {
-    return await readCheckpoint(store)
+    return await read()
   } catch (error) {
     if (isExportError(error, 'damaged')) return null
     throw error
@@ -63,7 +222,12 @@ export async function completenessOf(
   checkMaskKey(state?.header, maskKey, pipeline)
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
   const partitions = state === null ? null : partitionsOf(pipeline, maskKey, state, nowMs)
-  return { complete: isComplete(isMarked, partitions), partitions, redo: state?.redo.partitions ?? 0 }
+  const complete = isComplete(isMarked, partitions)
+  if (state !== null)
+    return { complete, partitions, redo: state.redo.partitions, left_out: leftOutOf(pipeline, state) }
+  const manifest = await unlessDamaged(() => readManifest(store))
+  const left_out = manifest === null ? NOTHING_LEFT_OUT : leftOutOfManifest(pipeline, manifest)
+  return { complete, partitions, redo: 0, left_out }
 }
 
 /** @param isMarked whether the data set has `_SUCCESS` @param partitions of the file's plan; null: not known */

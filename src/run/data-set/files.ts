@@ -37,6 +37,7 @@ import {
 } from '../../state/index.ts'
 import type { RunObserver } from '../options.ts'
 import { retiredQueries } from './plan-state.ts'
+import { plannedKeys, scopeOf } from './scope.ts'
 
 /**
  * Removes the files of earlier runs, whatever their state. A file that has such a name but is not known to be
@@ -183,7 +184,11 @@ export async function replaceManifest(
   { log }: Pick<RunObserver, 'log'>,
 ): Promise<void> {
   await removeSignature(store, log)
-  await writeManifest(store, asExported(pipeline, state), state, retiredQueries(pipeline, state))
+  await writeManifest(store, asExported(pipeline, state), state, {
+    scope: scopeOf(pipeline),
+    planned: plannedKeys(pipeline, state),
+    retired: retiredQueries(pipeline, state),
+  })
 }
 
 async function removeSignature(store: OwnedStore, log: RunObserver['log']): Promise<void> {

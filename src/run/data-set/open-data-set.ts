@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { azureDriver } from '../../azure/index.ts'
 import { bucketStore, type Driver, requireState, splitStore } from '../../bucket/index.ts'
@@ -90,16 +91,20 @@ export async function requireManifest(store: Store, pipeline: Pipeline, what: st
   return manifest
 }
 
-export function noManifest({ file }: Pipeline, what: string): ExportError {
+export function noManifest(pipeline: Pipeline, what: string): ExportError {
   const said = `There is no manifest, so there is nothing to ${what} yet`
-  return new ExportError('config', said, MANIFEST_PATH, runFirst(file))
+  return new ExportError('config', said, pathIn(pipeline, MANIFEST_PATH), runFirst(pipeline))
 }
 
-export function nothingExported({ file, load }: Pipeline): ExportError {
-  return new ExportError('config', 'Nothing was exported yet', load.pathAsGiven, runFirst(file))
+export function nothingExported(pipeline: Pipeline): ExportError {
+  return new ExportError('config', 'Nothing was exported yet', pipeline.load.path, runFirst(pipeline))
 }
 
-function runFirst(file: string): string {
+/** In another directory a run would begin a second export, and pay for it. */
+function runFirst({ file, load }: Pipeline): string {
+  const { besideFile } = load
+  if (besideFile !== undefined && existsSync(join(besideFile, '_state')))
+    return `${besideFile} holds a data set: relative paths start in the working directory, so call spillway where you ran it, or write an absolute load.path.`
   return `Run the pipeline first: \`spillway run ${file}\`.`
 }
 

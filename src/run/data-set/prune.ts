@@ -134,6 +134,22 @@ export function oldPartitions(state: CheckpointState, before: Micros): OldPartit
   return { partitions: old, shards, ...sums(old, shards, state), kept: [...kept.values()] }
 }
 
+/** What a prune removes, by name: the journal and the manifest keep it. */
+export function removedBy(
+  { partitions, shards }: Pick<OldPartitions, 'partitions' | 'shards'>,
+  state: CheckpointState,
+): { removed: NonNullable<Prune['removed']>; shards: NonNullable<Prune['shards']> } {
+  return {
+    removed: [...partitions].sort().map((partition) => {
+      const { rows = 0, quarantined = 0 } = state.partitions.get(partition) ?? {}
+      return { partition, rows, quarantined }
+    }),
+    shards: [...shards.values()]
+      .map(({ path, rows, sha256 }) => ({ path, rows, sha256 }))
+      .sort((a, b) => (a.path < b.path ? -1 : 1)),
+  }
+}
+
 /** The ranges of unfinished chains, by query: any of their windows may get more rows. */
 function rangesUnderWay({ chains }: CheckpointState): ReadonlyMap<string, readonly Window[]> {
   const ranges = new Map<string, Window[]>()

@@ -19,6 +19,7 @@ import {
   shownSeries,
   shownTotal,
 } from '../../report/index.ts'
+import { leftOutClauses } from '../data-set/completeness.ts'
 import { heatMap, type RowsByWindow } from './heat-map.ts'
 import type { Known } from './known.ts'
 import { liesWithin, timeline } from './timeline.ts'
@@ -37,6 +38,8 @@ export type ReportContext = {
   readonly version: string
   /** Queries that the pipeline file no longer has. */
   readonly retired: number
+  /** Of the service; null: not known. */
+  readonly host: string | null
   readonly seal: { readonly manifest: string | null; readonly signed: boolean }
 }
 
@@ -57,6 +60,8 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
   const repeated = shownOfRuns(runs, known.repeated, ({ repeated }) => repeated)
   const reasons = reasonsOf(known)
   const reasonCounts = shownCounts(reasons.map(([, items]) => items))
+  const quarantinedTotal = reasonCounts.total === null && reasons.length > 0 ? null : quarantined.total
+  const forgotten = shown(known.leftOut.forgotten)
   const { counted } = total
   const times = timeline(counted?.days ?? NONE, heat?.together ?? [], missingWindows(known))
   return {
@@ -67,7 +72,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
     written_at: new Date(context.nowMs).toISOString(),
     spillway: context.version,
     from: known.from,
-    verdict: verdictOf(known),
+    verdict: verdictOf(known, { quarantined: quarantinedTotal, forgotten }),
     asked: {
       queries: queries.slice(0, MAX_QUERIES).map(({ name }) => name),
       queries_total: queries.length,
@@ -85,10 +90,10 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
       config_digest: known.configDigest,
     },
     provenance: {
-      host: new URL(pipeline.service.baseUrl).host,
+      host: context.host ?? 'not known',
       organization: organizationOf(pipeline),
       ...context.seal,
-      pruned: known.pruned,
+      pruned: known.leftOut.pruned,
     },
     came: {
       rows: total.rows,
@@ -97,9 +102,9 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
       bytes: Math.ceil(bytes / 1000) * 1000,
       shards,
       new_rows: runs.length === 0 ? 0 : total.ofRuns.at(-1)!,
-      quarantined: reasonCounts.total === null && reasons.length > 0 ? null : quarantined.total,
+      quarantined: quarantinedTotal,
       repeated: repeated.total,
-      forgotten: shown(known.forgotten),
+      forgotten,
       counted_rows: counted === null ? null : shown(counted.rows),
       timeline: times,
       sources: named(counted?.sources ?? NONE, MAX_SOURCES, 'no name'),
@@ -127,13 +132,19 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
   }
 }
 
-function verdictOf({ complete, standing }: Known): ReportData['verdict'] {
-  if (standing === null) return { complete, partitions: null, span: null }
+/** @param items null: a small number, or one that would reveal another */
+function verdictOf(
+  { complete, standing, leftOut }: Known,
+  items: Readonly<Record<'quarantined' | 'forgotten', Shown>>,
+): ReportData['verdict'] {
+  const left_out = leftOutClauses(leftOut, items).map((clause) => unlessSecret(clause))
+  if (standing === null) return { complete, partitions: null, span: null, left_out }
   const { span, ...partitions } = standing
   return {
     complete,
     partitions,
     span: span === null ? null : { from: formatInstant(span.from), until: formatInstant(span.until) },
+    left_out,
   }
 }
 

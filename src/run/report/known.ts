@@ -18,7 +18,7 @@ import {
   splitPath,
   sumOfPartitions,
 } from '../../state/index.ts'
-import { isComplete } from '../data-set/completeness.ts'
+import { isComplete, type LeftOut, leftOutOf, leftOutOfManifest } from '../data-set/completeness.ts'
 import { countPartitions, type PlanCounts } from '../data-set/plan-state.ts'
 
 /** What is known of a data set, from its checkpoint or, if that is missing, from its manifest. */
@@ -28,8 +28,6 @@ export type Known = {
   readonly runs: readonly Omit<RunRecord, 'run' | 'months'>[]
   readonly quarantined: number
   readonly repeated: number
-  /** Items of forgotten people. */
-  readonly forgotten: number
   /** Aggregates of rows; of fewer rows than there are, if some were not counted. */
   readonly aggregates: Aggregates
   readonly failed: readonly { readonly partition: string; readonly kind: string }[]
@@ -39,7 +37,7 @@ export type Known = {
   readonly standing: Standing | null
   /** The last exact number of rows in a report; null: none, or not known. */
   readonly reported: number | null
-  readonly pruned: { readonly partitions: number; readonly before: string } | null
+  readonly leftOut: LeftOut
   /** Queries that began in the last run. */
   readonly newQueries: ReadonlySet<string>
   /** Rows by query and window, made on demand; null: not known. */
@@ -48,7 +46,7 @@ export type Known = {
   shards(): Iterable<KnownShard>
 }
 
-/** From the first window to the last, in microseconds; null: there are no windows. */
+/** From the first window that is not pruned to the last, in microseconds; null: there are no windows. */
 type Standing = Omit<PlanCounts, 'pruned' | 'begun' | 'redo' | 'unfinished'> & {
   readonly span: { readonly from: number; readonly until: number } | null
 }
@@ -85,7 +83,7 @@ export function knownFromState(
   for (const [partition, record] of state.partitions) {
     if (record.state === 'failed') failed.push({ partition, kind: record.error?.kind ?? 'unknown' })
   }
-  const { quarantined, repeated, forgotten } = sumOfPartitions(state)
+  const { quarantined, repeated } = sumOfPartitions(state)
   const standing = plan === null ? null : standingOf(pipeline, plan, state)
   return {
     from: 'checkpoint',
@@ -93,13 +91,12 @@ export function knownFromState(
     runs: state.runs,
     quarantined,
     repeated,
-    forgotten,
     aggregates,
     failed,
     complete: isComplete(isMarked, standing),
     standing,
     reported: state.reported,
-    pruned: prunedOf(state.prunes),
+    leftOut: leftOutOf(pipeline, state),
     newQueries: state.newQueries,
     *partitions() {
       const files = filesOfSmallShards(state)
@@ -134,8 +131,8 @@ function filesOfSmallShards({ shards }: CheckpointState): ReadonlyMap<string, re
 
 function standingOf(pipeline: NamedPipeline, plan: Plan, state: CheckpointState): Standing {
   let [from, until] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
-  for (const { window } of plan.partitions()) {
-    if (window === null) continue
+  for (const { key, window } of plan.partitions()) {
+    if (window === null || state.partitions.get(key)?.state === 'pruned') continue
     from = Math.min(from, window.from)
     until = Math.max(until, window.until)
   }
@@ -144,17 +141,13 @@ function standingOf(pipeline: NamedPipeline, plan: Plan, state: CheckpointState)
   return { total, done, failed, partial, pending, span }
 }
 
-function prunedOf(prunes: CheckpointState['prunes']): Known['pruned'] {
-  let [partitions, before] = [0, '']
-  for (const prune of prunes) {
-    partitions += prune.partitions
-    if (prune.before > before) before = prune.before
-  }
-  return partitions === 0 ? null : { partitions, before }
-}
-
 /** @param aggregates counted from the files: the manifest has none */
-export function knownFromManifest(manifest: Manifest, aggregates: Aggregates, isMarked: boolean): Known {
+export function knownFromManifest(
+  pipeline: NamedPipeline,
+  manifest: Manifest,
+  aggregates: Aggregates,
+  isMarked: boolean,
+): Known {
   const { shards, totals, runs, config_digest } = manifest
   const hasOnePartitionEach = shards.every(({ partitions }) => partitions.length === 1)
   return {
@@ -167,13 +160,12 @@ export function knownFromManifest(manifest: Manifest, aggregates: Aggregates, is
     })),
     quarantined: totals.quarantined,
     repeated: totals.repeated,
-    forgotten: totals.forgotten,
     aggregates,
     failed: [],
     complete: isMarked,
     standing: null,
     reported: null,
-    pruned: prunedOf(manifest.prunes),
+    leftOut: leftOutOfManifest(pipeline, manifest),
     newQueries: new Set(),
     partitions: hasOnePartitionEach
       ? function* () {

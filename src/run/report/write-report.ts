@@ -38,6 +38,7 @@ import {
   withLocation,
 } from '../data-set/open-data-set.ts'
 import { planAsOfLastRun, retiredQueries } from '../data-set/plan-state.ts'
+import { hostOf } from '../data-set/scope.ts'
 import type { RunObserver, RunOptions } from '../options.ts'
 import { namePipeline } from '../queries.ts'
 import type { ReportContext } from './gather.ts'
@@ -163,7 +164,9 @@ async function pageOf(
   earlier: string | null,
 ): Promise<{ readonly page: string; readonly rows: number | null }> {
   const { gatherReport } = await import('./gather.ts')
-  const data = gatherReport(pipeline, known, { ...options, seal: await sealOf(store) })
+  // A command that sends nothing need not know the service; the manifest does.
+  const host = hostOf(pipeline.service) ?? (await readManifest(store))?.scope?.service ?? null
+  const data = gatherReport(pipeline, known, { ...options, host, seal: await sealOf(store) })
   return { page: await renderReport(data, options.hurry, earlier), rows: data.came.rows }
 }
 
@@ -253,18 +256,10 @@ async function reportOn(
     const aggregates = await countAnew(pipeline, store, manifest.shards)
     const retired = manifest.retired.length
     const isMarked = (await store.size(SUCCESS_PATH)) !== null
-    await writePage(
-      pipeline,
-      store,
-      knownFromManifest(manifest, aggregates, isMarked),
-      {
-        ...context,
-        retired,
-      },
-      async () => {},
-    )
+    const known = knownFromManifest(pipeline, manifest, aggregates, isMarked)
+    await writePage(pipeline, store, known, { ...context, retired }, async () => {})
     const { rows, shards } = manifest.totals
-    return { complete: isMarked, partitions: null, redo: 0, rows, shards }
+    return { complete: isMarked, partitions: null, redo: 0, left_out: known.leftOut, rows, shards }
   }
   checkMaskKey(found.header, maskKey, pipeline)
   const record = async (entry: JournalEntry): Promise<void> => {
@@ -276,8 +271,9 @@ async function reportOn(
     }
   }
   const options = { ...context, mostRows: Number.POSITIVE_INFINITY }
-  const { complete, standing } = await writeReport(pipeline, store, found, options, record)
+  const { complete, standing, leftOut } = await writeReport(pipeline, store, found, options, record)
   const partitions = standing === null ? null : partitionCounts(standing.total, standing)
   const { shards, redo } = found
-  return { complete, partitions, redo: redo.partitions, rows: shards.rows, shards: shards.length }
+  const counts = { rows: shards.rows, shards: shards.length }
+  return { complete, partitions, redo: redo.partitions, left_out: leftOut, ...counts }
 }

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import { isExportError, numberOf, type Pipeline, type Store } from '../../core/index.ts'
+import { isExportError, type NamedPipeline, numberOf, type Pipeline, type Store } from '../../core/index.ts'
 import { partOf } from '../../load/index.ts'
 import { tableProblems } from '../../open-tables/index.ts'
 import {
@@ -18,12 +18,11 @@ import {
   SIGNATURE_PATH,
   settingsDigest,
   splitPath,
-  sumOfPartitions,
 } from '../../state/index.ts'
-import { type Completeness, completenessOf } from '../data-set/completeness.ts'
+import { type Completeness, completenessOf, withNames } from '../data-set/completeness.ts'
 import { namingLocations, nothingExported, openDataSet } from '../data-set/open-data-set.ts'
 import { asInFile } from '../data-set/plan-state.ts'
-import { namePipeline } from '../queries.ts'
+import { otherScope, whyStale } from '../data-set/scope.ts'
 import { repeatedIds } from './repeated-ids.ts'
 import { rowsThatDiffer } from './rows-that-differ.ts'
 import { type Problem, type ProblemCause, readerOf, verifyShard } from './verify-shard.ts'
@@ -66,7 +65,7 @@ async function verify(given: Pipeline, options: VerifyOptions): Promise<Verifica
   // Listed first: a run commits a shard before it publishes it.
   const files: string[] = []
   for await (const path of filesOfRows(given, store)) files.push(path)
-  const { state, manifest, shards: expected, sums } = await onRecord(store, given, options, problems)
+  const { state, manifest, shards: expected } = await onRecord(store, given, options, problems)
   const pipeline = state === null ? given : asExported(given, state)
   if (
     problems.every(({ cause }) => cause === 'nothing_exported') &&
@@ -107,14 +106,15 @@ async function verify(given: Pipeline, options: VerifyOptions): Promise<Verifica
     for (const problem of found) problems.push({ ...problem, cause: 'table' })
   }
   const completeness = await completenessOf(given, maskKey, store, state)
-  return { ok: problems.length === 0, ...completeness, shards: expected.length, rows, ...sums, problems }
+  const { quarantined, forgotten } = completeness.left_out
+  const counts = { shards: expected.length, rows, quarantined, forgotten }
+  return { ok: problems.length === 0, ...completeness, ...counts, problems }
 }
 
 type OnRecord = {
   readonly state: CheckpointState | null
   readonly manifest: Manifest | null
   readonly shards: readonly ManifestShard[]
-  readonly sums: Pick<Verification, 'quarantined' | 'forgotten'>
 }
 
 /** The shards of the checkpoint, or of the manifest if the data set was moved without its checkpoint. */
@@ -135,7 +135,7 @@ async function onRecord(
   if (state === null && manifest === null && isReadable) {
     const problem = 'is not there: nothing was exported yet'
     problems.push({ path: MANIFEST_PATH, problem, cause: 'nothing_exported' })
-    return { state, manifest, shards: [], sums: { quarantined: 0, forgotten: 0 } }
+    return { state, manifest, shards: [] }
   }
   if (signedBy !== null) {
     const fault = await signatureFault(store, bytes, signedBy, manifest)
@@ -147,17 +147,14 @@ async function onRecord(
   if (signedBy !== null && manifest !== null) {
     const faults = [
       ...otherSettings(pipeline, manifest),
-      strangeQueries(pipeline, manifest, maskKey),
+      ...scopeFaults(pipeline, manifest, maskKey),
       tooOld(manifest, notBeforeMs),
     ]
     for (const problem of faults) {
       if (problem !== null) problems.push({ path: MANIFEST_PATH, problem, cause: 'signature' })
     }
   }
-  const { quarantined = 0, forgotten = 0 } =
-    state === null ? (manifest?.totals ?? {}) : sumOfPartitions(state)
-  const sums = { quarantined, forgotten }
-  if (state === null) return { state, manifest, shards: manifest?.shards ?? [], sums }
+  if (state === null) return { state, manifest, shards: manifest?.shards ?? [] }
   const shards = [...manifestShards(state)]
   if (manifest !== null) {
     // After a crash it may still list shards that were replaced.
@@ -166,7 +163,7 @@ async function onRecord(
   }
   if (manifest === null && isReadable && hasEnded(state))
     problems.push({ path: MANIFEST_PATH, problem: 'is missing', cause: 'manifest' })
-  return { state, manifest, shards, sums }
+  return { state, manifest, shards }
 }
 
 /** Signs that manifest or checkpoint belong to another data set than the pipeline's, or not to each other. */
@@ -200,26 +197,30 @@ function* otherSettings({ extract, transform, load }: Pipeline, manifest: Manife
   }
 }
 
+/** Signs that a signed manifest is of another request than the pipeline's. */
+function* scopeFaults(given: Pipeline, manifest: Manifest, maskKey: Uint8Array | null): Generator<string> {
+  // Names that need a mask key are not known without it.
+  const pipeline = withNames(given, maskKey)
+  if (pipeline === null) return
+  const strange = strangeQueries(pipeline, manifest)
+  const fault = strange ?? otherScope(manifest, pipeline)
+  if (fault !== null) yield fault
+}
+
 /** Queries with shards in the signed manifest that the pipeline does not request and the manifest does not retire. */
-function strangeQueries(given: Pipeline, manifest: Manifest, maskKey: Uint8Array | null): string | null {
+function strangeQueries(pipeline: NamedPipeline, manifest: Manifest): string | null {
   if (manifest.resource === 'reports') return null
-  try {
-    const { extract } = asInFile(namePipeline(given, maskKey))
-    const known = new Set([
-      ...extract.queries.map(({ name }) => name),
-      ...manifest.retired.map(({ query }) => query),
-    ])
-    const unknownQueries = new Set<string>()
-    for (const { partitions } of manifest.shards) {
-      for (const key of partitions) if (!known.has(splitPath(key)[0])) unknownQueries.add(splitPath(key)[0])
-    }
-    if (unknownQueries.size === 0) return null
-    return `lists rows of ${numberOf(unknownQueries.size, 'query', 'queries')} that the pipeline does not request: it may be another data set's`
-  } catch (error) {
-    // Names that need a mask key are not known without it.
-    if (isExportError(error, 'config')) return null
-    throw error
+  const { extract } = asInFile(pipeline)
+  const known = new Set([
+    ...extract.queries.map(({ name }) => name),
+    ...manifest.retired.map(({ query }) => query),
+  ])
+  const unknownQueries = new Set<string>()
+  for (const { partitions } of manifest.shards) {
+    for (const key of partitions) if (!known.has(splitPath(key)[0])) unknownQueries.add(splitPath(key)[0])
   }
+  if (unknownQueries.size === 0) return null
+  return `lists rows of ${numberOf(unknownQueries.size, 'query', 'queries')} that the pipeline does not request: it may be another data set's`
 }
 
 /** A signature has no time; the runs in the manifest have. */
@@ -240,22 +241,14 @@ async function signatureFault(
   described: Manifest | null,
 ): Promise<string | null> {
   const signature = await store.read(SIGNATURE_PATH)
-  if (signature === null) return `is missing: the manifest is not signed${sinceForgotten(described)}`
+  if (signature === null) return `is missing: the manifest is not signed${whyStale(described)}`
   const { byteLength } = signature
   if (byteLength !== SIGNATURE_BYTES) {
     return `is no signature: it holds ${byteLength} bytes instead of ${SIGNATURE_BYTES}`
   }
   if (manifest === null) return 'is there without the manifest that it is of'
   if (fitsManifest(signature, manifest, signedBy)) return null
-  return `does not fit: the manifest was changed after it was signed, or it was signed under another key${sinceForgotten(described)}`
-}
-
-/** Why an earlier signature is gone or stale, if people were forgotten after the last run. */
-function sinceForgotten(manifest: Manifest | null): string {
-  const at = manifest?.forgotten.at(-1)?.at
-  const ended = manifest?.runs.at(-1)?.finished_at
-  if (at === undefined || (ended != null && ended > at)) return ''
-  return `. People were forgotten at ${at}, which makes earlier signatures stale: sign it again`
+  return `does not fit: the manifest was changed after it was signed, or it was signed under another key${whyStale(described)}`
 }
 
 function hasEnded(state: CheckpointState): boolean {

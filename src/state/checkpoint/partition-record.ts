@@ -71,7 +71,7 @@ export function sumOfPartitions({
 }
 
 /** Items of a partition in quarantine, including those of the page that failed. */
-function quarantinedOf({ state, quarantined, error }: PartitionRecord): number {
+export function quarantinedOf({ state, quarantined, error }: PartitionRecord): number {
   return quarantined + (state === 'failed' ? (error?.rejected ?? 0) : 0)
 }
 

@@ -1,0 +1,85 @@
+import * as z from 'zod'
+import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
+import { exportedOf, hasBegun, quarantinedOf, stateOf } from './checkpoint/partition-record.ts'
+
+const count = z.number().int().nonnegative()
+
+export const scopeSchema = z.object({
+  service: z.string(),
+  queries: z.array(z.string()),
+  windows: z
+    .object({ from: z.string(), until: z.string(), every: z.string().nullable(), lag_seconds: z.number() })
+    .nullable(),
+  on_invalid: z.string(),
+  max_quarantined: z.string(),
+})
+
+/** What the pipeline file requests, without flags: with the states of partitions it says what an export covers. */
+export type ManifestScope = {
+  /** Host of the service. */
+  service: string
+  /** By their names in paths, sorted. */
+  queries: string[]
+  /** As the file has them, `until` excluded or `now`; null: one window over everything. */
+  windows: { from: string; until: string; every: string | null; lag_seconds: number } | null
+  on_invalid: string
+  /** A count, or a share such as `1%`. */
+  max_quarantined: string
+}
+
+export const manifestPartitionSchema = z.object({
+  key: z.string(),
+  state: z.enum(['pending', 'partial', 'failed', 'done', 'pruned']),
+  rows: count,
+  quarantined: count,
+})
+
+export type ManifestPartition = {
+  key: string
+  state: 'pending' | 'partial' | 'failed' | 'done' | 'pruned'
+  rows: number
+  quarantined: number
+}
+
+export const pruneSchema = z.object({
+  pruned_at: z.string(),
+  before: z.string(),
+  partitions: count,
+  rows: count,
+  quarantined: count.default(0),
+  removed: z.array(z.object({ partition: z.string(), rows: count, quarantined: count })).default([]),
+  shards: z.array(z.object({ path: z.string(), rows: count, sha256: z.string() })).default([]),
+})
+
+/** What a `prune` removed; the lists are empty where an earlier version removed it. */
+export type ManifestPrune = {
+  pruned_at: string
+  before: string
+  partitions: number
+  rows: number
+  quarantined: number
+  removed: { partition: string; rows: number; quarantined: number }[]
+  shards: { path: string; rows: number; sha256: string }[]
+}
+
+/**
+ * Every partition that is planned, or of which the data set has something, in the order of their keys: retired ones and
+ * pruned ones too. A partition that is exported again is listed as it was.
+ */
+export function* manifestPartitions(
+  { partitions }: Pick<CheckpointState, 'partitions'>,
+  planned: Iterable<string>,
+): Generator<ManifestPartition> {
+  const keys = new Set(planned)
+  for (const [key, record] of partitions) if (isListed(exportedOf(record))) keys.add(key)
+  for (const key of [...keys].sort()) {
+    const found = partitions.get(key)
+    const record = found === undefined ? undefined : exportedOf(found)
+    const quarantined = record === undefined ? 0 : quarantinedOf(record)
+    yield { key, state: stateOf(record), rows: record?.rows ?? 0, quarantined }
+  }
+}
+
+function isListed(record: Parameters<typeof hasBegun>[0]): boolean {
+  return hasBegun(record) || record.state === 'failed'
+}

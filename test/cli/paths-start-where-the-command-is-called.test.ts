@@ -1,0 +1,31 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { newWorkspace } from '../e2e/support/workspace.ts'
+import { spillway } from './spillway.ts'
+
+it('a command from another directory says where it looked, and a run there warns of a second export', async () => {
+  const here = await newWorkspace({ load: { format: 'csv' } })
+  expect((await here.run()).code).toBe(0)
+  const elsewhere = join(here.folder, 'elsewhere')
+  mkdirSync(elsewhere)
+  for (const command of ['verify', 'query']) {
+    const { code, stderr } = await spillway([command, '../pipeline.yaml'], elsewhere, here.env)
+    expect([command, code]).toEqual([command, 2])
+    expect(stderr).toContain(join(elsewhere, 'out'))
+    expect(stderr).toContain(`${here.output} holds a data set: relative paths start in the working directory`)
+  }
+  const warned = async () => (await spillway(['plan', '../pipeline.yaml'], elsewhere, here.env)).stderr
+  expect(await warned()).toContain('a data set lies beside the pipeline file, and this one begins elsewhere')
+  // Not where the export is, nor where one has begun.
+  expect((await spillway(['plan', 'pipeline.yaml'], here.folder, here.env)).stderr).toBe('')
+  mkdirSync(join(elsewhere, 'out/_state'), { recursive: true })
+  expect(await warned()).not.toContain('beside the pipeline file')
+})
+
+it('~ is refused, with what to write: no shell expands it there', async () => {
+  const here = await newWorkspace({ load: { path: '~/out' } })
+  const { code, stderr } = await spillway(['run', 'pipeline.yaml'], here.folder, here.env)
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the file's own
+  expect([code, stderr]).toEqual([2, expect.stringContaining('write ${HOME}/out')])
+})

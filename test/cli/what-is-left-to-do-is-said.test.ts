@@ -1,0 +1,48 @@
+import { truncate } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { shardPaths } from '../e2e/support/read-shards.ts'
+import { newWorkspace } from '../e2e/support/workspace.ts'
+
+it('a database that is down leaves a complete export, and the command that loads it', async () => {
+  const here = await newWorkspace({ load: { format: 'csv' } })
+  const target = 'postgres://etl@127.0.0.1:1/leaks'
+  const { code, stdout, stderr } = await here.cli('run', 'pipeline.yaml', '--load', target)
+  expect(code).toBe(1)
+  expect(stdout).toContain('complete in')
+  expect(stderr).toContain('The export is complete; only the load is left: ')
+  expect(stderr).toContain(`load pipeline.yaml --to ${target}`)
+})
+
+it('damaged files are the last word of verify, not "complete"', async () => {
+  const here = await newWorkspace({ load: { format: 'csv' } })
+  expect((await here.run()).code).toBe(0)
+  const [first] = await shardPaths(here.output)
+  await truncate(join(here.output, first!), 1)
+  const { code, stdout } = await here.cli('verify', 'pipeline.yaml')
+  expect(code).toBe(1)
+  expect(stdout.trimEnd().split('\n').at(-1)).toMatch(/^The export is DAMAGED, see above\..*`verify --fix`/)
+  expect(stdout).not.toContain('The export is complete')
+})
+
+it('a run that failed ends with an error in the log, whatever the level that is shown', async () => {
+  const here = await newWorkspace(
+    { service: { retries: 0 } },
+    { faults: [{ kind: 'status', status: 500, requests: [1] }] },
+  )
+  const { code, stderr } = await here.cli(
+    'run',
+    'pipeline.yaml',
+    '--log-format',
+    'json',
+    '--log-level',
+    'error',
+  )
+  expect(code).toBe(1)
+  expect(
+    stderr
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  ).toContainEqual(expect.objectContaining({ level: 'error', event: 'run.finish', status: 'failed' }))
+})
