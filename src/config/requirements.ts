@@ -10,6 +10,7 @@ import {
   visibleLabel,
 } from '../core/index.ts'
 import { dotted, isMapping, lineOf, locationAt, type Path, type Tree, valueAt } from './problems/tree.ts'
+import { UNIT_MICROS } from './resolve/resolve-extract.ts'
 import {
   type Environment,
   readMaskKey,
@@ -232,6 +233,7 @@ export async function warningsFor(pipeline: Pipeline, env: Environment): Promise
     })),
     ...setTwice(pipeline, env),
     ...withWww(pipeline.extract.queries),
+    ...withManyWindows(pipeline),
     ...(await begunElsewhere(pipeline.load)),
   ]
 }
@@ -268,6 +270,22 @@ function withWww(queries: readonly Query[]): Caution[] {
   const more = names.length - MAX_NAMED
   const domains = `${names.slice(0, MAX_NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
   return [{ message, fields: { domains } }]
+}
+
+const MANY_WINDOWS = 2000
+
+/** Each window of each query has its own folder. */
+function withManyWindows({ extract, load }: Pipeline): Caution[] {
+  const { windows, queries } = extract
+  const every = windows?.every
+  if (windows == null || every == null || !('count' in every) || !load.partitionBy.includes('window'))
+    return []
+  const until = windows.until === 'now' ? Date.now() * 1000 : windows.until
+  const count = Math.ceil((until - windows.from) / (every.count * UNIT_MICROS[every.unit]))
+  if (count <= MANY_WINDOWS) return []
+  const folders = count * (load.partitionBy.includes('query') ? queries.length : 1)
+  const message = 'extract.windows.every makes very many folders with small files; choose longer windows'
+  return [{ message, fields: { windows: count, folders } }]
 }
 
 type OpenSecretFile = { readonly variable: string; readonly file: string }

@@ -77,6 +77,8 @@ type Sent =
 // Recommended by the public API documentation for a 429 without Retry-After.
 const RATE_LIMITED_MS = 10_000
 const LEAST_PAUSE_MS = 1_000
+// At the right rate a 429 is rare: requests that arrive a little too close together.
+const MANY_RATE_LIMITED = 5
 // If the service demands a longer wait than this, the run ends.
 const LONGEST_WAIT_MS = 15 * 60_000
 
@@ -91,6 +93,7 @@ class ReservationLost extends Error {}
 /** Sends requests within the budget, each after it has a permit, and reads the limits in their responses. */
 export class Sender {
   readonly #parts: SenderParts
+  readonly #rateLimited: Record<Tier, number> = { search: 0, basic: 0 }
 
   constructor(parts: SenderParts) {
     this.#parts = parts
@@ -153,7 +156,7 @@ export class Sender {
       ) {
         throw tooLarge(outgoing.sizing, error, ms, !isTimeout && !isUnknownSize(outgoing, status))
       }
-      throw error.kind === 'transient' ? this.#demandedWait(response, about, error) : error
+      throw error.kind === 'transient' ? this.#demandedWait(response, outgoing, error) : error
     } finally {
       if (isWritten) {
         // Without a response, it is not known whether the request was charged.
@@ -230,7 +233,7 @@ export class Sender {
   }
 
   /** The error that makes a request wait as its response demands. */
-  #demandedWait({ status, headers }: HttpResponse, about: string, error: ExportError): Error {
+  #demandedWait({ status, headers }: HttpResponse, { about, tier }: Outgoing, error: ExportError): Error {
     const { budget, clock, log, pace } = this.#parts
     const requestedMs = retryAfterMs(headers, clock.now())
     if (requestedMs !== null && requestedMs > LONGEST_WAIT_MS) {
@@ -252,6 +255,13 @@ export class Sender {
       request: about,
       wait_ms: pauseMs,
     })
+    // Once a run: the progress shows each pause.
+    if (++this.#rateLimited[tier] === MANY_RATE_LIMITED) {
+      const key = tier === 'search' ? 'requests_per_second' : 'basic_requests_per_second'
+      log('warn', `429 comes again and again: set service.${key} to what the service allows`, {
+        responses: MANY_RATE_LIMITED,
+      })
+    }
     return new TryAgain(error, 'pace')
   }
 }

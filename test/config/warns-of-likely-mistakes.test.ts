@@ -28,6 +28,31 @@ test('a secret that is set twice is warned of, with the one that is used', async
   expect(await warnings(SMALLEST, { SPILLWAY_TOKEN: 'one' })).toEqual([])
 })
 
+test('windows that make thousands of folders are warned of, with their number', async () => {
+  const over = (every: string) =>
+    `${SMALLEST}  windows: { from: 2024-01-01, until: 2024-07-01, every: ${every} }\n`
+  const [warning = '', ...more] = await warnings(over('1h'))
+  expect(more).toEqual([])
+  expect(warning).toMatch(/extract\.windows\.every makes very many folders.*"windows":4368,"folders":4368/)
+  for (const every of ['1d', '6h', 'week']) expect(await warnings(over(every))).toEqual([])
+  expect(await warnings(`${over('1h')}load: { partition_by: query }\n`)).toEqual([])
+})
+
+test.each([
+  ['day', '1d'],
+  ['Daily', '1d'],
+  ['7 days', '7d'],
+  ['hours', '1h'],
+  ['weekly', 'week'],
+  ['1month', 'month'],
+  ['3 months', null],
+  ['fortnight', null],
+])('of windows.every: %s, %s is suggested', async (every, meant) => {
+  const [problem = ''] = await problems(`${SMALLEST}  windows: { from: 2024-01-01, every: ${every} }\n`)
+  expect(problem).toContain(`expected <n>h, <n>d, week, month or year, found "${every}"`)
+  expect(/did you mean `(.*)`/.exec(problem)?.[1] ?? null).toBe(meant)
+})
+
 test('a range that begins in the future is refused where it is set', async () => {
   const windows = '  windows: { from: 2099-01-01, until: now }\n'
   expect(await problems(`${SMALLEST}${windows}`)).toEqual([

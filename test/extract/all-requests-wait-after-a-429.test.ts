@@ -24,6 +24,22 @@ describe('after a 429', () => {
     expect(times).toEqual([0, pauseMs])
   })
 
+  it.each([
+    [4, []],
+    [12, ['429 comes again and again: set service.requests_per_second to what the service allows']],
+  ])('of %i in a run, the fifth names the setting: %j', async (times, expected) => {
+    const server = await serve((_request, response, index) => {
+      if (index % 2 === 0 && index < 2 * times) sendJson(response, RATE_LIMITED, { status: 429 })
+      else sendPage(response, index < 2 * times ? `c${index}` : null)
+    })
+    const named: string[] = []
+    const log = (_level: string, message: string): void => {
+      if (message.includes('requests_per_second')) named.push(message)
+    }
+    await collect(open(server.url, { clock: fakeClock(), log }), domainChain())
+    expect(named).toEqual(expected)
+  })
+
   it('other partitions and token tests wait as well, and the pause is visible in the progress', async () => {
     const clock = fakeClock({ auto: false })
     const held: ServerResponse[] = []

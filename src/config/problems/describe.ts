@@ -73,6 +73,26 @@ export function didYouMeanDomain(tree: Tree, path: Path): string {
   return location?.from === 'file' && location.variables.length > 0 ? '' : suggestion(value)
 }
 
+/** Lengths of windows as people write them. */
+const LENGTHS: Readonly<Record<string, string>> = {
+  hour: '1h',
+  day: '1d',
+  week: 'week',
+  month: 'month',
+  year: 'year',
+}
+const LENGTH = /^(\d*) ?(hour|dai|day|week|month|year)(?:s|ly)?$/i
+
+/** The same for the length of a window: `day`, `daily` and `7 days` mean `1d` and `7d`. */
+export function didYouMeanLength(tree: Tree, path: Path): string {
+  const value = valueAt(tree, path)
+  if (path.at(-1) !== 'every' || typeof value !== 'string') return ''
+  const [, count = '', word = ''] = LENGTH.exec(value) ?? []
+  const one = LENGTHS[word.toLowerCase().replace('dai', 'day')]
+  if (one === undefined || (Number(count || 1) !== 1 && !/\d/.test(one))) return ''
+  return `; did you mean \`${one.replace('1', count || '1')}\`?`
+}
+
 /** The same for a text. */
 export function suggestion(text: string): string {
   const domain = domainMeant(text)

@@ -1,5 +1,12 @@
 import type * as z from 'zod'
-import { describe, didYouMean, didYouMeanDomain, nearest, shown } from '../problems/describe.ts'
+import {
+  describe,
+  didYouMean,
+  didYouMeanDomain,
+  didYouMeanLength,
+  nearest,
+  shown,
+} from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
 import {
   dotted,
@@ -76,7 +83,7 @@ function report(issue: Issue, tree: Tree, problems: Problems, isMissing: (path: 
       path,
       found === null
         ? `missing; expected ${issue.message}`
-        : `expected ${issue.message}, found ${found}${faultOf(issue)}${didYouMeanDomain(tree, path)}`,
+        : `expected ${issue.message}, found ${found}${faultOf(issue)}${didYouMeanDomain(tree, path)}${didYouMeanLength(tree, path)}`,
     )
     return
   }

@@ -230,6 +230,8 @@ type DuckdbError = {
   readonly position: number | null
   /** Names of columns or tables that the statement may have meant. */
   readonly similar: readonly string[]
+  /** The message: to be shown only of what holds no value. */
+  readonly text: string
 }
 
 /** Has DuckDB write its errors as JSON, with their kind and position, instead of as text. */
@@ -244,13 +246,14 @@ export function duckdbError(error: unknown): DuckdbError {
   const fields = fieldsOf(message)
   // Errors of opening a file, and some of parsing, have their kind in front in either case.
   const kind = fields.exception_type ?? /^([A-Z]\w*(?: [A-Z]\w*)?) Error: /.exec(message)?.[1]
-  const { position, candidates } = fields
+  const { position, candidates, exception_message: text } = fields
   const number = (value: unknown): number | null =>
     typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : null
   return {
     kind: typeof kind === 'string' && kind !== '' ? kind : null,
     errno: number(fields.errno),
     position: number(position),
+    text: typeof text === 'string' ? text : '',
     similar:
       typeof candidates === 'string' && NAMES_SOMETHING.has(fields.error_subtype)
         ? candidates.split(',').filter(Boolean)

@@ -3,6 +3,7 @@ import { ExportError } from '../../core/index.ts'
 import { identifier, literal } from '../table/table.ts'
 import { loadDuckdb } from './duckdb.ts'
 import { duckdbError, ERRORS_WITH_CODES, requireDuckdbFile } from './duckdb-file.ts'
+import { messageOf } from './message-about-sql.ts'
 
 /** What is queried: the files of a data set as one view, or the tables of a DuckDB file. */
 export type QuerySource =
@@ -62,7 +63,11 @@ export async function queryDataSet<T>(
     if (source.kind === 'files') await source.download()
     await shutIn(connection, source, temporary)
     stop.throwIfAborted()
-    const result = await (await connection.prepare(sql)).stream()
+    // Until here no row was read, so that the message is about the SQL alone.
+    const statement = await connection.prepare(sql).catch((error: unknown) => {
+      throw notCarriedOut(error, source, sql)
+    })
+    const result = await statement.stream()
     return await take({ columns: result.columnNames(), batches: await batchesOf(result) })
   } catch (error) {
     if (stop.aborted) throw stop.reason
@@ -120,18 +125,22 @@ function plainNumbers(row: readonly unknown[], isInteger: readonly boolean[]): Q
   })
 }
 
-/** Without a cause: DuckDB's own message may quote a value of a row, or of the statement. */
-function notCarriedOut(error: unknown, source: QuerySource): ExportError {
+/**
+ * Without a cause: DuckDB's own message may quote a value of a row, or of the statement.
+ * @param sql which DuckDB did not even prepare; absent: rows may have been read
+ */
+function notCarriedOut(error: unknown, source: QuerySource, sql?: string): ExportError {
   const message = error instanceof Error ? error.message : ''
   // No code says that it is a shard that cannot be read; its path, which only spillway and DuckDB know, does.
   const shard = source.kind === 'files' ? source.files.find((file) => message.includes(file)) : undefined
   if (shard !== undefined) return notAShard(shard)
-  const { kind, position, similar } = duckdbError(error)
+  const { kind, position, similar, text } = duckdbError(error)
+  const says = sql !== undefined && kind !== null && IS_ABOUT_SQL.has(kind) ? messageOf(text, sql) : ''
   const at = position === null ? '' : ` at character ${position + 1} of the SQL`
   const meant = similar.length === 0 ? '' : `; similar names: ${similar.join(', ')}`
   return new ExportError(
     'config',
-    `DuckDB does not carry out the SQL: ${kind === null ? 'an error' : `${kind} Error`}${at}${meant}`,
+    `DuckDB does not carry out the SQL: ${kind === null ? 'an error' : `${kind} Error`}${at}${says}${meant}`,
     '',
     kind !== null && IS_ABOUT_VALUES.has(kind)
       ? 'A value does not fit (which one is not shown, since it may be secret): try_cast() gives null for it.'
@@ -146,6 +155,8 @@ const IS_ABOUT_VALUES: ReadonlySet<string> = new Set([
   'Mismatch Type',
   'Out of Range',
 ])
+
+const IS_ABOUT_SQL: ReadonlySet<string> = new Set(['Parser', 'Binder', 'Catalog'])
 
 function notAShard(file: string): ExportError {
   return new ExportError(
@@ -191,7 +202,7 @@ async function requireOnlyReads(connection: DuckDBConnection, sql: string): Prom
   const explained = sql.replace(EXPLAIN, '')
   const reader = await connection.runAndReadAll('SELECT json_serialize_sql($1::VARCHAR)', [explained])
   const parsed = JSON.parse(String(reader.getRowsJson()[0]?.[0])) as Parsed
-  if (parsed.error) throw parsed.error_type === 'not implemented' ? onlyReads() : notParsed(parsed)
+  if (parsed.error) throw parsed.error_type === 'not implemented' ? onlyReads() : notParsed(parsed, sql)
   const { statements } = parsed
   if (statements.length === 0) throw empty()
   if (statements.length !== 1) throw oneStatement(statements.length)
@@ -200,7 +211,12 @@ async function requireOnlyReads(connection: DuckDBConnection, sql: string): Prom
 }
 
 type Parsed =
-  | { readonly error: true; readonly error_type: string; readonly position?: string }
+  | {
+      readonly error: true
+      readonly error_type: string
+      readonly error_message?: string
+      readonly position?: string
+    }
   | { readonly error: false; readonly statements: readonly unknown[] }
 
 /** The names of all table functions in a tree of DuckDB's parser. */
@@ -259,12 +275,13 @@ function notHere(name: string): ExportError {
   )
 }
 
-/** Without the parser's message, which quotes the statement. */
-function notParsed({ position }: { readonly position?: string }): ExportError {
+type Unparsed = { readonly error_message?: string; readonly position?: string }
+
+function notParsed({ position, error_message = '' }: Unparsed, sql: string): ExportError {
   const at = position === undefined ? '' : ` at character ${Number(position) + 1} of the SQL`
   return new ExportError(
     'config',
-    `DuckDB does not understand the SQL: Parser Error${at}`,
+    `DuckDB does not understand the SQL: Parser Error${at}${messageOf(error_message, sql)}`,
     '',
     'Correct the SQL.',
   )
