@@ -3,7 +3,6 @@ export { clockCheck } from './admission/clock-check.ts'
 export { type SharedCpu, shareCpu } from './cpu/cpu.ts'
 export { type Completeness, readCompleteness } from './data-set/completeness.ts'
 export { planRepair, type Repair } from './data-set/invalidate.ts'
-export { bringTables, type TableSummary, type TablesOptions } from './open-tables.ts'
 export {
   type ForgetOptions,
   type ForgetReport,
@@ -11,6 +10,7 @@ export {
   planForgetting,
   readForgottenPeople,
 } from './forget.ts'
+export { bringTables, type TableSummary, type TablesOptions } from './open-tables.ts'
 export {
   type LogFields,
   type LogLevel,
