@@ -52,6 +52,7 @@ const summary: z.ZodType<Omit<RunSummary, 'error'>> = z.object({
   status: oneOf(['complete', 'failed', 'budget', 'interrupted']),
   partitions: z.object({ total: int, done: int, failed: int, pending: int }),
   rows: int,
+  added: nullable(int),
   dataSet: z.object({ rows: int }),
   shards: int,
   bytes: int,

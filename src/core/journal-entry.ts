@@ -90,6 +90,22 @@ const windows = z.object({
   ),
 })
 
+/** The number of the next shard, and of those that were open. */
+const shardMark = z.object({ next: count, open: z.array(count) })
+
+/** How far a feed is read; `FeedRecord` in `state/` describes the fields. */
+const feed = z.object({
+  pass: z.enum(['whole', 'tail', 'front']).nullable(),
+  end: z.string().nullable(),
+  end_size: count.nullable(),
+  front: count,
+  head: count,
+  forgot: z.boolean(),
+  rising: count,
+  falling: count,
+})
+export type FeedProgress = ReadonlyDeep<z.infer<typeof feed>>
+
 /** A chain that has begun: its query and its windows. */
 const chain = z.object({
   kind: z.literal('chain'),
@@ -98,6 +114,8 @@ const chain = z.object({
   order: z.enum(['asc', 'desc']),
   /** null: no windows, the chain's rows are one partition. */
   windows: windows.nullable(),
+  /** How far a feed is read; absent: it is a search. */
+  feed: feed.optional(),
   /** Its progress. A rewrite replaces the chain's page entries with it. */
   state: z
     .object({
@@ -156,6 +174,13 @@ const page = z.object({
   repeated: count.optional(),
   /** The ids of the page, and of how many pages before it they are still needed; absent: as before. */
   ids: z.object({ blob: count, keep: count }).optional(),
+  /**
+   * Of a feed: whether its pass is complete, and whether another is to follow; pairs of adjacent rows that were imported
+   * in this order, or in the other.
+   */
+  feed: z
+    .object({ over: z.boolean(), more: z.literal(true).optional(), rising: count, falling: count })
+    .optional(),
 })
 export type PageEntry = Entry<'page'>
 
@@ -368,11 +393,19 @@ export const ENTRY_SCHEMAS = {
     requests: count,
     searches_remaining: count.optional(),
   }),
+  /** The shards of feeds that the last run added: those after `since` and not after `until`. */
+  added: z.object({ kind: z.literal('added'), since: shardMark, until: shardMark }),
   chain,
   /** The chain keeps its first `windows` windows; other chains take the rest. */
   shorten: z.object({ kind: z.literal('shorten'), chain: count, windows: count }),
   /** The chain restarts after a rejected cursor or a change of the page size. `since` null: from its beginning. */
-  restart: z.object({ kind: z.literal('restart'), chain: count, since: restart.nullable() }),
+  restart: z.object({
+    kind: z.literal('restart'),
+    chain: count,
+    since: restart.nullable(),
+    /** Of a feed: a pass from its front begins; absent: the present pass begins again. */
+    pass: z.literal('front').optional(),
+  }),
   open,
   page,
   gathered,

@@ -39,6 +39,15 @@ export type PageContext = {
   readonly since: Restart | null
   /** Ids of the last pages of this chain; rows with these ids are skipped. */
   readonly recent: readonly PageIds[]
+  /** What is known of a feed; absent: it is none. */
+  readonly feed?: FeedIds | undefined
+}
+
+/** Ids that were known of a feed before its present sequence of cursors; rows with these ids are skipped. */
+export type FeedIds = {
+  readonly earlier: readonly PageIds[]
+  /** How many of them, from the first on, are its front as it was last read: see `DecodedPage.met`. */
+  readonly front: number
 }
 
 /** Least and greatest `imported_at`, microseconds. */
@@ -78,6 +87,8 @@ export type DecodedPage = {
   readonly repeated: number
   /** `imported_at` of each item that was dropped for a forgotten person, as of a {@link RefusedItem}. */
   readonly forgotten: readonly (number | null)[]
+  /** Whether an item is of the front of the feed as it was last read. */
+  readonly met: boolean
   /** For the pages that follow. */
   readonly ids: PageIds
   /** `imported_at` of every row, microseconds; null for reports, which have none. */
@@ -129,18 +140,25 @@ export const NO_IDS: PageIds = { rows: new Int32Array(0), refused: new Int32Arra
 // The service may repeat a row on the next page, or some pages later. Older ids are dropped, so that the memory of a
 // chain does not depend on its length.
 const PAGES = 2
-const IDS = 20_000
+export const MAX_IDS = 20_000
+
+export function countOfIds({ rows, refused }: PageIds): number {
+  return (rows.length + refused.length) / 2
+}
 
 /**
  * Adds a page to the recent ids of a chain: those of the last two pages that have ids, and of earlier pages up to
  * 20,000 ids in all.
  */
 export function withPage(recent: readonly PageIds[], page: PageIds): readonly PageIds[] {
-  const countOf = ({ rows, refused }: PageIds): number => (rows.length + refused.length) / 2
-  if (countOf(page) === 0) return recent
+  return countOfIds(page) === 0 ? recent : withLast(recent, page, countOfIds)
+}
+
+/** The rule of {@link withPage}, for pages in whatever form. */
+export function withLast<T>(recent: readonly T[], page: T, countOf: (page: T) => number): readonly T[] {
   const known = [...recent, page]
   let count = known.reduce((sum, ids) => sum + countOf(ids), 0)
-  while (known.length > PAGES && count - countOf(known[0]!) >= IDS) count -= countOf(known.shift()!)
+  while (known.length > PAGES && count - countOf(known[0]!) >= MAX_IDS) count -= countOf(known.shift()!)
   return known
 }
 

@@ -1,6 +1,6 @@
-import type { IdentityPolicy, NamedQuery, Order, Query } from './pipeline.ts'
+import type { FeedQuery, IdentityPolicy, NamedQuery, Order, Query } from './pipeline.ts'
 import type { Int64 } from './rows/int64.ts'
-import { formatInstant, type Micros, parseInstant } from './time.ts'
+import { formatInstant, type Micros, parseTimestamp } from './time.ts'
 
 /** Half-open UTC range `[from, until)`. */
 export type Window = { readonly from: Micros; readonly until: Micros }
@@ -41,11 +41,16 @@ export function partitionCounts(
 }
 
 /**
- * The query with its name: `<type>.<label>`, everything outside `[A-Za-z0-9._@-]` percent-encoded.
+ * The query with its name: `<type>.<label>`, or `feed.<label>`, everything outside `[A-Za-z0-9._@-]` percent-encoded.
  * @param label a name that may be shown: see {@link visibleLabel}
  */
 export function nameQuery(query: Query, label: string): NamedQuery {
-  return { ...query, name: `${query.type}.${encodeSegment(label)}` }
+  return { ...query, name: `${isFeed(query) ? 'feed' : query.type}.${encodeSegment(label)}` }
+}
+
+/** Whether rows are read from a feed, which has no end and takes no filter. */
+export function isFeed<Q extends Query>(query: Q): query is Q & FeedQuery {
+  return query.type === 'tenant' || query.type === 'identifier'
 }
 
 /**
@@ -77,6 +82,10 @@ export function queryLabel(query: Query): string {
       return String(query.id)
     case 'reports':
       return 'all'
+    case 'tenant':
+      return 'tenant'
+    case 'identifier':
+      return String(query.id)
   }
 }
 
@@ -125,7 +134,9 @@ export function endingAfter(epochMs: number): (windowRange: string) => boolean {
 }
 
 function parseInstantName(name: string): Micros | null {
-  return parseInstant(name.replace(/T(\d\d)(\d\d)/, 'T$1:$2:'))
+  const at = parseTimestamp(name.replace(/T(\d\d)(\d\d)/, 'T$1:$2:'))
+  // Whole seconds are exact as a number in any year; the rows of a feed may have any.
+  return at !== null && BigInt(Number(at)) === BigInt(at) ? Number(at) : null
 }
 
 function instantName(at: Micros): string {

@@ -21,6 +21,10 @@ export type ServiceSettings = {
   readonly organization: string | null
   readonly searchPath: string
   readonly reportPath: string
+  /** The feed of the token's tenant. */
+  readonly feedPath: string
+  /** The feed of one identifier, `{id}`. */
+  readonly identifierFeedPath: string
   /** URL of the free token test of `check`; null: not configured. */
   readonly tokenTestUrl: string | null
   readonly requestsPerSecond: number
@@ -69,10 +73,15 @@ export type Order = 'asc' | 'desc'
 /** What to export: queries × windows. */
 export type Selection = Pick<ExtractSettings, 'queries' | 'windows'>
 
-export type Resource = 'credentials' | 'reports'
+export type Resource = 'credentials' | 'reports' | 'feed'
+
+/** What the rows of a resource are: the name of their folder, of their view and by default of their table. */
+export function kindOfRows(resource: Resource): 'credentials' | 'reports' {
+  return resource === 'reports' ? 'reports' : 'credentials'
+}
 
 /**
- * The five query kinds of the credential search, and the two ways to request reports.
+ * The five query kinds of the credential search, the two ways to request reports, and the two kinds of feeds.
  * A secret query carries the name of its environment variable, never the value.
  */
 export type Query =
@@ -86,6 +95,10 @@ export type Query =
       GivenName)
   | { readonly type: 'report'; readonly id: number }
   | { readonly type: 'reports' }
+  | FeedQuery
+
+/** The credentials of the token's tenant, or of one of its identifiers, as they come. */
+export type FeedQuery = { readonly type: 'tenant' } | { readonly type: 'identifier'; readonly id: number }
 
 /** The user's name for a query; without it the query is named after its value. */
 type GivenName = { readonly as?: string }

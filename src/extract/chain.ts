@@ -1,4 +1,4 @@
-import type { NamedQuery, PageIds, SeenCursors, Window } from '../core/index.ts'
+import type { FeedIds, NamedQuery, PageIds, SeenCursors, Window } from '../core/index.ts'
 import type { ChainRequest } from './page-requests.ts'
 
 /** A chain, from its beginning or from the resume position of a checkpoint. */
@@ -18,8 +18,10 @@ export type Chain = ChainRequest & {
   readonly requestsBefore: number
   /** The `query_value` column. */
   readonly queryValue: string
-  /** The ids of the last pages before. */
+  /** The ids of the last pages before; of a feed: those of this sequence. */
   readonly recent: readonly PageIds[]
+  /** As in `PageContext`. */
+  readonly feed?: FeedIds | undefined
   /** Every cursor of this chain. Each is added before its page is yielded. */
   readonly seen: SeenCursors
   /** Called each time a request of this chain is sent. */

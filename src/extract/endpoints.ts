@@ -2,31 +2,47 @@ import { type Clock, ExportError, type ServiceSettings } from '../core/index.ts'
 import { type RateLimit, rateLimit } from './pace/rate-limit.ts'
 
 /** The addresses that a run requests. */
-export type Endpoints = { readonly search: URL; readonly reports: URL }
+export type Endpoints = {
+  readonly search: URL
+  readonly reports: URL
+  readonly feed: URL
+  /** @param id of the identifier */
+  identifierFeed(id: number): URL
+}
+
+/** Each tier has its own rate limit; everything but searches and feeds shares one. */
+export type Tier = 'search' | 'basic' | 'feed'
 
 /** The second search: the public documentation assigns it no tier and no quota. */
 const SECOND_SEARCH = /\/astp\/v2\/credentials\/_search\/?$/
 
 /** @throws ExportError `config` when an address is no URL */
-export function endpointsOf({ baseUrl, searchPath, reportPath }: ServiceSettings): Endpoints {
-  return { search: endpoint(baseUrl, searchPath), reports: endpoint(baseUrl, reportPath) }
+export function endpointsOf(settings: ServiceSettings): Endpoints {
+  const { baseUrl, searchPath, reportPath, feedPath, identifierFeedPath } = settings
+  return {
+    search: endpoint(baseUrl, searchPath),
+    reports: endpoint(baseUrl, reportPath),
+    feed: endpoint(baseUrl, feedPath),
+    identifierFeed: (id) => endpoint(baseUrl, identifierFeedPath.replaceAll('{id}', String(id))),
+  }
 }
 
 export function isSecondSearch({ search }: Endpoints): boolean {
   return SECOND_SEARCH.test(search.pathname)
 }
 
-/** The rate limits of the two tiers. */
+/** The rate limits of the tiers. The tier of the feeds is not known, so they have one of their own. */
 export function rateLimits(
   { requestsPerSecond, basicRequestsPerSecond }: ServiceSettings,
   endpoints: Endpoints,
   clock: Clock,
-): Readonly<Record<'search' | 'basic', RateLimit>> {
+): Readonly<Record<Tier, RateLimit>> {
   // The rate limit of the second search is not known: sources name four requests a second, and one.
   const slowest = isSecondSearch(endpoints) ? { slowestPerSecond: 1 } : {}
   return {
     search: rateLimit({ requestsPerSecond, clock, ...slowest }),
     basic: rateLimit({ requestsPerSecond: basicRequestsPerSecond, clock }),
+    feed: rateLimit({ requestsPerSecond, slowestPerSecond: requestsPerSecond / 8, clock }),
   }
 }
 

@@ -98,7 +98,7 @@ export class PageInFlight {
     this.onNext()
     // Rows of the previous page are dropped when they repeat, so that page has to be decoded first.
     const recent = await before(known, this.about)
-    const { query, requested, queryValue, since } = chain
+    const { query, requested, queryValue, since, feed } = chain
     const [partition, own] = [chain.partition(), chain.own()]
     const decoded = await decode(body, {
       query,
@@ -109,6 +109,7 @@ export class PageInFlight {
       queryValue,
       since,
       recent,
+      feed,
     })
     outcome.hasRows(decoded.items)
     return decoded

@@ -9,6 +9,7 @@ import {
   type Window,
 } from '../core/index.ts'
 import type { Sizing } from './pace/page-sizes.ts'
+import { TENANT } from './responses.ts'
 import type { Service, ServiceRequest } from './service.ts'
 
 /** What the pages of a chain have in common. */
@@ -42,6 +43,10 @@ export function pageRequests(
         ...basicRequest(listUrl(endpoints.reports, chain, cursor), about),
         hasCursor: cursor !== null,
       })
+    case 'tenant':
+      return feedRequests(endpoints.feed, chain)
+    case 'identifier':
+      return feedRequests(endpoints.identifierFeed(query.id), chain)
     default: {
       const searched = searchedQuery(query, chain.secret)
       return (cursor, about) => ({
@@ -86,6 +91,25 @@ function listUrl(reports: URL, { pageSize, order }: ChainRequest, cursor: string
   return url
 }
 
+/**
+ * `GET {feed_path}?size=&from=&order_type=`; an identifier's feed has no order. Pages cost no searches.
+ * Source: public API documentation.
+ */
+function feedRequests(
+  feed: URL,
+  chain: ChainRequest,
+): (cursor: string | null, about: string) => ServiceRequest {
+  const { query, pageSize, order, sizing } = chain
+  const subject = query.type === 'identifier' ? `identifier ${query.id}` : TENANT
+  return (cursor, about) => {
+    const url = new URL(feed)
+    url.searchParams.set('size', String(pageSize))
+    if (cursor !== null) url.searchParams.set('from', cursor)
+    if (query.type === 'tenant') url.searchParams.set('order_type', order)
+    return { ...basicRequest(url, about), tier: 'feed', hasCursor: cursor !== null, sizing, feed: subject }
+  }
+}
+
 function withPath(base: URL, last: string): URL {
   const url = new URL(base)
   url.pathname = `${url.pathname.replace(/\/+$/, '')}/${last}`
@@ -93,7 +117,10 @@ function withPath(base: URL, last: string): URL {
 }
 
 /** A query in the form of the credential search. Source: public API. */
-function searchedQuery(query: Exclude<Query, { type: 'report' | 'reports' }>, secret: string | null) {
+function searchedQuery(
+  query: Exclude<Query, { type: 'report' | 'reports' | 'tenant' | 'identifier' }>,
+  secret: string | null,
+) {
   const { type } = query
   switch (type) {
     case 'domain':

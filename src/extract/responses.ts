@@ -14,6 +14,8 @@ type ResponseContext = {
   readonly where: string
   /** Whether the request had a cursor: only then can a rejection concern the cursor. */
   readonly hasCursor: boolean
+  /** The feed that was requested: `the tenant`, `identifier 123`; absent: none was. */
+  readonly feed?: string | undefined
 }
 
 /** A response of the service other than 2xx. */
@@ -45,6 +47,13 @@ export function responseError(
   if (OUT_OF_SEARCHES.has(status) && headers['x-flare-global-searches-remaining'] === '0') {
     return fail('quota', 'Wait for the next quota period, then run again: the export resumes from there.')
   }
+  const { feed } = request
+  if (feed !== undefined && (status === 404 || (status === 403 && feed !== TENANT))) {
+    return fail(
+      'refused',
+      `Check that ${feed} exists and that the token, or its API key, has the permission to read the feed of ${feed}, and that service.base_url and the path of feeds are right; other feeds are not affected.`,
+    )
+  }
   if (status === 401 || status === 403) {
     const [variable, what, other] =
       auth.kind === 'token'
@@ -52,7 +61,7 @@ export function responseError(
         : [auth.apiKeyEnv, 'API key', 'an access token goes into the variable that service.token_env names']
     return fail(
       'credentials',
-      `Check that ${variable} holds a valid ${what} with access to the requested data; ${other}.`,
+      `Check that ${variable} holds a valid ${what} with ${feed === undefined ? 'access to the requested data' : `the permission to read the feed of ${feed}`}; ${other}.`,
     )
   }
   if (status === 408 || status === 429 || status >= 500) {
@@ -72,6 +81,8 @@ export function responseError(
     'A repeated request would be rejected too: correct what the response names, then run again.',
   )
 }
+
+export const TENANT = 'the tenant'
 
 // Statuses by which a service may report that no searches are left; the public documentation names none.
 const OUT_OF_SEARCHES = new Set([402, 403, 429])

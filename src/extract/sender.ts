@@ -1,4 +1,5 @@
 import { type Auth, type Clock, ExportError, isExportError } from '../core/index.ts'
+import type { Tier } from './endpoints.ts'
 import type { Budget, Reservation } from './pace/budget.ts'
 import { PageTooLarge, type Sizing } from './pace/page-sizes.ts'
 import type { RateLimit } from './pace/rate-limit.ts'
@@ -18,9 +19,6 @@ export type Log = (
   fields?: Readonly<Record<string, string | number | boolean | null>>,
 ) => void
 
-/** Searches have their own rate limit; all other requests share one. */
-type Tier = 'search' | 'basic'
-
 export type Outgoing = {
   readonly method: 'GET' | 'POST'
   readonly url: URL
@@ -39,6 +37,8 @@ export type Outgoing = {
   readonly size: number | null
   /** How the size of the page changes; null: it does not. */
   readonly sizing: Sizing | null
+  /** The feed that is requested, for messages; absent: none is. */
+  readonly feed?: string | undefined
   /** Ends every wait before the request is written. */
   readonly signal: AbortSignal
   /** Aborts the request, written or not; null: only the run's own signals do. */
@@ -144,11 +144,14 @@ export class Sender {
       if (isSuccess(status))
         return { kind: 'ok', body, ms, dateMs: Number.isNaN(dateMs) ? null : dateMs, flight, release }
       release()
-      const error = responseError(response, auth, { where, hasCursor })
+      const error = responseError(response, auth, { where, hasCursor, feed: outgoing.feed })
       if (status === 401) return { kind: 'unauthorised', token, error }
       const isTimeout = status === 504 || status === 408
-      if (outgoing.sizing?.canShrink === true && isTooLarge(response, error)) {
-        throw tooLarge(outgoing.sizing, error, ms, !isTimeout)
+      if (
+        outgoing.sizing?.canShrink === true &&
+        (isTooLarge(response, error) || isUnknownSize(outgoing, status))
+      ) {
+        throw tooLarge(outgoing.sizing, error, ms, !isTimeout && !isUnknownSize(outgoing, status))
       }
       throw error.kind === 'transient' ? this.#demandedWait(response, about, error) : error
     } finally {
@@ -261,6 +264,14 @@ function isTooLarge({ status, headers }: HttpResponse, { isGateways }: ResponseE
   if (headers['retry-after'] !== undefined) return false
   return status === 504 || status === 408 || ((status === 502 || status === 503) && isGateways)
 }
+
+/** The largest page of a feed is not known, so a first refusal of a larger one may concern its size. */
+function isUnknownSize({ tier, hasCursor, sizing }: Outgoing, status: number): boolean {
+  return tier === 'feed' && !hasCursor && sizing?.isLarger === true && SIZE_STATUSES.has(status)
+}
+
+// Statuses by which a service may reject a parameter.
+const SIZE_STATUSES = new Set([400, 413, 422])
 
 /** Tells all chains at once that a page could not be served: their next requests may be about to be written. */
 function tooLarge(sizing: Sizing, error: ExportError, ms: number, isRefusal: boolean): PageTooLarge {

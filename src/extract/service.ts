@@ -61,7 +61,7 @@ export type ServiceLimits = RunLimits & {
 
 export type ServiceRequest = Pick<
   Outgoing,
-  'method' | 'url' | 'tier' | 'body' | 'hasCursor' | 'about' | 'size' | 'sizing'
+  'method' | 'url' | 'tier' | 'body' | 'hasCursor' | 'about' | 'size' | 'sizing' | 'feed'
 > & {
   /** Aborts the request, also if it is in flight. */
   readonly abort?: AbortSignal

@@ -1,4 +1,11 @@
-import { type Partition, type PartitionBy, type Resource, type Store, windowName } from '../core/index.ts'
+import {
+  kindOfRows,
+  type Partition,
+  type PartitionBy,
+  type Resource,
+  type Store,
+  windowName,
+} from '../core/index.ts'
 
 /**
  * The folder of a partition's shards: `credentials/query=domain.acme.com/import_window=2024-01-01`, without the levels
@@ -10,7 +17,7 @@ export function folderOf(
   partitionBy: readonly PartitionBy[],
 ): string {
   if (resource === 'reports') return resource
-  const parts: string[] = [resource]
+  const parts: string[] = [kindOfRows(resource)]
   if (partitionBy.includes('query')) parts.push(`query=${partition.query.name}`)
   if (partitionBy.includes('window')) parts.push(`import_window=${windowName(partition.window)}`)
   return parts.join('/')
@@ -18,7 +25,7 @@ export function folderOf(
 
 /** Whether each folder holds rows of one partition only. */
 export function ownsFolder(resource: Resource, partitionBy: readonly PartitionBy[]): boolean {
-  return resource === 'credentials' && partitionBy.includes('query') && partitionBy.includes('window')
+  return resource !== 'reports' && partitionBy.includes('query') && partitionBy.includes('window')
 }
 
 /** `<folder>/part-00000.parquet` */

@@ -1,2 +1,3 @@
 export type { Begun, BegunChain, PlannedChain } from './chains.ts'
-export { type Plan, planPartitions } from './plan.ts'
+export { planFeeds } from './feeds.ts'
+export { type Plan, planPartitions, windowAt } from './plan.ts'

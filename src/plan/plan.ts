@@ -1,5 +1,6 @@
 import {
   ExportError,
+  type Int64,
   MAX_WINDOWS,
   type Micros,
   type NamedPipeline,
@@ -215,6 +216,40 @@ function tooManyWindows(): ExportError {
   )
 }
 
+/** The window of a length that an instant belongs to, by the UTC calendar; hours and days count from 1970. */
+export function windowAt(at: Int64, every: WindowLength): Window {
+  // The bounds are whole seconds, so a rounded time is off by one window at most.
+  const near = Number(at)
+  let from = windowBegin(near, every)
+  if (at < from) from = windowBegin(from - 1_000_000, every)
+  // Names of windows have years of four digits.
+  return { from: Math.max(from, FIRST), until: Math.min(windowEnd(from, every, 0), LAST) }
+}
+
+/** 0001-01-01, and the last second of 9999. */
+const FIRST = -62_135_596_800_000_000
+const LAST = 253_402_300_799_000_000
+
+function windowBegin(at: Micros, every: WindowLength): Micros {
+  switch (every.unit) {
+    case 'hour':
+    case 'day':
+      return windowEnd(at, every, 0) - every.count * (every.unit === 'hour' ? HOUR : DAY)
+    case 'week':
+      return windowEnd(at, every, 0) - 7 * DAY
+    case 'month':
+    case 'year': {
+      const date = new Date(Math.floor(at / 1000))
+      return firstOf(date.getUTCFullYear(), every.unit === 'month' ? date.getUTCMonth() : 0)
+    }
+  }
+}
+
+/** Years before 100 as they are: `Date.UTC` takes them for years of the last century. */
+function firstOf(year: number, month: number): Micros {
+  return new Date(0).setUTCFullYear(year, month, 1) * 1000
+}
+
 function windowEnd(from: Micros, every: WindowLength, origin: Micros): Micros {
   switch (every.unit) {
     case 'hour':
@@ -226,9 +261,9 @@ function windowEnd(from: Micros, every: WindowLength, origin: Micros): Micros {
       return FIRST_MONDAY + (Math.floor((from - FIRST_MONDAY) / (7 * DAY)) + 1) * 7 * DAY
     case 'month': {
       const date = new Date(Math.floor(from / 1000))
-      return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1) * 1000
+      return firstOf(date.getUTCFullYear(), date.getUTCMonth() + 1)
     }
     case 'year':
-      return Date.UTC(new Date(Math.floor(from / 1000)).getUTCFullYear() + 1, 0, 1) * 1000
+      return firstOf(new Date(Math.floor(from / 1000)).getUTCFullYear() + 1, 0)
   }
 }

@@ -7,7 +7,7 @@ import type { PartitionState, PartitionStates } from '../core/index.ts'
 export type ReportData = {
   readonly version: 1
   readonly pipeline: string
-  readonly resource: 'credentials' | 'reports'
+  readonly resource: 'credentials' | 'reports' | 'feed'
   readonly format: 'parquet' | 'csv'
   readonly written_at: string
   /** Spillway's own. */

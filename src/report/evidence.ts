@@ -1,5 +1,5 @@
 import { createHash, type KeyObject } from 'node:crypto'
-import type { PartitionCounts } from '../core/index.ts'
+import { kindOfRows, type PartitionCounts } from '../core/index.ts'
 import { keyDigest, type Manifest } from '../state/index.ts'
 
 /** A command with standard tools that makes the same lines of the manifest, which has one shard a line. */
@@ -39,7 +39,7 @@ function readmeText(evidence: Evidence, publicKey: KeyObject | null): string {
 
 Evidence of the export "${manifest.pipeline}"
 
-${shards} files with ${rows} rows of ${manifest.resource}; the last run: ${lastRun(manifest)}.
+${shards} files with ${rows} rows of ${kindOfRows(manifest.resource)}; the last run: ${lastRun(manifest)}.
 The files themselves are not in this archive, and no rows are.
 
 ${forgottenText(manifest)}${contents(evidence, publicKey)}
@@ -63,7 +63,7 @@ ${aboutKey(publicKey)}
 
    None was added: this prints ${shards}.
 
-   find DATA/${manifest.resource} -type f | wc -l
+   find DATA/${kindOfRows(manifest.resource)} -type f | wc -l
 
 4. The settings are those of the export. This prints the config_digest of the manifest,
    ${createHash('sha256').update(evidence.settings).digest('hex')}:

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { REPORT_START } from '../core/index.ts'
+import { kindOfRows, REPORT_START } from '../core/index.ts'
 import type { Bars } from './charts.ts'
 import type { Groups, ReportData, ReportRun } from './data.ts'
 import { CLASSES, LEAST_ROWS } from './disclosure.ts'
@@ -76,7 +76,7 @@ ${retired > 0 ? html`<dt>Retired queries</dt><dd>${number(retired)}; their files
 <dt>Windows</dt><dd>${windows === null ? 'none: all there is' : `${time(windows.from)} to ${windows.until === 'now' ? 'now' : time(windows.until)}, ${windows.every}`}</dd>
 ${pruned === null ? '' : html`<dt>Pruned</dt><dd>${counted(pruned.partitions, 'partition')} that ended before ${time(pruned.before)}</dd>`}
 ${resource === 'reports' ? '' : html`<dt>E-mail addresses</dt><dd>${IDENTITIES[masking.identity] ?? masking.identity}</dd><dt>Passwords</dt><dd>${SECRETS[masking.secret] ?? masking.secret}</dd>`}
-<dt>Format</dt><dd>${resource}, as ${format}, columns ${columns.join(', ')}</dd>
+<dt>Format</dt><dd>${kindOfRows(resource)}, as ${format}, columns ${columns.join(', ')}</dd>
 <dt>Service</dt><dd>${host}${organization === null ? '' : html`, organization <bdi>${organization}</bdi>`}</dd>
 <dt>SHA-256 of the settings</dt><dd><code>${config_digest}</code></dd>
 ${manifest === null ? '' : html`<dt>SHA-256 of the manifest</dt><dd><code>${manifest}</code></dd>`}

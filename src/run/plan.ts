@@ -1,13 +1,16 @@
 import {
   expectedCost,
+  isFeed,
   type Measures,
   maxCost,
   millisecondsAPage,
   monthOf,
   monthsNeeded,
   type NamedPipeline,
+  type NamedQuery,
   NOT_MEASURED,
   type Pipeline,
+  partitionKey,
 } from '../core/index.ts'
 import { requireEngine } from '../load/index.ts'
 import type { Plan, PlannedChain } from '../plan/index.ts'
@@ -106,20 +109,20 @@ export async function readPlan(
   const plan = planFor(pipeline, nowMs, state)
   const early = earlyPartitions(pipeline, nowMs, state)
   if (state !== null && early.length > 0) requireRepeatable(pipeline, state, early, nowMs)
-  const { total, done, begun, pruned } = countPartitions(pipeline, plan, state)
+  const { total, begun, pruned, ...counts } = countPartitions(pipeline, plan, state)
+  const done = counts.done - feedsToRead(plan, state)
   const { requests, divisions, expected, rows, searches, high } = sumOf(chainCosts(plan, pipeline, state))
   const month = monthOf(nowMs)
   const searchesThisMonth = searchesByMonth(state?.runs ?? []).get(month) ?? 0
   const { requestsPerSecond, basicRequestsPerSecond } = pipeline.service
   const { resource, monthlySearches } = pipeline.extract
-  const isReports = resource === 'reports'
-  const rate = isReports ? basicRequestsPerSecond : requestsPerSecond
+  const rate = resource === 'reports' ? basicRequestsPerSecond : requestsPerSecond
   const measures = state?.service ?? NOT_MEASURED
   const pageSize = Math.min(pipeline.extract.pageSize, measures.limit ?? pipeline.extract.pageSize)
   // If responses are slow, each chain has one request in flight.
   const ms = millisecondsAPage(measures.times, pageSize) ?? 0
   const secondsAPage = Math.max(1 / rate, ms / 1000 / pipeline.extract.concurrency)
-  const isFree = isReports || measures.reportsSearchesLeft === false
+  const isFree = resource !== 'credentials' || measures.reportsSearchesLeft === false
   const dearest = isFree ? null : high
   return {
     partitions: { total, done, partial: begun, pending: total - done - begun, pruned, early: early.length },
@@ -150,6 +153,15 @@ export async function readPlan(
       })
     },
   }
+}
+
+/** Feeds that are read to their ends, which the next run reads on. */
+function feedsToRead(plan: Plan, state: CheckpointState | null): number {
+  const isDone = (query: NamedQuery): boolean =>
+    state?.partitions.get(partitionKey(query.name, null))?.state === 'done'
+  let feeds = 0
+  for (const { query } of plan.chains()) if (isFeed(query) && isDone(query)) feeds++
+  return feeds
 }
 
 /** The cost of one chain or several; null: no estimate. */

@@ -19,7 +19,7 @@ import { Tally } from './chains/tally.ts'
 import { clearDataSet, refuseLinks, replaceManifest } from './data-set/files.ts'
 import { fillEmptyDataSet } from './data-set/fill-empty-data-set.ts'
 import { holdDataSet, namingLocations, requireFolder } from './data-set/open-data-set.ts'
-import { countPartitions, isWholeExported, planFor } from './data-set/plan-state.ts'
+import { countFeeds, countPartitions, isWholeExported, planFor } from './data-set/plan-state.ts'
 import { removeReplaced, replaceRedone } from './data-set/replace.ts'
 import { updateTables } from './data-set/tables.ts'
 import type { RunOptions } from './options.ts'
@@ -127,13 +127,15 @@ async function carryOut(
   const last = checkpoint.state.runs.at(-1)
   // A copy, because the journal's own record grows with the run.
   const earlier = last?.run === run ? { ...last } : { ...NEW_RUN, ...begin, months: [] }
-  const counts = countPartitions(pipeline, plan, checkpoint.state)
-  const tally = new Tally(counts)
+  const isOfFeeds = pipeline.extract.resource === 'feed'
+  const found = countPartitions(pipeline, plan, checkpoint.state)
   const isWhole = (): boolean => isWholeExported(pipeline, plan, clock.now(), checkpoint.state)
-  const isDone = counts.done + counts.redo === counts.total && isWhole()
+  const isDone = !isOfFeeds && found.done + found.redo === found.total && isWhole()
   // In a bucket a delete that is late could remove what the next owner has written, so none is sent without need.
   if (!isDone && (await store.size(SUCCESS_PATH)) !== null) await store.remove(SUCCESS_PATH)
   await checkpoint.append([{ kind: 'run', ...begin }])
+  const counts = isOfFeeds ? { ...found, ...countFeeds(plan, pipeline) } : found
+  const tally = new Tally(counts)
   log('info', 'run started', {
     event: 'run.start',
     pipeline: pipeline.name,

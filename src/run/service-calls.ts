@@ -253,6 +253,7 @@ const counted: DecodePage = async (body, { partition }) => {
     items: items.length,
     repeated: 0,
     forgotten: [],
+    met: false,
     ids: NO_IDS,
     times: null,
     span: null,

@@ -6,6 +6,7 @@ import {
   type DecodePage,
   type DecodePlan,
   ExportError,
+  FEED_FIELDS,
   LEFT_OUT,
   MAX_CURSOR_BYTES,
   type NamedPipeline,
@@ -197,7 +198,8 @@ function decodePlan(
   return {
     resource: extract.resource,
     columns: columnsOf(pipeline),
-    extras: transform.extraColumns,
+    extras:
+      extract.resource === 'feed' ? [...FEED_FIELDS, ...transform.extraColumns] : transform.extraColumns,
     order: extract.order,
     secret: transform.secret,
     identity: transform.identity,

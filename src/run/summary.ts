@@ -7,7 +7,13 @@ import {
   type RunStatus,
   type ServiceFigures,
 } from '../core/index.ts'
-import { type CheckpointState, MANIFEST_PATH, type RunRecord, sumOfPartitions } from '../state/index.ts'
+import {
+  addedOf,
+  type CheckpointState,
+  MANIFEST_PATH,
+  type RunRecord,
+  sumOfPartitions,
+} from '../state/index.ts'
 import { type Ending, statusFor } from './chains/export-chains.ts'
 import type { FailureCause, Tally } from './chains/tally.ts'
 import { pathIn, withLocation } from './data-set/open-data-set.ts'
@@ -21,6 +27,8 @@ export type RunSummary = {
   readonly partitions: PartitionCounts
   /** Of this run, like the following figures. */
   readonly rows: number
+  /** Of feeds: rows that readers see since the end of the run before, those of killed runs too; null: no feed. */
+  readonly added: number | null
   /** The total of all runs. */
   readonly dataSet: { readonly rows: number }
   readonly shards: number
@@ -126,6 +134,7 @@ export function summarize(
     status: error === null ? status : statusFor(error),
     partitions: partitionCounts(total, tally),
     rows,
+    added: pipeline.extract.resource === 'feed' ? addedOf(state).rows : null,
     dataSet: { rows: sumOfPartitions(state).rows },
     shards: sealed.shards,
     bytes: sealed.bytes,

@@ -60,6 +60,16 @@ type Options = {
   shortPageRate: number
   /** How the last page says that it is the last. Default 'null'. */
   lastNext: 'null' | 'missing'
+  /** Share of credentials that the feeds get up to 45 days after their import. Default 0. */
+  lateRate: number
+  /** Share of credentials of the feeds that are remediated some time later, a quarter as many ignored. Default 0.1. */
+  stateRate: number
+  /** The order of an identifier's feed. Default 'desc'. */
+  identifierOrder: 'asc' | 'desc'
+  /** How long the feeds accept a cursor. Default null: for ever. */
+  cursorLifetimeMs: number | null
+  /** The largest page of a feed. Default 10,000. */
+  feedMaxSize: number
   /** A broken service: `filters` are checked, then ignored. */
   ignoreFilters: boolean
   /** Wait before every response, or a range to draw from. Default 0. */
@@ -118,6 +128,11 @@ const schema = z.strictObject({
   emptyPageRate: share.max(0.9).default(0),
   shortPageRate: share.default(0),
   lastNext: z.enum(['null', 'missing']).default('null'),
+  lateRate: share.default(0),
+  stateRate: share.default(0.1),
+  identifierOrder: z.enum(['asc', 'desc']).default('desc'),
+  cursorLifetimeMs: z.number().positive().nullable().default(null),
+  feedMaxSize: count.min(1).default(10_000),
   ignoreFilters: z.boolean().default(false),
   latencyMs: z.union([z.number().min(0), z.tuple([z.number().min(0), z.number().min(0)])]).default(0),
   msPerRow: z.number().min(0).default(0),

@@ -9,6 +9,7 @@ import { tokens } from './http/tokens.ts'
 import { resolveOptions, type SandboxOptions } from './options.ts'
 import { requestListener } from './request-listener.ts'
 import { type CredentialJson, type ExpectedSearch, expectedCredentials } from './search/expected.ts'
+import { type FeedItem, feed } from './search/feed.ts'
 import { reports } from './search/reports.ts'
 import { search } from './search/search.ts'
 
@@ -26,6 +27,8 @@ export type Sandbox = {
    * the generator. Broken ones (`invalidRate`) come as broken as on the wire.
    */
   expected(search: ExpectedSearch): Iterable<CredentialJson>
+  /** What a feed has had so far, in the order in which it came; null: the tenant's. */
+  expectedFeed(identifier: number | null): Iterable<FeedItem>
   /** Stops at once: open connections are destroyed. */
   close(): Promise<void>
 }
@@ -44,6 +47,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   )
   const service = {
     search: search(settings, data),
+    feed: feed(settings, data),
     reports: reports(settings.cursorKey),
     tokens: tokens(settings),
   }
@@ -69,6 +73,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     apiKey: settings.apiKey,
     requests: log.entries,
     expected: (wanted) => expectedCredentials(data, wanted),
+    expectedFeed: (identifier) => service.feed.items(identifier),
     close() {
       closed ??= new Promise<void>((resolve) => {
         closing.abort()

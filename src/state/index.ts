@@ -11,6 +11,7 @@ export {
 } from './checkpoint/checkpoint.ts'
 export { type CheckpointState, isKnown, type Omission } from './checkpoint/checkpoint-state.ts'
 export { type SealedShard, splitPath } from './checkpoint/compact-collections.ts'
+export { afterFeedPage, type FeedRecord, NEW_FEED, passOf } from './checkpoint/feed-record.ts'
 export { decodeIds, encodeIds } from './checkpoint/page-ids.ts'
 export {
   exportedOf,
@@ -27,6 +28,7 @@ export { describeOwner, lockFileText, ownerStatus, parseLockFile } from './lock/
 export { commitPath, LOG_FOLDER, listCommits, readBlob } from './log/commit-object.ts'
 export { type Checkpoint, OpenLog, sweepLog } from './log/open-log.ts'
 export {
+  addedOf,
   fitsManifest,
   holdingsOf,
   isManifestOf,

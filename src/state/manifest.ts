@@ -15,6 +15,7 @@ import {
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import type { SealedShard } from './checkpoint/compact-collections.ts'
 import { exportedOf, hasBegun, sumOfPartitions } from './checkpoint/partition-record.ts'
+import { comesAfter } from './checkpoint/run-record.ts'
 import { settingsDigest } from './settings.ts'
 
 export const SIGNATURE_PATH = '_manifest.sig'
@@ -43,7 +44,7 @@ export const manifestSchema = z.object({
   pipeline: z.string(),
   /** As in the header of the checkpoint. */
   data_set_id: z.uuid(),
-  resource: z.enum(['credentials', 'reports']),
+  resource: z.enum(['credentials', 'reports', 'feed']),
   format: z.enum(['parquet', 'csv']),
   columns: z.array(z.object({ name: z.string(), type: z.string(), nullable: z.boolean() })),
   masking: z.object({ secret: z.string(), identity: z.string() }),
@@ -61,6 +62,8 @@ export const manifestSchema = z.object({
     /** Number of NUL characters that U+FFFD replaces, in CSV. */
     replaced_nuls: count,
   }),
+  /** Of feeds: what the last run added, and any before that did not end. */
+  new: z.object({ rows: count, shards: z.array(z.string()) }).optional(),
   unknown_fields: z.record(z.string(), count),
   retired: z.array(z.object({ query: z.string(), partitions: count, rows: count })),
   /** Partitions that `prune` removed; absent in manifests of earlier versions. */
@@ -103,7 +106,7 @@ export type Manifest = {
   pipeline: string
   /** A UUID that never changes. */
   data_set_id: string
-  resource: 'credentials' | 'reports'
+  resource: 'credentials' | 'reports' | 'feed'
   format: 'parquet' | 'csv'
   columns: { name: string; type: string; nullable: boolean }[]
   masking: { secret: string; identity: string }
@@ -121,6 +124,8 @@ export type Manifest = {
     /** Number of NUL characters that U+FFFD replaces, in CSV. */
     replaced_nuls: number
   }
+  /** Of feeds: the rows and the paths of the shards that the last run added, and any before that did not end. */
+  new?: { rows: number; shards: string[] } | undefined
   /** Number of occurrences of each unknown field. */
   unknown_fields: Record<string, number>
   retired: RetiredQuery[]
@@ -233,6 +238,15 @@ export function* manifestShards(state: CheckpointState): Generator<ManifestShard
   for (const shard of byPath) yield manifestShard(shard)
 }
 
+/** The rows of feeds that the last run has added, with those of runs before it that did not end. */
+export function addedOf(state: CheckpointState): { rows: number; shards: string[] } {
+  const { since, until } = state.added
+  const isNew = ({ shard }: SealedShard): boolean => comesAfter(since, shard) && !comesAfter(until, shard)
+  const added = [...state.shards].filter(isNew)
+  const rows = added.reduce((sum, shard) => sum + shard.rows, 0)
+  return { rows, shards: added.map(({ path }) => path).sort() }
+}
+
 /** A finished shard as the manifest lists it. */
 export function manifestShard({
   path,
@@ -284,6 +298,7 @@ function* manifestText(
   }
   const tail = {
     totals,
+    ...(extract.resource === 'feed' ? { new: addedOf(state) } : {}),
     unknown_fields: Object.fromEntries([...state.unknownFields].sort(([a], [b]) => (a < b ? -1 : 1))),
     retired,
     prunes: state.prunes,

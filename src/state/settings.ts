@@ -10,11 +10,11 @@ export type Settings = Readonly<Record<string, unknown>>
  * windows and the sizes of pages and shards may change between runs.
  */
 export function frozenSettings(pipeline: Pipeline, maskKey: Uint8Array | null): Settings {
-  const { service, extract, transform, load } = pipeline
+  const { extract, transform, load } = pipeline
   const { format } = load
   return {
     'extract.resource': extract.resource,
-    ...(extract.resource === 'credentials' ? { 'service.search_path': service.searchPath } : {}),
+    ...pathsOf(pipeline),
     'extract.order': extract.order,
     'extract.include': [...extract.include].sort(),
     'transform.secret': transform.secret,
@@ -34,6 +34,21 @@ export function frozenSettings(pipeline: Pipeline, maskKey: Uint8Array | null): 
           'load.parquet.bloom_filters': [...format.bloomFilters].sort(),
         }),
     ...(maskKey === null ? {} : { [MASK_KEY]: maskKeyCheck(maskKey) }),
+  }
+}
+
+/** A cursor belongs to its endpoint. */
+function pathsOf({ service, extract }: Pipeline): Settings {
+  switch (extract.resource) {
+    case 'credentials':
+      return { 'service.search_path': service.searchPath }
+    case 'reports':
+      return {}
+    case 'feed':
+      return {
+        'service.feed_path': service.feedPath,
+        'service.identifier_feed_path': service.identifierFeedPath,
+      }
   }
 }
 

@@ -1,4 +1,4 @@
-import type { PageIds } from '../core/index.ts'
+import type { PageContext, PageIds } from '../core/index.ts'
 import { copied, FIRST_ELEMENTS, MAX_KEPT_ELEMENTS } from './columns/lists.ts'
 import { highWord, IdSet, lowWord } from './id-set.ts'
 
@@ -9,29 +9,38 @@ import { highWord, IdSet, lowWord } from './id-set.ts'
 export class ChainIds {
   readonly #rows = new ChainSet()
   readonly #refused = new ChainSet()
+  #front: readonly PageIds[] = []
   /** Number of items of this page that are repeated. */
   repeated = 0
+  /** Whether one of them is of the front of the feed as it was last read. */
+  met = false
 
-  /** Begins a page. @param recent ids of the pages before it */
-  begin(recent: readonly PageIds[]): void {
+  /** Begins a page. */
+  begin({ feed, recent: last }: Pick<PageContext, 'feed' | 'recent'>): void {
     this.repeated = 0
+    this.met = false
+    const earlier = feed?.earlier ?? []
+    this.#front = earlier.slice(0, feed?.front ?? 0)
+    const recent = [...earlier, ...last]
     this.#rows.begin(recent.map(({ rows }) => rows))
     this.#refused.begin(recent.map(({ refused }) => refused))
   }
 
   /** Call it for every row that is to be kept. @returns false when it is repeated */
   isNewRow(id: number | bigint): boolean {
-    return this.#isNew(id, this.#rows)
+    return this.#isNew(id, this.#rows, 'rows')
   }
 
   /** Call it for every item with an id that is to be rejected. @returns false when it was rejected before */
   isNewRefusal(id: number | bigint): boolean {
-    return this.#isNew(id, this.#refused)
+    return this.#isNew(id, this.#refused, 'refused')
   }
 
-  #isNew(id: number | bigint, known: ChainSet): boolean {
-    if (known.add(lowWord(id), highWord(id))) return true
+  #isNew(id: number | bigint, known: ChainSet, kind: keyof PageIds): boolean {
+    const [low, high] = [lowWord(id), highWord(id)]
+    if (known.add(low, high)) return true
     this.repeated++
+    this.met ||= this.#front.some((page) => holds(page[kind], low, high))
     return false
   }
 
@@ -39,6 +48,11 @@ export class ChainIds {
   page(): PageIds {
     return { rows: this.#rows.page(), refused: this.#refused.page() }
   }
+}
+
+function holds(words: Int32Array, low: number, high: number): boolean {
+  for (let i = 0; i < words.length; i += 2) if (words[i] === low && words[i + 1] === high) return true
+  return false
 }
 
 /**

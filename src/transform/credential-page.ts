@@ -59,7 +59,7 @@ export class CredentialPage {
     this.quarantine = quarantine
     this.extras = extras
     columns.reset()
-    ids.begin(context.recent)
+    ids.begin(context)
     this.range = new PageRange(plan.order, context, ids)
   }
 
@@ -116,6 +116,7 @@ export class CredentialPage {
       items,
       repeated: this.ids.repeated,
       forgotten: this.forgotten,
+      met: this.ids.met,
       ids: this.ids.page(),
       times: this.columns.importedAt.copy(),
       span: this.range.span,

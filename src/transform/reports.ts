@@ -26,7 +26,7 @@ export function reportDecoder(plan: DecodePlan): Decode {
     let rows = 0
     const quarantined: RefusedItem[] = []
     const unknown = new UnknownFields()
-    ids.begin(context.recent)
+    ids.begin(context)
     for (const { values } of columns) values.reset()
     for (const [index, item] of items.entries()) {
       const result = reportSchema.safeParse(item)
@@ -54,6 +54,7 @@ export function reportDecoder(plan: DecodePlan): Decode {
       items: items.length,
       repeated: ids.repeated,
       forgotten: [],
+      met: ids.met,
       ids: ids.page(),
       times: null,
       span: null,

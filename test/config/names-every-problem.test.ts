@@ -76,7 +76,7 @@ const WRONG: readonly (readonly [
     'search_path',
     'expected https, found http to another machine; tokens and leaked secrets would travel unencrypted (allow_http: true permits it)',
   ],
-  ['extract', 'resource: people', 13, 'resource', 'expected credentials | reports, found "people"'],
+  ['extract', 'resource: people', 13, 'resource', 'expected credentials | reports | feed, found "people"'],
   [
     'extract',
     'page_size: 10001',

@@ -117,6 +117,16 @@ describe('against a sandbox', () => {
     expect(difference(await readParquet(join(here.folder, 'output/own-domains')), wanted)).toEqual(SAME)
   })
 
+  it('feed.yaml', async () => {
+    const here = await newWorkspace({}, { domains: DOMAINS })
+    const file = join(SHIPPED, 'feed.yaml')
+    const { partitions, searches_spent } = await exported(here, file)
+    expect([partitions.total, searches_spent]).toEqual([1, null])
+    const ids = (await readParquet(join(here.folder, 'output/feed'))).map(({ id }) => id)
+    expect(ids.sort()).toEqual([...here.sandbox.expectedFeed(null)].map(({ id }) => String(id)).sort())
+    expect((await exported(here, file)).rows).toBe(0)
+  })
+
   it('the starter that `init` writes', async () => {
     const here = await newWorkspace({}, { domains: ['example.com'] })
     expect((await spillway(here, 'init', 'starter.yaml')).code).toBe(0)

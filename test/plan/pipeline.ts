@@ -34,6 +34,8 @@ export function pipelineOf({
       auth: { kind: 'token', tokenEnv: 'SPILLWAY_TOKEN' },
       searchPath: '/v4/credentials/global/_search',
       reportPath: '/v4/threat_flow/reports',
+      feedPath: '/v2/me/feed/credentials',
+      identifierFeedPath: '/v3/identifiers/{id}/feed/credentials',
       tokenTestUrl: null,
       organization: null,
       requestsPerSecond: 1,

@@ -142,6 +142,7 @@ function expectChain(state: CheckpointState, course: Course): void {
     chain,
     query,
     watermark: watermark,
+    feed: null,
     next: since.at(-1)?.next ?? null,
     pages: pages.length,
     position: lastSaid(pages, 'position'),

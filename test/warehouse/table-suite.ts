@@ -387,6 +387,29 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     await neighbour.isUnchanged()
   })
 
+  it('the view of a feed shows the rows that the last export added, whatever windows they are in', async () => {
+    let day = 60
+    const now = () => Date.parse('2024-01-01') + day * 86_400_000
+    const settings = { format: 'csv', partition_by: 'none' } as const
+    const here = await newWorkspace(
+      { extract: { resource: 'feed', identifiers: [1, 2] }, load: settings },
+      { now, lateRate: 0.2 },
+    )
+    const target = await newTarget(kind, here)
+    const shown = async (): Promise<readonly string[]> =>
+      (await target.rows('select id from credentials_new')).map(({ id }) => String(id)).sort()
+    let before = new Set<string>()
+    for (day of [60, 60, 75]) {
+      await exportHere(here)
+      const { code, stderr } = await load(here, target)
+      expect(code, stderr).toBe(0)
+      const all = [1, 2].flatMap((id) => [...here.sandbox.expectedFeed(id)].map((item) => String(item.id)))
+      expect(await shown()).toEqual(all.filter((id) => !before.has(id)).sort())
+      expect(await count(target, 'credentials')).toBe(all.length)
+      before = new Set(all)
+    }
+  })
+
   it('reports are loaded into a table of their own', async () => {
     const { here, target, neighbour } = await loaded(kind, { extract: { resource: 'reports', ids: [1, 2] } })
     const { code, stderr } = await load(here, target)

@@ -144,7 +144,7 @@ async function checkService(pipeline: Pipeline, io: Io): Promise<string> {
       log: io.log,
       onDate: clockCheck(pipeline, systemClock, io.log),
     }
-    if (extract.resource === 'reports') return tokenText(await testToken(service, options))
+    if (extract.resource !== 'credentials') return tokenText(await testToken(service, options))
     const { token, search } = await testService(service, options)
     return `${tokenText(token)}; ${searchText(search)}`
   })
@@ -152,7 +152,9 @@ async function checkService(pipeline: Pipeline, io: Io): Promise<string> {
 
 /** What a page costs, by at most two requests. */
 async function checkCost(pipeline: Pipeline, io: Io): Promise<string> {
-  if (pipeline.extract.resource === 'reports') return 'not measured: reports cost no searches'
+  const { resource } = pipeline.extract
+  if (resource !== 'credentials')
+    return `not measured: ${resource === 'feed' ? 'feeds' : resource} cost no searches`
   return untilStopped(io, async (signals) => {
     return probeText(
       await probeService(pipeline, {

@@ -130,7 +130,7 @@ function budgetLines(
       lines.push(`${share}; so ${about} ${counted(months, 'calendar month')}, the last of them ${last}`)
     }
   }
-  if (resource === 'reports' || searchesRemaining === null) return lines
+  if (resource !== 'credentials' || searchesRemaining === null) return lines
   const left = `searches left when the service last said so: ${count(searchesRemaining)}`
   if (searches === null) return [...lines, left]
   const usable = Math.max(0, searchesToSpend({ minSearchesRemaining }, searchesRemaining))
@@ -152,7 +152,7 @@ function folderLines(
   { partitions: { total, done }, rowsPerPartition }: PlanReport,
   { extract, load }: Pipeline,
 ): string[] {
-  if (rowsPerPartition === null || extract.resource === 'reports') return []
+  if (rowsPerPartition === null || extract.resource !== 'credentials') return []
   const queries = extract.queries.length
   const windows = total / queries
   const rowsBy = (by: readonly string[]): number =>

@@ -1,5 +1,5 @@
 import { stringify } from 'csv-stringify/sync'
-import type { Pipeline } from '../../core/index.ts'
+import { kindOfRows, type Pipeline } from '../../core/index.ts'
 import { type QueryStream, streamQuery } from '../../run/index.ts'
 import { command, flag, type Io, stringValue } from '../command-line/command.ts'
 import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
@@ -35,8 +35,7 @@ export const query = command({
       ),
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io)
-    const { resource } = pipeline.extract
-    const sql = args.sql ?? `SELECT * FROM ${resource} LIMIT ${FIRST_ROWS}`
+    const sql = args.sql ?? `SELECT * FROM ${kindOfRows(pipeline.extract.resource)} LIMIT ${FIRST_ROWS}`
     const print = args.json
       ? printJson
       : args.csv

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { knownNamingKey } from '../../config/index.ts'
-import type { ErrorKind, ExportError, Pipeline } from '../../core/index.ts'
+import { type ErrorKind, type ExportError, kindOfRows, type Pipeline } from '../../core/index.ts'
 import { type Completeness, type RunSummary, readCompleteness, serviceJson } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
 import type { GivenFlags } from '../command-line/pipeline-options.ts'
@@ -28,6 +28,7 @@ function summaryJson(summary: RunSummary): Readonly<Record<string, unknown>> {
     status,
     partitions,
     rows,
+    ...(summary.added === null ? {} : { new: summary.added }),
     shards,
     bytes: summary.bytes,
     requests,
@@ -250,7 +251,7 @@ function nextLines(
     lines.push(['check the files', `${program} verify ${name}${flags.read}`])
     lines.push([
       'read them',
-      `${program} query ${name}${flags.read} "SELECT count(*) FROM ${extract.resource}"`,
+      `${program} query ${name}${flags.read} "SELECT count(*) FROM ${kindOfRows(extract.resource)}"`,
     ])
   }
   return lines.map(([what, command]) => `${what.padEnd(17)}${command}`)

@@ -21,6 +21,8 @@ const ADDRESSES = new Set([
   'token_test_url',
   'search_path',
   'report_path',
+  'feed_path',
+  'identifier_feed_path',
   'endpoint',
   'table_location',
 ])

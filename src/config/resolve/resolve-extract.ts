@@ -14,6 +14,7 @@ import { describeDomain, suggestion } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
 import type { Path } from '../problems/tree.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
+import { INSTANT } from '../schema/query-schema.ts'
 import { DOMAIN_EXPECTED, domainFault, parseDomain } from '../values/addresses.ts'
 import { readText } from '../values/read-text.ts'
 
@@ -24,28 +25,34 @@ const UNIT_MICROS = { hour: 3_600_000_000, day: 86_400_000_000 } as const
 /** Longest name of a file or folder on the file systems in use (NAME_MAX). */
 const MAX_FOLDER_BYTES = 255
 
-const CREDENTIAL_KEYS = ['domains', 'domains_file', 'queries', 'windows', 'lag', 'include'] as const
-const REPORT_KEYS = ['ids', 'all'] as const
+/** Keys that only some resources have. */
+const KEYS_OF = {
+  credentials: ['domains', 'domains_file', 'queries', 'windows', 'lag', 'include'],
+  reports: ['ids', 'all'],
+  feed: ['identifiers', 'windows', 'include'],
+} as const
+/** Keys below `extract` and `service` that a feed has no use for. */
+const NOT_FOR_FEEDS = [
+  ['extract', 'windows', 'from', 'it is read from where the last run ended'],
+  ['extract', 'windows', 'until', 'it is read to its end'],
+  ['extract', 'windows', 'per_chain', 'it is read in one sequence'],
+  ['service', 'search_path', 'its addresses are feed_path and identifier_feed_path'],
+] as const
 
 /** Collects the queries, removes duplicates, checks windows, and fills in the defaults of the resource. */
 export async function resolveExtract(settings: PipelineFile, problems: Problems): Promise<ExtractSettings> {
   const { extract, transform, load } = settings
-  const reports = extract.resource === 'reports'
-  for (const key of reports ? CREDENTIAL_KEYS : REPORT_KEYS) {
-    if (!problems.given(['extract', key]) || problems.isReported(['extract', 'resource'])) continue
-    problems.add(['extract', key], `does not go with resource: ${extract.resource}`, 'key')
-  }
-  if (reports && extract.monthly_searches !== null && !problems.isReported(['extract', 'resource'])) {
-    const path = ['extract', 'monthly_searches']
-    problems.add(path, 'does not go with resource: reports, which costs no searches', 'key')
-  }
+  const { resource } = extract
+  const [reports, feed] = [resource === 'reports', resource === 'feed']
+  if (!problems.isReported(['extract', 'resource'])) refuseOthers(extract, problems)
   const queries = new Queries(load.partition_by.includes('query'), transform.identity)
   if (reports) addReports(extract, queries, problems)
+  else if (feed) addFeeds(extract, queries, problems)
   else await addCredentials(extract, queries, problems)
   return {
     resource: extract.resource,
     queries: queries.all,
-    windows: extract.windows === undefined ? null : resolveWindows(extract, extract.windows, problems),
+    windows: feed ? feedWindows(extract) : resolveWindows(extract, problems),
     unfiltered: null,
     order: extract.order,
     pageSize: extract.page_size ?? (reports ? 10 : 10_000),
@@ -54,6 +61,36 @@ export async function resolveExtract(settings: PipelineFile, problems: Problems)
     maxRequests: extract.max_requests,
     monthlySearches: extract.monthly_searches,
     minSearchesRemaining: extract.min_searches_remaining,
+  }
+}
+
+/** Reports the keys that do not go with the resource. */
+function refuseOthers(extract: ExtractFile, problems: Problems): void {
+  const { resource } = extract
+  const own: readonly string[] = KEYS_OF[resource]
+  for (const key of new Set(Object.values(KEYS_OF).flat())) {
+    if (!problems.given(['extract', key]) || own.includes(key)) continue
+    problems.add(['extract', key], `does not go with resource: ${resource}`, 'key')
+  }
+  if (resource !== 'credentials' && extract.monthly_searches !== null) {
+    const path = ['extract', 'monthly_searches']
+    problems.add(path, `does not go with resource: ${resource}, which costs no searches`, 'key')
+  }
+  if (resource !== 'feed') return
+  for (const [...path] of NOT_FOR_FEEDS) {
+    const why = path.pop()!
+    if (problems.given(path)) problems.add(path, `does not go with resource: feed: ${why}`, 'key')
+  }
+  if (extract.order === 'desc') {
+    problems.add(['extract', 'order'], 'expected asc, the order in which a feed is read, found desc')
+  }
+  for (const [i, field] of (extract.include ?? []).entries()) {
+    if (field === 'known_password_id') continue
+    const path = ['extract', 'include', i]
+    problems.add(
+      path,
+      `expected known_password_id, the optional field of a feed, found ${problems.found(path)}`,
+    )
   }
 }
 
@@ -130,6 +167,25 @@ function addReports(extract: ExtractFile, queries: Queries, problems: Problems):
   }
 }
 
+function addFeeds({ identifiers }: ExtractFile, queries: Queries, problems: Problems): void {
+  if (identifiers === undefined) {
+    if (!problems.isReported(['extract', 'identifiers'])) queries.add({ type: 'tenant' }, () => {})
+    return
+  }
+  for (const id of identifiers) queries.add({ type: 'identifier', id }, () => {})
+  if (identifiers.length > 0) return
+  const found = problems.found(['extract', 'identifiers'])
+  problems.add(
+    ['extract', 'identifiers'],
+    `expected at least one id, found ${found}; without the key, the feed of the tenant is read`,
+  )
+}
+
+/** Windows are the folders of a feed's rows. Those of hours and days count from 1970. */
+function feedWindows({ windows }: ExtractFile): WindowSettings {
+  return { from: 0, until: 'now', every: windows?.every ?? { unit: 'month' }, lagMs: 0, perChain: null }
+}
+
 async function addCredentials(extract: ExtractFile, queries: Queries, problems: Problems): Promise<void> {
   const reportAt =
     (...path: Path): Report =>
@@ -145,10 +201,8 @@ async function addCredentials(extract: ExtractFile, queries: Queries, problems: 
     queries.add(asQuery(query), reportAt('extract', 'queries', i))
   }
   // An invalid key of these is reported already.
-  const sources = ['domains', 'domains_file', 'queries', 'resource', ...REPORT_KEYS].map((key) => [
-    'extract',
-    key,
-  ])
+  const others = [...KEYS_OF.reports, 'identifiers']
+  const sources = ['domains', 'domains_file', 'queries', 'resource', ...others].map((key) => ['extract', key])
   if (queries.all.length > 0 || problems.isReported(...sources)) return
   reportEmptyKeys(
     {
@@ -215,11 +269,14 @@ async function addDomainsFile(name: string, queries: Queries, problems: Problems
   }
 }
 
-function resolveWindows(
-  extract: ExtractFile,
-  { from, until, every, per_chain }: NonNullable<ExtractFile['windows']>,
-  problems: Problems,
-): WindowSettings {
+function resolveWindows(extract: ExtractFile, problems: Problems): WindowSettings | null {
+  if (extract.windows === undefined) return null
+  const { from, until, every, per_chain } = extract.windows
+  if (from === undefined) {
+    const path = ['extract', 'windows', 'from']
+    if (!problems.isReported(path)) problems.add(path, `missing; expected ${INSTANT}`)
+    return null
+  }
   if (until !== 'now' && until <= from) {
     const [begin, end] = ['from', 'until'].map((key) => problems.found(['extract', 'windows', key]))
     problems.add(

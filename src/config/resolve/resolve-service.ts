@@ -6,7 +6,15 @@ import { staysHere, URL_EXPECTED } from '../values/addresses.ts'
 
 type ServiceFile = PipelineFile['service']
 
-const ADDRESSES = ['base_url', 'search_path', 'report_path', 'token_url', 'token_test_url'] as const
+const ADDRESSES = [
+  'base_url',
+  'search_path',
+  'report_path',
+  'feed_path',
+  'identifier_feed_path',
+  'token_url',
+  'token_test_url',
+] as const
 /** Settings for the exchange of an API key for tokens. */
 const EXCHANGE = ['token_url', 'tenant_id', 'token_lifetime'] as const
 
@@ -20,6 +28,8 @@ export function resolveService(service: ServiceFile, problems: Problems): Servic
     organization: service.organization ?? null,
     searchPath: service.search_path,
     reportPath: service.report_path,
+    feedPath: service.feed_path,
+    identifierFeedPath: service.identifier_feed_path,
     tokenTestUrl: service.token_test_url === undefined ? null : onOrigin(service.token_test_url, origin),
     requestsPerSecond: service.requests_per_second,
     basicRequestsPerSecond: service.basic_requests_per_second,

@@ -3,6 +3,7 @@ import {
   allColumns,
   droppedColumns,
   type ExtraField,
+  FEED_FIELDS,
   fieldId,
   KNOWN_EXTRAS,
   OPTIONAL_FIELDS,
@@ -68,10 +69,10 @@ function whyNot(
     const policy = name === 'hash' ? 'transform.secret' : 'transform.identity'
     return `the column \`${name}\` is taken away by ${policy}: drop`
   }
-  if (resource === 'credentials' && OPTIONAL_FIELDS.has(name)) {
+  if (resource !== 'reports' && OPTIONAL_FIELDS.has(name)) {
     return `the column \`${name}\` is there only when extract.include names it`
   }
-  if (resource === 'credentials' && KNOWN_EXTRAS.some((known) => known.name === name)) {
+  if (resource !== 'reports' && KNOWN_EXTRAS.some((known) => known.name === name)) {
     return `the column \`${name}\` is there only when transform.extra_columns names it`
   }
   return `expected one of ${available.join(', ')}, found ${found}${didYouMean(name, available)}`
@@ -111,7 +112,7 @@ function resolveExtraColumns(
   }
   const fields: ExtraField[] = []
   for (const [i, column] of given.entries()) {
-    const fault = faultOf(column, fields)
+    const fault = faultOf(column, fields) ?? (extract.resource === 'feed' ? feedFault(column) : null)
     if (fault === null) fields.push(fieldOf(column))
     else problems.add([...key, i, ...fault.at], fault.text)
   }
@@ -142,6 +143,15 @@ function faultOf(column: GivenColumn, before: readonly ExtraField[]): Fault | nu
   }
   const taken = takenField(path)
   return taken === null ? null : { at: ['path'], text: taken }
+}
+
+/** A field that has a column of its own in a feed. */
+function feedFault(column: GivenColumn): Fault | null {
+  const { name, path } = fieldOf(column)
+  const own = FEED_FIELDS.map((field) => field.name)
+  if (own.includes(name)) return { at: ['name'], text: `\`${name}\` is the name of another column` }
+  if (!own.includes(path[0]!)) return null
+  return { at: ['path'], text: `the field \`${path[0]}\` is the column \`${path[0]}\`` }
 }
 
 /** The column of the field that a path leads to, or through. */

@@ -6,7 +6,11 @@ import { choice, duration, flag, integer, integerOrAuto, limit, list, section, t
 import { domain, query, windows } from './query-schema.ts'
 
 export const extract = section({
-  resource: key(choice('credentials', 'reports').prefault('credentials'), 'What to export.', 'reports'),
+  resource: key(
+    choice('credentials', 'reports', 'feed').prefault('credentials'),
+    'What to export.',
+    'reports',
+  ),
   domains: key(
     list(domain(), 'a list of domain names').optional(),
     'Short for domain queries. Default: none.',
@@ -30,6 +34,11 @@ export const extract = section({
     [1, 2],
   ),
   all: key(flag().optional(), 'Fetch every report. Default: false.', true),
+  identifiers: key(
+    list(integer(1), 'a list of identifier ids').optional(),
+    'With resource: feed, the identifiers whose feeds are read. Default: the feed of the tenant.',
+    [123, 456],
+  ),
   windows: key(
     windows.optional(),
     'Range of import times, cut into windows. Default: everything, as one window.',
@@ -48,7 +57,7 @@ export const extract = section({
   ),
   page_size: key(
     integerOrAuto(1, 10_000).prefault('auto'),
-    'Maximum number of items in one request; fewer if the service cannot serve so many. auto: 10000, for reports 10.',
+    'Maximum number of items in one request; fewer if the service cannot serve so many. auto: 10000, for reports 10; feeds begin at 100.',
     1000,
   ),
   include: key(

@@ -22,6 +22,16 @@ export function pipelineJsonSchema(): Record<string, unknown> {
   delete schema.required
   const service = schema.properties?.service
   if (typeof service === 'object') delete service.required
+  const extract = schema.properties?.extract
+  const windows = typeof extract === 'object' ? extract.properties?.windows : undefined
+  // The windows of a feed have a length alone.
+  if (typeof windows === 'object') {
+    const { from, every } = windows.properties as Record<string, Schema>
+    windows.anyOf = [
+      { type: 'object', properties: { from: from! }, required: ['from'] },
+      { type: 'object', properties: { every: every! }, required: ['every'], additionalProperties: false },
+    ]
+  }
   return {
     $schema: schema.$schema,
     title: 'Spillway pipeline',

@@ -57,12 +57,12 @@ export const query = z
   .meta({ description: "One query, in the service's own shape." })
 
 const INSTANT_PATTERN = /^\d{4}-\d{2}-\d{2}/
-const INSTANT = 'a date or date-time that exists, such as 2024-01-31 or 2024-01-31T06:00:00Z'
+export const INSTANT = 'a date or date-time that exists, such as 2024-01-31 or 2024-01-31T06:00:00Z'
 
 export const windows = section({
   from: key(
-    parsed(INSTANT_PATTERN, INSTANT, parseInstant),
-    'Begin, inclusive: a date or date-time, UTC unless it has an offset.',
+    parsed(INSTANT_PATTERN, INSTANT, parseInstant).optional(),
+    'Begin, inclusive: a date or date-time, UTC unless it has an offset. Default: none; required unless resource is feed, which takes none.',
     '2024-01-01',
   ),
   until: key(
@@ -78,7 +78,7 @@ export const windows = section({
       '<n>h, <n>d, week, month or year',
       parseWindowLength,
     ).optional(),
-    'Length of a window: <n>h, <n>d, week, month or year. Default: one window.',
+    'Length of a window: <n>h, <n>d, week, month or year. Default: one window; for resource: feed, a month.',
     'month',
   ),
   per_chain: key(

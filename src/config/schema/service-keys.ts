@@ -2,7 +2,10 @@ import type { Pipeline } from '../../core/index.ts'
 import {
   ADDRESS_EXPECTED,
   ADDRESS_PATTERN,
+  ID_ADDRESS_EXPECTED,
+  ID_ADDRESS_PATTERN,
   parseAddress,
+  parseIdAddress,
   parseUrl,
   URL_EXPECTED,
   URL_PATTERN,
@@ -70,9 +73,21 @@ export const service = section({
     'Threat-flow reports: a path under base_url, or a URL.',
     '/v4/threat_flow/reports',
   ),
+  feed_path: key(
+    address().prefault('/v2/me/feed/credentials'),
+    'Feed of the token’s tenant: a path under base_url, or a URL.',
+    '/v2/me/feed/credentials',
+  ),
+  identifier_feed_path: key(
+    parsed(ID_ADDRESS_PATTERN, ID_ADDRESS_EXPECTED, parseIdAddress).prefault(
+      '/v3/identifiers/{id}/feed/credentials',
+    ),
+    'Feed of one identifier: a path under base_url, or a URL, with {id} in it.',
+    '/v3/identifiers/{id}/feed/credentials',
+  ),
   requests_per_second: key(
     rate(10_000).prefault(1),
-    'Requests a second to the credential search, all partitions together; may be a fraction. The second search may allow 4.',
+    'Requests a second to the credential search, or to the feeds, all partitions together; may be a fraction. The second search may allow 4.',
     0.5,
   ),
   basic_requests_per_second: key(

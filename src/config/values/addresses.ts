@@ -118,6 +118,14 @@ export function parseAddress(text: string): string | null {
   return parseUrl(`https://host.invalid${text}`) === null ? null : text
 }
 
+export const ID_ADDRESS_PATTERN = /^(?:\/(?!\/)|https?:\/\/)[^\s\\]*\{id\}[^\s\\]*$/
+export const ID_ADDRESS_EXPECTED = `${ADDRESS_EXPECTED}, with {id} where the id belongs`
+
+/** As {@link parseAddress}, with a placeholder. */
+export function parseIdAddress(text: string): string | null {
+  return text.includes('{id}') && parseAddress(text.replaceAll('{id}', '1')) !== null ? text : null
+}
+
 export const LOCATION_PATTERN = /^[a-z][a-z0-9+.-]*:\/\/[^\s?#\\]+$/
 export const LOCATION_EXPECTED =
   'an address such as s3://bucket/prefix or abfss://container@account.dfs.core.windows.net/prefix, without a password'

@@ -41,9 +41,8 @@ export function typeName(type: ColumnType, { engine }: Format): string {
  */
 export function allColumns(resource: Resource, included: readonly string[]): readonly ColumnSpec[] {
   if (resource === 'reports') return REPORT_COLUMNS
-  return CREDENTIAL_COLUMNS.filter(
-    (column) => !OPTIONAL_FIELDS.has(column.name) || included.includes(column.name),
-  )
+  const columns = resource === 'feed' ? FEED_COLUMNS : CREDENTIAL_COLUMNS
+  return columns.filter((column) => !OPTIONAL_FIELDS.has(column.name) || included.includes(column.name))
 }
 
 /** The settings that determine the columns of a pipeline. */
@@ -72,6 +71,12 @@ export const KNOWN_EXTRAS: readonly ExtraField[] = [
   ),
   extra('source_pii_tags', ['source', 'pii_tags'], 'strings', 'kinds of personal data in the leak'),
   extra('source_url', ['source', 'url'], 'string', 'address of the leak'),
+]
+
+/** Fields that only the feeds have, each with a column of its own. Source: public documentation, the feeds. */
+export const FEED_FIELDS: readonly ExtraField[] = [
+  extra('remediated_at', ['remediated_at'], 'timestamp', 'when the credential was remediated; null: not yet'),
+  extra('ignored_at', ['ignored_at'], 'timestamp', 'when the credential was ignored; null: it is not'),
 ]
 
 function extra(name: string, path: readonly string[], type: ExtraField['type'], meaning: string): ExtraField {
@@ -130,6 +135,10 @@ const CREDENTIAL_COLUMNS: readonly ColumnSpec[] = [
   column('auth_domains', 'list', true, 'host names that the credential logs in to'),
   column('urls', 'list', true, 'addresses that the credential logs in to'),
 ]
+
+const FEED_COLUMNS: readonly ColumnSpec[] = CREDENTIAL_COLUMNS.flatMap((each) =>
+  each.name === 'source_leaked_at' ? [each, ...FEED_FIELDS.map(extraSpec)] : [each],
+)
 
 const REPORT_COLUMNS: readonly ColumnSpec[] = [
   column('id', 'int64', false, 'identifier of the report'),

@@ -158,9 +158,9 @@ export class Budget {
   }
 
   async #flightFor({ size, sizing, signal, where }: Spending): Promise<ChargedRequest | null> {
-    if (size === null) return null
     for (;;) {
       if (sizing?.isTooLarge === true) throw smallerPage('Pages of this size could not be served', where)
+      if (size === null) return null
       if (this.#ledger.isReported === false) return null
       const cost = this.#ledger.mayCost(size)
       const lack = this.#shortageFor(cost, {

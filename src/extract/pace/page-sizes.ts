@@ -14,7 +14,7 @@ export type SizeChange = { readonly query: string; readonly size: number | null 
 /** How a chain chooses the size of its pages. */
 export type Sizing = Pick<
   ChainSize,
-  'canShrink' | 'isTooLarge' | 'mayGrowNext' | 'served' | 'failed' | 'afford'
+  'canShrink' | 'isLarger' | 'isTooLarge' | 'mayGrowNext' | 'served' | 'failed' | 'afford'
 >
 
 /** A page in whose place a smaller one can be requested: see `ChainSize.next`. */
@@ -62,6 +62,8 @@ export class PageSizes {
   readonly #onChange: (change: SizeChange, from: number, why: string) => void
   readonly #queries = new Map<string, QueryPages>()
   #limit: number | null
+  /** Good pages in a row before a query's first larger one. */
+  readonly #needed: number
   /** As `QueryPages.failed`, of all queries; failed growth does not count. */
   #failed = Number.POSITIVE_INFINITY
   /** The shortest time after which a page failed as too large; null: none did. */
@@ -70,18 +72,24 @@ export class PageSizes {
   isDescending = false
 
   /**
+   * @param bounds `start`: the size of a query's first page, which grows with the first good one; null: the greatest
    * @param measures measurements of earlier runs
    * @param onChange called when the size of a query's pages changes
    */
   constructor(
-    { most, timeoutMs }: { readonly most: number; readonly timeoutMs: number },
+    {
+      most,
+      timeoutMs,
+      start = null,
+    }: { readonly most: number; readonly timeoutMs: number; readonly start?: number | null },
     measures: Pick<Measures, 'limit' | 'limits'>,
     onChange: (change: SizeChange, from: number, why: string) => void,
   ) {
     this.most = most
     this.#timeoutMs = timeoutMs
     this.#onChange = onChange
-    this.#limit = measures.limit
+    this.#limit = measures.limit ?? start
+    this.#needed = start === null ? GOOD_PAGES : 1
     for (const [query, limit] of measures.limits) this.of(query).limit = limit
   }
 
@@ -93,7 +101,7 @@ export class PageSizes {
       failed: Number.POSITIVE_INFINITY,
       isServed: false,
       good: 0,
-      needed: GOOD_PAGES,
+      needed: this.#needed,
     }
     this.#queries.set(query, fresh)
     return fresh
@@ -202,6 +210,11 @@ export class ChainSize {
   /** Whether smaller pages can be requested. */
   get canShrink(): boolean {
     return !this.#isBound && !this.#sizes.isLeast(this.size)
+  }
+
+  /** Whether pages of this size are larger than those before, and none was served yet. */
+  get isLarger(): boolean {
+    return this.#before !== null
   }
 
   /** Whether a page of this size is not worth a request: another chain has learned that it cannot be served. */

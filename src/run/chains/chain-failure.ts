@@ -43,11 +43,12 @@ export async function failPartition(
     await deferred.settle()
     await fail()
   }
-  const isRefused = error.kind === 'refused' && chain.record === undefined
+  const isOfFeed = chain.feedWindows !== null
+  const isRefused = error.kind === 'refused' && (chain.record === undefined || isOfFeed)
   // If the chain is before the failed partition, it can continue up to there; else it waits for the next run.
   const keep = index > watermark ? index : index + 1
   // Another chain would export the committed rows of later windows again. There are none while rows come in order.
-  if (!isRefused && !chain.hasItems(keep)) {
+  if (!isRefused && !isOfFeed && !chain.hasItems(keep)) {
     if (index + 1 < windows.count) {
       queue.add({ kind: 'new', query, windows: windows.part(index + 1, windows.count) })
     }
@@ -60,7 +61,9 @@ export async function failPartition(
     }
   }
   if (options.failFast || isOutOfReach(error, service)) halt.stopFor(error)
-  else if (tally.failuresInRow >= MAX_FAILURES_IN_ROW) halt.stopFor(tooManyFailures(pipeline, error))
+  // Identifiers that are refused are so each for itself.
+  else if (tally.failuresInRow >= MAX_FAILURES_IN_ROW && !(isOfFeed && isRefused))
+    halt.stopFor(tooManyFailures(pipeline, error))
 }
 
 /** Whether the service was never reached: all other chains would fail the same way. */
@@ -73,7 +76,9 @@ function isNotFound(error: ExportError): boolean {
 }
 
 /** The index of the partition that fails: the one at fault unless its chain has passed it, else the current one. */
-function indexOfFault({ watermark, windows }: ChainProgress, error: ExportError): number {
+function indexOfFault({ watermark, windows, feedWindows }: ChainProgress, error: ExportError): number {
+  // A feed fails as a whole: its windows have what came before.
+  if (feedWindows !== null) return 0
   if (error instanceof PartitionFault && error.index >= watermark) return error.index
   return Math.min(watermark, windows.count - 1)
 }

@@ -7,6 +7,7 @@ import {
   type WindowRun,
 } from '../../core/index.ts'
 import type { ChainRecord, CheckpointState, PartitionRecord } from '../../state/index.ts'
+import type { FeedWindows } from './feed-windows.ts'
 
 /** One chain while a run follows it: its state in the checkpoint, or before its first page the plan. */
 export class ChainProgress {
@@ -14,6 +15,8 @@ export class ChainProgress {
   readonly query: NamedQuery
   /** How many of its windows this run exports; the chain may cover more. */
   readonly wanted: number
+  /** The windows of a feed's rows; null: the chain is a search. */
+  readonly feedWindows: FeedWindows | null
   readonly #state: CheckpointState
   #windows: WindowRun
   /** Whether its end is committed. */
@@ -27,12 +30,20 @@ export class ChainProgress {
       query,
       windows,
       wanted,
-    }: { chain: number; query: NamedQuery; windows: WindowRun; wanted: number },
+      feedWindows = null,
+    }: {
+      chain: number
+      query: NamedQuery
+      windows: WindowRun
+      wanted: number
+      feedWindows?: FeedWindows | null
+    },
   ) {
     this.#state = state
     this.chain = chain
     this.query = query
     this.wanted = wanted
+    this.feedWindows = feedWindows
     this.#windows = windows
     this.#watermark = this.record?.watermark ?? 0
   }
@@ -74,7 +85,7 @@ export class ChainProgress {
 
   /** @param index of the window in the chain */
   partitionAt(index: number): Partition {
-    return partition(this.query, this.windows.at(index))
+    return partition(this.query, (this.feedWindows ?? this.windows).at(index))
   }
 
   /** The committed state of the partition of a window in progress. */
@@ -106,6 +117,8 @@ export class ChainProgress {
 
   /** Whether this run has all that it needs of the chain. */
   get isOver(): boolean {
+    const feed = this.record?.feed ?? null
+    if (feed !== null) return feed.pass === null
     return this.#hasEnded || (this.wanted < this.windows.count && this.watermark >= this.wanted)
   }
 

@@ -1,11 +1,14 @@
 import { pipeline as streamPipeline } from 'node:stream/promises'
 import {
   columnsOf,
+  countOfIds,
   type DecodedPage,
   decodeRecordBatch,
   type ErrorKind,
   type ExportError,
+  type FeedQuery,
   isExportError,
+  isFeed,
   type JournalEntry,
   type PageEntry,
   type PageIds,
@@ -17,11 +20,20 @@ import {
 } from '../../core/index.ts'
 import { type Chain, ChainSize, type ExtractedPage, extractPages, PageTooLarge } from '../../extract/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
-import { chainEntry, decodeIds, encodeIds } from '../../state/index.ts'
+import {
+  afterFeedPage,
+  chainEntry,
+  decodeIds,
+  encodeIds,
+  type FeedRecord,
+  NEW_FEED,
+  passOf,
+} from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
 import { failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { Slot } from './chain-queue.ts'
+import { type FeedOrder, lostPlace, mayBeginAgain, orderOf, pairsOf } from './feed.ts'
 import { lackOfDiskSpace } from './halt.ts'
 import { excessOf, excessOfPage } from './quarantine.ts'
 import { type RestartPoint, repeatedRows, requiredRestart, restartPoint } from './restart.ts'
@@ -37,6 +49,9 @@ import { PartitionEvents } from './tally.ts'
 
 const REFUSED_CURSOR = 'The service refuses the saved cursor'
 const LOST_IDS = 'The ids of the last pages are damaged or missing'
+
+// A page of twice the size then takes a tenth of the time that it may.
+const FEED_MARGIN = 20
 
 /** Errors that concern one partition only. */
 const OWN_ERRORS: ReadonlySet<ErrorKind> = new Set(['transient', 'refused', 'cursor', 'data'])
@@ -58,6 +73,8 @@ export class ChainRun {
   /** Requests sent for pages that are not committed yet. */
   #requests = 0
   #isBoundLogged = false
+  /** Whether a feed is read from its front after this pass, unless its rows come oldest first. */
+  #mayNeedFront = false
 
   /** @param slot counts the pages of this chain */
   constructor(chain: ChainProgress, slot: Slot, run: ChainsContext) {
@@ -104,6 +121,38 @@ export class ChainRun {
     )
     if (excess !== null) throw excess
     if (!(await this.#readIds())) await this.#restart(LOST_IDS)
+    if (isFeed(chain.query)) await this.#exportFeed(chain.query)
+    else await this.#followToEnd()
+  }
+
+  /**
+   * Reads a feed to its end. Where new rows come at its front, or it is not known where, it is read from there, too, until
+   * it meets what was its front. A pass that an earlier run began is completed first: rows have come to the front since.
+   */
+  async #exportFeed(query: FeedQuery): Promise<void> {
+    const chain = this.#chain
+    const order = (): FeedOrder =>
+      chain.record?.feed == null ? 'unknown' : orderOf(chain.record.feed, query)
+    const before = chain.record?.feed ?? null
+    if (before?.pass === null && order() === 'newest first') await this.#beginAtFront()
+    const isFromEnd = chain.record?.feed != null && passOf(chain.record.feed) === 'tail'
+    this.#mayNeedFront = isFromEnd || (before !== null && before.pass !== null)
+    await this.#followToEnd()
+    if (this.#mayNeedFront && order() !== 'oldest first') {
+      this.#mayNeedFront = false
+      await this.#beginAtFront()
+      await this.#followToEnd()
+    }
+    this.#run.tally.done++
+    this.#events.committed({ watermark: 0, isLast: true, finished: [0], reopened: [] })
+  }
+
+  async #beginAtFront(): Promise<void> {
+    const { chain } = this.#chain
+    await this.#run.session.checkpoint.append([{ kind: 'restart', chain, since: null, pass: 'front' }])
+  }
+
+  async #followToEnd(): Promise<void> {
     await this.#chooseSize()
     for (let isRefused = false, isOver = false; !isOver; ) {
       try {
@@ -156,7 +205,7 @@ export class ChainRun {
       await this.#commit(split)
       if (split.page.next === null || this.#chain.isOver) return true
       await this.#haltWithoutSpace()
-      const point = split.mayGrow ? this.#growthPoint(this.#size.size) : null
+      const point = split.mayGrow && this.#hasTimeToSpare(split) ? this.#growthPoint(this.#size.size) : null
       if (point !== null) {
         this.#size.grow()
         await this.#leaveCursors(point)
@@ -166,12 +215,18 @@ export class ChainRun {
     return true
   }
 
+  /** Pages of a feed cannot shrink again once they have a cursor to keep, so they grow only while they are far from late. */
+  #hasTimeToSpare({ ms }: SplitPage): boolean {
+    return this.#chain.feedWindows === null || ms * FEED_MARGIN < this.#run.pipeline.service.timeoutMs
+  }
+
   /** The settings of every request in a sequence of cursors. */
   #sequence(): Chain {
     const chain = this.#chain
     const { pipeline, options, session, prefetch, reportProgress } = this.#run
     const { extract, transform } = pipeline
     const { record, query } = chain
+    const feed = chain.feedWindows === null ? null : (record?.feed ?? NEW_FEED)
     return {
       query,
       requested: chain.requested,
@@ -187,7 +242,9 @@ export class ChainRun {
       requestsBefore: this.#requests,
       cursor: record?.next ?? null,
       since: record?.since ?? null,
-      recent: this.#recent,
+      ...(feed === null
+        ? { recent: this.#recent }
+        : { recent: [], feed: { earlier: this.#recent, front: feed.pass === 'front' ? feed.front : 0 } }),
       page: record?.pages ?? 0,
       seen: new SeenCursors(record?.seen),
       onRequest: () => {
@@ -237,14 +294,15 @@ export class ChainRun {
     const items = quarantine.linesOf(chain, page, refused)
     const position = positionAfter(record, page, windows.order)
     const progress = progressOf(split, chain, position)
-    quarantine.tidy(chain, progress.finished)
+    const feed = chain.feedWindows === null ? null : this.#ofFeed(split, record?.feed ?? NEW_FEED)
+    quarantine.tidy(chain, feed?.entry.over === true ? chain.feedWindows!.indexes : progress.finished)
     // No page after the last one could repeat its rows.
-    const recent = progress.isLast ? this.#recent : withPage(this.#recent, page.ids)
+    const recent = feed?.ids ?? (progress.isLast ? this.#recent : withPage(this.#recent, page.ids))
     const blobs = items.map(({ lines }) => lines)
-    const ids =
-      recent === this.#recent
-        ? {}
-        : { ids: { blob: blobs.push(encodeIds(page.ids)) - 1, keep: recent.length - 1 } }
+    const hasIds = feed === null ? recent !== this.#recent : countOfIds(page.ids) > 0
+    const ids = !hasIds
+      ? {}
+      : { ids: { blob: blobs.push(encodeIds(page.ids)) - 1, keep: feed === null ? recent.length - 1 : 0 } }
     const entry: PageEntry = {
       kind: 'page',
       chain: chain.chain,
@@ -257,12 +315,15 @@ export class ChainRun {
         ? {}
         : { quarantine: items.map(({ window, items }, blob) => ({ window, items, blob })) }),
       ...(forgotten.size === 0 ? {} : { forgotten: this.#byWindow(forgotten) }),
-      ...(page.repeated === 0 ? {} : { repeated: page.repeated }),
+      ...(page.repeated === 0 || feed !== null ? {} : { repeated: page.repeated }),
       ...ids,
+      ...(feed === null ? {} : { feed: feed.entry }),
       ...(Object.keys(page.unknownFields).length === 0 ? {} : { unknown_fields: page.unknownFields }),
     }
     const begin: JournalEntry[] =
-      record === undefined ? [chainEntry(chain.chain, chain.query.name, windows)] : []
+      record === undefined
+        ? [chainEntry(chain.chain, chain.query.name, windows, feed === null ? null : NEW_FEED)]
+        : []
     const batch = this.#batchOf(page)
     const advanced = chain.advanced
     await session.shards.commit({
@@ -279,8 +340,27 @@ export class ChainRun {
   }
 
   #byWindow(items: ReadonlyMap<number, number>): NonNullable<PageEntry['forgotten']> {
-    const { windows } = this.#chain
+    const windows = this.#chain.feedWindows ?? this.#chain.windows
     return [...items].map(([index, items]) => ({ window: windowRange(windows.at(index)), items }))
+  }
+
+  /** What a page changes of a feed, and the ids that are kept. */
+  #ofFeed({ page, size }: SplitPage, feed: FeedRecord) {
+    const over = page.next === null || (feed.pass === 'front' && page.met)
+    const pairs = pairsOf(page.times)
+    const change = {
+      ...pairs,
+      isOver: over,
+      ids: countOfIds(page.ids) === 0 ? null : page.ids,
+      cursor: this.#chain.record?.next ?? null,
+      size,
+      next: page.next,
+    }
+    const after = afterFeedPage(feed, this.#recent, change, countOfIds)
+    const { query } = this.#chain
+    const isMore =
+      over && this.#mayNeedFront && isFeed(query) && orderOf(after.feed, query) !== 'oldest first'
+    return { entry: { over, ...pairs, ...(isMore ? { more: true as const } : {}) }, ids: after.ids }
   }
 
   /** A copy of a page's rows for the observer: the memory of the page itself may be reused after the commit. */
@@ -299,8 +379,11 @@ export class ChainRun {
     return finished.filter(hasRows).map((index) => this.#folderOf(index))
   }
 
-  #count({ page, requests, forgotten }: SplitPage, { finished, reopened }: PageProgress): void {
+  #count({ page: found, requests, forgotten }: SplitPage, { finished, reopened }: PageProgress): void {
     const chain = this.#chain
+    // A feed's last page, or its front, is requested again on purpose.
+    const isOfFeed = chain.feedWindows !== null
+    const page = isOfFeed ? { ...found, items: found.items - found.repeated, repeated: 0 } : found
     const { tally, options } = this.#run
     const { log } = options.observer
     this.#requests -= requests
@@ -363,6 +446,7 @@ export class ChainRun {
     if (record?.next == null || record.size === null) return
     const { most } = this.#run.sizes
     const start = this.#run.sizes.startOf(query.name)
+    if (record.feed !== null) return this.#keepSize(record.size)
     const isSmaller = record.size < start && start === most
     const point = isSmaller
       ? this.#growthPoint(record.size)
@@ -370,8 +454,12 @@ export class ChainRun {
         ? this.#restartPoint()
         : null
     if (point !== null) return this.#leaveCursors(point)
-    this.#size.keep(record.size)
-    if (record.size > most) this.#logBound()
+    this.#keepSize(record.size)
+  }
+
+  #keepSize(size: number): void {
+    this.#size.keep(size)
+    if (size > this.#run.sizes.most) this.#logBound()
   }
 
   /** The next pages have fewer rows, if the cursor can be dropped. */
@@ -405,10 +493,18 @@ export class ChainRun {
   /** Where to restart for larger pages; null: a restart would request a page of this size or more again. */
   #growthPoint(size: number): RestartPoint | null {
     const point = this.#restartPoint()
-    return point === null || repeatedRows(point) >= size ? null : point
+    // The size of a feed's pages is found at its beginning, where larger ones repeat what there is so far.
+    const most = this.#chain.feedWindows === null ? size : 2 * size
+    return point === null || repeatedRows(point) >= most ? null : point
   }
 
   #restartPoint(): RestartPoint | null {
+    const { record } = this.#chain
+    if (record != null && record.feed !== null) {
+      if (!mayBeginAgain(record)) return null
+      const pass = this.#recent.slice(record.feed.front)
+      return { since: null, repeated: pass.reduce((sum, ids) => sum + countOfIds(ids), 0) }
+    }
     return restartPoint(this.#chain, this.#slot.pages, this.#run.pipeline)
   }
 
@@ -421,7 +517,12 @@ export class ChainRun {
   /** Makes the chain restart after its last row. @throws ExportError `refused` when that is not possible */
   async #restart(why: string, cause?: ExportError): Promise<void> {
     const { session, pipeline, options } = this.#run
-    const { since } = requiredRestart(this.#chain, why, pipeline, cause)
+    const { record, feedWindows } = this.#chain
+    const isLost =
+      feedWindows !== null && (cause === undefined || record === undefined || !mayBeginAgain(record))
+    if (isLost) throw lostPlace(this.#chain, why, cause)
+    const { since } =
+      feedWindows === null ? requiredRestart(this.#chain, why, pipeline, cause) : { since: null }
     const message = `${why.charAt(0).toLowerCase()}${why.slice(1)}; restarting after the last committed row`
     options.observer.log('warn', message, { partition: this.#chain.current.key })
     await session.checkpoint.append([{ kind: 'restart', chain: this.#chain.chain, since }])

@@ -2,6 +2,7 @@ import {
   allowedRequests,
   ExportError,
   isExportError,
+  isFeed,
   type RunLimits,
   type RunStatus,
   serial,
@@ -19,6 +20,7 @@ import { wrongAddress } from './chain-failure.ts'
 import { ChainProgress } from './chain-progress.ts'
 import { ChainQueue, Slots } from './chain-queue.ts'
 import { ChainRun } from './chain-run.ts'
+import { FeedWindows } from './feed-windows.ts'
 import { DeferredFailure, Halt } from './halt.ts'
 import { Measurements } from './measurements.ts'
 import { Quarantine } from './quarantine.ts'
@@ -105,6 +107,9 @@ export async function exportChains(run: RunContext): Promise<Ending> {
       halt.stopFor(wrongAddress(service))
     }
     await deferred.settle()
+    // More rows of feeds are for the next run, in shards of their own.
+    if (halt.error === null && pipeline.extract.resource === 'feed')
+      await session.shards.seal(session.shards.openFolders)
     // Shards that a failed partition shares with others are sealed, so that the others' rows can be read.
     if (halt.error === null && tally.failed > 0) await sealShared(run, () => true)
     await measurements.enterMonth(session.checkpoint, options.clock)
@@ -124,26 +129,41 @@ export async function exportChains(run: RunContext): Promise<Ending> {
 /** The chain as this run follows it; null: it does not. */
 async function beginOrResumeChain(
   planned: PlannedChain,
-  { session }: RunContext,
+  { session, pipeline }: RunContext,
 ): Promise<ChainProgress | null> {
+  const { every } = pipeline.extract.windows ?? {}
+  const feedWindows = isFeed(planned.query) ? new FeedWindows(every ?? { unit: 'month' }) : null
   const { checkpoint } = session
   const { state } = checkpoint
   if (planned.kind === 'new') {
     const { query, windows } = planned
-    return new ChainProgress(state, { chain: session.nextChain(), query, windows, wanted: windows.count })
+    return new ChainProgress(state, {
+      chain: session.nextChain(),
+      query,
+      windows,
+      wanted: windows.count,
+      feedWindows,
+    })
   }
   const { chain, query, wanted, keep } = planned
   if (keep !== null) await checkpoint.append([{ kind: 'shorten', chain, windows: keep }])
   const record = state.chains.get(chain)
   if (record === undefined || wanted === 0) return null
-  return new ChainProgress(state, { chain, query, windows: record.windows, wanted })
+  return new ChainProgress(state, { chain, query, windows: record.windows, wanted, feedWindows })
 }
+
+// Source: the largest page of a feed is not documented; the default is 20, and a search has 100 rows.
+const FIRST_OF_FEED = 100
 
 /** The size of pages for each query. Changes are logged. */
 function pageSizes({ pipeline, session, options }: RunContext, measurements: Measurements): PageSizes {
   const { extract, service } = pipeline
   return new PageSizes(
-    { most: extract.pageSize, timeoutMs: service.timeoutMs },
+    {
+      most: extract.pageSize,
+      timeoutMs: service.timeoutMs,
+      start: extract.resource === 'feed' ? FIRST_OF_FEED : null,
+    },
     session.checkpoint.state.service,
     (change, from, reason) => {
       measurements.changed(change)
@@ -240,7 +260,7 @@ function progressOf(
   { counters, waits }: Service,
 ): Progress {
   const { requests, costs } = counters
-  const searchesRemaining = extract.resource === 'reports' ? null : counters.searchesRemaining
+  const searchesRemaining = extract.resource !== 'credentials' ? null : counters.searchesRemaining
   const spending = { requests, searchesRemaining, costs }
   return {
     partitionsTotal: counts.total,

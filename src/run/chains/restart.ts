@@ -3,11 +3,15 @@ import type { ChainRecord } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 
 /** The resume position after the last committed row; `since` null: the chain's beginning. */
-export type RestartPoint = { readonly since: Restart | null }
+export type RestartPoint = {
+  readonly since: Restart | null
+  /** Of a feed: rows of its pass that the service sends again. */
+  readonly repeated?: number
+}
 
 /** The number of rows that the service sends again after a restart: those of the last instant. */
-export function repeatedRows({ since }: RestartPoint): number {
-  return since?.ids.length ?? 0
+export function repeatedRows({ since, repeated = 0 }: RestartPoint): number {
+  return since?.ids.length ?? repeated
 }
 
 /**

@@ -4,7 +4,6 @@ import {
   type Position,
   type RefusedItem,
   type Times,
-  type WindowRun,
 } from '../../core/index.ts'
 import type { ExtractedPage } from '../../extract/index.ts'
 import { PageRows, type PartitionRange, type RowChoice, type Slice } from '../../load/index.ts'
@@ -34,7 +33,7 @@ export function splitByWindow(
 ): SplitPage {
   const { page } = extracted
   const rows = new Map<number, number>()
-  const runs = runsOf(page, chain.windows)
+  const runs = runsOf(page, chain)
   for (const { index, from, to } of runs) rows.set(index, (rows.get(index) ?? 0) + to - from)
   const refused = new Map<number, RefusedItem[]>()
   for (const item of page.quarantined) {
@@ -56,20 +55,22 @@ export function splitByWindow(
 /** Rows `[from, to)` of a page, all of one window. */
 type Run = { readonly index: number; readonly from: number; readonly to: number }
 
-function runsOf({ rows, times }: DecodedPage, windows: WindowRun): readonly Run[] {
+function runsOf({ rows, times }: DecodedPage, { windows, feedWindows }: ChainProgress): readonly Run[] {
   const { range } = windows
-  if (range === null || times === null) return rows === 0 ? [] : [{ index: 0, from: 0, to: rows }]
+  const all = feedWindows ?? windows
+  if ((range === null && feedWindows === null) || times === null)
+    return rows === 0 ? [] : [{ index: 0, from: 0, to: rows }]
   const runs: Run[] = []
   let from = 0
   while (from < rows) {
     const at = times[from]!
     // Another chain has taken this window over since the page was requested.
-    if (at < range.from || at >= range.until) {
+    if (range !== null && (at < range.from || at >= range.until)) {
       from++
       continue
     }
-    const index = windows.indexOfInstant(at)
-    const window = windows.at(index)!
+    const index = all.indexOfInstant(at)
+    const window = all.at(index)!
     const to = endOfRun(times, from, window.from, window.until)
     runs.push({ index, from, to })
     from = to
@@ -88,7 +89,8 @@ function isElsewhere(at: number, { windows: { range } }: ChainProgress): boolean
 }
 
 function indexOf(at: number | null, chain: ChainProgress): number {
-  const { windows, watermark } = chain
+  const { windows, watermark, feedWindows } = chain
+  if (feedWindows !== null) return at === null ? 0 : feedWindows.indexOfInstant(at)
   const isOwn = at !== null && windows.range !== null && !isElsewhere(at, chain)
   return isOwn ? windows.indexOfInstant(at) : Math.min(watermark, windows.count - 1)
 }
@@ -150,6 +152,8 @@ export function progressOf(
   chain: ChainProgress,
   position: PositionChange,
 ): PageProgress {
+  // Of a feed, windows are done with the pass, and rows may come for each of them at any time.
+  if (chain.feedWindows !== null) return { watermark: 0, isLast: false, finished: [], reopened: [] }
   const { count } = chain.windows
   const watermark = watermarkAfter(chain, page, position)
   const isLast = page.next === null || watermark >= count
@@ -185,6 +189,8 @@ export function positionAfter(
   page: DecodedPage,
   order: 'asc' | 'desc',
 ): PositionChange {
+  // A feed takes no filter, so nothing but a cursor resumes it.
+  if (record?.feed != null) return {}
   if (page.items === page.repeated || page.next === null) return {}
   if (record?.inOrder === false) return {}
   if (page.span === null) return { position: null }

@@ -183,14 +183,16 @@ export function invalidationOf(
       if (take(shard, within)) invalidated.push(path)
     for (const { shard, partitions: within } of [...state.openShards.values(), ...state.held.values()])
       take(shard, within)
-    for (const { chain, query, windows } of state.chains.values()) {
+    for (const { chain, query, windows, feed } of state.chains.values()) {
       if (chains.has(chain)) continue
-      const keys = windows.names.map((name) => `${query}/${name}`)
+      // A feed can only be read again as a whole.
+      const names = feed === null ? windows.names : [...(state.partitions.branches.get(query)?.keys() ?? [])]
+      const keys = names.map((name) => `${query}/${name}`)
       if (!keys.some((key) => partitions.has(key))) continue
       chains.add(chain)
       for (const key of keys) {
         const record = state.partitions.get(key)
-        if (record !== undefined && !isOver(record)) partitions.add(key)
+        if (record !== undefined && (feed !== null || !isOver(record))) partitions.add(key)
       }
     }
   }

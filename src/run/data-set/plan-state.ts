@@ -4,9 +4,10 @@ import {
   type NamedPipeline,
   type PartitionStates,
   type Pipeline,
+  partitionKey,
 } from '../../core/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
-import { type BegunChain, type Plan, planPartitions } from '../../plan/index.ts'
+import { type BegunChain, type Plan, planFeeds, planPartitions } from '../../plan/index.ts'
 import {
   type CheckpointState,
   exportedOf,
@@ -20,6 +21,7 @@ import {
 
 /** The plan, given what the checkpoint has of it. */
 export function planFor(pipeline: NamedPipeline, nowMs: number, state: CheckpointState | null): Plan {
+  if (pipeline.extract.resource === 'feed') return planOfFeeds(pipeline, state)
   if (state === null) return planPartitions(pipeline, nowMs * 1000, () => null)
   // Chains that begin from now on belong to queries that the plan has already passed.
   const chains = new Map<string, BegunChain[]>()
@@ -43,6 +45,22 @@ export function planFor(pipeline: NamedPipeline, nowMs: number, state: Checkpoin
   })
 }
 
+/** A run that goes on after an interruption does not read the feeds again that it has read to their ends. */
+function planOfFeeds(pipeline: NamedPipeline, state: CheckpointState | null): Plan {
+  return planFeeds(
+    pipeline,
+    (query) => {
+      const records = state?.partitions.branches.get(query)
+      if (records === undefined) return null
+      const windows = new Map([...records].map(([name, record]) => [name, { done: isOver(record) }]))
+      return { windows, chains: [...state!.chains.values()].filter((chain) => chain.query === query) }
+    },
+    (query) =>
+      state?.runs.at(-1)?.finished_at === null &&
+      state.partitions.get(partitionKey(query, null))?.state === 'done',
+  )
+}
+
 /**
  * Partitions of the file that are done although their windows end after now, because a clock was wrong. Rows that are
  * imported until then would never be exported, so a run exports them again.
@@ -52,6 +70,8 @@ export function earlyPartitions(
   nowMs: number,
   state: CheckpointState | null,
 ): readonly string[] {
+  // A feed's windows are done as far as the feed is read.
+  if (pipeline.extract.resource === 'feed') return []
   const isEarly = endingAfter(nowMs)
   const early: string[] = []
   for (const { name: query } of asInFile(pipeline).extract.queries) {
@@ -137,6 +157,12 @@ export type PlanCounts = PartitionStates & {
   readonly redo: number
   /** Unfinished partitions by shared folder; folders without any are absent. */
   readonly unfinished: Map<string, number>
+}
+
+/** The feeds that a run reads, and those that it has read before an interruption. */
+export function countFeeds(plan: Plan, { extract }: NamedPipeline): Pick<PlanCounts, 'total' | 'done'> {
+  const total = extract.queries.length
+  return { total, done: total - [...plan.chains()].length }
 }
 
 /**

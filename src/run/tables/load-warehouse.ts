@@ -2,6 +2,7 @@ import {
   type Clock,
   columnsOf,
   ExportError,
+  kindOfRows,
   type Pipeline,
   parseWindow,
   type Store,
@@ -214,12 +215,19 @@ async function queryValues(
   const named = retired.length === 0 ? null : ((await readCheckpoint(store))?.queries ?? null)
   for (const name of retired) {
     const dot = name.indexOf('.')
-    const [type, label] = [name.slice(0, dot), decodeURIComponent(name.slice(dot + 1))]
+    const label = decodeURIComponent(name.slice(dot + 1))
+    const type = typeOfRetired(name.slice(0, dot), label)
     const value = retiredValue(type, named?.get(name) ?? null, label, masking)
     if (value === null) throw unknownQuery(name, pipeline)
     values.set(name, { type, value })
   }
   return values
+}
+
+/** The type of a query, by the two parts of its name. */
+function typeOfRetired(type: string, label: string): string {
+  if (type !== 'feed') return type
+  return label === 'tenant' ? label : 'identifier'
 }
 
 /**
@@ -282,8 +290,8 @@ export function tableStatements(pipeline: Pipeline, dialect: DialectName, table?
   requireNames(dialect === 'postgres' ? 'postgres' : 'duckdb', { schema: null, table: table ?? null })
   const input = {
     pipeline: name,
-    resource: extract.resource,
-    table: table ?? extract.resource,
+    resource: kindOfRows(extract.resource),
+    table: table ?? kindOfRows(extract.resource),
     columns: columnsOf(pipeline),
     format: load.format,
     path: load.path,

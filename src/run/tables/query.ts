@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { columnsOf, ExportError, type Pipeline } from '../../core/index.ts'
+import { columnsOf, ExportError, kindOfRows, type Pipeline } from '../../core/index.ts'
 import {
   dataSetRows,
   parseTarget,
@@ -93,7 +93,7 @@ async function queryFiles<T>(
     const { root } = shards
     const source: QuerySource = {
       kind: 'files',
-      view: extract.resource,
+      view: kindOfRows(extract.resource),
       select: dataSetRows({ root, format: load.format }, columns, paths),
       files: paths.map((path) => join(root, path)),
       async download() {

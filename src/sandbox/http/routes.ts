@@ -1,10 +1,16 @@
+import type { Feed } from '../search/feed.ts'
 import type { Reports } from '../search/reports.ts'
 import type { Search } from '../search/search.ts'
 import { serviceError } from '../search/service-error.ts'
 import type { Tokens } from './tokens.ts'
 
 /** The parts of the service that endpoints draw on. */
-export type Service = { readonly search: Search; readonly reports: Reports; readonly tokens: Tokens }
+export type Service = {
+  readonly search: Search
+  readonly reports: Reports
+  readonly feed: Feed
+  readonly tokens: Tokens
+}
 
 type Call = {
   readonly authorization: string | undefined
@@ -74,6 +80,8 @@ export function routes(prefix: string): Route[] {
         return { body: jsonBody(reports.one(match[1]!)), headers: {} }
       },
     },
+    feedRoute(new RegExp(`^/${prefix}/v2/me/feed/credentials$`)),
+    feedRoute(new RegExp(`^/${prefix}/v3/identifiers/([^/]+)/feed/credentials$`)),
     {
       kind: 'tokens',
       tier: 'basic',
@@ -95,6 +103,22 @@ export function routes(prefix: string): Route[] {
       },
     },
   ]
+}
+
+/** @param pattern with the identifier as its group; without one it is the feed of the tenant */
+function feedRoute(pattern: RegExp): Route {
+  return {
+    kind: 'feed',
+    tier: 'basic',
+    method: 'GET',
+    pattern,
+    handle({ feed, tokens }, { authorization, url, logged }, match) {
+      tokens.requireBearer(authorization)
+      const page = feed.page(match[1] ?? null, url.searchParams)
+      logged.items = page.items.length
+      return { body: jsonBody(page), headers: {} }
+    },
+  }
 }
 
 /** @throws ServiceError 404 for an unknown path, 405 for a known one with another method */
@@ -123,7 +147,7 @@ export function jsonBody(value: unknown): Buffer {
 }
 
 /** Both search endpoints count as 'search'. */
-export type RequestKind = 'search' | 'reports' | 'tokens' | 'other'
+export type RequestKind = 'search' | 'feed' | 'reports' | 'tokens' | 'other'
 
 /** One request as the sandbox saw it. Headers are left out: they carry credentials. */
 export type LoggedRequest = {
@@ -141,7 +165,7 @@ export type LoggedRequest = {
   readonly at: number
   /** The status sent; 0 while there is none, or where the fault sends none. */
   status: number
-  /** Items in the response to a search. */
+  /** Items in the response to a search, or of a feed. */
   items: number
   /** The kind of the fault that struck, if one did. */
   fault: string | null

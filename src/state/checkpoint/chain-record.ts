@@ -3,6 +3,7 @@ import {
   blobRef,
   blobTuple,
   type ChainEntry,
+  type FeedProgress,
   type PageEntry,
   type Position,
   type Restart,
@@ -10,6 +11,7 @@ import {
   type Window,
   WindowRun,
 } from '../../core/index.ts'
+import { afterFeedPage, type FeedRecord } from './feed-record.ts'
 
 /** A chain that has begun and not ended. */
 export type ChainRecord = {
@@ -36,9 +38,12 @@ export type ChainRecord = {
   readonly ids: readonly BlobRef[]
   /** Rows requested with its last page; null: no page yet. */
   readonly size: number | null
+  /** How far a feed is read; null: it is a search. */
+  readonly feed: FeedRecord | null
 }
 
-export function chainFromEntry({ chain, query, order, windows, state }: ChainEntry): ChainRecord {
+export function chainFromEntry({ chain, query, order, windows, state, ...entry }: ChainEntry): ChainRecord {
+  const feed = entry.feed === undefined ? null : feedFrom(entry.feed)
   const run = new WindowRun(order, windows === null ? null : boundsOf(windows))
   if (state === undefined) {
     const beginning = { watermark: 0, next: null, pages: 0, position: null, inOrder: true, since: null }
@@ -51,24 +56,48 @@ export function chainFromEntry({ chain, query, order, windows, state }: ChainEnt
       seen: null,
       ids: [],
       size: null,
+      feed,
     }
   }
   const { in_order, seen, ids, ...rest } = state
   const cursors = seen === '' ? null : SeenCursors.from(Buffer.from(seen, 'base64'))
-  return { chain, query, windows: run, ...rest, inOrder: in_order, seen: cursors, ids: ids.map(blobRef) }
+  return {
+    chain,
+    query,
+    windows: run,
+    ...rest,
+    inOrder: in_order,
+    seen: cursors,
+    ids: ids.map(blobRef),
+    feed,
+  }
+}
+
+function feedFrom({ end_size, ...feed }: FeedProgress): FeedRecord {
+  return { ...feed, endSize: end_size }
+}
+
+function feedProgress({ endSize, ...feed }: FeedRecord): FeedProgress {
+  return { ...feed, end_size: endSize }
 }
 
 /** The entry that begins a chain. */
-export function chainEntry(chain: number, query: string, windows: WindowRun): ChainEntry {
+export function chainEntry(
+  chain: number,
+  query: string,
+  windows: WindowRun,
+  feed: FeedRecord | null = null,
+): ChainEntry {
   const { order, bounds } = windows
-  return { kind: 'chain', chain, query, order, windows: bounds === null ? null : spansOf(bounds) }
+  const entry = { chain, query, order, windows: bounds === null ? null : spansOf(bounds) }
+  return { kind: 'chain', ...entry, ...(feed === null ? {} : { feed: feedProgress(feed) }) }
 }
 
 /** The entry that replaces all others about a chain when the journal is compacted. */
 export function compactedEntry(record: ChainRecord): ChainEntry {
   const { next, watermark, pages, position, inOrder, requested, since, seen, ids, size } = record
   return {
-    ...chainEntry(record.chain, record.query, record.windows),
+    ...chainEntry(record.chain, record.query, record.windows, record.feed),
     state: {
       next,
       watermark,
@@ -87,6 +116,7 @@ export function compactedEntry(record: ChainRecord): ChainEntry {
 
 /** The chain after a page that is not its last. @param ids of the page; null: it has none */
 export function afterPage(record: ChainRecord, page: PageEntry, ids: BlobRef | null): ChainRecord {
+  if (record.feed !== null) return afterPageOfFeed(record, record.feed, page, ids)
   const { position = record.position } = page
   return {
     ...record,
@@ -99,6 +129,36 @@ export function afterPage(record: ChainRecord, page: PageEntry, ids: BlobRef | n
     ids: ids === null ? record.ids : [...lastOf(record.ids, page.ids?.keep ?? 0), ids],
     size: page.size ?? record.size,
   }
+}
+
+function afterPageOfFeed(
+  record: ChainRecord,
+  feed: FeedRecord,
+  page: PageEntry,
+  ids: BlobRef | null,
+): ChainRecord {
+  const { over: isOver, rising, falling } = page.feed ?? { over: page.next === null, rising: 0, falling: 0 }
+  const size = page.size ?? record.size
+  const { next } = page
+  const after = afterFeedPage(
+    feed,
+    record.ids,
+    { ids, cursor: record.next, size, next, isOver, rising, falling },
+    countOfBlob,
+  )
+  return {
+    ...record,
+    ...after,
+    pages: record.pages + 1,
+    ...(isOver
+      ? { next: after.feed.end, size: after.feed.endSize, seen: null }
+      : { next, size, seen: withCursor(record.seen, record.next) }),
+  }
+}
+
+/** Ids in the bytes of `encodeIds`. */
+function countOfBlob({ bytes }: BlobRef): number {
+  return (bytes - 4) / 8
 }
 
 function lastOf(ids: readonly BlobRef[], count: number): readonly BlobRef[] {

@@ -15,7 +15,7 @@ import type { LogPosition } from '../log/commit-object.ts'
 import { type ChainRecord, compactedEntry } from './chain-record.ts'
 import { type ReadonlyPathMap, type SealedShard, type ShardList, splitPath } from './compact-collections.ts'
 import { exportedOf, hasBegun, type PartitionRecord, stateOf, withoutRows } from './partition-record.ts'
-import { endEntry, type RunRecord } from './run-record.ts'
+import { type Added, endEntry, type RunRecord } from './run-record.ts'
 
 /** What a prune leaves out. */
 export type Omission = {
@@ -70,6 +70,8 @@ export function* snapshot(state: CheckpointState, pruned: Omission | null): Gene
       yield { kind: 'rejected', partition, blobs: blobs.map(blobTuple) }
   }
   for (const chain of state.chains.values()) yield compactedEntry(chain)
+  // Of other data sets nobody asks what is new.
+  if (state.header.settings['extract.resource'] === 'feed') yield { kind: 'added', ...state.added }
   for (const sequence of state.claims) yield { kind: 'claim', sequence }
   yield* serviceEntries(state)
   if (state.unknownFields.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(state.unknownFields) }
@@ -203,6 +205,7 @@ export type CheckpointState = {
   /** Aggregates of finished shards. They cover fewer rows if shards were invalidated since. */
   readonly aggregates: () => Aggregates
   readonly runs: readonly RunRecord[]
+  readonly added: Added
   readonly prunes: readonly Prune[]
   /** When people were forgotten, oldest first. */
   readonly erasures: readonly Erasure[]

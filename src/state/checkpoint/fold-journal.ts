@@ -22,7 +22,7 @@ import { afterPage, type ChainRecord, chainFromEntry } from './chain-record.ts'
 import type { CheckpointState } from './checkpoint-state.ts'
 import type { SealedShard } from './compact-collections.ts'
 import { Partitions } from './partition-record.ts'
-import { Runs } from './run-record.ts'
+import { comesAfter, NOTHING_ADDED, Runs, type ShardMark } from './run-record.ts'
 import { ShardRecords } from './shard-records.ts'
 
 /** A state to which entries are applied in order. The cost of an entry does not depend on earlier ones. */
@@ -66,6 +66,7 @@ export class JournalFold {
       unknownFields: this.#unknownFields,
       aggregates: () => this.#aggregates.aggregates(),
       runs: this.#runs.all,
+      added: NOTHING_ADDED,
       prunes: this.#prunes,
       erasures: this.#erasures,
       reported: null,
@@ -100,11 +101,17 @@ export class JournalFold {
         this.#queries.set(entry.name, entry.value)
         break
       case 'run':
-        if (this.#runs.begin(entry)) this.#partitions.beginRun(this.#runs.all.length)
+        if (this.#runs.begin(entry)) this.#beginRun()
+        // It goes on: its end is yet to come.
+        else this.#state.added = { ...this.#state.added, until: this.#state.added.since }
         break
       case 'end':
         this.#state.searchesRemaining = entry.searches_remaining ?? this.#state.searchesRemaining
         this.#runs.end(entry)
+        this.#state.added = { since: this.#state.added.until, until: this.#shardMark() }
+        break
+      case 'added':
+        this.#state.added = { since: entry.since, until: entry.until }
         break
       case 'month':
         this.#runs.beginMonth(entry)
@@ -199,6 +206,17 @@ export class JournalFold {
     }
   }
 
+  #shardMark(): ShardMark {
+    return { next: this.#state.nextShard, open: [...this.#shards.open.keys()] }
+  }
+
+  /** Every run reads the feeds to their ends again. */
+  #beginRun(): void {
+    this.#partitions.beginRun(this.#runs.all.length)
+    for (const chain of this.#chains.values())
+      if (chain.feed !== null) this.#partitions.markPartial(this.#keyAt(chain, 0))
+  }
+
   #takePage(page: PageEntry, blobs: readonly BlobRef[]): void {
     this.#countPage(page)
     if (page.unknown_fields !== undefined) addCounts(this.#unknownFields, page.unknown_fields)
@@ -237,6 +255,11 @@ export class JournalFold {
   #advance(chain: ChainRecord, page: PageEntry, ids: BlobRef | null): void {
     const after = afterPage(chain, page, ids)
     this.#service.pageSize = after.size ?? this.#service.pageSize
+    if (after.feed !== null) {
+      this.#chains.set(page.chain, after)
+      if (after.feed.pass === null && page.feed?.more !== true) this.#finishFeed(chain)
+      return
+    }
     const { count } = chain.windows
     if (page.next === null || after.watermark >= count) {
       // Late rows may have reopened any of them.
@@ -253,6 +276,12 @@ export class JournalFold {
     for (let index = from; index < to; index++) this.#partitions.markDone(this.#keyAt(chain, index))
   }
 
+  /** All of a feed's rows so far are exported. */
+  #finishFeed({ query }: ChainRecord): void {
+    for (const window of this.#partitions.all.branches.get(query)?.keys() ?? [])
+      this.#partitions.markDone(`${query}/${window}`)
+  }
+
   #keyAt({ query, windows }: ChainRecord, index: number): string {
     return this.#partitions.key(query, windows.at(index))
   }
@@ -265,11 +294,14 @@ export class JournalFold {
     else this.#chains.delete(number)
   }
 
-  #restart({ chain: number, since }: Entry<'restart'>): void {
+  #restart({ chain: number, since, pass }: Entry<'restart'>): void {
     const chain = this.#chains.get(number)
     if (chain === undefined) return
     const { range } = chain.windows
-    this.#chains.set(number, { ...chain, next: null, seen: null, requested: range, since })
+    const feed =
+      pass === undefined || chain.feed === null ? chain.feed : { ...chain.feed, pass, forgot: false }
+    this.#chains.set(number, { ...chain, next: null, seen: null, requested: range, since, feed })
+    if (pass !== undefined) this.#partitions.markPartial(this.#keyAt(chain, 0))
   }
 
   #takeQuarantined({ partition, blobs, end }: Entry<'quarantined'>): void {
@@ -354,6 +386,7 @@ export class JournalFold {
       }
       // Those of a single shard are not known.
       this.#aggregates = new AggregateTally(DATA_SET_LIMITS)
+      this.#keepMarks(shards)
     }
     if (open !== undefined) {
       const records = open.records.map(([rows, blob]) => ({ rows, at: blobs[blob]! }))
@@ -363,6 +396,20 @@ export class JournalFold {
       this.#rejected.set(partition, [blobs[blob]!])
       this.#partitions.renewQuarantine(partition)
     }
+  }
+
+  /** Of feeds: shards that take the place of others are as new as those were. */
+  #keepMarks(shards: NonNullable<ForgottenEntry['shards']>): void {
+    if (this.#state.header.settings['extract.resource'] !== 'feed') return
+    const former = new Map(shards.flatMap(({ shard, by }) => (by === null ? [] : [[by.shard, shard]])))
+    const numbers = [...this.#shards.open.keys(), ...this.#shards.held.keys()]
+    for (const { shard } of this.#shards.finished) numbers.push(shard)
+    const kept = (mark: ShardMark): ShardMark => ({
+      next: this.#shards.next,
+      open: numbers.filter((shard) => comesAfter(mark, former.get(shard) ?? shard)),
+    })
+    const { since, until } = this.#state.added
+    this.#state.added = { since: kept(since), until: kept(until) }
   }
 
   #measure({ costs = [], times = [], tells_searches, page_size, left, spent, anew }: MeasuredEntry): void {

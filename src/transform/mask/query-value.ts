@@ -17,6 +17,8 @@ export function maskedQueryValue(query: Query, secretValue: string | null, polic
     case 'auth_domain':
     case 'report':
     case 'reports':
+    case 'tenant':
+    case 'identifier':
       return queryLabel(query)
   }
 }

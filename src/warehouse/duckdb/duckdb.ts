@@ -1,6 +1,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { type Clock, ExportError, isExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
+import { addedRows, addedTable, forgetAdded } from '../table/added-rows.ts'
 import {
   type FoundColumn,
   prepareTable,
@@ -182,6 +183,22 @@ export class DuckdbWarehouse implements Warehouse {
       }
     })
     return { rows, replacedTexts: 0 }
+  }
+
+  async setAdded(
+    shards: AsyncIterable<ManifestShard>,
+    { dataSet, table, rowsOf }: LoadTarget,
+  ): Promise<void> {
+    const added = addedTable(table)
+    await transaction(this.#run, async () => {
+      await this.#run(forgetAdded(dataSet, table))
+      for await (const shard of shards) {
+        const { setup, select } = addedRows(dataSet, table, rowsOf(shard))
+        for (const sql of setup) await this.#run(sql)
+        const into = `${qualified(added, added.name)} (${columnList(added)})`
+        requireWhole(shard, await this.#run(`INSERT INTO ${into} ${select}`))
+      }
+    })
   }
 
   // No indexes: DuckDB skips row groups by their min/max statistics.

@@ -6,6 +6,7 @@ import { type ColumnSpec, ExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { duckdbSettings, loadDuckdb } from '../duckdb/duckdb.ts'
 import type { TargetWait } from '../duckdb/duckdb-file.ts'
+import { addedRows, addedTable, forgetAdded } from '../table/added-rows.ts'
 import {
   type FoundColumn,
   prepareTable,
@@ -159,6 +160,21 @@ export class PostgresWarehouse implements Warehouse {
       }
     })
     return { rows, replacedTexts }
+  }
+
+  async setAdded(
+    shards: AsyncIterable<ManifestShard>,
+    { dataSet, table, rowsOf }: LoadTarget,
+  ): Promise<void> {
+    const added = addedTable(table)
+    await this.#inTransaction(async () => {
+      await this.#run(forgetAdded(dataSet, table))
+      for await (const shard of shards) {
+        const rows = addedRows(dataSet, table, rowsOf(shard))
+        const into = qualified(added, added.name)
+        await copyInto(this.#postgres.client, this.#reader, shard, rows, added, into)
+      }
+    })
   }
 
   async finish(table: TableSpec): Promise<void> {

@@ -3,6 +3,7 @@ import {
   type ColumnType,
   columnsOf,
   ExportError,
+  kindOfRows,
   type Pipeline,
   type Resource,
 } from '../../core/index.ts'
@@ -59,6 +60,9 @@ export const POSTGRES_INDEXED: readonly string[] = ['identity_name', 'domain', '
 /** The name of the ledger, in the schema of the tables. */
 export const LEDGER = 'spillway_loads'
 
+/** The name of the table that says what is new of feeds, likewise. */
+export const ADDED = 'spillway_new'
+
 /** Endings of the names of views, after the name of the table. */
 export const VIEW_ENDINGS = {
   latest: '_latest',
@@ -82,6 +86,8 @@ export function requireNames(
   if (table === '') throw noName('--table', 'The name of the table is empty', LEFT_OUT)
   if (table?.toLowerCase() === LEDGER)
     throw noName('--table', `${LEDGER} is the table that says what is loaded`, OTHER)
+  if (table?.toLowerCase() === ADDED)
+    throw noName('--table', `${ADDED} is the table that says what is new`, OTHER)
   if (kind === 'duckdb') return
   const longest = Math.max(...Object.values(VIEW_ENDINGS).map((ending) => ending.length))
   requireShort('--schema', schema, POSTGRES_MAX_BYTES, '')
@@ -110,7 +116,7 @@ function noName(flag: string, what: string, next: string): ExportError {
 export function tableOf(pipeline: Pipeline, schema: string | null, name: string | null): TableSpec {
   const columns = [...columnsOf(pipeline), ...OWN_COLUMNS]
   const { resource } = pipeline.extract
-  return { schema, name: name ?? resource, resource, columns }
+  return { schema, name: name ?? kindOfRows(resource), resource, columns }
 }
 
 /** The columns of the rows. */

@@ -80,7 +80,7 @@ export const manifestShape = z.object({
   version: z.literal(1),
   pipeline: z.string(),
   data_set_id: z.uuid(),
-  resource: z.enum(['credentials', 'reports']),
+  resource: z.enum(['credentials', 'reports', 'feed']),
   format: z.enum(['parquet', 'csv']),
   columns: z.array(z.object({ name: z.string(), type: z.string(), nullable: z.boolean() })),
   masking: z.object({ secret: z.string(), identity: z.string() }),
@@ -97,6 +97,8 @@ export const manifestShape = z.object({
     }),
   ),
   totals: z.object({ rows: count, bytes: count, shards: count, quarantined: count, replaced_nuls: count }),
+  /** Of feeds. */
+  new: z.object({ rows: z.number(), shards: z.array(z.string()) }).optional(),
   unknown_fields: z.record(z.string(), count),
   retired: z.array(retired),
   runs: z.array(

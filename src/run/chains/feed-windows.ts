@@ -1,0 +1,32 @@
+import type { Int64, Window, WindowLength } from '../../core/index.ts'
+import { windowAt } from '../../plan/index.ts'
+
+/**
+ * The windows of a feed's rows. A feed has no range: a window exists once a row belongs to it. The index 0 is the feed
+ * itself, which has requests and no rows.
+ */
+export class FeedWindows {
+  readonly #every: WindowLength
+  readonly #windows: (Window | null)[] = [null]
+  readonly #indexes = new Map<number, number>()
+
+  constructor(every: WindowLength) {
+    this.#every = every
+  }
+
+  get indexes(): readonly number[] {
+    return [...this.#windows.keys()]
+  }
+
+  at(index: number): Window | null {
+    return this.#windows[index]!
+  }
+
+  indexOfInstant(at: Int64): number {
+    const window = windowAt(at, this.#every)
+    const known = this.#indexes.get(window.from)
+    if (known !== undefined) return known
+    this.#indexes.set(window.from, this.#windows.length)
+    return this.#windows.push(window) - 1
+  }
+}

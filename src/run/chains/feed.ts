@@ -1,0 +1,51 @@
+import { ExportError, type FeedQuery, type Times } from '../../core/index.ts'
+import type { ChainRecord, FeedRecord } from '../../state/index.ts'
+import type { ChainProgress } from './chain-progress.ts'
+
+/** Where new rows of a feed come: at its end, at its front, or not known yet. */
+export type FeedOrder = 'oldest first' | 'newest first' | 'unknown'
+
+// With fewer pairs of rows, or less of a majority, rows that came late could be taken for the order.
+const MIN_PAIRS = 20
+const MAJORITY = 0.75
+
+/**
+ * The order of a feed by its rows so far. An identifier's endpoint has no parameter for it, so as long as it is not
+ * known, such a feed is read at both ends. The tenant's is requested oldest first; rows that come the other way show a
+ * service that ignores that.
+ */
+export function orderOf(
+  { rising, falling }: Pick<FeedRecord, 'rising' | 'falling'>,
+  { type }: FeedQuery,
+): FeedOrder {
+  const pairs = rising + falling
+  if (pairs >= MIN_PAIRS && rising >= MAJORITY * pairs) return 'oldest first'
+  if (pairs >= MIN_PAIRS && falling >= MAJORITY * pairs) return 'newest first'
+  return type === 'tenant' ? 'oldest first' : 'unknown'
+}
+
+/** Pairs of adjacent rows of which the second was imported later, or earlier. */
+export function pairsOf(times: Times | null): { readonly rising: number; readonly falling: number } {
+  let [rising, falling] = [0, 0]
+  for (let row = 1; row < (times?.length ?? 0); row++) {
+    if (times![row]! > times![row - 1]!) rising++
+    else if (times![row]! < times![row - 1]!) falling++
+  }
+  return { rising, falling }
+}
+
+/** A feed can only begin again where all rows of its pass are known by their ids: at the front. */
+export function mayBeginAgain({ feed }: ChainRecord): boolean {
+  return feed !== null && !feed.forgot && (feed.pass === 'whole' || feed.pass === 'front')
+}
+
+/** @param cause the service's error for its cursor */
+export function lostPlace({ query, current }: ChainProgress, why: string, cause?: ExportError): ExportError {
+  return new ExportError(
+    'refused',
+    `${why}, and a feed can be read on from nowhere else without losing or doubling rows`,
+    current.key,
+    `Run with --redo '${query.name}/*': it reads the feed again from its beginning, and what is exported stays until that is complete. Nothing was skipped.`,
+    cause === undefined ? {} : { cause },
+  )
+}

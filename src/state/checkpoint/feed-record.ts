@@ -1,0 +1,115 @@
+import { MAX_IDS, withLast } from '../../core/index.ts'
+
+/**
+ * How a feed is read.
+ * - `whole`: from its front to its end
+ * - `tail`: from the last cursor to its end
+ * - `front`: from its front until it meets what was its front
+ */
+export type FeedPass = 'whole' | 'tail' | 'front'
+
+/** How far a feed is read. Its chain never ends. */
+export type FeedRecord = {
+  /** The pass that has begun; null: none, the last one is complete. */
+  readonly pass: FeedPass | null
+  /** The last cursor that was not null on the way to the end of the feed, and the size of its pages. */
+  readonly end: string | null
+  readonly endSize: number | null
+  /** How many of the chain's `ids`, from the first on, are the front of the feed when a pass last began there. */
+  readonly front: number
+  /** How many after these are the front as the present pass has found it. */
+  readonly head: number
+  /** Whether some ids of the present pass are not kept any more. */
+  readonly forgot: boolean
+  /** Pairs of adjacent rows of which the second was imported later, or earlier. */
+  readonly rising: number
+  readonly falling: number
+}
+
+export const NEW_FEED: FeedRecord = {
+  pass: 'whole',
+  end: null,
+  endSize: null,
+  front: 0,
+  head: 0,
+  forgot: false,
+  rising: 0,
+  falling: 0,
+}
+
+/** What a page changes of a feed. */
+export type FeedPage<Ids> = {
+  /** Of its new rows; null: it has none. */
+  readonly ids: Ids | null
+  /** The cursor that it was requested with, and the size of its sequence. */
+  readonly cursor: string | null
+  readonly size: number | null
+  readonly next: string | null
+  /** Whether the pass is complete with it. */
+  readonly isOver: boolean
+  readonly rising: number
+  readonly falling: number
+}
+
+/** The pass of the next page: without one that has begun, a feed goes on from its last cursor. */
+export function passOf({ pass, end }: Pick<FeedRecord, 'pass' | 'end'>): FeedPass {
+  return pass ?? (end === null ? 'whole' : 'tail')
+}
+
+/**
+ * The feed after a page, and the ids that are kept: of the first rows from the front, by which a later pass finds where
+ * it may end, and of the last rows, which the service may repeat. Each are at least 20,000, if there are so many.
+ */
+export function afterFeedPage<Ids>(
+  feed: FeedRecord,
+  ids: readonly Ids[],
+  page: FeedPage<Ids>,
+  countOf: (ids: Ids) => number,
+): { readonly feed: FeedRecord; readonly ids: readonly Ids[] } {
+  const pass = passOf(feed)
+  const front = ids.slice(0, feed.front)
+  const head = ids.slice(feed.front, feed.front + feed.head)
+  let rest = ids.slice(feed.front + feed.head)
+  let { forgot } = feed
+  if (page.ids !== null) {
+    if (pass !== 'tail' && sumOf(head, countOf) < MAX_IDS) head.push(page.ids)
+    else {
+      const kept = withLast(rest, page.ids, countOf)
+      forgot ||= kept.length <= rest.length
+      rest = [...kept]
+    }
+  }
+  const after = {
+    ...feed,
+    pass,
+    forgot,
+    rising: feed.rising + page.rising,
+    falling: feed.falling + page.falling,
+  }
+  if (!page.isOver) return { feed: { ...after, head: head.length }, ids: [...front, ...head, ...rest] }
+  const found = pass === 'tail' ? front : firstOf([...head, ...front], countOf)
+  // A pass from the front that met what is there has not seen the end.
+  const isAtEnd = page.next === null
+  return {
+    feed: {
+      ...after,
+      pass: null,
+      end: isAtEnd ? page.cursor : feed.end,
+      endSize: isAtEnd ? page.size : feed.endSize,
+      front: found.length,
+      head: 0,
+    },
+    ids: [...found, ...rest],
+  }
+}
+
+function sumOf<Ids>(pages: readonly Ids[], countOf: (ids: Ids) => number): number {
+  return pages.reduce((sum, page) => sum + countOf(page), 0)
+}
+
+function firstOf<Ids>(pages: readonly Ids[], countOf: (ids: Ids) => number): readonly Ids[] {
+  const kept: Ids[] = []
+  for (let count = 0; kept.length < pages.length && count < MAX_IDS; count += countOf(kept.at(-1)!))
+    kept.push(pages[kept.length]!)
+  return kept
+}

@@ -1,0 +1,27 @@
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { readParquet } from '../e2e/support/read-shards.ts'
+import { world } from './support/world.ts'
+
+const DAY_MS = 86_400_000
+
+test('each submission reads a feed to its end, and every row comes once', async () => {
+  let day = 100
+  const now = () => Date.parse('2024-01-01') + day * DAY_MS
+  const here = await world({
+    backend: 'postgres',
+    sandbox: { now, lateRate: 0.1 },
+    parts: { extract: { resource: 'feed', identifiers: [1], domains: undefined } },
+  })
+  here.workerHere()
+  for (day of [100, 100, 300]) {
+    const before = (await readParquet(join(here.folder, 'org-0')).catch(() => [])).length
+    const { code, stdout, stderr } = await here.submit('--wait', '--json')
+    expect(code, stderr).toBe(0)
+    const ids = [...here.sandbox.expectedFeed(1)].map(({ id }) => String(id)).sort()
+    const rows = await readParquet(join(here.folder, 'org-0'))
+    expect(rows.map(({ id }) => String(id)).sort()).toEqual(ids)
+    const { rows: counted, new: added } = JSON.parse(stdout)
+    expect([counted, added]).toEqual([ids.length - before, ids.length - before])
+  }
+})

@@ -1,0 +1,241 @@
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { FeedItem } from '../../src/sandbox/index.ts'
+import { statusShape } from './support/json-shapes.ts'
+import { readParquet, shardPaths, sql } from './support/read-shards.ts'
+import { difference, microsOf, type Row, SAME } from './support/rows.ts'
+import { newWorkspace, PIPELINE, type Workspace } from './support/workspace.ts'
+
+const DAY_MS = 86_400_000
+const BEGIN_MS = Date.parse('2024-01-01')
+
+/** A workspace whose sandbox is at the day that the test sets. */
+async function feeds(extract: Record<string, unknown> = {}, options = {}, parts = {}) {
+  const clock = { day: 60 }
+  const now = () => BEGIN_MS + clock.day * DAY_MS
+  const here = await newWorkspace(
+    { extract: { resource: 'feed', ...extract }, ...parts },
+    { now, lateRate: 0.1, ...options },
+  )
+  return { here, clock }
+}
+
+function rowsOf({ sandbox }: Workspace, identifier: number | null): Row[] {
+  return [...sandbox.expectedFeed(identifier)].map((item) => rowOf(item, identifier))
+}
+
+function rowOf({ source, ...item }: FeedItem, identifier: number | null): Row {
+  const at = (time: string | null | undefined) => (time == null ? null : String(microsOf(time)))
+  const text = (value: string | null | undefined) => (value == null ? null : value.toWellFormed())
+  return {
+    id: String(item.id),
+    domain: item.domain,
+    identity_name: item.identity_name.toWellFormed(),
+    hash: item.hash === null ? null : '[REDACTED]',
+    hash_type: null,
+    imported_at: at(item.imported_at),
+    source_id: item.source_id,
+    source_name: text(source?.name),
+    source_description_en: text(source?.description_en),
+    source_description_fr: text(source?.description_fr),
+    source_is_alert_enabled: null,
+    source_breached_at: at(source?.breached_at),
+    source_leaked_at: at(source?.leaked_at),
+    remediated_at: at(item.remediated_at),
+    ignored_at: at(item.ignored_at),
+    query_type: identifier === null ? 'tenant' : 'identifier',
+    query_value: identifier === null ? 'tenant' : String(identifier),
+  }
+}
+
+test('rows have the promised columns, folders and values, and shards never change', async () => {
+  const { here, clock } = await feeds()
+  clock.day = 366
+  expect((await here.run()).code).toBe(0)
+  expect(difference(await readParquet(here.output), rowsOf(here, null))).toEqual(SAME)
+  const before = await here.manifest()
+  for (const { path, partitions, imported_at } of before.shards) {
+    const [, month] =
+      /^credentials\/query=feed\.tenant\/import_window=(\d{4}-\d\d)-01\/part-00000\.parquet$/.exec(path)!
+    expect(partitions).toHaveLength(1)
+    expect(partitions[0]).toMatch(`feed.tenant/${month}-01..`)
+    expect(imported_at?.min.slice(0, 7)).toBe(month)
+    expect(imported_at?.max.slice(0, 7)).toBe(month)
+  }
+  expect(before.resource).toBe('feed')
+  clock.day = 400
+  const { summary } = await here.run()
+  expect(summary.rows).toBeGreaterThan(0)
+  const after = await here.manifest()
+  expect(after.shards).toEqual(expect.arrayContaining(before.shards))
+  expect(after.shards.filter(({ path }) => path.includes('part-00001')).length).toBeGreaterThan(0)
+})
+
+test('status, plan and verify tell how far feeds are read', async () => {
+  const { here, clock } = await feeds({ page_size: 10 })
+  expect(await planned(here)).toMatchObject({ min_requests: 1, expected_searches: null })
+  await here.run()
+  const found = await statusOf(here)
+  const feed = found.partitions.find(({ key }) => key === 'feed.tenant/all')!
+  expect(feed).toMatchObject({ state: 'done', rows: 0, window: null })
+  expect(feed.next).not.toBeNull()
+  expect(found.partitions.map(({ rows }) => rows).reduce((a, b) => a + b)).toBe(rowsOf(here, null).length)
+  const windows = found.partitions.length - 1
+  const partitions = { total: windows + 1, done: windows, partial: 0, pending: 1 }
+  expect(await planned(here)).toMatchObject({ min_requests: 1, partitions })
+  expect((await here.json('verify')).value).toMatchObject({
+    ok: true,
+    complete: true,
+  })
+  clock.day = 90
+  const { summary } = await here.run('--max-requests', '1')
+  expect(summary.status).toBe('budget')
+  expect((await here.json('verify')).value).toMatchObject({ complete: false })
+  expect((await here.cli('verify', PIPELINE, '--complete')).code).toBe(1)
+  expect((await here.run()).code).toBe(0)
+  expect((await here.cli('verify', PIPELINE, '--complete')).code).toBe(0)
+})
+
+test('the view of what is new is what the last export counts', async () => {
+  const { here, clock } = await feeds({ page_size: 20 })
+  const target = `duckdb:${join(here.folder, 'new.duckdb')}`
+  const isNew = async (): Promise<number[]> => {
+    const loaded = await here.cli('load', PIPELINE, '--to', target)
+    expect(loaded.code, loaded.stderr).toBe(0)
+    const all = await sql(
+      `ATTACH '${target.slice(7)}' AS w (READ_ONLY); SELECT (SELECT count(*) FROM w.credentials_new)::int AS added, (SELECT count(*) FROM w.credentials)::int AS total`,
+    )
+    await sql('DETACH w')
+    return [Number(all[0]!.added), Number(all[0]!.total)]
+  }
+  const run = async (...flags: string[]): Promise<number> => {
+    const { stdout, stderr } = await here.run(...flags)
+    expect(stderr).not.toContain('rror')
+    return (JSON.parse(stdout) as { new: number }).new
+  }
+  let total = rowsOf(here, null).length
+  expect(await run()).toBe(total)
+  expect(await isNew()).toEqual([total, total])
+  expect(await run()).toBe(0)
+  expect(await isNew()).toEqual([0, total])
+  // Rows of a run that was stopped before its shards were finished come with the next one.
+  clock.day = 120
+  expect(await run('--max-requests', '1')).toBe(0)
+  const added = rowsOf(here, null).length - total
+  expect(await run()).toBe(added)
+  total += added
+  expect(await isNew()).toEqual([added, total])
+})
+
+test('an identifier that fails leaves the others exported', async () => {
+  const { here } = await feeds({ identifiers: [1, 99, 2] })
+  const { code, summary, stdout } = await here.run()
+  expect(code).toBe(1)
+  expect(summary.partitions).toMatchObject({ total: 3, done: 2, failed: 1, pending: 0 })
+  expect(stdout).toContain('identifier 99')
+  expect(stdout).toContain('permission')
+  const wanted = [...rowsOf(here, 1), ...rowsOf(here, 2)]
+  expect(difference(await readParquet(here.output), wanted)).toEqual(SAME)
+  await expect(readFile(join(here.output, '_SUCCESS'))).rejects.toThrow()
+})
+
+test.for([401, 403])('status %s names the tenant and the permission', async (status) => {
+  const { here } = await feeds({}, { faults: [{ on: 'feed', kind: 'status', status }] })
+  const { code, stdout } = await here.run()
+  expect(code).toBe(3)
+  expect(stdout).toMatch(/permission to read the feed of the tenant/)
+})
+
+test('a refused cursor skips nothing, and a redo reads the feed again', async () => {
+  const { here, clock } = await feeds({ page_size: 10 }, { cursorLifetimeMs: 5 * DAY_MS, stateRate: 0 })
+  expect((await here.run()).code).toBe(0)
+  const before = await readParquet(here.output)
+  clock.day = 80
+  const refused = await here.run()
+  expect(refused.code).toBe(1)
+  expect(refused.stdout).toContain("--redo 'feed.tenant/*'")
+  expect(difference(await readParquet(here.output), before)).toEqual(SAME)
+  const again = await here.run('--redo', 'feed.tenant/*')
+  expect(again.code, again.stdout).toBe(0)
+  expect(difference(await readParquet(here.output), rowsOf(here, null))).toEqual(SAME)
+  clock.day = 82
+  expect((await here.run()).code).toBe(0)
+  expect(difference(await readParquet(here.output), rowsOf(here, null))).toEqual(SAME)
+})
+
+test('a shard that is missing is refused, and a redo restores it', async () => {
+  const { here } = await feeds({ page_size: 10 }, { stateRate: 0 })
+  await here.run()
+  const [first] = await shardPaths(here.output)
+  await rm(join(here.output, first!))
+  expect((await here.run()).code).toBe(1)
+  expect((await here.run('--redo', 'feed.tenant/2024-01-01..2024-02-01')).code).toBe(0)
+  expect(difference(await readParquet(here.output), rowsOf(here, null))).toEqual(SAME)
+})
+
+test('prune removes windows of a feed, which goes on', async () => {
+  const { here, clock } = await feeds({}, { stateRate: 0 })
+  clock.day = 200
+  await here.run()
+  const pruned = await here.cli('prune', PIPELINE, '--older-than', '1mo', '--yes')
+  expect(pruned.code, pruned.stderr).toBe(0)
+  expect(await readParquet(here.output)).toEqual([])
+  clock.day = 220
+  const before = rowsOf(here, null).length
+  expect((await here.run()).code).toBe(0)
+  expect(before).toBeGreaterThan(0)
+  expect((await here.json('verify')).value).toMatchObject({ ok: true, complete: true })
+})
+
+test('people are forgotten in a feed: what is new stays new, and their later rows are dropped', async () => {
+  const { here, clock } = await feeds({ page_size: 20 }, { stateRate: 0 })
+  await here.run()
+  clock.day = 90
+  await here.run()
+  const before = await here.manifest()
+  const rows = rowsOf(here, null)
+  const person = String(rows.at(-1)!.identity_name)
+  const isTheirs = ({ identity_name }: Row) =>
+    String(identity_name).normalize().trim().toLowerCase() === person.normalize().trim().toLowerCase()
+  await writeFile(join(here.folder, 'people.txt'), `${person}\n`)
+  const { value, code } = await here.json('forget', '--identities', 'people.txt', '--yes')
+  expect(code).toBe(0)
+  expect(value).toMatchObject({
+    identities: 1,
+    rows: rows.filter(isTheirs).length,
+    shards: expect.anything(),
+  })
+  const left = rows.filter((row) => !isTheirs(row))
+  expect(difference(await readParquet(here.output), left)).toEqual(SAME)
+  const after = await here.manifest()
+  const gone = (before.new?.rows ?? 0) - (after.new?.rows ?? 0)
+  expect(gone).toBeGreaterThan(0)
+  expect(gone).toBeLessThanOrEqual(rows.length - left.length)
+  clock.day = 120
+  expect((await here.run()).code).toBe(0)
+  const later = rowsOf(here, null)
+  expect(later.length).toBeGreaterThan(rows.length)
+  const kept = later.filter((row) => !isTheirs(row))
+  expect(difference(await readParquet(here.output), kept)).toEqual(SAME)
+  expect((await here.manifest()).new?.rows).toBe(kept.length - left.length)
+})
+
+test('a feed is an open table, which gets the rows of each run', async () => {
+  const { here, clock } = await feeds({}, {}, { load: { table_formats: ['iceberg', 'delta'] } })
+  for (const day of [60, 90]) {
+    clock.day = day
+    expect((await here.run()).code).toBe(0)
+    const { tables } = (await here.json('tables')).value as { tables: { rows: number }[] }
+    expect(tables.map(({ rows }) => rows)).toEqual(Array(2).fill((await readParquet(here.output)).length))
+  }
+  expect((await here.json('verify')).value).toMatchObject({ ok: true, complete: true })
+})
+
+async function planned(here: Workspace): Promise<unknown> {
+  return (await here.json('plan')).value
+}
+
+async function statusOf(here: Workspace) {
+  return statusShape.parse((await here.json('status')).value)
+}

@@ -1,0 +1,40 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { readParquet } from '../e2e/support/read-shards.ts'
+import { newWorkspace, PIPELINE } from '../e2e/support/workspace.ts'
+import { runCli } from '../support/run-cli.ts'
+import { some } from '../support/thorough.ts'
+
+const DAY_MS = 86_400_000
+
+test.for([
+  ['the tenant', null],
+  ['an identifier', 1],
+] as const)(
+  'the feed of %s has every row once, whatever page a run is killed at',
+  { timeout: 120_000 },
+  async ([, id]) => {
+    let day = 0
+    const here = await newWorkspace(
+      { extract: { resource: 'feed', page_size: 5, ...(id === null ? {} : { identifiers: [id] }) } },
+      { now: () => Date.parse('2024-01-01') + day * DAY_MS, lateRate: 0.1, latencyMs: 15 },
+    )
+    for (const requests of some([1, 2, 3, 5, 7, 9, 12, 15], 4)) {
+      day += 60
+      const until = here.sandbox.requests.length + requests
+      const onStart = (kill: (signal: NodeJS.Signals) => void): void => {
+        const watch = setInterval(() => {
+          if (here.sandbox.requests.length < until) return
+          clearInterval(watch)
+          kill('SIGKILL')
+        }, 1)
+        onTestFinished(() => clearInterval(watch))
+      }
+      await runCli({ args: ['run', PIPELINE], cwd: here.folder, env: here.env, onStart })
+    }
+    const { code, stderr } = await here.run()
+    expect(code, stderr).toBe(0)
+    const found = (await readParquet(here.output)).map((row) => String(row.id)).sort()
+    expect(found).toEqual([...here.sandbox.expectedFeed(id)].map((item) => String(item.id)).sort())
+    expect((await here.cli('verify', PIPELINE, '--complete')).code).toBe(0)
+  },
+)

@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+import { FEED_FIELDS, type FeedIds } from '../../src/core/index.ts'
+import { credentialPaths } from '../../src/transform/decoder.ts'
+import { isFastAndEqual } from './agreement.ts'
+import { credential } from './credentials.ts'
+import { decodePlan, pageContext, rowsOf } from './plans.ts'
+
+const plan = decodePlan({ resource: 'feed', extras: FEED_FIELDS })
+const context = (feed: FeedIds) => pageContext({ query: { type: 'tenant' }, feed })
+
+/** Feeds have no hash_type, and sources without is_alert_enabled. */
+function item(id: number, changes: object): object {
+  const { hash_type: _, ...rest } = credential({ id, imported_at: '2024-01-02T03:04:05.678901+00:00' })
+  const { is_alert_enabled: __, ...source } = rest.source as Record<string, unknown>
+  return { ...rest, source, ...changes }
+}
+
+const body = (items: readonly object[]) => Buffer.from(JSON.stringify({ items, next: null }))
+
+test('both decode paths read the states of a feed', () => {
+  const items = [
+    item(1, { remediated_at: '2024-02-03T00:00:00+00:00', ignored_at: null }),
+    item(2, {}),
+    item(3, { ignored_at: 'yesterday' }),
+  ]
+  const paths = credentialPaths(plan)
+  const feed = { earlier: [], front: 0 }
+  expect(isFastAndEqual(paths, body(items), context(feed))).toBe(true)
+  const page = paths.plain(body(items), context(feed))
+  expect(
+    rowsOf(page).map(({ remediated_at, ignored_at, hash_type }) => [remediated_at, ignored_at, hash_type]),
+  ).toEqual([
+    [1_706_918_400_000_000, null, null],
+    [null, null, null],
+  ])
+  expect(page.quarantined.map(({ issues }) => issues[0]?.path)).toEqual(['ignored_at'])
+})
+
+test('a page meets the front of a feed only by an id of the front', () => {
+  const paths = credentialPaths(plan)
+  const ids = (...of: number[]) => ({
+    rows: Int32Array.from(of.flatMap((id) => [id, 0])),
+    refused: new Int32Array(0),
+  })
+  const feed = { earlier: [ids(7, 8), ids(1)], front: 1 }
+  for (const decode of [paths.fast, paths.plain]) {
+    expect(decode(body([item(1, {}), item(2, {})]), context(feed))).toMatchObject({
+      rows: 1,
+      repeated: 1,
+      met: false,
+    })
+    expect(decode(body([item(9, {}), item(8, {})]), context(feed))).toMatchObject({
+      rows: 1,
+      repeated: 1,
+      met: true,
+    })
+  }
+})
