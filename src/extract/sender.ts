@@ -93,7 +93,7 @@ class ReservationLost extends Error {}
 /** Sends requests within the budget, each after it has a permit, and reads the limits in their responses. */
 export class Sender {
   readonly #parts: SenderParts
-  readonly #rateLimited: Record<Tier, number> = { search: 0, basic: 0 }
+  readonly #rateLimited: Record<Tier, number> = { search: 0, basic: 0, feed: 0 }
 
   constructor(parts: SenderParts) {
     this.#parts = parts
@@ -257,7 +257,7 @@ export class Sender {
     })
     // Once a run: the progress shows each pause.
     if (++this.#rateLimited[tier] === MANY_RATE_LIMITED) {
-      const key = tier === 'search' ? 'requests_per_second' : 'basic_requests_per_second'
+      const key = tier === 'basic' ? 'basic_requests_per_second' : 'requests_per_second'
       log('warn', `429 comes again and again: set service.${key} to what the service allows`, {
         responses: MANY_RATE_LIMITED,
       })
