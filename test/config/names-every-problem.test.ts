@@ -220,7 +220,7 @@ const WRONG: readonly (readonly [
     'partition_by: [query, windows]',
     25,
     'partition_by[1]',
-    'expected query | window, found "windows"',
+    'expected query | window, found "windows"; did you mean `window`?',
   ],
   [
     'load',

@@ -53,6 +53,16 @@ test.each([
   expect(/did you mean `(.*)`/.exec(problem)?.[1] ?? null).toBe(meant)
 })
 
+test.each([
+  ['transform: { secret: redacted }', 'redact'],
+  ['load: { format: parket }', 'parquet'],
+  ['load: { partition_by: [windows] }', 'window'],
+  [`transform: { secret: \${SECRET_POLICY} }`, null],
+])('%s: the word %s is suggested', async (line, meant) => {
+  const [problem = ''] = await problems(`${SMALLEST}${line}\n`, { env: { SECRET_POLICY: 'redacted' } })
+  expect(/did you mean `(.*)`/.exec(problem)?.[1] ?? null).toBe(meant)
+})
+
 test('a range that begins in the future is refused where it is set', async () => {
   const windows = '  windows: { from: 2099-01-01, until: now }\n'
   expect(await problems(`${SMALLEST}${windows}`)).toEqual([

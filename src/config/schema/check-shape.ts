@@ -83,7 +83,7 @@ function report(issue: Issue, tree: Tree, problems: Problems, isMissing: (path: 
       path,
       found === null
         ? `missing; expected ${issue.message}`
-        : `expected ${issue.message}, found ${found}${faultOf(issue)}${didYouMeanDomain(tree, path)}${didYouMeanLength(tree, path)}`,
+        : `expected ${issue.message}, found ${found}${faultOf(issue)}${didYouMeanDomain(tree, path)}${didYouMeanLength(tree, path)}${didYouMeanWord(issue, tree)}`,
     )
     return
   }
@@ -98,6 +98,19 @@ function report(issue: Issue, tree: Tree, problems: Problems, isMissing: (path: 
     problems.addKey(path, key, `unknown key \`${name}\`${advice}${missing}; allowed: ${issue.message}`)
     if (meant !== null && valueAt(tree, [...path, meant]) === undefined) problems.suppress([...path, meant])
   }
+}
+
+/** The word that a value means which has to be one of some words; not for what a variable holds. */
+function didYouMeanWord(issue: Issue, tree: Tree): string {
+  if (issue.code !== 'invalid_value') return ''
+  const path = issue.path as Path
+  const value = valueAt(tree, path)
+  const { location } = locationAt(tree, path)
+  if (typeof value !== 'string' || (location?.from === 'file' && location.variables.length > 0)) return ''
+  return didYouMean(
+    value,
+    issue.values.filter((word) => typeof word === 'string'),
+  )
 }
 
 /** More about an invalid value than what it is, if there is more. */
