@@ -99,11 +99,13 @@ export async function shardPaths(output: string): Promise<readonly string[]> {
   return [...(await shardHashes(output)).keys()]
 }
 
-/** The manifest without runs and `data_set_id`, which differ between exports of the same data. */
+/**
+ * The manifest without runs, `data_set_id` and the port of the sandbox, which differ between exports of the same data.
+ */
 export async function dataManifest(output: string): Promise<unknown> {
   const json = await readFile(join(output, '_manifest.json'), 'utf8')
-  const { runs: _, data_set_id: __, ...data } = JSON.parse(json)
-  return data
+  const { runs: _, data_set_id: __, scope, ...data } = JSON.parse(json)
+  return { ...data, scope: { ...scope, service: scope.service.replace(/:\d+$/, '') } }
 }
 
 /** The number of searches that repeat an earlier one. */
