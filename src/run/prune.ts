@@ -6,7 +6,6 @@ import {
   type NamedPipeline,
   type OwnedStore,
   type Pipeline,
-  type Prune,
 } from '../core/index.ts'
 import { ShardSet } from '../load/index.ts'
 import { requireOwnTables } from '../open-tables/index.ts'
@@ -51,7 +50,11 @@ export type PruneReport = {
   readonly quarantined: number
   readonly bytes: number
   /** The partitions that are removed, by key. */
-  readonly removed: NonNullable<Prune['removed']>
+  readonly removed: readonly {
+    readonly partition: string
+    readonly rows: number
+    readonly quarantined: number
+  }[]
   /** Partitions that are old enough but stay. */
   readonly kept: readonly KeptPartition[]
 }
