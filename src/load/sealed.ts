@@ -17,7 +17,13 @@ export function isAsSealed(store: Store, sealed: Sealed): Promise<boolean> {
 export async function publishSealed(store: OwnedStore, sealed: Sealed): Promise<void> {
   const { shard, sha256, path } = sealed
   const before = sealedPath(shard, sha256)
-  await store.publish(before, path)
+  try {
+    await store.publish(before, path)
+  } catch (error) {
+    if ((await store.size(before)) !== null || (await store.size(path)) !== null) throw error
+    await store.requireLock()
+    throw changedSinceSealed(sealed)
+  }
   if (await holds(store, path, sealed)) return
   // The next owner may remove it.
   await store.requireLock()
