@@ -100,12 +100,17 @@ export async function shardPaths(output: string): Promise<readonly string[]> {
 }
 
 /**
- * The manifest without runs, `data_set_id` and the port of the sandbox, which differ between exports of the same data.
+ * The manifest without what differs between exports of the same data: runs, `data_set_id`, the port of the sandbox, and
+ * the partition that counts an item without a readable time (its chain's current one). `totals` counts them all.
  */
 export async function dataManifest(output: string): Promise<unknown> {
   const json = await readFile(join(output, '_manifest.json'), 'utf8')
-  const { runs: _, data_set_id: __, scope, ...data } = JSON.parse(json)
-  return { ...data, scope: { ...scope, service: scope.service.replace(/:\d+$/, '') } }
+  const { runs: _, data_set_id: __, scope, partitions, ...data } = JSON.parse(json)
+  return {
+    ...data,
+    scope: { ...scope, service: scope.service.replace(/:\d+$/, '') },
+    partitions: partitions.map(({ quarantined: _, ...partition }: { quarantined: number }) => partition),
+  }
 }
 
 /** The number of searches that repeat an earlier one. */
