@@ -1,5 +1,4 @@
 import {
-  type Clock,
   isExportError,
   type JournalEntry,
   type NamedPipeline,
@@ -37,7 +36,7 @@ import { People } from './forget/people.ts'
 import { forgetItems, itemsOfPeople } from './forget/rejected-items.ts'
 import { replaceShards } from './forget/replace-shards.ts'
 import { type OnShard, removedRows, type Survey, survey } from './forget/survey.ts'
-import type { RunObserver } from './options.ts'
+import type { PruneOptions } from './prune.ts'
 import { namePipeline } from './queries.ts'
 import { tryToReport } from './report/write-report.ts'
 import { encodePlan } from './session.ts'
@@ -54,16 +53,7 @@ export type ForgetReport = {
   readonly notes: readonly string[]
 }
 
-export type ForgetOptions = {
-  readonly clock: Clock
-  readonly stop: AbortSignal
-  readonly observer: Pick<RunObserver, 'log'>
-  /** Spillway's own. */
-  readonly version: string
-  /** Of the encoder. */
-  readonly build: string
-  /** Key of the `hmac` policies; null: no policy needs one. */
-  readonly maskKey: Uint8Array | null
+export type ForgetOptions = PruneOptions & {
   /** Called before each shard that is read, and before each that is written anew. */
   readonly onShard: OnShard
 }

@@ -116,16 +116,11 @@ export function leftOutOfManifest(
   const found = leftOut(transform, prunes, [], partitions)
   const isListed = partitions.length > 0
   const sum = prunes.reduce((sum, { partitions }) => sum + partitions, 0)
-  const before =
-    prunes
-      .map((prune) => prune.before)
-      .sort()
-      .at(-1) ?? ''
   return {
     ...found,
     quarantined: totals.quarantined,
     forgotten: totals.forgotten,
-    pruned: isListed || sum === 0 ? found.pruned : { partitions: sum, before },
+    pruned: isListed || sum === 0 ? found.pruned : { partitions: sum, before: lastBefore(prunes) },
   }
 }
 
@@ -157,16 +152,16 @@ function leftOut(
     counts.quarantined_partitions++
     if (limit.isExceeded(quarantined, rows + quarantined)) counts.beyond_limit++
   }
-  const before = prunes
-    .map((prune) => prune.before)
-    .sort()
-    .at(-1)
   return {
     ...counts,
     max_quarantined: limit.text,
     reasons: counts.quarantined === 0 ? [] : reasonsOf(runs),
-    pruned: pruned === 0 ? null : { partitions: pruned, before: before ?? '' },
+    pruned: pruned === 0 ? null : { partitions: pruned, before: lastBefore(prunes) },
   }
+}
+
+function lastBefore(prunes: readonly { readonly before: string }[]): string {
+  return prunes.map(({ before }) => before).reduce((last, before) => (before > last ? before : last), '')
 }
 
 /** The most frequent first. */
