@@ -23,6 +23,7 @@ import {
 } from '../state/index.ts'
 import { readBegunCheckpoint } from './admission/open-checkpoint.ts'
 import { Quarantine } from './chains/quarantine.ts'
+import { encodePlan } from './cpu/plans.ts'
 import { refuseLinks, replaceManifest } from './data-set/files.ts'
 import { holdDataSet, namingLocations, nothingExported, openDataSet } from './data-set/open-data-set.ts'
 import { isExported, planAsOfLastRun } from './data-set/plan-state.ts'
@@ -39,7 +40,6 @@ import { type OnShard, removedRows, type Survey, survey } from './forget/survey.
 import type { PruneOptions } from './prune.ts'
 import { namePipeline } from './queries.ts'
 import { tryToReport } from './report/write-report.ts'
-import { encodePlan } from './session.ts'
 
 export type ForgetReport = {
   readonly pipeline: string

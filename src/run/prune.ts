@@ -20,6 +20,7 @@ import {
   sweepLog,
 } from '../state/index.ts'
 import { readBegunCheckpoint } from './admission/open-checkpoint.ts'
+import { encodePlan } from './cpu/plans.ts'
 import { refuseLinks, replaceManifest } from './data-set/files.ts'
 import { fillEmptyDataSet } from './data-set/fill-empty-data-set.ts'
 import { holdDataSet, namingLocations, openDataSet } from './data-set/open-data-set.ts'
@@ -34,11 +35,11 @@ import {
   removePrunedQuarantine,
 } from './data-set/prune.ts'
 import { type Owner, openSettledCheckpoint } from './data-set/recover.ts'
+import { shardSetOptions } from './data-set/shard-set-options.ts'
 import { updateTables } from './data-set/tables.ts'
 import type { RunObserver } from './options.ts'
 import { namePipeline } from './queries.ts'
 import { tryToReport } from './report/write-report.ts'
-import { encodePlan, shardSetOptions } from './session.ts'
 
 export type PruneReport = {
   readonly pipeline: string

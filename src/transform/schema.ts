@@ -133,10 +133,9 @@ export class UnknownFields {
   }
 }
 
-/** A field's name, to be searched for secrets. The service chooses it, so it may contain anything. */
+/** A field's name as the service chose it, to be searched for secrets: it may contain anything. */
 export function fieldName(prefix: string, name: string): string {
-  const printable = name.slice(0, MAX_NAME_LENGTH).replace(/\p{Cc}/gu, '')
-  return (prefix + printable).slice(0, MAX_NAME_LENGTH).toWellFormed()
+  return (prefix + name).slice(0, MAX_NAME_LENGTH).toWellFormed()
 }
 
 /** Names of an object's fields that are not in `known`, to be searched for secrets. */

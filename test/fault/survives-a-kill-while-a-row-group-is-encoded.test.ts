@@ -57,17 +57,20 @@ test('an export killed around its row groups ends as if nothing had happened', a
       `kill:${number + 2}`,
     ]),
   ]
-  await concurrently(some(faults, 2), (fault) =>
+  const tried = some(faults, 2)
+  await concurrently(tried, (fault) =>
     trial(LARGE, async (attempt) => {
       const expected = { scenario: LARGE, clean, figures, about: fault, interruptions: 1 }
       const struck = await attempt.run({ env: diskFault(attempt.workspace.output, fault) })
-      expect(struck.signal, fault).toBe('SIGKILL')
-      figures.kills++
+      // Pages that arrive together share a commit, so call n may be another one: a torn write needs a write.
+      if (struck.signal === 'SIGKILL') figures.kills++
+      else expect(struck.code, struck.stderr).toBe(0)
       await expectWholeShards(attempt, expected)
       expect(await attempt.runHere(), fault).toMatchObject({ status: 'complete', error: null })
       await expectSameResult(attempt, expected)
     }),
   )
+  expect(figures.kills).toBeGreaterThan(tried.length / 2)
 }, 600_000)
 
 const DAMAGES: readonly (readonly [string, (path: string) => Promise<void>])[] = [

@@ -87,9 +87,9 @@ test.each(['dave@corp.test', 'zoë.o’hara+a%b@corp.test', '+33 6 12 34 56 78',
 test('so is any other secret', () => {
   fc.assert(
     fc.property(unpleasantSecret, (secret) => expectAllLeftOut(secret, { hash: secret }, {})),
-    { numRuns: cases(3000, 50) },
+    { numRuns: cases(600, 50) },
   )
-})
+}, 300_000)
 
 test('base64 of a secret of four to six characters is found at any offset, and words are not taken for it', () => {
   const shown = (secret: string, note: string) =>

@@ -293,7 +293,7 @@ function named(
 ) {
   const groups = new Map<string, number>()
   for (const [name, rows] of counts) {
-    const own = name === null ? none : unlessSecret(name.replace(NOT_PLAIN, ' ').trim() || '(blank)')
+    const own = name === null ? none : unlessSecret(name).replace(NOT_PLAIN, ' ').trim() || '(blank)'
     groups.set(own, (groups.get(own) ?? 0) + rows)
   }
   const { groups: shown, others: rest } = largestGroups([...groups], most, others)

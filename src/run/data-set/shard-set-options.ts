@@ -1,0 +1,35 @@
+import type { NamedPipeline } from '../../core/index.ts'
+import { rowGroupRows, type ShardSetOptions, shardExtension } from '../../load/index.ts'
+import { type Checkpoint, manifestShard } from '../../state/index.ts'
+import type { Cpu } from '../cpu/cpu.ts'
+import type { RunObserver } from '../options.ts'
+import type { Owner } from './recover.ts'
+
+/** How the open shards of a pipeline go on by its checkpoint. */
+export function shardSetOptions(
+  { load }: Pick<NamedPipeline, 'load'>,
+  { store }: Owner,
+  { coder }: Pick<Cpu, 'coder'>,
+  checkpoint: Checkpoint,
+  observer: Pick<RunObserver, 'log' | 'shard'>,
+): ShardSetOptions {
+  const { state } = checkpoint
+  return {
+    store,
+    coder,
+    log: checkpoint,
+    readsCost: load.location.kind !== 'disk',
+    extension: shardExtension(load.format),
+    rowGroupRows: rowGroupRows(load.format),
+    shardRows: load.shardRows,
+    nextShard: state.nextShard,
+    partsOf: (folder) => state.partsOf.get(folder) ?? 0,
+    held: state.held,
+    warn: (message) => observer.log('warn', message),
+    onSealed: () => {},
+    onPublished: (entry) => {
+      observer.log('info', 'shard published', { event: 'shard.published', path: entry.path })
+      observer.shard?.(manifestShard(entry))
+    },
+  }
+}

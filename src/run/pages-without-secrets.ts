@@ -1,0 +1,90 @@
+import {
+  type DecodedPage,
+  type DecodePage,
+  ExportError,
+  LEFT_OUT,
+  MAX_CURSOR_BYTES,
+  type PageContext,
+  type RefusedItem,
+  repeatsSecret,
+  unlessSecret,
+} from '../core/index.ts'
+import { isKnownField } from '../transform/index.ts'
+
+/**
+ * A decoder whose pages hold known secrets only in their rows, which are the data itself: not in names of unknown
+ * fields, nor in quarantine. A cursor with a secret cannot be stored, so the chain fails.
+ * @param release gets a page that is discarded because of its cursor
+ */
+export function pagesWithoutSecrets(decode: DecodePage, release: (page: DecodedPage) => void): DecodePage {
+  return async (body, context) => {
+    const page = await decode(body, context)
+    if (page.next !== null && isKept(page.next) && repeatsSecret(page.next, 'long')) {
+      release(page)
+      throw secretInCursor(context)
+    }
+    return {
+      ...page,
+      unknownFields: namesWithoutSecrets(page.unknownFields),
+      quarantined: page.quarantined.map(clearedItem),
+    }
+  }
+}
+
+/** A longer one is rejected for its length and need not be searched. */
+function isKept(cursor: string): boolean {
+  return Buffer.byteLength(cursor) <= MAX_CURSOR_BYTES
+}
+
+function namesWithoutSecrets(counts: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
+  const cleared = new Map<string, number>()
+  for (const [name, times] of Object.entries(counts)) {
+    const shown = shownName(name)
+    cleared.set(shown, (cleared.get(shown) ?? 0) + times)
+  }
+  return Object.fromEntries(cleared)
+}
+
+function clearedItem(quarantined: RefusedItem): RefusedItem {
+  const { issues, item } = quarantined
+  return {
+    ...quarantined,
+    issues: issues.map(({ path, message }) => ({ path: unlessSecret(path, 'long'), message })),
+    item: cleared(item),
+  }
+}
+
+/** The same value without strings, or names of fields, that repeat a secret. */
+function cleared(value: unknown): unknown {
+  if (typeof value === 'string') return unlessSecret(value, 'long')
+  if (Array.isArray(value)) return value.map(cleared)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [
+      isKnownField(name) ? name : shownName(name),
+      cleared(inner),
+    ]),
+  )
+}
+
+const MAX_NAME_LENGTH = 100
+
+/**
+ * The name of a field that the service does not document. It is searched before it is cut, and before characters are
+ * removed: those of U+0080 to U+009F are bytes of a secret in UTF-8 that was taken for Latin-1.
+ */
+function shownName(name: string): string {
+  return unlessSecret(name)
+    .replace(/\p{Cc}/gu, '')
+    .slice(0, MAX_NAME_LENGTH)
+    .toWellFormed()
+}
+
+function secretInCursor({ partition, page }: PageContext): ExportError {
+  return new ExportError(
+    'data',
+    `The cursor that the service sent cannot be stored: ${LEFT_OUT}`,
+    `${partition}, page ${page + 1}`,
+    'Choose windows so short that each fits on one page, and report it to the service.',
+  )
+}
