@@ -83,7 +83,7 @@ async function server(
 
 describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
   it.skipIf(skip)('kill -9 again and again, over twelve organizations and three workers', LIMIT, async () => {
-    const kills = times(8, 50)
+    const kills = times(5, 50)
     const [records, rate] = [times(400, 1500), 10]
     const parts = { service: { requests_per_second: rate } }
     const here = await world({ backend, organizations: 12, parts, sandbox: { ...LOAD, records } })
@@ -105,7 +105,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     const sandbox = { records: times(120, 800), latencyMs: [50, 1500] as const }
     const here = await world({ backend, organizations: 4, sandbox })
     await here.submit()
-    await stopAgainAndAgain(here, times(6, 30), 2000)
+    await stopAgainAndAgain(here, times(4, 30), 2000)
     await expectAllOfIt(here, 0)
   })
 
@@ -119,7 +119,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       sandbox: { records: 800, latencyMs: 30 },
     })
     await here.submit()
-    await stopAgainAndAgain(here, times(6, 30), 700)
+    await stopAgainAndAgain(here, times(4, 30), 700)
     await expectAllOfIt(here, 0)
   })
 
