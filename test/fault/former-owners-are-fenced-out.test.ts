@@ -63,7 +63,7 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
     const slow = { ...EXPORT, sandbox: { ...EXPORT.sandbox, latencyMs: 20 } }
     // The names of commits, of sealed shards and of published ones.
     const stops = sampledCalls(clean.calls, ENDS).filter((number) =>
-      /^rename (?:_state\/(?:log|sealed)|credentials)\//.test(clean.calls[number - 1]!),
+      /^(?:rename _state\/(?:log|sealed)|link credentials)\//.test(clean.calls[number - 1]!),
     )
     expect(stops.length).toBeGreaterThan(2)
     let awake = 0
