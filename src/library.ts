@@ -249,7 +249,12 @@ export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings =
   const age = olderThan === undefined ? pipeline.load.keep : parseAge(olderThan)
   if (age === null) {
     const what = `olderThan, or load.keep instead: expected ${AGE_EXPECTED}`
-    throw new ExportError('config', what, pipeline.file, 'Say how old partitions may become.')
+    throw new ExportError({
+      kind: 'config',
+      what,
+      where: pipeline.file,
+      next: 'Say how old partitions may become.',
+    })
   }
   const before = ago(age, systemClock.now() * 1000)
   if (dryRun) return planPruning(pipeline, before)
@@ -300,11 +305,21 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     return await openSandbox(options)
   } catch (cause) {
     if (cause instanceof SandboxOptionError) {
-      throw new ExportError('config', cause.message, 'options of the sandbox', 'Correct them.', { cause })
+      throw new ExportError({
+        kind: 'config',
+        what: cause.message,
+        where: 'options of the sandbox',
+        next: 'Correct them.',
+        cause,
+      })
     }
     if (cause instanceof Error && 'code' in cause && 'port' in cause) {
       const where = `port ${cause.port}`
-      throw new ExportError('config', `The sandbox cannot listen: ${cause.code}`, where, 'Give port: 0.', {
+      throw new ExportError({
+        kind: 'config',
+        what: `The sandbox cannot listen: ${cause.code}`,
+        where,
+        next: 'Give port: 0.',
         cause,
       })
     }

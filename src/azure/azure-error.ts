@@ -53,7 +53,7 @@ export function azureError(error: unknown, where: string): unknown {
     (isSkewed(error) ? CLOCK : null) ?? CAUSES[code ?? ''] ?? byStatus(status, code) ?? network(code)
   // The SDK's error has the request in it, with its signature.
   const cause = new Error([error.name, status, code].filter((each) => each !== null).join(' '))
-  return new ExportError(kind, what, where, next, { cause })
+  return new ExportError({ kind, what, where, next, cause })
 }
 
 function byStatus(status: number | null, code: string | null): Cause | null {

@@ -23,12 +23,12 @@ export async function openContainer(location: AzureLocation): Promise<ContainerC
   const sdk = await load('@azure/storage-blob', () => import('@azure/storage-blob'))
   const service = await openService(sdk, location)
   if (isHttp(service.url) && !isLoopback(new URL(service.url).hostname, { subdomains: true })) {
-    throw new ExportError(
-      'config',
-      'The connection to object storage on another machine is plain http, so rows would be sent unencrypted',
-      'load.azure.endpoint',
-      'Use an https address.',
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: 'The connection to object storage on another machine is plain http, so rows would be sent unencrypted',
+      where: 'load.azure.endpoint',
+      next: 'Use an https address.',
+    })
   }
   return service.getContainerClient(location.container)
 }
@@ -40,12 +40,12 @@ async function openService(sdk: Sdk, { endpoint }: AzureLocation): Promise<BlobS
       return sdk.BlobServiceClient.fromConnectionString(connection, OPTIONS)
     } catch {
       // The SDK's error may hold a part of it.
-      throw new ExportError(
-        'config',
-        'AZURE_STORAGE_CONNECTION_STRING is no connection string',
-        'AZURE_STORAGE_CONNECTION_STRING',
-        'Copy it from the access keys of the storage account.',
-      )
+      throw new ExportError({
+        kind: 'config',
+        what: 'AZURE_STORAGE_CONNECTION_STRING is no connection string',
+        where: 'AZURE_STORAGE_CONNECTION_STRING',
+        next: 'Copy it from the access keys of the storage account.',
+      })
     }
   }
   const account = variable('AZURE_STORAGE_ACCOUNT')
@@ -71,7 +71,7 @@ function isHttp(address: string): boolean {
 }
 
 function incomplete(what: string): ExportError {
-  return new ExportError('config', what, 'AZURE_STORAGE_ACCOUNT', NO_CREDENTIALS)
+  return new ExportError({ kind: 'config', what, where: 'AZURE_STORAGE_ACCOUNT', next: NO_CREDENTIALS })
 }
 
 /** Secrets read from files end with a line break. */
@@ -83,12 +83,12 @@ async function load<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (cause) {
-    throw new ExportError(
-      'config',
-      `Azure Blob storage needs the package ${name}, which is not installed`,
-      'load.path',
-      `Install spillway with its optional dependencies, or run \`npm install ${name}\` beside it.`,
-      { cause },
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: `Azure Blob storage needs the package ${name}, which is not installed`,
+      where: 'load.path',
+      next: `Install spillway with its optional dependencies, or run \`npm install ${name}\` beside it.`,
+      cause,
+    })
   }
 }

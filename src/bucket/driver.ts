@@ -72,12 +72,12 @@ export function contentType(name: string): string {
 
 /** The error of a store whose conditional writes do not work. */
 export function unfit(address: string, what: string): ExportError {
-  return new ExportError(
-    'config',
-    `The store ${what}, so two runs could write over each other without knowing`,
-    address,
-    'Write to a store that honours conditional writes: AWS S3, MinIO, R2, Ceph and others do, some in their latest versions only.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `The store ${what}, so two runs could write over each other without knowing`,
+    where: address,
+    next: 'Write to a store that honours conditional writes: AWS S3, MinIO, R2, Ceph and others do, some in their latest versions only.',
+  })
 }
 
 // S3 takes parts of at least 5 MiB.

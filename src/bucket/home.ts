@@ -79,12 +79,12 @@ export async function refuseOtherHome(objects: Objects, state: Store | null): Pr
 export async function requireHome(objects: Objects, home: Home): Promise<void> {
   const named = await readNamed(objects)
   if (named?.home?.id === home.id) return
-  throw new ExportError(
-    'locked',
-    `The file that names the location of the state was ${named === null ? 'removed' : 'replaced'} while this run used it`,
-    whereIn(objects),
-    'See that one pipeline alone writes to this load.path, then run again.',
-  )
+  throw new ExportError({
+    kind: 'locked',
+    what: `The file that names the location of the state was ${named === null ? 'removed' : 'replaced'} while this run used it`,
+    where: whereIn(objects),
+    next: 'See that one pipeline alone writes to this load.path, then run again.',
+  })
 }
 
 /** What a bucket names as the location of the state; the home is null if it cannot be parsed. */
@@ -128,34 +128,32 @@ async function hasState(objects: Objects): Promise<boolean> {
 function keptElsewhere(objects: Objects, { home }: Named): ExportError {
   if (home === null) return unreadable(whereIn(objects))
   if (home.id === IN_BUCKET) return keptInBucket()
-  return new ExportError(
-    'config',
-    `The state of this data set is kept in ${home.folder} on host ${home.host}`,
-    whereIn(objects),
-    'Run there, or bring that folder here and name it as state.path; if it is lost, start over with --fresh.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `The state of this data set is kept in ${home.folder} on host ${home.host}`,
+    where: whereIn(objects),
+    next: 'Run there, or bring that folder here and name it as state.path; if it is lost, start over with --fresh.',
+  })
 }
 
 function keptInBucket(): ExportError {
-  return new ExportError(
-    'config',
-    'The state of this data set is kept in the bucket',
-    'state.path',
-    'Leave state.path out, choose another load.path, or start over there without it.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: 'The state of this data set is kept in the bucket',
+    where: 'state.path',
+    next: 'Leave state.path out, choose another load.path, or start over there without it.',
+  })
 }
 
 function unreadable(where: string, cause?: unknown): ExportError {
   const next = 'Restore it from a backup, or start over with --fresh.'
-  return new ExportError(
-    'damaged',
-    'The file that names the location of the state cannot be read',
+  return new ExportError({
+    kind: 'damaged',
+    what: 'The file that names the location of the state cannot be read',
     where,
     next,
-    {
-      cause,
-    },
-  )
+    cause,
+  })
 }
 
 /** The address of the file, since errors name paths below `_state` as those of `state.path`. */

@@ -79,12 +79,12 @@ export class Objects {
 }
 
 export function gone(path: string): ExportError {
-  return new ExportError(
-    'storage',
-    'The object is gone',
-    path,
-    'Check that nothing else clears load.path, then run again.',
-  )
+  return new ExportError({
+    kind: 'storage',
+    what: 'The object is gone',
+    where: path,
+    next: 'Check that nothing else clears load.path, then run again.',
+  })
 }
 
 type Beginning = {

@@ -125,10 +125,10 @@ function isUsedOnce(path: string): boolean {
 }
 
 export function changedByOthers(path: string): ExportError {
-  return new ExportError(
-    'locked',
-    'Another process has changed the object meanwhile',
-    path,
-    'See that one pipeline alone writes to this load.path, then run again; what is committed stays.',
-  )
+  return new ExportError({
+    kind: 'locked',
+    what: 'Another process has changed the object meanwhile',
+    where: path,
+    next: 'See that one pipeline alone writes to this load.path, then run again; what is committed stays.',
+  })
 }

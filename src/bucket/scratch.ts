@@ -90,11 +90,11 @@ async function* readAll(file: FileHandle, size: number): AsyncGenerator<Uint8Arr
 }
 
 function noRoom(cause: unknown): ExportError {
-  return new ExportError(
-    'storage',
-    'A temporary file cannot be written',
-    tmpdir(),
-    'Set TMPDIR to a folder that can be written to and has room, then run again.',
-    { cause },
-  )
+  return new ExportError({
+    kind: 'storage',
+    what: 'A temporary file cannot be written',
+    where: tmpdir(),
+    next: 'Set TMPDIR to a folder that can be written to and has room, then run again.',
+    cause,
+  })
 }

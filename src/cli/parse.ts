@@ -147,13 +147,24 @@ async function usageError(message: string, words: readonly string[], columns: nu
   // Loaded only here: it imports everything that reads pipeline files.
   const { suggestCommand, suggestFlag } = await import('./command-line/suggest.ts')
   const meant = isCommand ? null : suggestCommand(word)
-  if (meant !== null) return new ExportError('config', `Unknown command: ${word}`, '', `${meant} ${next}`)
+  if (meant !== null)
+    return new ExportError({
+      kind: 'config',
+      what: `Unknown command: ${word}`,
+      where: '',
+      next: `${meant} ${next}`,
+    })
   // The only text of yargs for an unknown command.
   if (text.startsWith('Did you mean')) {
-    return new ExportError('config', `Unknown command: ${word}`, '', `${text} ${next}`)
+    return new ExportError({
+      kind: 'config',
+      what: `Unknown command: ${word}`,
+      where: '',
+      next: `${text} ${next}`,
+    })
   }
   if (text.startsWith('Not enough non-option arguments')) {
-    return new ExportError('config', `${word}: an argument is missing`, '', next)
+    return new ExportError({ kind: 'config', what: `${word}: an argument is missing`, where: '', next })
   }
   const what = withoutDoubles(text)
   const flag = isCommand ? /^Unknown argument: ([a-z][a-z-]*)$/i.exec(what)?.[1] : undefined
@@ -161,7 +172,12 @@ async function usageError(message: string, words: readonly string[], columns: nu
     flag === undefined || !words.some((each) => each === `--${flag}` || each.startsWith(`--${flag}=`))
       ? null
       : suggestFlag(flag, await helpText([word], columns))
-  return new ExportError('config', what, '', advice === null ? next : `${advice} ${next}`)
+  return new ExportError({
+    kind: 'config',
+    what,
+    where: '',
+    next: advice === null ? next : `${advice} ${next}`,
+  })
 }
 
 /** Of unknown flags, yargs names its own spelling in camelCase as well. */

@@ -47,7 +47,7 @@ function wantsJson(words: readonly string[]): boolean {
 function fileLimit(error: unknown): unknown {
   if (!(error instanceof Error && 'code' in error && error.code === 'EMFILE')) return error
   const next = 'Raise the limit (ulimit -n), then run again.'
-  return new ExportError('storage', 'Too many files are open', '', next, { cause: error })
+  return new ExportError({ kind: 'storage', what: 'Too many files are open', where: '', next, cause: error })
 }
 
 function openIo(world: ProcessContext, run: string, logging: LogSettings, file: LogFile | null): Io {

@@ -62,7 +62,7 @@ export async function openQueue(url: string | null, options: QueueOptions): Prom
   const parsed = URL.canParse(given) ? new URL(given) : null
   const isRedis = /^rediss?:$/.test(parsed?.protocol ?? '')
   if (parsed === null || !(isRedis || /^postgres(?:ql)?:$/.test(parsed.protocol))) {
-    throw new ExportError('config', `${QUEUE_VARIABLE} is no address of a queue`, where, next)
+    throw new ExportError({ kind: 'config', what: `${QUEUE_VARIABLE} is no address of a queue`, where, next })
   }
   const { password } = parsed
   for (const secret of [password, decoded(password), options.password, process.env.PGPASSWORD]) {
@@ -271,12 +271,12 @@ export async function withTimeout<T>(
 }
 
 function inClear(what: string, next: string): ExportError {
-  return new ExportError(
-    'config',
-    `${what}, and nothing is sent to another machine in clear`,
-    `variable ${QUEUE_VARIABLE}`,
-    `${next}, or add ?sslmode=disable to the address if the network between is trusted.`,
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `${what}, and nothing is sent to another machine in clear`,
+    where: `variable ${QUEUE_VARIABLE}`,
+    next: `${next}, or add ?sslmode=disable to the address if the network between is trusted.`,
+  })
 }
 
 /** The server's message may quote values, so only its code is shown. */
@@ -286,24 +286,24 @@ function asExportError(error: unknown, label: string): unknown {
   if (code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') {
     const next =
       'Install spillway with its optional dependencies, or run `npm install bullmq ioredis` beside it.'
-    return new ExportError(
-      'config',
-      'The queue needs the packages bullmq and ioredis, which are not installed',
-      '',
+    return new ExportError({
+      kind: 'config',
+      what: 'The queue needs the packages bullmq and ioredis, which are not installed',
+      where: '',
       next,
-      { cause: error },
-    )
+      cause: error,
+    })
   }
   const isRefused = /^(?:28P01|28000|NOAUTH|WRONGPASS)$/.test(code)
-  return new ExportError(
-    isRefused ? 'credentials' : 'target',
-    isRefused
+  return new ExportError({
+    kind: isRefused ? 'credentials' : 'target',
+    what: isRefused
       ? `The queue refuses the password (${code})`
       : `The queue ${LASTING.test(code) ? 'cannot be used' : 'does not respond'} (${code})`,
-    label,
-    `Check ${QUEUE_VARIABLE}, the password and the server, then run again.`,
-    { cause: error },
-  )
+    where: label,
+    next: `Check ${QUEUE_VARIABLE}, the password and the server, then run again.`,
+    cause: error,
+  })
 }
 
 /** In Redis, the code is the first word of the message. */

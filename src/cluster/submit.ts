@@ -3,7 +3,6 @@ import { isDeepStrictEqual } from 'node:util'
 import {
   type Clock,
   ExportError,
-  fromPlainError,
   hidesIdentity,
   isExportError,
   type Pipeline,
@@ -45,12 +44,12 @@ export async function submitPipeline(
     settings: hidden ? { ...settings, extract } : settings,
   }
   if (repeatsSecret(JSON.stringify(data.settings), 'long')) {
-    throw new ExportError(
-      'config',
-      'The pipeline repeats a secret, which must not be stored in a queue',
-      given.file,
-      'Remove it.',
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: 'The pipeline repeats a secret, which must not be stored in a queue',
+      where: given.file,
+      next: 'Remove it.',
+    })
   }
   const entry = entryId(given)
   const pipelines = queue.pipelinesOf(organization)
@@ -133,27 +132,27 @@ export async function followSubmission(
       if (!isExportError(error, 'target')) throw error
     }
     if (outcome !== null) {
-      const error = outcome.error === null ? null : fromPlainError(outcome.error)
+      const error = outcome.error === null ? null : new ExportError(outcome.error)
       if (outcome.summary === null && error !== null) throw error
       if (outcome.summary !== null) return { ...outcome.summary, error }
     }
     if (lost > MAX_LOST_POLLS) {
-      throw new ExportError(
-        'target',
-        'The job is not in the queue any more',
-        queue.label,
-        'Submit it again: it resumes from its checkpoint.',
-      )
+      throw new ExportError({
+        kind: 'target',
+        what: 'The job is not in the queue any more',
+        where: queue.label,
+        next: 'Submit it again: it resumes from its checkpoint.',
+      })
     }
     try {
       await clock.sleep(POLL_MS, stop)
     } catch {
-      throw new ExportError(
-        'interrupted',
-        'The wait was stopped; workers continue the job',
-        entry,
-        'Submit it again with --wait to see its end.',
-      )
+      throw new ExportError({
+        kind: 'interrupted',
+        what: 'The wait was stopped; workers continue the job',
+        where: entry,
+        next: 'Submit it again with --wait to see its end.',
+      })
     }
   }
 }

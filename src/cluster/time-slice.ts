@@ -86,7 +86,9 @@ export class TimeSlice {
   end(why: string): void {
     if (this.#stop.signal.aborted) return
     this.#options.log('info', `the time slice ends: ${why}`, { event: 'job.stop', job: this.#job.id ?? '' })
-    this.#stop.abort(new ExportError('interrupted', why, '', 'Another worker continues it.'))
+    this.#stop.abort(
+      new ExportError({ kind: 'interrupted', what: why, where: '', next: 'Another worker continues it.' }),
+    )
   }
 
   /** Ends the time slice if the lease has expired, or if its time is over and other jobs wait. */
@@ -197,12 +199,12 @@ export class TimeSlice {
     })
     if (deaths > MAX_DEATHS) {
       const what = `${deaths} workers died with this pipeline, one after the other, before any of them had committed a page`
-      const error = new ExportError(
-        'damaged',
+      const error = new ExportError({
+        kind: 'damaged',
         what,
-        entry.settings.name,
-        'Read their logs, then submit it again.',
-      )
+        where: entry.settings.name,
+        next: 'Read their logs, then submit it again.',
+      })
       await record.write({ state: 'done', outcome: { summary: null, error: plainError(error) } })
       return { status: 'failed', retryAtMs: null, reason: error.message }
     }
@@ -297,7 +299,12 @@ export class TimeSlice {
       if (isExportError(error)) return { summary: null, error }
       const what = `An unexpected error: ${error instanceof Error ? error.name : typeof error}`
       log('error', what, { organization })
-      const unexpected = new ExportError('data', what, entry.settings.name, 'Please report it.')
+      const unexpected = new ExportError({
+        kind: 'data',
+        what,
+        where: entry.settings.name,
+        next: 'Please report it.',
+      })
       return { summary: null, error: unexpected }
     }
   }
@@ -306,12 +313,12 @@ export class TimeSlice {
   async #requireOwned(): Promise<void> {
     const extended = this.#job.extendLock(this.#token, this.#options.leaseMs)
     if ((await withTimeout(extended)) === 1) return this.renewed()
-    throw new ExportError(
-      'target',
-      'The job is another worker’s by now',
-      this.#options.queue.label,
-      'Let that one continue.',
-    )
+    throw new ExportError({
+      kind: 'target',
+      what: 'The job is another worker’s by now',
+      where: this.#options.queue.label,
+      next: 'Let that one continue.',
+    })
   }
 
   /** @throws ExportError `interrupted` unless this worker still owns the job */

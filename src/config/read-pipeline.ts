@@ -44,12 +44,12 @@ export async function readPipeline(file: string, options: ReadOptions): Promise<
   const path = resolve(options.cwd, file)
   const read = await readText(path)
   if (!read.ok) {
-    throw new ExportError(
-      'config',
-      `The pipeline file ${read.reason}`,
-      file,
-      'Name a pipeline file in YAML; `spillway init` writes one to begin with.',
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: `The pipeline file ${read.reason}`,
+      where: file,
+      next: 'Name a pipeline file in YAML; `spillway init` writes one to begin with.',
+    })
   }
   return readSource({ file, path, text: read.text }, options)
 }

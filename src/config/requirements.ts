@@ -187,12 +187,12 @@ async function missingError(
     const path = find(tree)
     return `${locationOf(tree, path)}: ${dotted(path)}: ${problem.what}. ${problem.next}`
   })
-  return new ExportError(
-    'config',
-    `The pipeline cannot run: ${missing.length === 1 ? '1 thing is' : `${missing.length} things are`} missing or wrong`,
-    file,
-    `Correct the following and try again:\n${lines.join('\n')}`,
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `The pipeline cannot run: ${missing.length === 1 ? '1 thing is' : `${missing.length} things are`} missing or wrong`,
+    where: file,
+    next: `Correct the following and try again:\n${lines.join('\n')}`,
+  })
 }
 
 function firstThere(tree: Tree, ...paths: readonly Path[]): Path {

@@ -29,44 +29,40 @@ export type ErrorKind =
   | 'target'
   | 'damaged'
 
+/** What an error says. `where` may be empty: then the message names no location. */
+export type ErrorDetails = PlainError & ErrorOptions & { readonly untilMs?: number | null }
+
 /**
  * An error that says what happened, where, and what to do next. It never carries values of records. A part that repeats
  * a known secret is left out, whatever its source, because errors go to logs, the checkpoint and summaries.
  */
 export class ExportError extends Error {
   override readonly name = 'ExportError'
+  readonly kind: ErrorKind
   readonly what: string
   readonly where: string
   readonly next: string
   /** `quota`: when more of it is available (epoch ms); null: not known. */
   readonly untilMs: number | null
 
-  constructor(
-    readonly kind: ErrorKind,
-    what: string,
-    where: string,
-    next: string,
-    options?: ErrorOptions & { readonly untilMs?: number | null },
-  ) {
-    const [safeWhat, safeWhere, safeNext] = [what, where, next].map((part) => unlessSecret(part, 'long'))
-    const location = safeWhere === '' ? '' : ` (${safeWhere})`
-    super(`${safeWhat}${location}. ${safeNext}`, options)
-    this.what = safeWhat!
-    this.where = safeWhere!
-    this.next = safeNext!
-    this.untilMs = options?.untilMs ?? null
+  constructor(details: ErrorDetails) {
+    const [what, where, next] = [details.what, details.where, details.next].map((part) =>
+      unlessSecret(part, 'long'),
+    )
+    super(`${what}${where === '' ? '' : ` (${where})`}. ${next}`, details)
+    this.kind = details.kind
+    this.what = what!
+    this.where = where!
+    this.next = next!
+    this.untilMs = details.untilMs ?? null
   }
 }
 
 /** An error as plain data. Threads and machines exchange this form, because an object loses its class on the way. */
 export type PlainError = Pick<ExportError, 'kind' | 'what' | 'where' | 'next'>
 
-export function plainError({ kind, what, where, next }: ExportError): PlainError {
+export function plainError({ kind, what, where, next }: PlainError): PlainError {
   return { kind, what, where, next }
-}
-
-export function fromPlainError({ kind, what, where, next }: PlainError): ExportError {
-  return new ExportError(kind, what, where, next)
 }
 
 /** Narrows an unknown thrown value to an {@link ExportError} of one of the kinds; without kinds, of any kind. */
@@ -91,7 +87,12 @@ export function requireSet(
   next = `Set it, or ${variable}_FILE to a file that holds it.`,
 ): string {
   if (value) return value
-  throw new ExportError('config', `the environment variable ${variable} is not set`, where, next)
+  throw new ExportError({
+    kind: 'config',
+    what: `the environment variable ${variable} is not set`,
+    where,
+    next,
+  })
 }
 
 /**
@@ -104,5 +105,5 @@ export function requireConsent(policy: string, allowPlaintext: boolean | undefin
   const what =
     'plaintext needs consent at each run, and this run was not given leave to write secrets unmasked'
   const next = 'Add --allow-plaintext, or choose redact, drop, partial or hmac.'
-  throw new ExportError('config', what, where, next)
+  throw new ExportError({ kind: 'config', what, where, next })
 }

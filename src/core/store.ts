@@ -85,22 +85,22 @@ export type StatCheck = {
 
 /** The error of an owner whose rights another owner ended. @param where the missing file or folder */
 export function takenOver(where: string): ExportError {
-  return new ExportError(
-    'locked',
-    'Another run has taken this pipeline over, because this one sent no heartbeat in time',
+  return new ExportError({
+    kind: 'locked',
+    what: 'Another run has taken this pipeline over, because this one sent no heartbeat in time',
     where,
-    'Let the other run continue. It requests the uncommitted pages of this run again; nothing is lost or duplicated.',
-  )
+    next: 'Let the other run continue. It requests the uncommitted pages of this run again; nothing is lost or duplicated.',
+  })
 }
 
 /** The error of a publication to a name that another file has. */
 export function nameInUse(path: string): ExportError {
-  return new ExportError(
-    'storage',
-    'Another file has the name of a shard',
-    path,
-    'Check that nothing else writes below load.path, move that file away, then run again.',
-  )
+  return new ExportError({
+    kind: 'storage',
+    what: 'Another file has the name of a shard',
+    where: path,
+    next: 'Check that nothing else writes below load.path, move that file away, then run again.',
+  })
 }
 
 /** The report of a data set. */

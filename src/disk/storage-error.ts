@@ -49,7 +49,7 @@ export function storageError(error: unknown, path: string): unknown {
     `The file system refuses (${code})`,
     'Check the disk and load.path, then run again.',
   ]
-  return new ExportError('storage', what, path, next, { cause: error })
+  return new ExportError({ kind: 'storage', what, where: path, next, cause: error })
 }
 
 /**
@@ -80,7 +80,7 @@ function asSetting(error: unknown, translated: unknown): unknown {
   if (!isExportError(translated) || !(error instanceof Error && 'code' in error && SETTINGS.has(error.code)))
     return translated
   const { what, where, next } = translated
-  return new ExportError('config', what, where, next, { cause: error })
+  return new ExportError({ kind: 'config', what, where, next, cause: error })
 }
 
 export function isAbsent(error: unknown): boolean {

@@ -56,12 +56,12 @@ export function endpoint(baseUrl: string, pathOrUrl: string): URL {
     : `${baseUrl.replace(/\/+$/, '')}/${pathOrUrl.replace(/^\/+/, '')}`
   const url = URL.canParse(text) ? new URL(text) : null
   if (url !== null && /^https?:$/.test(url.protocol)) return url
-  throw new ExportError(
-    'config',
-    "The service's address is no http or https URL",
-    'service',
-    'Correct service.base_url or the path.',
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: "The service's address is no http or https URL",
+    where: 'service',
+    next: 'Correct service.base_url or the path.',
+  })
 }
 
 /** Names a request in messages. Without the query string: cursors are long and unreadable. */

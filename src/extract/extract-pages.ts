@@ -95,28 +95,28 @@ export async function* extractPages(
 }
 
 function repeatedCursor(about: string): ExportError {
-  return new ExportError(
-    'data',
-    'The service repeated a cursor of this chain, which would never end',
-    about,
-    'Run again. If the error persists, report it to the service with the name of the query.',
-  )
+  return new ExportError({
+    kind: 'data',
+    what: 'The service repeated a cursor of this chain, which would never end',
+    where: about,
+    next: 'Run again. If the error persists, report it to the service with the name of the query.',
+  })
 }
 
 function longCursor(bytes: number, about: string): ExportError {
-  return new ExportError(
-    'data',
-    `The service sent a cursor of ${bytes} bytes; at most ${MAX_CURSOR_BYTES} are accepted`,
-    about,
-    'Run again to resume before that page. If the error persists, report it to the service with the name of the query.',
-  )
+  return new ExportError({
+    kind: 'data',
+    what: `The service sent a cursor of ${bytes} bytes; at most ${MAX_CURSOR_BYTES} are accepted`,
+    where: about,
+    next: 'Run again to resume before that page. If the error persists, report it to the service with the name of the query.',
+  })
 }
 
 function nothingButEmptyPages(about: string): ExportError {
-  return new ExportError(
-    'data',
-    `The service sent ${MAX_EMPTY_PAGES} pages in a row that are empty or hold only repeated rows`,
-    about,
-    'Run again to resume from there.',
-  )
+  return new ExportError({
+    kind: 'data',
+    what: `The service sent ${MAX_EMPTY_PAGES} pages in a row that are empty or hold only repeated rows`,
+    where: about,
+    next: 'Run again to resume from there.',
+  })
 }

@@ -44,20 +44,20 @@ function parseReport(body: Uint8Array, id: number, where: string): Report {
   const response = ReportResponse.safeParse(jsonBody(body, where))
   if (response.success && response.data.report.id === id) return response.data.report
   if (response.success) {
-    throw new ExportError(
-      'data',
-      'The response holds another report than the requested one',
+    throw new ExportError({
+      kind: 'data',
+      what: 'The response holds another report than the requested one',
       where,
-      'Check service.report_path, and proxies and caches before the service: a cache may mix up responses.',
-    )
+      next: 'Check service.report_path, and proxies and caches before the service: a cache may mix up responses.',
+    })
   }
   const fields = [
     ...new Set(response.error.issues.map(({ path }) => path.join('.') || 'the response itself')),
   ]
-  throw new ExportError(
-    'data',
-    `The response is no report; wrong or missing: ${fields.join(', ')}`,
+  throw new ExportError({
+    kind: 'data',
+    what: `The response is no report; wrong or missing: ${fields.join(', ')}`,
     where,
-    'Check service.report_path.',
-  )
+    next: 'Check service.report_path.',
+  })
 }

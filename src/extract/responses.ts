@@ -6,6 +6,7 @@ import {
   ExportError,
   hasTooManyValues,
   LEFT_OUT,
+  type PlainError,
   repeatsSecret,
 } from '../core/index.ts'
 import type { HttpResponse } from './transport/http-client.ts'
@@ -24,9 +25,9 @@ export class ResponseError extends ExportError {
     readonly status: number,
     /** Whether the response is a gateway's: an HTML page, or plain text. */
     readonly isGateways: boolean,
-    ...parts: ConstructorParameters<typeof ExportError>
+    details: PlainError,
   ) {
-    super(...parts)
+    super(details)
   }
 }
 
@@ -43,7 +44,7 @@ export function responseError(
   const what = `The service responded with ${status}${said}`
   const isGateways = body.byteLength > 0 && parsed(body) === null
   const fail = (kind: ErrorKind, next: string) =>
-    new ResponseError(status, isGateways, kind, what, request.where, next)
+    new ResponseError(status, isGateways, { kind, what, where: request.where, next })
   if (OUT_OF_SEARCHES.has(status) && headers['x-flare-global-searches-remaining'] === '0') {
     return fail('quota', 'Wait for the next quota period, then run again: the export resumes from there.')
   }
@@ -142,16 +143,21 @@ const MAX_BYTES = 16 << 20
 export function jsonBody(body: Uint8Array, where: string): unknown {
   if (body.byteLength > MAX_BYTES) {
     const next = 'Check the address. If the error persists, report it to the service.'
-    throw new ExportError('data', `The response is larger than ${MAX_BYTES} bytes`, where, next)
+    throw new ExportError({
+      kind: 'data',
+      what: `The response is larger than ${MAX_BYTES} bytes`,
+      where,
+      next,
+    })
   }
   if (hasTooManyValues(body)) {
     const next = 'Check the address. If the error persists, report it to the service.'
-    throw new ExportError(
-      'data',
-      'The response holds more values than any response of this kind',
+    throw new ExportError({
+      kind: 'data',
+      what: 'The response holds more values than any response of this kind',
       where,
       next,
-    )
+    })
   }
   if (!isUtf8(body)) throw brokenResponse('The response is no UTF-8', where)
   try {
@@ -162,12 +168,12 @@ export function jsonBody(body: Uint8Array, where: string): unknown {
 }
 
 function brokenResponse(what: string, where: string): ExportError {
-  return new ExportError(
-    'transient',
+  return new ExportError({
+    kind: 'transient',
     what,
     where,
-    'Run again later. If the error persists, check the address.',
-  )
+    next: 'Run again later. If the error persists, check the address.',
+  })
 }
 
 /**

@@ -239,12 +239,12 @@ export class Sender {
     if (requestedMs !== null && requestedMs > LONGEST_WAIT_MS) {
       budget.closeUntil(clock.now() + requestedMs)
       const minutes = Math.ceil(requestedMs / 60_000)
-      return new ExportError(
-        'quota',
-        `${error.what}; it demands a wait of ${minutes} minutes`,
-        error.where,
-        'Run again after that: the export resumes where it stopped.',
-      )
+      return new ExportError({
+        kind: 'quota',
+        what: `${error.what}; it demands a wait of ${minutes} minutes`,
+        where: error.where,
+        next: 'Run again after that: the export resumes where it stopped.',
+      })
     }
     if (status !== 429) return new TryAgain(error, 'backoff', requestedMs ?? 0)
     const pauseMs = Math.max(requestedMs ?? RATE_LIMITED_MS, LEAST_PAUSE_MS)

@@ -333,10 +333,10 @@ export class Service {
 }
 
 function tokenExpired(where: string): ExportError {
-  return new ExportError(
-    'transient',
-    'The token was rejected and has been renewed',
+  return new ExportError({
+    kind: 'transient',
+    what: 'The token was rejected and has been renewed',
     where,
-    'Run again: the export resumes where it stopped.',
-  )
+    next: 'Run again: the export resumes where it stopped.',
+  })
 }

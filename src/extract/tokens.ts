@@ -98,12 +98,12 @@ export function always(token: Token): Tokens {
 function headerText(variable: string, text: string): string {
   learnSecret(text)
   if (isHeaderText(text)) return text
-  throw new ExportError(
-    'config',
-    'The value holds a line break, another control character or a character outside ASCII',
-    `variable ${variable}`,
-    'Set it to the token or key alone.',
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: 'The value holds a line break, another control character or a character outside ASCII',
+    where: `variable ${variable}`,
+    next: 'Set it to the token or key alone.',
+  })
 }
 
 function bearer(secret: string, renewAtMs: number): Token {
@@ -137,12 +137,12 @@ const Tested = z.object({
 export function exchangedToken(body: Uint8Array, where: string): string {
   const parsed = Exchanged.safeParse(jsonBody(body, where))
   if (parsed.success) return parsed.data.token
-  throw new ExportError(
-    'data',
-    'The response holds no field "token" that can be sent as a header',
+  throw new ExportError({
+    kind: 'data',
+    what: 'The response holds no field "token" that can be sent as a header',
     where,
-    'Check service.token_url.',
-  )
+    next: 'Check service.token_url.',
+  })
 }
 
 /**

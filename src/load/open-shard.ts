@@ -175,11 +175,11 @@ export class OpenShard {
   }
 
   #otherRows(encoded: number): ExportError {
-    return new ExportError(
-      'damaged',
-      `The shard would hold ${encoded} rows, but ${this.rows} are committed`,
-      `${this.folder}, part ${this.part}`,
-      'Run again: its rows are read from the log anew. Report this error if it comes again.',
-    )
+    return new ExportError({
+      kind: 'damaged',
+      what: `The shard would hold ${encoded} rows, but ${this.rows} are committed`,
+      where: `${this.folder}, part ${this.part}`,
+      next: 'Run again: its rows are read from the log anew. Report this error if it comes again.',
+    })
   }
 }

@@ -35,12 +35,12 @@ export async function writeQuarantine(
 }
 
 function shortened(path: string): ExportError {
-  return new ExportError(
-    'damaged',
-    'The quarantine file has lost a part of its items',
-    path,
-    'Restore it, or move it away to begin another one, then run again.',
-  )
+  return new ExportError({
+    kind: 'damaged',
+    what: 'The quarantine file has lost a part of its items',
+    where: path,
+    next: 'Restore it, or move it away to begin another one, then run again.',
+  })
 }
 
 export const QUARANTINE_FOLDER = '_quarantine'

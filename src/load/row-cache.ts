@@ -61,10 +61,10 @@ export class LoggedBatch {
 
 /** Rows of the log were lost or changed while a run went on. */
 function lostRows({ sequence }: BlobRef): ExportError {
-  return new ExportError(
-    'damaged',
-    `Rows that commit ${sequence} of the log holds are lost or changed`,
-    '_state/log',
-    'Check the disk and run again: the partitions concerned are exported anew.',
-  )
+  return new ExportError({
+    kind: 'damaged',
+    what: `Rows that commit ${sequence} of the log holds are lost or changed`,
+    where: '_state/log',
+    next: 'Check the disk and run again: the partitions concerned are exported anew.',
+  })
 }

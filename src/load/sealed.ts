@@ -39,7 +39,7 @@ export function changedSinceSealed(
   next = `Check the disk, then export it again: \`run --redo ${partitions.join(' ')}\`.`,
 ): ExportError {
   const what = 'A finished shard changed or vanished before it was published'
-  return new ExportError('damaged', what, sealedPath(shard, sha256), next)
+  return new ExportError({ kind: 'damaged', what, where: sealedPath(shard, sha256), next })
 }
 
 async function holds(store: Store, path: string, { sha256, bytes }: Sealed): Promise<boolean> {

@@ -125,38 +125,38 @@ export async function untilCommitted<T>(where: string, attempt: () => Promise<T 
 const REBUILD = '`spillway tables <pipeline.yaml> --rebuild`'
 
 export function foreignTable(where: string): ExportError {
-  return new ExportError(
-    'config',
-    'Another program has made what stands where the table would',
+  return new ExportError({
+    kind: 'config',
+    what: 'Another program has made what stands where the table would',
     where,
-    'Move it away, leave the format out of load.table_formats, or choose another load.path; nothing was changed.',
-  )
+    next: 'Move it away, leave the format out of load.table_formats, or choose another load.path; nothing was changed.',
+  })
 }
 
 export function committedByOthers(where: string): ExportError {
-  return new ExportError(
-    'storage',
-    'Another program has committed to the table, so it is not changed; all rows are exported',
+  return new ExportError({
+    kind: 'storage',
+    what: 'Another program has committed to the table, so it is not changed; all rows are exported',
     where,
-    `Let nothing else write to it, undo that commit there, or make the table anew without it: ${REBUILD}.`,
-  )
+    next: `Let nothing else write to it, undo that commit there, or make the table anew without it: ${REBUILD}.`,
+  })
 }
 
 export function damagedTable(where: string, cause: unknown): ExportError {
-  return new ExportError(
-    'damaged',
-    'The metadata of the table cannot be read',
+  return new ExportError({
+    kind: 'damaged',
+    what: 'The metadata of the table cannot be read',
     where,
-    `Make it anew: ${REBUILD}. Rows are not concerned.`,
-    { cause },
-  )
+    next: `Make it anew: ${REBUILD}. Rows are not concerned.`,
+    cause,
+  })
 }
 
 export function movedTable(where: string, was: string, is: string): ExportError {
-  return new ExportError(
-    'config',
-    `The Iceberg table names shards below ${was}, and the data set is at ${is}`,
+  return new ExportError({
+    kind: 'config',
+    what: `The Iceberg table names shards below ${was}, and the data set is at ${is}`,
     where,
-    `Set load.table_location to where readers see the data set; if that has changed, ${REBUILD} names the shards there, in one snapshot, and ends older ones.`,
-  )
+    next: `Set load.table_location to where readers see the data set; if that has changed, ${REBUILD} names the shards there, in one snapshot, and ends older ones.`,
+  })
 }

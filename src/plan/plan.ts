@@ -133,12 +133,12 @@ function fitWindows(
 ): readonly Named[] {
   const windows = wanted.map(({ window }) => window).filter((window) => window !== null)
   if (windows.length < wanted.length || begun.has(windowRange(null))) {
-    throw new ExportError(
-      'config',
-      `${query} was exported ${windows.length < wanted.length ? 'in windows' : 'without windows'} before, and extract.windows has changed since`,
-      file,
-      'Restore extract.windows, choose another load.path, or start over with --fresh.',
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: `${query} was exported ${windows.length < wanted.length ? 'in windows' : 'without windows'} before, and extract.windows has changed since`,
+      where: file,
+      next: 'Restore extract.windows, choose another load.path, or start over with --fresh.',
+    })
   }
   const [from, until] = [windows[0]?.from ?? 0, windows.at(-1)?.until ?? 0]
   const kept: Window[] = []
@@ -146,12 +146,12 @@ function fitWindows(
     const window = parseWindow(name)
     if (window === null || window.until <= from || window.from >= until) continue
     if (!done && (window.from < from || window.until > until)) {
-      throw new ExportError(
-        'config',
-        `${query}/${name} is partly exported, and the new windows would cut it`,
-        file,
-        'Finish it first with the earlier extract.windows, choose another load.path, or start over with --fresh.',
-      )
+      throw new ExportError({
+        kind: 'config',
+        what: `${query}/${name} is partly exported, and the new windows would cut it`,
+        where: file,
+        next: 'Finish it first with the earlier extract.windows, choose another load.path, or start over with --fresh.',
+      })
     }
     kept.push(window)
   }
@@ -208,12 +208,12 @@ export function splitWindows(settings: WindowSettings, now: Micros): readonly Wi
 }
 
 function tooManyWindows(): ExportError {
-  return new ExportError(
-    'config',
-    `The range splits into more than ${MAX_WINDOWS} windows, and each costs at least one request for each query`,
-    'extract.windows',
-    'Choose a later from or a longer every.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `The range splits into more than ${MAX_WINDOWS} windows, and each costs at least one request for each query`,
+    where: 'extract.windows',
+    next: 'Choose a later from or a longer every.',
+  })
 }
 
 /** The window of a length that an instant belongs to, by the UTC calendar; hours and days count from 1970. */

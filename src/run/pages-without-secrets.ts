@@ -81,10 +81,10 @@ function shownName(name: string): string {
 }
 
 function secretInCursor({ partition, page }: PageContext): ExportError {
-  return new ExportError(
-    'data',
-    `The cursor that the service sent cannot be stored: ${LEFT_OUT}`,
-    `${partition}, page ${page + 1}`,
-    'Choose windows so short that each fits on one page, and report it to the service.',
-  )
+  return new ExportError({
+    kind: 'data',
+    what: `The cursor that the service sent cannot be stored: ${LEFT_OUT}`,
+    where: `${partition}, page ${page + 1}`,
+    next: 'Choose windows so short that each fits on one page, and report it to the service.',
+  })
 }

@@ -241,10 +241,10 @@ function report(
 
 function requireWindows({ extract, file }: Pipeline): void {
   if (extract.windows !== null) return
-  throw new ExportError(
-    'config',
-    'prune needs windows, and the pipeline has none: the age of rows is not known',
-    file,
-    'Export to another load.path with extract.windows and every, or start over with a shorter range and --fresh.',
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: 'prune needs windows, and the pipeline has none: the age of rows is not known',
+    where: file,
+    next: 'Export to another load.path with extract.windows and every, or start over with a shorter range and --fresh.',
+  })
 }

@@ -41,24 +41,24 @@ function labelOf(query: Query, { transform, file }: Pipeline, maskKey: Uint8Arra
   if (transform.identity === 'hmac') {
     return maskedQueryValue(query, null, { ...transform, maskKey }).slice(0, DIGEST_DIGITS)
   }
-  throw new ExportError(
-    'config',
-    `transform.identity hides the value of a query of type ${query.type}, and the query has no other name`,
-    file,
-    'Give the query a name with as.',
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: `transform.identity hides the value of a query of type ${query.type}, and the query has no other name`,
+    where: file,
+    next: 'Give the query a name with as.',
+  })
 }
 
 function requireDistinct(queries: readonly NamedQuery[], file: string): void {
   const names = new Set<string>()
   for (const { name } of queries) {
     if (names.has(name)) {
-      throw new ExportError(
-        'config',
-        `Two queries have the name ${name}`,
-        file,
-        'Give one of them another name with as.',
-      )
+      throw new ExportError({
+        kind: 'config',
+        what: `Two queries have the name ${name}`,
+        where: file,
+        next: 'Give one of them another name with as.',
+      })
     }
     names.add(name)
   }
@@ -111,10 +111,10 @@ export async function requireSendableToken(
   }
   learnSecret(token)
   if (isHeaderText(token)) return
-  throw new ExportError(
-    'config',
-    `${variable} holds a line break, another control character or a character outside ASCII, so it cannot be sent`,
-    file,
-    'Set it to the token or key alone.',
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: `${variable} holds a line break, another control character or a character outside ASCII, so it cannot be sent`,
+    where: file,
+    next: 'Set it to the token or key alone.',
+  })
 }

@@ -29,7 +29,13 @@ export async function* readRows(pipeline: Pipeline, options: ReadRowsOptions = {
       if (error instanceof ExportError && error.where === '') {
         throw withLocation(
           pipeline,
-          new ExportError(error.kind, error.what, shard.path, error.next, { cause: error }),
+          new ExportError({
+            kind: error.kind,
+            what: error.what,
+            where: shard.path,
+            next: error.next,
+            cause: error,
+          }),
         )
       }
       throw error
@@ -41,12 +47,12 @@ function columnsToRead(pipeline: Pipeline, names: readonly string[] = pipeline.t
   const { transform } = pipeline
   const unknown = names.find((name) => !transform.columns.includes(name))
   if (unknown !== undefined) {
-    throw new ExportError(
-      'config',
-      `There is no column ${JSON.stringify(unknown)}`,
-      'columns',
-      `There are ${transform.columns.join(', ')}.`,
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: `There is no column ${JSON.stringify(unknown)}`,
+      where: 'columns',
+      next: `There are ${transform.columns.join(', ')}.`,
+    })
   }
   return columnsOf(pipeline, names)
 }
@@ -61,11 +67,11 @@ async function shardsOf(pipeline: Pipeline, store: Store, paths?: readonly strin
   return paths.map((path) => {
     const shard = shards.find((candidate) => candidate.path === path)
     if (shard !== undefined) return shard
-    throw new ExportError(
-      'config',
-      'There is no such finished shard',
-      path,
-      'The manifest lists all finished shards.',
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: 'There is no such finished shard',
+      where: path,
+      next: 'The manifest lists all finished shards.',
+    })
   })
 }

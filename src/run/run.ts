@@ -95,7 +95,13 @@ export function frozenCopy(pipeline: Pipeline): Pipeline {
     return structuredClone(pipeline)
   } catch (cause) {
     const next = 'Give it strings, numbers, booleans, lists and objects alone.'
-    throw new ExportError('config', 'The pipeline holds a value that cannot be copied', '', next, { cause })
+    throw new ExportError({
+      kind: 'config',
+      what: 'The pipeline holds a value that cannot be copied',
+      where: '',
+      next,
+      cause,
+    })
   }
 }
 

@@ -102,12 +102,12 @@ async function tokenTest(service: Service, settings: ServiceSettings): Promise<T
   try {
     const info = await service.testToken(url)
     if (info !== null || configured === null) return { url, info }
-    throw new ExportError(
-      'data',
-      'The response to the token test is no JSON',
-      url,
-      'Check service.token_test_url.',
-    )
+    throw new ExportError({
+      kind: 'data',
+      what: 'The response to the token test is no JSON',
+      where: url,
+      next: 'Check service.token_test_url.',
+    })
   } catch (error) {
     // At a default address, only a rejected token is meaningful.
     if (configured === null && error instanceof ResponseError && error.status !== 401)
@@ -238,12 +238,12 @@ const SearchResponse = z.object({ items: z.array(z.unknown()), next: z.string().
 const counted: DecodePage = async (body, { partition }) => {
   const response = SearchResponse.safeParse(parsed(body))
   if (!response.success) {
-    throw new ExportError(
-      'data',
-      'The response is none of a credential search',
-      partition,
-      'Check service.search_path.',
-    )
+    throw new ExportError({
+      kind: 'data',
+      what: 'The response is none of a credential search',
+      where: partition,
+      next: 'Check service.search_path.',
+    })
   }
   const { items, next = null } = response.data
   return {

@@ -88,12 +88,12 @@ async function sign(
 }
 
 function isTaken(): ExportError {
-  return new ExportError(
-    'config',
-    'The file with the name of the signature is no signature of spillway',
-    SIGNATURE_PATH,
-    'Move it away; nothing was changed.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: 'The file with the name of the signature is no signature of spillway',
+    where: SIGNATURE_PATH,
+    next: 'Move it away; nothing was changed.',
+  })
 }
 
 /**
@@ -139,30 +139,30 @@ async function read(
 }
 
 function notSigned({ file }: Pipeline, manifest: Manifest): ExportError {
-  return new ExportError(
-    'config',
-    `The manifest is not signed, so nothing shows that it is untouched${whyStale(manifest)}`,
-    SIGNATURE_PATH,
-    `Run \`spillway sign ${file} --key <private key>\` first.`,
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `The manifest is not signed, so nothing shows that it is untouched${whyStale(manifest)}`,
+    where: SIGNATURE_PATH,
+    next: `Run \`spillway sign ${file} --key <private key>\` first.`,
+  })
 }
 
 function doesNotFit(manifest: Manifest): ExportError {
-  return new ExportError(
-    'damaged',
-    `The signature does not fit the manifest under this key${whyStale(manifest)}`,
-    SIGNATURE_PATH,
-    'Give the public key of the one that signed it, or sign it again.',
-  )
+  return new ExportError({
+    kind: 'damaged',
+    what: `The signature does not fit the manifest under this key${whyStale(manifest)}`,
+    where: SIGNATURE_PATH,
+    next: 'Give the public key of the one that signed it, or sign it again.',
+  })
 }
 
 function changedMeanwhile(): ExportError {
-  return new ExportError(
-    'locked',
-    'A run wrote another manifest meanwhile',
-    MANIFEST_PATH,
-    'Wait for runs to end, and sign again.',
-  )
+  return new ExportError({
+    kind: 'locked',
+    what: 'A run wrote another manifest meanwhile',
+    where: MANIFEST_PATH,
+    next: 'Wait for runs to end, and sign again.',
+  })
 }
 
 /** A manifest that the data set agrees with. */
@@ -209,29 +209,29 @@ export async function requireShards(store: Store, { shards }: Manifest): Promise
 }
 
 function notOfCheckpoint({ file }: Pipeline): ExportError {
-  return new ExportError(
-    'damaged',
-    'The manifest does not match the checkpoint: it was changed, or a run ended before it wrote its own',
-    MANIFEST_PATH,
-    `Run \`spillway run ${file}\`, which writes it anew and requests nothing that is exported.`,
-  )
+  return new ExportError({
+    kind: 'damaged',
+    what: 'The manifest does not match the checkpoint: it was changed, or a run ended before it wrote its own',
+    where: MANIFEST_PATH,
+    next: `Run \`spillway run ${file}\`, which writes it anew and requests nothing that is exported.`,
+  })
 }
 
 function ofAnotherScope({ file }: Pipeline, difference: string): ExportError {
-  return new ExportError(
-    'config',
-    `The manifest ${difference}: the file was changed since the last run`,
-    MANIFEST_PATH,
-    `Run \`spillway run ${file}\` first, or restore the file as it was.`,
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `The manifest ${difference}: the file was changed since the last run`,
+    where: MANIFEST_PATH,
+    next: `Run \`spillway run ${file}\` first, or restore the file as it was.`,
+  })
 }
 
 function otherShards(path: string, others: number): ExportError {
   const more = others === 0 ? '' : `, and ${others} more`
-  return new ExportError(
-    'damaged',
-    `A shard is missing or not as long as the manifest says${more}`,
-    path,
-    'List the differences with `verify`, and repair them with `verify --fix`.',
-  )
+  return new ExportError({
+    kind: 'damaged',
+    what: `A shard is missing or not as long as the manifest says${more}`,
+    where: path,
+    next: 'List the differences with `verify`, and repair them with `verify --fix`.',
+  })
 }

@@ -71,12 +71,12 @@ function trimmedEnvironment(): Environment {
     if (!name.startsWith('AWS_')) continue
     environment[name] = value.trim()
     if (value === value.trim() || GIVEN.test(name)) continue
-    throw new ExportError(
-      'config',
-      `${name} begins or ends with a space or a line break`,
-      name,
-      'Set it without them.',
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: `${name} begins or ends with a space or a line break`,
+      where: name,
+      next: 'Set it without them.',
+    })
   }
   return environment
 }
@@ -108,12 +108,12 @@ function addressOf(
     const address = environment[name]
     if (!address) continue
     if (/^https?:\/\/[^/]/i.test(address) && URL.canParse(address)) return { address, source: name }
-    throw new ExportError(
-      'config',
-      `${name} is no http or https URL`,
-      name,
-      'Set it to a URL such as https://s3.example.com, or name the store in load.s3.endpoint.',
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: `${name} is no http or https URL`,
+      where: name,
+      next: 'Set it to a URL such as https://s3.example.com, or name the store in load.s3.endpoint.',
+    })
   }
   return { address: null, source: 'endpoint_url in ~/.aws/config' }
 }
@@ -124,12 +124,12 @@ function refuseHttp(s3: S3Client, source: string): void {
     (next) => (args) => {
       const { protocol, hostname } = args.request as { protocol: string; hostname: string }
       if (protocol === 'http:' && !isLoopback(hostname, { subdomains: true })) {
-        throw new ExportError(
-          'config',
-          'The connection to object storage on another machine is plain http, so rows would be sent unencrypted',
-          source,
-          'Use an https address, or permit it with load.s3.allow_http: true.',
-        )
+        throw new ExportError({
+          kind: 'config',
+          what: 'The connection to object storage on another machine is plain http, so rows would be sent unencrypted',
+          where: source,
+          next: 'Use an https address, or permit it with load.s3.allow_http: true.',
+        })
       }
       return next(args)
     },
@@ -141,13 +141,13 @@ async function loadSdk(): Promise<Sdk> {
   try {
     return await import('@aws-sdk/client-s3')
   } catch (error) {
-    throw new ExportError(
-      'config',
-      'Object storage needs the package @aws-sdk/client-s3, which is not installed',
-      'load.path',
-      'Install spillway with its optional dependencies, or run `npm install @aws-sdk/client-s3` beside it.',
-      { cause: error },
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: 'Object storage needs the package @aws-sdk/client-s3, which is not installed',
+      where: 'load.path',
+      next: 'Install spillway with its optional dependencies, or run `npm install @aws-sdk/client-s3` beside it.',
+      cause: error,
+    })
   }
 }
 

@@ -66,7 +66,7 @@ export function s3Error(error: unknown, where: string): unknown {
   const status = statusOf(error)
   if (code === null && status === null) return error
   const [kind, what, next] = CAUSES[code ?? ''] ?? byStatus(status, code) ?? network(code)
-  return new ExportError(kind, what, where, next, { cause: error })
+  return new ExportError({ kind, what, where, next, cause: error })
 }
 
 function byStatus(status: number | null, code: string | null): Cause | null {

@@ -216,13 +216,13 @@ export function parseManifest(bytes: Uint8Array): Manifest {
   try {
     return manifestSchema.parse(JSON.parse(Buffer.from(bytes).toString()))
   } catch (error) {
-    throw new ExportError(
-      'damaged',
-      'The manifest cannot be read',
-      MANIFEST_PATH,
-      'Run the pipeline again: every run replaces the manifest at its end.',
-      { cause: error },
-    )
+    throw new ExportError({
+      kind: 'damaged',
+      what: 'The manifest cannot be read',
+      where: MANIFEST_PATH,
+      next: 'Run the pipeline again: every run replaces the manifest at its end.',
+      cause: error,
+    })
   }
 }
 

@@ -128,12 +128,12 @@ function changed(
   pipeline: Located,
   next = 'Restore them, write to another load.path, or start over with --fresh.',
 ): ExportError {
-  return new ExportError(
-    'config',
-    `The data set was begun with other settings: ${changes.map(({ text }) => text).join('; ')}`,
-    [...new Set(changes.map(({ name }) => locationOf(name, pipeline)))].join(', '),
+  return new ExportError({
+    kind: 'config',
+    what: `The data set was begun with other settings: ${changes.map(({ text }) => text).join('; ')}`,
+    where: [...new Set(changes.map(({ name }) => locationOf(name, pipeline)))].join(', '),
     next,
-  )
+  })
 }
 
 /** Where the file has a setting, or its section if that has the default; otherwise the file. */

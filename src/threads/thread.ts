@@ -1,5 +1,5 @@
 import type { Worker } from 'node:worker_threads'
-import { ExportError, fromPlainError, isExportError, type PlainError, plainError } from '../core/index.ts'
+import { ExportError, isExportError, type PlainError, plainError } from '../core/index.ts'
 
 /** A call of a thread's function. */
 type ThreadRequest = { readonly id: number; readonly name: string; readonly args: readonly unknown[] }
@@ -94,18 +94,18 @@ export function serve(replies: Readonly<Record<string, (...args: never[]) => Pro
 /** Stops the run. Pages of other partitions in the thread are lost, and the next run requests them again. */
 function outOfMemory(error: unknown): ExportError | null {
   if (!(error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY')) return null
-  return new ExportError(
-    'storage',
-    'Out of memory',
-    'worker thread',
-    'Lower extract.page_size, extract.concurrency or service.max_response_bytes, or give Node more with NODE_OPTIONS=--max-old-space-size=…; the export resumes where it stopped.',
-  )
+  return new ExportError({
+    kind: 'storage',
+    what: 'Out of memory',
+    where: 'worker thread',
+    next: 'Lower extract.page_size, extract.concurrency or service.max_response_bytes, or give Node more with NODE_OPTIONS=--max-old-space-size=…; the export resumes where it stopped.',
+  })
 }
 
 /** Restores the class of an error, which messages between threads do not keep. */
 function thrown(error: Extract<ThreadResponse, { ok: false }>['error']): Error {
   if ('unexpected' in error) return new Error(error.unexpected)
-  return fromPlainError(error)
+  return new ExportError(error)
 }
 
 /** Buffers to transfer with a message to another thread. Shared memory is not transferred: both threads keep it. */
@@ -116,12 +116,12 @@ export function owned(buffer: ArrayBufferLike): ArrayBuffer[] {
 /** Starting a thread opens files: its script and the modules that it imports. */
 function tooManyFiles(error: unknown): ExportError | null {
   if (!(error instanceof Error && 'code' in error && isFileLimit(error.code, error.message))) return null
-  return new ExportError(
-    'storage',
-    'Too many files are open',
-    'worker thread',
-    'Raise the limit (ulimit -n) or lower extract.concurrency, then run again.',
-  )
+  return new ExportError({
+    kind: 'storage',
+    what: 'Too many files are open',
+    where: 'worker thread',
+    next: 'Raise the limit (ulimit -n) or lower extract.concurrency, then run again.',
+  })
 }
 
 function isFileLimit(code: unknown, message: string): boolean {

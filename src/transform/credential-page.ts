@@ -149,10 +149,10 @@ function identityOf(item: unknown): string | null {
 
 /** An item is outside the requested window. @param index of the item, from 0 on */
 function ignoredFilter(index: number, context: PageContext): ExportError {
-  return new ExportError(
-    'data',
-    `Item ${index + 1} of the response has an imported_at outside the requested range: the service ignored the filter`,
-    pageLocation(context),
-    'Check that service.search_path names an endpoint that filters by imported_at: the service does so for every kind of query since May 2026 only, and an older deployment ignores the filter. Leave out extract.windows there.',
-  )
+  return new ExportError({
+    kind: 'data',
+    what: `Item ${index + 1} of the response has an imported_at outside the requested range: the service ignored the filter`,
+    where: pageLocation(context),
+    next: 'Check that service.search_path names an endpoint that filters by imported_at: the service does so for every kind of query since May 2026 only, and an older deployment ignores the filter. Leave out extract.windows there.',
+  })
 }

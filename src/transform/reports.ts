@@ -66,10 +66,10 @@ export function reportDecoder(plan: DecodePlan): Decode {
 
 /** The response has another report than the one requested. */
 function wrongReport(context: PageContext): ExportError {
-  return new ExportError(
-    'data',
-    'The response holds another report than the requested one',
-    pageLocation(context),
-    'Check service.report_path, and proxies and caches before the service: a cache may mix up responses.',
-  )
+  return new ExportError({
+    kind: 'data',
+    what: 'The response holds another report than the requested one',
+    where: pageLocation(context),
+    next: 'Check service.report_path, and proxies and caches before the service: a cache may mix up responses.',
+  })
 }

@@ -81,21 +81,21 @@ function parseJson(text: Buffer, where: string): unknown {
 }
 
 function tooManyValues(where: string): ExportError {
-  return new ExportError(
-    'data',
-    'The response holds more values than a page can have',
+  return new ExportError({
+    kind: 'data',
+    what: 'The response holds more values than a page can have',
     where,
-    'Lower extract.page_size; if the error persists, report it to the service.',
-  )
+    next: 'Lower extract.page_size; if the error persists, report it to the service.',
+  })
 }
 
 function brokenResponse(what: string, where: string): ExportError {
-  return new ExportError(
-    'transient',
-    `The response ${what}`,
+  return new ExportError({
+    kind: 'transient',
+    what: `The response ${what}`,
     where,
-    'Run again; if the error persists, something between here and the service changes its responses.',
-  )
+    next: 'Run again; if the error persists, something between here and the service changes its responses.',
+  })
 }
 
 const BYTE_ORDER_MARK = Buffer.from('\ufeff')

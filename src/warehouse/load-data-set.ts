@@ -187,16 +187,21 @@ export function requireKey(table: TableSpec): void {
   const names = new Set(table.columns.map(({ name }) => name))
   const missing = ['query_type', 'query_value', 'id'].filter((name) => !names.has(name))
   if (missing.length === 0) return
-  throw new ExportError(
-    'config',
-    `--mode upsert tells rows apart by query_type, query_value and id, and these are not exported: ${missing.join(', ')}`,
-    MANIFEST_PATH,
-    'Choose --mode append or replace, or export with these columns.',
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: `--mode upsert tells rows apart by query_type, query_value and id, and these are not exported: ${missing.join(', ')}`,
+    where: MANIFEST_PATH,
+    next: 'Choose --mode append or replace, or export with these columns.',
+  })
 }
 
 function interrupted(): ExportError {
-  return new ExportError('interrupted', 'The load was stopped', '', 'Load again to continue.')
+  return new ExportError({
+    kind: 'interrupted',
+    what: 'The load was stopped',
+    where: '',
+    next: 'Load again to continue.',
+  })
 }
 
 /**
@@ -230,12 +235,12 @@ async function unlistedShards(
 /** A shard that is not what the manifest says must not get into a table. @throws ExportError `damaged` */
 async function requireUnchanged(store: ShardFiles['store'], shard: ManifestShard): Promise<void> {
   if (await isUnchanged(store, shard)) return
-  throw new ExportError(
-    'damaged',
-    'The shard is missing or its bytes are not those that were exported',
-    shard.path,
-    'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
-  )
+  throw new ExportError({
+    kind: 'damaged',
+    what: 'The shard is missing or its bytes are not those that were exported',
+    where: shard.path,
+    next: 'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
+  })
 }
 
 async function isUnchanged(

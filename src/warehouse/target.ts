@@ -39,30 +39,30 @@ function foundIn(text: string): string {
 const MAX_SHOWN = 100
 
 function notATarget(found: string, flag: string): ExportError {
-  return new ExportError(
-    'config',
-    `Expected duckdb:<file> or postgres://user@host:port/database, found ${found}`,
-    flag,
-    'Name one of these.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `Expected duckdb:<file> or postgres://user@host:port/database, found ${found}`,
+    where: flag,
+    next: 'Name one of these.',
+  })
 }
 
 /** `duckdb://leaks.db` would be a file at the root of the disk. */
 function isNoAddress(file: string, flag: string): ExportError {
   const name = file.replace(/^\/+/, '')
-  return new ExportError(
-    'config',
-    'A DuckDB file is named by its path, without //',
-    flag,
-    `Write duckdb:${name === '' ? '<file>' : name} for a file below the working directory, or duckdb:/${name} for one at the root of the disk.`,
-  )
+  return new ExportError({
+    kind: 'config',
+    what: 'A DuckDB file is named by its path, without //',
+    where: flag,
+    next: `Write duckdb:${name === '' ? '<file>' : name} for a file below the working directory, or duckdb:/${name} for one at the root of the disk.`,
+  })
 }
 
 function hasPassword(flag: string): ExportError {
-  return new ExportError(
-    'config',
-    'The target holds a password, which every process of this machine can read',
-    flag,
-    'Leave it out: it is taken from PGPASSWORD or ~/.pgpass.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: 'The target holds a password, which every process of this machine can read',
+    where: flag,
+    next: 'Leave it out: it is taken from PGPASSWORD or ~/.pgpass.',
+  })
 }

@@ -104,7 +104,12 @@ describe('a known secret is recognised in a string', () => {
 
 describe('an error', () => {
   it('loses each part that repeats a secret, and keeps the others', () => {
-    const error = new ExportError('refused', `No match for ${SECRET}`, `GET /?q=${hex(SECRET)}`, 'Run again.')
+    const error = new ExportError({
+      kind: 'refused',
+      what: `No match for ${SECRET}`,
+      where: `GET /?q=${hex(SECRET)}`,
+      next: 'Run again.',
+    })
     expect(error.message).toBe(`${LEFT_OUT} (${LEFT_OUT}). Run again.`)
     expect([error.what, error.where, error.next]).toEqual([LEFT_OUT, LEFT_OUT, 'Run again.'])
     expect(error.stack).not.toContain('K4n')
@@ -138,7 +143,12 @@ describe('a secret as short as a word', () => {
       expect(unlessSecret(text), text).toBe(LEFT_OUT)
     }
     expect(unlessSecret('xyz')).toBe('xyz')
-    const error = new ExportError('locked', 'Another run holds this pipeline', 'out', 'Wait for it to end.')
+    const error = new ExportError({
+      kind: 'locked',
+      what: 'Another run holds this pipeline',
+      where: 'out',
+      next: 'Wait for it to end.',
+    })
     expect(error.message).toBe('Another run holds this pipeline (out). Wait for it to end.')
   })
 })

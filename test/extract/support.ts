@@ -262,7 +262,12 @@ function parse(body: Uint8Array): { items?: unknown[]; next?: string | null } {
   try {
     return JSON.parse(Buffer.from(body).toString())
   } catch {
-    throw new ExportError('transient', 'The response is no JSON', '', 'Run again.')
+    throw new ExportError({
+      kind: 'transient',
+      what: 'The response is no JSON',
+      where: '',
+      next: 'Run again.',
+    })
   }
 }
 

@@ -139,7 +139,12 @@ describe('csv', () => {
 it.each([snappyParquet, plainCsv, csvFormats[1]!])(
   "lets the storage's own errors pass ($kind, $compression)",
   async (format) => {
-    const gone = new ExportError('storage', 'The disk is gone', 'shard', 'Put it back.')
+    const gone = new ExportError({
+      kind: 'storage',
+      what: 'The disk is gone',
+      where: 'shard',
+      next: 'Put it back.',
+    })
     const reader: Partial<ShardReader> = {
       slice: () => Promise.reject(gone),
       // biome-ignore lint/correctness/useYield: it fails before there is anything to give

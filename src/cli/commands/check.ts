@@ -200,12 +200,12 @@ function tokenText({ url, info }: TokenTest): string {
 function searchText({ url, found }: SearchPath): string {
   if (found === 'yes') return 'the search path exists'
   if (found === 'unknown') return `the search path is not tested: a GET of ${url} does not show it`
-  throw new ExportError(
-    'config',
-    'The service responds with 404 at the search path: nothing is at this address',
-    url,
-    'Correct service.base_url (its prefix segment is a part of it: https://api.example.com/firework) or service.search_path.',
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: 'The service responds with 404 at the search path: nothing is at this address',
+    where: url,
+    next: 'Correct service.base_url (its prefix segment is a part of it: https://api.example.com/firework) or service.search_path.',
+  })
 }
 
 // --json shows whole lists.

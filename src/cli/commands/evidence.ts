@@ -117,19 +117,19 @@ async function kindOf(path: string): Promise<'nothing' | 'archive' | 'other'> {
 }
 
 function amongData(output: string): ExportError {
-  return new ExportError(
-    'config',
-    'The archive would lie in the folder of the data set, where readers take it for data',
-    output,
-    'Write it elsewhere, or give it a name that begins with _ and is not used there yet.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: 'The archive would lie in the folder of the data set, where readers take it for data',
+    where: output,
+    next: 'Write it elsewhere, or give it a name that begins with _ and is not used there yet.',
+  })
 }
 
 function notAnArchive(output: string): ExportError {
-  return new ExportError(
-    'config',
-    'There is something of that name that is no tar archive, so it is not replaced',
-    output,
-    'Choose another name.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: 'There is something of that name that is no tar archive, so it is not replaced',
+    where: output,
+    next: 'Choose another name.',
+  })
 }

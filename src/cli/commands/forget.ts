@@ -113,7 +113,7 @@ async function readAll(source: AsyncIterable<Buffer>, where: string): Promise<st
 }
 
 function none(what: string, next: string): ExportError {
-  return new ExportError('config', what, '', `${next} Nothing was changed.`)
+  return new ExportError({ kind: 'config', what, where: '', next: `${next} Nothing was changed.` })
 }
 
 /** A line that is drawn again and again. It names no shard: a folder may be named after an identity. */
@@ -150,12 +150,12 @@ async function digestFileOf(given: string, pipeline: Pipeline, { cwd }: Io): Pro
     checkOwnFile(file)
   } catch (error) {
     if (isExportError(error)) throw error
-    throw new ExportError(
-      'config',
-      `${file.what} cannot be written: ${codeOf(error)}`,
-      file.path,
-      'Choose another name.',
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: `${file.what} cannot be written: ${codeOf(error)}`,
+      where: file.path,
+      next: 'Choose another name.',
+    })
   }
   return file.path
 }

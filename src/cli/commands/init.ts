@@ -57,12 +57,12 @@ async function refuseExisting(path: string, file: string): Promise<void> {
 
 async function askOnTerminal(file: string, screen: Screen): Promise<StarterAnswers> {
   if (!canAsk(screen)) {
-    throw new ExportError(
-      'config',
-      'There is no terminal for questions: stdin or stderr is none',
-      '--interactive',
-      'Omit it: init then writes a commented file to edit.',
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: 'There is no terminal for questions: stdin or stderr is none',
+      where: '--interactive',
+      next: 'Omit it: init then writes a commented file to edit.',
+    })
   }
   const name = parse(file)
     .name.toLowerCase()
@@ -72,26 +72,32 @@ async function askOnTerminal(file: string, screen: Screen): Promise<StarterAnswe
   const write = (line: string): void => screen.write(`${line}\n`)
   const answers = await asking(screen, 'Nothing was written', (ask) => interview(ask, write, usual))
   if (answers !== null) return answers
-  throw new ExportError(
-    'config',
-    'The answers ended too early',
-    'stdin',
-    'Nothing was written. Run it again.',
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: 'The answers ended too early',
+    where: 'stdin',
+    next: 'Nothing was written. Run it again.',
+  })
 }
 
 function notWritten(file: string, cause: unknown): ExportError {
   const code = codeOf(cause)
   if (code === 'EEXIST') {
-    return new ExportError('config', 'There is such a file already', file, 'Choose another name.', { cause })
+    return new ExportError({
+      kind: 'config',
+      what: 'There is such a file already',
+      where: file,
+      next: 'Choose another name.',
+      cause,
+    })
   }
-  return new ExportError(
-    'config',
-    `The file cannot be written: ${code}`,
-    file,
-    'Choose a folder that is there and can be written.',
-    { cause },
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `The file cannot be written: ${code}`,
+    where: file,
+    next: 'Choose a folder that is there and can be written.',
+    cause,
+  })
 }
 
 /** Asks one question; resolves to the answer as it was typed. */

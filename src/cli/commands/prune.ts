@@ -67,16 +67,21 @@ function ageOf(olderThan: string | undefined, { load, file }: Pipeline): Age {
   if (olderThan === undefined) {
     if (load.keep !== null) return load.keep
     const next = 'Give --older-than 24mo, or set load.keep in the file.'
-    throw new ExportError('config', 'Nothing says how old partitions may become', file, next)
+    throw new ExportError({
+      kind: 'config',
+      what: 'Nothing says how old partitions may become',
+      where: file,
+      next,
+    })
   }
   const age = parseAge(olderThan)
   if (age !== null) return age
-  throw new ExportError(
-    'config',
-    `--older-than: expected ${AGE_EXPECTED}`,
-    '',
-    'See `spillway prune --help`.',
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: `--older-than: expected ${AGE_EXPECTED}`,
+    where: '',
+    next: 'See `spillway prune --help`.',
+  })
 }
 
 async function askToPrune(pipeline: Pipeline, before: Micros, { screen, cwd }: Io): Promise<void> {

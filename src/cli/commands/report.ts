@@ -64,7 +64,12 @@ function reportJson(id: number, found: ReportFields): string {
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     const next = 'Print it with --format markdown.'
-    throw new ExportError('data', 'The report is nested too deep to be written as JSON', `report ${id}`, next)
+    throw new ExportError({
+      kind: 'data',
+      what: 'The report is nested too deep to be written as JSON',
+      where: `report ${id}`,
+      next,
+    })
   }
 }
 
@@ -106,7 +111,12 @@ async function eachReport(
 export function reportId(text: string): number {
   const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : Number.NaN
   if (Number.isSafeInteger(id)) return id
-  throw new ExportError('config', 'Report ids are integers from 1 on', '', 'See `spillway report --help`.')
+  throw new ExportError({
+    kind: 'config',
+    what: 'Report ids are integers from 1 on',
+    where: '',
+    next: 'See `spillway report --help`.',
+  })
 }
 
 type Text = string | null | undefined

@@ -74,12 +74,12 @@ export const run = command({
 })
 
 function redoAndFresh(): ExportError {
-  return new ExportError(
-    'config',
-    '--fresh and --redo do not go together: the one removes everything, the other a part',
-    '',
-    'Choose one of them.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: '--fresh and --redo do not go together: the one removes everything, the other a part',
+    where: '',
+    next: 'Choose one of them.',
+  })
 }
 
 async function openMetrics(

@@ -100,12 +100,17 @@ function milliseconds(text: string | undefined): number | undefined {
   const [, number, unit] = /^(\d+(?:\.\d+)?)(ms|s|m)?$/.exec(text) ?? []
   if (number !== undefined) return Number(number) * { ms: 1, s: 1000, m: 60_000 }[unit ?? 's']!
   const what = '--gateway-timeout is a duration such as 500ms, 30s or 1m'
-  throw new ExportError('config', what, '', 'See `spillway sandbox --help`.')
+  throw new ExportError({ kind: 'config', what, where: '', next: 'See `spillway sandbox --help`.' })
 }
 
 function errors(rate: number): readonly Fault[] {
   if (rate >= 0 && rate <= 1) return [{ kind: 'status', status: 503, rate }]
-  throw new ExportError('config', '--error-rate is a share from 0 to 1', '', 'See `spillway sandbox --help`.')
+  throw new ExportError({
+    kind: 'config',
+    what: '--error-rate is a share from 0 to 1',
+    where: '',
+    next: 'See `spillway sandbox --help`.',
+  })
 }
 
 async function start(options: SandboxOptions): Promise<Sandbox> {
@@ -118,6 +123,6 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
       ? 'Choose another with --port; --port 0 takes a free one.'
       : 'See `spillway sandbox --help`.'
     const what = taken ? `Port ${options.port} is taken` : error.message
-    throw new ExportError('config', what, '', next, { cause: error })
+    throw new ExportError({ kind: 'config', what, where: '', next, cause: error })
   }
 }

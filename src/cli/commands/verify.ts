@@ -105,24 +105,24 @@ function notBefore({
   if (notBefore === undefined) return null
   if (!signature) {
     const next = 'Give both: `verify pipeline.yaml --signature --key pub.pem --not-before 2024-07-01`.'
-    throw new ExportError('config', '--not-before goes with --signature', '', next)
+    throw new ExportError({ kind: 'config', what: '--not-before goes with --signature', where: '', next })
   }
   const at = parseInstant(DATE.test(notBefore) ? `${notBefore}T00:00:00Z` : notBefore)
   if (at !== null) return at / 1000
   const next = 'Give a date or a time in UTC: 2024-07-01, 2024-07-01T06:00:00Z.'
-  throw new ExportError('config', '--not-before is no date and no time', '', next)
+  throw new ExportError({ kind: 'config', what: '--not-before is no date and no time', where: '', next })
 }
 
 const DATE = /^\d{4}-\d\d-\d\d$/
 
 function togetherOnly(): ExportError {
   const next = 'Give both: `verify pipeline.yaml --signature --key pub.pem`.'
-  return new ExportError('config', '--signature and --key go together', '', next)
+  return new ExportError({ kind: 'config', what: '--signature and --key go together', where: '', next })
 }
 
 function signatureAndFix(): ExportError {
   const what = '--signature and --fix do not go together: a repair writes a new manifest, which is not signed'
-  return new ExportError('config', what, '', 'Use --fix alone, then `sign` again.')
+  return new ExportError({ kind: 'config', what, where: '', next: 'Use --fix alone, then `sign` again.' })
 }
 
 type FixArgs = {

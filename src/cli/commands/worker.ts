@@ -28,7 +28,12 @@ export const worker = command({
       .example('$0 worker --concurrency 64 --log-format json', 'For many organizations'),
   async run({ concurrency, heartbeatFile }, io) {
     if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 1_000) {
-      throw new ExportError('config', '--concurrency is an integer from 1 to 1000', '', 'Correct it.')
+      throw new ExportError({
+        kind: 'config',
+        what: '--concurrency is an integer from 1 to 1000',
+        where: '',
+        next: 'Correct it.',
+      })
     }
     const { env, cwd } = io
     const heartbeat = heartbeatFile === undefined ? null : await startHeartbeat(resolve(cwd, heartbeatFile))
@@ -84,15 +89,13 @@ async function startHeartbeat(file: string): Promise<NodeJS.Timeout> {
     await write()
   } catch (error) {
     if (isExportError(error)) throw error
-    throw new ExportError(
-      'config',
-      '--heartbeat-file cannot be written',
-      file,
-      'Name a file in a folder that is there.',
-      {
-        cause: error,
-      },
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: '--heartbeat-file cannot be written',
+      where: file,
+      next: 'Name a file in a folder that is there.',
+      cause: error,
+    })
   }
   return setInterval(() => void write().catch(() => {}), HEARTBEAT_MS)
 }

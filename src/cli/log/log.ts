@@ -141,7 +141,11 @@ export class LogFile {
     } catch (error) {
       if (isExportError(error)) throw error
       const next = 'Choose a file in a folder that is there and can be written.'
-      throw new ExportError('config', `The log file cannot be opened: ${codeOf(error)}`, path, next, {
+      throw new ExportError({
+        kind: 'config',
+        what: `The log file cannot be opened: ${codeOf(error)}`,
+        where: path,
+        next,
         cause: error,
       })
     }
@@ -250,5 +254,5 @@ export function tryLater(error: ExportError): ExportError {
   if (error.kind !== 'transient' && error.kind !== 'quota') return error
   const next =
     error.kind === 'quota' ? 'Try again later.' : 'Check the address; if it is right, try again later.'
-  return new ExportError(error.kind, error.what, error.where, next, { cause: error })
+  return new ExportError({ kind: error.kind, what: error.what, where: error.where, next, cause: error })
 }

@@ -57,7 +57,7 @@ export class MetricsFile {
       if (isExportError(error)) throw error
       const next = 'Choose a file in a folder that is there and can be written.'
       const what = `The metrics file cannot be written: ${codeOf(error)}`
-      throw new ExportError('config', what, path, next, { cause: error })
+      throw new ExportError({ kind: 'config', what, where: path, next, cause: error })
     }
   }
 

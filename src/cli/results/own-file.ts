@@ -29,10 +29,16 @@ export function checkOwnFile(file: OwnFile): void {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found === undefined) return
   const next = 'Choose another name, or move the existing file away.'
-  if (found.isSymbolicLink()) throw new ExportError('config', `${what} is a symbolic link`, path, next)
+  if (found.isSymbolicLink())
+    throw new ExportError({ kind: 'config', what: `${what} is a symbolic link`, where: path, next })
   if (!found.isFile()) throw Object.assign(new Error('no file'), { code: 'not a regular file' })
   if (found.size === 0 || isOwn(beginningOf(path))) return
-  throw new ExportError('config', `${what} would change a file that is not from spillway`, path, next)
+  throw new ExportError({
+    kind: 'config',
+    what: `${what} would change a file that is not from spillway`,
+    where: path,
+    next,
+  })
 }
 
 /** The same for data sets that are still to be made. @throws ExportError `config` */
@@ -44,7 +50,7 @@ export async function keepOutOf(file: OwnFile, { load }: Pick<Pipeline, 'load'>)
 
 function inDataSet({ path, what }: OwnFile): ExportError {
   const problem = `${what} would lie in the folder of the data set`
-  return new ExportError('config', problem, path, 'Choose another folder.')
+  return new ExportError({ kind: 'config', what: problem, where: path, next: 'Choose another folder.' })
 }
 
 function isInDataSet(folder: string): boolean {

@@ -15,7 +15,7 @@ export async function saveFile(path: string, content: string | Uint8Array, what:
   } catch (error) {
     const next = 'Choose a folder that can be written, or free some space.'
     const message = `${what} cannot be written: ${codeOf(error)}`
-    throw new ExportError('storage', message, path, next, { cause: error })
+    throw new ExportError({ kind: 'storage', what: message, where: path, next, cause: error })
   }
 }
 

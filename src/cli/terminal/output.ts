@@ -51,13 +51,13 @@ export class Output {
     // Errors after the first one are its consequences.
     const hasLeft = error.code === 'EPIPE' || (error.code === 'EIO' && this.#stream.isTTY)
     if (!this.#closed && !hasLeft) {
-      this.#failure = new ExportError(
-        'storage',
-        `The output cannot be written: ${error.code ?? error.name}`,
-        'stdout',
-        'Check where stdout goes; exported data is on disk.',
-        { cause: error },
-      )
+      this.#failure = new ExportError({
+        kind: 'storage',
+        what: `The output cannot be written: ${error.code ?? error.name}`,
+        where: 'stdout',
+        next: 'Check where stdout goes; exported data is on disk.',
+        cause: error,
+      })
     }
     this.#closed = true
   }

@@ -26,7 +26,13 @@ export async function asking<Result>(
   } catch (error) {
     if (!abort.signal.aborted) throw error
     screen.write('\n')
-    if (interrupted) throw new ExportError('interrupted', unchanged, '', 'Run it again any time.')
+    if (interrupted)
+      throw new ExportError({
+        kind: 'interrupted',
+        what: unchanged,
+        where: '',
+        next: 'Run it again any time.',
+      })
     return null
   } finally {
     reader.close()
@@ -59,14 +65,14 @@ export async function requireYes(
 ): Promise<void> {
   if (!canAsk(screen)) {
     const message = `${what}, and there is no terminal for the question`
-    throw new ExportError(
-      'config',
-      cost === undefined ? message : `${message}. ${cost}`,
+    throw new ExportError({
+      kind: 'config',
+      what: cost === undefined ? message : `${message}. ${cost}`,
       where,
-      'Add --yes to consent; nothing was changed.',
-    )
+      next: 'Add --yes to consent; nothing was changed.',
+    })
   }
   const answer = await asking(screen, 'Nothing was changed', (ask) => ask(`${question} [y/N] `))
   if (/^\s*y(?:es)?\s*$/i.test(answer ?? '')) return
-  throw new ExportError('config', 'Nothing was changed', '', next)
+  throw new ExportError({ kind: 'config', what: 'Nothing was changed', where: '', next })
 }

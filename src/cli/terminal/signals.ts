@@ -44,7 +44,12 @@ export class Signals {
       this.#received = signal
       if (signal === 'SIGHUP') process.once('exit', () => closeTerminals(terminals))
       onFirst(signal)
-      const reason = new ExportError('interrupted', `Stopped by ${signal}`, '', 'Run it again to resume.')
+      const reason = new ExportError({
+        kind: 'interrupted',
+        what: `Stopped by ${signal}`,
+        where: '',
+        next: 'Run it again to resume.',
+      })
       stop.abort(reason)
       timers.push(
         setTimeout(() => abort.abort(reason), GRACE_MS),

@@ -39,12 +39,12 @@ export const PLAIN_LOAD: LoadSettings = {
 export async function requireUsable(target: Target, { load: { location } }: Pipeline): Promise<void> {
   if (target.kind !== 'duckdb') return
   if (location.kind === 'disk' && (await pathWithin(target.file, location.root)) !== null) {
-    throw new ExportError(
-      'config',
-      'The DuckDB file would lie in the folder of the data set',
-      target.file,
-      'Choose another folder.',
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: 'The DuckDB file would lie in the folder of the data set',
+      where: target.file,
+      next: 'Choose another folder.',
+    })
   }
   await requireDuckdbFile(target.file)
 }

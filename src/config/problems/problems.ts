@@ -16,8 +16,8 @@ export class PipelineError extends ExportError {
   readonly unquoted: ExportError
 
   constructor(what: string, where: string, quoting: string, plain: string) {
-    super('config', what, where, quoting)
-    this.unquoted = new ExportError('config', what, where, plain)
+    super({ kind: 'config', what, where, next: quoting })
+    this.unquoted = new ExportError({ kind: 'config', what, where, next: plain })
   }
 }
 

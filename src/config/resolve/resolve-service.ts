@@ -105,5 +105,5 @@ export async function serviceFromEnvironment(env: Environment): Promise<ServiceS
 }
 
 function wrong(what: string, next: string): ExportError {
-  return new ExportError('config', what, 'environment', next)
+  return new ExportError({ kind: 'config', what, where: 'environment', next })
 }

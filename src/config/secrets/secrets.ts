@@ -29,12 +29,12 @@ export async function readSecret(name: string, env: Environment): Promise<string
   if (file === '') return null
   const read = await readText(file)
   if (!read.ok) {
-    throw new ExportError(
-      'config',
-      `The file that ${name}_FILE names ${read.reason}`,
-      file,
-      `Correct ${name}_FILE, or set ${name} itself.`,
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: `The file that ${name}_FILE names ${read.reason}`,
+      where: file,
+      next: `Correct ${name}_FILE, or set ${name} itself.`,
+    })
   }
   const secret = withoutLineBreak(read.text)
   return secret === '' ? null : learned(secret)
@@ -58,7 +58,7 @@ export async function requireCredential(name: string, env: Environment): Promise
 function requireSendable(name: string, token: string): string {
   if (isHeaderText(token)) return token
   const what = `what ${name} holds cannot be sent: there is a line break, another control character or a character outside ASCII in it`
-  throw new ExportError('config', what, '', 'Set it to the token or key alone.')
+  throw new ExportError({ kind: 'config', what, where: '', next: 'Set it to the token or key alone.' })
 }
 
 /** Mistakes when a token is copied. */
@@ -71,7 +71,12 @@ const AROUND: readonly (readonly [RegExp, string])[] = [
 function requireAlone(name: string, token: string): void {
   for (const [pattern, fault] of AROUND) {
     if (!pattern.test(token.trim())) continue
-    throw new ExportError('config', `what ${name} holds ${fault}`, '', 'Set it to the token or key alone.')
+    throw new ExportError({
+      kind: 'config',
+      what: `what ${name} holds ${fault}`,
+      where: '',
+      next: 'Set it to the token or key alone.',
+    })
   }
 }
 
@@ -151,14 +156,15 @@ export async function readMaskKey(pipeline: Pipeline, env: Environment): Promise
   const key = new TextEncoder().encode(withoutFinalBreaks(text ?? ''))
   const fault = maskKeyFault(key)
   if (fault === null) return key
-  throw new ExportError(
-    'config',
-    text === null
-      ? `The masking policy hmac needs a key, and ${maskKeyEnv} is not set`
-      : `The masking key in ${maskKeyEnv} ${fault}`,
-    pipeline.file,
-    `Set ${maskKeyEnv}, or ${maskKeyEnv}_FILE to a file with it, to at least ${MIN_MASK_KEY_BYTES} bytes (openssl rand -hex 32 makes one), and keep it: another key gives other hashes.`,
-  )
+  throw new ExportError({
+    kind: 'config',
+    what:
+      text === null
+        ? `The masking policy hmac needs a key, and ${maskKeyEnv} is not set`
+        : `The masking key in ${maskKeyEnv} ${fault}`,
+    where: pipeline.file,
+    next: `Set ${maskKeyEnv}, or ${maskKeyEnv}_FILE to a file with it, to at least ${MIN_MASK_KEY_BYTES} bytes (openssl rand -hex 32 makes one), and keep it: another key gives other hashes.`,
+  })
 }
 
 function withoutFinalBreaks(text: string): string {
@@ -255,5 +261,5 @@ function requireEd25519(file: string, key: KeyObject): KeyObject {
 }
 
 function unusable(file: string, how: string, next: string, cause?: unknown): ExportError {
-  return new ExportError('config', `The key file ${how}`, file, next, { cause })
+  return new ExportError({ kind: 'config', what: `The key file ${how}`, where: file, next, cause })
 }

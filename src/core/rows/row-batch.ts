@@ -207,12 +207,12 @@ export function* credentialsOf<Name extends CredentialColumn = StandardColumn, A
 }
 
 function lacking(name: string): never {
-  throw new ExportError(
-    'config',
-    `The rows have no column ${name}`,
-    '',
-    'Name in `columns` what is to be read, all of it columns that the pipeline exports.',
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: `The rows have no column ${name}`,
+    where: '',
+    next: 'Name in `columns` what is to be read, all of it columns that the pipeline exports.',
+  })
 }
 
 type ColumnOf<Value> = Value extends Date

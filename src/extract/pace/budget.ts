@@ -107,12 +107,12 @@ export class Budget {
   /** @throws ExportError `quota` while the service accepts no requests */
   checkOpen(where: string): void {
     if (this.#clock.now() >= this.#closedUntil) return
-    throw new ExportError(
-      'quota',
-      `The service accepts no requests before ${new Date(this.#closedUntil).toISOString()}`,
+    throw new ExportError({
+      kind: 'quota',
+      what: `The service accepts no requests before ${new Date(this.#closedUntil).toISOString()}`,
       where,
-      'Run again after that: the export resumes where it stopped.',
-    )
+      next: 'Run again after that: the export resumes where it stopped.',
+    })
   }
 
   /**
@@ -174,7 +174,7 @@ export class Budget {
       if (lack === null) return this.#ledger.begin(cost)
       if (this.#ledger.inFlight === 0) {
         const options = lack.untilMs === undefined ? {} : { untilMs: lack.untilMs }
-        throw new ExportError('quota', lack.what, where, lack.next, options)
+        throw new ExportError({ kind: 'quota', what: lack.what, where, next: lack.next, ...options })
       }
       await this.#ledger.change(signal)
       this.checkOpen(where)
@@ -257,12 +257,12 @@ export class Budget {
 
   #checkRequests(where: string): void {
     if (requestsLeft(this.#limits, this.#requests + this.#reserved) > 0) return
-    throw new ExportError(
-      'quota',
-      `The budget of ${numberOf(this.#limits.maxRequests ?? 0, 'request')} is used up`,
+    throw new ExportError({
+      kind: 'quota',
+      what: `The budget of ${numberOf(this.#limits.maxRequests ?? 0, 'request')} is used up`,
       where,
-      'Run again, or raise extract.max_requests: the export resumes where it stopped.',
-    )
+      next: 'Run again, or raise extract.max_requests: the export resumes where it stopped.',
+    })
   }
 
   #thisMonth(): Month {

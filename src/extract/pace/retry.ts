@@ -77,9 +77,7 @@ export async function retry<T>(
     if (!(error instanceof TryAgain)) throw error
     const { kind, what, where, next } = error.error
     const times = attempts === 1 ? '1 attempt' : `${attempts} attempts`
-    throw new ExportError(kind, `${what}; failed after ${times}`, where, next, {
-      cause: error.error,
-    })
+    throw new ExportError({ kind, what: `${what}; failed after ${times}`, where, next, cause: error.error })
   }
 }
 

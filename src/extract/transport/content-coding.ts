@@ -48,21 +48,21 @@ export async function decodeContent(
 }
 
 export function tooLarge(limitBytes: number, where: string): ExportError {
-  return new ExportError(
-    'data',
-    `The response is larger than the ${limitBytes} bytes allowed`,
+  return new ExportError({
+    kind: 'data',
+    what: `The response is larger than the ${limitBytes} bytes allowed`,
     where,
-    'Lower extract.page_size, or raise service.max_response_bytes.',
-  )
+    next: 'Lower extract.page_size, or raise service.max_response_bytes.',
+  })
 }
 
 export function unknownCoding(where: string): ExportError {
-  return new ExportError(
-    'data',
-    'The response has a compression that was not requested',
+  return new ExportError({
+    kind: 'data',
+    what: 'The response has a compression that was not requested',
     where,
-    'Look for a proxy that changes Content-Encoding; gzip and identity are supported.',
-  )
+    next: 'Look for a proxy that changes Content-Encoding; gzip and identity are supported.',
+  })
 }
 
 // Each chunk takes one task of the thread pool: the default of 16 kB would make hundreds of tasks for a page.
@@ -89,12 +89,12 @@ async function gunzipped(
     }
   } catch {
     buffers.give(output.take().buffer)
-    throw new ExportError(
-      'transient',
-      'The compressed response is broken or truncated',
+    throw new ExportError({
+      kind: 'transient',
+      what: 'The compressed response is broken or truncated',
       where,
-      'Run again later: the export resumes where it stopped.',
-    )
+      next: 'Run again later: the export resumes where it stopped.',
+    })
   }
   if (!isTooLarge) return output.take()
   buffers.give(output.take().buffer)

@@ -51,7 +51,12 @@ export function isSuccess(status: number): boolean {
 }
 
 export function interrupted(where: string): ExportError {
-  return new ExportError('interrupted', 'The run was stopped', where, 'Run again to resume from here.')
+  return new ExportError({
+    kind: 'interrupted',
+    what: 'The run was stopped',
+    where,
+    next: 'Run again to resume from here.',
+  })
 }
 
 /**
@@ -198,7 +203,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     const what = `No complete response came within ${this.#limits.timeoutMs / 1000} s`
     const next = 'Run again later, or raise service.timeout.'
     const error = this.#written === null ? ExportError : ResponseTimeout
-    this.#breakOff(new error('transient', what, this.#request.where, next))
+    this.#breakOff(new error({ kind: 'transient', what, where: this.#request.where, next }))
   }
 
   readonly #onAbort = (): void => {

@@ -1,4 +1,4 @@
-import { ExportError, isExportError } from '../../core/index.ts'
+import { ExportError, isExportError, plainError } from '../../core/index.ts'
 
 /** No connection was made, so the request was not sent. */
 export class UnreachableError extends ExportError {}
@@ -13,40 +13,40 @@ export function networkError(error: Error, { url, where }: NetworkRequest): Expo
   // Errors of a proxy are complete already.
   if (isExportError(error)) {
     const Kind = error instanceof UnreachableError ? UnreachableError : ExportError
-    return new Kind(error.kind, error.what, where, error.next)
+    return new Kind({ ...plainError(error), where })
   }
   const code = errorCode(error)
   if (CERTIFICATE_CODE.test(code)) {
-    return new ExportError(
-      'refused',
-      `The service's certificate is not accepted: ${code}`,
+    return new ExportError({
+      kind: 'refused',
+      what: `The service's certificate is not accepted: ${code}`,
       where,
-      'Check service.base_url; a private certificate authority is made known with NODE_EXTRA_CA_CERTS.',
-    )
+      next: 'Check service.base_url; a private certificate authority is made known with NODE_EXTRA_CA_CERTS.',
+    })
   }
   if (NO_TLS.has(code)) {
-    return new ExportError(
-      'config',
-      'The address begins with https, but the server there does not use TLS',
+    return new ExportError({
+      kind: 'config',
+      what: 'The address begins with https, but the server there does not use TLS',
       where,
-      'Correct service.base_url: http:// for a service without TLS, or use its TLS port.',
-    )
+      next: 'Correct service.base_url: http:// for a service without TLS, or use its TLS port.',
+    })
   }
   const unreachable = unreachableAs(code, url)
   if (unreachable !== null) {
-    return new UnreachableError(
-      'transient',
-      `${unreachable} (${code})`,
+    return new UnreachableError({
+      kind: 'transient',
+      what: `${unreachable} (${code})`,
       where,
-      'Check host and port of service.base_url. If they are right, run again later.',
-    )
+      next: 'Check host and port of service.base_url. If they are right, run again later.',
+    })
   }
-  return new ExportError(
-    'transient',
-    `${MEANINGS[code] ?? 'The request failed'} (${code})`,
+  return new ExportError({
+    kind: 'transient',
+    what: `${MEANINGS[code] ?? 'The request failed'} (${code})`,
     where,
-    'Run again later: the export resumes where it stopped.',
-  )
+    next: 'Run again later: the export resumes where it stopped.',
+  })
 }
 
 export function errorCode(error: Error): string {

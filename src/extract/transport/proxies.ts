@@ -71,12 +71,12 @@ function authorizationOf({ username, password, host }: URL, variable: string): s
 
 /** Only the host of the value is shown: the rest may hold a password. */
 function noAddress(variable: string, host: string): ExportError {
-  return new ExportError(
-    'config',
-    `The proxy${host === '' ? '' : ` ${host}`} is no address such as http://proxy.example:3128 or http://user:password@proxy.example:3128`,
-    `environment variable ${variable}`,
-    'Correct the variable (in user and password everything but letters and digits is percent-encoded), or unset it.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `The proxy${host === '' ? '' : ` ${host}`} is no address such as http://proxy.example:3128 or http://user:password@proxy.example:3128`,
+    where: `environment variable ${variable}`,
+    next: 'Correct the variable (in user and password everything but letters and digits is percent-encoded), or unset it.',
+  })
 }
 
 /**

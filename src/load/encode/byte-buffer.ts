@@ -69,10 +69,10 @@ export class ByteBuffer {
 /** @throws ExportError `data` when a row group would have more bytes than its format allows */
 export function checkSize(bytes: number): void {
   if (bytes <= MAX_BYTES) return
-  throw new ExportError(
-    'data',
-    'A row group takes more than 2 GB',
-    '',
-    'Request smaller pages (extract.page_size), or leave long columns out (transform.columns).',
-  )
+  throw new ExportError({
+    kind: 'data',
+    what: 'A row group takes more than 2 GB',
+    where: '',
+    next: 'Request smaller pages (extract.page_size), or leave long columns out (transform.columns).',
+  })
 }

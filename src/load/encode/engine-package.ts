@@ -14,13 +14,13 @@ export function requireEngine({ engine }: Format): void {
   try {
     packages.resolve(PACKAGE)
   } catch (cause) {
-    throw new ExportError(
-      'config',
-      `The engine ${PACKAGE} needs the package ${PACKAGE}, which is not installed`,
-      'load.engine',
-      `Leave out load.engine, install spillway with its optional dependencies, or run \`npm install ${PACKAGE}\` beside it.`,
-      { cause },
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: `The engine ${PACKAGE} needs the package ${PACKAGE}, which is not installed`,
+      where: 'load.engine',
+      next: `Leave out load.engine, install spillway with its optional dependencies, or run \`npm install ${PACKAGE}\` beside it.`,
+      cause,
+    })
   }
 }
 

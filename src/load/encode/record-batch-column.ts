@@ -68,12 +68,12 @@ export function recordBatchColumn<Kind extends Vector['kind']>(
 }
 
 function missingColumn(kind: string, name: string): ExportError {
-  return new ExportError(
-    'damaged',
-    `Rows have no ${kind} column ${name}`,
-    '',
-    'They were decoded by another version or plan; start again with --fresh.',
-  )
+  return new ExportError({
+    kind: 'damaged',
+    what: `Rows have no ${kind} column ${name}`,
+    where: '',
+    next: 'They were decoded by another version or plan; start again with --fresh.',
+  })
 }
 
 function isKind<Kind extends Vector['kind']>(vector: Vector, kind: Kind): vector is VectorOf<Kind> {

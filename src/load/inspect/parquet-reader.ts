@@ -111,10 +111,10 @@ function zstdDecompress(): ZstdDecompress {
   // Node.js has zstd from 22.15 on. The types of the oldest supported version lack it.
   const { zstdDecompressSync: decompress } = zlib as { zstdDecompressSync?: ZstdDecompress }
   if (decompress !== undefined) return decompress
-  throw new ExportError(
-    'config',
-    `Node.js ${process.versions.node} cannot read zstd`,
-    'load.compression',
-    'Use Node.js 22.15 or later.',
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: `Node.js ${process.versions.node} cannot read zstd`,
+    where: 'load.compression',
+    next: 'Use Node.js 22.15 or later.',
+  })
 }

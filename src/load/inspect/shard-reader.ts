@@ -11,7 +11,12 @@ export type ShardReader = {
 
 /** The error for a damaged shard. `what` must not quote values of the file. */
 export function damaged(what: string): ExportError {
-  return new ExportError('damaged', what, '', 'Restore the file from a copy, or start again with --fresh.')
+  return new ExportError({
+    kind: 'damaged',
+    what,
+    where: '',
+    next: 'Restore the file from a copy, or start again with --fresh.',
+  })
 }
 
 /** Replaces an error that may quote the file. ExportErrors stay as they are. */

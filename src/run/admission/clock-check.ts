@@ -43,12 +43,12 @@ export function clockCheck(
 }
 
 function wrongClock(nowMs: number, dateMs: number): ExportError {
-  return new ExportError(
-    'config',
-    `This machine's clock says ${seconds(nowMs)}, the service's ${seconds(dateMs)}: they differ by more than extract.lag, and windows end by the service's time`,
-    'extract.windows.until',
-    'Set the clock right and run again; nothing was marked done.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `This machine's clock says ${seconds(nowMs)}, the service's ${seconds(dateMs)}: they differ by more than extract.lag, and windows end by the service's time`,
+    where: 'extract.windows.until',
+    next: 'Set the clock right and run again; nothing was marked done.',
+  })
 }
 
 function seconds(epochMs: number): string {

@@ -189,21 +189,21 @@ function headerOf(
 
 function checkContinues(pipeline: Pipeline, found: CheckpointState, settings: Settings): void {
   if (found.header.pipeline !== pipeline.name) {
-    throw new ExportError(
-      'config',
-      `The folder belongs to the pipeline "${found.header.pipeline}", not to "${pipeline.name}"`,
-      pipeline.load.pathAsGiven,
-      'Give each pipeline a load.path of its own, restore the name, or start over with --fresh.',
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: `The folder belongs to the pipeline "${found.header.pipeline}", not to "${pipeline.name}"`,
+      where: pipeline.load.pathAsGiven,
+      next: 'Give each pipeline a load.path of its own, restore the name, or start over with --fresh.',
+    })
   }
   checkSettings(settingsOf(found), settings, pipeline)
 }
 
 function lostCheckpoint(left: 'manifest' | 'log'): ExportError {
-  return new ExportError(
-    'damaged',
-    `There is a ${left} but no checkpoint, so the export cannot resume`,
-    CHECKPOINT_PATH,
-    'Restore the checkpoint from a backup, choose another load.path, or start over with --fresh.',
-  )
+  return new ExportError({
+    kind: 'damaged',
+    what: `There is a ${left} but no checkpoint, so the export cannot resume`,
+    where: CHECKPOINT_PATH,
+    next: 'Restore the checkpoint from a backup, choose another load.path, or start over with --fresh.',
+  })
 }

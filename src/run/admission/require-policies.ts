@@ -34,29 +34,34 @@ export function requirePolicies(
 function requireKnown(name: string, value: unknown, known: readonly string[], file: string): void {
   if (typeof value === 'string' && known.includes(value)) return
   // The value is not shown: it may be anything.
-  throw new ExportError('config', `${name} is not a known policy`, file, `Choose ${known.join(', ')}.`)
+  throw new ExportError({
+    kind: 'config',
+    what: `${name} is not a known policy`,
+    where: file,
+    next: `Choose ${known.join(', ')}.`,
+  })
 }
 
 function requireLimit(limit: QuarantineLimit | undefined, file: string): void {
   if (limit?.kind === 'count' && limit.items >= 0) return
   if (limit?.kind === 'share' && limit.percent >= 0) return
-  throw new ExportError(
-    'config',
-    'transform.max_quarantined is no limit',
-    file,
-    "Give it as { kind: 'count', items } or as { kind: 'share', percent }.",
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: 'transform.max_quarantined is no limit',
+    where: file,
+    next: "Give it as { kind: 'count', items } or as { kind: 'share', percent }.",
+  })
 }
 
 function requireKey(maskKey: unknown, file: string): void {
   const fault = maskKey instanceof Uint8Array ? maskKeyFault(maskKey) : 'is not there'
   if (fault === null) return
-  throw new ExportError(
-    'config',
-    `The masking key of the policy hmac ${fault}`,
-    file,
-    'Set the variable that transform.mask_key_env names to 32 bytes or more, and keep it: another key gives other hashes.',
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: `The masking key of the policy hmac ${fault}`,
+    where: file,
+    next: 'Set the variable that transform.mask_key_env names to 32 bytes or more, and keep it: another key gives other hashes.',
+  })
 }
 
 /** Warns where any user of this machine may change the exported files: a signature could not vouch for them. */

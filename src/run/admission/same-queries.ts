@@ -64,12 +64,12 @@ function valueFor(
 function standsForAnother(query: NamedQuery, { file, locations }: NamedPipeline): ExportError {
   // Domains without `as` may be in any of three keys.
   const key = givenTo(query) ? 'extract.queries' : 'extract'
-  return new ExportError(
-    'config',
-    `The data set has ${query.name} as the name of another query`,
-    locations[key] ?? file,
-    'Give the query another name with as, write to another load.path, or start over with --fresh.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `The data set has ${query.name} as the name of another query`,
+    where: locations[key] ?? file,
+    next: 'Give the query another name with as, write to another load.path, or start over with --fresh.',
+  })
 }
 
 /** A secret query's name, its variable, and a check value that distinguishes its secret from others. */
@@ -106,12 +106,12 @@ export function requireSameSecrets(
     .filter(({ query, check }) => (found.secretChecks.get(query) ?? check) !== check && isKnown(found, query))
     .map(({ variable }) => variable)
   if (changed.length === 0) return
-  throw new ExportError(
-    'config',
-    `Another secret than the one that rows were exported for is now in ${changed.join(', ')}`,
-    locations['extract.queries'] ?? file,
-    'Restore the value, name another variable for another secret, write to another load.path, or start over with --fresh.',
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: `Another secret than the one that rows were exported for is now in ${changed.join(', ')}`,
+    where: locations['extract.queries'] ?? file,
+    next: 'Restore the value, name another variable for another secret, write to another load.path, or start over with --fresh.',
+  })
 }
 
 /** Journal entries for checks that the checkpoint does not have yet. */

@@ -85,20 +85,20 @@ function indexOfFault({ watermark, windows, feedWindows }: ChainProgress, error:
 
 /** The error if every search got a 404. */
 export function wrongAddress({ endpoints: { search } }: Service): ExportError {
-  return new ExportError(
-    'config',
-    'The service responds with 404 to every search: nothing is at this address',
-    `${search.origin}${search.pathname}`,
-    'Correct service.base_url (its prefix segment is a part of it: https://api.example.com/firework) or service.search_path.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: 'The service responds with 404 to every search: nothing is at this address',
+    where: `${search.origin}${search.pathname}`,
+    next: 'Correct service.base_url (its prefix segment is a part of it: https://api.example.com/firework) or service.search_path.',
+  })
 }
 
 function tooManyFailures(pipeline: NamedPipeline, last: ExportError): ExportError {
-  return new ExportError(
-    last.kind,
-    `${MAX_FAILURES_IN_ROW} partitions failed one after the other; the last: ${last.what}`,
-    pipeline.service.baseUrl,
-    'Run again when the service is well; what is committed stays.',
-    { cause: last },
-  )
+  return new ExportError({
+    kind: last.kind,
+    what: `${MAX_FAILURES_IN_ROW} partitions failed one after the other; the last: ${last.what}`,
+    where: pipeline.service.baseUrl,
+    next: 'Run again when the service is well; what is committed stays.',
+    cause: last,
+  })
 }

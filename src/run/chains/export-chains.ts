@@ -230,7 +230,12 @@ function statusOf(error: ExportError | null, tally: Tally): RunStatus {
 /** A signal may come between two partitions, where nothing throws. */
 function interruption(stop: AbortSignal, tally: Tally, { total }: PlanCounts): ExportError | null {
   if (!stop.aborted || tally.done + tally.failed === total) return null
-  return new ExportError('interrupted', 'The run was stopped', '', 'Run it again to resume.')
+  return new ExportError({
+    kind: 'interrupted',
+    what: 'The run was stopped',
+    where: '',
+    next: 'Run it again to resume.',
+  })
 }
 
 /** Seals the open shards that get no more rows. */

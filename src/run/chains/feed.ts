@@ -41,11 +41,11 @@ export function mayBeginAgain({ feed }: ChainRecord): boolean {
 
 /** @param cause the service's error for its cursor */
 export function lostPlace({ query, current }: ChainProgress, why: string, cause?: ExportError): ExportError {
-  return new ExportError(
-    'refused',
-    `${why}, and a feed can be read on from nowhere else without losing or doubling rows`,
-    current.key,
-    `Run with --redo '${query.name}/*': it reads the feed again from its beginning, and what is exported stays until that is complete. Nothing was skipped.`,
-    cause === undefined ? {} : { cause },
-  )
+  return new ExportError({
+    kind: 'refused',
+    what: `${why}, and a feed can be read on from nowhere else without losing or doubling rows`,
+    where: current.key,
+    next: `Run with --redo '${query.name}/*': it reads the feed again from its beginning, and what is exported stays until that is complete. Nothing was skipped.`,
+    ...(cause === undefined ? {} : { cause }),
+  })
 }

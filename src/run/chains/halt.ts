@@ -72,12 +72,12 @@ export async function lackOfDiskSpace(pipeline: Pipeline, store: Store): Promise
   const free = await store.freeBytes()
   const needed = spaceNeeded(pipeline)
   if (free === null || free >= needed) return null
-  return new ExportError(
-    'storage',
-    `The disk has room for ${megabytes(free)} more, and the pages in flight may need ${megabytes(needed)}`,
-    pipeline.load.path,
-    'Free some space and run again to resume from the last committed page; a smaller extract.concurrency or page_size needs less.',
-  )
+  return new ExportError({
+    kind: 'storage',
+    what: `The disk has room for ${megabytes(free)} more, and the pages in flight may need ${megabytes(needed)}`,
+    where: pipeline.load.path,
+    next: 'Free some space and run again to resume from the last committed page; a smaller extract.concurrency or page_size needs less.',
+  })
 }
 
 function megabytes(bytes: number): string {

@@ -106,12 +106,12 @@ export class Quarantine {
   async #read(ref: BlobRef): Promise<Uint8Array> {
     const lines = await this.#checkpoint.read(ref)
     if (lines !== null) return lines
-    throw new ExportError(
-      'damaged',
-      `Rejected items that commit ${ref.sequence} of the log holds are lost or changed`,
-      '_state/log',
-      'Check the disk and run again: the partitions concerned are exported anew.',
-    )
+    throw new ExportError({
+      kind: 'damaged',
+      what: `Rejected items that commit ${ref.sequence} of the log holds are lost or changed`,
+      where: '_state/log',
+      next: 'Check the disk and run again: the partitions concerned are exported anew.',
+    })
   }
 }
 
@@ -139,7 +139,7 @@ export class PartitionFault extends ExportError {
     common: string = what,
     refused: readonly RefusedItem['issues'][] = [],
   ) {
-    super('data', what, where, next)
+    super({ kind: 'data', what, where, next })
     this.index = index
     this.common = common
     this.refused = refused

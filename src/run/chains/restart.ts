@@ -54,13 +54,13 @@ export function requiredRestart(
     record.position === null
       ? 'the rows did not come in order of imported_at'
       : 'too many of the last rows have the same imported_at'
-  throw new ExportError(
-    'refused',
-    `${why}, and ${reason}, so there is no safe resume position`,
-    current.key,
-    'Export this query to another load.path, or start over with --fresh.',
-    cause === undefined ? {} : { cause },
-  )
+  throw new ExportError({
+    kind: 'refused',
+    what: `${why}, and ${reason}, so there is no safe resume position`,
+    where: current.key,
+    next: 'Export this query to another load.path, or start over with --fresh.',
+    ...(cause === undefined ? {} : { cause }),
+  })
 }
 
 /** The position after the last committed row; null: it is not known. */
@@ -79,11 +79,11 @@ function requireSameSecret(
   cause: ExportError,
 ): void {
   if (query.type !== 'secret' || transform.secret === 'hmac') return
-  throw new ExportError(
-    'refused',
-    `The service refuses the saved cursor, and it is not known whether ${query.secretEnv} still holds the secret whose rows are exported`,
-    current.key,
-    `If ${query.secretEnv} was changed, restore it and run again; if it was not, the cursor has expired: export the query to another load.path, or start over with --fresh.`,
-    { cause },
-  )
+  throw new ExportError({
+    kind: 'refused',
+    what: `The service refuses the saved cursor, and it is not known whether ${query.secretEnv} still holds the secret whose rows are exported`,
+    where: current.key,
+    next: `If ${query.secretEnv} was changed, restore it and run again; if it was not, the cursor has expired: export the query to another load.path, or start over with --fresh.`,
+    cause,
+  })
 }

@@ -84,12 +84,12 @@ export function requireRepeatable(
   for (const { imported_at } of state.shards) {
     const newest = imported_at === null ? null : int64FromJson(imported_at.max)
     if (newest === null || newest <= latest) continue
-    throw new ExportError(
-      'config',
-      `This machine's clock is behind: it says ${new Date(nowMs).toISOString()}, and rows were imported at ${formatTimestamp(newest)}`,
-      CHECKPOINT_PATH,
-      'Set the clock right and run again; nothing was changed.',
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: `This machine's clock is behind: it says ${new Date(nowMs).toISOString()}, and rows were imported at ${formatTimestamp(newest)}`,
+      where: CHECKPOINT_PATH,
+      next: 'Set the clock right and run again; nothing was changed.',
+    })
   }
   const redo = invalidationOf(state, { partitions: early, shards: [] })
   requirePlanned(pipeline, planFor(asInFile(pipeline), nowMs, state), redo, new Set(early))
@@ -121,21 +121,21 @@ export function redoEntry({ partitions, shards, chains, settings }: Invalidation
 }
 
 function matchesNothing({ file }: Pipeline, patterns: readonly string[]): ExportError {
-  return new ExportError(
-    'config',
-    `--redo ${patterns.join(', ')} matches no partition of the pipeline`,
-    file,
-    'Name a partition as `status` does, such as domain.example.com/2024-01-01..2024-02-01, or a glob such as "domain.example.com/*"; nothing was changed.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `--redo ${patterns.join(', ')} matches no partition of the pipeline`,
+    where: file,
+    next: 'Name a partition as `status` does, such as domain.example.com/2024-01-01..2024-02-01, or a glob such as "domain.example.com/*"; nothing was changed.',
+  })
 }
 
 function wouldBeLost({ file }: Pipeline, key: string): ExportError {
-  return new ExportError(
-    'config',
-    `${key} shares a shard with a partition to be exported anew, and the pipeline no longer requests it, so its rows would be lost`,
-    CHECKPOINT_PATH,
-    `Put its query and window back into ${file}, or start over with --fresh; nothing was changed.`,
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `${key} shares a shard with a partition to be exported anew, and the pipeline no longer requests it, so its rows would be lost`,
+    where: CHECKPOINT_PATH,
+    next: `Put its query and window back into ${file}, or start over with --fresh; nothing was changed.`,
+  })
 }
 
 /** Everything that a repeated export of some partitions concerns. */

@@ -93,11 +93,21 @@ export async function requireManifest(store: Store, pipeline: Pipeline, what: st
 
 export function noManifest(pipeline: Pipeline, what: string): ExportError {
   const said = `There is no manifest, so there is nothing to ${what} yet`
-  return new ExportError('config', said, pathIn(pipeline, MANIFEST_PATH), runFirst(pipeline))
+  return new ExportError({
+    kind: 'config',
+    what: said,
+    where: pathIn(pipeline, MANIFEST_PATH),
+    next: runFirst(pipeline),
+  })
 }
 
 export function nothingExported(pipeline: Pipeline): ExportError {
-  return new ExportError('config', 'Nothing was exported yet', pipeline.load.path, runFirst(pipeline))
+  return new ExportError({
+    kind: 'config',
+    what: 'Nothing was exported yet',
+    where: pipeline.load.path,
+    next: runFirst(pipeline),
+  })
 }
 
 /** In another directory a run would begin a second export, and pay for it. */
@@ -171,7 +181,11 @@ export function withLocation({ load }: Pipeline, error: ExportError): ExportErro
     load.location.kind !== 'disk' && error.where.startsWith('_state') ? load.location.stateRoot : null
   const root = (apart ?? load.pathAsGiven).replace(/(?<=.)\/+$/, '')
   const location = error.where === '.' ? root : `${root === '/' ? '' : root}/${error.where}`
-  return new ExportError(error.kind, error.what, location, error.next, {
+  return new ExportError({
+    kind: error.kind,
+    what: error.what,
+    where: location,
+    next: error.next,
     cause: error.cause,
     untilMs: error.untilMs,
   })

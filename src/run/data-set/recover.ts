@@ -181,12 +181,13 @@ async function isSealed(store: Store, { shard, sha256, bytes }: SealedShard): Pr
 }
 
 function damaged({ path, bytes, partitions }: SealedShard, size: number | null): ExportError {
-  return new ExportError(
-    'damaged',
-    size === null
-      ? 'A finished shard is missing'
-      : `A finished shard holds ${numberOf(size, 'byte')} instead of ${bytes}`,
-    path,
-    `Restore it (it holds rows that are paid for), or export it anew: \`run --redo ${partitions[0]}\`, or \`verify --fix\` for all that is damaged; nothing was changed.`,
-  )
+  return new ExportError({
+    kind: 'damaged',
+    what:
+      size === null
+        ? 'A finished shard is missing'
+        : `A finished shard holds ${numberOf(size, 'byte')} instead of ${bytes}`,
+    where: path,
+    next: `Restore it (it holds rows that are paid for), or export it anew: \`run --redo ${partitions[0]}\`, or \`verify --fix\` for all that is damaged; nothing was changed.`,
+  })
 }

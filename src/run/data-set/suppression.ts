@@ -40,14 +40,14 @@ function keyOf(text: string | null): Uint8Array | null {
 }
 
 function needsKey({ transform, file, locations }: Pipeline, isOther: boolean): never {
-  throw new ExportError(
-    'config',
-    isOther
+  throw new ExportError({
+    kind: 'config',
+    what: isOther
       ? `The key in ${transform.maskKeyEnv} is not the one under which people were forgotten`
       : `People were forgotten under a mask key, and ${transform.maskKeyEnv} is not set`,
-    locations['transform.suppress_file'] ?? locations['transform.mask_key_env'] ?? file,
-    `Set ${transform.maskKeyEnv} to that key: without it, their rows would come back.`,
-  )
+    where: locations['transform.suppress_file'] ?? locations['transform.mask_key_env'] ?? file,
+    next: `Set ${transform.maskKeyEnv} to that key: without it, their rows would come back.`,
+  })
 }
 
 /** The list of the data set; null: nobody was forgotten. @throws ExportError `damaged` */
@@ -66,12 +66,12 @@ export function requireForgotten(found: readonly StoredList[] | null, { erasures
 }
 
 function lostList(how: string): never {
-  throw new ExportError(
-    'damaged',
-    `The list of forgotten people ${how}`,
-    SUPPRESSION_PATH,
-    'Restore it from a backup, or from a file that `forget --digest-file` wrote: without it, their rows would come back. `--fresh` does not need it once it is removed.',
-  )
+  throw new ExportError({
+    kind: 'damaged',
+    what: `The list of forgotten people ${how}`,
+    where: SUPPRESSION_PATH,
+    next: 'Restore it from a backup, or from a file that `forget --digest-file` wrote: without it, their rows would come back. `--fresh` does not need it once it is removed.',
+  })
 }
 
 async function readSuppressFile({ transform, locations, file }: Pipeline): Promise<readonly StoredList[]> {
@@ -83,16 +83,22 @@ async function readSuppressFile({ transform, locations, file }: Pipeline): Promi
   try {
     text = await readFile(suppressFile, 'utf8')
   } catch (cause) {
-    throw new ExportError('config', 'transform.suppress_file cannot be read', where, next, { cause })
+    throw new ExportError({
+      kind: 'config',
+      what: 'transform.suppress_file cannot be read',
+      where,
+      next,
+      cause,
+    })
   }
   const lists = parseSuppression(text)
   if (lists !== null) return lists
-  throw new ExportError(
-    'config',
-    'transform.suppress_file is no list of forgotten people, or was changed',
+  throw new ExportError({
+    kind: 'config',
+    what: 'transform.suppress_file is no list of forgotten people, or was changed',
     where,
     next,
-  )
+  })
 }
 
 export async function writeForgotten(store: OwnedStore, lists: readonly StoredList[]): Promise<void> {

@@ -143,16 +143,22 @@ async function naming<T>(path: string, work: () => Promise<T>): Promise<T> {
     return await work()
   } catch (error) {
     if (isExportError(error) && error.where === '')
-      throw new ExportError(error.kind, error.what, path, error.next, { cause: error })
+      throw new ExportError({
+        kind: error.kind,
+        what: error.what,
+        where: path,
+        next: error.next,
+        cause: error,
+      })
     throw error
   }
 }
 
 function changed(path: string): ExportError {
-  return new ExportError(
-    'damaged',
-    'A finished shard is not what was written',
-    path,
-    'Run `verify --fix` first, then `forget` again: people are already kept out of what is exported anew.',
-  )
+  return new ExportError({
+    kind: 'damaged',
+    what: 'A finished shard is not what was written',
+    where: path,
+    next: 'Run `verify --fix` first, then `forget` again: people are already kept out of what is exported anew.',
+  })
 }

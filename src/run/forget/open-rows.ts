@@ -120,10 +120,10 @@ function othersOf(
 }
 
 function lostRows(): ExportError {
-  return new ExportError(
-    'damaged',
-    'Rows that wait in the log are lost or changed',
-    '_state/log',
-    'Run the pipeline first: it exports them anew, without the people that are forgotten. Then `forget` again.',
-  )
+  return new ExportError({
+    kind: 'damaged',
+    what: 'Rows that wait in the log are lost or changed',
+    where: '_state/log',
+    next: 'Run the pipeline first: it exports them anew, without the people that are forgotten. Then `forget` again.',
+  })
 }

@@ -26,12 +26,12 @@ export class People {
     const { identity, columns } = transform
     if (extract.resource === 'reports' || identity === 'drop' || !columns.includes('identity_name')) {
       const key = identity === 'drop' ? 'transform.identity' : 'transform.columns'
-      throw new ExportError(
-        'config',
-        'The data set holds no identities, so nobody can be found in it',
-        locations[key] ?? file,
-        'Nothing needs to be erased here by identity. To keep people out of later runs, name a list of them in transform.suppress_file.',
-      )
+      throw new ExportError({
+        kind: 'config',
+        what: 'The data set holds no identities, so nobody can be found in it',
+        where: locations[key] ?? file,
+        next: 'Nothing needs to be erased here by identity. To keep people out of later runs, name a list of them in transform.suppress_file.',
+      })
     }
     const folded = new Set(lines.map(foldIdentity))
     folded.delete('')

@@ -83,15 +83,20 @@ function parsed(line: string, path: string): { readonly item?: unknown } {
     return JSON.parse(line) as { readonly item?: unknown }
   } catch {
     const next = 'Restore the file, or move it out of the data set, then run it again.'
-    throw new ExportError('damaged', 'The quarantine file has a line that cannot be read', path, next)
+    throw new ExportError({
+      kind: 'damaged',
+      what: 'The quarantine file has a line that cannot be read',
+      where: path,
+      next,
+    })
   }
 }
 
 function lostItems(): never {
-  throw new ExportError(
-    'damaged',
-    'Rejected items that wait in the log are lost or changed',
-    '_state/log',
-    'Run the pipeline first: it exports the partitions concerned anew. Then `forget` again.',
-  )
+  throw new ExportError({
+    kind: 'damaged',
+    what: 'Rejected items that wait in the log are lost or changed',
+    where: '_state/log',
+    next: 'Run the pipeline first: it exports the partitions concerned anew. Then `forget` again.',
+  })
 }

@@ -99,5 +99,5 @@ function queryOf(key: string): string {
 
 export function stopped(): ExportError {
   const next = 'Run it again with the same identities: it continues.'
-  return new ExportError('interrupted', 'The command was stopped', '', next)
+  return new ExportError({ kind: 'interrupted', what: 'The command was stopped', where: '', next })
 }

@@ -191,12 +191,12 @@ async function sealOf(store: Store): Promise<ReportContext['seal']> {
 }
 
 function notOurs(): ExportError {
-  return new ExportError(
-    'storage',
-    'The file is no report of spillway, so it is not overwritten',
-    REPORT_PATH,
-    'Move it away; `spillway summary` writes the report then.',
-  )
+  return new ExportError({
+    kind: 'storage',
+    what: 'The file is no report of spillway, so it is not overwritten',
+    where: REPORT_PATH,
+    next: 'Move it away; `spillway summary` writes the report then.',
+  })
 }
 
 /**

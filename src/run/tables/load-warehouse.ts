@@ -251,33 +251,31 @@ function checkColumns(manifest: Manifest, pipeline: Pipeline): void {
   const exported = manifest.columns.map(({ name }) => name)
   const expected = rowColumns(tableOf(pipeline, null, null)).map(({ name }) => name)
   if (exported.join() === expected.join()) return
-  throw new ExportError(
-    'config',
-    'The pipeline now names other columns than those that were exported',
-    pipeline.file,
-    'Restore transform.columns and extract.include, or export to another load.path.',
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: 'The pipeline now names other columns than those that were exported',
+    where: pipeline.file,
+    next: 'Restore transform.columns and extract.include, or export to another load.path.',
+  })
 }
 
 function unknownQuery(query: string, { file }: Pipeline): ExportError {
-  return new ExportError(
-    'config',
-    `A shard holds rows of ${query} beside those of other queries, and the pipeline no longer has that query`,
-    file,
-    'Put the query back for the load.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `A shard holds rows of ${query} beside those of other queries, and the pipeline no longer has that query`,
+    where: file,
+    next: 'Put the query back for the load.',
+  })
 }
 
 function interrupted(cause: unknown): ExportError {
-  return new ExportError(
-    'interrupted',
-    'The load was stopped; nothing is partly loaded',
-    '',
-    'Load again to continue.',
-    {
-      cause,
-    },
-  )
+  return new ExportError({
+    kind: 'interrupted',
+    what: 'The load was stopped; nothing is partly loaded',
+    where: '',
+    next: 'Load again to continue.',
+    cause,
+  })
 }
 
 /**

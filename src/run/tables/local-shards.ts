@@ -119,11 +119,11 @@ async function isLeft(path: string): Promise<boolean> {
 }
 
 function notMade(parent: string, cause: unknown): ExportError {
-  return new ExportError(
-    'storage',
-    'No temporary folder can be created',
-    parent,
-    'Set TMPDIR to a folder that can be written to and has room.',
-    { cause },
-  )
+  return new ExportError({
+    kind: 'storage',
+    what: 'No temporary folder can be created',
+    where: parent,
+    next: 'Set TMPDIR to a folder that can be written to and has room.',
+    cause,
+  })
 }

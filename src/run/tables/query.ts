@@ -107,10 +107,10 @@ async function queryFiles<T>(
 }
 
 function onlyDuckdb(): ExportError {
-  return new ExportError(
-    'config',
-    'Only a duckdb:<file> can be queried here',
-    '--in',
-    'Use psql for PostgreSQL.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: 'Only a duckdb:<file> can be queried here',
+    where: '--in',
+    next: 'Use psql for PostgreSQL.',
+  })
 }

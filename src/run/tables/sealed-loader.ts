@@ -142,7 +142,12 @@ export class SealedLoader {
   async #begun(): Promise<DataSet> {
     const id = await readDataSetId(this.#store)
     if (id !== null) return { id, pipeline: this.#pipeline.name }
-    throw new ExportError('damaged', 'The checkpoint is missing', CHECKPOINT_PATH, 'Run the pipeline again.')
+    throw new ExportError({
+      kind: 'damaged',
+      what: 'The checkpoint is missing',
+      where: CHECKPOINT_PATH,
+      next: 'Run the pipeline again.',
+    })
   }
 
   async #load(
@@ -174,7 +179,12 @@ export class SealedLoader {
 const LATER = 'no more shards are loaded during the run; the rest is loaded when it has ended'
 
 function hasEnded(): ExportError {
-  return new ExportError('interrupted', 'The run has ended', '', 'Load what is missing.')
+  return new ExportError({
+    kind: 'interrupted',
+    what: 'The run has ended',
+    where: '',
+    next: 'Load what is missing.',
+  })
 }
 
 function namesOf({ partitions }: ManifestShard): number {

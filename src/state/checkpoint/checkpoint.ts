@@ -184,38 +184,38 @@ function positionOf(value: unknown): LogPosition | null {
 }
 
 function otherVersion(): ExportError {
-  return new ExportError(
-    'config',
-    'The checkpoint was written by another version of spillway',
-    CHECKPOINT_PATH,
-    'Run it with the version that wrote it, choose another load.path, or start over with --fresh.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: 'The checkpoint was written by another version of spillway',
+    where: CHECKPOINT_PATH,
+    next: 'Run it with the version that wrote it, choose another load.path, or start over with --fresh.',
+  })
 }
 
 /** The error for a file of another program, which is never overwritten, or a damaged checkpoint. */
 function noCheckpoint(): ExportError {
-  return new ExportError(
-    'damaged',
-    'The file is not a checkpoint of spillway: its first line is not valid',
-    CHECKPOINT_PATH,
-    'If another program wrote it, move it away. Otherwise restore it from a backup, choose another load.path, or start over with --fresh.',
-  )
+  return new ExportError({
+    kind: 'damaged',
+    what: 'The file is not a checkpoint of spillway: its first line is not valid',
+    where: CHECKPOINT_PATH,
+    next: 'If another program wrote it, move it away. Otherwise restore it from a backup, choose another load.path, or start over with --fresh.',
+  })
 }
 
 function damagedLine(line: number, how: string): ExportError {
-  return new ExportError(
-    'damaged',
-    `Line ${line} of the checkpoint ${how}`,
-    CHECKPOINT_PATH,
-    'Restore the file from a backup, or start over with --fresh; nothing was changed.',
-  )
+  return new ExportError({
+    kind: 'damaged',
+    what: `Line ${line} of the checkpoint ${how}`,
+    where: CHECKPOINT_PATH,
+    next: 'Restore the file from a backup, or start over with --fresh; nothing was changed.',
+  })
 }
 
 function missingCommit({ sequence }: LogPosition): ExportError {
-  return new ExportError(
-    'damaged',
-    `Commit ${sequence + 1} of the log is missing, and there are later ones`,
-    LOG_FOLDER,
-    'Restore the folder from a backup, or start over with --fresh; nothing was changed.',
-  )
+  return new ExportError({
+    kind: 'damaged',
+    what: `Commit ${sequence + 1} of the log is missing, and there are later ones`,
+    where: LOG_FOLDER,
+    next: 'Restore the folder from a backup, or start over with --fresh; nothing was changed.',
+  })
 }

@@ -170,10 +170,10 @@ function placeOf(path: string): { readonly folder: string; readonly part: number
 }
 
 function nowhere(shard: number, { rows, at }: LogRecord): ExportError {
-  return new ExportError(
-    'damaged',
-    `Commit ${at.sequence} of the log has ${rows} rows for shard ${shard}, which is not open`,
-    '_state/log',
-    'Restore the folder from a backup, or start over with --fresh. Report this error: the log contradicts itself.',
-  )
+  return new ExportError({
+    kind: 'damaged',
+    what: `Commit ${at.sequence} of the log has ${rows} rows for shard ${shard}, which is not open`,
+    where: '_state/log',
+    next: 'Restore the folder from a backup, or start over with --fresh. Report this error: the log contradicts itself.',
+  })
 }

@@ -52,13 +52,13 @@ export function parseLockFile(bytes: Uint8Array, path: string): LockFile {
   try {
     return lockFileSchema.parse(JSON.parse(line))
   } catch (error) {
-    throw new ExportError(
-      'damaged',
-      'The lock file cannot be read',
-      path,
-      'If you are sure that no other run uses this path, delete the file and run again.',
-      { cause: error },
-    )
+    throw new ExportError({
+      kind: 'damaged',
+      what: 'The lock file cannot be read',
+      where: path,
+      next: 'If you are sure that no other run uses this path, delete the file and run again.',
+      cause: error,
+    })
   }
 }
 

@@ -264,13 +264,13 @@ function holder({ pid, host, since }: LockFile): string {
 class LockHeld extends ExportError {
   constructor(file: LockFile, path: string) {
     const elsewhere = file.host !== hostname() || ownerStatus(file) === 'unknown'
-    super(
-      'locked',
-      holder(file),
-      path,
-      elsewhere
+    super({
+      kind: 'locked',
+      what: holder(file),
+      where: path,
+      next: elsewhere
         ? 'Wait for it to end: it has just sent a heartbeat. If its machine or container dies, the next run takes over automatically.'
         : 'Wait for it to end. The lock of a dead process is taken over automatically.',
-    )
+    })
   }
 }

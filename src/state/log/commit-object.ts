@@ -162,10 +162,10 @@ export async function readBlob(
 }
 
 function damaged(path: string, how: string): ExportError {
-  return new ExportError(
-    'damaged',
-    `The commit ${how}`,
-    path,
-    'Restore the file from a backup, or start over with --fresh; nothing was changed.',
-  )
+  return new ExportError({
+    kind: 'damaged',
+    what: `The commit ${how}`,
+    where: path,
+    next: 'Restore the file from a backup, or start over with --fresh; nothing was changed.',
+  })
 }

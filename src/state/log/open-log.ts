@@ -263,12 +263,12 @@ function requireOpenShards(parts: readonly CommitPart[], { openShards }: Checkpo
     if (entry.kind === 'open') opened.add(entry.shard)
     for (const { shard, rows } of (entry.kind === 'page' && entry.logged) || []) {
       if (opened.has(shard) || openShards.has(shard)) continue
-      throw new ExportError(
-        'data',
-        `A page has ${rows} rows for shard ${shard}, which is not open`,
-        LOG_FOLDER,
-        'The page was not committed, and committed data is unchanged. Report this error.',
-      )
+      throw new ExportError({
+        kind: 'data',
+        what: `A page has ${rows} rows for shard ${shard}, which is not open`,
+        where: LOG_FOLDER,
+        next: 'The page was not committed, and committed data is unchanged. Report this error.',
+      })
     }
   }
 }

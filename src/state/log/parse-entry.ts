@@ -30,10 +30,10 @@ function schemaOf(entry: unknown): z.ZodType<JournalEntry> | null {
 export function requireReadable(entry: JournalEntry): void {
   const field = faultyField(entry)
   if (field === null) return
-  throw new ExportError(
-    'data',
-    `The journal entry "${entry.kind}" could not be read again: ${field} is out of range`,
-    '_state/log',
-    'The entry was not written, and committed data is unchanged. Report this error with the name of the field.',
-  )
+  throw new ExportError({
+    kind: 'data',
+    what: `The journal entry "${entry.kind}" could not be read again: ${field} is out of range`,
+    where: '_state/log',
+    next: 'The entry was not written, and committed data is unchanged. Report this error with the name of the field.',
+  })
 }

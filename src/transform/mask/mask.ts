@@ -114,22 +114,22 @@ const IDENTITY_DOMAIN = 'identity:'
 
 /** Types keep other policies out; what comes from elsewhere is stopped here, whatever it is. */
 function unknownPolicy(key: 'secret' | 'identity', _policy: never): ExportError {
-  return new ExportError(
-    'config',
-    `transform.${key} is no policy that is known`,
-    'transform',
-    `Choose ${(key === 'secret' ? SECRET_POLICIES : IDENTITY_POLICIES).join(', ')}.`,
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `transform.${key} is no policy that is known`,
+    where: 'transform',
+    next: `Choose ${(key === 'secret' ? SECRET_POLICIES : IDENTITY_POLICIES).join(', ')}.`,
+  })
 }
 
 function digestMask(maskKey: Uint8Array | null, domain: string): Mask {
   if (maskKey === null) {
-    throw new ExportError(
-      'config',
-      'An hmac policy needs a mask key and there is none',
-      'transform',
-      'Set the variable that transform.mask_key_env names to at least 32 bytes.',
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: 'An hmac policy needs a mask key and there is none',
+      where: 'transform',
+      next: 'Set the variable that transform.mask_key_env names to at least 32 bytes.',
+    })
   }
   return keyedDigest(maskKey, domain)
 }

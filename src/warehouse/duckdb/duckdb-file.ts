@@ -81,12 +81,12 @@ export async function requireDuckdbFile(file: string): Promise<void> {
   } finally {
     await handle.close()
   }
-  throw new ExportError(
-    'config',
-    'The file is there, and it is not a DuckDB file',
-    file,
-    'Name a DuckDB file, or one that is not there yet, which is then created; nothing was changed.',
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: 'The file is there, and it is not a DuckDB file',
+    where: file,
+    next: 'Name a DuckDB file, or one that is not there yet, which is then created; nothing was changed.',
+  })
 }
 
 /**
@@ -183,13 +183,13 @@ function holderOf(error: unknown): string | null {
 }
 
 function held(file: string, holder: string | null, cause: unknown): ExportError {
-  return new ExportError(
-    'locked',
-    `The DuckDB file is open in ${holder ?? 'another process'}, and was for ${LIMIT_MS / 60_000} minutes`,
-    file,
-    'Close it there (a notebook, a shell, another load), then load again; nothing was loaded partially.',
-    { cause },
-  )
+  return new ExportError({
+    kind: 'locked',
+    what: `The DuckDB file is open in ${holder ?? 'another process'}, and was for ${LIMIT_MS / 60_000} minutes`,
+    where: file,
+    next: 'Close it there (a notebook, a shell, another load), then load again; nothing was loaded partially.',
+    cause,
+  })
 }
 
 /** Runs a function that queries DuckDB. @throws ExportError that quotes no row */
@@ -208,14 +208,14 @@ function refusal(file: string, error: unknown): ExportError {
   // A file of another format has the kind IO, like a full disk.
   const isFile = code !== null || (kind !== null && IS_ABOUT_THE_FILE.has(kind))
   const shown = code ?? (kind === null ? 'an error' : `${kind} Error`)
-  return new ExportError(
-    'target',
-    isFile ? `DuckDB cannot use the file (${shown})` : `DuckDB refuses (${shown})`,
-    file,
-    isFile
+  return new ExportError({
+    kind: 'target',
+    what: isFile ? `DuckDB cannot use the file (${shown})` : `DuckDB refuses (${shown})`,
+    where: file,
+    next: isFile
       ? 'See that it is a DuckDB file, that it can be written, and that its disk has room.'
       : 'Nothing was loaded partially; run `verify` to see that the shards are whole, then load again.',
-  )
+  })
 }
 
 const IS_ABOUT_THE_FILE: ReadonlySet<string> = new Set(['IO', 'Serialization', 'FATAL'])

@@ -63,13 +63,13 @@ export async function loadDuckdb(): Promise<typeof import('@duckdb/node-api')> {
   try {
     return await import('@duckdb/node-api')
   } catch (cause) {
-    throw new ExportError(
-      'config',
-      'This needs DuckDB, which is not installed',
-      DUCKDB_PACKAGE,
-      'Install spillway without --omit=optional, or add the package: npm install @duckdb/node-api@1.5.5-r.5',
-      { cause },
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: 'This needs DuckDB, which is not installed',
+      where: DUCKDB_PACKAGE,
+      next: 'Install spillway without --omit=optional, or add the package: npm install @duckdb/node-api@1.5.5-r.5',
+      cause,
+    })
   }
 }
 

@@ -138,14 +138,15 @@ function notCarriedOut(error: unknown, source: QuerySource, sql?: string): Expor
   const says = sql !== undefined && kind !== null && IS_ABOUT_SQL.has(kind) ? messageOf(text, sql) : ''
   const at = position === null ? '' : ` at character ${position + 1} of the SQL`
   const meant = similar.length === 0 ? '' : `; similar names: ${similar.join(', ')}`
-  return new ExportError(
-    'config',
-    `DuckDB does not carry out the SQL: ${kind === null ? 'an error' : `${kind} Error`}${at}${says}${meant}`,
-    '',
-    kind !== null && IS_ABOUT_VALUES.has(kind)
-      ? 'A value does not fit (which one is not shown, since it may be secret): try_cast() gives null for it.'
-      : 'Correct the SQL; without any, `query` shows the columns.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `DuckDB does not carry out the SQL: ${kind === null ? 'an error' : `${kind} Error`}${at}${says}${meant}`,
+    where: '',
+    next:
+      kind !== null && IS_ABOUT_VALUES.has(kind)
+        ? 'A value does not fit (which one is not shown, since it may be secret): try_cast() gives null for it.'
+        : 'Correct the SQL; without any, `query` shows the columns.',
+  })
 }
 
 const IS_ABOUT_VALUES: ReadonlySet<string> = new Set([
@@ -159,22 +160,22 @@ const IS_ABOUT_VALUES: ReadonlySet<string> = new Set([
 const IS_ABOUT_SQL: ReadonlySet<string> = new Set(['Parser', 'Binder', 'Catalog'])
 
 function notAShard(file: string): ExportError {
-  return new ExportError(
-    'damaged',
-    'DuckDB cannot read the shard',
-    file,
-    'Run `verify` to see which shards are damaged, and `verify --fix` to export them anew.',
-  )
+  return new ExportError({
+    kind: 'damaged',
+    what: 'DuckDB cannot read the shard',
+    where: file,
+    next: 'Run `verify` to see which shards are damaged, and `verify --fix` to export them anew.',
+  })
 }
 
 function notReadable(file: string, cause: unknown): ExportError {
-  return new ExportError(
-    'config',
-    'DuckDB cannot open the file for reading',
-    file,
-    'See that it is there and that no other process is writing to it.',
-    { cause },
-  )
+  return new ExportError({
+    kind: 'config',
+    what: 'DuckDB cannot open the file for reading',
+    where: file,
+    next: 'See that it is there and that no other process is writing to it.',
+    cause,
+  })
 }
 
 /**
@@ -240,49 +241,49 @@ function nameOf(call: unknown): string {
 }
 
 function empty(): ExportError {
-  return new ExportError(
-    'config',
-    'The SQL is empty',
-    '',
-    'Give one SELECT, or leave it out: `query` then shows the columns.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: 'The SQL is empty',
+    where: '',
+    next: 'Give one SELECT, or leave it out: `query` then shows the columns.',
+  })
 }
 
 function oneStatement(count: number): ExportError {
-  return new ExportError(
-    'config',
-    `Expected one statement, found ${count}`,
-    '',
-    'Ask one question at a time.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `Expected one statement, found ${count}`,
+    where: '',
+    next: 'Ask one question at a time.',
+  })
 }
 
 function onlyReads(): ExportError {
-  return new ExportError(
-    'config',
-    'Only SELECT, and EXPLAIN of a SELECT, is carried out here: nothing may be changed',
-    '',
-    'Load the data set into a database of your own to change it: `spillway load --to duckdb:<file>`.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: 'Only SELECT, and EXPLAIN of a SELECT, is carried out here: nothing may be changed',
+    where: '',
+    next: 'Load the data set into a database of your own to change it: `spillway load --to duckdb:<file>`.',
+  })
 }
 
 function notHere(name: string): ExportError {
-  return new ExportError(
-    'config',
-    `The table function ${name} is not available here: it does not only read rows`,
-    '',
-    'Ask the view, or load the data set into a database of your own: `spillway load --to duckdb:<file>`.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `The table function ${name} is not available here: it does not only read rows`,
+    where: '',
+    next: 'Ask the view, or load the data set into a database of your own: `spillway load --to duckdb:<file>`.',
+  })
 }
 
 type Unparsed = { readonly error_message?: string; readonly position?: string }
 
 function notParsed({ position, error_message = '' }: Unparsed, sql: string): ExportError {
   const at = position === undefined ? '' : ` at character ${Number(position) + 1} of the SQL`
-  return new ExportError(
-    'config',
-    `DuckDB does not understand the SQL: Parser Error${at}${messageOf(error_message, sql)}`,
-    '',
-    'Correct the SQL.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `DuckDB does not understand the SQL: Parser Error${at}${messageOf(error_message, sql)}`,
+    where: '',
+    next: 'Correct the SQL.',
+  })
 }

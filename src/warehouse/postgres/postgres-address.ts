@@ -66,12 +66,12 @@ function checkOf(mode: string, isLocal: () => boolean, label: string): Check {
     case 'verify-full':
       return 'full'
     default:
-      throw new ExportError(
-        'config',
-        'The sslmode of the address, or PGSSLMODE, is not one of those that there are',
-        label,
-        'Choose disable, no-verify, require, verify-ca or verify-full (the last three check certificate and host name), or leave it out.',
-      )
+      throw new ExportError({
+        kind: 'config',
+        what: 'The sslmode of the address, or PGSSLMODE, is not one of those that there are',
+        where: label,
+        next: 'Choose disable, no-verify, require, verify-ca or verify-full (the last three check certificate and host name), or leave it out.',
+      })
   }
 }
 
@@ -90,6 +90,12 @@ async function read(path: string, parameter: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (cause) {
-    throw new ExportError('config', `${parameter} cannot be read`, path, 'Name a file in PEM.', { cause })
+    throw new ExportError({
+      kind: 'config',
+      what: `${parameter} cannot be read`,
+      where: path,
+      next: 'Name a file in PEM.',
+      cause,
+    })
   }
 }

@@ -108,14 +108,14 @@ async function findPassword(connection: Client, label: string): Promise<string> 
     learnSecret(found)
     return found
   }
-  throw new ExportError(
-    'credentials',
-    'PostgreSQL asks for the password of the user, and none is set',
-    label,
-    (await isOpenToOthers(passFile()))
+  throw new ExportError({
+    kind: 'credentials',
+    what: 'PostgreSQL asks for the password of the user, and none is set',
+    where: label,
+    next: (await isOpenToOthers(passFile()))
       ? `${passFile()} is not used, since others may read it: chmod 600. Or set PGPASSWORD.`
       : 'Set PGPASSWORD, or a line in ~/.pgpass.',
-  )
+  })
 }
 
 function passFile(): string {
@@ -144,17 +144,16 @@ function refusal(
   const [, what, next, kind = 'target'] =
     found ??
     (isGone ? ENDED : ([null, `PostgreSQL refuses${code === '' ? '' : ` (${code})`}`, CHECK_SERVER] as const))
-  return new ExportError(
+  return new ExportError({
     kind,
-    what
+    what: what
       .replace('{server}', host.startsWith('/') ? host : `${host}:${port}`)
       .replace('{host}', host)
       .replace('{code}', code),
-    label,
+    where: label,
     next,
-    // Messages of the server may quote a row.
-    error instanceof Error && 'severity' in error ? undefined : { cause: error },
-  )
+    ...(error instanceof Error && 'severity' in error ? undefined : { cause: error }),
+  })
 }
 
 type Meaning = readonly [

@@ -296,12 +296,12 @@ async function makeView(run: Run, name: string, select: string): Promise<void> {
 }
 
 function hasDependents(name: string): ExportError {
-  return new ExportError(
-    'config',
-    'The view has other columns than the load gives it, and it cannot be replaced, since other objects depend on it',
-    name,
-    `Drop these, or all of them with DROP VIEW ${name} CASCADE, and load again; nothing was changed.`,
-  )
+  return new ExportError({
+    kind: 'config',
+    what: 'The view has other columns than the load gives it, and it cannot be replaced, since other objects depend on it',
+    where: name,
+    next: `Drop these, or all of them with DROP VIEW ${name} CASCADE, and load again; nothing was changed.`,
+  })
 }
 
 /** @returns how many rows an upsert left out, and how many had texts that PostgreSQL does not take */

@@ -111,12 +111,12 @@ function ledgerColumn(name: string, type: ColumnType, meaning: string): ColumnSp
 /** @throws ExportError `config` when something else has the name */
 function requireKind(wanted: 'table' | 'view', found: RelationKind, table: TableSpec, name: string): void {
   if (found === null || found === wanted) return
-  throw new ExportError(
-    'config',
-    `The load needs the name for a ${wanted}, and it is that of a ${found}`,
-    shownName(table, name),
-    'Rename or drop what has the name, or choose another --table; nothing was changed.',
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: `The load needs the name for a ${wanted}, and it is that of a ${found}`,
+    where: shownName(table, name),
+    next: 'Rename or drop what has the name, or choose another --table; nothing was changed.',
+  })
 }
 
 /** A view beside a table, in SQL that DuckDB and PostgreSQL both understand. */
@@ -213,12 +213,12 @@ function missingColumns(
       differences.push(`${name} may not be null, and the rows have no such column`)
   }
   if (differences.length === 0) return missing
-  throw new ExportError(
-    'config',
-    `The table does not fit the rows: ${differences.join('; ')}`,
-    shownName(table, table.name),
-    'Choose another --table, add what is missing with --evolve, or change the table; nothing was changed.',
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: `The table does not fit the rows: ${differences.join('; ')}`,
+    where: shownName(table, table.name),
+    next: 'Choose another --table, add what is missing with --evolve, or change the table; nothing was changed.',
+  })
 }
 
 /** Does work in one transaction: all of it, or nothing. */

@@ -135,21 +135,21 @@ function requireDifferent(rules: readonly PartitionRule[], path: string): void {
 }
 
 function lookAlike(one: string, other: string, path: string): ExportError {
-  return new ExportError(
-    'config',
-    `The shard holds rows of ${one} and of ${other}, and their query_value is masked to one and the same text`,
-    path,
-    'Export with load.partition_by: [query, window], or with query in it.',
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `The shard holds rows of ${one} and of ${other}, and their query_value is masked to one and the same text`,
+    where: path,
+    next: 'Export with load.partition_by: [query, window], or with query in it.',
+  })
 }
 
 function cannotTell(missing: readonly string[], path: string): ExportError {
-  return new ExportError(
-    'config',
-    `Shards hold several partitions, whose rows can only be told apart by columns that are not exported: ${missing.join(', ')}`,
-    path,
-    `Export with ${missing.join(' and ')} among transform.columns, or with load.partition_by: [query, window].`,
-  )
+  return new ExportError({
+    kind: 'config',
+    what: `Shards hold several partitions, whose rows can only be told apart by columns that are not exported: ${missing.join(', ')}`,
+    where: path,
+    next: `Export with ${missing.join(' and ')} among transform.columns, or with load.partition_by: [query, window].`,
+  })
 }
 
 /** The table's columns as a list of names. */

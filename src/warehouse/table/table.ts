@@ -109,7 +109,7 @@ function requireShort(flag: string, name: string | null, max: number, why: strin
 }
 
 function noName(flag: string, what: string, next: string): ExportError {
-  return new ExportError('config', what, flag, next)
+  return new ExportError({ kind: 'config', what, where: flag, next })
 }
 
 /** The table that a pipeline's rows go to. @param name null: `credentials` or `reports` */

@@ -243,12 +243,12 @@ export function requireAccounted(
   const left = differences.filter(({ partitions }) => !partitions.every((key) => replaced.has(key)))
   if (left.length === 0 || isEmptied) return
   const unlisted = left.filter(({ isListed }) => !isListed)
-  throw new ExportError(
-    'config',
-    `${unlisted.length > 0 ? unlistedText(unlisted) : differenceText(left)}: somebody changed one of the two by hand, or restored it`,
-    shownName(table, table.name),
-    'Load with --reload, which replaces all rows that it has of the data set, or with --mode replace, which does so for these partitions; nothing was changed.',
-  )
+  throw new ExportError({
+    kind: 'config',
+    what: `${unlisted.length > 0 ? unlistedText(unlisted) : differenceText(left)}: somebody changed one of the two by hand, or restored it`,
+    where: shownName(table, table.name),
+    next: 'Load with --reload, which replaces all rows that it has of the data set, or with --mode replace, which does so for these partitions; nothing was changed.',
+  })
 }
 
 function unlistedText(unlisted: readonly Difference[]): string {
@@ -264,10 +264,10 @@ function differenceText(left: readonly Difference[]): string {
 /** @param found the number of rows that were read @throws ExportError `damaged` when the manifest has another */
 export function requireWhole({ path, rows }: ManifestShard, found: number): void {
   if (found === rows) return
-  throw new ExportError(
-    'damaged',
-    `The shard holds ${found} rows instead of ${rows}`,
-    path,
-    'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
-  )
+  throw new ExportError({
+    kind: 'damaged',
+    what: `The shard holds ${found} rows instead of ${rows}`,
+    where: path,
+    next: 'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
+  })
 }

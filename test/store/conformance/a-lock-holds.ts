@@ -65,7 +65,7 @@ export function aLockHolds(make: MakeWorld): void {
     it('stays with its holder when the claim of the successor is no longer valid', async () => {
       const { open } = await make()
       const confirm = async (): Promise<void> => {
-        throw new ExportError('interrupted', 'given to another', '', '')
+        throw new ExportError({ kind: 'interrupted', what: 'given to another', where: '', next: '' })
       }
       // The lock is free, so the claim is not checked.
       const holder = await take(open(), { id: 'the job', succeeds: [], confirm })

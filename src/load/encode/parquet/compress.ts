@@ -32,12 +32,12 @@ function zstd(): (page: Uint8Array) => Uint8Array {
   // Node.js has zstd from 22.15 on. The types of the oldest supported version lack it.
   const { zstdCompressSync: compress } = zlib as { zstdCompressSync?: ZstdCompress }
   if (compress === undefined) {
-    throw new ExportError(
-      'config',
-      `Node.js ${process.versions.node} cannot compress with zstd`,
-      'load.compression',
-      'Use Node.js 22.15 or later, or choose snappy or gzip.',
-    )
+    throw new ExportError({
+      kind: 'config',
+      what: `Node.js ${process.versions.node} cannot compress with zstd`,
+      where: 'load.compression',
+      next: 'Use Node.js 22.15 or later, or choose snappy or gzip.',
+    })
   }
   return (page) => compress(page, { params: { [ZSTD_COMPRESSION_LEVEL]: 3 } })
 }

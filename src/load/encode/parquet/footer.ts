@@ -214,10 +214,10 @@ function statistic(type: ColumnType, value: number | string): bigint | string {
 function parseRowGroupMeta(meta: JsonValue, columns: number): RowGroupMeta {
   const parsed = rowGroupMeta.safeParse(meta)
   if (parsed.success && parsed.data.length === columns) return parsed.data
-  throw new ExportError(
-    'damaged',
-    'The metadata of a row group in the checkpoint is invalid',
-    '',
-    'Start again with --fresh.',
-  )
+  throw new ExportError({
+    kind: 'damaged',
+    what: 'The metadata of a row group in the checkpoint is invalid',
+    where: '',
+    next: 'Start again with --fresh.',
+  })
 }

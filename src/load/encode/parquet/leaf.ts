@@ -112,12 +112,12 @@ function validityOf(spec: ColumnSpec, columns: readonly RecordBatchColumn[]): Ui
   if (spec.nullable || valid === null) return valid
   const nulls = valid.reduce((sum, bit) => sum + 1 - bit, 0)
   if (nulls === 0) return null
-  throw new ExportError(
-    'data',
-    `Column ${spec.name} may not be null, but is null in ${nulls} of ${valid.length} rows`,
-    '',
-    'Please report this as a defect of Spillway.',
-  )
+  throw new ExportError({
+    kind: 'data',
+    what: `Column ${spec.name} may not be null, but is null in ${nulls} of ${valid.length} rows`,
+    where: '',
+    next: 'Please report this as a defect of Spillway.',
+  })
 }
 
 /** Parquet's standard list of three levels: a list that may be null, of elements that may be null. */

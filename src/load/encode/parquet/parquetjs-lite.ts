@@ -35,12 +35,12 @@ export function parquetjsLite(plan: EncodePlan, format: Extract<Format, { kind: 
       } catch (error) {
         if (isExportError(error)) throw error
         // Its errors quote the row, and are not always instances of Error, so they are not kept as the cause.
-        throw new ExportError(
-          'data',
-          `parquetjs-lite could not encode ${rows} rows`,
-          'load.engine',
-          'Use the engine columnar, and start again with --fresh.',
-        )
+        throw new ExportError({
+          kind: 'data',
+          what: `parquetjs-lite could not encode ${rows} rows`,
+          where: 'load.engine',
+          next: 'Use the engine columnar, and start again with --fresh.',
+        })
       }
     },
     footer: async (rowGroups) =>
@@ -54,12 +54,12 @@ function codecOf(compression: Compression): (typeof CODECS)[keyof typeof CODECS]
 }
 
 function refused(what: string, where: string): ExportError {
-  return new ExportError(
-    'config',
-    `The engine parquetjs-lite cannot write ${what}`,
+  return new ExportError({
+    kind: 'config',
+    what: `The engine parquetjs-lite cannot write ${what}`,
     where,
-    'Leave it out, or use the engine columnar.',
-  )
+    next: 'Leave it out, or use the engine columnar.',
+  })
 }
 
 /** @param isLarge whether integers of the column are written as {@link ExactInteger}; the bytes are the same */
