@@ -12,6 +12,7 @@ it('failures are grouped by cause, with the field at fault, and reported once', 
   expect(stderr.match(/ERROR/g)).toHaveLength(1)
   expect(stdout).toMatch(/^ {2}3 partitions: more than 1% of items rejected .*\(\S+: .*, [\d,]+/m)
   expect(stdout.match(/more than 1%/g)).toHaveLength(1)
+  expect(stdout).toMatch(/^ {2}quarantined +[\d,]+ items, in \S+\/_quarantine$/m)
   // It fails again, and costs searches.
   expect(stdout).not.toMatch(/^ *go on /m)
   expect(stdout).toMatch(/^ {2}once corrected +spillway run/m)
