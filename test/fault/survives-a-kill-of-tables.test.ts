@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -7,8 +7,8 @@ import { spillway } from '../cli/spillway.ts'
 import { deltaShards, icebergShards, latestVersion, metadataOf } from '../open-tables/world.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
-import { diskFault, runCli } from './support.ts'
-import { type Sample, sampledCalls, scenario, type Trial, trial } from './trial.ts'
+import { diskFault, runCli, shardPaths } from './support.ts'
+import { type Sample, type Scenario, sampledCalls, scenario, type Trial, trial } from './trial.ts'
 
 const figures = faultFigures('commands killed at every sort of write of table metadata')
 
@@ -16,7 +16,7 @@ const figures = faultFigures('commands killed at every sort of write of table me
 const ONE: Sample = (index, count) => index === count >> 1
 
 /** Calls that write or remove metadata of tables; the last are the removals of shards that the tables named. */
-const OF_TABLES = /_iceberg|_delta_log|^(?:unlink|rm) credentials/
+const OF_TABLES = /_iceberg|_delta_log|^rmdir credentials/
 
 /** Of the first windows, so that others stay. */
 const AGE = `${Math.floor((Date.now() - Date.parse('2024-01-17T12:00:00Z')) / 86_400_000)}d`
@@ -49,8 +49,7 @@ test.each(COMMANDS)(
   'a killed $what leaves tables whose files are all there, and after the next command they are exact',
   async ({ args, next = args, isFirst = false }) => {
     const given = scenario({ format: 'parquet', partitionBy: '[query, window]', sandbox: { invalidRate: 0 } })
-    const yaml = given.yaml.replace('shard_rows: 15', 'shard_rows: 15, table_formats: [iceberg, delta]')
-    await trial({ ...given, yaml }, async (attempt) => {
+    await trial(tabled(given), async (attempt) => {
       const { workspace, runHere } = attempt
       const { folder, output, env } = workspace
       const before = await mkdtemp(join(tmpdir(), 'spillway-tables-'))
@@ -91,5 +90,51 @@ test.each(COMMANDS)(
   },
   900_000,
 )
+
+const EXPORT = scenario({ format: 'parquet', partitionBy: '[query, window]' })
+
+test('--fresh removes the tables before the first shard, so no snapshot names a path that is used again', async () => {
+  await trial(tabled(EXPORT), async ({ workspace, run, runHere }) => {
+    await runHere()
+    const { folder, output, env } = workspace
+    const firstShard = 'rmdir credentials/query=domain.quillmere.net/import_window=2024-01-01'
+    const ended = await run({ args: ['--fresh', '--yes'], env: diskFault(output, `kill:${firstShard}`) })
+    expect(ended.signal).toBe('SIGKILL')
+    figures.kills++
+    expect((await shardPaths(output)).length).toBeGreaterThan(0)
+    expect(await latestVersion(output)).toBe(0)
+    expect(existsSync(join(output, '_delta_log'))).toBe(false)
+    const again = await spillway(['run', 'pipeline.yaml', '--fresh', '--yes'], folder, env)
+    expect(again.code, again.stderr).toBe(0)
+    figures.exports++
+    expect(await icebergShards(output, await metadataOf(output))).toEqual(await listed(output))
+    expect(await deltaShards(output)).toEqual(await listed(output))
+  })
+})
+
+test('of two processes that make tables at once, both or one succeed, and each table has one commit', async () => {
+  await trial(EXPORT, async ({ workspace, runHere }) => {
+    await runHere()
+    const { folder, output, env } = workspace
+    const yaml = await readFile(workspace.pipeline, 'utf8')
+    await writeFile(workspace.pipeline, withTables(yaml))
+    const command = { args: ['tables', 'pipeline.yaml'], cwd: folder, env, onStart: () => {} }
+    const ended = await Promise.all([runCli(command), runCli(command)])
+    for (const { code, stderr } of ended) expect([0, 5], stderr).toContain(code)
+    expect(ended.map(({ code }) => code)).toContain(0)
+    expect(await latestVersion(output)).toBe(1)
+    expect(await readdir(join(output, '_delta_log'))).toHaveLength(1)
+    expect(await icebergShards(output, await metadataOf(output))).toEqual(await listed(output))
+    expect(await deltaShards(output)).toEqual(await listed(output))
+  })
+})
+
+function withTables(yaml: string): string {
+  return yaml.replace('shard_rows: 15', 'shard_rows: 15, table_formats: [iceberg, delta]')
+}
+
+function tabled(given: Scenario): Scenario {
+  return { ...given, yaml: withTables(given.yaml) }
+}
 
 const PERSON = 'SELECT min(identity_name) AS person FROM credentials'

@@ -207,6 +207,24 @@ function boundsText({ data_file }: Partial<EntryRow>): string {
   return bounds.map(({ value }) => value.toString('latin1')).join('\n')
 }
 
+it('a log of 1,000 Delta commits is warned of, and made anew it has one', async () => {
+  const world = await tableWorld(itemsOf(...DAYS), { table_formats: ['delta'] })
+  await world.run()
+  const commit = async (version: number): Promise<void> => {
+    const file = join(world.out, `_delta_log/${String(version).padStart(20, '0')}.json`)
+    await writeFile(file, '{"commitInfo":{"engineInfo":"Spillway"}}\n')
+  }
+  for (let version = 1; version < 999; version++) await commit(version)
+  expect(await world.tables()).toMatchObject([{ snapshot: 998, rows: 5 }])
+  expect(world.warnings).toEqual([])
+  await commit(999)
+  expect(await world.tables()).toMatchObject([{ snapshot: 999, rows: 5 }])
+  expect(world.warnings).toEqual([expect.stringMatching(/has 1000 commits.*--rebuild/)])
+  expect(await world.tables(true)).toMatchObject([{ snapshot: 0, rows: 5 }])
+  expect(world.warnings).toHaveLength(1)
+  expect(await world.delta()).toEqual(await world.shards())
+})
+
 describe('the Iceberg table', () => {
   it('is read over HTTP, also as of an older snapshot', async () => {
     const root = await servedOver(() => world.out)

@@ -46,6 +46,8 @@ export async function tableWorld(
     service,
     load,
     until: '2024-04-01',
+    /** Of `tables`. */
+    warnings: [] as string[],
     transform: {} as PipelineSettings['transform'],
     queries: undefined as PipelineSettings['extract']['queries'],
     pipeline: () =>
@@ -70,7 +72,7 @@ export async function tableWorld(
         clock: CLOCK,
         stop: NEVER,
         warn: () => {},
-        observer: { log: () => {} },
+        observer: { log: (_, message) => void world.warnings.push(message) },
         rebuild,
       })
     },
