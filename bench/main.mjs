@@ -92,6 +92,7 @@ function allContenders() {
   return [
     spillway('spillway parquet (snappy)', {}),
     spillway('spillway parquet (gzip)', { compression: 'gzip' }),
+    spillway('spillway parquet (snappy), Iceberg and Delta', { tables: 'iceberg, delta' }),
     ...(zstd ? [spillway('spillway parquet (zstd)', { compression: 'zstd' })] : []),
     spillway('spillway parquet (snappy), plain encodings', { encodings: 'plain' }),
     spillway('spillway parquet, hmac', { secret: 'hmac' }),

@@ -136,9 +136,9 @@ export function foreignTable(where: string): ExportError {
 export function committedByOthers(where: string): ExportError {
   return new ExportError({
     kind: 'storage',
-    what: 'Another program has committed to the table, so it is not changed; all rows are exported',
+    what: 'Another program has committed to the table, so it is not changed',
     where,
-    next: `Let nothing else write to it, undo that commit there, or make the table anew without it: ${REBUILD}.`,
+    next: `Undo that commit, or make the table anew without it: ${REBUILD}; then repeat the command. Rows are not concerned; files that the table names stay until then.`,
   })
 }
 

@@ -49,6 +49,14 @@ export async function requireOwnTables(
   for (const format of settings.formats) await TABLES[format].requireOwn(store, wherever ? null : settings)
 }
 
+/**
+ * Refuses a data set whose tables could not follow a change, before it is made: files would have to stay for them.
+ * @throws ExportError as {@link OpenTable.read}
+ */
+export async function requireTablesToFollow(store: Store, settings: TableSettings): Promise<void> {
+  for (const format of settings.formats) await TABLES[format].read(store, settings)
+}
+
 /** Whether a data set with these names in its folder may have tables. */
 export function mayHaveTables(names: readonly string[]): boolean {
   return names.includes(ICEBERG_FOLDER) || names.includes(DELTA_FOLDER)

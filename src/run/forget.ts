@@ -1,4 +1,5 @@
 import {
+  ExportError,
   isExportError,
   type JournalEntry,
   type NamedPipeline,
@@ -7,7 +8,7 @@ import {
   type Store,
 } from '../core/index.ts'
 import { ORPHANS, QUARANTINE_FOLDER, quarantinePath, rowGroupRows, shardExtension } from '../load/index.ts'
-import { requireOwnTables } from '../open-tables/index.ts'
+import { requireTablesToFollow } from '../open-tables/index.ts'
 import {
   type Checkpoint,
   type CheckpointState,
@@ -127,7 +128,7 @@ async function forget(
   const { store } = owner
   const { clock, observer, maskKey } = options
   await refuseLinks(store)
-  await requireOwnTables(store, pipeline.load.tables, false)
+  await requireTablesToFollow(store, pipeline.load.tables)
   const { header } = await begun(pipeline, store, options)
   const warn = (message: string): void => observer.log('warn', message)
   const checkpoint = await openSettledCheckpoint(owner, header, () => {}, warn)
@@ -229,13 +230,24 @@ async function finish(
     await replaceManifest(pipeline, store, state, observer)
     await tryToReport(pipeline, store, state, options, (entry) => checkpoint.append([entry]))
     // After the manifest, and before files that tables name are removed.
-    await updateTables(pipeline, store, state, options)
+    try {
+      await updateTables(pipeline, store, state, options)
+    } catch (error) {
+      throw namingFiles(error, state)
+    }
     await removeReplaced(store, checkpoint)
   }
   await checkpoint.compact(before)
   const plan = planAsOfLastRun(pipeline, state)
   const isWhole = state.erasures.length > 0 && plan !== null && isExported(plan, state)
   if (isWhole && (await store.size(SUCCESS_PATH)) === null) await store.replace(SUCCESS_PATH, [])
+}
+
+/** Adds which files stay, although people in them are forgotten. */
+function namingFiles(error: unknown, { invalidated }: CheckpointState): unknown {
+  if (!isExportError(error) || invalidated.size === 0) return error
+  const what = `${error.what}. Until then these files stay, with rows of people who are forgotten: ${[...invalidated].join(', ')}`
+  return new ExportError({ kind: error.kind, what, where: error.where, next: error.next, cause: error })
 }
 
 async function report(

@@ -8,7 +8,7 @@ import {
   type Pipeline,
 } from '../core/index.ts'
 import { ShardSet } from '../load/index.ts'
-import { requireOwnTables } from '../open-tables/index.ts'
+import { requireTablesToFollow } from '../open-tables/index.ts'
 import type { Plan } from '../plan/index.ts'
 import {
   CHECKPOINT_PATH,
@@ -113,7 +113,7 @@ async function prune(
   const { store } = owner
   const { clock, maskKey } = options
   await refuseLinks(store)
-  await requireOwnTables(store, pipeline.load.tables, false)
+  await requireTablesToFollow(store, pipeline.load.tables)
   const state = await readBegunCheckpoint(pipeline, store)
   if (state === null) return report(pipeline, before, NOTHING, [])
   checkMaskKey(state.header, maskKey, pipeline)

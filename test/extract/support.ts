@@ -99,7 +99,10 @@ export function sendJson(
   value: unknown,
   { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
 ): void {
-  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(value))
+  // Bigints become integers, which JSON.stringify refuses to write.
+  const json = JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? `bigint ${each}` : each))
+  const text = json.replaceAll(/"bigint (-?\d+)"/g, '$1')
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(text)
 }
 
 export function sendPage(response: ServerResponse, next: string | null, items: unknown[] = [1]): void {

@@ -1,7 +1,12 @@
+import { existsSync, writeFileSync } from 'node:fs'
 import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { isExportError, verifyDataSet } from '../../src/index.ts'
+import { systemClock } from '../../src/core/index.ts'
+import { isExportError, pruneDataSet, verifyDataSet } from '../../src/index.ts'
+import { encoderBuild } from '../../src/package/index.ts'
+import { forgetPeople } from '../../src/run/index.ts'
+import { treeHashes } from '../fault/support.ts'
 import { itemsOf, latestVersion, type TableWorld, tableWorld } from './world.ts'
 
 const DAYS = ['2024-01-05', '2024-02-10', '2024-03-03']
@@ -18,12 +23,10 @@ async function errorOf(work: Promise<unknown>): Promise<{ kind: string; message:
 }
 
 /** Another program commits: properties of the table are copied, as every program does. */
-async function commitToIceberg(world: TableWorld): Promise<string> {
+async function foreignCommit(world: TableWorld): Promise<{ file: string; text: string }> {
   const version = await latestVersion(world.out)
-  const metadata = await world.metadata()
-  const file = join(world.out, `_iceberg/metadata/v${version + 1}.metadata.json`)
-  await writeFile(file, JSON.stringify({ ...metadata, 'last-updated-ms': Date.now() }))
-  return file
+  const text = JSON.stringify({ ...(await world.metadata()), 'last-updated-ms': Date.now() })
+  return { file: join(world.out, `_iceberg/metadata/v${version + 1}.metadata.json`), text }
 }
 
 describe('what another program has made', () => {
@@ -54,8 +57,8 @@ describe('a commit of another program', () => {
     const world = await tableWorld(itemsOf(...DAYS))
     world.until = '2024-02-01'
     await world.run()
-    const file = await commitToIceberg(world)
-    const before = await readFile(file, 'utf8')
+    const { file, text: before } = await foreignCommit(world)
+    writeFileSync(file, before)
     world.until = '2024-04-01'
     const summary = await world.run()
     expect(summary).toMatchObject({ rows: 2, status: 'failed', error: { kind: 'storage' } })
@@ -88,6 +91,63 @@ describe('a commit of another program', () => {
     expect((await readdir(join(world.out, 'credentials'), { recursive: true })).filter(isShard)).toHaveLength(
       3,
     )
+  })
+})
+
+const PEOPLE = ['person-1@scatterholt.com']
+
+async function forget(world: TableWorld, onShard = () => {}): Promise<unknown> {
+  const pipeline = await world.pipeline()
+  return forgetPeople(pipeline, PEOPLE, {
+    clock: systemClock,
+    stop: new AbortController().signal,
+    observer: { log: () => {} },
+    version: '1.0.0',
+    build: encoderBuild(),
+    maskKey: null,
+    onShard,
+  })
+}
+
+async function prune(world: TableWorld): Promise<unknown> {
+  return pruneDataSet(await world.pipeline(), { olderThan: '12mo', env: {}, cwd: world.folder })
+}
+
+describe('after a commit of another program', () => {
+  it.each([
+    ['forget', forget],
+    ['prune', prune],
+  ] as const)('%s changes nothing until the table can follow', async (_, work) => {
+    const world = await tableWorld(itemsOf(...DAYS))
+    await world.run()
+    const commit = await foreignCommit(world)
+    const before = await treeHashes(world.out)
+    writeFileSync(commit.file, commit.text)
+    expect(await errorOf(work(world))).toMatchObject({
+      kind: 'storage',
+      message: expect.stringContaining('--rebuild'),
+    })
+    await rm(commit.file)
+    expect(await treeHashes(world.out)).toEqual(before)
+    await work(world)
+    expect(await world.iceberg()).toEqual(await world.shards())
+  })
+
+  it('that comes during a forget, the message lists the files that stay, and the way out removes them', async () => {
+    const world = await tableWorld(itemsOf(...DAYS))
+    await world.run()
+    const [first] = await world.shards()
+    const commit = await foreignCommit(world)
+    const error = await errorOf(forget(world, () => writeFileSync(commit.file, commit.text)))
+    expect(error.kind).toBe('storage')
+    expect(error.message).toContain(`these files stay, with rows of people who are forgotten: ${first} (`)
+    expect(error.message).toContain('--rebuild`; then repeat the command')
+    expect(existsSync(join(world.out, first!))).toBe(true)
+    await world.tables(true)
+    await forget(world)
+    expect(existsSync(join(world.out, first!))).toBe(false)
+    expect(await world.iceberg()).toEqual(await world.shards())
+    expect(await world.delta()).toEqual(await world.shards())
   })
 })
 

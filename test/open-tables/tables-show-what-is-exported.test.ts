@@ -1,10 +1,8 @@
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { icebergRead } from 'icebird'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { forgetPeople, pruneDataSet, verifyDataSet } from '../../src/index.ts'
 import {
   type EntryRow,
@@ -12,6 +10,7 @@ import {
   latestVersion,
   type ManifestRow,
   readAvro,
+  servedOver,
   type TableWorld,
   tableWorld,
 } from './world.ts'
@@ -208,19 +207,27 @@ function boundsText({ data_file }: Partial<EntryRow>): string {
   return bounds.map(({ value }) => value.toString('latin1')).join('\n')
 }
 
+it('a log of 1,000 Delta commits is warned of, and made anew it has one', async () => {
+  const world = await tableWorld(itemsOf(...DAYS), { table_formats: ['delta'] })
+  await world.run()
+  const commit = async (version: number): Promise<void> => {
+    const file = join(world.out, `_delta_log/${String(version).padStart(20, '0')}.json`)
+    await writeFile(file, '{"commitInfo":{"engineInfo":"Spillway"}}\n')
+  }
+  for (let version = 1; version < 999; version++) await commit(version)
+  expect(await world.tables()).toMatchObject([{ snapshot: 998, rows: 5 }])
+  expect(world.warnings).toEqual([])
+  await commit(999)
+  expect(await world.tables()).toMatchObject([{ snapshot: 999, rows: 5 }])
+  expect(world.warnings).toEqual([expect.stringMatching(/has 1000 commits.*--rebuild/)])
+  expect(await world.tables(true)).toMatchObject([{ snapshot: 0, rows: 5 }])
+  expect(world.warnings).toHaveLength(1)
+  expect(await world.delta()).toEqual(await world.shards())
+})
+
 describe('the Iceberg table', () => {
   it('is read over HTTP, also as of an older snapshot', async () => {
-    const server = createServer(async (request, response) => {
-      const bytes = await readFile(join(world.out, decodeURI(request.url!))).catch(() => null)
-      if (bytes === null) return void response.writeHead(404).end()
-      const [, start, end] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? []
-      if (start === undefined) return void response.end(bytes)
-      const part = bytes.subarray(Number(start), end === '' ? undefined : Number(end) + 1)
-      response.writeHead(206, { 'content-length': part.byteLength }).end(part)
-    })
-    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-    onTestFinished(() => void server.close())
-    const root = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const root = await servedOver(() => world.out)
     const items = itemsOf(...DAYS)
     const world = await tableWorld(items, { table_formats: ['iceberg'], table_location: `${root}/` })
     world.until = '2024-02-01'

@@ -1,5 +1,6 @@
+import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { cp, readFile, rm } from 'node:fs/promises'
+import { cp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import type { OwnedStore } from '../../src/core/index.ts'
@@ -44,11 +45,19 @@ async function update(
   world: TableWorld,
   shards: Shards,
   crash: { at: number; isMade: boolean } = { at: Number.POSITIVE_INFINITY, isMade: true },
+  beforeCommit: (path: string) => Promise<unknown> = async () => {},
 ): Promise<{ states: readonly TableState[] | null; changes: number }> {
   const { data_set_id } = await world.manifest()
   const { load } = await world.pipeline()
-  const owned = await diskStore({ root: world.out, fileMode: 0o600, dirMode: 0o700 }).own('abcdefabcdef')
+  const owned = await diskStore({ root: world.out, fileMode: 0o600, dirMode: 0o700 }).own(
+    randomBytes(6).toString('hex'),
+  )
   const { store, changes } = crashing(owned, crash.at, crash.isMade)
+  const { create } = store
+  store.create = async (path, chunks) => {
+    if (path.endsWith('.json')) await beforeCommit(path)
+    return create(path, chunks)
+  }
   try {
     const content = {
       dataSetId: data_set_id,
@@ -69,12 +78,8 @@ async function update(
 }
 
 it('a crash at any change leaves tables that the next command completes: nothing twice, nothing left', async () => {
-  const world = await tableWorld(itemsOf(...DAYS))
-  await world.run()
-  const { shards } = await world.manifest()
+  const { world, shards } = await untabled()
   const steps = [shards.slice(0, 1), shards.slice(0, 2), shards.slice(1, 3)]
-  await rm(join(world.out, '_iceberg'), { recursive: true })
-  await rm(join(world.out, '_delta_log'), { recursive: true })
   for (const step of steps) {
     const before = join(world.folder, 'before')
     await rm(before, { recursive: true, force: true })
@@ -107,6 +112,55 @@ it('a crash at any change leaves tables that the next command completes: nothing
     await restore()
     await update(world, step)
   }
+})
+
+/** A data set of three shards, without tables. */
+async function untabled(): Promise<{ world: TableWorld; shards: Shards }> {
+  const world = await tableWorld(itemsOf(...DAYS))
+  await world.run()
+  await rm(join(world.out, '_iceberg'), { recursive: true })
+  await rm(join(world.out, '_delta_log'), { recursive: true })
+  return { world, shards: (await world.manifest()).shards }
+}
+
+const WHOLE = { at: Number.POSITIVE_INFINITY, isMade: true }
+
+it.each(['iceberg', 'delta'] as const)(
+  'a commit of another program between the last look at the %s table and ours is not overwritten',
+  async (format) => {
+    const { world, shards } = await untabled()
+    world.load = { table_formats: [format] }
+    await update(world, shards.slice(0, 1))
+    let foreign = ''
+    const work = update(world, shards, WHOLE, async (path) => {
+      foreign = join(world.out, path)
+      await writeFile(foreign, '{"format-version":2,"properties":{"spillway.data_set_id":"x"}}\n')
+    })
+    await expect(work).rejects.toMatchObject({
+      kind: 'storage',
+      what: expect.stringContaining('Another program'),
+    })
+    expect(await readFile(foreign, 'utf8')).toContain('"x"')
+  },
+)
+
+it('a commit that a former owner makes late is taken into account: no shard twice, and none of its alone', async () => {
+  const { world, shards } = await untabled()
+  let isLate = true
+  const { states } = await update(world, shards.slice(1), WHOLE, async (path) => {
+    if (path.includes('_delta_log') || !isLate) return
+    isLate = false
+    await update(world, shards.slice(0, 2))
+  })
+  for (const { shards: found } of states!)
+    expect([...found.keys()]).toEqual(shards.slice(1).map(({ path }) => path))
+  const metadata = await world.metadata()
+  expect(metadata.snapshots.at(-1)!['sequence-number']).toBe(2)
+  expect(metadata.snapshots.at(-1)!.summary).toMatchObject({
+    'added-data-files': '1',
+    'deleted-data-files': '1',
+  })
+  expect(existsSync(join(world.out, '_delta_log/00000000000000000001.json'))).toBe(true)
 })
 
 async function filesOf(world: TableWorld): Promise<readonly string[]> {

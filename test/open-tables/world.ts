@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import avro from 'avsc'
@@ -44,14 +46,17 @@ export async function tableWorld(
     service,
     load,
     until: '2024-04-01',
+    /** Of `tables`. */
+    warnings: [] as string[],
     transform: {} as PipelineSettings['transform'],
+    queries: undefined as PipelineSettings['extract']['queries'],
     pipeline: () =>
       pipelineFrom(
         {
           name: 'tabled',
           service: { base_url: service.url, requests_per_second: 10_000, retries: 0 },
           extract: {
-            domains: ['scatterholt.com'],
+            ...(world.queries === undefined ? { domains: ['scatterholt.com'] } : { queries: world.queries }),
             windows: { from: '2024-01-01', until: world.until, every: 'month' },
           },
           transform: world.transform,
@@ -67,7 +72,7 @@ export async function tableWorld(
         clock: CLOCK,
         stop: NEVER,
         warn: () => {},
-        observer: { log: () => {} },
+        observer: { log: (_, message) => void world.warnings.push(message) },
         rebuild,
       })
     },
@@ -78,13 +83,7 @@ export async function tableWorld(
       },
     /** Paths of the shards that the manifest lists. */
     shards: async () => (await world.manifest()).shards.map(({ path }) => path).sort(),
-    metadata: async (version?: number) =>
-      JSON.parse(
-        await readFile(
-          join(out, `_iceberg/metadata/v${version ?? (await latestVersion(out))}.metadata.json`),
-          'utf8',
-        ),
-      ) as IcebergMetadata,
+    metadata: () => metadataOf(out),
     iceberg: async () => icebergShards(out, await world.metadata()),
     delta: () => deltaShards(out),
   }
@@ -106,8 +105,29 @@ type IcebergMetadata = {
 }
 
 export async function latestVersion(out: string): Promise<number> {
-  const names = await readdir(join(out, '_iceberg/metadata'))
-  return Math.max(...names.map((name) => Number(/^v(\d+)\.metadata\.json$/.exec(name)?.[1] ?? 0)))
+  const names = await readdir(join(out, '_iceberg/metadata')).catch(() => [])
+  return Math.max(0, ...names.map((name) => Number(/^v(\d+)\.metadata\.json$/.exec(name)?.[1] ?? 0)))
+}
+
+/** The current metadata of the Iceberg table. */
+export async function metadataOf(out: string): Promise<IcebergMetadata> {
+  const file = join(out, `_iceberg/metadata/v${await latestVersion(out)}.metadata.json`)
+  return JSON.parse(await readFile(file, 'utf8'))
+}
+
+/** Serves the files below a folder, also in part, at their paths as they are. @returns its address */
+export async function servedOver(folder: () => string): Promise<string> {
+  const server = createServer(async (request, response) => {
+    const bytes = await readFile(join(folder(), request.url!)).catch(() => null)
+    if (bytes === null) return void response.writeHead(404).end()
+    const [, start, end] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? []
+    if (start === undefined) return void response.end(bytes)
+    const part = bytes.subarray(Number(start), end === '' ? undefined : Number(end) + 1)
+    response.writeHead(206, { 'content-length': part.byteLength }).end(part)
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  onTestFinished(() => void server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 export type ManifestRow = { readonly manifest_path: string; readonly manifest_length: number }
@@ -117,8 +137,8 @@ export type EntryRow = {
     readonly file_path: string
     readonly file_size_in_bytes: number
     readonly record_count: number
-    readonly lower_bounds: readonly { readonly value: Buffer }[]
-    readonly upper_bounds: readonly { readonly value: Buffer }[]
+    readonly lower_bounds: readonly { readonly key: number; readonly value: Buffer }[]
+    readonly upper_bounds: readonly { readonly key: number; readonly value: Buffer }[]
   }
 }
 
@@ -135,7 +155,11 @@ export async function readAvro<Row>(file: string): Promise<Row[]> {
 }
 
 /** Paths of the shards in a snapshot, by avsc; every file has to be there. */
-async function icebergShards(out: string, metadata: IcebergMetadata, id = metadata['current-snapshot-id']) {
+export async function icebergShards(
+  out: string,
+  metadata: IcebergMetadata,
+  id = metadata['current-snapshot-id'],
+) {
   const root = metadata.location.replace(/\/_iceberg$/, '')
   const local = (address: string): string => join(out, address.slice(root.length + 1))
   const snapshot = metadata.snapshots.find((each) => each['snapshot-id'] === id)!
@@ -158,7 +182,7 @@ async function icebergShards(out: string, metadata: IcebergMetadata, id = metada
 }
 
 /** Paths of the shards in the last version of the Delta table, as its protocol says; every file has to be there. */
-async function deltaShards(out: string): Promise<string[]> {
+export async function deltaShards(out: string): Promise<string[]> {
   const names = (await readdir(join(out, '_delta_log'))).sort()
   expect(names).toEqual(names.map((_, i) => `${String(i).padStart(20, '0')}.json`))
   const paths = new Set<string>()

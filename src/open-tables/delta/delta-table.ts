@@ -47,7 +47,7 @@ export const deltaTable: OpenTable = {
     // Its versions begin again, which shortens it.
     if (update.rebuild) await removeLog(store)
     const log = await untilCommitted(DELTA_FOLDER, () => commit(store, content, update))
-    if (log.version >= MANY_COMMITS) update.warn(tooLong(log.version))
+    if (log.version + 1 >= MANY_COMMITS) update.warn(tooLong(log.version))
     return stateOf(log, settings)
   },
   async requireOwn(store) {

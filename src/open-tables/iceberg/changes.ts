@@ -43,13 +43,14 @@ export async function manifestChanges(
   const removed: TrackedShard[] = []
   for (const manifest of current) {
     const live = manifest.tracked.filter(({ entry }) => entry.status !== ENTRY.deleted)
-    const staying = live.filter(({ entry, sha256 }) => {
-      const isSame = missing.get(entry.data_file.file_path)?.sha256 === sha256
-      if (isSame) missing.delete(entry.data_file.file_path)
-      return isSame
-    })
-    for (const each of live)
-      if (!staying.includes(each)) removed.push(withStatus(each, ENTRY.deleted, snapshot.id))
+    const staying: TrackedShard[] = []
+    for (const each of live) {
+      const { file_path } = each.entry.data_file
+      if (missing.get(file_path)?.sha256 === each.sha256) {
+        missing.delete(file_path)
+        staying.push(each)
+      } else removed.push(withStatus(each, ENTRY.deleted, snapshot.id))
+    }
     if (staying.length === live.length && live.length > 0) manifests.push(manifest)
     else rewritten.push(...staying)
   }
