@@ -27,7 +27,7 @@ export type Draw = ((bars: Bars) => string) | null
  */
 export function reportPage(data: ReportData, draw: Draw): string {
   const verdict = verdictText(data.verdict)
-  const script = needsSearch(data.came.heat) ? SEARCH_SCRIPT : null
+  const script = needsSearch(data.rows.heat) ? SEARCH_SCRIPT : null
   const policy =
     script === null ? '' : `; script-src 'sha256-${createHash('sha256').update(script).digest('base64')}'`
   const { text } = html`<html lang="en">
@@ -63,13 +63,13 @@ ${script === null ? '' : html`<script>${new Html(script)}</script>`}
   return REPORT_START + text
 }
 
-function scope({ asked, provenance, resource, format }: ReportData): Html {
-  const { queries, queries_total, windows, masking, columns, config_digest, retired } = asked
+function scope({ request, provenance, resource, format }: ReportData): Html {
+  const { queries, queries_total, windows, masking, columns, config_digest, retired } = request
   const { host, organization, manifest, signed, pruned } = provenance
   const more = queries_total - queries.length
   const names = html`${queries.map((name, i) => html`${i > 0 ? ', ' : ''}<bdi>${name}</bdi>`)}${more > 0 ? ` and ${number(more)} more` : ''}`
   const many = html`<details><summary>${number(queries_total)}</summary>${names}</details>`
-  return html`<section aria-labelledby="asked"><h2 id="asked">Scope</h2>
+  return html`<section aria-labelledby="scope"><h2 id="scope">Scope</h2>
 <dl>
 <dt>Queries</dt><dd>${queries_total > 10 ? many : names}</dd>
 ${retired > 0 ? html`<dt>Retired queries</dt><dd>${number(retired)}; their files are kept</dd>` : ''}
@@ -84,9 +84,9 @@ ${manifest === null ? '' : html`<dt>SHA-256 of the manifest</dt><dd><code>${mani
 </dl></section>`
 }
 
-function result({ came }: ReportData, draw: Draw): Html {
-  const { rows, rows_at_most, rows_at_least, new_rows, bytes, shards, quarantined, repeated } = came
-  const { forgotten, counted_rows } = came
+function result({ rows: counts }: ReportData, draw: Draw): Html {
+  const { rows, rows_at_most, rows_at_least, new_rows, bytes, shards, quarantined, repeated } = counts
+  const { forgotten, counted_rows } = counts
   const figures: readonly (readonly [string, string])[] = [
     [
       'rows',
@@ -104,18 +104,18 @@ function result({ came }: ReportData, draw: Draw): Html {
     ...(forgotten === 0 ? [] : [['of forgotten people, left out', few(forgotten)] as const]),
   ]
   const isPart = counted_rows !== null && counted_rows !== rows
-  return html`<section aria-labelledby="came"><h2 id="came">Result</h2>
+  return html`<section aria-labelledby="result"><h2 id="result">Result</h2>
 <ul class="figures">${figures.map(([name, value]) => html`<li><b>${value}</b>${name}</li>`)}</ul>
-${heat(came.heat)}
+${heat(counts.heat)}
 ${isPart ? html`<p class="warn">What follows counts ${few(counted_rows)} of ${few(rows)} rows: shards were invalidated since they were counted. <code>spillway summary</code> counts all of them.</p>` : ''}
-${groups('When it was imported', came.timeline.unit, 'When rows were imported', came.timeline, 'up', draw)}
-${groups('Where it leaked', 'source', 'Rows by source', came.sources, 'along', draw)}
-${groups('How secrets were hashed', 'kind of hash', 'Rows by kind of hash', came.hash_types, 'along', draw)}
-${came.rows === 0 ? '' : nulls(came.nulls)}
+${groups('When it was imported', counts.timeline.unit, 'When rows were imported', counts.timeline, 'up', draw)}
+${groups('Where it leaked', 'source', 'Rows by source', counts.sources, 'along', draw)}
+${groups('How secrets were hashed', 'kind of hash', 'Rows by kind of hash', counts.hash_types, 'along', draw)}
+${counts.rows === 0 ? '' : nulls(counts.nulls)}
 </section>`
 }
 
-function heat(map: ReportData['came']['heat']): Html {
+function heat(map: ReportData['rows']['heat']): Html {
   if (map === null || map.rows.length === 0) return html``
   const states = new Set(map.rows.flatMap(({ cells }) => cells.map((cell) => cell?.state)))
   const legend = [
@@ -129,7 +129,7 @@ ${needsSearch(map) ? html`<p hidden><label for="find">Find a query</label> <inpu
 ${scroll('Rows by query and window', heatTable(map))}`
 }
 
-type CountedGroups = ReportData['went']['reasons'] | Groups
+type CountedGroups = ReportData['runs']['reasons'] | Groups
 
 /** A chart of groups, with its numbers as a table for screen readers and for copying. */
 function groups(
@@ -171,7 +171,7 @@ function figure(caption: string, bars: Bars, table: Html, draw: Draw): Html {
 <details><summary>${caption}, as a table</summary>${scroll(caption, table)}</details></figure>`
 }
 
-function nulls(columns: ReportData['came']['nulls']): Html {
+function nulls(columns: ReportData['rows']['nulls']): Html {
   const some = columns.filter(({ share }) => share !== 'none')
   if (columns.length === 0) return html``
   return html`<h3>Columns without a value</h3>${
@@ -186,8 +186,8 @@ function nulls(columns: ReportData['came']['nulls']): Html {
   }`
 }
 
-function runs({ went }: ReportData, draw: Draw): Html {
-  const { runs, runs_total, reasons } = went
+function runs({ runs: history }: ReportData, draw: Draw): Html {
+  const { runs, runs_total, reasons } = history
   // A run with nothing to do has no bar.
   const known = runs.filter(
     ({ min_requests, requests }) => min_requests !== null && min_requests + requests > 0,
@@ -216,8 +216,8 @@ function runs({ went }: ReportData, draw: Draw): Html {
     'quarantined',
     'spillway',
   ]
-  return html`<section aria-labelledby="went"><h2 id="went">Runs</h2>
-${failures(went)}
+  return html`<section aria-labelledby="runs"><h2 id="runs">Runs</h2>
+${failures(history)}
 ${draw !== null && known.length > 1 ? scroll('Requests of each run, chart', new Html(draw(bars))) : ''}
 ${scroll(
   'Runs, table',
@@ -233,7 +233,7 @@ ${
 </section>`
 }
 
-function failures({ failures, failures_total }: ReportData['went']): Html {
+function failures({ failures, failures_total }: ReportData['runs']): Html {
   if (failures_total === 0) return html``
   const more = failures_total - failures.length
   return html`<h3>What failed</h3>${scroll(
@@ -266,10 +266,10 @@ function runRow(run: ReportRun): Html {
 `
 }
 
-function shards({ shards, came }: ReportData): Html {
-  const more = came.shards - shards.length
+function shards({ shards, rows: counts }: ReportData): Html {
+  const more = counts.shards - shards.length
   return html`<section aria-labelledby="shards"><h2 id="shards">Files</h2>
-<p class="soft">${number(came.shards)} in all${more > 0 ? `, of which the first ${number(shards.length)} are here; _manifest.json has every one` : ''}. <code>spillway verify</code> compares them with these checksums.</p>
+<p class="soft">${number(counts.shards)} in all${more > 0 ? `, of which the first ${number(shards.length)} are here; _manifest.json has every one` : ''}. <code>spillway verify</code> compares them with these checksums.</p>
 <details><summary>Files and checksums</summary>${scroll(
     'Files and checksums',
     html`<table><caption>Files with their SHA-256</caption><thead><tr><th scope="col">file</th><th scope="col" class="n">rows</th><th scope="col" class="n">kB</th><th scope="col">SHA-256</th></tr></thead>

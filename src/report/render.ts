@@ -17,7 +17,7 @@ export async function renderReport(
   hurry = false,
   earlier: string | null = null,
 ): Promise<string> {
-  if (hurry || (data.came.rows ?? 0) < LEAST_ROWS_TO_DRAW) return reportPage(data, null)
+  if (hurry || (data.rows.rows ?? 0) < LEAST_ROWS_TO_DRAW) return reportPage(data, null)
   const drawn = chartsOf(earlier ?? '')
   let lacksOne = false
   const page = reportPage(data, (bars) => {

@@ -137,7 +137,7 @@ async function aggregatesOf(
   const { rows } = state.shards
   if (known.rows === rows || rows > mostRows) return known
   const aggregates = await countAnew(pipeline, store, state.shards)
-  await record({ kind: 'aggregates', ...aggregates, anew: true })
+  await record({ kind: 'aggregates', ...aggregates, replaces: true })
   return aggregates
 }
 
@@ -167,7 +167,7 @@ async function pageOf(
   // A command that sends nothing need not know the service; the manifest does.
   const host = hostOf(pipeline.service) ?? (await readManifest(store))?.scope?.service ?? null
   const data = gatherReport(pipeline, known, { ...options, host, seal: await sealOf(store) })
-  return { page: await renderReport(data, options.hurry, earlier), rows: data.came.rows }
+  return { page: await renderReport(data, options.hurry, earlier), rows: data.rows.rows }
 }
 
 /** Far more than any report has. */
