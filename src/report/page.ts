@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { kindOfRows, REPORT_START } from '../core/index.ts'
 import type { Bars } from './charts.ts'
 import type { Groups, ReportData, ReportRun } from './data.ts'
-import { CLASSES, LEAST_ROWS } from './disclosure.ts'
+import { CLASSES, MIN_ROWS } from './disclosure.ts'
 import { heatTable, needsSearch, SEARCH_SCRIPT } from './heat-table.ts'
 import { Html, html, inlineJson, STYLE } from './html.ts'
 import {
@@ -46,7 +46,7 @@ export function reportPage(data: ReportData, draw: Draw): string {
     data.from === 'manifest'
       ? '. The data set was moved without its state: this report is made of its manifest and its files'
       : ''
-  }. Times are UTC. Counts only: the report holds no row and no identity. Counts of fewer than ${LEAST_ROWS} rows or items are not shown, nor are
+  }. Times are UTC. Counts only: the report holds no row and no identity. Counts of fewer than ${MIN_ROWS} rows or items are not shown, nor are
 others by which they could be worked out: these are among the others, “≥”, or “${NOT_SHOWN}”.</p>
 </header>
 <main>
@@ -124,7 +124,7 @@ function heat(map: ReportData['rows']['heat']): Html {
     ...(states.has('pending') ? [html`<span class="key pending">pending</span> not begun; `] : []),
   ]
   return html`<h3>Rows by query and window</h3>
-<p>${legend}${legend.length > 0 ? 'numbers' : 'Numbers'} are exact, except where one would reveal a count below ${LEAST_ROWS}: there 1.2k has its first two digits, and ≥100 means 100 or more; an empty cell was not requested.</p>
+<p>${legend}${legend.length > 0 ? 'numbers' : 'Numbers'} are exact, except where one would reveal a count below ${MIN_ROWS}: there 1.2k has its first two digits, and ≥100 means 100 or more; an empty cell was not requested.</p>
 ${needsSearch(map) ? html`<p hidden><label for="find">Find a query</label> <input id="find" type="search" autocomplete="off"></p>` : ''}
 ${scroll('Rows by query and window', heatTable(map))}`
 }

@@ -37,8 +37,8 @@ import {
 import { fieldName, type UnknownFields } from './schema.ts'
 
 /** Unsupported items cost more here than on the plain path. Beyond one in eight, the page is left to the plain path. */
-const MAX_STRANGE_SHARE = 1 / 8
-const MIN_STRANGE = 32
+const MAX_UNSUPPORTED_SHARE = 1 / 8
+const MIN_UNSUPPORTED = 32
 
 /**
  * The fast path copies the values of a page of credentials from the response's bytes into columns, without objects or
@@ -50,7 +50,7 @@ export class FastPath {
   #body: Buffer = Buffer.alloc(0)
   #pages = 0
   #items = 0
-  #strange = 0
+  #unsupported = 0
   readonly #extras: ExtraReader | null
 
   /** @param extras reads additional columns; null: there are none */
@@ -70,7 +70,7 @@ export class FastPath {
     this.#walker.begin(body)
     this.#pages++
     this.#items = 0
-    this.#strange = 0
+    this.#unsupported = 0
     try {
       return this.#readResponse(this.#walker, page)
     } catch (error) {
@@ -141,7 +141,7 @@ export class FastPath {
         continue
       }
       if (end < 0) return -1
-      if (!this.#addStrange(at, end, page) || ++this.#items > MAX_ITEMS) return -1
+      if (!this.#addUnsupported(at, end, page) || ++this.#items > MAX_ITEMS) return -1
       if (body[behind] === CLOSE_BRACKET) return behind + 1
       if (body[behind] !== COMMA) return -1
       at = skipSpace(body, behind + 1)
@@ -159,9 +159,9 @@ export class FastPath {
   }
 
   /** Adds an unsupported item by way of the plain path; false when the page is not supported. */
-  #addStrange(start: number, end: number, page: CredentialPage): boolean {
-    this.#strange++
-    if (this.#strange > MIN_STRANGE + this.#items * MAX_STRANGE_SHARE) return false
+  #addUnsupported(start: number, end: number, page: CredentialPage): boolean {
+    this.#unsupported++
+    if (this.#unsupported > MIN_UNSUPPORTED + this.#items * MAX_UNSUPPORTED_SHARE) return false
     if (mayHoldManyValues(end - start)) return false
     const body = this.#body
     page.add(parseExactJson(body, start, end), this.#items, { body, start: () => start })
@@ -181,7 +181,7 @@ export class FastPath {
           const end = walker.endOfValue(start)
           // Adds the rows before it first, to keep their order.
           this.#addRows(walker, page.columns)
-          if (end < 0 || !this.#addStrange(start, end, page)) return false
+          if (end < 0 || !this.#addUnsupported(start, end, page)) return false
         }
       }
       this.#items++

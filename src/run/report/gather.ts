@@ -8,8 +8,8 @@ import {
 } from '../../core/index.ts'
 import {
   classOf,
-  LEAST_ROWS,
   largestGroups,
+  MIN_ROWS,
   type ReportData,
   type ReportRun,
   type Shown,
@@ -205,7 +205,7 @@ function shownRows(
   const limits: number[] = []
   const { atMost } = shownTotal(rows, files)
   if (atMost !== null) limits.push(atMost)
-  if ((ofRuns.total === null && rows > 0) || !isOpen) limits.push(Math.ceil((rows + LEAST_ROWS) / 10) * 10)
+  if ((ofRuns.total === null && rows > 0) || !isOpen) limits.push(Math.ceil((rows + MIN_ROWS) / 10) * 10)
   if (limits.length > 0) {
     const hidden = ofRuns.counts.map((count) => (count === 0 ? 0 : null))
     return {

@@ -171,12 +171,12 @@ async function pageOf(
 }
 
 /** Far more than any report has. */
-const MOST_PAGE_BYTES = 10_000_000
+const MAX_PAGE_BYTES = 10_000_000
 
 /** The present report, whose charts may still be valid. */
 async function earlierPage(store: Store): Promise<string | null> {
   const size = await store.size(REPORT_PATH)
-  if (size === null || size > MOST_PAGE_BYTES) return null
+  if (size === null || size > MAX_PAGE_BYTES) return null
   const bytes = await store.read(REPORT_PATH)
   return bytes === null ? null : Buffer.from(bytes).toString()
 }

@@ -44,7 +44,7 @@ const KEY_BYTES = 64
 const NOT_KEPT = -2
 
 /** Why a walk came to an end: no room for more records, behind the list, before an item that is not understood. */
-export const STATUS = { full: 0, last: 1, strange: 2, newSource: 3 } as const
+export const STATUS = { full: 0, last: 1, unsupported: 2, newSource: 3 } as const
 
 /** What is used of it; the types of Node.js say nothing of it. */
 declare const WebAssembly: {
