@@ -3,12 +3,13 @@ import { join, sep } from 'node:path'
 import { Extractor, ExtractorConfig } from '@microsoft/api-extractor'
 import { defineConfig } from 'rolldown'
 
-// Writes a digest of the encoders' sources, for the footers of Parquet files.
+// Writes a digest of the encoders' sources, for the footers of Parquet files, beside the code that it is about: a running
+// command must not read the digest of a later build.
 const encoderBuild = {
   name: 'encoder-build',
   async buildStart() {
     const { encoderDigest } = await import('./build/parts/encoder-build.js')
-    this.emitFile({ type: 'asset', fileName: 'encoder-build.txt', source: encoderDigest() })
+    this.emitFile({ type: 'asset', fileName: 'chunks/encoder-build.txt', source: encoderDigest() })
   },
 }
 
@@ -220,7 +221,8 @@ const parts = defineConfig({
 })
 
 // The command and the library. They share chunks, which include their dependencies: opening three hundred files takes
-// longer than most commands. See docs/decisions/0007-bundled-command.md.
+// longer than most commands. publish-build.mjs gives the folder of the chunks a name of its own.
+// See docs/decisions/0007-bundled-command.md.
 const main = defineConfig({
   ...shared,
   input: {
@@ -230,7 +232,6 @@ const main = defineConfig({
   },
   plugins: [encoderBuild, ascii, notices, executable, declarations],
   output: {
-    dir: 'dist',
     format: 'esm',
     entryFileNames: ({ name }) => ({ index: 'index.js', main: 'cli/main.js' })[name] ?? 'chunks/[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
@@ -249,5 +250,5 @@ const main = defineConfig({
   },
 })
 
-// In this order: the second build imports a file of the first.
+// build.mjs builds them.
 export default [parts, main]

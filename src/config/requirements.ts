@@ -3,17 +3,21 @@ import { join } from 'node:path'
 import {
   ExportError,
   isExportError,
+  LEFT_OUT,
+  OPTIONAL_FIELDS,
   type Pipeline,
   type Query,
   requireConsent,
   UNKNOWN_SERVICE,
   visibleLabel,
 } from '../core/index.ts'
+import { didYouMean } from './problems/describe.ts'
 import { dotted, isMapping, lineOf, locationAt, type Path, type Tree, valueAt } from './problems/tree.ts'
 import { UNIT_MICROS } from './resolve/resolve-extract.ts'
 import {
   type Environment,
   readMaskKey,
+  readSecret,
   requireCredential,
   requireSecret,
   secretVariables,
@@ -232,6 +236,8 @@ export async function warningsFor(pipeline: Pipeline, env: Environment): Promise
       fields: { variable, path: file },
     })),
     ...setTwice(pipeline, env),
+    ...(await veryShort(pipeline, env)),
+    ...withUnknownFields(pipeline.extract),
     ...withWww(pipeline.extract.queries),
     ...withManyWindows(pipeline),
     ...(await begunElsewhere(pipeline.load)),
@@ -245,6 +251,30 @@ function setTwice(pipeline: Pipeline, env: Environment): Caution[] {
     .map((name) => ({
       message: `${name} and ${name}_FILE are both set: ${name} is used, the file is not read`,
       fields: {},
+    }))
+}
+
+/** Ordinary words contain shorter ones, and every text that repeats a secret is left out. */
+const MIN_SECRET = 8
+
+async function veryShort(pipeline: Pipeline, env: Environment): Promise<Caution[]> {
+  const cautions: Caution[] = []
+  for (const name of new Set(secretVariables(pipeline))) {
+    const secret = await readSecret(name, env).catch(() => null)
+    if (secret === null || secret.length >= MIN_SECRET) continue
+    const message = `${name} holds fewer than ${MIN_SECRET} characters: messages that contain them become "${LEFT_OUT}"; make sure that it is whole`
+    cautions.push({ message, fields: {} })
+  }
+  return cautions
+}
+
+/** The service may know more fields than we do, so others are passed on. */
+function withUnknownFields({ include }: Pipeline['extract']): Caution[] {
+  return include
+    .filter((field) => !OPTIONAL_FIELDS.has(field))
+    .map((field) => ({
+      message: `extract.include names a field that is not known here, and the service may reject it; \`check --probe\` tests that${didYouMean(field, OPTIONAL_FIELDS)}`,
+      fields: { field },
     }))
 }
 

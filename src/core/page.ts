@@ -118,7 +118,8 @@ export type RefusedItem = {
   readonly index: number
   /** Its digits as a string if a number is not exact; it may be too large for the column. null: missing. */
   readonly id: Int64Json | null
-  readonly issues: readonly { readonly path: string; readonly message: string }[]
+  /** `found`: the kind and length of the value, never the value: `string of 12 characters`. */
+  readonly issues: readonly { readonly path: string; readonly message: string; readonly found: string }[]
   readonly item: unknown
 }
 

@@ -1,11 +1,12 @@
-import { type FileHandle, lstat, rename, rm, unlink } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { type FileHandle, link, lstat, rename, rm, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { nameInUse } from '../core/index.ts'
 import type { DiskFiles } from './disk-files.ts'
 import { linkError, pathIn } from './folders.ts'
 import { createFile, writeChunks } from './open-file.ts'
 import type { StagingDirectory } from './staging-directory.ts'
-import { isAbsent, nullIfAbsent } from './storage-error.ts'
+import { hasCode, isAbsent, nullIfAbsent } from './storage-error.ts'
 
 const COMMITS = '_state/log/'
 
@@ -49,6 +50,9 @@ export class OwnedFiles {
   }
 
   /**
+   * The file keeps its former name until the new one is forced to the disk: POSIX lets a power loss undo either change of
+   * a rename alone. After a crash between the two it has both.
+   *
    * Neither name is in the staging directory. An owner that is stopped just before the move, and loses its rights then,
    * may still do it: it gives the file the only name that the next owner could give it, or finds it gone.
    */
@@ -56,17 +60,18 @@ export class OwnedFiles {
     const [source, target] = [this.#locate(from), this.#locate(to)]
     const { folders } = this.#files
     await this.#staging.require()
-    const isThere = (path: string) => nullIfAbsent(async () => isFile(await this.#files.checked(path)))
-    const exists = (await isThere(to)) === true
-    if ((await isThere(from)) !== true) {
-      if (exists) return
+    const fileOf = (path: string) => nullIfAbsent(async () => fileAt(await this.#files.checked(path)))
+    const [before, there] = [await fileOf(from), await fileOf(to)]
+    if (before === null) {
+      if (there !== null) return
       throw Object.assign(new Error('no such file'), { code: 'ENOENT' })
     }
-    if (exists) throw nameInUse(to)
+    if (there !== null && there.ino !== before.ino) throw nameInUse(to)
     await folders.naming(dirname(target), async () => {
       await folders.guard.check(dirname(target))
-      await this.#move(source, target)
+      if (there === null) await this.#addName(source, target)
     })
+    await nullIfAbsent(() => unlink(source))
     await folders.fsync(dirname(source))
   }
 
@@ -142,7 +147,7 @@ export class OwnedFiles {
         await folders.guard.check(dirname(full))
         // Between this and the move no other owner creates the file: the former ones have no staging directory to move
         // it from, and the next one removes this directory first.
-        if ((await isFile(full)) && !mayReplace) return await this.#staging.require()
+        if ((await fileAt(full)) !== null && !mayReplace) return await this.#staging.require()
         await this.#move(temporary, full)
         moved = true
       })
@@ -150,6 +155,16 @@ export class OwnedFiles {
       if (!moved) await rm(temporary, { force: true })
     }
     return moved
+  }
+
+  /** Moves the file at once where the file system has no links. */
+  async #addName(from: string, to: string): Promise<void> {
+    try {
+      await link(from, to)
+    } catch (error) {
+      if (!hasCode(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'ENOENT')) throw error
+      await this.#move(from, to)
+    }
   }
 
   async #move(from: string, to: string): Promise<void> {
@@ -164,9 +179,9 @@ export class OwnedFiles {
 }
 
 /** @throws where something other than a file has the name */
-async function isFile(full: string): Promise<boolean> {
+async function fileAt(full: string): Promise<Stats | null> {
   const found = await nullIfAbsent(() => lstat(full))
   if (found?.isSymbolicLink()) throw linkError()
   if (found?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
-  return found !== null
+  return found
 }

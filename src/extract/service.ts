@@ -93,6 +93,8 @@ export class Service {
   readonly #board: CurrentWaits
   readonly #sender: Sender
   readonly #tokens: TokenSource
+  /** Reasons for retries that were warned of since the service last gave a usable response. */
+  readonly #reasons = new Set<string>()
   #newCosts: PageCost[] = []
 
   /** @throws ExportError `config` when an address is no URL */
@@ -247,7 +249,9 @@ export class Service {
     }
     try {
       if (dateMs !== null) this.#deps.onDate?.(dateMs)
-      return await read(body, where, { ms, hasRows })
+      const value = await read(body, where, { ms, hasRows })
+      this.#reasons.clear()
+      return value
     } catch (error) {
       throw asTryAgain(error)
     } finally {
@@ -281,8 +285,10 @@ export class Service {
   /** @returns to be called after the wait */
   #onRetry(about: string, reason: string, waitMs: number, number: number): () => void {
     const of = this.#settings.retries
-    // The wait after a 429 is logged already.
-    this.#deps.log(waitMs === 0 ? 'debug' : 'warn', 'trying again', {
+    // The wait after a 429 is logged already. All chains meet an outage: it is one warning.
+    const isWarning = waitMs > 0 && !this.#reasons.has(reason)
+    if (isWarning) this.#reasons.add(reason)
+    this.#deps.log(isWarning ? 'warn' : 'debug', 'trying again', {
       event: 'retry',
       request: about,
       retry: number,

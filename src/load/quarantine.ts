@@ -5,7 +5,7 @@ import { ExportError, type OwnedStore, type RefusedItem } from '../core/index.ts
 export type QuarantinedItem = Omit<RefusedItem, 'at'> & {
   /** Key of the partition. */
   readonly partition: string
-  /** Number of pages of its chain before this one. */
+  /** The number of its page in the chain, from 1, as in messages. */
   readonly page: number
 }
 

@@ -11,7 +11,7 @@ export function encoderBuild(): string {
   // The sources are no part of the package: what they came to is written down when it is built.
   return import.meta.url.endsWith('.ts')
     ? encoderDigest()
-    : readFileSync(packageFile('dist/encoder-build.txt'), 'latin1')
+    : readFileSync(new URL('encoder-build.txt', import.meta.url), 'latin1')
 }
 
 /** The first digits of a SHA-256 over the names and the bytes of the encoders' sources, in order of their names. */

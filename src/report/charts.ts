@@ -17,7 +17,11 @@ export type Bars = {
   readonly hatched: readonly number[]
 }
 
-const WIDTH = 860
+/** The chart of wide screens and paper, and that of telephones, whose letters a narrow screen does not shrink. */
+const SIZES = [
+  { name: 'broad', width: 860, names: 250, right: 60, gap: 60 },
+  { name: 'slim', width: 400, names: 140, right: 30, gap: 20 },
+] as const
 // Colours are the page's, so that they follow its light and dark.
 const INK = 'var(--ink)'
 const LINE = 'var(--line)'
@@ -33,8 +37,12 @@ const HATCHED = {
   },
 }
 
-/** Draws bars as SVG, without a DOM. @returns the SVG element */
-export function drawBars({ names, series, direction, unit, hatched }: Bars): string {
+/** Draws bars as SVG, without a DOM. @returns an SVG element for each width of screen; the style shows one */
+export function drawBars(bars: Bars): string {
+  return SIZES.map((size) => drawn(bars, size)).join('')
+}
+
+function drawn({ names, series, direction, unit, hatched }: Bars, size: (typeof SIZES)[number]): string {
   const isUp = direction === 'up'
   const height = isUp ? 240 : 44 + 26 * names.length * Math.max(1, series.length * 0.7)
   const label = { color: INK, fontSize: 12 }
@@ -44,7 +52,7 @@ export function drawBars({ names, series, direction, unit, hatched }: Bars): str
     inverse: !isUp,
     axisTick: { show: false },
     axisLine: { lineStyle: { color: LINE } },
-    axisLabel: isUp ? label : { ...label, width: 230, overflow: 'truncate' },
+    axisLabel: isUp ? label : { ...label, width: size.names - 20, overflow: 'truncate' },
   }
   const value = {
     type: 'value',
@@ -55,8 +63,10 @@ export function drawBars({ names, series, direction, unit, hatched }: Bars): str
   const option: EChartsCoreOption = {
     animation: false,
     textStyle: { fontFamily: 'inherit' },
-    grid: { left: isUp ? 70 : 250, right: 60, top: series.length > 1 ? 34 : 12, bottom: 28 },
-    ...(series.length > 1 ? { legend: { top: 0, itemGap: 60, textStyle: label, selectedMode: false } } : {}),
+    grid: { left: isUp ? 70 : size.names, right: size.right, top: series.length > 1 ? 34 : 12, bottom: 28 },
+    ...(series.length > 1
+      ? { legend: { top: 0, itemGap: size.gap, textStyle: label, selectedMode: false } }
+      : {}),
     xAxis: isUp ? category : value,
     yAxis: isUp ? value : category,
     series: series.map(({ name, values }, i) => ({
@@ -68,19 +78,19 @@ export function drawBars({ names, series, direction, unit, hatched }: Bars): str
       itemStyle: { color: BARS[i] },
     })),
   }
-  const chart = init(null, null, { renderer: 'svg', ssr: true, width: WIDTH, height })
+  const chart = init(null, null, { renderer: 'svg', ssr: true, width: size.width, height })
   try {
     chart.setOption(option)
-    return plainSvg(chart.renderToSVGString())
+    return plainSvg(chart.renderToSVGString(), size.name)
   } finally {
     chart.dispose()
   }
 }
 
 /** Removes attributes that only a script could use. */
-function plainSvg(svg: string): string {
+function plainSvg(svg: string, name: string): string {
   return svg
     .replace(/<style\s*>.*?<\/style>/gs, '')
     .replace(/ (?:ecmeta_\w+|class|pointer-events)="[^"]*"/g, '')
-    .replace(/^<svg width="\d+" height="[\d.]+"/, '<svg aria-hidden="true" focusable="false"')
+    .replace(/^<svg width="\d+" height="[\d.]+"/, `<svg class="${name}" aria-hidden="true" focusable="false"`)
 }

@@ -73,9 +73,10 @@ function totalOf(cells: readonly (HeatCell | null)[]): Total {
   return { least, most, isWhole }
 }
 
-/** Exact if all its cells are; else the least that they add up to. */
+/** Exact if all its cells are; else the least that they add up to, if they do. */
 function totalText({ isWhole, least, most }: Total): string {
-  return isWhole && least === most ? number(least) : `≥${number(least)}`
+  if (isWhole && least === most) return number(least)
+  return least === 0 ? '–' : `≥${number(least)}`
 }
 
 /** Years over months, months over days, days over hours: the common part of columns is a heading above them. */

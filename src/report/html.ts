@@ -61,7 +61,7 @@ dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 .wide::after{content:"";position:absolute;inset:0 0 0 auto;width:1.5rem;pointer-events:none;opacity:0;background:linear-gradient(to left,var(--shade),transparent);animation:more linear both;animation-timeline:--across}
 @keyframes more{0%,90%{opacity:1}100%{opacity:0}}}
 .scroll:focus-visible,summary:focus-visible{outline:2px solid var(--bar);outline-offset:2px}
-svg{display:block;width:100%;min-width:34rem;height:auto}
+svg{display:block;width:100%;height:auto}.broad{min-width:34rem}.slim{display:none}
 table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;padding:.25rem 0;white-space:nowrap}
 th,td{padding:.2rem .5rem;text-align:left;border-bottom:1px solid var(--line);white-space:nowrap}
@@ -80,14 +80,15 @@ tbody th,tfoot th{font-weight:400}
 .heat td.failed,.key.failed{background-image:repeating-linear-gradient(45deg,var(--hatch) 0 3px,transparent 3px 8px);outline:1px solid var(--bad);outline-offset:-1px}
 .heat td.partial,.key.partial{background-image:repeating-linear-gradient(-45deg,var(--hatch) 0 1px,transparent 1px 8px)}
 .heat td.pending,.key.pending{background-color:transparent;color:var(--soft);outline:1px dashed var(--soft);outline-offset:-2px}
+.many .pending b{font-size:0}.many .pending b::before{content:"○";font-size:.72rem}
 .key{padding:0 .35rem;font-size:.8rem;font-weight:600}
 .wrap td:nth-child(n+3){white-space:normal}
 input{font:inherit;color:inherit;background:var(--paper);border:1px solid var(--soft);border-radius:.3rem;padding:.1rem .4rem}
 summary{cursor:pointer;color:var(--soft)}
 main{padding-bottom:2rem}
-@media (max-width:40rem){dl{grid-template-columns:1fr}dt{margin-top:.4rem}}
+@media screen and (max-width:40rem){dl{grid-template-columns:1fr}dt{margin-top:.4rem}caption{white-space:normal;min-width:12rem}.broad{display:none}.slim{display:block}}
 @media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#333;--line:#bbb;--bar:#2f6fb3;--bar2:#b8741a;--warn:#8a3b00;--cold:#f0f5fa;--hot:#4f8fc6;--good:#1d6b3a;--bad:#a3231b;--hatch:#a3231b40;--shade:transparent}
-body{font-size:10pt}main,header{max-width:none;padding:0}.scroll{overflow:visible}.wide::after{display:none}.heat th:first-child{position:static}label,input{display:none}svg{min-width:0}
+body{font-size:10pt}main,header{max-width:none;padding:0}.scroll{overflow:visible}.wide::after{display:none}.heat th:first-child{position:static}label,input{display:none}.broad{min-width:0}
 table{font-size:7.5pt}th,td,caption{white-space:normal;overflow-wrap:anywhere;padding:.1rem .25rem}td.n{white-space:nowrap;overflow-wrap:normal}.heat td,.heat thead th,code{font-size:6.5pt}
 section,figure{break-inside:auto}h2,h3,caption{break-after:avoid}tr,svg{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 @page{margin:14mm 12mm 16mm;@bottom-right{content:counter(page) " / " counter(pages);font:8pt system-ui,sans-serif}}

@@ -10,8 +10,10 @@ import {
   FAILURES,
   few,
   IDENTITIES,
+  lastOf,
   NOT_SHOWN,
   number,
+  rangeText,
   SECRETS,
   shareText,
   size,
@@ -73,7 +75,7 @@ function scope({ request, provenance, resource, format }: ReportData): Html {
 <dl>
 <dt>Queries</dt><dd>${queries_total > 10 ? many : names}</dd>
 ${retired > 0 ? html`<dt>Retired queries</dt><dd>${number(retired)}; their files are kept</dd>` : ''}
-<dt>Windows</dt><dd>${windows === null ? 'none: all there is' : `${time(windows.from)} to ${windows.until === 'now' ? 'now' : time(windows.until)}, ${windows.every}`}</dd>
+<dt>Windows</dt><dd>${windows === null ? 'none: all there is' : `${rangeText(windows.from, windows.until)}, ${windows.every}`}</dd>
 ${pruned === null ? '' : html`<dt>Pruned</dt><dd>${counted(pruned.partitions, 'partition')} that ended before ${time(pruned.before)}</dd>`}
 ${resource === 'reports' ? '' : html`<dt>E-mail addresses</dt><dd>${IDENTITIES[masking.identity] ?? masking.identity}</dd><dt>Passwords</dt><dd>${SECRETS[masking.secret] ?? masking.secret}</dd>`}
 <dt>Format</dt><dd>${kindOfRows(resource)}, as ${format}, columns ${columns.join(', ')}</dd>
@@ -84,12 +86,13 @@ ${manifest === null ? '' : html`<dt>SHA-256 of the manifest</dt><dd><code>${mani
 </dl></section>`
 }
 
-function result({ rows: counts }: ReportData, draw: Draw): Html {
+function result({ rows: counts, verdict }: ReportData, draw: Draw): Html {
   const { rows, rows_at_most, rows_at_least, new_rows, bytes, shards, quarantined, repeated } = counts
   const { forgotten, counted_rows } = counts
+  const isBegun = (verdict.partitions?.partial ?? 0) > 0
   const figures: readonly (readonly [string, string])[] = [
     [
-      'rows',
+      isBegun ? 'rows in finished files' : 'rows',
       rows_at_least !== null
         ? `at least ${number(rows_at_least)}`
         : rows_at_most === null
@@ -106,6 +109,7 @@ function result({ rows: counts }: ReportData, draw: Draw): Html {
   const isPart = counted_rows !== null && counted_rows !== rows
   return html`<section aria-labelledby="result"><h2 id="result">Result</h2>
 <ul class="figures">${figures.map(([name, value]) => html`<li><b>${value}</b>${name}</li>`)}</ul>
+${isBegun ? html`<p class="soft">Partitions that are not finished have more rows, which are kept and get into files as the export goes on. “New in the last run” and the table below count them; the figure of rows, and what follows the table, do not.</p>` : ''}
 ${heat(counts.heat)}
 ${isPart ? html`<p class="warn">What follows counts ${few(counted_rows)} of ${few(rows)} rows: shards were invalidated since they were counted. <code>spillway summary</code> counts all of them.</p>` : ''}
 ${groups('When it was imported', counts.timeline.unit, 'When rows were imported', counts.timeline, 'up', draw)}
@@ -124,7 +128,7 @@ function heat(map: ReportData['rows']['heat']): Html {
     ...(states.has('pending') ? [html`<span class="key pending">pending</span> not begun; `] : []),
   ]
   return html`<h3>Rows by query and window</h3>
-<p>${legend}${legend.length > 0 ? 'numbers' : 'Numbers'} are exact, except where one would reveal a count below ${MIN_ROWS}: there 1.2k has its first two digits, and ≥100 means 100 or more; an empty cell was not requested.</p>
+<p>${legend}${legend.length > 0 ? 'numbers' : 'Numbers'} are exact, except where one would reveal a count below ${MIN_ROWS}: there 1.2k has its first two digits, and ≥100 means 100 or more; – is not known yet, ○ pending; an empty cell was not requested.${map.rows.length > 1 ? ' First come queries with failed windows, then those that are not finished, then new ones, each in order of their names.' : ''}</p>
 ${needsSearch(map) ? html`<p hidden><label for="find">Find a query</label> <input id="find" type="search" autocomplete="off"></p>` : ''}
 ${scroll('Rows by query and window', heatTable(map))}`
 }
@@ -243,7 +247,10 @@ function failures({ failures, failures_total }: ReportData['runs']): Html {
 <tbody>${failures.map(({ partition, kind }) => {
       const cut = partition.lastIndexOf('/')
       const [reason, next] = FAILURES[kind] ?? [kind, 'spillway status says more; run again']
-      const period = partition.slice(cut + 1).replace('..', ' to ')
+      const period = partition
+        .slice(cut + 1)
+        .replace(/\.\.(\d{4}-\d\d-\d\d)$/, (_, until) => ` to ${lastOf(until)}`)
+        .replace('..', ' to ')
       return html`<tr><th scope="row"><bdi>${partition.slice(0, cut)}</bdi></th><td>${period}</td><td>${reason}</td><td>${next}</td></tr>
 `
     })}</tbody></table>`,

@@ -38,8 +38,9 @@ export function shareText(share: Share): string {
 /** Bounds that are closer than this are shown as one number of two digits. */
 const CLOSE = 1.2
 
-/** `57`, `1,234`, `1.2k`, `1–9`, `≥100` */
+/** `57`, `1,234`, `1.2k`, `1–9`, `≥100`, `–` */
 export function betweenText({ least, most }: Between): string {
+  if (least === 0 && most === null) return '–'
   if (least === most) return number(least)
   if (most !== null && most < 10) return `${least}–${most}`
   return most !== null && least > 0 && most / least < CLOSE ? short(least) : `≥${short(least)}`
@@ -94,7 +95,7 @@ function standingText({ complete, partitions, span }: Verdict): string {
   }
   const { total, done, failed, partial, pending } = partitions
   if (complete) {
-    const range = span === null ? '' : `, ${time(span.from)} to ${lastOf(span.until)}`
+    const range = span === null ? '' : `, ${rangeText(span.from, span.until)}`
     return total === 1
       ? `Complete: its one partition${range}`
       : `Complete: all ${number(total)} partitions${range}`
@@ -112,8 +113,13 @@ function standingText({ complete, partitions, span }: Verdict): string {
   return `INCOMPLETE: ${text.join(', ')}; the figures below are too low`
 }
 
+/** A range as people read it: `2024-01-01 to 2024-12-31`, its last day included. */
+export function rangeText(from: string, until: string): string {
+  return `${time(from)} to ${until === 'now' ? 'now' : lastOf(until)}`
+}
+
 /** The last day before a midnight, or the instant itself. */
-function lastOf(until: string): string {
-  if (!until.endsWith('T00:00:00Z')) return time(until)
+export function lastOf(until: string): string {
+  if (!/^[\d-]+(?:T00:00:00Z)?$/.test(until)) return time(until)
   return new Date(Date.parse(until) - 1).toISOString().slice(0, 10)
 }

@@ -49,7 +49,7 @@ function clearedItem(quarantined: RefusedItem): RefusedItem {
   const { issues, item } = quarantined
   return {
     ...quarantined,
-    issues: issues.map(({ path, message }) => ({ path: unlessSecret(path, 'long'), message })),
+    issues: issues.map((issue) => ({ ...issue, path: unlessSecret(issue.path, 'long') })),
     item: cleared(item),
   }
 }

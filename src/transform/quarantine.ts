@@ -6,6 +6,7 @@ import {
   int64,
   MAX_INT64,
   MIN_INT64,
+  numberOf,
   type RefusedItem,
 } from '../core/index.ts'
 import { type Mask, type Masks, maskText, REDACTED } from './mask/index.ts'
@@ -60,11 +61,30 @@ function quarantine(show: Rule): Quarantine {
     index,
     id: idOf(item),
     // A path is `a.b.0`.
-    issues: issues
-      .slice(0, MAX_ISSUES)
-      .map(({ path, message }) => ({ path: path.map(String).join('.'), message })),
+    issues: issues.slice(0, MAX_ISSUES).map(({ path, message }) => ({
+      path: path.map(String).join('.'),
+      message,
+      found: kindOf(valueAt(item, path)),
+    })),
     item: item === null ? REDACTED : show(item),
   })
+}
+
+function valueAt(item: unknown, path: Issue['path']): unknown {
+  return path.reduce<unknown>(
+    (value, name) => Object.entries(value ?? {}).find(([key]) => key === String(name))?.[1],
+    item,
+  )
+}
+
+/** What a value is, for people who look for the cause: its kind and length say nothing of a secret's contents. */
+function kindOf(value: unknown): string {
+  if (value === undefined) return 'nothing'
+  if (value === null) return 'null'
+  if (typeof value === 'string') return `string of ${numberOf(value.length, 'character')}`
+  if (Array.isArray(value)) return `list of ${numberOf(value.length, 'element')}`
+  if (typeof value === 'object') return `object of ${numberOf(Object.keys(value).length, 'field')}`
+  return typeof value === 'bigint' ? 'number' : typeof value
 }
 
 /** `imported_at` of an item that violates the schema, if it can be read. */

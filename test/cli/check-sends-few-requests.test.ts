@@ -1,5 +1,7 @@
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
 
@@ -40,6 +42,33 @@ it('the token is tested where the service has a token test', async () => {
   expect(bad.code).toBe(3)
   expect(bad.stdout).toMatch(/^no {2}service/m)
   expect(bad.stdout + bad.stderr).not.toContain('another-one')
+})
+
+it('a mistyped field of include is suggested by plan, which sends nothing, and found by --probe', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const extract = '  include: [known_pasword_id]'
+  const file = await writePipeline(folder, { extract, service: '  basic_requests_per_second: 100' })
+  const planned = await spillway(['plan', file], folder, accessTo(sandbox))
+  expect(planned.code).toBe(0)
+  expect(planned.stderr).toContain('did you mean `known_password_id`?')
+  expect(sandbox.requests).toEqual([])
+  const probed = await spillway(['check', file, '--probe'], folder, accessTo(sandbox))
+  expect(probed.code).toBe(1)
+  expect(probed.stdout).toMatch(/^no {2}probe +The service responded with 422: body\.include\.0/m)
+})
+
+it('plan warns of windows that make thousands of folders, and says what its range leaves out', async () => {
+  const folder = workFolder()
+  const file = await writePipeline(folder)
+  const text = readFileSync(join(folder, file), 'utf8')
+  writeFileSync(join(folder, file), text.replace('every: month', 'every: 1h'))
+  const flags = ['--until', '2024-07-01']
+  const env = { SPILLWAY_BASE_URL: 'https://api.example.com/x' }
+  const { code, stdout, stderr } = await spillway(['plan', file, ...flags], folder, env)
+  expect(code, stderr).toBe(0)
+  expect(stderr).toMatch(/every makes very many folders.* folders=4368/)
+  expect(stdout).toContain('further pages of 10,000 items, smaller pages and retries need more')
 })
 
 const elsewhere: Readonly<Record<string, RequestListener>> = {

@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
 
@@ -12,6 +14,7 @@ it('failures are grouped by cause, with the field at fault, and reported once', 
   expect(stderr.match(/ERROR/g)).toHaveLength(1)
   expect(stdout).toMatch(/^ {2}3 partitions: more than 1% of items rejected .*\(\S+: .*, [\d,]+/m)
   expect(stdout.match(/more than 1%/g)).toHaveLength(1)
+  expect(stdout).toMatch(/^ {2}quarantined +[\d,]+ items, in \S+\/_quarantine$/m)
   // It fails again, and costs searches.
   expect(stdout).not.toMatch(/^ *go on /m)
   expect(stdout).toMatch(/^ {2}once corrected +spillway run/m)
@@ -60,12 +63,30 @@ it('without a terminal a run prints its plan at once, and a 429 takes one line',
   expect(stderr).not.toMatch(/wait_ms=0|trying again|partitions_total=/)
 })
 
+it('an outage that all chains meet is one warning, and another one once it is over', async () => {
+  const domains = Array.from({ length: 6 }, (_, i) => `d${i}.example`)
+  const down = { kind: 'status' as const, status: 503, requests: [1, 2, 3, 4, 9] }
+  const sandbox = await sandboxWith({ domains, faults: [down] })
+  const folder = workFolder()
+  const file = await writePipeline(folder)
+  const text = readFileSync(join(folder, file), 'utf8').replace('[scatterholt.com]', `[${domains}]`)
+  writeFileSync(join(folder, file), text)
+  const { code, stderr } = await spillway(['run', file, ...QUIET], folder, accessTo(sandbox))
+  expect(code, stderr).toBe(0)
+  expect(stderr.match(/trying again/g)).toHaveLength(2)
+})
+
 it('if no request reached the service, the summary suggests to check it first', async () => {
   const folder = workFolder()
   const file = await writePipeline(folder)
   const env = { SPILLWAY_BASE_URL: 'http://127.0.0.1:9', SPILLWAY_TOKEN: 'a-token' }
-  const { code, stdout } = await spillway(['run', file, '--from', '2024-02-01', ...QUIET], folder, env)
+  const { code, stdout, stderr } = await spillway(
+    ['run', file, '--from', '2024-02-01', ...QUIET],
+    folder,
+    env,
+  )
   expect(code).toBe(1)
+  expect(stderr.match(/trying again/g)).toHaveLength(1)
   expect(stdout).toMatch(/^ {2}find out why +spillway check trial.yaml --from 2024-02-01$/m)
   expect(stdout).toMatch(/^ {2}once corrected +spillway run trial.yaml --from 2024-02-01 --no-progress$/m)
   expect(stdout).not.toMatch(/^ *go on /m)

@@ -83,7 +83,7 @@ async function server(
 
 describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
   it.skipIf(skip)('kill -9 again and again, over twelve organizations and three workers', LIMIT, async () => {
-    const kills = times(8, 50)
+    const kills = times(5, 50)
     const [records, rate] = [times(400, 1500), 10]
     const parts = { service: { requests_per_second: rate } }
     const here = await world({ backend, organizations: 12, parts, sandbox: { ...LOAD, records } })
@@ -105,7 +105,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     const sandbox = { records: times(120, 800), latencyMs: [50, 1500] as const }
     const here = await world({ backend, organizations: 4, sandbox })
     await here.submit()
-    await stopAgainAndAgain(here, times(6, 30), 2000)
+    await stopAgainAndAgain(here, times(4, 30), 2000)
     await expectAllOfIt(here, 0)
   })
 
@@ -119,7 +119,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       sandbox: { records: 800, latencyMs: 30 },
     })
     await here.submit()
-    await stopAgainAndAgain(here, times(6, 30), 700)
+    await stopAgainAndAgain(here, times(4, 30), 700)
     await expectAllOfIt(here, 0)
   })
 
@@ -212,22 +212,30 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
   )
 
   it.skipIf(skip)(
-    'fifty organizations on six slots: none has less than half of the median',
+    'fifty organizations on six slots: none has less than half of the turns of the median',
     LIMIT,
     async () => {
-      const parts = { service: { requests_per_second: 20 } }
       const here = await world({
         backend,
         organizations: 50,
-        parts,
+        parts: { service: { requests_per_second: 20 } },
         sandbox: { records: 3000, latencyMs: 10 },
       })
-      for (let n = 0; n < 3; n++) here.worker({ concurrency: 2, sliceMs: times(500, 1_000) })
+      const workers = Array.from({ length: 3 }, () =>
+        here.worker({ concurrency: 2, sliceMs: times(500, 1_000) }),
+      )
       await here.submit()
-      const pages = (): number[] =>
-        here.organizations.map((each) => here.searches(each).length).sort((a, b) => a - b)
-      await until('the median has its share', () => pages()[25]! > times(25, 60))
-      expect(pages()[0]).toBeGreaterThan(pages()[25]! / 2)
+      // Turns, not pages: how much fits into a turn depends on what else the machine does.
+      const turns = (): number[] => {
+        const taken = workers.flatMap((worker) =>
+          [...worker.log().matchAll(/job taken.*?\b(org-\d+)\b/g)].map(([, organization]) => organization),
+        )
+        return here.organizations
+          .map((each) => taken.filter((organization) => organization === each).length)
+          .sort((a, b) => a - b)
+      }
+      await until('the median has its share', () => turns()[25]! >= times(4, 20))
+      expect(turns()[0]).toBeGreaterThanOrEqual(turns()[25]! / 2)
     },
   )
 

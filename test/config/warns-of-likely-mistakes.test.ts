@@ -25,7 +25,7 @@ test('a secret that is set twice is warned of, with the one that is used', async
   expect(more).toEqual([])
   expect(warning).toContain('SPILLWAY_TOKEN and SPILLWAY_TOKEN_FILE are both set: SPILLWAY_TOKEN is used')
   expect(warning).not.toMatch(/from-the/)
-  expect(await warnings(SMALLEST, { SPILLWAY_TOKEN: 'one' })).toEqual([])
+  expect(await warnings(SMALLEST, { SPILLWAY_TOKEN: 'one-token' })).toEqual([])
 })
 
 test('windows that make thousands of folders are warned of, with their number', async () => {
@@ -61,6 +61,50 @@ test.each([
 ])('%s: the word %s is suggested', async (line, meant) => {
   const [problem = ''] = await problems(`${SMALLEST}${line}\n`, { env: { SECRET_POLICY: 'redacted' } })
   expect(/did you mean `(.*)`/.exec(problem)?.[1] ?? null).toBe(meant)
+})
+
+test.each([
+  ['domains: acme.com', '[acme.com]'],
+  ['domains: acme.com, acme.org', '[acme.com, acme.org]'],
+  ['domains: [acme.com]\n  include: urls auth_domains', '[urls, auth_domains]'],
+  ['domains: jane@acme.com', 'acme.com'],
+  [`domains: \${LIST}`, null],
+])('extract: { %s }: %s is suggested', async (line, meant) => {
+  const [problem = ''] = await problems(`${SMALLEST.replace(/ {2}domains.*\n/, `  ${line}\n`)}`, {
+    env: { LIST: 'acme.com' },
+  })
+  expect(problem).toContain('expected a list of ')
+  expect(/did you mean `(.*)`/.exec(problem)?.[1] ?? null).toBe(meant)
+})
+
+test.each([
+  ['base_url: https://api.example.com/x', 'base_url: $BASE_URL', 'a variable is written with braces, $'],
+  ['base_url:', 'token_env: $MY_TOKEN\n  base_url:', 'write the name of the variable alone, without $'],
+  ['extract:', 'load: { path: $HOME/out }\nextract:', 'would be made; write $'],
+])('%s written as %s: %s', async (before, after, hint) => {
+  const text = SMALLEST.replace(/base_url: \S+/, 'base_url: https://api.example.com/x').replace(before, after)
+  const found = await problems(text)
+  expect(found.join('\n')).toContain(hint)
+  // It may be a password.
+  if (!hint.includes('HOME')) expect(found.join('\n')).not.toMatch(/MY_TOKEN|\$BASE/)
+})
+
+test('a field of include that is not known is warned of, and corrected', async () => {
+  const including = (field: string) => `${SMALLEST}  include: [urls, ${field}]\n`
+  const [warning = '', ...more] = await warnings(including('known_pasword_id'))
+  expect(more).toEqual([])
+  expect(warning).toMatch(/did you mean `known_password_id`\? \{"field":"known_pasword_id"\}$/)
+  expect(await warnings(including('auth_domains'))).toEqual([])
+  const [other] = await warnings(including('breach_score'))
+  expect(other).toMatch(/`check --probe` tests that \{"field":"breach_score"\}$/)
+})
+
+test('a secret of a few characters is warned of without it, since messages that contain it are left out', async () => {
+  const [warning = '', ...more] = await warnings(SMALLEST, { SPILLWAY_TOKEN: 'q7x' })
+  expect(more).toEqual([])
+  expect(warning).toContain('SPILLWAY_TOKEN holds fewer than 8 characters')
+  expect(warning).not.toContain('q7x')
+  expect(await warnings(SMALLEST, { SPILLWAY_TOKEN: 'q7x4b2m9' })).toEqual([])
 })
 
 test('a range that begins in the future is refused where it is set', async () => {

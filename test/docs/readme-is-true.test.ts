@@ -3,6 +3,8 @@ import { dirname, join, relative } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { COMMANDS } from '../../src/cli/commands/index.ts'
 import { startSandbox } from '../../src/sandbox/index.ts'
+import { sql } from '../e2e/support/read-shards.ts'
+import { newWorkspace } from '../e2e/support/workspace.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { blocksOf, PAGES, ROOT, textOf } from './page.ts'
 import { newShell, runBlock } from './run-blocks.ts'
@@ -25,6 +27,24 @@ it.runIf(THOROUGH)(
     expect(printed).toMatch(/^source_id +source_name +credentials/m)
   },
 )
+
+it('its SQL over the files counts by source as the table does, though sources share names', async () => {
+  const here = await newWorkspace({ load: { path: 'output/acme' } }, { records: 2000, sources: 30 })
+  for (const words of [['run'], ['load', '--to', 'duckdb:leaks.db']]) {
+    const [command = '', ...flags] = words
+    expect((await here.cli(command, 'pipeline.yaml', ...flags)).code).toBe(0)
+  }
+  const text = blocksOf('README.md').find(({ language }) => language === 'sql')!.text
+  const files = await sql(text.replace('output/acme', join(here.folder, 'output/acme')))
+  await sql(`ATTACH '${join(here.folder, 'leaks.db')}' AS leaks (READ_ONLY)`)
+  const table = await sql('SELECT source_id, source_name, credentials FROM leaks.credentials_by_source')
+  await sql('DETACH leaks')
+  const sorted = (rows: readonly unknown[]) => rows.map((row) => JSON.stringify(row, bigints)).sort()
+  expect(sorted(files)).toEqual(sorted(table))
+  expect(new Set(files.map(({ source_name }) => source_name)).size).toBeLessThan(files.length)
+})
+
+const bigints = (_name: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value)
 
 /** Removes what differs between runs: figures, and the way in which the command was called. */
 function shapeOf(text: string): string {

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { COMMANDS } from '../../src/cli/commands/index.ts'
-import { CLI, PACKAGE, runCli } from '../support/run-cli.ts'
+import { CLI, chunksFolder, PACKAGE, runCli } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { newWorkspace, temporaryFolder } from './support/workspace.ts'
 
@@ -23,8 +23,8 @@ it('each command prints its help', async () => {
 
 it('every file of the bundle that a command loads exists', async () => {
   const folder = join(PACKAGE, 'dist')
-  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
-    file.endsWith('.js'),
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+    (file) => /^(?!chunks).*\.js$/.test(file) || file.startsWith(`${chunksFolder(PACKAGE)}/`),
   )
   const loaded = files.flatMap((file) =>
     [...readFileSync(join(folder, file), 'utf8').matchAll(/\bimport\("(\.[^"]+)"\)/g)].map(([, to = '']) =>

@@ -51,6 +51,23 @@ it.skipIf(!existsSync(FULL))(
 )
 
 it.skipIf(process.platform === 'win32')(
+  'a limit on the size of files is exit 1, and the message names the file and that limit',
+  async () => {
+    const here = await newWorkspace({ extract: { domains: ['scatterholt.com'], page_size: 50 } })
+    // Blocks of 512 bytes: the first page does not fit.
+    const { code, stderr } = await run(here, 'ulimit -f 4;', ['run', PIPELINE])
+    expect(code, stderr).toBe(1)
+    expect(stderr).toMatch(
+      /The file grew beyond the allowed size \(\S*out\/_state\/\S+\)\. Raise the limit of the process \(`ulimit -f`, LimitFSIZE under systemd\)/,
+    )
+    expect(stderr).not.toMatch(/disk is full|Free some space|shard_bytes/)
+    expect((await here.run()).code).toBe(0)
+    const rows = await readParquet(here.output)
+    expect(difference(rows, expectedOfDomains(here.sandbox, ['scatterholt.com']))).toEqual(SAME)
+  },
+)
+
+it.skipIf(process.platform === 'win32')(
   'too few file handles are exit 1 and a message, at the start and during the run',
   async () => {
     const here = await newWorkspace({

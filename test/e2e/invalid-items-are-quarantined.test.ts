@@ -96,7 +96,8 @@ it('an entry says where its item was and what is wrong with it', async () => {
   expect((await here.run()).code).toBe(0)
   const all = [...here.sandbox.expected({ query })]
   for (const { page, index, id, issues, partition } of await quarantined(here)) {
-    const item = all[page * 40 + index]
+    // Pages count from 1, as in messages.
+    const item = all[(page - 1) * 40 + index]
     expect(partition).toBe('domain.scatterholt.com/all')
     expect(isValid(item)).toBe(false)
     expect(id).toBe(idOf(item))

@@ -15,6 +15,7 @@ const PRINTS: readonly RegExp[] = [
   /^true\n$/,
   /^true\n$/,
   /^0 true true true\n$/,
+  /^credentials 150\n$/,
   /settings\): Correct|extract\.domains\[0\]: expected a domain name .* a name without a dot/,
   /^complete 100\n$/,
 ]

@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, inject, it, onTestFinished } from 'vitest'
-import { PACKAGE } from '../support/run-cli.ts'
+import { chunksFolder, PACKAGE } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
@@ -30,18 +30,19 @@ const OUTSIDE: readonly string[] = [
   'pgpass',
 ]
 
-type Packed = { readonly filename: string; readonly files: readonly { readonly path: string }[] }
+type Packed = { readonly files: readonly { readonly path: string }[] }
 
-async function pack(...flags: string[]): Promise<Packed> {
-  const { stdout } = await execute('npm', ['pack', '--json', '--silent', '--ignore-scripts', ...flags], {
-    cwd: ROOT,
-  })
-  const [packed] = JSON.parse(stdout) as Packed[]
-  return packed!
+async function packedFiles(): Promise<Packed['files']> {
+  const words = ['pack', '--json', '--silent', '--ignore-scripts', '--dry-run']
+  const [packed] = JSON.parse((await execute('npm', words, { cwd: ROOT })).stdout) as Packed[]
+  // Builds of a working copy keep the chunks of earlier ones. `npm pack` does not, but here its script did not run.
+  const own = `dist/${chunksFolder(ROOT)}/`
+  return packed!.files.filter(({ path }) => !path.startsWith('dist/chunks') || path.startsWith(own))
 }
 
 it('holds what users need, and nothing else', async () => {
-  const paths = (await pack('--dry-run')).files.map(({ path }) => path)
+  const chunks = chunksFolder(ROOT)
+  const paths = (await packedFiles()).map(({ path }) => path)
   expect(paths).toEqual(
     expect.arrayContaining([
       'README.md',
@@ -51,9 +52,10 @@ it('holds what users need, and nothing else', async () => {
       'dist/index.js',
       'dist/index.d.ts',
       'dist/cli/main.js',
-      'dist/chunks/decode-worker.js',
-      'dist/chunks/encode-worker.js',
-      'dist/chunks/stat-worker.js',
+      `dist/${chunks}/decode-worker.js`,
+      `dist/${chunks}/encode-worker.js`,
+      `dist/${chunks}/stat-worker.js`,
+      `dist/${chunks}/encoder-build.txt`,
       'dist/THIRD-PARTY-NOTICES.txt',
       'docs/architecture.md',
       'pipelines/demo.yaml',
@@ -67,11 +69,10 @@ it('holds what users need, and nothing else', async () => {
   )
   expect(others).toEqual([])
   // Command and library share the chunks. Any other file would be a duplicate or a remainder of an earlier build.
-  const built = paths.filter((path) => path.startsWith('dist/') && !path.startsWith('dist/chunks/'))
+  const built = paths.filter((path) => path.startsWith('dist/') && !path.startsWith('dist/chunks-'))
   expect(built.sort()).toEqual([
     'dist/THIRD-PARTY-NOTICES.txt',
     'dist/cli/main.js',
-    'dist/encoder-build.txt',
     'dist/index.d.ts',
     'dist/index.js',
   ])
@@ -84,6 +85,26 @@ it('has every package once: bundled, or installed beside it', async () => {
   )
   const beside = Object.keys({ ...dependencies, ...optionalDependencies })
   expect(beside.sort()).toEqual([...OUTSIDE].sort())
+})
+
+it('takes less than 10 MB without what is optional, as the page about installing says', async () => {
+  expect(await readFile(join(ROOT, 'docs/install.md'), 'utf8')).toContain('Spillway takes less than 10 MB')
+  const { packages } = JSON.parse(await readFile(join(ROOT, 'package-lock.json'), 'utf8'))
+  const needed = Object.entries<object>(packages)
+    .filter(
+      ([path, entry]) => path !== '' && !('dev' in entry || 'optional' in entry || 'devOptional' in entry),
+    )
+    .flatMap(([path]) =>
+      readdirSync(join(ROOT, path), { recursive: true, encoding: 'utf8' }).map((name) =>
+        join(ROOT, path, name),
+      ),
+    )
+  const bytes = [...(await packedFiles()).map(({ path }) => join(ROOT, path)), ...needed].reduce(
+    (sum, path) => sum + statSync(path).size,
+    0,
+  )
+  expect(bytes).toBeGreaterThan(4e6)
+  expect(bytes).toBeLessThan(10e6)
 })
 
 it('the built command is executable, as `npm link` needs it', async () => {

@@ -47,7 +47,19 @@ const synced = new Map()
 /** Changes of folders that are not fsynced yet, oldest first, and how to undo them. */
 let unsynced = []
 
-const COUNTED = ['open', 'rename', 'unlink', 'mkdir', 'rm', 'rmdir', 'datasync', 'sync', 'truncate', 'write']
+const COUNTED = [
+  'open',
+  'rename',
+  'link',
+  'unlink',
+  'mkdir',
+  'rm',
+  'rmdir',
+  'datasync',
+  'sync',
+  'truncate',
+  'write',
+]
 
 if (isMainThread) await install()
 if (process.env.DISK_FAULT_ONE_THREAD) os.availableParallelism = () => 1
@@ -56,7 +68,7 @@ await guardDisk(root, new Set(isMainThread ? COUNTED : []))
 syncBuiltinESMExports()
 
 async function install() {
-  const { open, rename, unlink, mkdir, rm, rmdir } = fs
+  const { open, rename, link, unlink, mkdir, rm, rmdir } = fs
 
   fs.open = (path, flags, ...rest) => {
     const creates = (flags & 0o100) !== 0 && covers(path)
@@ -95,6 +107,12 @@ async function install() {
         if (before !== null) writeFileSync(to, before)
       })
       unsynced.push({ folder: dirname(from), undo: () => {}, isFolder: false, sourceOf: to })
+    })
+  fs.link = (from, to) =>
+    inject(covers(to), 'link', to, async () => {
+      await link(from, to)
+      synced.set(to, synced.get(from) ?? contentOf(to))
+      changed(to, () => rmSync(to, { force: true }))
     })
   fs.unlink = (path) =>
     inject(covers(path), 'unlink', path, async () => {
@@ -168,7 +186,7 @@ async function install() {
   }
 }
 
-const NEEDS_SPACE = new Set(['create', 'mkdir', 'write', 'rename'])
+const NEEDS_SPACE = new Set(['create', 'mkdir', 'write', 'rename', 'link'])
 
 async function inject(counts, name, path, work, half = null) {
   if (!counts) return work()

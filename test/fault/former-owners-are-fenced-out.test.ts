@@ -1,4 +1,4 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -63,7 +63,7 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
     const slow = { ...EXPORT, sandbox: { ...EXPORT.sandbox, latencyMs: 20 } }
     // The names of commits, of sealed shards and of published ones.
     const stops = sampledCalls(clean.calls, ENDS).filter((number) =>
-      /^rename (?:_state\/(?:log|sealed)|credentials)\//.test(clean.calls[number - 1]!),
+      /^(?:rename _state\/(?:log|sealed)|link credentials)\//.test(clean.calls[number - 1]!),
     )
     expect(stops.length).toBeGreaterThan(2)
     let awake = 0
@@ -114,9 +114,13 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
       let kill: (signal: NodeJS.Signals) => void = () => {}
       const ended = attempt.run({ onStart: (signal) => (kill = signal) })
       while (attempt.sandbox.requests.length < 5) await delay(5)
-      await editLockFiles(attempt)
+      // Each heartbeat writes the file anew.
+      const isOver = new AbortController()
+      const editing = editAgainAndAgain(attempt, isOver.signal)
       const startedAt = performance.now()
       const refused = await attempt.run()
+      isOver.abort()
+      await editing
       expect(refused.code, refused.stderr).toBe(5)
       expect(refused.stderr).toContain('heartbeat')
       expect(performance.now() - startedAt).toBeLessThan(15_000)
@@ -166,14 +170,24 @@ function pipelineOf({ workspace }: Trial): Promise<Pipeline> {
   return readPipeline(workspace.pipeline, { env: workspace.env, cwd: workspace.folder })
 }
 
-/** Changes the lock files as if they were written before this machine was started. */
-async function editLockFiles({ workspace }: Trial): Promise<void> {
+/** Changes the lock files that are there as if they were written before this machine was started. @returns their names */
+async function editLockFiles({ workspace }: Trial, only?: readonly string[]): Promise<readonly string[]> {
   const folder = join(workspace.output, '_state')
-  for (const name of await readdir(folder).catch(() => [])) {
-    if (!name.startsWith('lock.')) continue
-    const text = await readFile(join(folder, name), 'utf8')
-    // Same length and same file, because the owner has it open.
-    await writeFile(join(folder, name), text.replace(/"boot":"[^"]*"/, `"boot":"${'0'.repeat(36)}"`))
+  const names = only ?? (await readdir(folder).catch(() => [])).filter((name) => name.startsWith('lock.'))
+  for (const name of names) {
+    const [path, edited] = [join(folder, name), join(workspace.folder, 'edited')]
+    const text = await readFile(path, 'utf8')
+    await writeFile(edited, text.replace(/"boot":"[^"]*"/, `"boot":"${'0'.repeat(36)}"`))
+    await rename(edited, path)
+  }
+  return names
+}
+
+async function editAgainAndAgain(attempt: Trial, signal: AbortSignal): Promise<void> {
+  const names = await editLockFiles(attempt)
+  while (!signal.aborted) {
+    await delay(20)
+    await editLockFiles(attempt, names)
   }
 }
 

@@ -41,7 +41,7 @@ let clean: Undisturbed
 beforeAll(async () => {
   clean = await undisturbed(EXPORT)
   partial = await keep({ args: ['--max-requests', '5'] }, 4)
-  const names = clean.calls.filter((call) => call.startsWith('rename credentials'))
+  const names = clean.calls.filter((call) => call.startsWith('link credentials'))
   killed = await keep((output) => ({ env: diskFault(output, `kill:${names[names.length >> 1]}`) }), null)
   complete = await keep({}, 0)
 })

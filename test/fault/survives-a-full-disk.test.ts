@@ -30,7 +30,7 @@ beforeAll(async () => {
 
 describe('a disk that', () => {
   test.each([
-    ['is full from any write on', 'full', /^(?:create|mkdir|write|rename) /, 'The disk is full'],
+    ['is full from any write on', 'full', /^(?:create|mkdir|write|rename|link) /, 'The disk is full'],
     ['fails at any fsync', 'eio', /^sync /, 'The disk reports an input/output error'],
   ])(
     '%s ends a run cleanly, and a later one completes it',

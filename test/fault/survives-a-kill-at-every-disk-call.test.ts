@@ -1,3 +1,4 @@
+import { dirname } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
@@ -20,7 +21,7 @@ describe.each([
   {
     format: 'csv',
     partitionBy: 'none',
-    where: /^rename (?:_state\/sealed|credentials)/,
+    where: /^(?:rename _state\/sealed|link credentials)/,
     others: 1,
   },
   // Has one shard, which belongs to no page.
@@ -40,7 +41,7 @@ describe.each([
     // `lost-power-takes-nothing-back` try every call, without a process.
     const isOfLog = (number: number): boolean => OF_LOG.test(clean.calls[number - 1]!)
     const numbers = [
-      ...chosen.filter(isOfLog),
+      ...some(chosen.filter(isOfLog), 20),
       ...some(
         chosen.filter((number) => !isOfLog(number)),
         others,
@@ -63,6 +64,19 @@ describe.each([
       }),
     )
   }, 900_000)
+})
+
+test('a shard keeps its former name until its folder with the new one is forced to the disk', async () => {
+  const { calls } = await undisturbed(scenario({ format: 'csv', partitionBy: '[query, window]' }))
+  const forced = calls.flatMap((call, at) =>
+    call.startsWith('link credentials/')
+      ? [calls.indexOf(`sync ${dirname(call.slice('link '.length))}`, at)]
+      : [],
+  )
+  const unlinked = calls.flatMap((call, at) => (call.startsWith('unlink _state/sealed/') ? [at] : []))
+  expect(unlinked.length).toBe(forced.length)
+  for (const [number, at] of unlinked.entries())
+    expect(forced.filter((each) => each < at).length, `call ${at}`).toBeGreaterThan(number)
 })
 
 /** Commits are files in the staging folder until they get their names. */

@@ -43,7 +43,7 @@ test('an export killed around its row groups ends as if nothing had happened', a
     return index + 1
   }
   const sealed = firstOf(/^rename _state\/sealed\//)
-  const published = firstOf(/^rename credentials\//)
+  const published = firstOf(/^link credentials\//)
   const commits = clean.calls.flatMap((call, i) => (call.startsWith('rename _state/log/') ? [i + 1] : []))
   const named = commits.findLast((number) => number < published)!
   const rowGroups = commits.filter((number) => number < sealed).slice(-3)

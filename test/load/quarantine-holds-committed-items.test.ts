@@ -19,7 +19,7 @@ function itemOf(page: number, index: number): QuarantinedItem {
     page,
     index,
     id: index % 2 === 0 ? null : index,
-    issues: [{ path: 'imported_at', message: 'is no timestamp' }],
+    issues: [{ path: 'imported_at', message: 'is no timestamp', found: 'number' }],
     item: { hash: '[REDACTED]', text: 'two\nlines, ü' },
   }
 }

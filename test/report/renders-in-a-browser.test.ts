@@ -42,7 +42,8 @@ describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
     expect(noise).toEqual([])
     expect(await page.title()).toBe(TITLE)
     expect(await page.locator('img').count()).toBe(0)
-    expect(await page.locator('svg').count()).toBe(4)
+    expect(await page.locator('svg').count()).toBe(8)
+    expect(await page.locator('svg:visible').count()).toBe(4)
     // Wide elements scroll within themselves.
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
     const data = await page.evaluate('JSON.parse(document.getElementById("data").textContent)')

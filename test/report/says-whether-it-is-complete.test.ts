@@ -76,7 +76,7 @@ it('failed and pending cells are named, and totals say that more is to come', as
     ...['query', '2024', 'total', 'Jan', 'Feb'],
     ...['domain.a', '1.2k', 'failed', '≥1,200'],
     ...['domain.b   new', '≥100', 'pending', '≥100'],
-    ...['total', '≥1,300', '≥0', '≥1,300'],
+    ...['total', '≥1,300', '–', '≥1,300'],
   ])
   expect(table).toContain('<td class="failed"')
 })
@@ -86,8 +86,45 @@ it('failures are a table of query, period, reason and what next', async () => {
   const [, cells] =
     /<tr>(<th scope="row"><bdi>domain\.quillmere\.net<\/bdi><\/th><td>2024-01-01 to.*?)<\/tr>/.exec(page)!
   expect(cells!.replace(/<[^>]*>/g, '|')).toBe(
-    '||domain.quillmere.net|||2024-01-01 to 2024-02-01||the service or the network did not give a usable response||run again|',
+    '||domain.quillmere.net|||2024-01-01 to 2024-01-31||the service or the network did not give a usable response||run again|',
   )
+})
+
+it('its ranges all include their last day, and the order of queries is said', async () => {
+  const windows = {
+    from: '2024-01-01T00:00:00Z',
+    until: '2025-01-01T00:00:00Z',
+    every: 'a window each month',
+  }
+  const page = await renderReport({ ...SOME_REPORT, request: { ...SOME_REPORT.request, windows } }, true)
+  expect(page).toContain('<dt>Windows</dt><dd>2024-01-01 to 2024-12-31, a window each month</dd>')
+  expect(page).toContain(
+    'First come queries with failed windows, then those that are not finished, then new ones',
+  )
+})
+
+it('rows of files and rows of the last run do not look like one figure while partitions are not finished', async () => {
+  const page = await renderReport(SOME_REPORT, true)
+  expect(page).toContain('</b>rows in finished files</li>')
+  expect(page).toContain('Partitions that are not finished have more rows')
+  const verdict = { complete: true, partitions: null, span: null, left_out: [] }
+  const whole = await renderReport({ ...SOME_REPORT, verdict }, true)
+  expect(whole).toContain('</b>rows</li>')
+  expect(whole).not.toContain('Partitions that are not finished have more rows')
+})
+
+it('every chart has a form for narrow screens, and captions break there', async () => {
+  const page = await renderReport(SOME_REPORT)
+  const broad = page.match(/<svg class="broad"[^>]* viewBox="0 0 860 /g) ?? []
+  const slim = page.match(/<svg class="slim"[^>]* viewBox="0 0 400 /g) ?? []
+  expect([broad.length, slim.length]).toEqual([4, 4])
+  // A report keeps the charts of the one before.
+  expect(await renderReport(SOME_REPORT, false, page)).toBe(page)
+  expect(page).toMatch(
+    /@media screen and \(max-width:40rem\)\{.*caption\{white-space:normal.*\.broad\{display:none\}\.slim\{display:block\}/,
+  )
+  // The word makes columns of a table of two years too wide; it stays for readers of the screen.
+  expect(page).toContain('.many .pending b{font-size:0}')
 })
 
 it('bars of incomplete periods are hatched', async () => {

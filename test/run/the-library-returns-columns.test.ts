@@ -80,12 +80,19 @@ it('leaving the loop stops the run, and the next one exports the rest', async ()
   expect(rest.length).toBe(60 - totals.rows)
 })
 
-it('an error of the consumer ends the run, and is rethrown', async () => {
-  const { pipeline, env } = await world({ load: {} })
-  const { runPipeline } = await import('../../src/index.ts')
-  const onBatch = () => {
-    throw new RangeError('enough')
-  }
-  await expect(runPipeline(pipeline, { env, onBatch })).rejects.toThrow('enough')
-  await expect(gathered(exportRows(pipeline, { env }))).resolves.toHaveLength(60 - 7)
-})
+it.each([
+  ['throws', () => raise()],
+  ['is rejected', async () => raise()],
+])(
+  'an onBatch that %s ends the run with its error, and the next run goes on after its batch',
+  async (_how, onBatch) => {
+    const { pipeline, env } = await world({ load: {} })
+    const { runPipeline } = await import('../../src/index.ts')
+    await expect(runPipeline(pipeline, { env, onBatch })).rejects.toThrow('enough')
+    await expect(gathered(exportRows(pipeline, { env }))).resolves.toHaveLength(60 - 7)
+  },
+)
+
+function raise(): never {
+  throw new RangeError('enough')
+}

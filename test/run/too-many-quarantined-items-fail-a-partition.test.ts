@@ -10,6 +10,7 @@ import {
   type TransformSettings,
 } from '../../src/core/index.ts'
 import { readPlan, readStatus, runOptions } from '../../src/index.ts'
+import { quarantinePath } from '../../src/load/index.ts'
 import { type Added, excessOf, PartitionFault } from '../../src/run/chains/quarantine.ts'
 import type { PartitionRecord } from '../../src/state/index.ts'
 import { sendPage, serve } from '../extract/support.ts'
@@ -131,7 +132,7 @@ describe('under on_invalid: fail', () => {
       at: null,
       index: 4,
       id: 1,
-      issues: ['urls', 'id', 'urls'].map((path) => ({ path, message: 'wrong' })),
+      issues: ['urls', 'id', 'urls'].map((path) => ({ path, message: 'wrong', found: 'null' })),
       item: {},
     }
     const error = excessOf(acme, 0, settings(ALL, 'fail'), undefined, {
@@ -180,7 +181,7 @@ it('a run with only broken items fails, exports nothing and quarantines all', as
   expect(summary.failures).toEqual([
     {
       partition: KEY,
-      message: `200 of 200 items break the schema, and transform.max_quarantined is 1% (${KEY}). Inspect them in _quarantine and run again, with a higher transform.max_quarantined if they may be left out.`,
+      message: `200 of 200 items break the schema, and transform.max_quarantined is 1% (${KEY}). Inspect them in ${quarantinePath(KEY)} and run again, with a higher transform.max_quarantined if they may be left out.`,
     },
   ])
   expect(await world.isWhole()).toBe(false)

@@ -16,6 +16,8 @@ const CLONED = [
   'tsconfig.json',
   'tsconfig.build.json',
   'rolldown.config.js',
+  'build.mjs',
+  'publish-build.mjs',
   'README.md',
   'LICENSE',
   'CHANGELOG.md',

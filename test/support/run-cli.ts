@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inject } from 'vitest'
@@ -8,6 +9,11 @@ export const PACKAGE = packageFolder(inject('installed'))
 
 /** The command, as the package's `bin` names it. */
 export const CLI = join(PACKAGE, 'dist/cli/main.js')
+
+/** The folder in `dist` of the modules that the package loads. A build keeps those of earlier ones beside them. */
+export function chunksFolder(folder: string): string {
+  return /"\.\/(chunks-\w+)\//.exec(readFileSync(join(folder, 'dist/index.js'), 'utf8'))?.[1] ?? ''
+}
 
 function packageFolder(installed: string | undefined): string {
   return installed === undefined

@@ -14,25 +14,30 @@ export function times(usual: number, all: number): number {
   return process.env.FAULT_ALL === '1' ? all : usual
 }
 
-/** Of longer lists `npm run test:all` takes a third, another one each day. `FAULT_DAY` repeats that of a day. */
-const LONG = 30
-const SHARE = 3
+/** How many elements of a list `npm run test:all` takes. The others come on other days; `FAULT_DAY` repeats a day. */
+const A_DAY = 12
 const DAY = Number(process.env.FAULT_DAY ?? Math.floor(Date.now() / 86_400_000))
 
+/** A seed for `cases`: under `npm run test:all` another one each day. */
+export function seedOf(base: number): number {
+  return THOROUGH ? base + DAY : base
+}
+
 /**
- * About `count` of the elements, evenly spaced, beginning with the first. Where everything is tried, all of them; of
- * more than 30 the third of the day, unless `FAULT_ALL=1` is set.
+ * About `count` of the elements, evenly spaced, beginning with the first. Under `npm run test:all` the twelve of the
+ * day, or `count` where that is more; all with `FAULT_ALL=1`.
  */
 export function some<T>(all: readonly T[], count: number): readonly T[] {
   if (THOROUGH) {
-    const isShared = process.env.FAULT_ALL !== '1' && all.length > LONG
-    return isShared ? all.filter((_, i) => (i + DAY) % SHARE === 0) : all
+    const days = process.env.FAULT_ALL === '1' ? 1 : Math.ceil(all.length / Math.max(A_DAY, count))
+    return all.filter((_, i) => (i + DAY) % days === 0)
   }
   const step = Math.max(1, all.length / count)
   return all.filter((_, i) => i === 0 || Math.floor(i / step) > Math.floor((i - 1) / step))
 }
 
-/** How many cases of a property to try: `all` where everything is tried, else `some`. */
+/** How many random cases of a property to try: `some`, a third of `all` under `npm run test:all`, all with `FAULT_ALL=1`. */
 export function cases(all: number, some = Math.ceil(all / 10)): number {
-  return THOROUGH ? all : some
+  if (!THOROUGH) return some
+  return process.env.FAULT_ALL === '1' ? all : Math.max(some, Math.ceil(all / 3))
 }

@@ -27,6 +27,29 @@ test('an entry has the position of the item and its issues', () => {
   expect(JSON.stringify(entry.issues)).not.toMatch(/yesterday|2024-02-30/)
 })
 
+test('an issue says what was found by its kind and length, and never by its value', () => {
+  const item = credential({
+    id: SECRET,
+    imported_at: 5,
+    domain: { a: SECRET, b: SECRET },
+    hash: [SECRET],
+    source: source({ is_alert_enabled: '', name: true }),
+  })
+  const { issues } = quarantined({ ...item, identity_name: undefined })
+  expect(Object.fromEntries(issues.map(({ path, found }) => [path, found]))).toEqual({
+    id: 'string of 12 characters',
+    imported_at: 'number',
+    domain: 'object of 2 fields',
+    hash: 'list of 1 element',
+    'source.is_alert_enabled': 'string of 0 characters',
+    'source.name': 'boolean',
+    identity_name: 'nothing',
+  })
+  expect(quarantined(credential({ id: null })).issues).toMatchObject([{ path: 'id', found: 'null' }])
+  expect(quarantined(SECRET).issues).toMatchObject([{ path: '', found: 'string of 12 characters' }])
+  expect(JSON.stringify(issues)).not.toContain(SECRET)
+})
+
 test('an entry has the time of its item, which decides its window, if it can be parsed', () => {
   const at = (imported_at: unknown) => quarantined(credential({ id: null, imported_at })).at
   expect(at('2024-07-22T21:25:52.893439+02:00')).toBe(1_721_676_352_893_439)

@@ -62,7 +62,7 @@ function* planLines(report: PlanReport, pipeline: Pipeline, shown: Shown): Gener
   else {
     const { extract, service } = pipeline
     const rate = extract.resource === 'reports' ? service.basicRequestsPerSecond : service.requestsPerSecond
-    yield `at least ${counted(minRequests, 'request')}${rangeText(report)}, ${duration(minSeconds * 1000)} at ${rate} a second; full pages need more`
+    yield `at least ${counted(minRequests, 'request')}${rangeText(report)}, ${duration(minSeconds * 1000)} at ${rate} a second; further pages of ${count(report.pageSize)} items, smaller pages and retries need more`
     if (expectedRequests !== null && expectedSeconds !== null) {
       const size = report.pageSize < extract.pageSize ? ` with pages of ${count(report.pageSize)} rows` : ''
       yield `by the export so far about ${counted(expectedRequests, 'request')}${size}, ${duration(expectedSeconds * 1000)}`

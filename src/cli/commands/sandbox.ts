@@ -16,7 +16,7 @@ export const sandbox = command({
     yargs
       .options({
         port: { type: 'number', default: 8787, requiresArg: true, describe: 'On 127.0.0.1; 0: a free one' },
-        records: numberValue('Credentials per domain [1000]'),
+        records: numberValue('Credentials per domain, between --from and --until [1000]'),
         seed: stringValue('Another seed, other data'),
         token: stringValue('The token that is accepted [random]'),
         domain: stringValues('Domain with data; repeatable'),

@@ -130,7 +130,13 @@ function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Reader): s
   ]
   figures.push(...quotaFigures(summary))
   if (quarantined > 0)
-    figures.push(['quarantined', style('yellow', `${counted(quarantined, 'item')}, in _quarantine`)])
+    figures.push([
+      'quarantined',
+      style(
+        'yellow',
+        `${counted(quarantined, 'item')}, in ${shownPath(pipeline.load.path, cwd)}/_quarantine`,
+      ),
+    ])
   if (summary.repeated > 0) {
     figures.push([
       'repeated',

@@ -93,7 +93,34 @@ export function didYouMeanLength(tree: Tree, path: Path): string {
   return `; did you mean \`${one.replace('1', count || '1')}\`?`
 }
 
-/** The same for a text. */
+/** The same for a text where a list belongs; never of what a variable holds, nor of a text that is not shown. */
+export function didYouMeanList(tree: Tree, path: Path, found: string): string {
+  const value = valueAt(tree, path)
+  const isShown = typeof value === 'string' && found === `"${shown(value)}"`
+  return isShown
+    ? `; did you mean \`[${shown(
+        value
+          .split(/[\s,;]+/)
+          .filter(Boolean)
+          .join(', '),
+      )}]\`?`
+    : ''
+}
+
+/** A hint for `$NAME` as shells have it. It is not shown: a password may begin with a $. */
+export function withoutBraces(tree: Tree, path: Path): string {
+  const value = valueAt(tree, path)
+  if (typeof value !== 'string' || !BARE_VARIABLE.test(value)) return ''
+  return String(path.at(-1)).endsWith('_env') ? '; write the name of the variable alone, without $' : BRACES
+}
+
+// biome-ignore lint/suspicious/noTemplateCurlyInString: the text shows the reader's own syntax
+const BRACES = '; a variable is written with braces, ${NAME}'
+
+/** Not after another $, and not in the middle of a word. */
+const BARE_VARIABLE = /(?:^|[^\w$])\$[A-Za-z_]\w*/
+
+/** The same for a domain. */
 export function suggestion(text: string): string {
   const domain = domainMeant(text)
   return domain === null ? '' : `; did you mean \`${shown(domain)}\`?`

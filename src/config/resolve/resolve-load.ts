@@ -192,10 +192,13 @@ function resolveLocation(
   }
 }
 
-// Only shells expand it, and not after `=`.
-const HOME = /^~[^/]*(?:\/|$)/
+// Only shells expand these, and ~ not after `=`.
+const HOME = /^(?:~[^/]*|\$[A-Za-z_]\w*)(?:\/|$)/
 
 function homeText(given: string): string {
+  const [, name, below = ''] = /^\$(\w+)(.*)/s.exec(given) ?? []
+  if (name !== undefined)
+    return `a variable is expanded only in braces, so a folder of that name would be made; write \${${name}}${shown(below)}`
   const rest = given.startsWith('~/') ? given.slice(1) : ''
   return `~ is not expanded here, so a folder of that name would be made; write \${HOME}${shown(rest)}`
 }

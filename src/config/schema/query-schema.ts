@@ -7,7 +7,7 @@ import { countOrAll, parsed, section, variableName } from './leaves.ts'
 /** What is searched for: the queries of a pipeline file, and their windows. */
 
 // A looser pattern than the parser's: regular expressions for Unicode differ between editors.
-export const domain = () => parsed(/^\s*\S+\s*$/, DOMAIN_EXPECTED, parseDomain, domainFault)
+export const domain = () => parsed(/\S/, DOMAIN_EXPECTED, parseDomain, domainFault)
 const fqdn = key(domain(), 'Domain name.', 'acme.com')
 const as = () =>
   key(

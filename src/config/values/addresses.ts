@@ -47,6 +47,10 @@ function faultOf(text: string): string | null {
     return 'an IP address; only domains can be searched for'
   }
   if (domain.startsWith('*.')) return 'a wildcard; write the domain alone'
+  const several = domain.split(/[\s,;]+/)
+  if (several.length > 1 && several.every((part) => part !== '' && faultOf(part) === null)) {
+    return 'several domains; write each as an item of its own'
+  }
   const unexpected = NO_DOMAIN_CHARACTER.exec(domain)
   if (unexpected !== null) return `the character ${JSON.stringify(unexpected[0])}`
   if (domain.length > MAX_LENGTH) return `${domain.length} characters`

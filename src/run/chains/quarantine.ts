@@ -57,11 +57,11 @@ export class Quarantine {
     refused: ReadonlyMap<number, readonly RefusedItem[]>,
   ): readonly QuarantineLines[] {
     if (this.#policy === 'fail' || page.quarantined.length === 0) return []
-    const pages = chain.record?.pages ?? 0
+    const number = (chain.record?.pages ?? 0) + 1
     return [...refused].map(([index, items]) => {
       const { key } = chain.partitionAt(index)
       const lines = quarantineLines(
-        items.map(({ at: _, ...item }) => ({ partition: key, page: pages, ...item })),
+        items.map(({ at: _, ...item }) => ({ partition: key, page: number, ...item })),
       )
       return { partition: key, window: splitPath(key)[1], items: items.length, lines }
     })
@@ -176,7 +176,7 @@ export function excessOf(
     index,
     `${quarantined} of ${numberOf(seen, 'item')} ${quarantined === 1 ? 'breaks' : 'break'} the schema, and transform.max_quarantined is ${allowed.text}`,
     key,
-    'Inspect them in _quarantine and run again, with a higher transform.max_quarantined if they may be left out.',
+    `Inspect them in ${quarantinePath(key)} and run again, with a higher transform.max_quarantined if they may be left out.`,
     `more than ${allowed.text} of items rejected (transform.max_quarantined)`,
     added?.refused.map(({ issues }) => issues),
   )
