@@ -255,7 +255,7 @@ const aggregates = z.object({
   hash_types: counts<string | null>(isName),
   nulls: z.record(z.string(), count),
   /** They are of all shards, and replace all earlier ones. */
-  anew: z.literal(true).optional(),
+  replaces: z.literal(true).optional(),
 })
 
 const failure = z.object({
@@ -371,7 +371,7 @@ const measured = z.object({
   /** Rows requested with the last page. A rewrite replaces the page entries with it. */
   page_size: count.optional(),
   /** A rewrite wrote it. The figures of runs are in other entries. */
-  anew: z.literal(true).optional(),
+  replaces: z.literal(true).optional(),
 })
 export type MeasuredEntry = Entry<'measured'>
 

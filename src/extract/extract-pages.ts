@@ -34,7 +34,9 @@ export async function* extractPages(
   decode: DecodePage,
   release: (page: DecodedPage) => void = () => {},
 ): AsyncGenerator<ExtractedPage, void, undefined> {
-  const request = requestPages(service, chain, decode, release)
+  const request = requestPages(service, chain, decode, release, (page) => {
+    if (page === current) prefetchNext()
+  })
   if (chain.cursor !== null) chain.seen.add(chain.cursor)
   let page = chain.page
   let current = request(chain.cursor, page, chain.recent)
@@ -59,7 +61,6 @@ export async function* extractPages(
 
   try {
     for (let wasted = chain.requestsBefore; ; page++) {
-      current.onNext = prefetchNext
       prefetchNext()
       const decoded = await current.response
       const { next } = decoded

@@ -16,17 +16,21 @@ type KnownIds = Promise<readonly PageIds[]> | readonly PageIds[]
 /** Requests a page. @param known as before that page */
 type RequestPage = (cursor: string | null, page: number, known: KnownIds) => PageInFlight
 
-/** @param release called with decoded pages that the consumer does not get */
+/**
+ * @param release called with decoded pages that the consumer does not get
+ * @param onNext called when `next` of a page is known, before the page is decoded
+ */
 export function requestPages(
   service: Service,
   chain: Chain,
   decode: DecodePage,
   release: (page: DecodedPage) => void,
+  onNext: (page: PageInFlight) => void,
 ): RequestPage {
   const requestFor = pageRequests(service, chain)
   return (cursor, page, known) => {
     const request = requestFor(cursor, `${chain.partition()}, page ${page + 1}`)
-    return new PageInFlight({ service, chain, decode, release, request }, { cursor, page, known })
+    return new PageInFlight({ service, chain, decode, release, onNext, request }, { cursor, page, known })
   }
 }
 
@@ -35,6 +39,7 @@ type PageParts = {
   readonly chain: Chain
   readonly decode: DecodePage
   readonly release: (page: DecodedPage) => void
+  readonly onNext: (page: PageInFlight) => void
   readonly request: ServiceRequest
 }
 
@@ -52,8 +57,6 @@ export class PageInFlight {
   ms = 0
   /** The cursor of the next page, as soon as it is known. */
   next: string | null = null
-  /** Called when `next` is known. */
-  onNext: () => void = () => {}
   /** Whether the consumer has its page. */
   isHandedOut = false
 
@@ -92,10 +95,10 @@ export class PageInFlight {
   }
 
   async #read(body: Uint8Array, known: KnownIds, outcome: ResponseOutcome): Promise<DecodedPage> {
-    const { chain, decode } = this.#parts
+    const { chain, decode, onNext } = this.#parts
     this.ms = outcome.ms
     this.next = nextAtEnd(body)
-    this.onNext()
+    onNext(this)
     // Rows of the previous page are dropped when they repeat, so that page has to be decoded first.
     const recent = await before(known, this.about)
     const { query, requested, queryValue, since, feed } = chain

@@ -76,7 +76,7 @@ type Sent =
 
 // Recommended by the public API documentation for a 429 without Retry-After.
 const RATE_LIMITED_MS = 10_000
-const LEAST_PAUSE_MS = 1_000
+const MIN_PAUSE_MS = 1_000
 // At the right rate a 429 is rare: requests that arrive a little too close together.
 const MANY_RATE_LIMITED = 5
 // If the service demands a longer wait than this, the run ends.
@@ -247,7 +247,7 @@ export class Sender {
       })
     }
     if (status !== 429) return new TryAgain(error, 'backoff', requestedMs ?? 0)
-    const pauseMs = Math.max(requestedMs ?? RATE_LIMITED_MS, LEAST_PAUSE_MS)
+    const pauseMs = Math.max(requestedMs ?? RATE_LIMITED_MS, MIN_PAUSE_MS)
     for (const limit of Object.values(pace)) limit.pauseUntil(clock.monotonicMs() + pauseMs)
     log('warn', 'the service responded with 429; all requests wait', {
       event: 'wait',

@@ -14,7 +14,7 @@ export type ReportData = {
   readonly spillway: string
   readonly from: 'checkpoint' | 'manifest'
   readonly verdict: Verdict
-  readonly asked: {
+  readonly request: {
     /** The first queries, by their names in paths. */
     readonly queries: readonly string[]
     readonly queries_total: number
@@ -35,7 +35,7 @@ export type ReportData = {
     readonly signed: boolean
     readonly pruned: { readonly partitions: number; readonly before: string } | null
   }
-  readonly came: {
+  readonly rows: {
     readonly rows: Shown
     /** Shown instead of `rows` if these would reveal the rows of a class; null: they do not, or are few. */
     readonly rows_at_most: number | null
@@ -64,7 +64,7 @@ export type ReportData = {
     /** null: not known. */
     readonly heat: HeatMap | null
   }
-  readonly went: {
+  readonly runs: {
     /** The last ones, oldest first. */
     readonly runs: readonly ReportRun[]
     readonly runs_total: number

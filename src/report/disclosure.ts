@@ -1,11 +1,11 @@
 import type { Between, Groups, Share, Shown } from './data.ts'
 
 /** A count of fewer rows may concern an identifiable person. See docs/threat-model.md. */
-export const LEAST_ROWS = 5
+export const MIN_ROWS = 5
 
 /** A count of rows; null if it is small. */
 export function shown(rows: number): Shown {
-  return rows > 0 && rows < LEAST_ROWS ? null : rows
+  return rows > 0 && rows < MIN_ROWS ? null : rows
 }
 
 /**
@@ -19,11 +19,11 @@ export function largestGroups(
   others = 0,
 ): Groups {
   const bySize = groups.toSorted(([nameA, a], [nameB, b]) => b - a || (nameA < nameB ? -1 : 1))
-  const kept = new Map(bySize.slice(0, most).filter(([, rows]) => rows >= LEAST_ROWS))
+  const kept = new Map(bySize.slice(0, most).filter(([, rows]) => rows >= MIN_ROWS))
   let folded = others
   for (const [name, rows] of groups) if (!kept.has(name)) folded += rows
   for (const [name, rows] of [...kept].reverse()) {
-    if (folded === 0 || folded >= LEAST_ROWS) break
+    if (folded === 0 || folded >= MIN_ROWS) break
     kept.delete(name)
     folded += rows
   }
@@ -33,7 +33,7 @@ export function largestGroups(
 
 /**
  * Shows counts beside their total. Small counts are null. So are as many of the next smallest counts as are needed for
- * each small count to be possibly {@link LEAST_ROWS} or more, given the total.
+ * each small count to be possibly {@link MIN_ROWS} or more, given the total.
  * @param unlisted the part of the total that is not listed
  * @returns total null: it would reveal small counts, even with all counts hidden
  */
@@ -45,7 +45,7 @@ export function shownCounts(
   // Each hidden count is known to be 1 at least; the unlisted part may be 0.
   let room = unlisted
   for (const i of hidden) room += counts[i]! - 1
-  const needed = shown(unlisted) === null ? LEAST_ROWS : hidden.size > 0 ? LEAST_ROWS - 1 : 0
+  const needed = shown(unlisted) === null ? MIN_ROWS : hidden.size > 0 ? MIN_ROWS - 1 : 0
   const bySize = counts.map((count, i) => [count, i] as const).sort(([a], [b]) => a - b)
   for (const [count, i] of bySize) {
     if (room >= needed) break
@@ -85,18 +85,17 @@ export function shownSeries(counts: readonly number[]): {
 
 /**
  * Shows a total whose parts are shown as classes: exactly, unless it implies that a part of the smallest class has
- * fewer than {@link LEAST_ROWS} rows; then as an upper bound, rounded up.
+ * fewer than {@link MIN_ROWS} rows; then as an upper bound, rounded up.
  */
 export function shownTotal(
   rows: number,
   classes: readonly number[],
 ): { readonly rows: Shown; readonly atMost: number | null } {
   const least = classes.reduce((sum, index) => sum + leastOf(index), 0)
-  const most = shown(rows) === null ? LEAST_ROWS - 1 : rows
-  if (!classes.includes(SMALLEST) || most - least >= LEAST_ROWS - 1)
-    return { rows: shown(rows), atMost: null }
+  const most = shown(rows) === null ? MIN_ROWS - 1 : rows
+  if (!classes.includes(SMALLEST) || most - least >= MIN_ROWS - 1) return { rows: shown(rows), atMost: null }
   let step = 10
-  while (Math.ceil(rows / step) * step - least < LEAST_ROWS - 1) step *= 10
+  while (Math.ceil(rows / step) * step - least < MIN_ROWS - 1) step *= 10
   return { rows: null, atMost: Math.ceil(rows / step) * step }
 }
 
@@ -111,8 +110,8 @@ function leastOf(index: number): number {
 export function shareOf(part: number, rows: number): Share {
   if (part === 0) return 'none'
   if (part >= rows) return 'all'
-  if (part < LEAST_ROWS) return 'few'
-  if (rows - part < LEAST_ROWS) return 'nearly all'
+  if (part < MIN_ROWS) return 'few'
+  if (rows - part < MIN_ROWS) return 'nearly all'
   return Math.min(99, Math.max(1, Math.round((100 * part) / rows)))
 }
 
@@ -167,7 +166,7 @@ export function withPart(sum: Sum, rows: number): Sum {
 
 /**
  * Shows the cells of a table whose column totals may be known exactly. A cell is exact if every small part of the column
- * may still have {@link LEAST_ROWS} rows; else as many cells as needed have their first two digits, or the bounds of
+ * may still have {@link MIN_ROWS} rows; else as many cells as needed have their first two digits, or the bounds of
  * their parts' classes, which are shown anyway. Columns in
  * which even these reveal too much are returned in `together`: their totals may only be shown as one sum.
  * @returns safe: whether that sum may be shown
@@ -229,8 +228,8 @@ function shownColumn(cells: readonly Sum[]): readonly Between[] | null {
 }
 
 /**
- * Whether the total of the cells, with what is shown of cells and parts, leaves at least {@link LEAST_ROWS} possible
- * values for every small part, one of them at least {@link LEAST_ROWS}.
+ * Whether the total of the cells, with what is shown of cells and parts, leaves at least {@link MIN_ROWS} possible
+ * values for every small part, one of them at least {@link MIN_ROWS}.
  */
 function keepsSmallCountsAmbiguous(cells: readonly Sum[], told: readonly Between[]): boolean {
   const ranges = cells.map(({ least, most }, i) => ({
@@ -248,6 +247,6 @@ function keepsSmallCountsAmbiguous(cells: readonly Sum[], told: readonly Between
     const few = classRange(SMALLEST) as { readonly least: number; readonly most: number }
     const partHigh = Math.min(few.most, cellHigh - (least - few.least))
     const partLow = Math.max(few.least, cellLow - (most - few.most))
-    return partHigh >= LEAST_ROWS && partHigh - partLow >= LEAST_ROWS - 1
+    return partHigh >= MIN_ROWS && partHigh - partLow >= MIN_ROWS - 1
   })
 }

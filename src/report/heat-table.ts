@@ -6,7 +6,7 @@ import { betweenText, number } from './words.ts'
 const MANY = 13
 
 // With fewer queries no search is needed.
-const LEAST_TO_SEARCH = 11
+const MIN_TO_SEARCH = 11
 
 /** Shows the rows whose first cell contains a string. Without the script, the page has no search field. */
 export const SEARCH_SCRIPT = `const field=document.getElementById('find')
@@ -15,7 +15,7 @@ field.addEventListener('input',()=>{const text=field.value.trim().toLowerCase()
 for(const row of document.querySelectorAll('.heat tbody tr'))row.hidden=!row.firstElementChild.textContent.toLowerCase().includes(text)})`
 
 export function needsSearch(map: HeatMap | null): boolean {
-  return map !== null && map.rows.length >= LEAST_TO_SEARCH
+  return map !== null && map.rows.length >= MIN_TO_SEARCH
 }
 
 /** Rows by query and window. Totals are computed from the shown bounds of cells only. */

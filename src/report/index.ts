@@ -2,8 +2,8 @@ export type { Between, HeatCell, ReportData, ReportRun, Shown, TimeUnit } from '
 export {
   asParts,
   classOf,
-  LEAST_ROWS,
   largestGroups,
+  MIN_ROWS,
   NO_ROWS,
   type Sum,
   shareOf,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { kindOfRows, REPORT_START } from '../core/index.ts'
 import type { Bars } from './charts.ts'
 import type { Groups, ReportData, ReportRun } from './data.ts'
-import { CLASSES, LEAST_ROWS } from './disclosure.ts'
+import { CLASSES, MIN_ROWS } from './disclosure.ts'
 import { heatTable, needsSearch, SEARCH_SCRIPT } from './heat-table.ts'
 import { Html, html, inlineJson, STYLE } from './html.ts'
 import {
@@ -29,7 +29,7 @@ export type Draw = ((bars: Bars) => string) | null
  */
 export function reportPage(data: ReportData, draw: Draw): string {
   const verdict = verdictText(data.verdict)
-  const script = needsSearch(data.came.heat) ? SEARCH_SCRIPT : null
+  const script = needsSearch(data.rows.heat) ? SEARCH_SCRIPT : null
   const policy =
     script === null ? '' : `; script-src 'sha256-${createHash('sha256').update(script).digest('base64')}'`
   const { text } = html`<html lang="en">
@@ -48,7 +48,7 @@ export function reportPage(data: ReportData, draw: Draw): string {
     data.from === 'manifest'
       ? '. The data set was moved without its state: this report is made of its manifest and its files'
       : ''
-  }. Times are UTC. Counts only: the report holds no row and no identity. Counts of fewer than ${LEAST_ROWS} rows or items are not shown, nor are
+  }. Times are UTC. Counts only: the report holds no row and no identity. Counts of fewer than ${MIN_ROWS} rows or items are not shown, nor are
 others by which they could be worked out: these are among the others, “≥”, or “${NOT_SHOWN}”.</p>
 </header>
 <main>
@@ -65,13 +65,13 @@ ${script === null ? '' : html`<script>${new Html(script)}</script>`}
   return REPORT_START + text
 }
 
-function scope({ asked, provenance, resource, format }: ReportData): Html {
-  const { queries, queries_total, windows, masking, columns, config_digest, retired } = asked
+function scope({ request, provenance, resource, format }: ReportData): Html {
+  const { queries, queries_total, windows, masking, columns, config_digest, retired } = request
   const { host, organization, manifest, signed, pruned } = provenance
   const more = queries_total - queries.length
   const names = html`${queries.map((name, i) => html`${i > 0 ? ', ' : ''}<bdi>${name}</bdi>`)}${more > 0 ? ` and ${number(more)} more` : ''}`
   const many = html`<details><summary>${number(queries_total)}</summary>${names}</details>`
-  return html`<section aria-labelledby="asked"><h2 id="asked">Scope</h2>
+  return html`<section aria-labelledby="scope"><h2 id="scope">Scope</h2>
 <dl>
 <dt>Queries</dt><dd>${queries_total > 10 ? many : names}</dd>
 ${retired > 0 ? html`<dt>Retired queries</dt><dd>${number(retired)}; their files are kept</dd>` : ''}
@@ -86,9 +86,9 @@ ${manifest === null ? '' : html`<dt>SHA-256 of the manifest</dt><dd><code>${mani
 </dl></section>`
 }
 
-function result({ came, verdict }: ReportData, draw: Draw): Html {
-  const { rows, rows_at_most, rows_at_least, new_rows, bytes, shards, quarantined, repeated } = came
-  const { forgotten, counted_rows } = came
+function result({ rows: counts, verdict }: ReportData, draw: Draw): Html {
+  const { rows, rows_at_most, rows_at_least, new_rows, bytes, shards, quarantined, repeated } = counts
+  const { forgotten, counted_rows } = counts
   const isBegun = (verdict.partitions?.partial ?? 0) > 0
   const figures: readonly (readonly [string, string])[] = [
     [
@@ -107,19 +107,19 @@ function result({ came, verdict }: ReportData, draw: Draw): Html {
     ...(forgotten === 0 ? [] : [['of forgotten people, left out', few(forgotten)] as const]),
   ]
   const isPart = counted_rows !== null && counted_rows !== rows
-  return html`<section aria-labelledby="came"><h2 id="came">Result</h2>
+  return html`<section aria-labelledby="result"><h2 id="result">Result</h2>
 <ul class="figures">${figures.map(([name, value]) => html`<li><b>${value}</b>${name}</li>`)}</ul>
 ${isBegun ? html`<p class="soft">Partitions that are not finished have more rows, which are kept and get into files as the export goes on. “New in the last run” and the table below count them; the figure of rows, and what follows the table, do not.</p>` : ''}
-${heat(came.heat)}
+${heat(counts.heat)}
 ${isPart ? html`<p class="warn">What follows counts ${few(counted_rows)} of ${few(rows)} rows: shards were invalidated since they were counted. <code>spillway summary</code> counts all of them.</p>` : ''}
-${groups('When it was imported', came.timeline.unit, 'When rows were imported', came.timeline, 'up', draw)}
-${groups('Where it leaked', 'source', 'Rows by source', came.sources, 'along', draw)}
-${groups('How secrets were hashed', 'kind of hash', 'Rows by kind of hash', came.hash_types, 'along', draw)}
-${came.rows === 0 ? '' : nulls(came.nulls)}
+${groups('When it was imported', counts.timeline.unit, 'When rows were imported', counts.timeline, 'up', draw)}
+${groups('Where it leaked', 'source', 'Rows by source', counts.sources, 'along', draw)}
+${groups('How secrets were hashed', 'kind of hash', 'Rows by kind of hash', counts.hash_types, 'along', draw)}
+${counts.rows === 0 ? '' : nulls(counts.nulls)}
 </section>`
 }
 
-function heat(map: ReportData['came']['heat']): Html {
+function heat(map: ReportData['rows']['heat']): Html {
   if (map === null || map.rows.length === 0) return html``
   const states = new Set(map.rows.flatMap(({ cells }) => cells.map((cell) => cell?.state)))
   const legend = [
@@ -128,12 +128,12 @@ function heat(map: ReportData['came']['heat']): Html {
     ...(states.has('pending') ? [html`<span class="key pending">pending</span> not begun; `] : []),
   ]
   return html`<h3>Rows by query and window</h3>
-<p>${legend}${legend.length > 0 ? 'numbers' : 'Numbers'} are exact, except where one would reveal a count below ${LEAST_ROWS}: there 1.2k has its first two digits, and ≥100 means 100 or more; – is not known yet, ○ pending; an empty cell was not requested.${map.rows.length > 1 ? ' First come queries with failed windows, then those that are not finished, then new ones, each in order of their names.' : ''}</p>
+<p>${legend}${legend.length > 0 ? 'numbers' : 'Numbers'} are exact, except where one would reveal a count below ${MIN_ROWS}: there 1.2k has its first two digits, and ≥100 means 100 or more; – is not known yet, ○ pending; an empty cell was not requested.${map.rows.length > 1 ? ' First come queries with failed windows, then those that are not finished, then new ones, each in order of their names.' : ''}</p>
 ${needsSearch(map) ? html`<p hidden><label for="find">Find a query</label> <input id="find" type="search" autocomplete="off"></p>` : ''}
 ${scroll('Rows by query and window', heatTable(map))}`
 }
 
-type CountedGroups = ReportData['went']['reasons'] | Groups
+type CountedGroups = ReportData['runs']['reasons'] | Groups
 
 /** A chart of groups, with its numbers as a table for screen readers and for copying. */
 function groups(
@@ -175,7 +175,7 @@ function figure(caption: string, bars: Bars, table: Html, draw: Draw): Html {
 <details><summary>${caption}, as a table</summary>${scroll(caption, table)}</details></figure>`
 }
 
-function nulls(columns: ReportData['came']['nulls']): Html {
+function nulls(columns: ReportData['rows']['nulls']): Html {
   const some = columns.filter(({ share }) => share !== 'none')
   if (columns.length === 0) return html``
   return html`<h3>Columns without a value</h3>${
@@ -190,8 +190,8 @@ function nulls(columns: ReportData['came']['nulls']): Html {
   }`
 }
 
-function runs({ went }: ReportData, draw: Draw): Html {
-  const { runs, runs_total, reasons } = went
+function runs({ runs: history }: ReportData, draw: Draw): Html {
+  const { runs, runs_total, reasons } = history
   // A run with nothing to do has no bar.
   const known = runs.filter(
     ({ min_requests, requests }) => min_requests !== null && min_requests + requests > 0,
@@ -220,8 +220,8 @@ function runs({ went }: ReportData, draw: Draw): Html {
     'quarantined',
     'spillway',
   ]
-  return html`<section aria-labelledby="went"><h2 id="went">Runs</h2>
-${failures(went)}
+  return html`<section aria-labelledby="runs"><h2 id="runs">Runs</h2>
+${failures(history)}
 ${draw !== null && known.length > 1 ? scroll('Requests of each run, chart', new Html(draw(bars))) : ''}
 ${scroll(
   'Runs, table',
@@ -237,7 +237,7 @@ ${
 </section>`
 }
 
-function failures({ failures, failures_total }: ReportData['went']): Html {
+function failures({ failures, failures_total }: ReportData['runs']): Html {
   if (failures_total === 0) return html``
   const more = failures_total - failures.length
   return html`<h3>What failed</h3>${scroll(
@@ -273,10 +273,10 @@ function runRow(run: ReportRun): Html {
 `
 }
 
-function shards({ shards, came }: ReportData): Html {
-  const more = came.shards - shards.length
+function shards({ shards, rows: counts }: ReportData): Html {
+  const more = counts.shards - shards.length
   return html`<section aria-labelledby="shards"><h2 id="shards">Files</h2>
-<p class="soft">${number(came.shards)} in all${more > 0 ? `, of which the first ${number(shards.length)} are here; _manifest.json has every one` : ''}. <code>spillway verify</code> compares them with these checksums.</p>
+<p class="soft">${number(counts.shards)} in all${more > 0 ? `, of which the first ${number(shards.length)} are here; _manifest.json has every one` : ''}. <code>spillway verify</code> compares them with these checksums.</p>
 <details><summary>Files and checksums</summary>${scroll(
     'Files and checksums',
     html`<table><caption>Files with their SHA-256</caption><thead><tr><th scope="col">file</th><th scope="col" class="n">rows</th><th scope="col" class="n">kB</th><th scope="col">SHA-256</th></tr></thead>

@@ -4,7 +4,7 @@ import type { ReportData } from './data.ts'
 import { reportPage } from './page.ts'
 
 // With fewer rows, tables are enough, and drawing takes longer than the export.
-const LEAST_ROWS_TO_DRAW = 1000
+const MIN_ROWS_TO_DRAW = 1000
 
 /**
  * The page of a report, with charts if they are useful.
@@ -17,7 +17,7 @@ export async function renderReport(
   hurry = false,
   earlier: string | null = null,
 ): Promise<string> {
-  if (hurry || (data.came.rows ?? 0) < LEAST_ROWS_TO_DRAW) return reportPage(data, null)
+  if (hurry || (data.rows.rows ?? 0) < MIN_ROWS_TO_DRAW) return reportPage(data, null)
   const drawn = chartsOf(earlier ?? '')
   let lacksOne = false
   const page = reportPage(data, (bars) => {

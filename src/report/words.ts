@@ -1,5 +1,5 @@
 import type { Between, Share, Shown, Verdict } from './data.ts'
-import { LEAST_ROWS } from './disclosure.ts'
+import { MIN_ROWS } from './disclosure.ts'
 
 export const NOT_SHOWN = 'not shown'
 
@@ -32,7 +32,7 @@ export function time(text: string): string {
 
 export function shareText(share: Share): string {
   if (typeof share === 'number') return `${share} %`
-  return share === 'few' ? `< ${LEAST_ROWS} rows` : share
+  return share === 'few' ? `< ${MIN_ROWS} rows` : share
 }
 
 /** Bounds that are closer than this are shown as one number of two digits. */

@@ -272,10 +272,10 @@ async function report(
 /** Files that are not part of the data set, and are not read. */
 async function unread(store: Store, state: CheckpointState): Promise<readonly string[]> {
   const known = new Set([...state.partitions].map(([key]) => splitPath(quarantinePath(key))[1]))
-  const strange = (await store.list(QUARANTINE_FOLDER)).filter((name) => !known.has(name))
+  const unexpected = (await store.list(QUARANTINE_FOLDER)).filter((name) => !known.has(name))
   const orphans = await store.list(ORPHANS)
   const folders = [
-    ...(strange.length > 0 ? [QUARANTINE_FOLDER] : []),
+    ...(unexpected.length > 0 ? [QUARANTINE_FOLDER] : []),
     ...(orphans.length > 0 ? [ORPHANS] : []),
   ]
   if (folders.length === 0) return []

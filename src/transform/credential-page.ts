@@ -40,24 +40,29 @@ export class CredentialPage {
   readonly unknown = new UnknownFields()
   readonly columns: CredentialColumns
   readonly suppression: Suppression | null
-  private readonly ids: ChainIds
-  private readonly quarantine: Quarantine
-  private readonly extras: ExtraReader | null
-  private readonly quarantined: RefusedItem[] = []
-  private readonly forgotten: (number | null)[] = []
+  readonly #ids: ChainIds
+  readonly #quarantine: Quarantine
+  readonly #extras: ExtraReader | null
+  readonly #quarantined: RefusedItem[] = []
+  readonly #forgotten: (number | null)[] = []
+
+  readonly #context: PageContext
+  readonly #room: BatchAllocator | undefined
 
   /** Empties columns and ids. */
   constructor(
     plan: DecodePlan,
     { columns, suppression, ids, quarantine, extras }: PageTools,
-    private readonly context: PageContext,
-    private readonly room?: BatchAllocator,
+    context: PageContext,
+    room?: BatchAllocator,
   ) {
+    this.#context = context
+    this.#room = room
     this.columns = columns
     this.suppression = suppression
-    this.ids = ids
-    this.quarantine = quarantine
-    this.extras = extras
+    this.#ids = ids
+    this.#quarantine = quarantine
+    this.#extras = extras
     columns.reset()
     ids.begin(context)
     this.range = new PageRange(plan.order, context, ids)
@@ -69,70 +74,71 @@ export class CredentialPage {
    */
   add(item: unknown, index: number, raw: RawItem): void {
     const result = parseCredential(item)
-    this.extras?.item(raw.body, raw.start())
-    const broken = this.extras?.issues ?? []
+    this.#extras?.item(raw.body, raw.start())
+    const broken = this.#extras?.issues ?? []
     if (!result.success || broken.length > 0) {
-      if (this.isLeftToOthers(item)) return
+      if (this.#isLeftToOthers(item)) return
       const id = refusedId(item)
-      if (id !== null && !this.ids.isNewRefusal(id)) return
+      if (id !== null && !this.#ids.isNewRefusal(id)) return
       const name = identityOf(item)
       if (name !== null && this.suppression?.has(name) === true) {
         this.forget(refusedTime(item))
         return
       }
-      this.quarantined.push(this.quarantine(item, [...(result.error?.issues ?? []), ...broken], index))
+      this.#quarantined.push(this.#quarantine(item, [...(result.error?.issues ?? []), ...broken], index))
       return
     }
     const credential = result.data
     const verdict = this.range.admit(credential.id, credential.imported_at)
-    if (verdict === 'outside') throw ignoredFilter(index, this.context)
+    if (verdict === 'outside') throw ignoredFilter(index, this.#context)
     if (verdict !== 'keep') return
     // Only now: its id is remembered, so that a repetition is recognized.
     if (this.suppression?.has(credential.identity_name) === true) {
       this.forget(credential.imported_at)
       return
     }
-    this.extras?.hide(
-      this.extras.hidesSecret ? (credential.hash ?? null) : null,
-      this.extras.hidesIdentity ? credential.identity_name : null,
+    this.#extras?.hide(
+      this.#extras.hidesSecret ? (credential.hash ?? null) : null,
+      this.#extras.hidesIdentity ? credential.identity_name : null,
     )
-    this.columns.add(credential, this.extras?.values ?? [])
-    this.countUnknown(item as object)
+    this.columns.add(credential, this.#extras?.values ?? [])
+    this.#countUnknown(item as object)
   }
 
   /** Counts an item of a forgotten person, which is dropped. */
   forget(at: Int64 | null): void {
-    this.forgotten.push(at === null ? null : Number(at))
+    this.#forgotten.push(at === null ? null : Number(at))
   }
 
   finish(items: number, next: string | null): DecodedPage {
     const { rows } = this.columns
-    const { query, queryValue } = this.context
+    const { query, queryValue } = this.#context
     return {
       next,
       recordBatch:
-        rows === 0 ? null : encodeRecordBatch(this.columns.recordBatch(query.type, queryValue), this.room),
+        rows === 0 ? null : encodeRecordBatch(this.columns.recordBatch(query.type, queryValue), this.#room),
       rows,
       items,
-      repeated: this.ids.repeated,
-      forgotten: this.forgotten,
-      met: this.ids.met,
-      ids: this.ids.page(),
+      repeated: this.#ids.repeated,
+      forgotten: this.#forgotten,
+      met: this.#ids.met,
+      ids: this.#ids.page(),
       times: this.columns.importedAt.copy(),
       span: this.range.span,
-      quarantined: this.quarantined,
+      quarantined: this.#quarantined,
       unknownFields: this.unknown.record(),
     }
   }
 
   /** A request may cover more than this chain's windows: an invalid item there is rejected by the other chain. */
-  private isLeftToOthers(item: unknown): boolean {
+  #isLeftToOthers(item: unknown): boolean {
     const at = refusedTime(item)
     return at !== null && this.range.isLeftToOthers(at)
   }
 
-  private countUnknown(item: { source?: object | null }): void {
-    const { unknown, extras } = this
+  #countUnknown(item: { source?: object | null }): void {
+    const { unknown } = this
+    const extras = this.#extras
     unknown.countAll(unknownNames(item, extras?.itemFields ?? CREDENTIAL_FIELDS))
     if (item.source) {
       unknown.countAll(unknownNames(item.source, extras?.sourceFields ?? SOURCE_FIELDS, 'source.'))

@@ -37,8 +37,8 @@ import {
 import { fieldName, type UnknownFields } from './schema.ts'
 
 /** Unsupported items cost more here than on the plain path. Beyond one in eight, the page is left to the plain path. */
-const MAX_STRANGE_SHARE = 1 / 8
-const MIN_STRANGE = 32
+const MAX_UNSUPPORTED_SHARE = 1 / 8
+const MIN_UNSUPPORTED = 32
 
 /**
  * The fast path copies the values of a page of credentials from the response's bytes into columns, without objects or
@@ -46,15 +46,17 @@ const MIN_STRANGE = 32
  * and a page that it does not support is abandoned. The plain path then decodes it or reports the error.
  */
 export class FastPath {
-  private readonly walker: ItemWalker | null
-  private body: Buffer = Buffer.alloc(0)
-  private pages = 0
-  private items = 0
-  private strange = 0
+  readonly #walker: ItemWalker | null
+  #body: Buffer = Buffer.alloc(0)
+  #pages = 0
+  #items = 0
+  #unsupported = 0
+  readonly #extras: ExtraReader | null
 
   /** @param extras reads additional columns; null: there are none */
-  constructor(private readonly extras: ExtraReader | null) {
-    this.walker = itemWalker(
+  constructor(extras: ExtraReader | null) {
+    this.#extras = extras
+    this.#walker = itemWalker(
       extras === null
         ? null
         : { fields: extras.sourceFields, read: (bytes, start, end) => extras.source(bytes, start, end) },
@@ -63,14 +65,14 @@ export class FastPath {
 
   /** Fills the page and finishes it; null when it is not supported. The contents of `page` are invalid then. */
   decode(body: Buffer, page: CredentialPage): DecodedPage | null {
-    if (this.walker === null) return null
-    this.body = body
-    this.walker.begin(body)
-    this.pages++
-    this.items = 0
-    this.strange = 0
+    if (this.#walker === null) return null
+    this.#body = body
+    this.#walker.begin(body)
+    this.#pages++
+    this.#items = 0
+    this.#unsupported = 0
     try {
-      return this.readResponse(this.walker, page)
+      return this.#readResponse(this.#walker, page)
     } catch (error) {
       // The message of a SyntaxError quotes the JSON, so it must not be thrown on, even if the walker has a defect.
       if (isExportError(error, 'data') || error instanceof SyntaxError) return null
@@ -79,8 +81,8 @@ export class FastPath {
   }
 
   /** `{"items": [...], "next": ...}`, in either order and with other fields between. */
-  private readResponse(walker: ItemWalker, page: CredentialPage): DecodedPage | null {
-    const { body } = this
+  #readResponse(walker: ItemWalker, page: CredentialPage): DecodedPage | null {
+    const body = this.#body
     let at = skipSpace(body, hasByteOrderMark(body) ? 3 : 0)
     if (body[at] !== OPEN_BRACE) return null
     let hasItems = false
@@ -95,7 +97,7 @@ export class FastPath {
       const value = skipSpace(body, at + 1)
       const name: unknown = JSON.parse(body.toString('utf8', key, keyEnd))
       if (name === 'items') {
-        at = this.itemList(walker, value, page)
+        at = this.#itemList(walker, value, page)
         if (at < 0 || hasItems || !isUtf8(body.subarray(0, value))) return null
         // The walker has checked the bytes in between.
         checked = at
@@ -112,19 +114,19 @@ export class FastPath {
       at = skipSpace(body, at)
     } while (body[at] === COMMA)
     if (body[at] !== CLOSE_BRACE || skipSpace(body, at + 1) !== body.length || !hasItems) return null
-    return isUtf8(body.subarray(checked)) ? page.finish(this.items, next) : null
+    return isUtf8(body.subarray(checked)) ? page.finish(this.#items, next) : null
   }
 
-  private itemList(walker: ItemWalker, start: number, page: CredentialPage): number {
-    const { body } = this
+  #itemList(walker: ItemWalker, start: number, page: CredentialPage): number {
+    const body = this.#body
     if (body[start] !== OPEN_BRACKET) return -1
     let at = skipSpace(body, start + 1)
     if (body[at] === CLOSE_BRACKET) return at + 1
     for (;;) {
       if (at >= walker.end && !walker.open(at)) return -1
       const records = walker.walk(at)
-      if (this.items + records > MAX_ITEMS) return -1
-      if (!this.addRecords(walker, records, page)) return -1
+      if (this.#items + records > MAX_ITEMS) return -1
+      if (!this.#addRecords(walker, records, page)) return -1
       const { status, position } = walker
       if (status === STATUS.last) return position
       // The window may end in the white space between two items.
@@ -135,11 +137,11 @@ export class FastPath {
       const end = walker.endOfValue(at)
       const behind = end < 0 ? end : skipSpace(body, end)
       if (walker.end < body.length && (end < 0 || behind >= walker.end)) {
-        if (!this.openAgain(walker, at)) return -1
+        if (!this.#openAgain(walker, at)) return -1
         continue
       }
       if (end < 0) return -1
-      if (!this.addStrange(at, end, page) || ++this.items > MAX_ITEMS) return -1
+      if (!this.#addUnsupported(at, end, page) || ++this.#items > MAX_ITEMS) return -1
       if (body[behind] === CLOSE_BRACKET) return behind + 1
       if (body[behind] !== COMMA) return -1
       at = skipSpace(body, behind + 1)
@@ -147,9 +149,9 @@ export class FastPath {
   }
 
   /** Opens a window that begins with an item and holds all of it; false when the page is not supported. */
-  private openAgain(walker: ItemWalker, at: number): boolean {
+  #openAgain(walker: ItemWalker, at: number): boolean {
     if (!walker.isFirst(at)) return walker.open(at)
-    const { body } = this
+    const body = this.#body
     const end = skipSpace(body, skipValue(body, at))
     // The window already holds the whole item, so it is not valid JSON.
     if (end < walker.end || end >= body.length) return false
@@ -157,20 +159,20 @@ export class FastPath {
   }
 
   /** Adds an unsupported item by way of the plain path; false when the page is not supported. */
-  private addStrange(start: number, end: number, page: CredentialPage): boolean {
-    this.strange++
-    if (this.strange > MIN_STRANGE + this.items * MAX_STRANGE_SHARE) return false
+  #addUnsupported(start: number, end: number, page: CredentialPage): boolean {
+    this.#unsupported++
+    if (this.#unsupported > MIN_UNSUPPORTED + this.#items * MAX_UNSUPPORTED_SHARE) return false
     if (mayHoldManyValues(end - start)) return false
-    const { body } = this
-    page.add(parseExactJson(body, start, end), this.items, { body, start: () => start })
+    const body = this.#body
+    page.add(parseExactJson(body, start, end), this.#items, { body, start: () => start })
     return true
   }
 
   /** Adds the items of records; false when the page is not supported. */
-  private addRecords(walker: ItemWalker, records: number, page: CredentialPage): boolean {
+  #addRecords(walker: ItemWalker, records: number, page: CredentialPage): boolean {
     const { run } = walker
     for (let record = 0; record < records; record++) {
-      switch (this.admit(walker, record, page)) {
+      switch (this.#admit(walker, record, page)) {
         case 'keep':
           run.keep(record)
           break
@@ -178,24 +180,24 @@ export class FastPath {
           const start = walker.itemStart(record)
           const end = walker.endOfValue(start)
           // Adds the rows before it first, to keep their order.
-          this.addRows(walker, page.columns)
-          if (end < 0 || !this.addStrange(start, end, page)) return false
+          this.#addRows(walker, page.columns)
+          if (end < 0 || !this.#addUnsupported(start, end, page)) return false
         }
       }
-      this.items++
+      this.#items++
     }
-    this.addRows(walker, page.columns)
+    this.#addRows(walker, page.columns)
     return true
   }
 
   /** Whether the item of a record becomes a row; 'outside' also when it is not supported. */
-  private admit(walker: ItemWalker, record: number, page: CredentialPage): Verdict {
-    const { extras } = this
+  #admit(walker: ItemWalker, record: number, page: CredentialPage): Verdict {
+    const extras = this.#extras
     const { columns, range, unknown } = page
     const slots = record * RECORD_SLOTS
     const source = walker.kinds[slots + SOURCE] === KIND.source ? walker.source(record) : null
     // First, before the item has any effect: a value that violates the type of its column is not supported here.
-    if (extras !== null && !this.readExtras(extras, walker, record, source)) return 'outside'
+    if (extras !== null && !this.#readExtras(extras, walker, record, source)) return 'outside'
     const verdict = range.admit(walker.id(record), walker.times[record]!)
     if (verdict !== 'keep') return verdict
     if (page.suppression?.has(textAt(walker, slots + IDENTITY_NAME) ?? '') === true) {
@@ -214,7 +216,7 @@ export class FastPath {
   }
 
   /** Adds the rows that were kept, column by column. */
-  private addRows(walker: ItemWalker, columns: CredentialColumns): void {
+  #addRows(walker: ItemWalker, columns: CredentialColumns): void {
     const { run } = walker
     const { rows, kept } = run
     if (rows === 0) return
@@ -226,19 +228,14 @@ export class FastPath {
     columns.hashType?.addRun(run, HASH_TYPE)
     columns.knownPasswordId?.addRun(run, KNOWN_PASSWORD_ID)
     for (let row = 0; row < rows; row++)
-      columns.sources.addRow(this.sourceEntry(walker, kept[row]!, columns.sources))
+      columns.sources.addRow(this.#sourceEntry(walker, kept[row]!, columns.sources))
     addLists(columns.authDomains, walker, AUTH_DOMAINS)
     addLists(columns.urls, walker, URLS)
     run.rows = 0
   }
 
   /** @returns whether every value is of its type */
-  private readExtras(
-    extras: ExtraReader,
-    walker: ItemWalker,
-    record: number,
-    source: KnownSource | null,
-  ): boolean {
+  #readExtras(extras: ExtraReader, walker: ItemWalker, record: number, source: KnownSource | null): boolean {
     const { bytes, kinds, starts, ends } = walker
     const slots = record * RECORD_SLOTS
     extras.begin()
@@ -260,13 +257,13 @@ export class FastPath {
     return extras.issues.length === 0
   }
 
-  private sourceEntry(walker: ItemWalker, record: number, table: SourceTable): number {
+  #sourceEntry(walker: ItemWalker, record: number, table: SourceTable): number {
     const { bytes, kinds, starts, ends } = walker
     const slots = record * RECORD_SLOTS
     const known = kinds[slots + SOURCE] === KIND.source ? walker.source(record) : null
     if (known !== null && walker.hasIdOfSource(record)) {
-      if (known.page !== this.pages) {
-        known.page = this.pages
+      if (known.page !== this.#pages) {
+        known.page = this.#pages
         known.entry = table.entry(known.source.id, known.source)
       }
       return known.entry

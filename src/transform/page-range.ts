@@ -32,85 +32,83 @@ const MAX_LAST_IDS = 1000
 
 /** Checks `imported_at` of the items of one page: which items belong to the chain, and the span of the page. */
 export class PageRange {
-  private readonly isAscending: boolean
-  private readonly requested: Bounds
-  private readonly own: Bounds
-  private readonly since: Int64 | null
-  private readonly sinceIds: ReadonlySet<Int64>
-  private first: Int64 | null = null
-  private last: Int64 = 0
+  readonly #isAscending: boolean
+  readonly #requested: Bounds
+  readonly #own: Bounds
+  readonly #since: Int64 | null
+  readonly #sinceIds: ReadonlySet<Int64>
+  #first: Int64 | null = null
+  #last: Int64 = 0
   /** The first ids with `imported_at` = `last`. The array is reused, because almost every item begins a new list. */
-  private readonly lastIds: Int64[] = [0]
-  private lastCount = 0
-  private isSorted = true
+  readonly #lastIds: Int64[] = [0]
+  #lastCount = 0
+  #isSorted = true
+  readonly #ids: ChainIds
 
   /** @param ids has the rows of the pages before; serves one page at a time */
-  constructor(
-    order: DecodePlan['order'],
-    context: PageContext,
-    private readonly ids: ChainIds,
-  ) {
+  constructor(order: DecodePlan['order'], context: PageContext, ids: ChainIds) {
+    this.#ids = ids
     const { since } = context
-    this.isAscending = order === 'asc'
-    this.requested = boundsOf(context.requested)
-    this.own = boundsOf(context.own)
-    this.since = since === null ? null : int64FromJson(since.at)
-    this.sinceIds = new Set(since?.ids.map(int64FromJson))
+    this.#isAscending = order === 'asc'
+    this.#requested = boundsOf(context.requested)
+    this.#own = boundsOf(context.own)
+    this.#since = since === null ? null : int64FromJson(since.at)
+    this.#sinceIds = new Set(since?.ids.map(int64FromJson))
   }
 
   /** Whether it was requested but belongs to another chain, by the end of the windows or because that took some over. */
   isLeftToOthers(at: Int64): boolean {
-    return !this.wasNotRequested(at) && (at < this.own.from || at >= this.own.until)
+    return !this.#wasNotRequested(at) && (at < this.#own.from || at >= this.#own.until)
   }
 
-  private wasNotRequested(at: Int64): boolean {
+  #wasNotRequested(at: Int64): boolean {
     // The service's filter is inclusive at both ends.
-    return at < this.requested.from || at > this.requested.until
+    return at < this.#requested.from || at > this.#requested.until
   }
 
   /** Call it once for every valid item, in the order of the response. */
   admit(id: Int64, at: Int64): Verdict {
-    const verdict = this.verdict(id, at)
+    const verdict = this.#verdict(id, at)
     // A repeated row does not affect the order of the others.
-    if (verdict !== 'repeated') this.follow(id, at)
+    if (verdict !== 'repeated') this.#follow(id, at)
     return verdict
   }
 
-  private verdict(id: Int64, at: Int64): Verdict {
-    if (this.wasNotRequested(at)) return 'outside'
-    if (this.since !== null) {
-      if (at === this.since && this.sinceIds.has(id)) return 'drop'
-      if (this.isBefore(at, this.since)) return 'outside'
+  #verdict(id: Int64, at: Int64): Verdict {
+    if (this.#wasNotRequested(at)) return 'outside'
+    if (this.#since !== null) {
+      if (at === this.#since && this.#sinceIds.has(id)) return 'drop'
+      if (this.#isBefore(at, this.#since)) return 'outside'
     }
-    if (at < this.own.from || at >= this.own.until) return 'drop'
-    return this.ids.isNewRow(id) ? 'keep' : 'repeated'
+    if (at < this.#own.from || at >= this.#own.until) return 'drop'
+    return this.#ids.isNewRow(id) ? 'keep' : 'repeated'
   }
 
   /** Span of all items but repeated ones; null when there are none, or they are not in order. */
   get span(): PageSpan | null {
-    if (this.first === null || !this.isSorted) return null
+    if (this.#first === null || !this.#isSorted) return null
     const lastIds =
-      this.lastCount > MAX_LAST_IDS ? null : this.lastIds.slice(0, this.lastCount).map(int64ToJson)
-    return { first: int64ToJson(this.first), last: int64ToJson(this.last), lastIds }
+      this.#lastCount > MAX_LAST_IDS ? null : this.#lastIds.slice(0, this.#lastCount).map(int64ToJson)
+    return { first: int64ToJson(this.#first), last: int64ToJson(this.#last), lastIds }
   }
 
   /** Whether an instant comes before another in the order of the chain. */
-  private isBefore(at: Int64, other: Int64): boolean {
-    return this.isAscending ? at < other : at > other
+  #isBefore(at: Int64, other: Int64): boolean {
+    return this.#isAscending ? at < other : at > other
   }
 
-  private follow(id: Int64, at: Int64): void {
-    if (this.first === null) {
-      this.first = at
-    } else if (at === this.last) {
-      if (this.lastCount < MAX_LAST_IDS) this.lastIds[this.lastCount] = id
-      this.lastCount++
+  #follow(id: Int64, at: Int64): void {
+    if (this.#first === null) {
+      this.#first = at
+    } else if (at === this.#last) {
+      if (this.#lastCount < MAX_LAST_IDS) this.#lastIds[this.#lastCount] = id
+      this.#lastCount++
       return
-    } else if (this.isBefore(at, this.last)) {
-      this.isSorted = false
+    } else if (this.#isBefore(at, this.#last)) {
+      this.#isSorted = false
     }
-    this.last = at
-    this.lastIds[0] = id
-    this.lastCount = 1
+    this.#last = at
+    this.#lastIds[0] = id
+    this.#lastCount = 1
   }
 }

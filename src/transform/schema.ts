@@ -115,13 +115,13 @@ const REST = '…'
 
 /** Counts unknown fields by name. */
 export class UnknownFields {
-  private readonly counts = new Map<string, number>()
+  readonly #counts = new Map<string, number>()
 
   /** @param name from {@link fieldName} */
   count(name: string): void {
-    const isFull = this.counts.size >= MAX_NAMES && !this.counts.has(name)
+    const isFull = this.#counts.size >= MAX_NAMES && !this.#counts.has(name)
     const key = isFull ? REST : name
-    this.counts.set(key, (this.counts.get(key) ?? 0) + 1)
+    this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
   }
 
   countAll(names: readonly string[]): void {
@@ -129,7 +129,7 @@ export class UnknownFields {
   }
 
   record(): Readonly<Record<string, number>> {
-    return Object.fromEntries(this.counts)
+    return Object.fromEntries(this.#counts)
   }
 }
 

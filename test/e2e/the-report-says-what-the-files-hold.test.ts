@@ -38,7 +38,7 @@ const monthOf = ({ imported_at }: Row): string =>
   new Date(Number(BigInt(String(imported_at)) / 1000n)).toISOString().slice(0, 7)
 
 /** Each group has the rows that were counted, and `others` is the rest. */
-function expectGroups({ groups, others }: ReportData['came']['sources'], names: readonly string[]): void {
+function expectGroups({ groups, others }: ReportData['rows']['sources'], names: readonly string[]): void {
   const counts = counted(names)
   for (const { name, rows } of groups) expect([name, rows]).toEqual([name, counts.get(name)])
   const rest = names.length - groups.reduce((sum, { rows }) => sum + rows, 0)
@@ -48,34 +48,34 @@ function expectGroups({ groups, others }: ReportData['came']['sources'], names: 
 }
 
 function expectReport(
-  { came, went, shards, verdict, from }: ReportData,
+  { rows: counts, runs: history, shards, verdict, from }: ReportData,
   rows: readonly Row[],
   paths: number,
 ): void {
-  expect([came.rows, came.counted_rows, came.shards]).toEqual([rows.length, rows.length, paths])
-  expectGroups(came.timeline, rows.map(monthOf))
+  expect([counts.rows, counts.counted_rows, counts.shards]).toEqual([rows.length, rows.length, paths])
+  expectGroups(counts.timeline, rows.map(monthOf))
   expectGroups(
-    came.sources,
+    counts.sources,
     rows.map(({ source_name }) => inReport(source_name, 'no name')),
   )
   expectGroups(
-    came.hash_types,
+    counts.hash_types,
     rows.map(({ hash_type }) => inReport(hash_type, 'no type')),
   )
-  for (const { column, share } of came.nulls) {
+  for (const { column, share } of counts.nulls) {
     const nulls = rows.filter((row) => row[column] === null).length
     if (typeof share === 'number')
       expect(Math.abs(share - (100 * nulls) / rows.length)).toBeLessThanOrEqual(1)
     else if (share === 'none' || share === 'all') expect(nulls).toBe(share === 'none' ? 0 : rows.length)
     else expect(share === 'few' ? nulls : rows.length - nulls).toBeLessThan(5)
   }
-  expect(came.heat!.rows.map(({ query }) => query)).toEqual(
+  expect(counts.heat!.rows.map(({ query }) => query)).toEqual(
     DOMAINS.toSorted().map((name) => `domain.${name}`),
   )
-  for (const { query, cells } of came.heat!.rows) {
+  for (const { query, cells } of counts.heat!.rows) {
     const own = counted(rows.filter(({ query_value }) => `domain.${query_value}` === query).map(monthOf))
     for (const [i, cell] of cells.entries()) {
-      const rows = own.get(came.heat!.columns[i]!.slice(0, 7)) ?? 0
+      const rows = own.get(counts.heat!.columns[i]!.slice(0, 7)) ?? 0
       expect(cell!.state).toBe('done')
       expect(cell!.least).toBeLessThanOrEqual(rows)
       expect(cell!.most).toBeGreaterThanOrEqual(rows)
@@ -84,7 +84,7 @@ function expectReport(
     }
   }
   expect(shards).toHaveLength(paths)
-  expect(went.failures).toEqual([])
+  expect(history.failures).toEqual([])
   expect(verdict.complete).toBe(true)
   if (from === 'checkpoint') expect(verdict.partitions).toMatchObject({ total: 12, done: 12 })
 }
@@ -117,21 +117,21 @@ it.each([
   const rows = await readAll(here, load.format)
   const first = dataOf(await pageIn(here.output))
   expectReport(first, rows, manifest.shards.length)
-  expect(first.went.runs.map(({ status }) => status)).toEqual(['interrupted', 'complete'])
-  expect(first.went.runs.at(-1)).toMatchObject({
+  expect(first.runs.runs.map(({ status }) => status)).toEqual(['interrupted', 'complete'])
+  expect(first.runs.runs.at(-1)).toMatchObject({
     rows: summary.rows,
     requests: summary.requests,
     searches: summary.searches_spent,
     quarantined: summary.quarantined,
     left: summary.searches_remaining,
   })
-  const [begun, ended] = first.went.runs
+  const [begun, ended] = first.runs.runs
   expect((begun!.rows ?? 0) + ended!.rows!).toBe(rows.length)
   expect(first.shards.map(({ path, sha256 }) => [path, sha256])).toEqual(
     manifest.shards.map(({ path, sha256 }) => [path, sha256]),
   )
-  expect(first.asked).toMatchObject({ queries: DOMAINS.map((name) => `domain.${name}`), retired: 0 })
-  expect(first.asked.config_digest).toBe(
+  expect(first.request).toMatchObject({ queries: DOMAINS.map((name) => `domain.${name}`), retired: 0 })
+  expect(first.request.config_digest).toBe(
     JSON.parse(await readFile(join(here.output, '_manifest.json'), 'utf8')).config_digest,
   )
 
@@ -144,11 +144,11 @@ it.each([
   expect((await here.cli('summary', 'pipeline.yaml')).code).toBe(0)
   const moved = dataOf(await pageIn(here.output))
   expect(moved.from).toBe('manifest')
-  expect(moved.came).toMatchObject({
-    ...first.came,
+  expect(moved.rows).toMatchObject({
+    ...first.rows,
     new_rows: 0,
-    heat: moved.came.heat,
-    bytes: moved.came.bytes,
+    heat: moved.rows.heat,
+    bytes: moved.rows.bytes,
   })
 })
 
@@ -162,7 +162,7 @@ it('a later run adds the new rows; a file that is not our report is kept', async
   const rows = await readAll(here, 'parquet')
   const data = dataOf(await pageIn(here.output))
   expectReport(data, rows, (await here.manifest()).shards.length)
-  expect(data.came.new_rows).toBe(rows.length - before.length)
+  expect(data.rows.new_rows).toBe(rows.length - before.length)
 
   await writeFile(join(here.output, '_report.html'), '<!doctype html><p>mine')
   const { code, stderr } = await here.run()
@@ -170,7 +170,7 @@ it('a later run adds the new rows; a file that is not our report is kept', async
   expect(stderr).toContain('_report.html')
   expect(await pageIn(here.output)).toBe('<!doctype html><p>mine')
   expect((await here.run('--fresh', '--yes')).code).toBe(0)
-  expectReport(dataOf(await pageIn(here.output)), rows, data.came.shards)
+  expectReport(dataOf(await pageIn(here.output)), rows, data.rows.shards)
 })
 
 it('an export of reports has one as well', async () => {
@@ -179,7 +179,7 @@ it('an export of reports has one as well', async () => {
   const data = dataOf(await pageIn(here.output))
   expect(data).toMatchObject({
     resource: 'reports',
-    came: { rows: 25, counted_rows: 25, sources: { groups: [] } },
+    rows: { rows: 25, counted_rows: 25, sources: { groups: [] } },
   })
   await here.write({ extract: { resource: 'reports', all: true, max_requests: 1 } })
   expect((await here.cli('summary', 'pipeline.yaml', '--json')).stdout).toContain('_report.html')
@@ -220,5 +220,5 @@ it('names from the service are text, never markup', async () => {
   expect(page).not.toMatch(/<img|<b onclick|somebody-|leaked-secret/)
   expect(page.match(/<script/g)).toHaveLength(1)
   expect(page).toContain('<svg')
-  expect(dataOf(page).came.sources.groups).toEqual([{ name, rows: 2000 }])
+  expect(dataOf(page).rows.sources.groups).toEqual([{ name, rows: 2000 }])
 })

@@ -159,14 +159,14 @@ describe('Parquet shards of many different domains', () => {
     return { row: anyRowOf(domain), window: 'w0' }
   })
   // As the decoder gives it.
-  const MOST_IN_A_TABLE = 1024
+  const MAX_IN_A_TABLE = 1024
 
   it.each([500, 10_000])('have the same bytes with pages of %i rows', async (size) => {
     const sizes = { rowGroupRows: 100_000, shardRows: 100_000 }
     const expected = await shardsOf(snappyParquet, [rows, []], sizes)
     const pages = slices(rows, size).map((page) => {
       const domains = new Set(page.map(({ row }) => row.domain))
-      const table = domains.size <= MOST_IN_A_TABLE
+      const table = domains.size <= MAX_IN_A_TABLE
       return { rows: size, table, wide: false, hurry: false, stop: false }
     })
     const { files } = await exported(snappyParquet, [rows, []], sizes, { from: [0], slow: 0, pages })

@@ -65,11 +65,11 @@ describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
   })
 
   it('filters queries by a part of their names, with the one script that its policy names', async () => {
-    const [line] = SOME_REPORT.came.heat!.rows
+    const [line] = SOME_REPORT.rows.heat!.rows
     const rows = Array.from({ length: 30 }, (_, i) => ({ ...line!, query: `domain.example-${i}.com` }))
-    const heat = { ...SOME_REPORT.came.heat!, rows, folded: 0 }
+    const heat = { ...SOME_REPORT.rows.heat!, rows, folded: 0 }
     const page = await browser.newPage({ viewport: { width: 1400, height: 900 } })
-    await page.setContent(await renderReport({ ...SOME_REPORT, came: { ...SOME_REPORT.came, heat } }))
+    await page.setContent(await renderReport({ ...SOME_REPORT, rows: { ...SOME_REPORT.rows, heat } }))
     expect(await page.locator('.heat tbody tr:visible').count()).toBe(30)
     await page.getByLabel('Find a query').fill('EXAMPLE-2')
     expect(await page.locator('.heat tbody tr:visible').count()).toBe(11)
@@ -78,14 +78,14 @@ describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
   })
 
   it('fits a table of two years into 1400 pixels', async () => {
-    const [line] = SOME_REPORT.came.heat!.rows
+    const [line] = SOME_REPORT.rows.heat!.rows
     const two = <T>(all: readonly T[]): T[] => [...all, ...all]
     const columns = Array.from({ length: 24 }, (_, i) =>
       new Date(Date.UTC(2023, i)).toISOString().slice(0, 10),
     )
     const heat = { columns, rows: two([{ ...line!, cells: two(line!.cells) }]), folded: 0 }
     const page = await browser.newPage({ viewport: { width: 1400, height: 900 } })
-    await page.setContent(await renderReport({ ...SOME_REPORT, came: { ...SOME_REPORT.came, heat } }))
+    await page.setContent(await renderReport({ ...SOME_REPORT, rows: { ...SOME_REPORT.rows, heat } }))
     const box = `document.querySelector('.scroll:has(.heat)')`
     expect(await page.evaluate(`${box}.scrollWidth - ${box}.clientWidth`)).toBe(0)
     await page.close()

@@ -67,7 +67,7 @@ it('failed and pending cells are named, and totals say that more is to come', as
     ],
     folded: 0,
   }
-  const page = await renderReport({ ...SOME_REPORT, came: { ...SOME_REPORT.came, heat } }, true)
+  const page = await renderReport({ ...SOME_REPORT, rows: { ...SOME_REPORT.rows, heat } }, true)
   const [table] = /<table class="heat">.*?<\/table>/s.exec(page)!
   const texts = [...table.matchAll(/<t[dh][^>]*>(.*?)<\/t[dh]>/gs)].map(([, text]) =>
     text!.replace(/<[^>]*>/g, ' ').trim(),
@@ -96,7 +96,7 @@ it('its ranges all include their last day, and the order of queries is said', as
     until: '2025-01-01T00:00:00Z',
     every: 'a window each month',
   }
-  const page = await renderReport({ ...SOME_REPORT, asked: { ...SOME_REPORT.asked, windows } }, true)
+  const page = await renderReport({ ...SOME_REPORT, request: { ...SOME_REPORT.request, windows } }, true)
   expect(page).toContain('<dt>Windows</dt><dd>2024-01-01 to 2024-12-31, a window each month</dd>')
   expect(page).toContain(
     'First come queries with failed windows, then those that are not finished, then new ones',
@@ -131,7 +131,7 @@ it('bars of incomplete periods are hatched', async () => {
   const page = await renderReport(SOME_REPORT)
   expect(page.match(/<pattern /g)?.length).toBeGreaterThan(0)
   expect(page).toContain('Hatched: not everything of it is exported.')
-  const { timeline } = SOME_REPORT.came
-  const whole = { ...SOME_REPORT.came, timeline: { ...timeline, incomplete: [] } }
-  expect(await renderReport({ ...SOME_REPORT, came: whole })).not.toContain('<pattern ')
+  const { timeline } = SOME_REPORT.rows
+  const whole = { ...SOME_REPORT.rows, timeline: { ...timeline, incomplete: [] } }
+  expect(await renderReport({ ...SOME_REPORT, rows: whole })).not.toContain('<pattern ')
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { CLASSES, classOf, LEAST_ROWS, largestGroups, shareOf, shown } from '../../src/report/disclosure.ts'
+import { CLASSES, classOf, largestGroups, MIN_ROWS, shareOf, shown } from '../../src/report/disclosure.ts'
 
 const groups = fc
   .uniqueArray(
@@ -21,13 +21,13 @@ describe('groups', () => {
         const result = largestGroups(given, most, others)
         expect(result.groups.length).toBeLessThanOrEqual(most)
         for (const { name, rows } of result.groups) {
-          expect(rows).toBeGreaterThanOrEqual(LEAST_ROWS)
+          expect(rows).toBeGreaterThanOrEqual(MIN_ROWS)
           expect(given).toContainEqual([name, rows])
         }
         const all = sum(given.map(([, rows]) => rows)) + others
         const rest = all - sum(result.groups.map(({ rows }) => rows))
         // The rest of a total reveals as much as a number would.
-        if (result.groups.length > 0) expect(rest === 0 || rest >= LEAST_ROWS).toBe(true)
+        if (result.groups.length > 0) expect(rest === 0 || rest >= MIN_ROWS).toBe(true)
         expect(result.others).toBe(shown(rest))
       }),
     )
@@ -95,7 +95,7 @@ it.each([
 })
 
 it('cells of the heat map are classes, of which the first covers what is hidden', () => {
-  const rows = [0, 1, LEAST_ROWS - 1, 9, 10, 99, 100, 999_999, 1_000_000, 1e12]
+  const rows = [0, 1, MIN_ROWS - 1, 9, 10, 99, 100, 999_999, 1_000_000, 1e12]
   expect(rows.map(classOf)).toEqual([0, 1, 1, 1, 2, 2, 3, 6, 7, 7])
   expect(CLASSES).toHaveLength(8)
 })

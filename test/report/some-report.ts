@@ -37,7 +37,7 @@ export const SOME_REPORT: ReportData = {
     left_out: [],
     span: { from: '2024-01-01T00:00:00Z', until: '2025-01-01T00:00:00Z' },
   },
-  asked: {
+  request: {
     queries: ['domain.scatterholt.com', 'domain.quillmere.net', 'email.case-17'],
     queries_total: 60,
     retired: 1,
@@ -53,7 +53,7 @@ export const SOME_REPORT: ReportData = {
     signed: true,
     pruned: { partitions: 12, before: '2023-01-01T00:00:00Z' },
   },
-  came: {
+  rows: {
     rows: 1_234_567,
     rows_at_most: null,
     rows_at_least: null,
@@ -106,7 +106,7 @@ export const SOME_REPORT: ReportData = {
       folded: 58,
     },
   },
-  went: {
+  runs: {
     runs: ['complete', 'failed', 'interrupted'].map((status, i) => ({
       started_at: `2024-12-0${i + 1}T02:00:00.000Z`,
       finished_at: null,

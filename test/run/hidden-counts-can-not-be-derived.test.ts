@@ -120,25 +120,25 @@ function knownOf({ runs, cells, counted, reasons }: World, reported: number | nu
 }
 
 /** What any reader of the report can calculate. */
-function expectNothingRevealed(world: World, { came, went, shards }: ReportData): void {
+function expectNothingRevealed(world: World, { rows: result, runs: history, shards }: ReportData): void {
   const files = world.cells.filter((rows) => rows > 0)
-  const groups = [came.timeline, came.sources, came.hash_types]
+  const groups = [result.timeline, result.sources, result.hash_types]
   const ofGroups = groups.flatMap(({ groups, others }) => {
     const parts = [...groups.map(({ rows }) => exactly(rows)), rangeOf(others)]
     return groups.length === 0 && others === 0
       ? []
       : [{ low: sum(parts.map(({ low }) => low)), high: sum(parts.map(({ high }) => high)) }]
   })
-  const listed = went.runs.length
-  const unlisted: Range = went.runs_total > listed ? { low: 0, high: MANY } : exactly(0)
+  const listed = history.runs.length
+  const unlisted: Range = history.runs_total > listed ? { low: 0, high: MANY } : exactly(0)
   const parts = {
-    runs: [...went.runs.map(({ rows }) => rangeOf(rows)), unlisted],
+    runs: [...history.runs.map(({ rows }) => rangeOf(rows)), unlisted],
     files: shards.map(({ rows }) => ofClass(rows)),
-    cells: came.heat?.rows[0]?.cells.map((cell) => between(cell)) ?? [],
+    cells: result.heat?.rows[0]?.cells.map((cell) => between(cell)) ?? [],
   }
-  const total = came.rows === null ? { low: 1, high: came.rows_at_most ?? MANY } : exactly(came.rows)
+  const total = result.rows === null ? { low: 1, high: result.rows_at_most ?? MANY } : exactly(result.rows)
   // The total of all of them narrows it down.
-  const known = [total, ...(came.counted_rows === came.rows ? ofGroups : [])].reduce((all, range) => ({
+  const known = [total, ...(result.counted_rows === result.rows ? ofGroups : [])].reduce((all, range) => ({
     low: Math.max(all.low, range.low),
     high: Math.min(all.high, range.high),
   }))
@@ -151,21 +151,21 @@ function expectNothingRevealed(world: World, { came, went, shards }: ReportData)
   expectHidden(parts.files, known, files)
   expectHidden(parts.cells, known, world.cells)
   for (const name of ['quarantined', 'repeated'] as const) {
-    const counts = [...went.runs.map((run) => rangeOf(run[name])), unlisted]
+    const counts = [...history.runs.map((run) => rangeOf(run[name])), unlisted]
     const all = sum(world.runs.map((run) => run[name]))
-    const total = came[name] === null ? { low: all === 0 ? 0 : 1, high: MANY } : exactly(came[name])
+    const total = result[name] === null ? { low: all === 0 ? 0 : 1, high: MANY } : exactly(result[name])
     expectHidden(
       counts,
       total,
       lastRuns.map((run) => run[name]),
     )
   }
-  const reasons = went.reasons.groups.map(({ rows }) => rangeOf(rows))
-  const items = went.reasons.groups.every(({ rows }) => rows !== null) ? null : sum(world.reasons)
-  if (items !== null && came.quarantined !== null) expectHidden(reasons, exactly(items), world.reasons)
+  const reasons = history.reasons.groups.map(({ rows }) => rangeOf(rows))
+  const items = history.reasons.groups.every(({ rows }) => rows !== null) ? null : sum(world.reasons)
+  if (items !== null && result.quarantined !== null) expectHidden(reasons, exactly(items), world.reasons)
   // The groups that the count omits are a group as well.
-  if (came.rows !== null && came.counted_rows !== null && came.counted_rows !== came.rows) {
-    expect(came.rows - came.counted_rows).toBeGreaterThanOrEqual(LEAST)
+  if (result.rows !== null && result.counted_rows !== null && result.counted_rows !== result.rows) {
+    expect(result.rows - result.counted_rows).toBeGreaterThanOrEqual(LEAST)
   }
 }
 
@@ -209,23 +209,23 @@ it('after runs with 100 and 2 rows no total is shown, nor of 11 rows in classes 
   const report = (runs: number[], cells: number[]) =>
     gatherReport(PIPELINE, knownOf({ runs: runs.map(run), cells, counted: sum(cells), reasons: [] }), AROUND)
   const two = report([100, 2], [102])
-  expect(two.came).toMatchObject({ rows: null, rows_at_most: 110, quarantined: null, repeated: null })
-  expect(two.came.new_rows).toBe(null)
+  expect(two.rows).toMatchObject({ rows: null, rows_at_most: 110, quarantined: null, repeated: null })
+  expect(two.rows.new_rows).toBe(null)
   const eleven = report([11], [10, 1])
-  expect(eleven.came).toMatchObject({ rows: null, rows_at_most: 20, counted_rows: null, new_rows: null })
-  expect(eleven.came.sources).toEqual({ groups: [], others: 0 })
+  expect(eleven.rows).toMatchObject({ rows: null, rows_at_most: 20, counted_rows: null, new_rows: null })
+  expect(eleven.rows.sources).toEqual({ groups: [], others: 0 })
   // If nothing is small, everything is shown.
   const open = report([100, 20], [60, 60])
-  expect(open.came).toMatchObject({ rows: 120, rows_at_most: null, counted_rows: 120, new_rows: 20 })
+  expect(open.rows).toMatchObject({ rows: 120, rows_at_most: null, counted_rows: 120, new_rows: 20 })
 })
 
 it('all reasons are named, whatever their number and however few items they have', () => {
   const reasons = Array.from({ length: 30 }, (_, i) => i + 1)
   const world = { runs: [{ rows: 0, quarantined: 465, repeated: 0 }], cells: [], counted: 0, reasons }
-  const { went } = gatherReport(PIPELINE, knownOf(world), AROUND)
-  expect(went.reasons.groups.map(({ name }) => name)).toEqual(reasons.map((_, i) => `field${i}: wrong`))
-  expect(went.reasons.groups.map(({ rows }) => rows).slice(0, 5)).toEqual([null, null, null, null, 5])
-  expect(went.reasons.groups.at(-1)).toEqual({ name: unlessSecret('field29: wrong'), rows: 30 })
+  const { runs: history } = gatherReport(PIPELINE, knownOf(world), AROUND)
+  expect(history.reasons.groups.map(({ name }) => name)).toEqual(reasons.map((_, i) => `field${i}: wrong`))
+  expect(history.reasons.groups.map(({ rows }) => rows).slice(0, 5)).toEqual([null, null, null, null, 5])
+  expect(history.reasons.groups.at(-1)).toEqual({ name: unlessSecret('field29: wrong'), rows: 30 })
 })
 
 /** Rows of each query in each window of a month, in one file each, and the day of the month on which they were imported. */
@@ -330,17 +330,17 @@ function narrow(root: Node): void {
 }
 
 /** The range of each file for a reader who combines heat map, timeline, files and total. */
-function filesAsKnown(table: Table, { came, shards }: ReportData): readonly (readonly Range[])[] {
+function filesAsKnown(table: Table, { rows: result, shards }: ReportData): readonly (readonly Range[])[] {
   const ofFile = new Map(shards.map(({ path, rows }) => [path, ofClass(rows)]))
   const cells = table.rows.map((row, query) =>
     row.map((_, month): Node => {
       const key = `domain.${query}.example/${monthAt(month)}..${monthAt(month + 1)}`
-      const line = came.heat!.rows.find((line) => line.query === `domain.${query}.example`)!
+      const line = result.heat!.rows.find((line) => line.query === `domain.${query}.example`)!
       const file: Node = { range: ofFile.get(`credentials/${key}`) ?? exactly(0), parts: [] }
       return { range: between(line.cells[month] ?? null), parts: [file] }
     }),
   )
-  const { unit, groups, others } = came.timeline
+  const { unit, groups, others } = result.timeline
   const column = (month: number): Node => ({
     range: { low: 0, high: MANY },
     parts: cells.map((row) => row[month]!),
@@ -361,7 +361,7 @@ function filesAsKnown(table: Table, { came, shards }: ReportData): readonly (rea
     parts: open.map(({ node }) => node),
   }
   const root: Node = {
-    range: came.rows === null ? { low: 1, high: came.rows_at_most ?? MANY } : exactly(came.rows),
+    range: result.rows === null ? { low: 1, high: result.rows_at_most ?? MANY } : exactly(result.rows),
     parts: [...months.filter((month) => !open.includes(month)).map(({ node }) => node), rest],
   }
   narrow(root)
@@ -376,7 +376,7 @@ it.each([
   fc.assert(
     fc.property(tables(spread), (table) => {
       const report = gatherReport(PIPELINE, knownOfTable(table), AROUND)
-      if (report.came.heat === null) return
+      if (report.rows.heat === null) return
       const known = filesAsKnown(table, report)
       for (const [query, row] of table.rows.entries()) {
         for (const [month, rows] of row.entries()) {
@@ -389,7 +389,7 @@ it.each([
           expect(high - low, text).toBeGreaterThanOrEqual(LEAST - 1)
         }
       }
-      const cells = report.came.heat.rows.flatMap(({ cells }) => cells)
+      const cells = report.rows.heat.rows.flatMap(({ cells }) => cells)
       if (cells.some((cell) => cell !== null && cell.least >= 10 && cell.most! < 1.2 * cell.least))
         withNumbers++
       else alike++
@@ -402,11 +402,11 @@ it.each([
 
 /** Whoever gets a report after each run knows the sum of the runs between any two of them. */
 function expectSeriesReveals(reports: readonly ReportData[], runs: readonly number[]): void {
-  const totals = [exactly(0), ...reports.map(({ came }) => totalOf(came))]
+  const totals = [exactly(0), ...reports.map(({ rows: result }) => totalOf(result))]
   const told = runs.map((_, i) => {
-    const shown = reports.flatMap(({ went }, k) => {
-      const at = i - (k + 1 - went.runs.length)
-      return i <= k && at >= 0 ? [rangeOf(went.runs[at]!.rows)] : []
+    const shown = reports.flatMap(({ runs: history }, k) => {
+      const at = i - (k + 1 - history.runs.length)
+      return i <= k && at >= 0 ? [rangeOf(history.runs[at]!.rows)] : []
     })
     return shown.reduce((all, range) => ({
       low: Math.max(all.low, range.low),
@@ -423,7 +423,7 @@ function expectSeriesReveals(reports: readonly ReportData[], runs: readonly numb
     }
 }
 
-function totalOf({ rows, rows_at_least, rows_at_most }: ReportData['came']): Range {
+function totalOf({ rows, rows_at_least, rows_at_most }: ReportData['rows']): Range {
   return rows === null ? { low: rows_at_least ?? 1, high: rows_at_most ?? MANY } : exactly(rows)
 }
 
@@ -440,7 +440,7 @@ function seriesOf(runs: readonly number[]): readonly ReportData[] {
       reasons: [],
     }
     const report = gatherReport(PIPELINE, knownOf(world, reported), AROUND)
-    reported = report.came.rows ?? reported
+    reported = report.rows.rows ?? reported
     reports.push(report)
   }
   return reports
@@ -457,7 +457,7 @@ it('nor does a calculation with all reports of a series, one after each run', ()
 
 it('a run that adds few rows leaves the total of the earlier report, and shows no division of the new one', () => {
   const reports = seriesOf([7, 3, 0, 40, 2])
-  const [first, second, third, fourth, fifth] = reports.map(({ came }) => came)
+  const [first, second, third, fourth, fifth] = reports.map(({ rows: result }) => result)
   expect(first).toMatchObject({ rows: 7, rows_at_least: null, new_rows: 7 })
   for (const few of [second, third]) {
     expect(few).toMatchObject({ rows: null, rows_at_least: 7, counted_rows: null, nulls: [] })
@@ -469,7 +469,7 @@ it('a run that adds few rows leaves the total of the earlier report, and shows n
   expect(fifth).toMatchObject({ rows: null, rows_at_least: 50 })
   // What was removed is hidden likewise.
   const world = { runs: [{ rows: 50, quarantined: 0, repeated: 0 }], cells: [48], counted: 48, reasons: [] }
-  expect(gatherReport(PIPELINE, knownOf(world, 50), AROUND).came).toMatchObject({
+  expect(gatherReport(PIPELINE, knownOf(world, 50), AROUND).rows).toMatchObject({
     rows: null,
     rows_at_least: null,
     rows_at_most: 50,
@@ -484,9 +484,11 @@ it('where no count is small every cell is exact, and totals are those of the hea
     counted: sum(cells),
     reasons: [],
   }
-  const { came } = gatherReport(PIPELINE, knownOf(world), AROUND)
-  expect(came.heat?.rows[0]?.cells).toEqual(cells.map((rows) => ({ least: rows, most: rows, state: 'done' })))
-  const table = heatTable(came.heat!).text
+  const { rows: result } = gatherReport(PIPELINE, knownOf(world), AROUND)
+  expect(result.heat?.rows[0]?.cells).toEqual(
+    cells.map((rows) => ({ least: rows, most: rows, state: 'done' })),
+  )
+  const table = heatTable(result.heat!).text
   for (const number of ['120,345', '98,761', '219,113']) expect(table).toContain(`>${number}</td>`)
   // A few rows in one cell: its neighbours lose digits, and the total says "≥".
   const some = {
@@ -495,7 +497,7 @@ it('where no count is small every cell is exact, and totals are those of the hea
     runs: [{ rows: 219_109, quarantined: 0, repeated: 0 }],
     counted: 219_109,
   }
-  const rounded = gatherReport(PIPELINE, knownOf(some), AROUND).came.heat!
+  const rounded = gatherReport(PIPELINE, knownOf(some), AROUND).rows.heat!
   expect(rounded.rows[0]!.cells[2]).toMatchObject({ least: 1, most: 9 })
   const [, total] = /class="sum">≥([\d,]+)<\/td>/.exec(heatTable(rounded).text) ?? []
   expect(Number(total?.replaceAll(',', ''))).toBeLessThanOrEqual(219_109)
@@ -515,8 +517,8 @@ it('late rows in a file of their own keep the digits of their partition back', (
       yield { query: 'domain.acme.example', window: day(1), rows: 2047, state: 'done' }
     },
   }
-  const { came } = gatherReport(PIPELINE, known, AROUND)
-  const [late, other] = came.heat!.rows[0]!.cells
+  const { rows: result } = gatherReport(PIPELINE, known, AROUND)
+  const [late, other] = result.heat!.rows[0]!.cells
   // A file of 100 to 999 rows and one of 1 to 9: more digits would tell how many the second has.
   expect(late).toMatchObject({ least: 101, most: 1008 })
   // Nor may the whole tell it, with the other windows.

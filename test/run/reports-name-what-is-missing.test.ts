@@ -29,15 +29,15 @@ it('the report names a failed day, and no longer once that is exported', async (
     span: { from: '2024-01-01T00:00:00Z', until: '2024-01-04T00:00:00Z' },
     left_out: [],
   })
-  expect(failed.came.heat!.rows[0]!.cells.map((cell) => cell!.state)).toEqual(['done', 'failed', 'done'])
-  expect(failed.came.timeline.incomplete).toEqual(['2024-01-02'])
+  expect(failed.rows.heat!.rows[0]!.cells.map((cell) => cell!.state)).toEqual(['done', 'failed', 'done'])
+  expect(failed.rows.timeline.incomplete).toEqual(['2024-01-02'])
   expect(await page()).toContain('<title>trial: INCOMPLETE: 1 of 3 partitions failed; the figures')
   expect(failed.provenance).toMatchObject({ host: new URL(service.url).host, signed: false, pruned: null })
 
   service.fault = () => false
   expect((await world.run()).status).toBe('complete')
   expect((await data()).verdict).toMatchObject({ complete: true, partitions: { total: 3, done: 3 } })
-  expect((await data()).came.timeline.incomplete).toEqual([])
+  expect((await data()).rows.timeline.incomplete).toEqual([])
   expect(await page()).toContain('<title>trial: Complete: all 3 partitions, 2024-01-01 to 2024-01-03</title>')
 })
 
@@ -50,7 +50,7 @@ it('queries that began in the last run precede the others', async () => {
     const data: ReportData = JSON.parse(
       /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(page)![1]!,
     )
-    return data.came.heat!.rows.map(({ query, isNew = false }) => [query, isNew])
+    return data.rows.heat!.rows.map(({ query, isNew = false }) => [query, isNew])
   }
   expect((await world.run()).status).toBe('complete')
   expect(await queries()).toEqual([['domain.acme.example', false]])

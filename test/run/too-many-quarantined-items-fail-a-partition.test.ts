@@ -193,8 +193,8 @@ it('a run with only broken items fails, exports nothing and quarantines all', as
     const page = await readFile(join(world.folder, 'out/_report.html'), 'utf8')
     const report = JSON.parse(/<script type="application\/json" id="data">(.*?)<\/script>/.exec(page)![1]!)
     const { totals } = await readStatus(pipeline)
-    const { reasons } = report.went
-    const items = [totals.quarantined, manifest.totals.quarantined, report.came.quarantined]
+    const { reasons } = report.runs
+    const items = [totals.quarantined, manifest.totals.quarantined, report.rows.quarantined]
     return { items, reasons: reasons.groups.map(({ name }: { name: string }) => name) }
   }
   expect((await readStatus(pipeline)).totals).toMatchObject({ failed: 1, done: 0 })

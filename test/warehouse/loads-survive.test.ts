@@ -14,7 +14,7 @@ import { holdsAll, isHonest, neighbour } from './ledger.ts'
 import { killLaterAndLater, start } from './start.ts'
 import { newTarget } from './targets.ts'
 
-const MOST_KILLS = THOROUGH ? 5 : 1
+const MAX_KILLS = THOROUGH ? 5 : 1
 
 /** By weeks: some twenty shards, enough for a kill between any two steps. */
 function exported(every: 'week' | 'year' = 'week'): Promise<Workspace> {
@@ -34,9 +34,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     const neighbourIsUnchanged = await neighbour(here, target)
     const words = ['load', 'pipeline.yaml', '--to', target.url]
     const delays = { firstMs: 250, stepMs: 90 }
-    expect(await killLaterAndLater(here, words, delays, MOST_KILLS, () => isHonest(target))).toBeGreaterThan(
-      0,
-    )
+    expect(await killLaterAndLater(here, words, delays, MAX_KILLS, () => isHonest(target))).toBeGreaterThan(0)
     expect((await here.cli('load', 'pipeline.yaml', '--to', target.url)).code).toBe(0)
     await holdsAll(here, target)
     await neighbourIsUnchanged()

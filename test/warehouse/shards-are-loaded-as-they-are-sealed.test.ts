@@ -16,7 +16,7 @@ const parts = (service: PipelineParts['service'] = {}): PipelineParts => ({
     page_size: 10,
   },
 })
-const MOST_KILLS = 4
+const MAX_KILLS = 4
 
 /** How a run ends, and the target that it is tested on by default. */
 const ENDS = [
@@ -81,9 +81,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     const neighbourIsUnchanged = await neighbour(here, target)
     const words = ['run', 'pipeline.yaml', '--load', target.url]
     const delays = { firstMs: 400, stepMs: 60 }
-    expect(await killLaterAndLater(here, words, delays, MOST_KILLS, () => isHonest(target))).toBeGreaterThan(
-      0,
-    )
+    expect(await killLaterAndLater(here, words, delays, MAX_KILLS, () => isHonest(target))).toBeGreaterThan(0)
     await runAndLoad(here, target)
     await holdsAll(here, target)
     await neighbourIsUnchanged()

@@ -35,16 +35,11 @@ import type { ChainProgress } from './chain-progress.ts'
 import type { Slot } from './chain-queue.ts'
 import { type FeedOrder, lostPlace, mayBeginAgain, orderOf, pairsOf } from './feed.ts'
 import { lackOfDiskSpace } from './halt.ts'
+import { type PageProgress, positionAfter, progressOf } from './page-progress.ts'
 import { excessOf, excessOfPage } from './quarantine.ts'
 import { type RestartPoint, repeatedRows, requiredRestart, restartPoint } from './restart.ts'
 import type { ChainsContext } from './run-context.ts'
-import {
-  type PageProgress,
-  positionAfter,
-  progressOf,
-  type SplitPage,
-  splitByWindow,
-} from './split-by-window.ts'
+import { type SplitPage, splitByWindow } from './split-by-window.ts'
 import { PartitionEvents } from './tally.ts'
 
 const REFUSED_CURSOR = 'The service refuses the saved cursor'

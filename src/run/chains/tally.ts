@@ -1,8 +1,8 @@
 import type { DecodedPage, ErrorKind, ExportError } from '../../core/index.ts'
 import type { RunObserver } from '../options.ts'
 import type { ChainProgress } from './chain-progress.ts'
+import type { PageProgress } from './page-progress.ts'
 import { PartitionFault } from './quarantine.ts'
-import type { PageProgress } from './split-by-window.ts'
 
 // A service that sends new names with every page must not fill the log.
 const MAX_FIELDS_NAMED = 1000

@@ -1,7 +1,7 @@
 import type { QuarantineLimit } from '../../core/index.ts'
 
 // A share of fewer items means little: one broken item of ten does not make a tenth of all items.
-const LEAST_SHARED = 100
+const MIN_SHARED = 100
 
 /** `transform.max_quarantined`, of one partition. */
 type Allowed = { readonly text: string; isExceeded(quarantined: number, seen: number): boolean }
@@ -13,7 +13,7 @@ export function allowedOf(limit: QuarantineLimit): Allowed {
     case 'share':
       return {
         text: `${limit.percent}%`,
-        isExceeded: (quarantined, seen) => seen >= LEAST_SHARED && 100 * quarantined > limit.percent * seen,
+        isExceeded: (quarantined, seen) => seen >= MIN_SHARED && 100 * quarantined > limit.percent * seen,
       }
   }
 }

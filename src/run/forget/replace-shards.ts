@@ -89,7 +89,7 @@ function aggregatesAfter(state: CheckpointState, gone: AggregateTally): readonly
   const all = state.aggregates()
   if (all.rows !== state.shards.rows || state.redo.partitions > 0) return []
   const left = withoutAggregates(all, gone.aggregates())
-  return left === null ? [] : [{ kind: 'aggregates', ...left, anew: true }]
+  return left === null ? [] : [{ kind: 'aggregates', ...left, replaces: true }]
 }
 
 function countsOf(shards: readonly ShardOfPeople[]): ForgottenEntry['partitions'] {

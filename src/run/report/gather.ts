@@ -8,8 +8,8 @@ import {
 } from '../../core/index.ts'
 import {
   classOf,
-  LEAST_ROWS,
   largestGroups,
+  MIN_ROWS,
   type ReportData,
   type ReportRun,
   type Shown,
@@ -73,7 +73,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
     spillway: context.version,
     from: known.from,
     verdict: verdictOf(known, { quarantined: quarantinedTotal, forgotten }),
-    asked: {
+    request: {
       queries: queries.slice(0, MAX_QUERIES).map(({ name }) => name),
       queries_total: queries.length,
       retired: context.retired,
@@ -95,7 +95,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
       ...context.seal,
       pruned: known.leftOut.pruned,
     },
-    came: {
+    rows: {
       rows: total.rows,
       rows_at_most: total.atMost,
       rows_at_least: total.atLeast,
@@ -115,7 +115,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
       })),
       heat: heat === null ? null : shownHeat(heat, total, times),
     },
-    went: {
+    runs: {
       runs: runs.slice(-MAX_RUNS).map((run, i) =>
         reportRun(run, {
           rows: total.ofRuns[i]!,
@@ -165,7 +165,7 @@ function missingWindows({ partitions }: Known): readonly Window[] | null {
  * Whether rounded numbers may be shown beside a timeline. If the timeline leaves times out, the other times would
  * reveal their rows, unless they are whole windows.
  */
-function staysOpen({ columns }: RowsByWindow, { others, unit }: ReportData['came']['timeline']): boolean {
+function staysOpen({ columns }: RowsByWindow, { others, unit }: ReportData['rows']['timeline']): boolean {
   return others === 0 || (columns.length > 0 && liesWithin(columns, unit))
 }
 
@@ -205,7 +205,7 @@ function shownRows(
   const limits: number[] = []
   const { atMost } = shownTotal(rows, files)
   if (atMost !== null) limits.push(atMost)
-  if ((ofRuns.total === null && rows > 0) || !isOpen) limits.push(Math.ceil((rows + LEAST_ROWS) / 10) * 10)
+  if ((ofRuns.total === null && rows > 0) || !isOpen) limits.push(Math.ceil((rows + MIN_ROWS) / 10) * 10)
   if (limits.length > 0) {
     const hidden = ofRuns.counts.map((count) => (count === 0 ? 0 : null))
     return {
@@ -234,7 +234,7 @@ function shownOfRuns(runs: Known['runs'], total: number, of: (run: Known['runs']
 function shownHeat(
   heat: RowsByWindow,
   { rows, isNearEarlier }: ShownRows,
-  times: ReportData['came']['timeline'],
+  times: ReportData['rows']['timeline'],
 ): RowsByWindow['map'] {
   // An earlier report may show the exact numbers of cells.
   if (isNearEarlier) return heat.bare

@@ -6,7 +6,7 @@ import {
   windowOfKey,
 } from '../../core/index.ts'
 import type { Plan } from '../../plan/index.ts'
-import { LEAST_ROWS } from '../../report/index.ts'
+import { MIN_ROWS } from '../../report/index.ts'
 import {
   type CheckpointState,
   exportedOf,
@@ -123,7 +123,7 @@ export function knownFromState(
 function filesOfSmallShards({ shards }: CheckpointState): ReadonlyMap<string, readonly number[]> {
   const files = new Map<string, number[]>()
   for (const { rows, partitions } of shards)
-    if (partitions.length === 1 && rows > 0 && rows < LEAST_ROWS) files.set(partitions[0]!, [])
+    if (partitions.length === 1 && rows > 0 && rows < MIN_ROWS) files.set(partitions[0]!, [])
   if (files.size === 0) return files
   for (const { rows, partitions } of shards) if (rows > 0) files.get(partitions[0]!)?.push(rows)
   return files

@@ -21,7 +21,7 @@ export function timeline(
   },
   together: readonly Window[] | null,
   missing: readonly Window[] | null,
-): ReportData['came']['timeline'] {
+): ReportData['rows']['timeline'] {
   for (const unit of UNITS) {
     const bars = new Map<string, number>()
     const hidden = new Set<string>()

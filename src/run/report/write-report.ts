@@ -137,7 +137,7 @@ async function aggregatesOf(
   const { rows } = state.shards
   if (known.rows === rows || rows > mostRows) return known
   const aggregates = await countAnew(pipeline, store, state.shards)
-  await record({ kind: 'aggregates', ...aggregates, anew: true })
+  await record({ kind: 'aggregates', ...aggregates, replaces: true })
   return aggregates
 }
 
@@ -167,16 +167,16 @@ async function pageOf(
   // A command that sends nothing need not know the service; the manifest does.
   const host = hostOf(pipeline.service) ?? (await readManifest(store))?.scope?.service ?? null
   const data = gatherReport(pipeline, known, { ...options, host, seal: await sealOf(store) })
-  return { page: await renderReport(data, options.hurry, earlier), rows: data.came.rows }
+  return { page: await renderReport(data, options.hurry, earlier), rows: data.rows.rows }
 }
 
 /** Far more than any report has. */
-const MOST_PAGE_BYTES = 10_000_000
+const MAX_PAGE_BYTES = 10_000_000
 
 /** The present report, whose charts may still be valid. */
 async function earlierPage(store: Store): Promise<string | null> {
   const size = await store.size(REPORT_PATH)
-  if (size === null || size > MOST_PAGE_BYTES) return null
+  if (size === null || size > MAX_PAGE_BYTES) return null
   const bytes = await store.read(REPORT_PATH)
   return bytes === null ? null : Buffer.from(bytes).toString()
 }

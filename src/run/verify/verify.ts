@@ -202,13 +202,13 @@ function* scopeFaults(given: Pipeline, manifest: Manifest, maskKey: Uint8Array |
   // Names that need a mask key are not known without it.
   const pipeline = withNames(given, maskKey)
   if (pipeline === null) return
-  const strange = strangeQueries(pipeline, manifest)
-  const fault = strange ?? otherScope(manifest, pipeline)
+  const others = otherQueries(pipeline, manifest)
+  const fault = others ?? otherScope(manifest, pipeline)
   if (fault !== null) yield fault
 }
 
 /** Queries with shards in the signed manifest that the pipeline does not request and the manifest does not retire. */
-function strangeQueries(pipeline: NamedPipeline, manifest: Manifest): string | null {
+function otherQueries(pipeline: NamedPipeline, manifest: Manifest): string | null {
   if (manifest.resource === 'reports') return null
   const { extract } = asInFile(pipeline)
   const known = new Set([

@@ -131,7 +131,7 @@ type Quota = {
 const FREE_MS = 10 * 60_000
 
 // Older ones are long over.
-const MOST_REMEMBERED = 10_000
+const MAX_REMEMBERED = 10_000
 
 /**
  * The monthly quota. Source: the public documentation: a search retrieves up to 100 credentials, more results are more
@@ -150,7 +150,7 @@ function quota(settings: { quota: number; rowsPerSearch: number; now: () => numb
 
   function pay(key: string): void {
     if (isPaid(key)) return
-    if (paidAt.size >= MOST_REMEMBERED) paidAt.clear()
+    if (paidAt.size >= MAX_REMEMBERED) paidAt.clear()
     paidAt.set(key, now())
   }
 

@@ -122,7 +122,7 @@ function* serviceEntries({ service, searchesRemaining }: CheckpointState): Gener
       ...tells,
       ...left,
       ...size,
-      anew: true,
+      replaces: true,
     }
   }
   for (const [query, own] of limits) yield { kind: 'limit', query, size: own }

@@ -152,8 +152,8 @@ export class JournalFold {
         break
       case 'aggregates':
         // While partitions are exported again, some of these rows are not published yet.
-        if (entry.anew !== true && this.#redo.partitions > 0) break
-        if (entry.anew === true) this.#aggregates = new AggregateTally(DATA_SET_LIMITS)
+        if (entry.replaces !== true && this.#redo.partitions > 0) break
+        if (entry.replaces === true) this.#aggregates = new AggregateTally(DATA_SET_LIMITS)
         this.#aggregates.add(entry)
         break
       case 'failed':
@@ -412,14 +412,22 @@ export class JournalFold {
     this.#state.added = { since: kept(since), until: kept(until) }
   }
 
-  #measure({ costs = [], times = [], tells_searches, page_size, left, spent, anew }: MeasuredEntry): void {
+  #measure({
+    costs = [],
+    times = [],
+    tells_searches,
+    page_size,
+    left,
+    spent,
+    replaces,
+  }: MeasuredEntry): void {
     const service = this.#service
     service.costs = [...service.costs, ...costs].slice(-MAX_COSTS)
     service.times = [...service.times, ...times].slice(-MAX_TIMES)
     service.reportsSearchesLeft = tells_searches ?? service.reportsSearchesLeft
     service.pageSize = page_size ?? service.pageSize
     this.#state.searchesRemaining = left ?? this.#state.searchesRemaining
-    if (anew === true) return
+    if (replaces === true) return
     this.#runs.count((run) => {
       // Entries of pages that were committed concurrently may be in another order than their responses.
       if (spent !== undefined) run.searches = Math.max(run.searches ?? 0, spent)

@@ -24,22 +24,21 @@ export class CredentialColumns {
   readonly authDomains: ListList | null
   readonly urls: ListList | null
   readonly extras: ExtraColumns | null
-
-  private readonly names: readonly string[]
-  private readonly texts = new Map<string, TextColumn>()
-  private readonly lists = new Map<string, ListList>()
+  readonly #names: readonly string[]
+  readonly #texts = new Map<string, TextColumn>()
+  readonly #lists = new Map<string, ListList>()
 
   constructor(plan: DecodePlan, masks: Masks) {
-    this.names = plan.columns.map((column) => column.name)
-    this.domain = this.wanted(this.texts, 'domain', () => new DictionaryColumn())
-    this.identityName = this.wanted(this.texts, 'identity_name', () => new PlainColumn(masks.identity))
-    this.hash = this.wanted(this.texts, 'hash', () =>
+    this.#names = plan.columns.map((column) => column.name)
+    this.domain = this.#wanted(this.#texts, 'domain', () => new DictionaryColumn())
+    this.identityName = this.#wanted(this.#texts, 'identity_name', () => new PlainColumn(masks.identity))
+    this.hash = this.#wanted(this.#texts, 'hash', () =>
       plan.secret === 'redact' ? new RedactedColumn() : new PlainColumn(masks.secret),
     )
-    this.hashType = this.wanted(this.texts, 'hash_type', () => new DictionaryColumn())
-    this.knownPasswordId = this.wanted(this.texts, 'known_password_id', () => new PlainColumn())
-    this.authDomains = this.wanted(this.lists, 'auth_domains', () => new ListList())
-    this.urls = this.wanted(this.lists, 'urls', () => new ListList())
+    this.hashType = this.#wanted(this.#texts, 'hash_type', () => new DictionaryColumn())
+    this.knownPasswordId = this.#wanted(this.#texts, 'known_password_id', () => new PlainColumn())
+    this.authDomains = this.#wanted(this.#lists, 'auth_domains', () => new ListList())
+    this.urls = this.#wanted(this.#lists, 'urls', () => new ListList())
     this.extras = plan.extras.length === 0 ? null : new ExtraColumns(plan.extras)
   }
 
@@ -68,7 +67,7 @@ export class CredentialColumns {
     // Entry 0 of group 0 holds what is the same for every row.
     const groups: Group[] = [{ size: 1, indices: null }]
     const sources = this.sources.addGroup(groups)
-    const columns = this.names.map((name): Column => {
+    const columns = this.#names.map((name): Column => {
       switch (name) {
         case 'id':
           return perRow(name, this.id.vector())
@@ -79,10 +78,10 @@ export class CredentialColumns {
         case 'query_value':
           return { name, group: 0, values: textVector([queryValue]) }
       }
-      const list = this.lists.get(name)
+      const list = this.#lists.get(name)
       if (list !== undefined) return perRow(name, list.vector())
       return (
-        this.texts.get(name)?.column(name, groups) ??
+        this.#texts.get(name)?.column(name, groups) ??
         this.extras?.column(name, groups) ??
         this.sources.column(name, sources)
       )
@@ -94,13 +93,13 @@ export class CredentialColumns {
     this.id.reset()
     this.importedAt.reset()
     this.sources.reset()
-    for (const column of [...this.texts.values(), ...this.lists.values()]) column.reset()
+    for (const column of [...this.#texts.values(), ...this.#lists.values()]) column.reset()
     this.extras?.reset()
   }
 
   /** Makes a column if the plan has it, and notes it in `kept`. */
-  private wanted<C>(kept: Map<string, C>, name: string, make: () => C): C | null {
-    if (!this.names.includes(name)) return null
+  #wanted<C>(kept: Map<string, C>, name: string, make: () => C): C | null {
+    if (!this.#names.includes(name)) return null
     const column = make()
     kept.set(name, column)
     return column
@@ -119,10 +118,10 @@ function perRow(name: string, values: Vector): Column {
 
 /** The columns of `transform.extra_columns` under construction, in the order of their fields. */
 class ExtraColumns {
-  private readonly columns: readonly { readonly name: string; readonly values: ValueColumn }[]
+  readonly #columns: readonly { readonly name: string; readonly values: ValueColumn }[]
 
   constructor(fields: readonly ExtraField[]) {
-    this.columns = fields.map(({ name, path, type }) => {
+    this.#columns = fields.map(({ name, path, type }) => {
       // What identifies an item does not repeat; of the rest much does.
       const repeats = path.length > 1 || type !== 'string'
       return { name, values: valueColumn(type, repeats) }
@@ -131,15 +130,15 @@ class ExtraColumns {
 
   /** Adds a row: a value for each field, of the field's type. */
   add(values: readonly ColumnValue[]): void {
-    for (let i = 0; i < this.columns.length; i++) this.columns[i]!.values.add(values[i] ?? null)
+    for (let i = 0; i < this.#columns.length; i++) this.#columns[i]!.values.add(values[i] ?? null)
   }
 
   /** The column of this name; undefined when it is none of them. */
   column(name: string, groups: Group[]): Column | undefined {
-    return this.columns.find((column) => column.name === name)?.values.column(name, groups)
+    return this.#columns.find((column) => column.name === name)?.values.column(name, groups)
   }
 
   reset(): void {
-    for (const { values } of this.columns) values.reset()
+    for (const { values } of this.#columns) values.reset()
   }
 }

@@ -10,155 +10,155 @@ export const MAX_KEPT_ELEMENTS = 1 << 20
 
 /** Plain unsigned integers: indices and offsets. */
 export class IndexList {
-  private values = new Uint32Array(FIRST_ELEMENTS)
+  #values = new Uint32Array(FIRST_ELEMENTS)
   length = 0
 
   add(value: number): void {
-    if (this.length === this.values.length) {
-      this.values = copied(this.values, new Uint32Array(2 * this.length))
+    if (this.length === this.#values.length) {
+      this.#values = copied(this.#values, new Uint32Array(2 * this.length))
     }
-    this.values[this.length++] = value
+    this.#values[this.length++] = value
   }
 
   /** Adds the first `count` of some values to which `base` is added. */
   addAll(values: Uint32Array, count: number, base: number): void {
-    while (this.length + count > this.values.length) {
-      this.values = copied(this.values, new Uint32Array(2 * this.values.length))
+    while (this.length + count > this.#values.length) {
+      this.#values = copied(this.#values, new Uint32Array(2 * this.#values.length))
     }
     const { length } = this
-    for (let i = 0; i < count; i++) this.values[length + i] = base + values[i]!
+    for (let i = 0; i < count; i++) this.#values[length + i] = base + values[i]!
     this.length += count
   }
 
   at(position: number): number {
-    return this.values[position]!
+    return this.#values[position]!
   }
 
   view(): Uint32Array {
-    return this.values.subarray(0, this.length)
+    return this.#values.subarray(0, this.length)
   }
 
   reset(): void {
     this.length = 0
-    if (this.values.length > MAX_KEPT_ELEMENTS) this.values = new Uint32Array(FIRST_ELEMENTS)
+    if (this.#values.length > MAX_KEPT_ELEMENTS) this.#values = new Uint32Array(FIRST_ELEMENTS)
   }
 }
 
 /** Which values are there; costs nothing to hand on where none is null. */
 export class Validity {
-  private flags = new Uint8Array(FIRST_ELEMENTS)
-  private nulls = 0
+  #flags = new Uint8Array(FIRST_ELEMENTS)
+  #nulls = 0
   length = 0
 
   add(isThere: boolean): void {
-    if (this.length === this.flags.length) {
-      this.flags = copied(this.flags, new Uint8Array(2 * this.length))
+    if (this.length === this.#flags.length) {
+      this.#flags = copied(this.#flags, new Uint8Array(2 * this.length))
     }
-    this.flags[this.length++] = isThere ? 1 : 0
-    if (!isThere) this.nulls++
+    this.#flags[this.length++] = isThere ? 1 : 0
+    if (!isThere) this.#nulls++
   }
 
   /** Adds the first `count` of some flags, of which `nulls` are 0; any other means a value. */
   addAll(flags: Uint8Array, count: number, nulls: number): void {
-    while (this.length + count > this.flags.length) {
-      this.flags = copied(this.flags, new Uint8Array(2 * this.flags.length))
+    while (this.length + count > this.#flags.length) {
+      this.#flags = copied(this.#flags, new Uint8Array(2 * this.#flags.length))
     }
     const { length } = this
-    if (nulls === 0) this.flags.fill(1, length, length + count)
-    else for (let i = 0; i < count; i++) this.flags[length + i] = flags[i] === 0 ? 0 : 1
+    if (nulls === 0) this.#flags.fill(1, length, length + count)
+    else for (let i = 0; i < count; i++) this.#flags[length + i] = flags[i] === 0 ? 0 : 1
     this.length += count
-    this.nulls += nulls
+    this.#nulls += nulls
   }
 
   removeLast(): void {
-    if (!this.isThere(--this.length)) this.nulls--
+    if (!this.isThere(--this.length)) this.#nulls--
   }
 
   isThere(position: number): boolean {
-    return this.flags[position] === 1
+    return this.#flags[position] === 1
   }
 
   view(): Uint8Array | null {
-    return this.nulls === 0 ? null : this.flags.subarray(0, this.length)
+    return this.#nulls === 0 ? null : this.#flags.subarray(0, this.length)
   }
 
   reset(): void {
     this.length = 0
-    this.nulls = 0
-    if (this.flags.length > MAX_KEPT_ELEMENTS) this.flags = new Uint8Array(FIRST_ELEMENTS)
+    this.#nulls = 0
+    if (this.#flags.length > MAX_KEPT_ELEMENTS) this.#flags = new Uint8Array(FIRST_ELEMENTS)
   }
 }
 
 /** Whole numbers, identifiers and microseconds alike, with nulls. */
 export class NumberList {
-  private values = new Float64Array(FIRST_ELEMENTS)
+  #values = new Float64Array(FIRST_ELEMENTS)
   /** Takes the values over, all of them, once there is one that a double does not hold. */
-  private large: BigInt64Array<ArrayBuffer> | null = null
-  private readonly validity = new Validity()
+  #large: BigInt64Array<ArrayBuffer> | null = null
+  readonly #validity = new Validity()
 
   add(value: Int64 | null): void {
-    const at = this.validity.length
-    if (this.large !== null || typeof value === 'bigint') this.addLarge(value ?? 0)
+    const at = this.#validity.length
+    if (this.#large !== null || typeof value === 'bigint') this.#addLarge(value ?? 0)
     else {
-      if (at === this.values.length) this.values = copied(this.values, new Float64Array(2 * at))
-      this.values[at] = value ?? 0
+      if (at === this.#values.length) this.#values = copied(this.#values, new Float64Array(2 * at))
+      this.#values[at] = value ?? 0
     }
-    this.validity.add(value !== null)
+    this.#validity.add(value !== null)
   }
 
   get length(): number {
-    return this.validity.length
+    return this.#validity.length
   }
 
   vector(): Vector {
-    const { length } = this.validity
-    const valid = this.validity.view()
-    return this.large === null
-      ? { kind: 'number', values: this.values.subarray(0, length), valid }
-      : { kind: 'int64', values: this.large.subarray(0, length), valid }
+    const { length } = this.#validity
+    const valid = this.#validity.view()
+    return this.#large === null
+      ? { kind: 'number', values: this.#values.subarray(0, length), valid }
+      : { kind: 'int64', values: this.#large.subarray(0, length), valid }
   }
 
   /** The values, nulls being 0, in memory of their own. */
   copy(): Float64Array<ArrayBuffer> | BigInt64Array<ArrayBuffer> {
-    const { length } = this.validity
-    return this.large === null ? this.values.slice(0, length) : this.large.slice(0, length)
+    const { length } = this.#validity
+    return this.#large === null ? this.#values.slice(0, length) : this.#large.slice(0, length)
   }
 
   reset(): void {
-    this.validity.reset()
-    this.large = null
-    if (this.values.length > MAX_KEPT_ELEMENTS) this.values = new Float64Array(FIRST_ELEMENTS)
+    this.#validity.reset()
+    this.#large = null
+    if (this.#values.length > MAX_KEPT_ELEMENTS) this.#values = new Float64Array(FIRST_ELEMENTS)
   }
 
-  private addLarge(value: Int64): void {
-    const at = this.validity.length
-    if (this.large === null) {
-      this.large = new BigInt64Array(this.values.length + 1)
-      for (let i = 0; i < at; i++) this.large[i] = BigInt(this.values[i]!)
-    } else if (at === this.large.length) this.large = copied(this.large, new BigInt64Array(2 * at))
-    this.large[at] = BigInt(value)
+  #addLarge(value: Int64): void {
+    const at = this.#validity.length
+    if (this.#large === null) {
+      this.#large = new BigInt64Array(this.#values.length + 1)
+      for (let i = 0; i < at; i++) this.#large[i] = BigInt(this.#values[i]!)
+    } else if (at === this.#large.length) this.#large = copied(this.#large, new BigInt64Array(2 * at))
+    this.#large[at] = BigInt(value)
   }
 }
 
 export class BooleanList {
-  private values = new Uint8Array(FIRST_ELEMENTS)
-  private readonly validity = new Validity()
+  #values = new Uint8Array(FIRST_ELEMENTS)
+  readonly #validity = new Validity()
 
   add(value: boolean | null): void {
-    const at = this.validity.length
-    if (at === this.values.length) this.values = copied(this.values, new Uint8Array(2 * at))
-    this.values[at] = value === true ? 1 : 0
-    this.validity.add(value !== null)
+    const at = this.#validity.length
+    if (at === this.#values.length) this.#values = copied(this.#values, new Uint8Array(2 * at))
+    this.#values[at] = value === true ? 1 : 0
+    this.#validity.add(value !== null)
   }
 
   vector(): Vector {
-    const values = this.values.subarray(0, this.validity.length)
-    return { kind: 'boolean', values, valid: this.validity.view() }
+    const values = this.#values.subarray(0, this.#validity.length)
+    return { kind: 'boolean', values, valid: this.#validity.view() }
   }
 
   reset(): void {
-    this.validity.reset()
-    if (this.values.length > MAX_KEPT_ELEMENTS) this.values = new Uint8Array(FIRST_ELEMENTS)
+    this.#validity.reset()
+    if (this.#values.length > MAX_KEPT_ELEMENTS) this.#values = new Uint8Array(FIRST_ELEMENTS)
   }
 }
 

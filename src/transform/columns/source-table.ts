@@ -12,67 +12,67 @@ const MAX_COMPARED = 8
  * few hundred sources thousands of times, so all their columns share one index per row.
  */
 export class SourceTable {
-  private readonly indices = new IndexList()
-  private readonly known = new Map<string, { source: Source | null; entry: number }[]>()
-  private readonly ids = new TextList()
-  private readonly names = new TextList()
-  private readonly descriptionsEn = new TextList()
-  private readonly descriptionsFr = new TextList()
-  private readonly alerts = new BooleanList()
-  private readonly breached = new NumberList()
-  private readonly leaked = new NumberList()
+  readonly #indices = new IndexList()
+  readonly #known = new Map<string, { source: Source | null; entry: number }[]>()
+  readonly #ids = new TextList()
+  readonly #names = new TextList()
+  readonly #descriptionsEn = new TextList()
+  readonly #descriptionsFr = new TextList()
+  readonly #alerts = new BooleanList()
+  readonly #breached = new NumberList()
+  readonly #leaked = new NumberList()
 
-  private readonly columns = new Map<string, TextList | BooleanList | NumberList>([
-    ['source_id', this.ids],
-    ['source_name', this.names],
-    ['source_description_en', this.descriptionsEn],
-    ['source_description_fr', this.descriptionsFr],
-    ['source_is_alert_enabled', this.alerts],
-    ['source_breached_at', this.breached],
-    ['source_leaked_at', this.leaked],
+  readonly #columns = new Map<string, TextList | BooleanList | NumberList>([
+    ['source_id', this.#ids],
+    ['source_name', this.#names],
+    ['source_description_en', this.#descriptionsEn],
+    ['source_description_fr', this.#descriptionsFr],
+    ['source_is_alert_enabled', this.#alerts],
+    ['source_breached_at', this.#breached],
+    ['source_leaked_at', this.#leaked],
   ])
 
   /** The entry of a pair, made where it is new. */
   entry(sourceId: string, source: Source | null): number {
-    const candidates = this.known.get(sourceId) ?? []
+    const candidates = this.#known.get(sourceId) ?? []
     for (const candidate of candidates) if (areEqual(candidate.source, source)) return candidate.entry
-    const entry = this.append(sourceId, source)
-    if (candidates.length === 0) this.known.set(sourceId, candidates)
+    const entry = this.#append(sourceId, source)
+    if (candidates.length === 0) this.#known.set(sourceId, candidates)
     if (candidates.length < MAX_COMPARED) candidates.push({ source, entry })
     return entry
   }
 
   addRow(entry: number): void {
-    this.indices.add(entry)
+    this.#indices.add(entry)
   }
 
   /** Adds the group that all source columns share. */
   addGroup(groups: Group[]): number {
-    return addGroup(groups, this.ids.length, this.indices.view())
+    return addGroup(groups, this.#ids.length, this.#indices.view())
   }
 
   /** @throws Error when there is no such column: the plan names one that no credential has */
   column(name: string, group: number): Column {
-    const list = this.columns.get(name)
+    const list = this.#columns.get(name)
     if (list === undefined) throw new Error(`no such column: ${name}`)
     return { name, group, values: list.vector() }
   }
 
   reset(): void {
-    this.indices.reset()
-    this.known.clear()
-    for (const list of this.columns.values()) list.reset()
+    this.#indices.reset()
+    this.#known.clear()
+    for (const list of this.#columns.values()) list.reset()
   }
 
-  private append(sourceId: string, source: Source | null): number {
-    this.ids.addText(sourceId)
-    addOptional(this.names, source?.name)
-    addOptional(this.descriptionsEn, source?.description_en)
-    addOptional(this.descriptionsFr, source?.description_fr)
-    this.alerts.add(source?.is_alert_enabled ?? null)
-    this.breached.add(source?.breached_at ?? null)
-    this.leaked.add(source?.leaked_at ?? null)
-    return this.ids.length - 1
+  #append(sourceId: string, source: Source | null): number {
+    this.#ids.addText(sourceId)
+    addOptional(this.#names, source?.name)
+    addOptional(this.#descriptionsEn, source?.description_en)
+    addOptional(this.#descriptionsFr, source?.description_fr)
+    this.#alerts.add(source?.is_alert_enabled ?? null)
+    this.#breached.add(source?.breached_at ?? null)
+    this.#leaked.add(source?.leaked_at ?? null)
+    return this.#ids.length - 1
   }
 }
 

@@ -28,16 +28,16 @@ export class PlainColumn extends TextList implements TextColumn {
 
 /** The constant or null. */
 export class RedactedColumn implements TextColumn {
-  private readonly indices = new IndexList()
-  private hasNull = false
+  readonly #indices = new IndexList()
+  #hasNull = false
 
   addNull(): void {
-    this.hasNull = true
-    this.indices.add(1)
+    this.#hasNull = true
+    this.#indices.add(1)
   }
 
   addText(): void {
-    this.indices.add(0)
+    this.#indices.add(0)
   }
 
   addRun(run: FieldRun, field: number): void {
@@ -45,19 +45,19 @@ export class RedactedColumn implements TextColumn {
     const { rows, states } = run
     for (let row = 0; row < rows; row++) {
       if (states[row] === STATE.null) this.addNull()
-      else this.indices.add(0)
+      else this.#indices.add(0)
     }
   }
 
   column(name: string, groups: Group[]): Column {
-    const entries = this.hasNull ? [REDACTED, null] : [REDACTED]
-    const group = addGroup(groups, entries.length, this.indices.view())
+    const entries = this.#hasNull ? [REDACTED, null] : [REDACTED]
+    const group = addGroup(groups, entries.length, this.#indices.view())
     return { name, group, values: textVector(entries) }
   }
 
   reset(): void {
-    this.indices.reset()
-    this.hasNull = false
+    this.#indices.reset()
+    this.#hasNull = false
   }
 }
 
@@ -72,37 +72,37 @@ const SLOTS = 4096
  * entry's index plus one, 0 means empty.
  */
 export class DictionaryColumn implements TextColumn {
-  private readonly entries = new TextList()
-  private readonly slots = new Uint16Array(SLOTS)
-  private readonly indices = new IndexList()
-  private nullEntry = -1
+  readonly #entries = new TextList()
+  readonly #slots = new Uint16Array(SLOTS)
+  readonly #indices = new IndexList()
+  #nullEntry = -1
   /** Of the last text. */
-  private lastEntry = 0
+  #lastEntry = 0
   /** Takes the values over, one per row, once they have turned out to be many. */
-  private readonly rows = new PlainColumn()
-  private isPlain = false
+  readonly #rows = new PlainColumn()
+  #isPlain = false
 
   addNull(): void {
-    if (this.isPlain) {
-      this.rows.addNull()
+    if (this.#isPlain) {
+      this.#rows.addNull()
       return
     }
-    if (this.nullEntry < 0) {
-      this.nullEntry = this.entries.length
-      this.entries.addNull()
+    if (this.#nullEntry < 0) {
+      this.#nullEntry = this.#entries.length
+      this.#entries.addNull()
     }
-    this.indices.add(this.nullEntry)
+    this.#indices.add(this.#nullEntry)
   }
 
   addText(text: string): void {
-    const list = this.isPlain ? this.rows : this.entries
+    const list = this.#isPlain ? this.#rows : this.#entries
     list.addText(text)
-    if (!this.isPlain) this.intern()
+    if (!this.#isPlain) this.#intern()
   }
 
   addRun(run: FieldRun, field: number): void {
-    if (this.isPlain) {
-      this.rows.addRun(run, field)
+    if (this.#isPlain) {
+      this.#rows.addRun(run, field)
       return
     }
     run.compare(field)
@@ -110,69 +110,70 @@ export class DictionaryColumn implements TextColumn {
     for (let row = 0; row < rows; row++) {
       const state = states[row]
       if (state === STATE.null) this.addNull()
-      else if (state === STATE.sameText && !this.isPlain) this.indices.add(this.lastEntry)
-      else this.addJson(bytes, starts[row]!, ends[row]!, state === STATE.escapedText)
+      else if (state === STATE.sameText && !this.#isPlain) this.#indices.add(this.#lastEntry)
+      else this.#addJson(bytes, starts[row]!, ends[row]!, state === STATE.escapedText)
     }
   }
 
   column(name: string, groups: Group[]): Column {
-    if (this.isPlain) return this.rows.column(name)
-    const group = addGroup(groups, this.entries.length, this.indices.view())
-    return { name, group, values: this.entries.vector() }
+    if (this.#isPlain) return this.#rows.column(name)
+    const group = addGroup(groups, this.#entries.length, this.#indices.view())
+    return { name, group, values: this.#entries.vector() }
   }
 
   reset(): void {
-    this.entries.reset()
-    this.slots.fill(0)
-    this.indices.reset()
-    this.nullEntry = -1
-    this.rows.reset()
-    this.isPlain = false
+    this.#entries.reset()
+    this.#slots.fill(0)
+    this.#indices.reset()
+    this.#nullEntry = -1
+    this.#rows.reset()
+    this.#isPlain = false
   }
 
-  private addJson(from: Uint8Array, start: number, end: number, hasEscapes: boolean): void {
-    const list = this.isPlain ? this.rows : this.entries
+  #addJson(from: Uint8Array, start: number, end: number, hasEscapes: boolean): void {
+    const list = this.#isPlain ? this.#rows : this.#entries
     list.addJson(from, start, end, hasEscapes)
-    if (!this.isPlain) this.intern()
+    if (!this.#isPlain) this.#intern()
   }
 
   /** Gives the row the entry just appended, or the equal one that was there before. */
-  private intern(): void {
-    const entry = this.entries.length - 1
-    const { bytes, end } = this.entries
-    const start = this.entries.start(entry)
+  #intern(): void {
+    const entry = this.#entries.length - 1
+    const { bytes, end } = this.#entries
+    const start = this.#entries.start(entry)
     let slot = hash(bytes, start, end) & (SLOTS - 1)
-    for (let known = this.slots[slot]!; known !== 0; known = this.slots[slot]!) {
-      if (this.equals(known - 1, start, end)) {
-        this.entries.removeLast()
-        this.addEntry(known - 1)
+    for (let known = this.#slots[slot]!; known !== 0; known = this.#slots[slot]!) {
+      if (this.#equals(known - 1, start, end)) {
+        this.#entries.removeLast()
+        this.#addEntry(known - 1)
         return
       }
       slot = (slot + 1) & (SLOTS - 1)
     }
-    this.slots[slot] = entry + 1
-    this.addEntry(entry)
-    if (entry >= MAX_ENTRIES) this.becomePlain()
+    this.#slots[slot] = entry + 1
+    this.#addEntry(entry)
+    if (entry >= MAX_ENTRIES) this.#becomePlain()
   }
 
-  private addEntry(entry: number): void {
-    this.lastEntry = entry
-    this.indices.add(entry)
+  #addEntry(entry: number): void {
+    this.#lastEntry = entry
+    this.#indices.add(entry)
   }
 
-  private equals(entry: number, start: number, end: number): boolean {
-    const { bytes } = this.entries
-    const known = this.entries.start(entry)
-    if (this.entries.start(entry + 1) - known !== end - start) return false
+  #equals(entry: number, start: number, end: number): boolean {
+    const { bytes } = this.#entries
+    const known = this.#entries.start(entry)
+    if (this.#entries.start(entry + 1) - known !== end - start) return false
     for (let i = 0; i < end - start; i++) if (bytes[known + i] !== bytes[start + i]) return false
     return true
   }
 
-  private becomePlain(): void {
-    this.isPlain = true
-    for (const entry of this.indices.view()) {
-      if (!this.entries.isThere(entry)) this.rows.addNull()
-      else this.rows.addBytes(this.entries.bytes, this.entries.start(entry), this.entries.start(entry + 1))
+  #becomePlain(): void {
+    this.#isPlain = true
+    for (const entry of this.#indices.view()) {
+      if (!this.#entries.isThere(entry)) this.#rows.addNull()
+      else
+        this.#rows.addBytes(this.#entries.bytes, this.#entries.start(entry), this.#entries.start(entry + 1))
     }
   }
 }

@@ -36,89 +36,92 @@ export class TextList {
   /** The texts; valid up to {@link end}. Replaced when it grows. */
   bytes = Buffer.allocUnsafeSlow(FIRST_BYTES)
   end = 0
-  private readonly offsets = new IndexList()
-  private readonly validity = new Validity()
+  readonly #offsets = new IndexList()
+  readonly #validity = new Validity()
 
-  constructor(private readonly mask: Mask | null = null) {
-    this.offsets.add(0)
+  readonly #mask: Mask | null
+
+  constructor(mask: Mask | null = null) {
+    this.#mask = mask
+    this.#offsets.add(0)
   }
 
   get length(): number {
-    return this.validity.length
+    return this.#validity.length
   }
 
   start(position: number): number {
-    return this.offsets.at(position)
+    return this.#offsets.at(position)
   }
 
   isThere(position: number): boolean {
-    return this.validity.isThere(position)
+    return this.#validity.isThere(position)
   }
 
   addNull(): void {
-    this.offsets.add(this.end)
-    this.validity.add(false)
+    this.#offsets.add(this.end)
+    this.#validity.add(false)
   }
 
   addText(text: string): void {
-    this.reserve(3 * text.length)
-    this.close(this.end + this.bytes.write(text, this.end))
+    this.#reserve(3 * text.length)
+    this.#close(this.end + this.bytes.write(text, this.end))
   }
 
   /** Adds the text of a JSON string at [start, end), quotes excluded; it must be valid. */
   addJson(from: Uint8Array, start: number, end: number, hasEscapes: boolean): void {
-    this.reserve(end - start)
-    if (hasEscapes) this.close(unescapeJson(from, start, end, this.bytes, this.end))
-    else this.addPlain(from, start, end)
+    this.#reserve(end - start)
+    if (hasEscapes) this.#close(unescapeJson(from, start, end, this.bytes, this.end))
+    else this.#addPlain(from, start, end)
   }
 
   /** Adds UTF-8 bytes as they are (and masks them). */
   addBytes(from: Uint8Array, start: number, end: number): void {
-    this.reserve(end - start)
-    this.addPlain(from, start, end)
+    this.#reserve(end - start)
+    this.#addPlain(from, start, end)
   }
 
   /** Adds a field of many rows. */
   addRun(run: FieldRun, field: number): void {
-    const nulls = this.mask === null ? run.gather(field) : -1
+    const nulls = this.#mask === null ? run.gather(field) : -1
     if (nulls < 0) {
       run.find(field)
-      this.addEach(run)
+      this.#addEach(run)
       return
     }
     const { rows, offsets } = run
     const length = offsets[rows - 1]!
-    this.reserve(length)
+    this.#reserve(length)
     copyBytes(run.texts.subarray(0, length), this.bytes, this.end)
-    this.offsets.addAll(offsets, rows, this.end)
-    this.validity.addAll(run.states, rows, nulls)
+    this.#offsets.addAll(offsets, rows, this.end)
+    this.#validity.addAll(run.states, rows, nulls)
     this.end += length
   }
 
   removeLast(): void {
-    this.end = this.offsets.at(this.length - 1)
-    this.offsets.length--
-    this.validity.removeLast()
+    this.end = this.#offsets.at(this.length - 1)
+    this.#offsets.length--
+    this.#validity.removeLast()
   }
 
   vector(): TextVector {
     return {
       kind: 'text',
-      offsets: this.offsets.view(),
+      offsets: this.#offsets.view(),
       bytes: this.bytes.subarray(0, this.end),
-      valid: this.validity.view(),
+      valid: this.#validity.view(),
     }
   }
 
   reset(): void {
     this.end = 0
-    this.offsets.reset()
-    this.offsets.add(0)
-    this.validity.reset()
+    this.#offsets.reset()
+    this.#offsets.add(0)
+    this.#validity.reset()
     if (this.bytes.length > MAX_KEPT_BYTES) this.bytes = Buffer.allocUnsafeSlow(FIRST_BYTES)
   }
 
-  private addEach({ rows, states, starts, ends, bytes }: FieldRun): void {
+  #addEach({ rows, states, starts, ends, bytes }: FieldRun): void {
     for (let row = 0; row < rows; row++) {
       const state = states[row]
       if (state === STATE.null) this.addNull()
@@ -126,7 +129,7 @@ export class TextList {
     }
   }
 
-  private addPlain(from: Uint8Array, start: number, end: number): void {
+  #addPlain(from: Uint8Array, start: number, end: number): void {
     const to = this.bytes
     let at = this.end
     if (end - start < SHORT_COPY) for (let i = start; i < end; i++) to[at++] = from[i]!
@@ -134,16 +137,16 @@ export class TextList {
       copyBytes(from.subarray(start, end), to, at)
       at += end - start
     }
-    this.close(at)
+    this.#close(at)
   }
 
-  private close(end: number): void {
-    this.end = this.mask === null ? end : this.mask(this.bytes, this.end, end)
-    this.offsets.add(this.end)
-    this.validity.add(true)
+  #close(end: number): void {
+    this.end = this.#mask === null ? end : this.#mask(this.bytes, this.end, end)
+    this.#offsets.add(this.end)
+    this.#validity.add(true)
   }
 
-  private reserve(length: number): void {
+  #reserve(length: number): void {
     const needed = this.end + length + MASK_ROOM
     if (needed <= this.bytes.length) return
     const larger = Buffer.allocUnsafeSlow(Math.max(2 * this.bytes.length, needed))
@@ -155,17 +158,17 @@ export class TextList {
 /** Lists of texts, with nulls among the lists. */
 export class ListList {
   readonly items = new TextList()
-  private readonly offsets = new IndexList()
-  private readonly validity = new Validity()
+  readonly #offsets = new IndexList()
+  readonly #validity = new Validity()
 
   constructor() {
-    this.offsets.add(0)
+    this.#offsets.add(0)
   }
 
   /** Ends a list: the items added since the last call are its own. */
   close(isThere: boolean): void {
-    this.offsets.add(this.items.length)
-    this.validity.add(isThere)
+    this.#offsets.add(this.items.length)
+    this.#validity.add(isThere)
   }
 
   add(texts: readonly string[] | null): void {
@@ -176,17 +179,17 @@ export class ListList {
   vector(): Vector {
     return {
       kind: 'list',
-      offsets: this.offsets.view(),
+      offsets: this.#offsets.view(),
       items: this.items.vector(),
-      valid: this.validity.view(),
+      valid: this.#validity.view(),
     }
   }
 
   reset(): void {
     this.items.reset()
-    this.offsets.reset()
-    this.offsets.add(0)
-    this.validity.reset()
+    this.#offsets.reset()
+    this.#offsets.add(0)
+    this.#validity.reset()
   }
 }
 

@@ -29,130 +29,128 @@ export class ExtraReader {
   /** Whether texts have to be searched for the row's secret and identity. */
   readonly hidesSecret: boolean
   readonly hidesIdentity: boolean
+  readonly #own: ExtraTree
+  readonly #ofSource: ExtraTree
+  readonly #raw: string[]
+  readonly #searched: readonly number[]
+  readonly #fields: readonly ExtraField[]
 
-  private readonly own: ExtraTree
-  private readonly ofSource: ExtraTree
-  private readonly raw: string[]
-  private readonly searched: readonly number[]
-
-  constructor(
-    private readonly fields: readonly ExtraField[],
-    { secret, identity }: Hidden,
-  ) {
-    this.own = new ExtraTree(fields, (field) => !isOfSource(field))
-    this.ofSource = new ExtraTree(fields, isOfSource)
+  constructor(fields: readonly ExtraField[], { secret, identity }: Hidden) {
+    this.#fields = fields
+    this.#own = new ExtraTree(fields, (field) => !isOfSource(field))
+    this.#ofSource = new ExtraTree(fields, isOfSource)
     this.values = fields.map(() => null)
-    this.raw = fields.map(() => '')
+    this.#raw = fields.map(() => '')
     this.hasSource = fields.some(isOfSource)
-    this.itemFields = new Set([...CREDENTIAL_FIELDS, ...this.own.root.children.map(({ name }) => name)])
+    this.itemFields = new Set([...CREDENTIAL_FIELDS, ...this.#own.root.children.map(({ name }) => name)])
     this.sourceFields = new Set([
       ...SOURCE_FIELDS,
-      ...this.ofSource.root.children.flatMap(({ children }) => children.map(({ name }) => name)),
+      ...this.#ofSource.root.children.flatMap(({ children }) => children.map(({ name }) => name)),
     ])
     // Of a documented field it is known what it holds.
-    this.searched = fields.flatMap(({ meaning, type }, field) =>
+    this.#searched = fields.flatMap(({ meaning, type }, field) =>
       meaning === null && type !== 'boolean' ? [field] : [],
     )
-    this.hidesSecret = this.searched.length > 0 && secret !== 'plaintext'
-    this.hidesIdentity = this.searched.length > 0 && identity !== 'keep'
+    this.hidesSecret = this.#searched.length > 0 && secret !== 'plaintext'
+    this.hidesIdentity = this.#searched.length > 0 && identity !== 'keep'
   }
 
   /** Members of an item that paths begin with, but for its source. */
   get roots(): readonly ExtraNode[] {
-    return this.own.root.children
+    return this.#own.root.children
   }
 
   /** Reads all of the item at `start`. */
   item(bytes: Buffer, start: number): void {
     this.begin()
     if (bytes[start] !== OPEN_BRACE) return
-    this.own.members(this.own.root, bytes, start)
-    this.read(this.own, bytes)
+    this.#own.members(this.#own.root, bytes, start)
+    this.#read(this.#own, bytes)
     if (!this.hasSource) return
-    this.ofSource.clear()
-    this.ofSource.members(this.ofSource.root, bytes, start)
-    this.read(this.ofSource, bytes)
+    this.#ofSource.clear()
+    this.#ofSource.members(this.#ofSource.root, bytes, start)
+    this.#read(this.#ofSource, bytes)
   }
 
   /** Begins an item that is given member by member. */
   begin(): void {
-    this.own.clear()
+    this.#own.clear()
     this.issues = []
     this.values.fill(null)
   }
 
   member(root: ExtraNode, bytes: Buffer, start: number, end: number): void {
-    this.own.visit(root, bytes, start, end)
+    this.#own.visit(root, bytes, start, end)
   }
 
   /** Ends it. @param source what {@link source} made of its source; null: it has none */
   end(bytes: Buffer, source: SourceExtras | null): void {
-    this.read(this.own, bytes)
+    this.#read(this.#own, bytes)
     if (source === null) return
     for (const [field, value] of source.values) {
       this.values[field] = value
-      this.raw[field] = source.raw[field] ?? ''
+      this.#raw[field] = source.raw[field] ?? ''
     }
   }
 
   /** The fields of the source at [start, end); null when one of them breaks its type. */
   source(bytes: Buffer, start: number, end: number): SourceExtras | null {
-    const [root] = this.ofSource.root.children
+    const [root] = this.#ofSource.root.children
     if (root === undefined) return NONE
-    this.ofSource.clear()
-    this.ofSource.visit(root, bytes, start, end)
+    this.#ofSource.clear()
+    this.#ofSource.visit(root, bytes, start, end)
     this.issues = []
     this.values.fill(null)
-    this.read(this.ofSource, bytes)
+    this.#read(this.#ofSource, bytes)
     if (this.issues.length > 0) return null
     const values = this.values.map((value, field) => [field, value] as const)
     return {
-      values: values.filter(([field]) => isOfSource(this.fields[field]!)),
-      raw: [...this.raw],
-      unknown: [...this.ofSource.unknown],
+      values: values.filter(([field]) => isOfSource(this.#fields[field]!)),
+      raw: [...this.#raw],
+      unknown: [...this.#ofSource.unknown],
     }
   }
 
   /** Names of unknown fields beside those on the way of paths, in an order that does not depend on the item's. */
   unknown(ofSource: readonly string[]): readonly string[] {
-    if (this.own.unknown.size === 0 && ofSource.length === 0) return ofSource
-    return [...this.own.unknown, ...ofSource].sort()
+    if (this.#own.unknown.size === 0 && ofSource.length === 0) return ofSource
+    return [...this.#own.unknown, ...ofSource].sort()
   }
 
   /** Those of the source of the item that {@link item} has read. */
   get unknownOfSource(): readonly string[] {
-    return [...this.ofSource.unknown]
+    return [...this.#ofSource.unknown]
   }
 
   /** Takes the row's own secret and identity out of the values; null: there is none, or it is shown anyway. */
   hide(secret: string | null, identity: string | null): void {
-    if (this.searched.every((field) => this.values[field] === null)) return
+    if (this.#searched.every((field) => this.values[field] === null)) return
     for (const text of [secret, identity]) {
       if (text === null || text === '') continue
       const own = new OwnSecret(text)
-      for (const field of this.searched) {
+      for (const field of this.#searched) {
         const value = this.values[field]!
         if (value !== null)
-          this.values[field] = own.takenOutOf(value, this.fields[field]!.type, this.raw[field]!)
+          this.values[field] = own.takenOutOf(value, this.#fields[field]!.type, this.#raw[field]!)
       }
     }
   }
 
-  private read(tree: ExtraTree, bytes: Buffer): void {
+  #read(tree: ExtraTree, bytes: Buffer): void {
     for (const path of tree.inTheWay()) {
       // Of the source itself the schema says it.
       if (path.length > 1 || path[0] !== 'source') this.issues.push({ path: [...path], message: IN_THE_WAY })
     }
-    for (let field = 0; field < this.fields.length; field++) {
+    for (let field = 0; field < this.#fields.length; field++) {
       const end = tree.ends[field]!
       if (end === 0) continue
-      const { type, path } = this.fields[field]!
+      const { type, path } = this.#fields[field]!
       const start = tree.starts[field]!
       const value = readExtra(type, bytes, start, end)
       if (value === undefined) this.issues.push({ path: [...path], message: EXPECTED[type] })
       else this.values[field] = value
-      if (type === 'int64') this.raw[field] = bytes.toString('latin1', start, end)
-      else if (type === 'timestamp') this.raw[field] = bytes.toString('utf8', start + 1, end - 1)
+      if (type === 'int64') this.#raw[field] = bytes.toString('latin1', start, end)
+      else if (type === 'timestamp') this.#raw[field] = bytes.toString('utf8', start + 1, end - 1)
     }
   }
 }

@@ -27,7 +27,7 @@ export class ExtraTree {
   readonly root: ExtraNode = node([])
   /** Fields beside the paths, which no column reads: their names as they may be shown. */
   readonly unknown = new Set<string>()
-  private isObstructed = false
+  #isObstructed = false
 
   /** @param isWanted whether a field is one of this tree's */
   constructor(fields: readonly ExtraField[], isWanted: (field: ExtraField) => boolean) {
@@ -49,14 +49,14 @@ export class ExtraTree {
   }
 
   clear(): void {
-    this.isObstructed = false
+    this.#isObstructed = false
     this.unknown.clear()
-    this.forget(this.root)
+    this.#forget(this.root)
   }
 
   /** Takes the value of a member. The last one of a name counts, as in JSON.parse. */
   visit(at: ExtraNode, bytes: Buffer, start: number, end: number): void {
-    this.forget(at)
+    this.#forget(at)
     if (bytes[start] === NULL) return
     for (const field of at.fields) {
       this.starts[field] = start
@@ -66,7 +66,7 @@ export class ExtraTree {
     if (bytes[start] === OPEN_BRACE) this.members(at, bytes, start)
     else {
       at.isInTheWay = true
-      this.isObstructed = true
+      this.#isObstructed = true
     }
   }
 
@@ -78,7 +78,7 @@ export class ExtraTree {
         if (isKey(bytes, key, keyEnd, child.name, child.written))
           return this.visit(child, bytes, value, valueEnd)
       }
-      if (this.isCounted(at)) {
+      if (this.#isCounted(at)) {
         const name: string = JSON.parse(bytes.toString('utf8', key, keyEnd))
         this.unknown.add(fieldName(`${at.path.join('.')}.`, name))
       }
@@ -86,19 +86,19 @@ export class ExtraTree {
   }
 
   /** The item and its source have known fields beside; what lies in a field that is taken as a whole is not unknown. */
-  private isCounted({ path, fields }: ExtraNode): boolean {
+  #isCounted({ path, fields }: ExtraNode): boolean {
     return fields.length === 0 && (path.length > 1 || (path.length === 1 && path[0] !== 'source'))
   }
 
-  private forget(at: ExtraNode): void {
+  #forget(at: ExtraNode): void {
     at.isInTheWay = false
     for (const field of at.fields) this.ends[field] = 0
-    for (const child of at.children) this.forget(child)
+    for (const child of at.children) this.#forget(child)
   }
 
   /** Paths with something other than an object. */
   inTheWay(): readonly (readonly string[])[] {
-    return this.isObstructed ? obstructions(this.root) : NONE
+    return this.#isObstructed ? obstructions(this.root) : NONE
   }
 }
 

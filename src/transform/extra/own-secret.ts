@@ -3,10 +3,13 @@ import type { ColumnValue } from '../columns/value-columns.ts'
 
 /** A secret or identity of a row, which its other values must not repeat. */
 export class OwnSecret {
-  private readonly isIn: (text: string) => boolean
+  readonly #isIn: (text: string) => boolean
 
-  constructor(private readonly secret: string) {
-    this.isIn = givenSecret(secret)
+  readonly #secret: string
+
+  constructor(secret: string) {
+    this.#secret = secret
+    this.#isIn = givenSecret(secret)
   }
 
   /**
@@ -17,13 +20,13 @@ export class OwnSecret {
   takenOutOf(value: ColumnValue, type: ExtraField['type'], raw: string): ColumnValue {
     switch (type) {
       case 'string':
-        return this.isIn(value as string) ? LEFT_OUT : value
+        return this.#isIn(value as string) ? LEFT_OUT : value
       case 'json':
-        return this.isInJson(value as string) ? JSON.stringify(LEFT_OUT) : value
+        return this.#isInJson(value as string) ? JSON.stringify(LEFT_OUT) : value
       case 'int64':
-        return this.isNumber(raw) || this.isInNumber(String(value)) ? null : value
+        return this.#isNumber(raw) || this.#isInNumber(String(value)) ? null : value
       case 'timestamp':
-        return this.isTime(raw, value) ? null : value
+        return this.#isTime(raw, value) ? null : value
       case 'boolean':
       case 'strings':
         return value
@@ -31,33 +34,34 @@ export class OwnSecret {
   }
 
   /** By what its strings, names and numbers mean; and as a whole, since a secret may look like JSON. */
-  private isInJson(json: string): boolean {
-    if (this.isIn(json)) return true
+  #isInJson(json: string): boolean {
+    if (this.#isIn(json)) return true
     // Not by JSON.parse: of two members of one name it returns the last.
     for (const token of tokensOf(json)) {
       const isString = token.startsWith('"')
-      if (this.isIn(isString ? JSON.parse(token) : token)) return true
-      if (!isString && (this.isNumber(token) || this.isInNumber(token))) return true
+      if (this.#isIn(isString ? JSON.parse(token) : token)) return true
+      if (!isString && (this.#isNumber(token) || this.#isInNumber(token))) return true
     }
     return false
   }
 
-  private isNumber(written: string): boolean {
-    if (written === this.secret) return true
+  #isNumber(written: string): boolean {
+    if (written === this.#secret) return true
     const decimal = decimalOf(written)
     return (
-      decimal !== null && (decimal === decimalOf(this.secret) || decimal === decimalOf(digitsOf(this.secret)))
+      decimal !== null &&
+      (decimal === decimalOf(this.#secret) || decimal === decimalOf(digitsOf(this.#secret)))
     )
   }
 
-  private isInNumber(number: string): boolean {
-    const digits = digitsOf(this.secret)
+  #isInNumber(number: string): boolean {
+    const digits = digitsOf(this.#secret)
     return digits.length >= MIN_IN_NUMBER && number.includes(digits)
   }
 
-  private isTime(written: string, value: ColumnValue): boolean {
-    if (written === this.secret || parseTimestamp(this.secret) === value) return true
-    return this.secret.length >= MIN_IN_NUMBER && this.isIn(written)
+  #isTime(written: string, value: ColumnValue): boolean {
+    if (written === this.#secret || parseTimestamp(this.#secret) === value) return true
+    return this.#secret.length >= MIN_IN_NUMBER && this.#isIn(written)
   }
 }
 

@@ -44,7 +44,7 @@ const KEY_BYTES = 64
 const NOT_KEPT = -2
 
 /** Why a walk came to an end: no room for more records, behind the list, before an item that is not understood. */
-export const STATUS = { full: 0, last: 1, strange: 2, newSource: 3 } as const
+export const STATUS = { full: 0, last: 1, unsupported: 2, newSource: 3 } as const
 
 /** What is used of it; the types of Node.js say nothing of it. */
 declare const WebAssembly: {
@@ -112,94 +112,93 @@ export class ItemWalker {
   times!: Float64Array
   /** Where the window ends in the response. */
   end = 0
-  private ids!: Float64Array
-  private sources!: Int32Array
-  private items!: Uint32Array
-  private unknownFields!: Uint32Array
-  private walker: Exports
-  private readonly known: KnownSource[] = []
-  private notKept: KnownSource | null = null
-  private body: Buffer = Buffer.alloc(0)
+  #ids!: Float64Array
+  #sources!: Int32Array
+  #items!: Uint32Array
+  #unknownFields!: Uint32Array
+  #walker: Exports
+  readonly #known: KnownSource[] = []
+  #notKept: KnownSource | null = null
+  #body: Buffer = Buffer.alloc(0)
   /** Where the window begins in the response, and in `bytes`. */
-  private start = 0
-  private origin = 0
-  private windowBytes = 0
-  private hasGrown = false
+  #start = 0
+  #origin = 0
+  #windowBytes = 0
+  #hasGrown = false
   /** Position of the item whose source this window learned last. */
-  private learnedAt = -1
+  #learnedAt = -1
+  readonly #extra: ReadSource | null
 
-  constructor(
-    walker: Exports,
-    private readonly extra: ReadSource | null,
-  ) {
-    this.walker = walker
+  constructor(walker: Exports, extra: ReadSource | null) {
+    this.#extra = extra
+    this.#walker = walker
     this.run = new RecordRun()
-    this.look()
+    this.#look()
   }
 
   begin(body: Buffer): void {
-    this.body = body
+    this.#body = body
     this.end = 0
     this.run.rows = 0
-    this.windowBytes = this.walker.WINDOW_BYTES.value
+    this.#windowBytes = this.#walker.WINDOW_BYTES.value
     // Memory of WebAssembly never shrinks.
-    const walker = this.hasGrown ? newWalker() : null
+    const walker = this.#hasGrown ? newWalker() : null
     if (walker === null) return
-    this.hasGrown = false
-    this.walker = walker
-    this.known.length = 0
-    this.look()
+    this.#hasGrown = false
+    this.#walker = walker
+    this.#known.length = 0
+    this.#look()
   }
 
   /** Whether an item at `at` begins the window. */
   isFirst(at: number): boolean {
-    return at === this.start
+    return at === this.#start
   }
 
   /** Takes the next bytes of the response, from `at` on. @returns false when they are no UTF-8, or too many */
   open(at: number, least = 0): boolean {
-    const { body } = this
-    this.windowBytes = Math.max(this.windowBytes, least)
-    const length = Math.min(body.length - at, this.windowBytes)
-    if (length > this.walker.WINDOW_BYTES.value) this.hasGrown = true
-    this.origin = this.walker.open(length)
-    this.look()
-    if (this.origin === 0) return false
-    copyBytes(body.subarray(at, at + length), this.bytes, this.origin)
-    this.start = at
-    this.learnedAt = -1
+    const body = this.#body
+    this.#windowBytes = Math.max(this.#windowBytes, least)
+    const length = Math.min(body.length - at, this.#windowBytes)
+    if (length > this.#walker.WINDOW_BYTES.value) this.#hasGrown = true
+    this.#origin = this.#walker.open(length)
+    this.#look()
+    if (this.#origin === 0) return false
+    copyBytes(body.subarray(at, at + length), this.bytes, this.#origin)
+    this.#start = at
+    this.#learnedAt = -1
     this.end = at + length
     if (this.end < body.length) this.end -= cutOff(body, this.end)
-    return isUtf8(this.bytes.subarray(this.origin, this.origin + this.end - at))
+    return isUtf8(this.bytes.subarray(this.#origin, this.#origin + this.end - at))
   }
 
   /** Makes records from position `at` in the response on. @returns how many */
   walk(at: number): number {
-    return this.walker.walk(this.origin + at - this.start)
+    return this.#walker.walk(this.#origin + at - this.#start)
   }
 
   /** Where the value at `at` ends in the response; -1 when the window does not hold it and what follows it. */
   endOfValue(at: number): number {
-    const end = this.walker.endOfValue(this.origin + at - this.start)
-    return end === 0 ? -1 : end - this.origin + this.start
+    const end = this.#walker.endOfValue(this.#origin + at - this.#start)
+    return end === 0 ? -1 : end - this.#origin + this.#start
   }
 
   get status(): number {
-    return this.walker.status.value
+    return this.#walker.status.value
   }
 
   /** Where the walk ended in the response. */
   get position(): number {
-    return this.walker.position.value - this.origin + this.start
+    return this.#walker.position.value - this.#origin + this.#start
   }
 
   /** Where the item of a record begins in the response. */
   itemStart(record: number): number {
-    return this.items[record]! - this.origin + this.start
+    return this.#items[record]! - this.#origin + this.#start
   }
 
   id(record: number): Int64 {
-    const id = this.ids[record]!
+    const id = this.#ids[record]!
     if (!Number.isNaN(id)) return id
     const { bytes, starts, ends } = this
     const slot = record * RECORD_SLOTS
@@ -208,8 +207,8 @@ export class ItemWalker {
 
   /** The source of a record that has one. */
   source(record: number): KnownSource {
-    const source = this.sources[record]!
-    return source === NOT_KEPT ? this.notKept! : this.known[source]!
+    const source = this.#sources[record]!
+    return source === NOT_KEPT ? this.#notKept! : this.#known[source]!
   }
 
   /** Whether the record's `source_id` is written as just the `id` of its source. */
@@ -223,7 +222,7 @@ export class ItemWalker {
 
   /** Offsets of an unknown field: start (0) and end (1) of its key, of its value (2, 3). */
   unknownField(record: number, index: number, part: 0 | 1 | 2 | 3): number {
-    return this.unknownFields[4 * (MAX_UNKNOWN * record + index) + part]!
+    return this.#unknownFields[4 * (MAX_UNKNOWN * record + index) + part]!
   }
 
   /**
@@ -231,9 +230,10 @@ export class ItemWalker {
    * of an item: of two that are not kept, each would make the walk forget the other, without end.
    */
   learn(): boolean {
-    const { bytes, walker, position } = this
-    if (position === this.learnedAt) return false
-    this.learnedAt = position
+    const { bytes, position } = this
+    const walker = this.#walker
+    if (position === this.#learnedAt) return false
+    this.#learnedAt = position
     const start = walker.sourceStart.value
     const end = walker.sourceEnd.value
     // An item with it is parsed as a whole, or the page is.
@@ -242,29 +242,29 @@ export class ItemWalker {
     const result = sourceSchema.safeParse(value)
     if (!result.success) return false
     const source = result.data
-    const extras = this.extra === null ? null : this.extra.read(bytes, start, end)
-    if (this.extra !== null && extras === null) return false
-    const unknown = unknownNames(value as object, this.extra?.fields ?? SOURCE_FIELDS, 'source.')
-    this.keep({ source, unknown, extras, entry: 0, page: -1 }, start, end)
+    const extras = this.#extra === null ? null : this.#extra.read(bytes, start, end)
+    if (this.#extra !== null && extras === null) return false
+    const unknown = unknownNames(value as object, this.#extra?.fields ?? SOURCE_FIELDS, 'source.')
+    this.#keep({ source, unknown, extras, entry: 0, page: -1 }, start, end)
     return true
   }
 
-  private keep(source: KnownSource, start: number, end: number): void {
-    const { walker } = this
+  #keep(source: KnownSource, start: number, end: number): void {
+    const walker = this.#walker
     const id = Buffer.from(source.source.id)
     const number = walker.learn(start, end - start, id.length)
-    this.look()
-    if (number === 0) this.known.length = 0
+    this.#look()
+    if (number === 0) this.#known.length = 0
     if (number >= 0) {
-      this.known[number] = source
+      this.#known[number] = source
       this.bytes.set(id, walker.idOf(number))
-    } else this.notKept = source
+    } else this.#notKept = source
     walker.meet(number >= 0 ? number : NOT_KEPT)
   }
 
   /** Memory that has grown is another buffer. */
-  private look(): void {
-    const { walker } = this
+  #look(): void {
+    const walker = this.#walker
     const { buffer } = walker.memory
     if (this.bytes?.buffer === buffer) return
     const view = (region: Region): [ArrayBuffer, number] => [buffer, walker[region].value]
@@ -273,11 +273,11 @@ export class ItemWalker {
     this.starts = new Uint32Array(...view('STARTS'))
     this.ends = new Uint32Array(...view('ENDS'))
     this.texts = new Uint32Array(...view('TEXTS'))
-    this.ids = new Float64Array(...view('IDS'))
+    this.#ids = new Float64Array(...view('IDS'))
     this.times = new Float64Array(...view('TIMES'))
-    this.sources = new Int32Array(...view('SOURCES'))
-    this.items = new Uint32Array(...view('ITEMS'))
-    this.unknownFields = new Uint32Array(...view('UNKNOWN_FIELDS'))
+    this.#sources = new Int32Array(...view('SOURCES'))
+    this.#items = new Uint32Array(...view('ITEMS'))
+    this.#unknownFields = new Uint32Array(...view('UNKNOWN_FIELDS'))
     this.run.look(walker, this.bytes)
   }
 }
@@ -292,27 +292,27 @@ class RecordRun implements FieldRun {
   bytes!: Buffer
   texts!: Uint8Array
   offsets!: Uint32Array
-  private walker!: Exports
+  #walker!: Exports
 
   keep(record: number): void {
     this.kept[this.rows++] = record
   }
 
   find(field: number): void {
-    this.walker.findTexts(field, this.rows)
+    this.#walker.findTexts(field, this.rows)
   }
 
   compare(field: number): void {
-    this.walker.compareTexts(field, this.rows)
+    this.#walker.compareTexts(field, this.rows)
   }
 
   gather(field: number): number {
-    return this.walker.gatherTexts(field, this.rows)
+    return this.#walker.gatherTexts(field, this.rows)
   }
 
   look(walker: Exports, bytes: Buffer): void {
     const view = (region: Region): [ArrayBuffer, number] => [walker.memory.buffer, walker[region].value]
-    this.walker = walker
+    this.#walker = walker
     this.bytes = bytes
     this.kept = new Uint16Array(...view('KEPT'))
     this.states = new Uint8Array(...view('RUN_STATES'))

@@ -207,8 +207,8 @@ async function requireOnlyReads(connection: DuckDBConnection, sql: string): Prom
   const { statements } = parsed
   if (statements.length === 0) throw empty()
   if (statements.length !== 1) throw oneStatement(statements.length)
-  const strange = tableFunctions(statements).find((name) => !TABLE_FUNCTIONS.has(name))
-  if (strange !== undefined) throw notHere(strange)
+  const unsupported = tableFunctions(statements).find((name) => !TABLE_FUNCTIONS.has(name))
+  if (unsupported !== undefined) throw notHere(unsupported)
 }
 
 type Parsed =

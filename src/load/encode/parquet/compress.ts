@@ -59,7 +59,7 @@ const NEAR = 2048
  * after it one for its tag. Hex digests have many such repetitions. Copying them takes ten times as long and saves
  * little.
  */
-const LEAST_FAR_COPY = 6
+const MIN_FAR_COPY = 6
 
 /**
  * Compresses with Snappy (the raw format, as Parquet has it). 1.5 to about 100 times as fast as the
@@ -96,7 +96,7 @@ export function snappyCompress(input: Uint8Array): Uint8Array<ArrayBuffer> {
     let end = position + 4
     const distance = position - candidate
     while (end < length && input[end] === input[end - distance]) end++
-    if (end - position < LEAST_FAR_COPY && distance >= NEAR) {
+    if (end - position < MIN_FAR_COPY && distance >= NEAR) {
       position += patience++ >>> 5
       continue
     }

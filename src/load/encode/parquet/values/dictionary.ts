@@ -148,7 +148,7 @@ function hashOf(source: Uint8Array, from: number, to: number): number {
 /** After this number of rows, a column of mostly distinct strings gets no dictionary. */
 const TRIAL_ROWS = 1 << 14
 /** "Mostly": more than three quarters. */
-const MOST_DISTINCT = TRIAL_ROWS * 0.75
+const MAX_DISTINCT = TRIAL_ROWS * 0.75
 
 /** Reused for every column. */
 const dictionary = new TextDictionary()
@@ -180,7 +180,7 @@ export function codeTexts(
       // The first rows decide, with and without a table, so that the encoding depends on the rows alone.
       if (!isTried && count >= TRIAL_ROWS) {
         isTried = true
-        if (distinct(codes, TRIAL_ROWS) > MOST_DISTINCT) return null
+        if (distinct(codes, TRIAL_ROWS) > MAX_DISTINCT) return null
       }
     }
   }

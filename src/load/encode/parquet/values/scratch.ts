@@ -4,7 +4,7 @@
  */
 
 /** Enough for the largest column of a row group of usual rows. The unused part takes no memory. */
-const LEAST_BYTES = 8 << 20
+const MIN_BYTES = 8 << 20
 /** Larger column chunks allocate the rest. */
 const MAX_KEPT_BYTES = 32 << 20
 
@@ -14,7 +14,7 @@ let taken = 0
 /** Frees all arrays, and makes room for what did not fit since the last call. */
 export function freeScratch(): void {
   if (taken > memory.byteLength && memory.byteLength < MAX_KEPT_BYTES) {
-    const wanted = Math.max(LEAST_BYTES, 2 ** Math.ceil(Math.log2(taken)))
+    const wanted = Math.max(MIN_BYTES, 2 ** Math.ceil(Math.log2(taken)))
     memory = new ArrayBuffer(Math.min(MAX_KEPT_BYTES, wanted))
   }
   taken = 0
