@@ -1,4 +1,4 @@
-import { createHmac, createSecretKey } from 'node:crypto'
+import { createHmac, createSecretKey, hash } from 'node:crypto'
 import {
   ExportError,
   IDENTITY_POLICIES,
@@ -137,16 +137,37 @@ function digestMask(maskKey: Uint8Array | null, domain: string): Mask {
 /** Writes a digest over the text that begins at `start`, and returns where it ends. */
 type KeyedDigest = (bytes: Buffer, start: number, end: number) => number
 
+/** Bytes of a block of SHA-256. */
+const BLOCK_BYTES = 64
+/** Longer texts are rare, and not worth a copy. */
+const SHORT_BYTES = 4096
+
 /**
- * HMAC-SHA256 in hex, in place of the text.
+ * HMAC-SHA256 in hex, in place of the text. Short texts take the two hashes of RFC 2104, each of them one call:
+ * `createHmac` makes an object and looks SHA-256 up for each text, which takes longer than the hashes.
  * @param prefix goes before every text, in ASCII: what has different ones never compares
  */
 export function keyedDigest(key: Uint8Array, prefix: string): KeyedDigest {
   // Made once: to take over the bytes of a key costs as much as a short digest.
   const secretKey = createSecretKey(key)
+  const inner = keyBlock(key, 0x36, prefix.length + SHORT_BYTES)
+  const outer = keyBlock(key, 0x5c, DIGEST_LENGTH / 2)
+  const at = BLOCK_BYTES + inner.write(prefix, BLOCK_BYTES, 'latin1')
   return (bytes, start, end) => {
-    const hmac = createHmac('sha256', secretKey)
-    if (prefix !== '') hmac.update(prefix, 'latin1')
-    return start + bytes.write(hmac.update(bytes.subarray(start, end)).digest('hex'), start, 'latin1')
+    if (end - start > SHORT_BYTES) {
+      const hmac = createHmac('sha256', secretKey).update(prefix, 'latin1').update(bytes.subarray(start, end))
+      return start + bytes.write(hmac.digest('hex'), start, 'latin1')
+    }
+    const innerEnd = at + bytes.copy(inner, at, start, end)
+    outer.write(hash('sha256', inner.subarray(0, innerEnd), 'binary'), BLOCK_BYTES, 'latin1')
+    return start + bytes.write(hash('sha256', outer, 'hex'), start, 'latin1')
   }
+}
+
+/** A block of the key, a longer one hashed, combined with a constant; then room for what is hashed with it. */
+function keyBlock(key: Uint8Array, constant: number, room: number): Buffer {
+  const block = Buffer.alloc(BLOCK_BYTES + room)
+  block.set(key.byteLength > BLOCK_BYTES ? hash('sha256', key, 'buffer') : key)
+  for (let i = 0; i < BLOCK_BYTES; i++) block[i]! ^= constant
+  return block
 }
