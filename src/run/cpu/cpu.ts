@@ -36,7 +36,7 @@ export type SharedCpu = {
 
 /** Threads for two processors, and the number of a run in them. A thread starts with its first request. */
 type ThreadSet = {
-  /** The second is for runs whose masks compute digests. */
+  /** The second is for runs that compute several digests a row. */
   readonly decoders: readonly [Thread, Thread]
   readonly encoder: Thread
   readonly run: number
@@ -137,7 +137,7 @@ function threadedCpu(
   buffers: BufferPool,
   { decoders: [decoder, second], encoder, run, end }: ThreadSet,
 ): Cpu {
-  const decoders = computesDigests(decodePlan) ? [decoder, second] : [decoder]
+  const decoders = computesManyDigests(decodePlan) ? [decoder, second] : [decoder]
   let hashes = 0
   let closed: Promise<void> | null = null
   const opened = new Map<Thread, Promise<unknown>>()
@@ -191,9 +191,9 @@ function threadedCpu(
   }
 }
 
-/** A digest takes twice as long as the rest of a row, so one thread for decoding would be the bottleneck. */
-function computesDigests({ secret, identity, suppress }: DecodePlan): boolean {
-  return secret === 'hmac' || identity === 'hmac' || suppress.length > 0
+/** Two digests take longer than the rest of a row, so one thread for decoding would be the bottleneck. */
+function computesManyDigests({ secret, identity, suppress }: DecodePlan): boolean {
+  return (secret === 'hmac' && identity === 'hmac') || suppress.length > 0
 }
 
 /** Returns the memory of every response to its pool. */
