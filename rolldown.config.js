@@ -119,7 +119,13 @@ const isThreadScript = isIn(...Object.values(threads).map((path) => path.slice('
 const SCHEMAS = 'core/journal-entry.ts'
 
 /** Modules that every thread may import. */
-const isForThreads = isIn('core', 'transform/mask', 'disk/stat-check.ts', 'threads/thread.ts')
+const isForThreads = isIn(
+  'core',
+  'disk/stat-check.ts',
+  'load/encode/engine-package.ts',
+  'threads/thread.ts',
+  'transform/mask',
+)
 const inCore = (id) => isForThreads(id) && !isIn(SCHEMAS)(id)
 
 /** Modules with which every command parses its arguments and prints; with yargs and its dependencies. */
@@ -236,11 +242,12 @@ const main = defineConfig({
     entryFileNames: ({ name }) => ({ index: 'index.js', main: 'cli/main.js' })[name] ?? 'chunks/[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
     // Without groups, each set of modules with the same importers becomes a file, and opening a file takes a
-    // millisecond. Worker threads import only chunks of the first two groups.
+    // millisecond. Worker threads import only chunks of the first three groups, and their own.
     codeSplitting: {
       groups: [
         { name: 'core', test: inCore, priority: 2 },
         { name: 'zod', test: /[\\/]node_modules[\\/]zod[\\/]/, priority: 2 },
+        { name: 'item-schema', test: isIn('transform/schema.ts'), priority: 2 },
         { name: 'package', test: /src.package.package-file\.ts$/, priority: 2 },
         { name: 'command-line', test: inCommandLine, priority: 1 },
         { name: 'run', test: (id) => inRun(id) && !inSomeRuns(id) && !isThreadScript(id), priority: 0 },

@@ -31,7 +31,7 @@ export async function measure(script, args, env = {}, exitCode = 0) {
 /**
  * Starts the page server.
  * @param coding content coding of its responses
- * @returns its base URL, and a function that stops it
+ * @returns its base URL, its process, and a function that stops it
  */
 export async function pageServer(shape, pages, coding = 'identity') {
   const args = [join(import.meta.dirname, 'server.mjs'), shape, String(pages), coding]
@@ -40,7 +40,7 @@ export async function pageServer(shape, pages, coding = 'identity') {
     child.stdout.once('data', (line) => resolve(Number(line)))
     child.once('exit', (code) => reject(new Error(`page server exited with ${code}`)))
   })
-  return { url: `http://127.0.0.1:${port}/firework`, stop: () => child.kill() }
+  return { url: `http://127.0.0.1:${port}/firework`, pid: child.pid, stop: () => child.kill() }
 }
 
 /**

@@ -20,7 +20,12 @@ const rendered = Array.from({ length: Math.min(pages, 8) }, (_, number) => {
   return { head: items.slice(0, index), tail: coded(Buffer.from(`${items.slice(index + found.length)},`)) }
 })
 
+/** When each search arrived, in milliseconds. A GET reads it. */
+const log = []
+
 const server = createServer(async (request, response) => {
+  if (request.method === 'GET') return response.end(JSON.stringify(log))
+  log.push(performance.now())
   let text = ''
   for await (const chunk of request) text += chunk
   const { query, from } = JSON.parse(text)

@@ -14,7 +14,7 @@ export function splitStore(driver: Driver, state: Store, binding: Binding): Stor
   const data = readerOf(objects)
   const of = <T>(path: string, onDisk: T, inBucket: T): T => (isState(path) ? onDisk : inBucket)
   const reader: Omit<Store, 'own'> = {
-    read: (path, start, end) => of(path, state, data).read(path, start, end),
+    read: (path, start, end, memory) => of(path, state, data).read(path, start, end, memory),
     stream: (path) => of(path, state, data).stream(path),
     size: (path) => of(path, state, data).size(path),
     list: (folder) => of(folder, state, data).list(folder),

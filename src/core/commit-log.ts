@@ -1,5 +1,6 @@
 import type { BlobTuple, JournalEntry } from './journal-entry.ts'
 import type { Span } from './page.ts'
+import type { BufferPool } from './rows/buffer-pool.ts'
 
 /** Bytes in a commit object: number of the commit, offset and length in bytes, CRC-32. */
 export type BlobRef = {
@@ -24,8 +25,8 @@ export type CommitLog = {
    * @returns the location of each of the `blobs`
    */
   commit(entries: readonly JournalEntry[], blobs?: readonly Uint8Array[]): Promise<readonly BlobRef[]>
-  /** Committed bytes; null: they are lost or changed. */
-  read(ref: BlobRef): Promise<Uint8Array<ArrayBuffer> | null>
+  /** Committed bytes, in `memory` if possible; null: they are lost or changed. */
+  read(ref: BlobRef, memory?: BufferPool): Promise<Uint8Array | null>
 }
 
 /** Sum of all entries about an open shard. */

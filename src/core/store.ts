@@ -1,4 +1,5 @@
 import { ExportError } from './errors.ts'
+import type { BufferPool } from './rows/buffer-pool.ts'
 
 /**
  * The storage of a data set: a local disk, or a container of objects. Paths are relative to the data set's root, with
@@ -8,9 +9,10 @@ import { ExportError } from './errors.ts'
 export type Store = {
   /**
    * Bytes `[start, end)` of a file, as far as there are any; by default all of them.
+   * @param memory may be used for the bytes
    * @returns null: the file does not exist
    */
-  read(path: string, start?: number, end?: number): Promise<Uint8Array<ArrayBuffer> | null>
+  read(path: string, start?: number, end?: number, memory?: BufferPool): Promise<Uint8Array | null>
   /** The file in chunks; for files that may not fit in memory. Rejects if the file does not exist. */
   stream(path: string): AsyncIterable<Uint8Array>
   /** Size in bytes; null: the file does not exist. */

@@ -1,5 +1,6 @@
 import { lstat, readdir, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import type { BufferPool } from '../core/index.ts'
 import { Folders, linkError, pathIn } from './folders.ts'
 import { openFile, readRange } from './open-file.ts'
 import { nullIfAbsent } from './storage-error.ts'
@@ -21,8 +22,8 @@ export class DiskFiles {
     this.folders = new Folders(options.root, options.dirMode)
   }
 
-  async read(path: string, start: number, end: number): Promise<Uint8Array<ArrayBuffer> | null> {
-    return nullIfAbsent(async () => readRange(await this.checked(path), start, end))
+  async read(path: string, start: number, end: number, memory?: BufferPool): Promise<Uint8Array | null> {
+    return nullIfAbsent(async () => readRange(await this.checked(path), start, end, memory))
   }
 
   async *stream(path: string): AsyncGenerator<Uint8Array> {

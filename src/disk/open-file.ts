@@ -1,5 +1,6 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
+import { type BufferPool, freshBuffers } from '../core/index.ts'
 
 // Opening fails on a link, and does not wait for the writer of a pipe. Windows has neither flag.
 const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
@@ -62,11 +63,17 @@ export async function fsyncFolder(folder: string): Promise<void> {
 }
 
 /** Bytes `[start, end)` of a file, as far as there are any. */
-export async function readRange(full: string, start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {
+export async function readRange(
+  full: string,
+  start: number,
+  end: number,
+  memory: BufferPool = freshBuffers,
+): Promise<Uint8Array> {
   const handle = await openFile(full)
   try {
     const { size } = await handle.stat()
-    const bytes = new Uint8Array(Math.max(0, Math.min(end, size) - start))
+    const length = Math.max(0, Math.min(end, size) - start)
+    const bytes = new Uint8Array(memory.take(length), 0, length)
     let read = 0
     while (read < bytes.byteLength) {
       const { bytesRead } = await handle.read(bytes, read, bytes.byteLength - read, start + read)

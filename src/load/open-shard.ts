@@ -153,6 +153,9 @@ export class OpenShard {
       rows.map(({ batch }) => (batch instanceof Uint8Array ? batch : batch.take())),
     )
     const encoded = await this.#tools.coder.encode(batches)
+    for (const [i, { batch }] of rows.entries()) {
+      if (!(batch instanceof Uint8Array)) batch.give(batches[i]!)
+    }
     const scratch = await this.#opened()
     const offset = scratch.size
     this.#rowGroups.push({ offset, rows: encoded.rows, meta: encoded.meta })

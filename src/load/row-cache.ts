@@ -1,4 +1,15 @@
-import { type BlobRef, type CommitLog, ExportError } from '../core/index.ts'
+import {
+  type BlobRef,
+  type BufferPool,
+  bufferPool,
+  type CommitLog,
+  ExportError,
+  freshBuffers,
+} from '../core/index.ts'
+
+/** Longer record batches are read into buffers that are used again, as many as a row group has. */
+const LONG_BYTES = 64 << 10
+const MAX_BUFFERS = 16
 
 /**
  * Memory for the rows of open shards, which are in the log. Many short record batches are kept until they are encoded,
@@ -6,6 +17,7 @@ import { type BlobRef, type CommitLog, ExportError } from '../core/index.ts'
  */
 export class RowCache {
   readonly #log: CommitLog
+  readonly #buffers = bufferPool(MAX_BUFFERS)
   readonly #largest: number
   #free: number
 
@@ -20,9 +32,9 @@ export class RowCache {
   add(bytes: Uint8Array, at: Promise<BlobRef>): LoggedBatch {
     const { byteLength } = bytes
     if (byteLength > Math.min(this.#free, this.#largest))
-      return new LoggedBatch(this.#log, at, null, () => {})
+      return new LoggedBatch(this.#log, at, byteLength < LONG_BYTES ? freshBuffers : this.#buffers)
     this.#free -= byteLength
-    return new LoggedBatch(this.#log, at, new Uint8Array(bytes), (freed) => {
+    return new LoggedBatch(this.#log, at, freshBuffers, new Uint8Array(bytes), (freed) => {
       this.#free += freed
     })
   }
@@ -32,30 +44,43 @@ export class RowCache {
 export class LoggedBatch {
   readonly at: Promise<BlobRef>
   readonly #log: CommitLog
+  readonly #memory: BufferPool
   readonly #free: (bytes: number) => void
   #kept: Uint8Array | null
 
-  constructor(log: CommitLog, at: Promise<BlobRef>, kept: Uint8Array | null, free: (bytes: number) => void) {
+  constructor(
+    log: CommitLog,
+    at: Promise<BlobRef>,
+    memory: BufferPool,
+    kept: Uint8Array | null = null,
+    free: (bytes: number) => void = () => {},
+  ) {
     this.#log = log
     this.at = at
+    this.#memory = memory
     this.#kept = kept
     this.#free = free
     // Whoever encodes the batch gets the error.
     at.catch(() => {})
   }
 
-  /** Its bytes in memory of their own, which the caller may transfer. Call it once. */
+  /** Its bytes, in memory that the caller may transfer unless it is shared. Call it once, and `give` them back. */
   async take(): Promise<Uint8Array> {
     const kept = this.#kept
     if (kept === null) {
       const at = await this.at
-      const bytes = await this.#log.read(at)
+      const bytes = await this.#log.read(at, this.#memory)
       if (bytes === null) throw lostRows(at)
       return bytes
     }
     this.#kept = null
     this.#free(kept.byteLength)
     return kept
+  }
+
+  /** Takes back what is not read any more. */
+  give({ buffer }: Uint8Array): void {
+    this.#memory.give(buffer)
   }
 }
 

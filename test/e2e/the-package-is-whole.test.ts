@@ -79,6 +79,24 @@ it('holds what users need, and nothing else', async () => {
   expect(paths.length).toBeLessThan(200)
 })
 
+// Each thread parses and keeps what it loads: with the modules of whole runs it would be megabytes more.
+it.each([
+  ['stat-worker', ['core']],
+  ['decode-worker', ['core', 'decoder', 'id-set', 'item-schema', 'value-columns', 'zod']],
+  ['encode-worker', ['core', 'create-encoder', 'metadata', 'sync', 'zod']],
+])('the thread %s loads its own modules, and none of the run', (thread, chunks) => {
+  const loaded = new Set<string>()
+  const load = (file: string): void => {
+    if (loaded.has(file)) return
+    loaded.add(file)
+    const source = readFileSync(join(PACKAGE, 'dist/chunks', file), 'utf8')
+    for (const [, imported] of source.matchAll(/^import .*?"\.\/([^"]+)";$/gm)) load(imported!)
+  }
+  load(`${thread}.js`)
+  loaded.delete(`${thread}.js`)
+  expect([...loaded].map((file) => file.replace(/-.{8}\.js$/, '')).sort()).toEqual(chunks)
+})
+
 it('has every package once: bundled, or installed beside it', async () => {
   const { dependencies, optionalDependencies } = JSON.parse(
     await readFile(join(ROOT, 'package.json'), 'utf8'),

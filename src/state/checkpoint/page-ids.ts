@@ -9,7 +9,7 @@ export function encodeIds({ rows, refused }: PageIds): Uint8Array {
   return new Uint8Array(words.buffer)
 }
 
-export function decodeIds(bytes: Uint8Array<ArrayBuffer>): PageIds {
+export function decodeIds(bytes: Uint8Array): PageIds {
   const words = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 2)
   const end = 1 + words[0]!
   return { rows: words.slice(1, end), refused: words.slice(end) }

@@ -1,5 +1,11 @@
 import { crc32 } from 'node:zlib'
-import { type BlobRef, ExportError, type JournalEntry, type Store } from '../../core/index.ts'
+import {
+  type BlobRef,
+  type BufferPool,
+  ExportError,
+  type JournalEntry,
+  type Store,
+} from '../../core/index.ts'
 import { LineWriter, NEWLINE, parseLine } from './lines.ts'
 import { parseEntry } from './parse-entry.ts'
 
@@ -155,9 +161,10 @@ function partsOf(value: unknown): UnlocatedPart[] | null {
 export async function readBlob(
   store: Store,
   { sequence, offset, bytes, crc }: BlobRef,
-): Promise<Uint8Array<ArrayBuffer> | null> {
+  memory?: BufferPool,
+): Promise<Uint8Array | null> {
   if (bytes === 0) return new Uint8Array()
-  const found = await store.read(commitPath(sequence), offset, offset + bytes)
+  const found = await store.read(commitPath(sequence), offset, offset + bytes, memory)
   return found === null || found.byteLength < bytes || crc32(found) !== crc ? null : found
 }
 

@@ -1,5 +1,6 @@
 import {
   type BlobRef,
+  type BufferPool,
   type CommitLog,
   ExportError,
   type JournalEntry,
@@ -115,9 +116,9 @@ export class OpenLog implements Checkpoint {
     })
   }
 
-  async read(ref: BlobRef): Promise<Uint8Array<ArrayBuffer> | null> {
+  async read(ref: BlobRef, memory?: BufferPool): Promise<Uint8Array | null> {
     for (let at: BlobRef | undefined = ref; at !== undefined; at = this.#moved.get(placeOf(at))) {
-      const bytes = await readBlob(this.#store, at)
+      const bytes = await readBlob(this.#store, at, memory)
       if (bytes !== null) return bytes
     }
     // The next owner removes what it does not need.
