@@ -1,0 +1,54 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { expect, test } from 'vitest'
+
+/** What each folder of `src` imports, as docs/architecture.md says ("Who imports whom"). */
+const IMPORTS: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  sandbox: [],
+  package: [],
+  ...Object.fromEntries(
+    ['config', 'extract', 'transform', 'load', 'plan', 'state', 'open-tables', 'threads', 'bucket'].map((stage) => [stage, ['core']]),
+  ),
+  disk: ['core', 'threads'],
+  s3: ['bucket', 'core'],
+  azure: ['bucket', 'core'],
+  report: ['core', 'state'],
+  warehouse: ['core', 'state'],
+  cluster: ['core', 'run', 'warehouse'],
+} // biome-ignore format: a table
+
+/** They connect the others, or are on top. */
+const ON_TOP = ['run', 'cli', 'index.ts', 'library.ts', 'run-options.ts']
+
+/** Threads import the module beside it without the schemas. */
+const PAST_THE_INDEX = ['src/state/log/parse-entry.ts imports src/core/journal-entry.ts']
+
+const ROOT = join(import.meta.dirname, '../..')
+const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+  .filter((path) => path.endsWith('.ts'))
+  .map((path) => join('src', path))
+const folderOf = (path: string): string => path.split('/')[1]!
+
+const imports = sources.flatMap((from) => {
+  const text = readFileSync(join(ROOT, from), 'utf8')
+  return [...text.matchAll(/(?:from|import\() ?'(\.[^']+)'/g)]
+    .map(([, path]) => ({ from, to: normalize(join(dirname(from), path!)) }))
+    .filter(({ to }) => folderOf(to) !== folderOf(from))
+})
+
+test('no folder imports what the architecture does not let it import', () => {
+  expect(imports.length).toBeGreaterThan(500)
+  const wrong = imports.filter(({ from, to }) => {
+    const folder = folderOf(from)
+    return !ON_TOP.includes(folder) && !IMPORTS[folder]?.includes(folderOf(to))
+  })
+  expect(wrong).toEqual([])
+  for (const { from, to } of imports.filter(({ from }) => folderOf(from) === 'run'))
+    expect(ON_TOP, `${from} imports ${to}`).not.toContain(folderOf(to))
+})
+
+test('no folder imports past the index.ts of another', () => {
+  const past = imports.filter(({ to }) => !to.endsWith('/index.ts') && to.split('/').length > 2)
+  expect(past.map(({ from, to }) => `${from} imports ${to}`)).toEqual(PAST_THE_INDEX)
+})
