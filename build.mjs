@@ -1,7 +1,7 @@
 // `npm run build`: the command and the library in dist/, parts for tests in build/. With --alone, dist/ keeps nothing
 // of earlier builds, as the package needs it.
 import { execFileSync } from 'node:child_process'
-import { rmSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { publishBuild } from './publish-build.mjs'
 
 const NEXT = 'dist.next'
@@ -12,9 +12,12 @@ run('src/transform/scan/assembly/assemble.mjs')
 run('node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json')
 const { build } = await import('rolldown')
 const [parts, main] = (await import('./rolldown.config.js')).default
-// In this order: the second build imports a file of the first.
 await build(parts)
 await build({ ...main, output: { ...main.output, dir: NEXT } })
+// The package has no sources, of which this is the digest.
+const { encoderDigest } = await import('./build/parts/encoder-build.js')
+for (const folder of ['build/parts', `${NEXT}/chunks`])
+  writeFileSync(`${folder}/encoder-build.txt`, encoderDigest())
 publishBuild(NEXT, 'dist', { alone: process.argv.includes('--alone') })
 
 function run(...words) {

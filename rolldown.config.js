@@ -3,16 +3,6 @@ import { join, sep } from 'node:path'
 import { Extractor, ExtractorConfig } from '@microsoft/api-extractor'
 import { defineConfig } from 'rolldown'
 
-// Writes a digest of the encoders' sources, for the footers of Parquet files, beside the code that it is about: a running
-// command must not read the digest of a later build.
-const encoderBuild = {
-  name: 'encoder-build',
-  async buildStart() {
-    const { encoderDigest } = await import('./build/parts/encoder-build.js')
-    this.emitFile({ type: 'asset', fileName: 'chunks/encoder-build.txt', source: encoderDigest() })
-  },
-}
-
 // Writes the licence texts of all packages that the bundle contains: their licences require it.
 const notices = {
   name: 'notices',
@@ -170,9 +160,11 @@ const inRun = either(
     'report',
     'run/chains',
     'run/cpu',
+    'run/pages-without-secrets.ts',
     'run/report',
     'run/run.ts',
     'run/session.ts',
+    'run/shard-set-options.ts',
     'run/summary.ts',
   ),
   /src.load.[a-z-]+\.ts$/,
@@ -236,7 +228,7 @@ const main = defineConfig({
     main: 'src/cli/main.ts',
     ...threads,
   },
-  plugins: [encoderBuild, ascii, notices, executable, declarations],
+  plugins: [ascii, notices, executable, declarations],
   output: {
     format: 'esm',
     entryFileNames: ({ name }) => ({ index: 'index.js', main: 'cli/main.js' })[name] ?? 'chunks/[name].js',

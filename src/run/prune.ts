@@ -35,11 +35,11 @@ import {
   removePrunedQuarantine,
 } from './data-set/prune.ts'
 import { type Owner, openSettledCheckpoint } from './data-set/recover.ts'
-import { shardSetOptions } from './data-set/shard-set-options.ts'
 import { updateTables } from './data-set/tables.ts'
 import type { RunObserver } from './options.ts'
 import { namePipeline } from './queries.ts'
 import { tryToReport } from './report/write-report.ts'
+import { shardSetOptions } from './shard-set-options.ts'
 
 export type PruneReport = {
   readonly pipeline: string

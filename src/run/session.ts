@@ -7,11 +7,11 @@ import { decodePlan, encodePlan } from './cpu/plans.ts'
 import { invalidationOf, redoEntry, requireRepeatable } from './data-set/invalidate.ts'
 import { earlyPartitions } from './data-set/plan-state.ts'
 import type { Owner } from './data-set/recover.ts'
-import { shardSetOptions } from './data-set/shard-set-options.ts'
 import { readForgotten, readSuppression, requireForgotten } from './data-set/suppression.ts'
 import type { RunOptions } from './options.ts'
 import { pagesWithoutSecrets } from './pages-without-secrets.ts'
 import type { QuerySecrets } from './queries.ts'
+import { shardSetOptions } from './shard-set-options.ts'
 
 /** What a run holds open on its data set. */
 export type Session = {

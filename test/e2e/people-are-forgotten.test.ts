@@ -65,7 +65,7 @@ async function textsIn(folder: string): Promise<Map<string, string>> {
 /** What a report says of rows. */
 function aggregatesOf(report: string): unknown {
   const [, data = ''] = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(report) ?? []
-  const { rows, timeline, sources, hash_types, nulls, heat } = JSON.parse(data).came
+  const { rows, timeline, sources, hash_types, nulls, heat } = JSON.parse(data).rows
   return { rows, timeline, sources, hash_types, nulls, heat }
 }
 

@@ -89,7 +89,7 @@ it.each([
   const load = (file: string): void => {
     if (loaded.has(file)) return
     loaded.add(file)
-    const source = readFileSync(join(PACKAGE, 'dist/chunks', file), 'utf8')
+    const source = readFileSync(join(PACKAGE, 'dist', chunksFolder(PACKAGE), file), 'utf8')
     for (const [, imported] of source.matchAll(/^import .*?"\.\/([^"]+)";$/gm)) load(imported!)
   }
   load(`${thread}.js`)

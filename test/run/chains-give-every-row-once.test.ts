@@ -70,7 +70,7 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
     const found = Object.entries(files).flatMap(([name, entries]) =>
       entries.map(({ partition, page, id }) => `${name} ${partition} ${page} ${id}`),
     )
-    // Window, page, and id.
+    // Window, page from 0, and id.
     const expected =
       order === 'asc'
         ? [
@@ -87,7 +87,7 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
           ]
     const lines = expected.map(([month, page, id]) => {
       const window = `2024-0${month}-01..2024-0${month! + 1}-01`
-      return `domain.acme.example~${window}.jsonl domain.acme.example/${window} ${page} ${id}`
+      return `domain.acme.example~${window}.jsonl domain.acme.example/${window} ${page! + 1} ${id}`
     })
     expect(found.sort()).toEqual(lines.sort())
     for (const entry of Object.values(files).flat()) {

@@ -1,9 +1,9 @@
-import type { NamedPipeline } from '../../core/index.ts'
-import { rowGroupRows, type ShardSetOptions, shardExtension } from '../../load/index.ts'
-import { type Checkpoint, manifestShard } from '../../state/index.ts'
-import type { Cpu } from '../cpu/cpu.ts'
-import type { RunObserver } from '../options.ts'
-import type { Owner } from './recover.ts'
+import type { NamedPipeline } from '../core/index.ts'
+import { rowGroupRows, type ShardSetOptions, shardExtension } from '../load/index.ts'
+import { type Checkpoint, manifestShard } from '../state/index.ts'
+import type { Cpu } from './cpu/cpu.ts'
+import type { Owner } from './data-set/recover.ts'
+import type { RunObserver } from './options.ts'
 
 /** How the open shards of a pipeline go on by its checkpoint. */
 export function shardSetOptions(
