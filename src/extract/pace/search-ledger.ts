@@ -29,6 +29,14 @@ type CountedResponse = {
  * Counts the searches that are spent, from the number left that each response reports. Responses overtake each other,
  * so they are sorted into the order in which the service made them: by that number, once no response in flight can
  * precede them. Between two responses the number falls by the cost of the later request, or by more: others spend too.
+ *
+ * Example: earlier runs last saw 1,000 left. A, B and C are written in this order, for 12 each at most.
+ * - B reports 980. A is in flight and may precede it, so B waits in `#responses`; 24 stay reserved, for A and C.
+ * - A reports 990: it cost 1,000 − 990 = 10. Then B's predecessor is A: 990 − 980 = 10. `#base` is 980, 20 are spent.
+ * - C times out and may have been charged: its 12 stay reserved, in `#lost`.
+ * - D, written after that, reports 968: what C cost is in it. 12 more are spent, and C is reserved no longer.
+ *
+ * `test/extract/searches-are-measured.test.ts` holds the law for responses in any order.
  */
 export class SearchLedger {
   readonly #costs: PageCost[]
