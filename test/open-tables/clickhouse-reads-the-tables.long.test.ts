@@ -1,25 +1,34 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { join } from 'node:path'
-import { beforeAll, expect, it } from 'vitest'
+import { text } from 'node:stream/consumers'
+import { beforeAll, expect, it, onTestFinished, vi } from 'vitest'
 import { tableStatements } from '../../src/index.ts'
+import { ACCOUNT, KEY } from '../azure/azurite.ts'
+import { newWorkspace } from '../e2e/support/workspace.ts'
 import type { Fields } from '../run/world.ts'
+import { BUCKET, bucketOf, startBucket } from '../support/bucket.ts'
+import { startContainer } from '../support/container.ts'
 import { itemsOf, type TableWorld, tableWorld } from './world.ts'
 
 const PROJECT = join(import.meta.dirname, 'clickhouse')
 
 beforeAll(() => {
-  execFileSync('npm', ['install', '--no-save', '--no-audit', '--no-fund'], { cwd: PROJECT, stdio: 'ignore' })
+  if (!process.env.SKIP_INSTALL)
+    execFileSync('npm', ['install', '--no-save', '--no-audit', '--no-fund'], {
+      cwd: PROJECT,
+      stdio: 'ignore',
+    })
 }, 600_000)
 
-/** The rows of each statement, by ClickHouse in a process of its own. */
-function ask(world: TableWorld, ...statements: readonly string[]): unknown[][] {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [join(PROJECT, 'query.mjs')], {
-    // ClickHouse reads files below its working directory.
-    cwd: world.folder,
-    input: JSON.stringify(statements),
-    encoding: 'utf8',
-  })
-  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+/** The rows of each statement, by ClickHouse in a process of its own, which reads files below its working directory. */
+async function ask(
+  { folder }: Pick<TableWorld, 'folder'>,
+  ...statements: readonly string[]
+): Promise<unknown[][]> {
+  const child = spawn(process.execPath, [join(PROJECT, 'query.mjs')], { cwd: folder })
+  child.stdin.end(JSON.stringify(statements))
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
+  expect(stderr).toBe('')
   return stdout
     .trim()
     .split('\n')
@@ -54,7 +63,11 @@ function oddItems(first = 1): Fields[] {
 const EXTRA = ['event_uid', 'source_pii_tags']
 
 /** A hash of every column over all rows, of each source. */
-function hashes(world: TableWorld, columns: readonly string[], sources: readonly string[]): unknown[][] {
+function hashes(
+  world: Pick<TableWorld, 'folder'>,
+  columns: readonly string[],
+  sources: readonly string[],
+): Promise<unknown[][]> {
   const sums = columns.map((name) => `toString(sum(cityHash64(toString(${name}), id)))`).join(', ')
   return ask(world, ...sources.map((source) => `SELECT count(), ${sums} FROM ${source}`))
 }
@@ -73,7 +86,7 @@ it.each([[['query', 'window']], [['query']], ['none']] as const)(
     world.until = '2024-04-01'
     await world.run()
     const { columns } = (await world.manifest()) as unknown as { columns: { name: string }[] }
-    const [iceberg, delta, files] = hashes(
+    const [iceberg, delta, files] = await hashes(
       world,
       columns.map(({ name }) => name),
       [
@@ -84,14 +97,14 @@ it.each([[['query', 'window']], [['query']], ['none']] as const)(
     )
     expect(iceberg).toEqual(files)
     expect(delta).toEqual(files)
-    const [then] = ask(
+    const [then] = await ask(
       world,
       `SELECT count() FROM icebergLocal('out/_iceberg') SETTINGS iceberg_snapshot_id = ${older}`,
     )
     expect(Number((then![0] as unknown[])[0])).toBeLessThan(VALUES.length)
     // Bounds leave out files, never rows.
     for (const source of ["icebergLocal('out/_iceberg')", `deltaLakeLocal('${world.out}')`]) {
-      const [found] = ask(
+      const [found] = await ask(
         world,
         `SELECT count() FROM ${source} WHERE imported_at >= '2024-02-11 08:00:00.123456' AND imported_at <= '2024-02-11 08:00:00.123456'`,
       )
@@ -106,7 +119,7 @@ it('a run that replaces rows and adds columns shows in both tables', async () =>
   world.service.items = oddItems(100)
   world.transform = { extra_columns: EXTRA as never }
   await world.run({ redo: ['*'] })
-  const [iceberg, delta, files] = hashes(
+  const [iceberg, delta, files] = await hashes(
     world,
     ['id', 'event_uid', 'source_pii_tags', 'imported_at'],
     [
@@ -123,7 +136,7 @@ it('a data set without a row is a table without a row', async () => {
   const world = await tableWorld([])
   await world.run()
   expect(
-    ask(
+    await ask(
       world,
       "SELECT count() FROM icebergLocal('out/_iceberg')",
       `SELECT count() FROM deltaLakeLocal('${world.out}')`,
@@ -137,7 +150,7 @@ it('what ddl prints is carried out: views over the tables, and CSV without a cha
   const mounts = tableStatements(await world.pipeline(), 'clickhouse')
   const views = [...mounts.matchAll(/CREATE VIEW [^;]*;/g)].map(([statement]) => statement.slice(0, -1))
   expect(views).toHaveLength(2)
-  const counts = ask(
+  const counts = await ask(
     world,
     ...views,
     'SELECT count() FROM credentials_iceberg',
@@ -152,9 +165,56 @@ it('what ddl prints is carried out: views over the tables, and CSV without a cha
     .split(/;\n/)
     .map((each) => each.replace(/;$/, ''))
     .filter((each) => /CREATE|INSERT/.test(each))
-  const [rows] = ask(csv, ...statements, 'SELECT hash FROM credentials ORDER BY identity_name').slice(-1)
+  const answers = await ask(csv, ...statements, 'SELECT hash FROM credentials ORDER BY identity_name')
+  const [rows] = answers.slice(-1)
   const expected = oddItems()
     .sort((a, b) => (String(a.identity_name) < String(b.identity_name) ? -1 : 1))
     .map(({ hash }) => [hash])
   expect(rows).toEqual(expected)
+})
+
+const s3 = async () => {
+  // ClickHouse takes an address that names no region for that of `us-east-1`.
+  const { double, env } = await startBucket({ region: 'us-east-1' })
+  const reached = (name: string) => (path: string) =>
+    `${name}('${double.endpoint}/${BUCKET}/${path}', '${env.AWS_ACCESS_KEY_ID}', '${env.AWS_SECRET_ACCESS_KEY}')`
+  return { bucket: bucketOf(double, env), iceberg: reached('icebergS3'), delta: reached('deltaLake') }
+}
+
+const azure = async () => {
+  const bucket = await startContainer()
+  const { AZURE_STORAGE_CONNECTION_STRING: connection } = bucket.env
+  const endpoint = /BlobEndpoint=([^;]+)/.exec(connection!)![1]!.replace(`/${ACCOUNT}`, '')
+  const reached = (name: string) => (path: string) =>
+    `${name}('${endpoint}/${ACCOUNT}', '${BUCKET}', '${path}', '${ACCOUNT}', '${KEY}')`
+  return { bucket, iceberg: reached('icebergAzure'), delta: reached('deltaLakeAzure') }
+}
+
+it.each([
+  ['S3', s3],
+  ['Azure Blob storage', azure],
+] as const)('both tables are read where they are: %s', async (_, start) => {
+  const { bucket, iceberg, delta } = await start()
+  onTestFinished(() => bucket.close())
+  for (const [name, value] of Object.entries(bucket.env)) vi.stubEnv(name, value)
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const here = await newWorkspace(
+    {
+      extract: {
+        domains: ['scatterholt.com'],
+        windows: { from: '2024-01-01', until: '2024-03-01', every: 'month' },
+      },
+      load: { path: `${bucket.address}/team`, table_formats: ['iceberg', 'delta'] },
+    },
+    {},
+    bucket.env,
+  )
+  expect(await here.run()).toMatchObject({ code: 0 })
+  await bucket.mirror('team', join(here.folder, 'team'))
+  const [files, ...tables] = await hashes(
+    here,
+    ['domain', 'identity_name', 'hash', 'imported_at', 'source_name'],
+    ["file('team/credentials/**/*.parquet', Parquet)", iceberg('team/_iceberg'), delta('team')],
+  )
+  expect(tables).toEqual([files, files])
 })

@@ -7,8 +7,10 @@ import { type S3Double, startS3Double } from '../s3/double/server.ts'
 export const BUCKET = 'leaks'
 
 /** A store with one bucket, and the environment through which AWS tools find it. */
-export async function startBucket(): Promise<{ double: S3Double; env: Readonly<Record<string, string>> }> {
-  const double = await startS3Double({ buckets: [BUCKET] })
+export async function startBucket(
+  options: { readonly region?: string } = {},
+): Promise<{ double: S3Double; env: Readonly<Record<string, string>> }> {
+  const double = await startS3Double({ ...options, buckets: [BUCKET] })
   const [{ accessKeyId, secretAccessKey }] = double.credentials as [S3Double['credentials'][number]]
   const env = {
     AWS_ACCESS_KEY_ID: accessKeyId,

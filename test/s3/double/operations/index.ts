@@ -103,7 +103,7 @@ export function operationOf(request: S3Request): OperationName | null {
 
 /** Headers that an operation of this double evaluates, besides conditions. */
 const KNOWN_HEADERS =
-  /^x-amz-(?:date|content-sha256|security-token|user-agent|meta-.+|metadata-directive|copy-source(?:-range|-if-match|-if-none-match)?|checksum-.+|sdk-checksum-algorithm)$/
+  /^x-amz-(?:date|content-sha256|security-token|user-agent|meta-.+|metadata-directive|copy-source(?:-range|-if-match|-if-none-match)?|checksum-.+|sdk-checksum-algorithm|api-version)$/
 
 /** @throws S3Error `NotImplemented` for a header that would have no effect */
 export function requireKnownHeaders({ headers }: S3Request, name: OperationName): void {
