@@ -162,8 +162,13 @@ export class OwnedFiles {
     try {
       await link(from, to)
     } catch (error) {
-      if (!hasCode(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'ENOENT')) throw error
-      await this.#move(from, to)
+      if (hasCode(error, 'EEXIST')) {
+        // A former owner may have given it the name at this moment.
+        const [before, there] = [await fileAt(from), await fileAt(to)]
+        if (before !== null && before.ino !== there?.ino) throw error
+      } else if (hasCode(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'ENOENT')) {
+        await this.#move(from, to)
+      } else throw error
     }
   }
 

@@ -45,6 +45,12 @@ export function changedSinceSealed(
 async function holds(store: Store, path: string, { sha256, bytes }: Sealed): Promise<boolean> {
   if ((await store.size(path)) !== bytes) return false
   const hash = createHash('sha256')
-  for await (const chunk of store.stream(path)) hash.update(chunk)
+  try {
+    for await (const chunk of store.stream(path)) hash.update(chunk)
+  } catch (error) {
+    // The next owner may have moved it meanwhile.
+    if ((await store.size(path)) === null) return false
+    throw error
+  }
   return hash.digest('hex') === sha256
 }

@@ -34,6 +34,19 @@ describe('files and folders', () => {
   })
 })
 
+it('a file that two owners publish at the same moment gets its name once', async () => {
+  const { store, root } = temporaryStore()
+  const own = await store.own(newOwner())
+  const path = 'credentials/part-00000.csv'
+  for (let time = 0; time < 20; time++) {
+    await own.create('_state/sealed/0', [`rows ${time}`])
+    await Promise.all([own.publish('_state/sealed/0', path), own.publish('_state/sealed/0', path)])
+    expect(readFileSync(join(root, path), 'utf8')).toBe(`rows ${time}`)
+    expect(existsSync(join(root, '_state/sealed/0'))).toBe(false)
+    await own.remove(path)
+  }
+})
+
 describe('a folder', () => {
   it('that becomes empty goes, up to the data set', async () => {
     const { store, root } = temporaryStore()
