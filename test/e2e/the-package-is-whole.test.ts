@@ -245,7 +245,7 @@ try {
   const partitions: PartitionStatus[] = [...(await readStatus(pipeline)).partitions()]
   // @ts-expect-error: an unknown field of the summary is an error, not any
   summary.nothing
-  if (latest === null) throw new ExportError('data', 'No progress', '', '')
+  if (latest === null) throw new ExportError({ kind: 'data', what: 'No progress', where: '', next: '' })
   console.log(JSON.stringify({ status: summary.status, rows: summary.rows, ok, partitions }))
 } catch (error) {
   console.error(isExportError(error) ? error.kind : error)
