@@ -23,6 +23,11 @@ export function seedOf(base: number): number {
   return THOROUGH ? base + DAY : base
 }
 
+/** Of costly calls, by their numbers, one of three, others each day; all with `FAULT_ALL=1`. */
+export function isOfTheDay(number: number): boolean {
+  return process.env.FAULT_ALL === '1' || (number + DAY) % 3 === 0
+}
+
 /**
  * About `count` of the elements, evenly spaced, beginning with the first. Under `npm run test:all` the twelve of the
  * day, or `count` where that is more; all with `FAULT_ALL=1`.
