@@ -56,7 +56,7 @@ function oddItems(first = 1): Fields[] {
     id: i === 0 ? Number.MAX_SAFE_INTEGER : first + i,
     hash: i === 9 ? null : VALUES[i],
     event_uid: i % 2 === 0 ? VALUES[i] : null,
-    source: { ...(item.source as object), pii_tags: i % 2 === 0 ? ['a', VALUES[i], null] : null },
+    source: { ...(item.source as object), pii_tags: i % 2 === 0 ? ['a', VALUES[i]] : null },
   }))
 }
 
@@ -95,6 +95,7 @@ it.each([[['query', 'window']], [['query']], ['none']] as const)(
         "file('out/credentials/**/*.parquet', Parquet)",
       ],
     )
+    expect(Number((files![0] as unknown[])[0])).toBe(VALUES.length)
     expect(iceberg).toEqual(files)
     expect(delta).toEqual(files)
     const [then] = await ask(
