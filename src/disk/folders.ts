@@ -1,4 +1,4 @@
-import { lstatSync } from 'node:fs'
+import { existsSync, lstatSync } from 'node:fs'
 import { lstat, mkdir, rmdir, stat } from 'node:fs/promises'
 import { dirname, relative, resolve, sep } from 'node:path'
 import { fsyncFolder } from './open-file.ts'
@@ -101,6 +101,8 @@ export class Folders {
         return result
       } catch (error) {
         if (!hasCode(error, 'ENOENT') || error instanceof DataSetGone || attempt === MAX_ATTEMPTS) throw error
+        // Nothing is made in place of a data set that was removed as a whole: what was named in it would count.
+        if (!existsSync(this.#root)) throw new DataSetGone()
         this.#made.delete(folder)
       }
     }

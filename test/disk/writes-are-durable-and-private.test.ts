@@ -1,7 +1,9 @@
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { Folders } from '../../src/disk/folders.ts'
 import { diskStore } from '../../src/disk/index.ts'
+import { DataSetGone } from '../../src/disk/staging-directory.ts'
 import { anError } from './errors.ts'
 import { newOwner, temporaryFolder, temporaryStore, write } from './temporary-store.ts'
 
@@ -72,6 +74,14 @@ describe('a folder', () => {
     rmSync(join(root, 'credentials'), { recursive: true })
     await own.publish('_state/sealed/0', 'credentials/a/second')
     expect(readFileSync(join(root, 'credentials/a/second'), 'utf8')).toBe('rows')
+  })
+
+  it('is not made again when the whole data set was removed, also right after a file got its name', async () => {
+    const root = join(temporaryFolder(), 'data')
+    const folders = new Folders(root, 0o700)
+    const naming = folders.naming(join(root, '_state/log'), async () => rmSync(root, { recursive: true }))
+    await expect(naming).rejects.toThrow(DataSetGone)
+    expect(existsSync(root)).toBe(false)
   })
 
   it('is not made for a file that is missing, or by a former owner', async () => {
