@@ -74,6 +74,8 @@ export class Folders {
   readonly #made = new Set<string>()
   readonly #making = new Map<string, Promise<void>>()
   readonly #fsyncs = new SharedFsyncs()
+  /** Whether the data set had a folder since this was made. */
+  #wasThere = false
 
   constructor(root: string, mode: number) {
     this.guard = new LinkGuard(root)
@@ -101,8 +103,6 @@ export class Folders {
         return result
       } catch (error) {
         if (!hasCode(error, 'ENOENT') || error instanceof DataSetGone || attempt === MAX_ATTEMPTS) throw error
-        // Nothing is made in place of a data set that was removed as a whole: what was named in it would count.
-        if (!existsSync(this.#root)) throw new DataSetGone()
         this.#made.delete(folder)
       }
     }
@@ -150,6 +150,8 @@ export class Folders {
     const parent = dirname(folder)
     const isNew = await mkdirIfMissing(folder, this.#mode).catch(async (error: unknown) => {
       if (!hasCode(error, 'ENOENT') || folder === parent) throw error
+      // Nothing is made in place of a data set that was removed as a whole: what was named in it would count.
+      if (this.#wasThere && !existsSync(this.#root)) throw new DataSetGone()
       this.#made.delete(parent)
       await this.#make(parent)
       return mkdirIfMissing(folder, this.#mode)
@@ -158,6 +160,7 @@ export class Folders {
     if (isNew) await this.fsync(parent)
     if (this.#made.size > MAX_KNOWN) this.#made.clear()
     this.#made.add(folder)
+    this.#wasThere ||= isBelow(folder, this.#root)
   }
 }
 

@@ -81,6 +81,7 @@ describe('a folder', () => {
     const folders = new Folders(root, 0o700)
     const naming = folders.naming(join(root, '_state/log'), async () => rmSync(root, { recursive: true }))
     await expect(naming).rejects.toThrow(DataSetGone)
+    await expect(folders.naming(join(root, '_state/sealed'), async () => {})).rejects.toThrow(DataSetGone)
     expect(existsSync(root)).toBe(false)
   })
 
