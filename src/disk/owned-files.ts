@@ -61,15 +61,13 @@ export class OwnedFiles {
     const { folders } = this.#files
     await this.#staging.require()
     const fileOf = (path: string) => nullIfAbsent(async () => fileAt(await this.#files.checked(path)))
-    const [before, there] = [await fileOf(from), await fileOf(to)]
-    if (before === null) {
-      if (there !== null) return
+    if ((await fileOf(from)) === null) {
+      if ((await fileOf(to)) !== null) return
       throw Object.assign(new Error('no such file'), { code: 'ENOENT' })
     }
-    if (there !== null && there.ino !== before.ino) throw nameInUse(to)
     await folders.naming(dirname(target), async () => {
       await folders.guard.check(dirname(target))
-      if (there === null) await this.#addName(source, target)
+      if (!(await this.#addName(source, target))) throw nameInUse(to)
     })
     await nullIfAbsent(() => unlink(source))
     await folders.fsync(dirname(source))
@@ -157,19 +155,21 @@ export class OwnedFiles {
     return moved
   }
 
-  /** Moves the file at once where the file system has no links. */
-  async #addName(from: string, to: string): Promise<void> {
+  /**
+   * Gives a file a second name. Where the file system has no links, it is moved at once.
+   * @returns false: another file has the name
+   */
+  async #addName(from: string, to: string): Promise<boolean> {
     try {
       await link(from, to)
     } catch (error) {
-      if (hasCode(error, 'EEXIST')) {
-        // A former owner may have given it the name at this moment.
-        const [before, there] = [await fileAt(from), await fileAt(to)]
-        if (before !== null && before.ino !== there?.ino) throw error
-      } else if (hasCode(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'ENOENT')) {
-        await this.#move(from, to)
-      } else throw error
+      // After a crash, or by a former owner at this moment, it may have the name already.
+      const [before, there] = [await fileAt(from), await fileAt(to)]
+      if (there !== null) return before === null || before.ino === there.ino
+      if (!hasCode(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'ENOENT')) throw error
+      await this.#move(from, to)
     }
+    return true
   }
 
   async #move(from: string, to: string): Promise<void> {

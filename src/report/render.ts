@@ -29,7 +29,10 @@ export async function renderReport(
   if (!lacksOne) return page
   // A separate file, loaded only to draw.
   const { drawBars } = await import('./charts.ts')
-  return reportPage(data, (bars) => marked(nameOf(bars, data), drawBars(bars)))
+  return reportPage(data, (bars) => {
+    const name = nameOf(bars, data)
+    return marked(name, drawn.get(name) ?? drawBars(bars))
+  })
 }
 
 /** The same for the same chart, drawn by the same version. */

@@ -5,6 +5,7 @@ import {
   type NamedPipeline,
   type OwnedStore,
   type Pipeline,
+  plainError,
   type Store,
 } from '../core/index.ts'
 import { ORPHANS, QUARANTINE_FOLDER, quarantinePath, rowGroupRows, shardExtension } from '../load/index.ts'
@@ -247,7 +248,7 @@ async function finish(
 function namingFiles(error: unknown, { invalidated }: CheckpointState): unknown {
   if (!isExportError(error) || invalidated.size === 0) return error
   const what = `${error.what}. Until then these files stay, with rows of people who are forgotten: ${[...invalidated].join(', ')}`
-  return new ExportError({ kind: error.kind, what, where: error.where, next: error.next, cause: error })
+  return new ExportError({ ...plainError(error), what, cause: error })
 }
 
 async function report(

@@ -1,4 +1,11 @@
-import { columnsOf, ExportError, type Pipeline, type RowBatch, type Store } from '../core/index.ts'
+import {
+  columnsOf,
+  ExportError,
+  type Pipeline,
+  plainError,
+  type RowBatch,
+  type Store,
+} from '../core/index.ts'
 import { manifestShards, readCheckpoint, readManifest } from '../state/index.ts'
 import { shardReader } from './data-set/files.ts'
 import { namingLocations, openDataSet, withLocation } from './data-set/open-data-set.ts'
@@ -29,13 +36,7 @@ export async function* readRows(pipeline: Pipeline, options: ReadRowsOptions = {
       if (error instanceof ExportError && error.where === '') {
         throw withLocation(
           pipeline,
-          new ExportError({
-            kind: error.kind,
-            what: error.what,
-            where: shard.path,
-            next: error.next,
-            cause: error,
-          }),
+          new ExportError({ ...plainError(error), where: shard.path, cause: error }),
         )
       }
       throw error

@@ -72,7 +72,10 @@ function quarantine(show: Rule): Quarantine {
 
 function valueAt(item: unknown, path: Issue['path']): unknown {
   return path.reduce<unknown>(
-    (value, name) => Object.entries(value ?? {}).find(([key]) => key === String(name))?.[1],
+    (value, name) =>
+      typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+        ? (value as Record<PropertyKey, unknown>)[name]
+        : undefined,
     item,
   )
 }

@@ -1,17 +1,19 @@
 /**
- * How thorough a run of the tests is. `npm test` shows every promise once; `npm run test:all` tries everything: files
- * named `*.long.test.ts`, every point at which a fault can strike, all cases of a property. `TEST_ALL=1` and
- * `FAULT_ALL=1` do the same for any other call of vitest.
+ * How thorough a run of the tests is. `npm test` shows every promise once. `npm run test:all` also runs files named
+ * `*.long.test.ts`, and tries more points at which a fault can strike and more cases of a property; `TEST_ALL=1` does the
+ * same for any other call of vitest. `FAULT_ALL=1` tries all points and cases.
  */
 export function isThorough(): boolean {
-  return process.env.TEST_ALL === '1' || process.env.FAULT_ALL === '1'
+  return process.env.TEST_ALL === '1' || EVERYTHING
 }
+
+const EVERYTHING = process.env.FAULT_ALL === '1'
 
 export const THOROUGH = isThorough()
 
 /** How often a random test is repeated: `usual` times under `npm run test:all`, `all` times under `FAULT_ALL=1`. */
 export function times(usual: number, all: number): number {
-  return process.env.FAULT_ALL === '1' ? all : usual
+  return EVERYTHING ? all : usual
 }
 
 /** How many elements of a list `npm run test:all` takes. The others come on other days; `FAULT_DAY` repeats a day. */
@@ -25,7 +27,7 @@ export function seedOf(base: number): number {
 
 /** Of costly calls, by their numbers, one of three, others each day; all with `FAULT_ALL=1`. */
 export function isOfTheDay(number: number): boolean {
-  return process.env.FAULT_ALL === '1' || (number + DAY) % 3 === 0
+  return EVERYTHING || (number + DAY) % 3 === 0
 }
 
 /**
@@ -34,7 +36,7 @@ export function isOfTheDay(number: number): boolean {
  */
 export function some<T>(all: readonly T[], count: number): readonly T[] {
   if (THOROUGH) {
-    const days = process.env.FAULT_ALL === '1' ? 1 : Math.ceil(all.length / Math.max(A_DAY, count))
+    const days = EVERYTHING ? 1 : Math.ceil(all.length / Math.max(A_DAY, count))
     return all.filter((_, i) => (i + DAY) % days === 0)
   }
   const step = Math.max(1, all.length / count)
@@ -44,5 +46,5 @@ export function some<T>(all: readonly T[], count: number): readonly T[] {
 /** How many random cases of a property to try: `some`, a third of `all` under `npm run test:all`, all with `FAULT_ALL=1`. */
 export function cases(all: number, some = Math.ceil(all / 10)): number {
   if (!THOROUGH) return some
-  return process.env.FAULT_ALL === '1' ? all : Math.max(some, Math.ceil(all / 3))
+  return EVERYTHING ? all : Math.max(some, Math.ceil(all / 3))
 }

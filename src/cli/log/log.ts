@@ -1,7 +1,7 @@
 import { closeSync, constants, existsSync, fstatSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { Environment } from '../../config/index.ts'
-import { ExportError, isExportError, type Pipeline, unlessSecret } from '../../core/index.ts'
+import { ExportError, isExportError, type Pipeline, plainError, unlessSecret } from '../../core/index.ts'
 import type { LogFields, LogLevel, RunObserver } from '../../run/index.ts'
 import { checkOwnFile, keepOutOf, type OwnFile } from '../results/own-file.ts'
 import { codeOf } from '../results/save-file.ts'
@@ -254,5 +254,5 @@ export function tryLater(error: ExportError): ExportError {
   if (error.kind !== 'transient' && error.kind !== 'quota') return error
   const next =
     error.kind === 'quota' ? 'Try again later.' : 'Check the address; if it is right, try again later.'
-  return new ExportError({ kind: error.kind, what: error.what, where: error.where, next, cause: error })
+  return new ExportError({ ...plainError(error), next, cause: error })
 }

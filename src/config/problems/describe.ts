@@ -96,15 +96,9 @@ export function didYouMeanLength(tree: Tree, path: Path): string {
 /** The same for a text where a list belongs; never of what a variable holds, nor of a text that is not shown. */
 export function didYouMeanList(tree: Tree, path: Path, found: string): string {
   const value = valueAt(tree, path)
-  const isShown = typeof value === 'string' && found === `"${shown(value)}"`
-  return isShown
-    ? `; did you mean \`[${shown(
-        value
-          .split(/[\s,;]+/)
-          .filter(Boolean)
-          .join(', '),
-      )}]\`?`
-    : ''
+  if (typeof value !== 'string' || found !== `"${shown(value)}"`) return ''
+  const elements = value.split(/[\s,;]+/).filter((element) => element !== '')
+  return `; did you mean \`[${shown(elements.join(', '))}]\`?`
 }
 
 /** A hint for `$NAME` as shells have it. It is not shown: a password may begin with a $. */

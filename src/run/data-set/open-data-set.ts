@@ -9,6 +9,7 @@ import {
   isExportError,
   type NamedPipeline,
   type Pipeline,
+  plainError,
   type Store,
 } from '../../core/index.ts'
 import { diskStore, requireWritable } from '../../disk/index.ts'
@@ -180,15 +181,9 @@ export function withLocation({ load }: Pipeline, error: ExportError): ExportErro
   const apart =
     load.location.kind !== 'disk' && error.where.startsWith('_state') ? load.location.stateRoot : null
   const root = (apart ?? load.pathAsGiven).replace(/(?<=.)\/+$/, '')
-  const location = error.where === '.' ? root : `${root === '/' ? '' : root}/${error.where}`
-  return new ExportError({
-    kind: error.kind,
-    what: error.what,
-    where: location,
-    next: error.next,
-    cause: error.cause,
-    untilMs: error.untilMs,
-  })
+  const where = error.where === '.' ? root : `${root === '/' ? '' : root}/${error.where}`
+  const { cause, untilMs } = error
+  return new ExportError({ ...plainError(error), where, cause, untilMs })
 }
 
 /** The first part of every path in a data set. Keys of partitions (`<type>.<value>/…`) and URLs do not match. */

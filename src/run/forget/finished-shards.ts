@@ -10,6 +10,7 @@ import {
   isExportError,
   type OwnedStore,
   type Pipeline,
+  plainError,
   type RowBatch,
   type RowValue,
   type Store,
@@ -143,13 +144,7 @@ async function naming<T>(path: string, work: () => Promise<T>): Promise<T> {
     return await work()
   } catch (error) {
     if (isExportError(error) && error.where === '')
-      throw new ExportError({
-        kind: error.kind,
-        what: error.what,
-        where: path,
-        next: error.next,
-        cause: error,
-      })
+      throw new ExportError({ ...plainError(error), where: path, cause: error })
     throw error
   }
 }
