@@ -23,11 +23,7 @@ const NOTICES_HEAD =
 /** The licence and notice texts of a package. @throws Error when it has none */
 function noticeOf(folder) {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-  const more = join(folder, 'licenses')
-  const files = [
-    ...readdirSync(folder).filter((file) => /^(?:licen[cs]e|notice|copying|copyright)/i.test(file)),
-    ...(existsSync(more) ? readdirSync(more).map((file) => join('licenses', file)) : []),
-  ].filter((file) => file !== 'licenses')
+  const files = readdirSync(folder).filter((file) => /^(?:licen[cs]e|notice|copying|copyright)/i.test(file))
   if (files.length === 0) throw new Error(`${name} is in the bundle and has no file with its licence`)
   const texts = files.map((file) => readFileSync(join(folder, file), 'utf8').trim())
   return [`${'='.repeat(80)}\n${name} ${version} (${license})`, ...texts, ''].join('\n\n')
@@ -151,7 +147,7 @@ const inDataSet = isIn(
   'state',
 )
 
-/** Modules of every run, even if it has nothing to request; without those for requests, threads and charts. */
+/** Modules of every run, even if it has nothing to request; without those for requests and threads. */
 const inRun = either(
   isIn(
     'cli/results/summary.ts',
@@ -175,7 +171,6 @@ const inSomeRuns = isIn(
   'extract/transport/tunnel.ts',
   'load/aggregate-rows.ts',
   'load/index.ts',
-  'report/charts.ts',
   'report/index.ts',
   'run/cpu/inline-work.ts',
 )

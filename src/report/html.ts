@@ -36,9 +36,9 @@ export function inlineJson(value: unknown): Html {
 
 /** The style of the page, for wide and narrow screens, light and dark, and for print. */
 export const STYLE = `
-:root{color-scheme:light dark;--paper:#fff;--ink:#1c2430;--soft:#556070;--line:#d5dae1;--bar:#2f6fb3;--bar2:#b8741a;--warn:#8a3b00;
+:root{color-scheme:light dark;--paper:#fff;--ink:#1c2430;--soft:#556070;--line:#d5dae1;--bar:#2f6fb3;--warn:#8a3b00;
 --cold:#f0f5fa;--hot:#4f8fc6;--good:#1d6b3a;--bad:#a3231b;--hatch:#a3231b40;--shade:#1c243040}
-@media (prefers-color-scheme:dark){:root{--paper:#14181d;--ink:#e8ecf1;--soft:#a9b3bf;--line:#39424d;--bar:#6fa8dc;--bar2:#e0a458;--warn:#ffb27a;
+@media (prefers-color-scheme:dark){:root{--paper:#14181d;--ink:#e8ecf1;--soft:#a9b3bf;--line:#39424d;--bar:#6fa8dc;--warn:#ffb27a;
 --cold:#1b222b;--hot:#285f92;--good:#7fd6a0;--bad:#ff9c92;--hatch:#ff9c9238;--shade:#000a}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
@@ -48,7 +48,6 @@ h1{font-size:1.35rem;line-height:1.3;margin:1.25rem 0 .5rem;padding:.6rem .9rem;
 h2{font-size:1.2rem;margin:2.5rem 0 .5rem;border-bottom:1px solid var(--line)}
 h3{font-size:1rem;margin:1.5rem 0 .25rem}
 p{margin:.25rem 0 .75rem;max-width:60rem}
-figure{max-width:62rem}
 .soft,caption{color:var(--soft)}
 .warn{color:var(--warn)}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1rem;margin:.5rem 0}
@@ -61,12 +60,14 @@ dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
 .wide::after{content:"";position:absolute;inset:0 0 0 auto;width:1.5rem;pointer-events:none;opacity:0;background:linear-gradient(to left,var(--shade),transparent);animation:more linear both;animation-timeline:--across}
 @keyframes more{0%,90%{opacity:1}100%{opacity:0}}}
 .scroll:focus-visible,summary:focus-visible{outline:2px solid var(--bar);outline-offset:2px}
-svg{display:block;width:100%;height:auto}.broad{min-width:34rem}.slim{display:none}
 table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;padding:.25rem 0;white-space:nowrap}
 th,td{padding:.2rem .5rem;text-align:left;border-bottom:1px solid var(--line);white-space:nowrap}
 td.n,th.n{text-align:right}
 th{font-weight:600}
+.bars{width:100%;max-width:62rem}.bars th{max-width:24rem;white-space:normal;overflow-wrap:anywhere}.bars th,.bars td{vertical-align:middle}
+.bar{width:100%;min-width:8rem;border:0}.bar::before{content:"";display:block;height:.9rem;width:calc(var(--s)*1%);background-color:var(--bar)}
+.part::before{background-image:repeating-linear-gradient(45deg,var(--paper) 0 2px,transparent 2px 6px)}
 code{font-size:.8rem}
 .heat td,.heat thead th+th,.heat thead tr+tr th{text-align:center}
 .heat td{font-size:.72rem;border:1px solid var(--paper);padding:.15rem .2rem;background-color:color-mix(in srgb,var(--hot) calc(var(--h,0)*1%),var(--cold))}
@@ -86,10 +87,10 @@ tbody th,tfoot th{font-weight:400}
 input{font:inherit;color:inherit;background:var(--paper);border:1px solid var(--soft);border-radius:.3rem;padding:.1rem .4rem}
 summary{cursor:pointer;color:var(--soft)}
 main{padding-bottom:2rem}
-@media screen and (max-width:40rem){dl{grid-template-columns:1fr}dt{margin-top:.4rem}caption{white-space:normal;min-width:12rem}.broad{display:none}.slim{display:block}}
-@media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#333;--line:#bbb;--bar:#2f6fb3;--bar2:#b8741a;--warn:#8a3b00;--cold:#f0f5fa;--hot:#4f8fc6;--good:#1d6b3a;--bad:#a3231b;--hatch:#a3231b40;--shade:transparent}
-body{font-size:10pt}main,header{max-width:none;padding:0}.scroll{overflow:visible}.wide::after{display:none}.heat th:first-child{position:static}label,input{display:none}.broad{min-width:0}
+@media screen and (max-width:40rem){dl{grid-template-columns:1fr}dt{margin-top:.4rem}caption{white-space:normal;min-width:12rem}.bars th{min-width:7rem}.bar{min-width:4rem}}
+@media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#333;--line:#bbb;--bar:#2f6fb3;--warn:#8a3b00;--cold:#f0f5fa;--hot:#4f8fc6;--good:#1d6b3a;--bad:#a3231b;--hatch:#a3231b40;--shade:transparent}
+body{font-size:10pt}main,header{max-width:none;padding:0}.scroll{overflow:visible}.wide::after{display:none}.heat th:first-child{position:static}label,input{display:none}
 table{font-size:7.5pt}th,td,caption{white-space:normal;overflow-wrap:anywhere;padding:.1rem .25rem}td.n{white-space:nowrap;overflow-wrap:normal}.heat td,.heat thead th,code{font-size:6.5pt}
-section,figure{break-inside:auto}h2,h3,caption{break-after:avoid}tr,svg{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+section{break-inside:auto}h2,h3,caption{break-after:avoid}tr{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 @page{margin:14mm 12mm 16mm;@bottom-right{content:counter(page) " / " counter(pages);font:8pt system-ui,sans-serif}}
 `

@@ -15,4 +15,4 @@ export {
   withPart,
 } from './disclosure.ts'
 export { type Evidence, evidenceTar, type PackedEvidence } from './evidence.ts'
-export { renderReport } from './render.ts'
+export { summaryPage } from './page.ts'

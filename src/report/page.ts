@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { kindOfRows, REPORT_START } from '../core/index.ts'
-import type { Bars } from './charts.ts'
-import type { Groups, ReportData, ReportRun } from './data.ts'
+import type { Groups, ReportData, ReportRun, Shown } from './data.ts'
 import { CLASSES, MIN_ROWS } from './disclosure.ts'
 import { heatTable, needsSearch, SEARCH_SCRIPT } from './heat-table.ts'
 import { Html, html, inlineJson, STYLE } from './html.ts'
@@ -21,13 +20,10 @@ import {
   verdictText,
 } from './words.ts'
 
-/** Draws a chart as SVG; null: there are tables only. */
-export type Draw = ((bars: Bars) => string) | null
-
 /**
  * The complete page: it needs no network, and permits no script but the search for queries.
  */
-export function reportPage(data: ReportData, draw: Draw): string {
+export function summaryPage(data: ReportData): string {
   const verdict = verdictText(data.verdict)
   const script = needsSearch(data.rows.heat) ? SEARCH_SCRIPT : null
   const policy =
@@ -53,8 +49,8 @@ others by which they could be worked out: these are among the others, “≥”,
 </header>
 <main>
 ${scope(data)}
-${result(data, draw)}
-${runs(data, draw)}
+${result(data)}
+${runs(data)}
 ${shards(data)}
 </main>
 <script type="application/json" id="data">${inlineJson(data)}</script>
@@ -86,7 +82,7 @@ ${manifest === null ? '' : html`<dt>SHA-256 of the manifest</dt><dd><code>${mani
 </dl></section>`
 }
 
-function result({ rows: counts, verdict }: ReportData, draw: Draw): Html {
+function result({ rows: counts, verdict }: ReportData): Html {
   const { rows, rows_at_most, rows_at_least, new_rows, bytes, shards, quarantined, repeated } = counts
   const { forgotten, counted_rows } = counts
   const isBegun = (verdict.partitions?.partial ?? 0) > 0
@@ -112,9 +108,9 @@ function result({ rows: counts, verdict }: ReportData, draw: Draw): Html {
 ${isBegun ? html`<p class="soft">Partitions that are not finished have more rows, which are kept and get into files as the export goes on. “New in the last run” and the table below count them; the figure of rows, and what follows the table, do not.</p>` : ''}
 ${heat(counts.heat)}
 ${isPart ? html`<p class="warn">What follows counts ${few(counted_rows)} of ${few(rows)} rows: shards were invalidated since they were counted. <code>spillway summary</code> counts all of them.</p>` : ''}
-${groups('When it was imported', counts.timeline.unit, 'When rows were imported', counts.timeline, 'up', draw)}
-${groups('Where it leaked', 'source', 'Rows by source', counts.sources, 'along', draw)}
-${groups('How secrets were hashed', 'kind of hash', 'Rows by kind of hash', counts.hash_types, 'along', draw)}
+${groups('When it was imported', counts.timeline.unit, 'When rows were imported', counts.timeline)}
+${groups('Where it leaked', 'source', 'Rows by source', counts.sources)}
+${groups('How secrets were hashed', 'kind of hash', 'Rows by kind of hash', counts.hash_types)}
 ${counts.rows === 0 ? '' : nulls(counts.nulls)}
 </section>`
 }
@@ -133,46 +129,32 @@ ${needsSearch(map) ? html`<p hidden><label for="find">Find a query</label> <inpu
 ${scroll('Rows by query and window', heatTable(map))}`
 }
 
-type CountedGroups = ReportData['runs']['reasons'] | Groups
-
-/** A chart of groups, with its numbers as a table for screen readers and for copying. */
-function groups(
-  title: string,
-  what: string,
-  caption: string,
-  {
-    groups,
-    others,
-    axis,
-    incomplete = [],
-  }: CountedGroups & { readonly axis?: readonly string[]; readonly incomplete?: readonly string[] },
-  direction: Bars['direction'],
-  draw: Draw,
-): Html {
-  if (groups.length === 0 && others === 0) return html``
-  const rowsOf = new Map(groups.map(({ name, rows }) => [name, rows]))
-  const hasRest = direction === 'along' && others !== null && others > 0
-  const names = [...(axis ?? rowsOf.keys()), ...(hasRest ? ['All others'] : [])]
-  const values = names.map((name) => rowsOf.get(name) ?? 0)
-  if (hasRest) values[names.length - 1] = others
-  const series = [{ name: 'rows', values }]
-  const lacks = new Set(incomplete)
-  const hatched = names.flatMap((name, i) => (lacks.has(name) ? [i] : []))
-  const rest =
-    others === 0 ? '' : html`<tr><th scope="row">all others</th><td class="n">${few(others)}</td></tr>`
-  const table = html`<table><caption>${caption}</caption><thead><tr><th scope="col">${what}</th><th scope="col" class="n">rows</th></tr></thead>
-<tbody>${groups.map(({ name, rows }) => html`<tr><th scope="row"><bdi>${name}</bdi>${lacks.has(name) ? ' (not complete)' : ''}</th><td class="n">${few(rows)}</td></tr>`)}${rest}</tbody></table>`
-  return html`<h3>${title}</h3>${figure(caption, { names, series, direction, unit: '', hatched }, table, draw)}${
-    hatched.length === 0 || draw === null
-      ? ''
-      : html`<p class="soft">Hatched: not everything of it is exported.</p>`
-  }${others === 0 || hasRest ? '' : html`<p class="soft">All others: ${few(others)}.</p>`}`
+type CountedGroups = (ReportData['runs']['reasons'] | Groups) & {
+  /** All names in order, also those without a shown number. Default: those of the groups. */
+  readonly axis?: readonly string[]
+  readonly incomplete?: readonly string[]
 }
 
-function figure(caption: string, bars: Bars, table: Html, draw: Draw): Html {
-  if (draw === null || bars.names.length === 0) return scroll(caption, table)
-  return html`<figure style="margin:0">${scroll(`${caption}, chart`, new Html(draw(bars)))}
-<details><summary>${caption}, as a table</summary>${scroll(caption, table)}</details></figure>`
+/** A table of groups. A bar beside each number shows its share of the largest. */
+function groups(title: string, what: string, caption: string, counts: CountedGroups): Html {
+  const { groups, others, axis, incomplete = [] } = counts
+  if (groups.length === 0 && others === 0) return html``
+  const rowsOf = new Map<string, Shown>(groups.map(({ name, rows }) => [name, rows]))
+  const largest = Math.max(1, others ?? 0, ...groups.map(({ rows }) => rows ?? 0))
+  const names = axis ?? [...rowsOf.keys()]
+  const isPart = (name: string): boolean => incomplete.includes(name)
+  const line = (name: Html | string, rows: Shown | undefined, part = false): Html =>
+    html`<tr><th scope="row">${name}${part ? ' (not complete)' : ''}</th><td class="n">${rows === undefined ? '' : few(rows)}</td><td class="bar${part ? ' part' : ''}" style="--s:${((100 * (rows ?? 0)) / largest).toFixed(1)}"></td></tr>
+`
+  return html`<h3>${title}</h3>${scroll(
+    caption,
+    html`<table class="bars"><caption>${caption}</caption><thead><tr><th scope="col">${what}</th><th scope="col" class="n">rows</th><td></td></tr></thead>
+<tbody>${names.map((name) => line(html`<bdi>${name}</bdi>`, rowsOf.get(name), isPart(name)))}${others === 0 ? '' : line('all others', others)}</tbody></table>`,
+  )}${names.some(isPart) ? html`<p class="soft">Hatched: not everything of it is exported.</p>` : ''}${
+    names.length === rowsOf.size
+      ? ''
+      : html`<p class="soft">Without a number: no rows, or too few to be shown.</p>`
+  }`
 }
 
 function nulls(columns: ReportData['rows']['nulls']): Html {
@@ -190,22 +172,8 @@ function nulls(columns: ReportData['rows']['nulls']): Html {
   }`
 }
 
-function runs({ runs: history }: ReportData, draw: Draw): Html {
+function runs({ runs: history }: ReportData): Html {
   const { runs, runs_total, reasons } = history
-  // A run with nothing to do has no bar.
-  const known = runs.filter(
-    ({ min_requests, requests }) => min_requests !== null && min_requests + requests > 0,
-  )
-  const bars: Bars = {
-    names: known.map(({ started_at }) => time(started_at)),
-    series: [
-      { name: 'requests sent', values: known.map(({ requests }) => requests) },
-      { name: 'fewest possible', values: known.map(({ min_requests }) => min_requests ?? 0) },
-    ],
-    direction: 'along',
-    unit: '',
-    hatched: [],
-  }
   const names = [
     'run',
     'status',
@@ -222,7 +190,6 @@ function runs({ runs: history }: ReportData, draw: Draw): Html {
   ]
   return html`<section aria-labelledby="runs"><h2 id="runs">Runs</h2>
 ${failures(history)}
-${draw !== null && known.length > 1 ? scroll('Requests of each run, chart', new Html(draw(bars))) : ''}
 ${scroll(
   'Runs, table',
   html`<table><caption>${runs_total > runs.length ? `The last ${runs.length} of ${number(runs_total)} runs` : 'Runs'}: requests sent, the least number of requests for the rows, and the quota units spent and left, by the service’s count</caption>
@@ -232,7 +199,7 @@ ${scroll(
 ${
   reasons.groups.length === 0 && reasons.others === 0
     ? ''
-    : groups('Why items were quarantined', 'reason', 'Items quarantined, by reason', reasons, 'along', null)
+    : groups('Why items were quarantined', 'reason', 'Items quarantined, by reason', reasons)
 }
 </section>`
 }

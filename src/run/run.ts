@@ -237,7 +237,6 @@ async function finalizeDataSet(
 ): Promise<ExportError | null> {
   const { checkpoint, shards } = session
   if (whole) await fillEmptyDataSet(pipeline, checkpoint.state, shards, plan)
-  // The threads are no longer needed, and the report's charts take as much memory as a thread.
   await session.cpu.close()
   if (end !== null) await checkpoint.append([end])
   await replaceManifest(pipeline, store, checkpoint.state, options.observer)

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { ReportData } from '../../src/report/index.ts'
-import { renderReport } from '../../src/report/index.ts'
+import { summaryPage } from '../../src/report/index.ts'
 import { SOME_REPORT } from './some-report.ts'
 
 type Verdict = ReportData['verdict']
@@ -39,7 +39,7 @@ it.each<readonly [Omit<Verdict, 'left_out'> & Partial<Verdict>, string]>([
   ],
 ])('title and heading say so: %j', async (given, text) => {
   const verdict = { left_out: [], ...given }
-  const page = await renderReport({ ...SOME_REPORT, verdict }, true)
+  const page = summaryPage({ ...SOME_REPORT, verdict })
   expect(page).toContain(`<title>acme-backfill: ${text}</title>`)
   const kind = verdict.complete ? 'whole' : 'lacking'
   expect(page).toContain(`<h1 class="${kind}"><bdi>acme-backfill</bdi>: ${text}</h1>`)
@@ -67,7 +67,7 @@ it('failed and pending cells are named, and totals say that more is to come', as
     ],
     folded: 0,
   }
-  const page = await renderReport({ ...SOME_REPORT, rows: { ...SOME_REPORT.rows, heat } }, true)
+  const page = summaryPage({ ...SOME_REPORT, rows: { ...SOME_REPORT.rows, heat } })
   const [table] = /<table class="heat">.*?<\/table>/s.exec(page)!
   const texts = [...table.matchAll(/<t[dh][^>]*>(.*?)<\/t[dh]>/gs)].map(([, text]) =>
     text!.replace(/<[^>]*>/g, ' ').trim(),
@@ -82,7 +82,7 @@ it('failed and pending cells are named, and totals say that more is to come', as
 })
 
 it('failures are a table of query, period, reason and what next', async () => {
-  const page = await renderReport(SOME_REPORT, true)
+  const page = summaryPage(SOME_REPORT)
   const [, cells] =
     /<tr>(<th scope="row"><bdi>domain\.quillmere\.net<\/bdi><\/th><td>2024-01-01 to.*?)<\/tr>/.exec(page)!
   expect(cells!.replace(/<[^>]*>/g, '|')).toBe(
@@ -96,7 +96,7 @@ it('its ranges all include their last day, and the order of queries is said', as
     until: '2025-01-01T00:00:00Z',
     every: 'a window each month',
   }
-  const page = await renderReport({ ...SOME_REPORT, request: { ...SOME_REPORT.request, windows } }, true)
+  const page = summaryPage({ ...SOME_REPORT, request: { ...SOME_REPORT.request, windows } })
   expect(page).toContain('<dt>Windows</dt><dd>2024-01-01 to 2024-12-31, a window each month</dd>')
   expect(page).toContain(
     'First come queries with failed windows, then those that are not finished, then new ones',
@@ -104,34 +104,53 @@ it('its ranges all include their last day, and the order of queries is said', as
 })
 
 it('rows of files and rows of the last run do not look like one figure while partitions are not finished', async () => {
-  const page = await renderReport(SOME_REPORT, true)
+  const page = summaryPage(SOME_REPORT)
   expect(page).toContain('</b>rows in finished files</li>')
   expect(page).toContain('Partitions that are not finished have more rows')
   const verdict = { complete: true, partitions: null, span: null, left_out: [] }
-  const whole = await renderReport({ ...SOME_REPORT, verdict }, true)
+  const whole = summaryPage({ ...SOME_REPORT, verdict })
   expect(whole).toContain('</b>rows</li>')
   expect(whole).not.toContain('Partitions that are not finished have more rows')
 })
 
-it('every chart has a form for narrow screens, and captions break there', async () => {
-  const page = await renderReport(SOME_REPORT)
-  const broad = page.match(/<svg class="broad"[^>]* viewBox="0 0 860 /g) ?? []
-  const slim = page.match(/<svg class="slim"[^>]* viewBox="0 0 400 /g) ?? []
-  expect([broad.length, slim.length]).toEqual([4, 4])
-  // A report keeps the charts of the one before.
-  expect(await renderReport(SOME_REPORT, false, page)).toBe(page)
-  expect(page).toMatch(
-    /@media screen and \(max-width:40rem\)\{.*caption\{white-space:normal.*\.broad\{display:none\}\.slim\{display:block\}/,
-  )
+it('captions break on narrow screens', async () => {
+  const page = summaryPage(SOME_REPORT)
+  expect(page).toMatch(/@media screen and \(max-width:40rem\)\{.*caption\{white-space:normal/)
   // The word makes columns of a table of two years too wide; it stays for readers of the screen.
   expect(page).toContain('.many .pending b{font-size:0}')
 })
 
+it('bars show the share of the largest group, and times without a number have none', () => {
+  const groups = [
+    { name: '2024-01', rows: 400 },
+    { name: '2024-03', rows: 100 },
+  ]
+  const axis = ['2024-01', '2024-02', '2024-03']
+  const timeline = { unit: 'month' as const, groups, others: null, axis, incomplete: ['2024-03'] }
+  const page = summaryPage({ ...SOME_REPORT, rows: { ...SOME_REPORT.rows, timeline } })
+  const table = /<caption>When rows were imported<\/caption>.*?<\/table>/s.exec(page)?.[0] ?? ''
+  const lines = Array.from(table.matchAll(/<tr>(<th scope="row">.*?)<\/tr>/gs), ([, cells = '']) => cells)
+  expect(lines.map((cells) => cells.replace(/<[^>]*>/g, '|').replace(/\|+/g, '|'))).toEqual([
+    '|2024-01|400|',
+    '|2024-02|',
+    '|2024-03| (not complete)|100|',
+    '|all others|not shown|',
+  ])
+  const shares = Array.from(table.matchAll(/class="(bar[^"]*)" style="--s:([\d.]+)"/g), ([, ...each]) => each)
+  expect(shares).toEqual([
+    ['bar', '100.0'],
+    ['bar', '0.0'],
+    ['bar part', '25.0'],
+    ['bar', '0.0'],
+  ])
+  expect(page).toContain('Without a number: no rows, or too few to be shown.')
+})
+
 it('bars of incomplete periods are hatched', async () => {
-  const page = await renderReport(SOME_REPORT)
-  expect(page.match(/<pattern /g)?.length).toBeGreaterThan(0)
+  const page = summaryPage(SOME_REPORT)
+  expect(page).toContain('class="bar part"')
   expect(page).toContain('Hatched: not everything of it is exported.')
   const { timeline } = SOME_REPORT.rows
   const whole = { ...SOME_REPORT.rows, timeline: { ...timeline, incomplete: [] } }
-  expect(await renderReport({ ...SOME_REPORT, rows: whole })).not.toContain('<pattern ')
+  expect(summaryPage({ ...SOME_REPORT, rows: whole })).not.toContain('class="bar part"')
 })

@@ -14,7 +14,7 @@ import {
   REPORT_PATH,
   type Store,
 } from '../../core/index.ts'
-import { renderReport } from '../../report/index.ts'
+import { summaryPage } from '../../report/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
@@ -48,9 +48,11 @@ type ReportOptions = {
   readonly nowMs: number
   /** Spillway's own. */
   readonly version: string
-  /** The process is about to be killed: slow parts are left out. */
+  /** The process is about to be killed: no rows are counted again. */
   readonly hurry: boolean
 }
+
+type PageOptions = Omit<ReportOptions, 'hurry'> & { readonly retired: number }
 
 /** The number of rows that can be read without a noticeable delay. */
 const FEW_ROWS = 100_000
@@ -86,10 +88,7 @@ async function knownOf(
   return knownFromState(pipeline, state, aggregates, planAsOfLastRun(pipeline, state), isMarked)
 }
 
-/**
- * The page of the report as of the last run, made of the checkpoint alone: the file may have been changed since, and
- * even its charts are not taken from it. Writes nothing.
- */
+/** The page as of the last run, made of the checkpoint alone: the file may have been changed since. Writes nothing. */
 export async function reportAnew(
   pipeline: NamedPipeline,
   store: Store,
@@ -99,8 +98,8 @@ export async function reportAnew(
   const nowMs = Date.parse(run?.finished_at ?? run?.started_at ?? state.header.created_at)
   const known = await knownOf(pipeline, store, state, state.aggregates())
   const retired = retiredQueries(pipeline, state).length
-  const options = { nowMs, version: run?.version ?? '', hurry: false, retired }
-  return Buffer.from((await pageOf(pipeline, store, known, options, null)).page)
+  const options = { nowMs, version: run?.version ?? '', retired }
+  return Buffer.from((await pageOf(pipeline, store, known, options)).page)
 }
 
 /** The same after everything else is on disk: an error is only logged. */
@@ -146,11 +145,11 @@ async function writePage(
   pipeline: NamedPipeline,
   store: OwnedStore,
   known: Known,
-  options: ReportOptions & { readonly retired: number },
+  options: PageOptions,
   record: (entry: JournalEntry) => Promise<void>,
 ): Promise<void> {
   if ((await isReport(store)) === false) throw notOurs()
-  const { page, rows } = await pageOf(pipeline, store, known, options, await earlierPage(store))
+  const { page, rows } = await pageOf(pipeline, store, known, options)
   // First: a later report must not give away what was added to a number that somebody has seen.
   if (rows !== null && rows !== known.reported) await record({ kind: 'reported', rows })
   await store.replace(REPORT_PATH, [page])
@@ -160,25 +159,13 @@ async function pageOf(
   pipeline: NamedPipeline,
   store: Store,
   known: Known,
-  options: ReportOptions & { readonly retired: number },
-  earlier: string | null,
+  options: PageOptions,
 ): Promise<{ readonly page: string; readonly rows: number | null }> {
   const { gatherReport } = await import('./gather.ts')
   // A command that sends nothing need not know the service; the manifest does.
   const host = hostOf(pipeline.service) ?? (await readManifest(store))?.scope?.service ?? null
   const data = gatherReport(pipeline, known, { ...options, host, seal: await sealOf(store) })
-  return { page: await renderReport(data, options.hurry, earlier), rows: data.rows.rows }
-}
-
-/** Far more than any report has. */
-const MAX_PAGE_BYTES = 10_000_000
-
-/** The present report, whose charts may still be valid. */
-async function earlierPage(store: Store): Promise<string | null> {
-  const size = await store.size(REPORT_PATH)
-  if (size === null || size > MAX_PAGE_BYTES) return null
-  const bytes = await store.read(REPORT_PATH)
-  return bytes === null ? null : Buffer.from(bytes).toString()
+  return { page: summaryPage(data), rows: data.rows.rows }
 }
 
 /** The digest of the manifest, and whether it is signed. */
