@@ -28,7 +28,7 @@ import {
   SUCCESS_PATH,
 } from '../../state/index.ts'
 import type { Completeness } from '../data-set/completeness.ts'
-import { isReport, shardReader } from '../data-set/files.ts'
+import { isReport, readShard } from '../data-set/files.ts'
 import {
   type HoldOptions,
   holdDataSet,
@@ -213,7 +213,7 @@ async function countAnew(
   const columns = columnsOf(pipeline)
   const tally = new AggregateTally(DATA_SET_LIMITS)
   for (const shard of shards) {
-    await readAggregates(shardReader(store, shard), pipeline.load.format, columns, tally)
+    await readShard(store, shard, (reader) => readAggregates(reader, pipeline.load.format, columns, tally))
   }
   return tally.aggregates()
 }
