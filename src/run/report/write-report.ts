@@ -165,7 +165,7 @@ async function pageOf(
 ): Promise<{ readonly page: string; readonly rows: number | null }> {
   const { gatherReport } = await import('./gather.ts')
   // A command that sends nothing need not know the service; the manifest does.
-  const host = hostOf(pipeline.service) ?? (await readManifest(store))?.scope?.service ?? null
+  const host = hostOf(pipeline.service) ?? (await readManifest(store))?.scope.service ?? null
   const data = gatherReport(pipeline, known, { ...options, host, seal: await sealOf(store) })
   return { page: await renderReport(data, options.hurry, earlier), rows: data.rows.rows }
 }
