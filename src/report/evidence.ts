@@ -74,15 +74,13 @@ ${aboutKey(publicKey)}
 }
 
 /** The first line of the file. */
-function verdict({ complete, partitions, leftOut, manifest }: Evidence): string {
+function verdict({ complete, partitions, leftOut }: Evidence): string {
   if (complete) {
     const all = partitions === null ? 'all that was planned' : `all ${partitions.total} partitions`
     const but = leftOut.map((clause, i) => `\n${i === 0 ? 'BUT' : 'and'} ${clause}`).join('')
     const signed =
-      manifest.scope === null
-        ? ''
-        : '\nThe manifest, which is signed, lists the queries, the windows, and the state of each partition.'
-    return `COMPLETE: ${all}, as of the last run (this line is not signed).${but}${signed}`
+      'The manifest, which is signed, lists the queries, the windows, and the state of each partition.'
+    return `COMPLETE: ${all}, as of the last run (this line is not signed).${but}\n${signed}`
   }
   if (partitions === null || partitions.done === partitions.total) {
     return 'NOT COMPLETE: the export was not marked as complete.'

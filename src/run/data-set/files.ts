@@ -1,7 +1,9 @@
 import {
+  ExportError,
   isExportError,
   type NamedPipeline,
   type OwnedStore,
+  plainError,
   REPORT_PATH,
   REPORT_START,
   type Resource,
@@ -203,11 +205,28 @@ async function removeSignature(store: OwnedStore, log: RunObserver['log']): Prom
   log('warn', `${SIGNATURE_PATH} is no signature of spillway; moved to ${aside}`)
 }
 
-/** A shard as a source for the reader of its format. */
-export function shardReader(
+type ShardFile = { readonly path: string; readonly bytes: number }
+
+/** Reads the contents of a shard. Errors of these get its path. */
+export async function readShard<T>(
   store: Store,
-  { path, bytes }: { readonly path: string; readonly bytes: number },
-): ShardReader {
+  shard: ShardFile,
+  read: (reader: ShardReader) => Promise<T>,
+): Promise<T> {
+  try {
+    return await read(shardReader(store, shard))
+  } catch (error) {
+    throw namingShard(shard, error)
+  }
+}
+
+export function namingShard({ path }: ShardFile, error: unknown): unknown {
+  if (!isExportError(error) || error.where !== '') return error
+  return new ExportError({ ...plainError(error), where: path, cause: error })
+}
+
+/** A shard as a source for the reader of its format. */
+export function shardReader(store: Store, { path, bytes }: ShardFile): ShardReader {
   return {
     size: bytes,
     slice: async (start, end) => (await store.read(path, start, end)) ?? new Uint8Array(),

@@ -28,7 +28,7 @@ import {
   SUCCESS_PATH,
 } from '../../state/index.ts'
 import type { Completeness } from '../data-set/completeness.ts'
-import { isReport, shardReader } from '../data-set/files.ts'
+import { isReport, readShard } from '../data-set/files.ts'
 import {
   type HoldOptions,
   holdDataSet,
@@ -163,7 +163,7 @@ async function pageOf(
 ): Promise<{ readonly page: string; readonly rows: number | null }> {
   const { gatherReport } = await import('./gather.ts')
   // A command that sends nothing need not know the service; the manifest does.
-  const host = hostOf(pipeline.service) ?? (await readManifest(store))?.scope?.service ?? null
+  const host = hostOf(pipeline.service) ?? (await readManifest(store))?.scope.service ?? null
   const data = gatherReport(pipeline, known, { ...options, host, seal: await sealOf(store) })
   return { page: summaryPage(data), rows: data.rows.rows }
 }
@@ -200,7 +200,7 @@ async function countAnew(
   const columns = columnsOf(pipeline)
   const tally = new AggregateTally(DATA_SET_LIMITS)
   for (const shard of shards) {
-    await readAggregates(shardReader(store, shard), pipeline.load.format, columns, tally)
+    await readShard(store, shard, (reader) => readAggregates(reader, pipeline.load.format, columns, tally))
   }
   return tally.aggregates()
 }
