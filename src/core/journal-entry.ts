@@ -449,7 +449,7 @@ export const ENTRY_SCHEMAS = {
   prune,
   forget,
   forgotten,
-  /** The number of rows that the last report showed, as far as it showed an exact one. */
+  /** The number of rows that the last summary page showed, as far as it showed an exact one. */
   reported: z.object({ kind: z.literal('reported'), rows: count }),
   unknown: z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
   measured,

@@ -19,7 +19,7 @@ export type Evidence = {
   readonly partitions: PartitionCounts | null
   /** What is missing by intent, a clause each. */
   readonly leftOut: readonly string[]
-  /** The HTML report; null: none was made. */
+  /** The summary page; null: none was made. */
   readonly report: Uint8Array | null
   /** The text that the manifest's `config_digest` is the SHA-256 of. */
   readonly settings: string
@@ -144,7 +144,7 @@ export type PackedEvidence = {
 export async function evidenceTar(evidence: Evidence, publicKey: KeyObject | null): Promise<PackedEvidence> {
   const files = filesOf(evidence, publicKey).sort(([a], [b]) => (a < b ? -1 : 1))
   const mtime = timeOf(evidence)
-  // Loaded here, because every run imports this file with the report.
+  // Loaded here, because every run imports this file with the summary page.
   const { packTar } = await import('modern-tar')
   const tar = await packTar(
     files.map(([name, content]) => {
