@@ -31,7 +31,7 @@ export type Reservation = {
   holds(): boolean
   /** Called when the request is written. */
   spend(): void
-  /** Returns what was not spent. */
+  /** Called when the request has ended: returns what was not spent. */
   release(): void
 }
 
@@ -152,7 +152,7 @@ export class Budget {
       },
       release: () => {
         release()
-        flight?.cancel()
+        flight?.end()
       },
     }
   }
@@ -278,5 +278,5 @@ function leastFor(searches: number): number {
 }
 
 function smallerPage(what: string, where: string): PageTooLarge {
-  return new PageTooLarge({ kind: 'quota', what, where, next: 'Run again.' }, false)
+  return new PageTooLarge({ kind: 'quota', what, where, next: 'Run again.' })
 }
