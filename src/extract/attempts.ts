@@ -1,6 +1,6 @@
-import { type Auth, type Clock, isExportError } from '../core/index.ts'
+import { type Auth, type Clock, isExportError, type Log } from '../core/index.ts'
 import type { Tier } from './endpoints.ts'
-import { afterError, ErrorResponses, type Log, type Outcome, type Outgoing, smallerPage } from './outcome.ts'
+import { afterError, ErrorResponses, type Outcome, type Outgoing, smallerPage } from './outcome.ts'
 import type { Budget, Reservation } from './pace/budget.ts'
 import type { RateLimit } from './pace/rate-limit.ts'
 import type { ChargedRequest, SearchLedger } from './pace/search-ledger.ts'

@@ -1,4 +1,4 @@
-import { type Auth, type Clock, ExportError, isExportError } from '../core/index.ts'
+import { type Auth, type Clock, ExportError, isExportError, type Log } from '../core/index.ts'
 import type { Tier } from './endpoints.ts'
 import type { Budget } from './pace/budget.ts'
 import type { Sizing } from './pace/page-sizes.ts'
@@ -7,13 +7,6 @@ import { retryAfterMs } from './pace/retry-wait.ts'
 import { type ResponseError, responseError } from './responses.ts'
 import type { Token, TokenSource } from './tokens.ts'
 import type { HttpResponse } from './transport/http-client.ts'
-
-/** Writes a log line. Lines hold no secrets. */
-export type Log = (
-  level: 'trace' | 'debug' | 'info' | 'warn' | 'error',
-  message: string,
-  fields?: Readonly<Record<string, string | number | boolean | null>>,
-) => void
 
 export type Outgoing = {
   readonly method: 'GET' | 'POST'

@@ -3,6 +3,7 @@ import {
   type Auth,
   type BufferPool,
   type Clock,
+  type Log,
   type Measures,
   NOT_MEASURED,
   type PageCost,
@@ -12,7 +13,7 @@ import {
 } from '../core/index.ts'
 import type { ReadResponse } from './attempts.ts'
 import { type Endpoints, endpoint, endpointsOf, isSecondSearch, rateLimits, whereOf } from './endpoints.ts'
-import type { Log, Outgoing } from './outcome.ts'
+import type { Outgoing } from './outcome.ts'
 import { Budget } from './pace/budget.ts'
 import { SearchLedger } from './pace/search-ledger.ts'
 import { ResponseError } from './responses.ts'

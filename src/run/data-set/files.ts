@@ -1,5 +1,6 @@
 import {
   isExportError,
+  type Log,
   type NamedPipeline,
   type OwnedStore,
   REPORT_PATH,
@@ -35,7 +36,6 @@ import {
   SUPPRESSION_PATH,
   writeManifest,
 } from '../../state/index.ts'
-import type { RunObserver } from '../options.ts'
 import { retiredQueries } from './plan-state.ts'
 import { plannedKeys, scopeOf } from './scope.ts'
 
@@ -181,7 +181,7 @@ export async function replaceManifest(
   pipeline: NamedPipeline,
   store: OwnedStore,
   state: CheckpointState,
-  { log }: Pick<RunObserver, 'log'>,
+  log: Log,
 ): Promise<void> {
   await removeSignature(store, log)
   await writeManifest(store, asExported(pipeline, state), state, {
@@ -191,7 +191,7 @@ export async function replaceManifest(
   })
 }
 
-async function removeSignature(store: OwnedStore, log: RunObserver['log']): Promise<void> {
+async function removeSignature(store: OwnedStore, log: Log): Promise<void> {
   const size = await store.size(SIGNATURE_PATH)
   if (size === null) return
   if (size === SIGNATURE_BYTES) {

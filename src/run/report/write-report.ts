@@ -39,7 +39,7 @@ import {
 } from '../data-set/open-data-set.ts'
 import { planAsOfLastRun, retiredQueries } from '../data-set/plan-state.ts'
 import { hostOf } from '../data-set/scope.ts'
-import type { RunObserver, RunOptions } from '../options.ts'
+import type { RunOptions } from '../options.ts'
 import { namePipeline } from '../queries.ts'
 import type { ReportContext } from './gather.ts'
 import { type Known, type KnownShard, knownFromManifest, knownFromState } from './known.ts'
@@ -108,12 +108,7 @@ export async function tryToReport(
   pipeline: NamedPipeline,
   store: OwnedStore,
   state: CheckpointState,
-  {
-    clock,
-    version,
-    stop,
-    observer,
-  }: Pick<RunOptions, 'clock' | 'version' | 'stop'> & { readonly observer: Pick<RunObserver, 'log'> },
+  { clock, version, stop, onLog }: Pick<RunOptions, 'clock' | 'version' | 'stop' | 'onLog'>,
   record: (entry: JournalEntry) => Promise<void>,
 ): Promise<void> {
   try {
@@ -121,7 +116,7 @@ export async function tryToReport(
     await writeReport(pipeline, store, state, options, record)
   } catch (error) {
     if (!isExportError(error)) throw error
-    observer.log('warn', `the report could not be written: ${withLocation(pipeline, error).message}`)
+    onLog('warn', `the report could not be written: ${withLocation(pipeline, error).message}`)
   }
 }
 
