@@ -319,12 +319,13 @@ export class ChainRun {
       record === undefined
         ? [chainEntry(chain.chain, chain.query.name, windows, feed === null ? null : NEW_FEED)]
         : []
+    const measured = measurements.entries([size, ms])
     const batch = this.#batchOf(page)
     const advanced = chain.advanced
     await session.shards.commit({
       slices,
       close: this.#foldersToClose(progress.finished, rows),
-      entries: [...begin, entry, ...measurements.entries([size, ms])],
+      entries: (placement) => [...begin, { ...entry, ...placement }, ...measured],
       blobs,
     })
     this.#recent = recent
