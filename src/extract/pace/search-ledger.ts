@@ -220,11 +220,11 @@ export class SearchLedger {
     const inOrder = [...all].sort((a, b) => b.remaining - a.remaining || a.respondedAt - b.respondedAt)
     const base = this.#base
     // More is left than before: the service has reset its count, so these come last.
-    const isAnew = ({ remaining }: CountedResponse): boolean => base !== null && remaining > base
-    for (const response of inOrder.filter((response) => !isAnew(response))) this.#account(response)
-    const anew = inOrder.filter(isAnew)
-    if (anew.length > 0) this.#base = null
-    for (const response of anew) this.#account(response)
+    const isAfterReset = ({ remaining }: CountedResponse): boolean => base !== null && remaining > base
+    for (const response of inOrder.filter((response) => !isAfterReset(response))) this.#account(response)
+    const afterReset = inOrder.filter(isAfterReset)
+    if (afterReset.length > 0) this.#base = null
+    for (const response of afterReset) this.#account(response)
   }
 
   #account({ remaining, flight }: CountedResponse): void {

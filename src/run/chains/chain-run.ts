@@ -34,7 +34,7 @@ import { failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { Slot } from './chain-queue.ts'
 import { type FeedOrder, lostPlace, mayBeginAgain, orderOf, pairsOf } from './feed.ts'
-import { lackOfDiskSpace } from './halt.ts'
+import { shortageOfDiskSpace } from './halt.ts'
 import { type PageProgress, positionAfter, progressOf } from './page-progress.ts'
 import { excessOf, excessOfPage } from './quarantine.ts'
 import { type RestartPoint, repeatedRows, requiredRestart, restartPoint } from './restart.ts'
@@ -432,8 +432,8 @@ export class ChainRun {
 
   /** Halts if the disk lacks space for all pages that may be in flight. */
   async #haltWithoutSpace(): Promise<void> {
-    const lack = await lackOfDiskSpace(this.#run.pipeline, this.#run.store)
-    if (lack !== null) this.#run.halt.stopFor(lack)
+    const shortage = await shortageOfDiskSpace(this.#run.pipeline, this.#run.store)
+    if (shortage !== null) this.#run.halt.stopFor(shortage)
   }
 
   /** Drops, if possible, a cursor that belongs to another page size than the present one. */
