@@ -77,16 +77,16 @@ function asStored(data: Entry): unknown {
  */
 async function organizationOf({ service }: Pipeline, options: RunOptions): Promise<string> {
   if (service.organization !== null) return service.organization
-  const { clock, readSecret, stop, observer } = options
+  const { clock, readSecret, stop, onLog } = options
   const { host } = new URL(service.baseUrl)
   try {
-    const { info } = await testToken(service, { clock, readSecret, stop, log: observer.log })
+    const { info } = await testToken(service, { clock, readSecret, stop, log: onLog })
     if (info?.organizationId != null) return `${host}/organization-${info.organizationId}`
   } catch (error) {
     // The submitting machine may not have the token.
     if (!isExportError(error, 'config', 'transient', 'refused', 'data')) throw error
   }
-  observer.log('info', 'the organization is not known; it shares the rate limit of all at its address', {
+  onLog('info', 'the organization is not known; it shares the rate limit of all at its address', {
     organization: host,
   })
   return host

@@ -1,13 +1,14 @@
 import type { Job } from 'bullmq'
-import { type Clock, ExportError, isExportError, type Pipeline, plainError, serial } from '../core/index.ts'
 import {
-  type Progress,
-  type RunObserver,
-  type RunOptions,
-  type RunSummary,
-  runPipeline,
-  type SharedCpu,
-} from '../run/index.ts'
+  type Clock,
+  ExportError,
+  isExportError,
+  type Log,
+  type Pipeline,
+  plainError,
+  serial,
+} from '../core/index.ts'
+import { type Progress, type RunOptions, type RunSummary, runPipeline, type SharedCpu } from '../run/index.ts'
 import {
   type Entry,
   jobSchema,
@@ -22,9 +23,12 @@ import { type Queue, withTimeout } from './queue.ts'
 export type SliceOptions = {
   readonly queue: Queue
   readonly clock: Clock
-  readonly log: RunObserver['log']
-  /** The options of a run. @throws ExportError `config` when something that the run needs is missing */
-  readonly runOptions: (pipeline: Pipeline, given: { allowPlaintext: boolean }) => Promise<RunOptions>
+  readonly log: Log
+  /** Completes the options of a run. @throws ExportError `config` when something that the run needs is missing */
+  readonly runOptions: (
+    pipeline: Pipeline,
+    given: Partial<RunOptions> & Pick<RunOptions, 'allowPlaintext'>,
+  ) => Promise<RunOptions>
   /** Makes a pipeline of its entry; what is hidden from the queue is read from the pipeline file. */
   readonly readPipeline: (entry: Entry) => Promise<Pipeline>
   /** Duration of a lease. */
@@ -273,19 +277,12 @@ export class TimeSlice {
         Math.max((1000 / requestsPerSecond) * INTERVAL_MARGIN, spreadMs, pausedMs),
         this.#stop.signal,
       )
-      const options = await this.#options.runOptions(pipeline, { allowPlaintext: entry.allowPlaintext })
-      const { observer } = options
-      const { error, ...summary } = await runPipeline(pipeline, {
-        ...options,
+      const options = await this.#options.runOptions(pipeline, {
+        allowPlaintext: entry.allowPlaintext,
         stop: this.#stop.signal,
-        observer: {
-          log: (level, message, fields) =>
-            observer.log(level, message, { organization, pipeline: pipeline.name, ...fields }),
-          progress: (progress) => {
-            observer.progress(progress)
-            this.#watch(progress, record)
-          },
-        },
+        onLog: (level, message, fields) =>
+          log(level, message, { organization, pipeline: pipeline.name, ...fields }),
+        onProgress: (progress) => this.#watch(progress, record),
         runId: entry.submission,
         hold: {
           id: hold,
@@ -294,6 +291,7 @@ export class TimeSlice {
         },
         cpu: this.#cpu,
       })
+      const { error, ...summary } = await runPipeline(pipeline, options)
       return { summary, error }
     } catch (error) {
       if (isExportError(error)) return { summary: null, error }
@@ -399,7 +397,7 @@ function addTotals(
   }
 }
 
-function warnUnreadable(log: RunObserver['log'], name: string, organization: string): void {
+function warnUnreadable(log: Log, name: string, organization: string): void {
   log('warn', `${name} was submitted by another version of spillway and is left to its workers`, {
     organization,
   })

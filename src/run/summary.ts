@@ -1,6 +1,7 @@
 import {
   type ExportError,
   figuresOf,
+  type Log,
   type PartitionCounts,
   type Pipeline,
   partitionCounts,
@@ -18,7 +19,6 @@ import { type Ending, statusFor } from './chains/export-chains.ts'
 import type { FailureCause, Tally } from './chains/tally.ts'
 import { leftOutClauses, leftOutOf } from './data-set/completeness.ts'
 import { pathIn, withLocation } from './data-set/open-data-set.ts'
-import type { RunObserver } from './options.ts'
 import type { Session } from './session.ts'
 
 /** The result of a run. */
@@ -164,7 +164,7 @@ function lastCompleteMs({ runs }: CheckpointState): number | null {
 }
 
 /** The last event of a run in the log. */
-export function logSummary(summary: RunSummary, log: RunObserver['log']): void {
+export function logSummary(summary: RunSummary, log: Log): void {
   const { pipeline, status, partitions, rows, shards, bytes, requests, retries, quarantined, repeated } =
     summary
   // Everybody who filters by level has to see that it failed.
