@@ -22,11 +22,11 @@ import {
 import { encoderBuild, version } from './package/index.ts'
 import { evidenceTar } from './report/index.ts'
 import {
-  type ForgetReport,
+  type ForgetResult,
   forgetPeople as forget,
   frozenCopy,
-  type PlanReport,
-  type PruneReport,
+  type PlanResult,
+  type PruneResult,
   planForgetting,
   readPlan as planOf,
   planPruning,
@@ -35,7 +35,7 @@ import {
   readEvidence,
   runPipeline as run,
   type Signed,
-  type StatusReport,
+  type StatusResult,
   signDataSet as sign,
   readStatus as statusOf,
   type Verification,
@@ -156,7 +156,7 @@ class Handover<T> {
 }
 
 /** Plans a run with these settings; sends nothing. @throws ExportError when such a run could not begin */
-export async function readPlan(pipeline: Pipeline, settings: RunSettings = {}): Promise<PlanReport> {
+export async function readPlan(pipeline: Pipeline, settings: RunSettings = {}): Promise<PlanResult> {
   return planOf(pipeline, await runOptions(pipeline, settings))
 }
 
@@ -170,7 +170,7 @@ export type StatusSettings = {
 }
 
 /** The status of a pipeline, also during a run. @throws ExportError `damaged` or `config` */
-export async function readStatus(pipeline: Pipeline, settings: StatusSettings = {}): Promise<StatusReport> {
+export async function readStatus(pipeline: Pipeline, settings: StatusSettings = {}): Promise<StatusResult> {
   const { env = process.env, nowMs = systemClock.now() } = settings
   const maskKey =
     settings.maskKey === undefined ? await readMaskKey(pipeline, env).catch(() => null) : settings.maskKey
@@ -244,7 +244,7 @@ export type PruneSettings = ChangeSettings & {
  * Permanently removes the partitions whose windows ended so long ago. No run requests them again.
  * @throws ExportError `config` when the pipeline has no windows or no age is given, `locked` during a run
  */
-export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings = {}): Promise<PruneReport> {
+export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings = {}): Promise<PruneResult> {
   const { olderThan, dryRun = false } = settings
   const age = olderThan === undefined ? pipeline.load.keep : parseAge(olderThan)
   if (age === null) {
@@ -278,7 +278,7 @@ export async function forgetPeople(
   pipeline: Pipeline,
   identities: readonly string[],
   settings: ForgetSettings = {},
-): Promise<ForgetReport> {
+): Promise<ForgetResult> {
   const { env } = readOptions(settings)
   const maskKey = await readMaskKey(pipeline, env)
   const { clock, stop, warn } = changing(settings)

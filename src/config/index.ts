@@ -9,11 +9,9 @@ export { nearest } from './problems/describe.ts'
 export { pipelineFrom, type ReadOptions, readPipeline, readSettings, readSubmitted } from './read-pipeline.ts'
 export {
   checkRequirements,
-  isOpenToOthers,
   knownNamingKey,
   missingForRequests,
   readNamingKey,
-  warningsFor,
 } from './requirements.ts'
 export { serviceFromEnvironment } from './resolve/resolve-service.ts'
 export type { PipelineSettings } from './schema/file-schema.ts'
@@ -27,4 +25,5 @@ export {
   readVerifyingKey,
 } from './secrets/secrets.ts'
 export { type StarterAnswers, settingFault, starterPipeline } from './starter.ts'
+export { isOpenToOthers, warningsFor } from './warnings.ts'
 export type { Overrides } from './yaml/read-tree.ts'

@@ -9,7 +9,7 @@ import {
 } from '../core/index.ts'
 import { didYouMean } from './problems/describe.ts'
 import { PipelineError, type Problems } from './problems/problems.ts'
-import { dotted, isMapping, lineOf, locationAt, type Tree, valueAt } from './problems/tree.ts'
+import { dotted, isMapping, lineOf, locationAt, type Path, type Tree, valueAt } from './problems/tree.ts'
 import { resolveExtract } from './resolve/resolve-extract.ts'
 import { resolveLoad } from './resolve/resolve-load.ts'
 import { resolveService } from './resolve/resolve-service.ts'
@@ -131,8 +131,17 @@ async function resolvePipeline(
     nodeVersion: options.nodeVersion ?? process.version,
   })
   if (!problems.none) throw problems.error()
-  const locations = Object.fromEntries(locationsIn(tree))
-  return { name: settings.name, file: source.file, locations, service, extract, transform, load }
+  const secrets = secretPaths(settings)
+  return {
+    name: settings.name,
+    file: source.file,
+    locations: locationsOf(tree, [...pathsIn(tree), ...secrets.map(([, path]) => path)]),
+    secretKeys: Object.fromEntries(secrets.map(([variable, path]) => [variable, dotted(path)])),
+    service,
+    extract,
+    transform,
+    load,
+  }
 }
 
 /** Settings that only requests need, and what stands for them; undefined: nothing. */
@@ -165,17 +174,31 @@ function chosen(own: Selection, settings: PipelineFile, problems: Problems): rea
   return own.queries.filter((query) => query.type === 'domain' && names.has(query.fqdn))
 }
 
-/** The location of every key below a path, except in lists. */
-function* locationsIn(tree: Tree, path: readonly string[] = []): Generator<readonly [string, string]> {
+/** The path of each secret query's variable, by that variable. */
+function secretPaths({ extract }: PipelineFile): readonly (readonly [string, Path])[] {
+  return (extract.queries ?? []).flatMap((query, i) =>
+    query.type === 'secret' ? [[query.secret_env, ['extract', 'queries', i, 'secret_env']] as const] : [],
+  )
+}
+
+/** The paths of all keys below a path, except in lists: a list may have tens of thousands. */
+function* pathsIn(tree: Tree, path: Path = []): Generator<Path> {
   const value = valueAt(tree, path)
   if (!isMapping(value)) return
   for (const key of Object.keys(value)) {
-    const inner = [...path, key]
-    const { location, exact } = locationAt(tree, inner)
-    if (!exact || location === null) continue
-    yield [dotted(inner), location.from === 'flag' ? location.flag : lineOf(location.source, location.key)]
-    yield* locationsIn(tree, inner)
+    yield [...path, key]
+    yield* pathsIn(tree, [...path, key])
   }
+}
+
+function locationsOf(tree: Tree, paths: Iterable<Path>): Pipeline['locations'] {
+  const locations: Record<string, string> = {}
+  for (const path of paths) {
+    const { location, exact } = locationAt(tree, path)
+    if (!exact || location === null) continue
+    locations[dotted(path)] = location.from === 'flag' ? location.flag : lineOf(location.source, location.key)
+  }
+  return locations
 }
 
 /** What the file requests without flags; null: it is invalid without them, so they narrow nothing. */

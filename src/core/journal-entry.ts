@@ -307,12 +307,12 @@ const prune = z.object({
   before: z.string(),
   partitions: count,
   rows: count,
-  /** Items in quarantine that were removed with them; absent, like the lists, in entries of earlier versions. */
-  quarantined: count.optional(),
+  /** Items in quarantine that were removed with them. */
+  quarantined: count,
   /** The partitions, by key. */
-  removed: z.array(z.object({ partition: z.string(), rows: count, quarantined: count })).optional(),
+  removed: z.array(z.object({ partition: z.string(), rows: count, quarantined: count })),
   /** The shards that held nothing else. */
-  shards: z.array(z.object({ path: z.string(), rows: count, sha256: z.string() })).optional(),
+  shards: z.array(z.object({ path: z.string(), rows: count, sha256: z.string() })),
 })
 export type Prune = Omit<Entry<'prune'>, 'kind'>
 
@@ -449,7 +449,7 @@ export const ENTRY_SCHEMAS = {
   prune,
   forget,
   forgotten,
-  /** The number of rows that the last report showed, as far as it showed an exact one. */
+  /** The number of rows that the last summary page showed, as far as it showed an exact one. */
   reported: z.object({ kind: z.literal('reported'), rows: count }),
   unknown: z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
   measured,

@@ -5,12 +5,32 @@ export type Pipeline = {
   readonly name: string
   /** Path of the pipeline file, for messages. */
   readonly file: string
-  /** Where settings come from, for messages: `acme.yaml:9:3` or a flag, by key (`extract.include`) or section. */
+  /** Where the keys of the file are, for messages: `acme.yaml:9:3`, or a flag. See {@link locationOf}. */
   readonly locations: Readonly<Record<string, string>>
+  /** The key of each secret query by its variable: `extract.queries[3].secret_env`. */
+  readonly secretKeys: Readonly<Record<string, string>>
   readonly service: ServiceSettings
   readonly extract: ExtractSettings
   readonly transform: TransformSettings
   readonly load: LoadSettings
+}
+
+type Located = Pick<Pipeline, 'file' | 'locations'>
+
+/** The first of these keys that the file or a flag sets; if none is set, the first. */
+export function keySet({ locations }: Located, ...keys: readonly [string, ...string[]]): string {
+  return keys.find((key) => locations[key] !== undefined) ?? keys[0]
+}
+
+/** Where the first of these keys that is set comes from; if none is, where its section does, or else the file. */
+export function locationOf(pipeline: Located, ...keys: readonly [string, ...string[]]): string {
+  const { file, locations } = pipeline
+  const path = keySet(pipeline, ...keys).split('.')
+  for (; path.length > 0; path.pop()) {
+    const location = locations[path.join('.')]
+    if (location !== undefined) return location
+  }
+  return file
 }
 
 /** The base URL of a pipeline that is read for a command that sends nothing, if the variable of it is not set. */

@@ -105,7 +105,7 @@ export function nameInUse(path: string): ExportError {
   })
 }
 
-/** The report of a data set. */
-export const REPORT_PATH = '_report.html'
-/** First bytes of every report. A file without them is not a report. */
-export const REPORT_START = '<!doctype html>\n<!-- spillway report -->\n'
+/** The summary page of a data set. */
+export const SUMMARY_PAGE_PATH = '_report.html'
+/** First bytes of every summary page. A file without them is none. */
+export const SUMMARY_PAGE_START = '<!doctype html>\n<!-- spillway report -->\n'

@@ -1,10 +1,10 @@
 import type { PartitionState, PartitionStates } from '../core/index.ts'
 
 /**
- * All contents of a report: aggregates over rows, with small counts hidden (`disclosure.ts`). The page holds it as JSON
+ * All contents of a summary page: aggregates over rows, with small counts hidden (`disclosure.ts`). The page holds it as JSON
  * under these names.
  */
-export type ReportData = {
+export type SummaryPageData = {
   readonly version: 1
   readonly pipeline: string
   readonly resource: 'credentials' | 'reports' | 'feed'
@@ -39,7 +39,7 @@ export type ReportData = {
     readonly rows: Shown
     /** Shown instead of `rows` if these would reveal the rows of a class; null: they do not, or are few. */
     readonly rows_at_most: number | null
-    /** Instead of `rows`, the number that an earlier report showed, if few rows were added since; null: it is shown. */
+    /** Instead of `rows`, the number that an earlier page showed, if few rows were added since; null: it is shown. */
     readonly rows_at_least: number | null
     readonly bytes: number
     readonly shards: number
@@ -66,7 +66,7 @@ export type ReportData = {
   }
   readonly runs: {
     /** The last ones, oldest first. */
-    readonly runs: readonly ReportRun[]
+    readonly runs: readonly SummaryPageRun[]
     readonly runs_total: number
     /** Why items were quarantined, as far as runs recorded it: fields and rules, no values. */
     readonly reasons: {
@@ -77,7 +77,7 @@ export type ReportData = {
     readonly failures: readonly { readonly partition: string; readonly kind: string }[]
     readonly failures_total: number
   }
-  readonly shards: readonly ReportShard[]
+  readonly shards: readonly SummaryPageShard[]
 }
 
 /** A number of rows or items; null: not shown, as it is small or would reveal a small one. */
@@ -127,7 +127,7 @@ export type HeatMap = {
   readonly folded: number
 }
 
-export type ReportRun = {
+export type SummaryPageRun = {
   readonly started_at: string
   readonly finished_at: string | null
   readonly status: string
@@ -145,7 +145,7 @@ export type ReportRun = {
   readonly spillway: string
 }
 
-type ReportShard = {
+type SummaryPageShard = {
   readonly path: string
   /** As in `CLASSES`. */
   readonly rows: number

@@ -61,9 +61,9 @@ export function shownCounts(
 }
 
 /**
- * Shows counts of consecutive runs to readers who get a report after each of them, and compare the totals. A run with a
+ * Shows counts of consecutive runs to readers who get a page after each of them, and compare the totals. A run with a
  * small count hides the next ones too, until their sum leaves the small one open; until then the total stays hidden.
- * So what a report shows of a run, a later one never narrows down.
+ * So what a page shows of a run, a later one never narrows down.
  */
 export function shownSeries(counts: readonly number[]): {
   readonly counts: readonly Shown[]

@@ -19,7 +19,7 @@ export type Evidence = {
   readonly partitions: PartitionCounts | null
   /** What is missing by intent, a clause each. */
   readonly leftOut: readonly string[]
-  /** The HTML report; null: none was made. */
+  /** The summary page; null: none was made. */
   readonly report: Uint8Array | null
   /** The text that the manifest's `config_digest` is the SHA-256 of. */
   readonly settings: string
@@ -74,15 +74,13 @@ ${aboutKey(publicKey)}
 }
 
 /** The first line of the file. */
-function verdict({ complete, partitions, leftOut, manifest }: Evidence): string {
+function verdict({ complete, partitions, leftOut }: Evidence): string {
   if (complete) {
     const all = partitions === null ? 'all that was planned' : `all ${partitions.total} partitions`
     const but = leftOut.map((clause, i) => `\n${i === 0 ? 'BUT' : 'and'} ${clause}`).join('')
     const signed =
-      manifest.scope === null
-        ? ''
-        : '\nThe manifest, which is signed, lists the queries, the windows, and the state of each partition.'
-    return `COMPLETE: ${all}, as of the last run (this line is not signed).${but}${signed}`
+      'The manifest, which is signed, lists the queries, the windows, and the state of each partition.'
+    return `COMPLETE: ${all}, as of the last run (this line is not signed).${but}\n${signed}`
   }
   if (partitions === null || partitions.done === partitions.total) {
     return 'NOT COMPLETE: the export was not marked as complete.'
@@ -146,7 +144,7 @@ export type PackedEvidence = {
 export async function evidenceTar(evidence: Evidence, publicKey: KeyObject | null): Promise<PackedEvidence> {
   const files = filesOf(evidence, publicKey).sort(([a], [b]) => (a < b ? -1 : 1))
   const mtime = timeOf(evidence)
-  // Loaded here, because every run imports this file with the report.
+  // Loaded here, because every run imports this file with the summary page.
   const { packTar } = await import('modern-tar')
   const tar = await packTar(
     files.map(([name, content]) => {

@@ -1,4 +1,4 @@
-export type { Between, HeatCell, ReportData, ReportRun, Shown, TimeUnit } from './data.ts'
+export type { Between, HeatCell, Shown, SummaryPageData, SummaryPageRun, TimeUnit } from './data.ts'
 export {
   asParts,
   classOf,

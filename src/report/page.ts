@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { kindOfRows, REPORT_START } from '../core/index.ts'
-import type { Groups, ReportData, ReportRun, Shown } from './data.ts'
+import { kindOfRows, SUMMARY_PAGE_START } from '../core/index.ts'
+import type { Groups, Shown, SummaryPageData, SummaryPageRun } from './data.ts'
 import { CLASSES, MIN_ROWS } from './disclosure.ts'
 import { heatTable, needsSearch, SEARCH_SCRIPT } from './heat-table.ts'
 import { Html, html, inlineJson, STYLE } from './html.ts'
@@ -23,7 +23,7 @@ import {
 /**
  * The complete page: it needs no network, and permits no script but the search for queries.
  */
-export function summaryPage(data: ReportData): string {
+export function summaryPage(data: SummaryPageData): string {
   const verdict = verdictText(data.verdict)
   const script = needsSearch(data.rows.heat) ? SEARCH_SCRIPT : null
   const policy =
@@ -42,9 +42,9 @@ export function summaryPage(data: ReportData): string {
 <h1 class="${data.verdict.complete ? 'whole' : 'lacking'}"><bdi>${data.pipeline}</bdi>: ${verdict}</h1>
 <p class="soft">Written ${time(data.written_at)} by spillway ${data.spillway}${
     data.from === 'manifest'
-      ? '. The data set was moved without its state: this report is made of its manifest and its files'
+      ? '. The data set was moved without its state: this page is made of its manifest and its files'
       : ''
-  }. Times are UTC. Counts only: the report holds no row and no identity. Counts of fewer than ${MIN_ROWS} rows or items are not shown, nor are
+  }. Times are UTC. Counts only: the page holds no row and no identity. Counts of fewer than ${MIN_ROWS} rows or items are not shown, nor are
 others by which they could be worked out: these are among the others, “≥”, or “${NOT_SHOWN}”.</p>
 </header>
 <main>
@@ -58,10 +58,10 @@ ${script === null ? '' : html`<script>${new Html(script)}</script>`}
 </body>
 </html>
 `
-  return REPORT_START + text
+  return SUMMARY_PAGE_START + text
 }
 
-function scope({ request, provenance, resource, format }: ReportData): Html {
+function scope({ request, provenance, resource, format }: SummaryPageData): Html {
   const { queries, queries_total, windows, masking, columns, config_digest, retired } = request
   const { host, organization, manifest, signed, pruned } = provenance
   const more = queries_total - queries.length
@@ -82,7 +82,7 @@ ${manifest === null ? '' : html`<dt>SHA-256 of the manifest</dt><dd><code>${mani
 </dl></section>`
 }
 
-function result({ rows: counts, verdict }: ReportData): Html {
+function result({ rows: counts, verdict }: SummaryPageData): Html {
   const { rows, rows_at_most, rows_at_least, new_rows, bytes, shards, quarantined, repeated } = counts
   const { forgotten, counted_rows } = counts
   const isBegun = (verdict.partitions?.partial ?? 0) > 0
@@ -115,7 +115,7 @@ ${counts.rows === 0 ? '' : nulls(counts.nulls)}
 </section>`
 }
 
-function heat(map: ReportData['rows']['heat']): Html {
+function heat(map: SummaryPageData['rows']['heat']): Html {
   if (map === null || map.rows.length === 0) return html``
   const states = new Set(map.rows.flatMap(({ cells }) => cells.map((cell) => cell?.state)))
   const legend = [
@@ -129,7 +129,7 @@ ${needsSearch(map) ? html`<p hidden><label for="find">Find a query</label> <inpu
 ${scroll('Rows by query and window', heatTable(map))}`
 }
 
-type CountedGroups = (ReportData['runs']['reasons'] | Groups) & {
+type CountedGroups = (SummaryPageData['runs']['reasons'] | Groups) & {
   /** All names in order, also those without a shown number. Default: those of the groups. */
   readonly axis?: readonly string[]
   readonly incomplete?: readonly string[]
@@ -157,7 +157,7 @@ function groups(title: string, what: string, caption: string, counts: CountedGro
   }`
 }
 
-function nulls(columns: ReportData['rows']['nulls']): Html {
+function nulls(columns: SummaryPageData['rows']['nulls']): Html {
   const some = columns.filter(({ share }) => share !== 'none')
   if (columns.length === 0) return html``
   return html`<h3>Columns without a value</h3>${
@@ -172,7 +172,7 @@ function nulls(columns: ReportData['rows']['nulls']): Html {
   }`
 }
 
-function runs({ runs: history }: ReportData): Html {
+function runs({ runs: history }: SummaryPageData): Html {
   const { runs, runs_total, reasons } = history
   const names = [
     'run',
@@ -204,7 +204,7 @@ ${
 </section>`
 }
 
-function failures({ failures, failures_total }: ReportData['runs']): Html {
+function failures({ failures, failures_total }: SummaryPageData['runs']): Html {
   if (failures_total === 0) return html``
   const more = failures_total - failures.length
   return html`<h3>What failed</h3>${scroll(
@@ -224,7 +224,7 @@ function failures({ failures, failures_total }: ReportData['runs']): Html {
   )}`
 }
 
-function runRow(run: ReportRun): Html {
+function runRow(run: SummaryPageRun): Html {
   const figures = [
     few(run.rows),
     number(run.requests),
@@ -240,7 +240,7 @@ function runRow(run: ReportRun): Html {
 `
 }
 
-function shards({ shards, rows: counts }: ReportData): Html {
+function shards({ shards, rows: counts }: SummaryPageData): Html {
   const more = counts.shards - shards.length
   return html`<section aria-labelledby="shards"><h2 id="shards">Files</h2>
 <p class="soft">${number(counts.shards)} in all${more > 0 ? `, of which the first ${number(shards.length)} are here; _manifest.json has every one` : ''}. <code>spillway verify</code> compares them with these checksums.</p>

@@ -41,9 +41,9 @@ import { replaceShards } from './forget/replace-shards.ts'
 import { type OnShard, removedRows, type Survey, survey } from './forget/survey.ts'
 import type { PruneOptions } from './prune.ts'
 import { namePipeline } from './queries.ts'
-import { tryToReport } from './report/write-report.ts'
+import { tryToWriteSummaryPage } from './report/write-summary-page.ts'
 
-export type ForgetReport = {
+export type ForgetResult = {
   readonly pipeline: string
   /** Different identities that were given. */
   readonly identities: number
@@ -68,7 +68,7 @@ export function planForgetting(
   given: Pipeline,
   identities: readonly string[],
   options: ForgetOptions,
-): Promise<ForgetReport> {
+): Promise<ForgetResult> {
   const pipeline = namePipeline(given, options.maskKey)
   return namingLocations(pipeline, async () => {
     const people = People.of(identities, pipeline, options.maskKey)
@@ -76,14 +76,14 @@ export function planForgetting(
     const state = await begun(pipeline, store, options)
     const log = { read: (ref: Parameters<Checkpoint['read']>[0]) => readBlob(store, ref) }
     const found = await survey(store, log, pipeline, state, people, options)
-    return report(pipeline, store, state, people, found)
+    return resultOf(pipeline, store, state, people, found)
   })
 }
 
 /**
  * Takes people out of a data set, and keeps them out. Their digests are written first: from then on no run exports them.
  * Then the shards with rows of theirs are written anew, without them, and replace the former ones in one journal entry;
- * rows that wait in the log, and rejected items, are committed anew likewise. Manifest and report follow, files go last.
+ * rows that wait in the log, and rejected items, are committed anew likewise. Manifest and summary page follow, files go last.
  * After a crash, the same command finishes this.
  * @throws ExportError `config` when nobody can be found in it, or the mask key is another one; `locked` when a run holds
  *   the data set
@@ -92,7 +92,7 @@ export function forgetPeople(
   given: Pipeline,
   identities: readonly string[],
   options: ForgetOptions,
-): Promise<ForgetReport> {
+): Promise<ForgetResult> {
   const { clock, stop, observer, maskKey } = options
   const pipeline = namePipeline(given, maskKey)
   const warn = (message: string): void => observer.log('warn', message)
@@ -125,7 +125,7 @@ async function forget(
   owner: Owner,
   people: People,
   options: ForgetOptions,
-): Promise<ForgetReport> {
+): Promise<ForgetResult> {
   const { store } = owner
   const { clock, observer, maskKey } = options
   await refuseLinks(store)
@@ -141,7 +141,7 @@ async function forget(
     // First: whatever happens from here on, no run writes anything of theirs.
     const isNew = await keepOut(store, lists ?? [], people, maskKey)
     const found = await survey(store, checkpoint, pipeline, state, people, options)
-    const result = await report(pipeline, store, state, people, found)
+    const result = await resultOf(pipeline, store, state, people, found)
     if (isNew || found.rows > 0 || found.quarantined > 0 || found.isShown) {
       const at = new Date(clock.now()).toISOString()
       const begin: JournalEntry = {
@@ -209,7 +209,7 @@ async function remove(
     await forgetItems(store, checkpoint, items)
 }
 
-/** Brings manifest, files and report in line with the checkpoint, after this command or the crash of one. */
+/** Brings manifest, files and summary page in line with the checkpoint, after this command or the crash of one. */
 async function finish(
   pipeline: NamedPipeline,
   store: OwnedStore,
@@ -229,7 +229,7 @@ async function finish(
     state.invalidated.size > 0 || JSON.stringify(manifest?.forgotten) !== JSON.stringify(state.erasures)
   if (isOld) {
     await replaceManifest(pipeline, store, state, observer)
-    await tryToReport(pipeline, store, state, options, (entry) => checkpoint.append([entry]))
+    await tryToWriteSummaryPage(pipeline, store, state, options, (entry) => checkpoint.append([entry]))
     // After the manifest, and before files that tables name are removed.
     try {
       await updateTables(pipeline, store, state, options)
@@ -251,13 +251,13 @@ function namingFiles(error: unknown, { invalidated }: CheckpointState): unknown 
   return new ExportError({ ...plainError(error), what, cause: error })
 }
 
-async function report(
+async function resultOf(
   pipeline: NamedPipeline,
   store: Store,
   state: CheckpointState,
   people: People,
   found: Survey,
-): Promise<ForgetReport> {
+): Promise<ForgetResult> {
   const { rows, shards, quarantined } = found
   const notes = [...queriesOfPeople(pipeline, state, people, found), ...(await unread(store, state))]
   return {

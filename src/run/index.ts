@@ -5,7 +5,7 @@ export { type Completeness, leftOutClauses, leftOutText, readCompleteness } from
 export { planRepair, type Repair } from './data-set/invalidate.ts'
 export {
   type ForgetOptions,
-  type ForgetReport,
+  type ForgetResult,
   forgetPeople,
   planForgetting,
   readForgottenPeople,
@@ -20,10 +20,14 @@ export {
   type RunOptions,
   silentObserver,
 } from './options.ts'
-export { type PlanReport, readPlan } from './plan.ts'
-export { type PruneReport, planPruning, pruneDataSet } from './prune.ts'
+export { type PlanResult, readPlan } from './plan.ts'
+export { type PruneResult, planPruning, pruneDataSet } from './prune.ts'
 export { type ReadRowsOptions, readRows } from './read-rows.ts'
-export { type ReportedDataSet, type SummarizeOptions, summarizeDataSet } from './report/write-report.ts'
+export {
+  type SummarizedDataSet,
+  type SummarizeOptions,
+  summarizeDataSet,
+} from './report/write-summary-page.ts'
 export { frozenCopy, runPipeline } from './run.ts'
 export {
   fetchReports,
@@ -40,7 +44,7 @@ export {
   type PartitionStatus,
   type QueryStatus,
   readStatus,
-  type StatusReport,
+  type StatusResult,
 } from './status.ts'
 export type { RunSummary } from './summary.ts'
 export {

@@ -32,7 +32,7 @@ import {
   statusOfEach,
 } from './status.ts'
 
-export type PlanReport = {
+export type PlanResult = {
   readonly partitions: {
     /** Without pruned partitions. */
     readonly total: number
@@ -81,7 +81,7 @@ export type PlanReport = {
 
 /** The plan of one query. */
 export type QueryPlan = QueryStatus & {
-  /** As of {@link PlanReport}. */
+  /** As of {@link PlanResult}. */
   readonly minRequests: number
   readonly expectedRequests: number | null
 }
@@ -93,7 +93,7 @@ export type QueryPlan = QueryStatus & {
 export async function readPlan(
   given: Pipeline,
   options: Continuation & Pick<RunOptions, 'allowPlaintext' | 'readSecret'>,
-): Promise<PlanReport> {
+): Promise<PlanResult> {
   requirePolicies(given, options)
   requireEngine(given.load.format)
   const pipeline = namePipeline(given, options.maskKey)

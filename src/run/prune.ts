@@ -38,10 +38,10 @@ import { type Owner, openSettledCheckpoint } from './data-set/recover.ts'
 import { updateTables } from './data-set/tables.ts'
 import type { RunObserver } from './options.ts'
 import { namePipeline } from './queries.ts'
-import { tryToReport } from './report/write-report.ts'
+import { tryToWriteSummaryPage } from './report/write-summary-page.ts'
 import { shardSetOptions } from './shard-set-options.ts'
 
-export type PruneReport = {
+export type PruneResult = {
   readonly pipeline: string
   /** Windows that ended by this time are old enough. */
   readonly before: string
@@ -76,12 +76,12 @@ export type PruneOptions = {
  * Reports what `pruneDataSet` would remove; changes nothing. Works during a run.
  * @throws ExportError `config` when the pipeline has no windows, or is not the one that the data set belongs to
  */
-export async function planPruning(pipeline: Pipeline, before: Micros): Promise<PruneReport> {
+export async function planPruning(pipeline: Pipeline, before: Micros): Promise<PruneResult> {
   requireWindows(pipeline)
   const state = await namingLocations(pipeline, () => readBegunCheckpoint(pipeline, openDataSet(pipeline)))
-  if (state === null) return report(pipeline, before, NOTHING, [])
+  if (state === null) return resultOf(pipeline, before, NOTHING, [])
   const old = oldPartitions(state, before)
-  return report(pipeline, before, old, removedBy(old, state).removed)
+  return resultOf(pipeline, before, old, removedBy(old, state).removed)
 }
 
 /**
@@ -91,7 +91,7 @@ export async function planPruning(pipeline: Pipeline, before: Micros): Promise<P
  * this.
  * @throws ExportError `config` as above, `locked` when a run holds the data set
  */
-export function pruneDataSet(given: Pipeline, before: Micros, options: PruneOptions): Promise<PruneReport> {
+export function pruneDataSet(given: Pipeline, before: Micros, options: PruneOptions): Promise<PruneResult> {
   requireWindows(given)
   const pipeline = namePipeline(given, options.maskKey)
   const { clock, stop, observer } = options
@@ -109,17 +109,17 @@ async function prune(
   owner: Owner,
   before: Micros,
   options: PruneOptions,
-): Promise<PruneReport> {
+): Promise<PruneResult> {
   const { store } = owner
   const { clock, maskKey } = options
   await refuseLinks(store)
   await requireTablesToFollow(store, pipeline.load.tables)
   const state = await readBegunCheckpoint(pipeline, store)
-  if (state === null) return report(pipeline, before, NOTHING, [])
+  if (state === null) return resultOf(pipeline, before, NOTHING, [])
   checkMaskKey(state.header, maskKey, pipeline)
   const old = oldPartitions(state, before)
   const { removed, shards } = removedBy(old, state)
-  const done = report(pipeline, before, old, removed)
+  const done = resultOf(pipeline, before, old, removed)
   if (done.partitions > 0) {
     const pruned_at = new Date(clock.now()).toISOString()
     const { partitions, rows, quarantined } = done
@@ -130,7 +130,7 @@ async function prune(
   return done
 }
 
-/** Brings manifest, files and report in line with the checkpoint, after a prune or the crash of one. */
+/** Brings manifest, files and summary page in line with the checkpoint, after a prune or the crash of one. */
 async function finish(pipeline: NamedPipeline, owner: Owner, options: PruneOptions): Promise<void> {
   const { store } = owner
   const { stop, observer } = options
@@ -142,10 +142,10 @@ async function finish(pipeline: NamedPipeline, owner: Owner, options: PruneOptio
     await replaceManifest(pipeline, store, state, observer)
     await updateTables(pipeline, store, state, options)
     await removeInvalidated(store, state, stop)
-    // The report must not include pruned rows any longer. The checkpoint is rewritten from the state here; the next run
+    // The summary page must not include pruned rows any longer. The checkpoint is rewritten from the state here; the next run
     // counts the rows again if needed.
     let { reported } = state
-    await tryToReport(pipeline, store, state, options, async (entry) => {
+    await tryToWriteSummaryPage(pipeline, store, state, options, async (entry) => {
       if (entry.kind === 'reported') reported = entry.rows
     })
     // Later commands need not search for these files.
@@ -170,7 +170,7 @@ async function planWithoutRows(
   return plan !== null && isExported(plan, state) ? plan : null
 }
 
-/** Leaves a data set without rows as a run does: one shard without rows, manifest, `_SUCCESS`, report. */
+/** Leaves a data set without rows as a run does: one shard without rows, manifest, `_SUCCESS`, summary page. */
 async function finalizeWithoutRows(
   pipeline: NamedPipeline,
   owner: Owner,
@@ -198,7 +198,7 @@ async function finalizeWithoutRows(
     await replaceManifest(pipeline, store, state, observer)
     await updateTables(pipeline, store, state, options)
     await store.replace(SUCCESS_PATH, [])
-    await tryToReport(pipeline, store, state, options, (entry) => checkpoint.append([entry]))
+    await tryToWriteSummaryPage(pipeline, store, state, options, (entry) => checkpoint.append([entry]))
   } finally {
     await checkpoint.close()
   }
@@ -219,12 +219,12 @@ const NOTHING: OldPartitions = {
   kept: [],
 }
 
-function report(
+function resultOf(
   { name }: Pipeline,
   before: Micros,
   old: OldPartitions,
-  removed: PruneReport['removed'],
-): PruneReport {
+  removed: PruneResult['removed'],
+): PruneResult {
   const { partitions, shards, rows, quarantined, bytes, kept } = old
   return {
     pipeline: name,

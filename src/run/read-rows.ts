@@ -1,13 +1,13 @@
 import {
   columnsOf,
   ExportError,
+  isExportError,
   type Pipeline,
-  plainError,
   type RowBatch,
   type Store,
 } from '../core/index.ts'
 import { manifestShards, readCheckpoint, readManifest } from '../state/index.ts'
-import { shardReader } from './data-set/files.ts'
+import { namingShard, shardReader } from './data-set/files.ts'
 import { namingLocations, openDataSet, withLocation } from './data-set/open-data-set.ts'
 
 export type ReadRowsOptions = {
@@ -33,13 +33,8 @@ export async function* readRows(pipeline: Pipeline, options: ReadRowsOptions = {
     try {
       yield* readBatches(shardReader(store, shard), pipeline.load.format, columns, batchRows)
     } catch (error) {
-      if (error instanceof ExportError && error.where === '') {
-        throw withLocation(
-          pipeline,
-          new ExportError({ ...plainError(error), where: shard.path, cause: error }),
-        )
-      }
-      throw error
+      const named = namingShard(shard, error)
+      throw isExportError(named) ? withLocation(pipeline, named) : named
     }
   }
 }

@@ -24,7 +24,7 @@ import { removeReplaced, replaceRedone } from './data-set/replace.ts'
 import { updateTables } from './data-set/tables.ts'
 import type { RunOptions } from './options.ts'
 import { namePipeline, type QuerySecrets, readQuerySecrets, requireSendableToken } from './queries.ts'
-import { tryToReport } from './report/write-report.ts'
+import { tryToWriteSummaryPage } from './report/write-summary-page.ts'
 import { openSession, type Session } from './session.ts'
 import { figuresOfRun, logSummary, type RunSummary, summarize } from './summary.ts'
 
@@ -226,7 +226,7 @@ type Finalization = {
 }
 
 /**
- * Finalizes a data set: writes its manifest, its tables, its report and, if it is complete, `_SUCCESS`.
+ * Finalizes a data set: writes its manifest, its tables, its summary page and, if it is complete, `_SUCCESS`.
  * @returns why the tables could not be changed. The shards that they name stay then, until a later run changes them
  */
 async function finalizeDataSet(
@@ -249,6 +249,8 @@ async function finalizeDataSet(
   })
   if (tablesError === null) await removeReplaced(store, checkpoint)
   if (whole) await store.replace(SUCCESS_PATH, [])
-  await tryToReport(pipeline, store, checkpoint.state, options, (entry) => checkpoint.append([entry]))
+  await tryToWriteSummaryPage(pipeline, store, checkpoint.state, options, (entry) =>
+    checkpoint.append([entry]),
+  )
   return tablesError
 }

@@ -18,7 +18,7 @@ import {
 } from '../state/index.ts'
 import { readBegunCheckpoint } from './admission/open-checkpoint.ts'
 import { type Completeness, completenessOf, leftOutClauses, withNames } from './data-set/completeness.ts'
-import { isReport } from './data-set/files.ts'
+import { isSummaryPage } from './data-set/files.ts'
 import {
   type HoldOptions,
   holdDataSet,
@@ -28,7 +28,7 @@ import {
   pathIn,
 } from './data-set/open-data-set.ts'
 import { otherScope, whyStale } from './data-set/scope.ts'
-import { reportAnew } from './report/write-report.ts'
+import { summaryPageAnew } from './report/write-summary-page.ts'
 
 export type Signed = {
   readonly pipeline: string
@@ -124,9 +124,9 @@ async function read(
   const signature = await store.read(SIGNATURE_PATH)
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
   const completeness = await completenessOf(pipeline, maskKey, store, state)
-  const named = (await isReport(store)) === true ? withNames(pipeline, maskKey) : null
+  const named = (await isSummaryPage(store)) === true ? withNames(pipeline, maskKey) : null
   // The file itself may hold anything, even rows.
-  const report = named === null ? null : await reportAnew(named, store, state)
+  const report = named === null ? null : await summaryPageAnew(named, store, state)
   const again = await store.read(MANIFEST_PATH)
   if (again === null || !Buffer.from(again).equals(bytes)) throw changedMeanwhile()
   if (signature === null) throw notSigned(pipeline, manifest)

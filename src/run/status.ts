@@ -24,7 +24,7 @@ import { requireNoManifest } from './admission/open-checkpoint.ts'
 import { namingLocations, openDataSet, readNamed, requireOwnState } from './data-set/open-data-set.ts'
 import { countPartitions, earlyPartitions, planFor, retiredQueries } from './data-set/plan-state.ts'
 
-export type StatusReport = {
+export type StatusResult = {
   /** In the order of export; made on demand. */
   partitions(): Iterable<PartitionStatus>
   /** Totals of each query, over the wanted partitions (default: all). */
@@ -61,7 +61,7 @@ export async function readStatus(
   given: Pipeline,
   nowMs: number,
   maskKey: Uint8Array | null = null,
-): Promise<StatusReport> {
+): Promise<StatusResult> {
   const { pipeline, state } = await readNamed(given, maskKey)
   await namingLocations(pipeline, async () => {
     await requireOwnState(pipeline)

@@ -46,12 +46,12 @@ export const pruneSchema = z.object({
   before: z.string(),
   partitions: count,
   rows: count,
-  quarantined: count.default(0),
-  removed: z.array(z.object({ partition: z.string(), rows: count, quarantined: count })).default([]),
-  shards: z.array(z.object({ path: z.string(), rows: count, sha256: z.string() })).default([]),
+  quarantined: count,
+  removed: z.array(z.object({ partition: z.string(), rows: count, quarantined: count })),
+  shards: z.array(z.object({ path: z.string(), rows: count, sha256: z.string() })),
 })
 
-/** What a `prune` removed; the lists are empty where an earlier version removed it. */
+/** What a `prune` removed. */
 export type ManifestPrune = {
   pruned_at: string
   before: string

@@ -67,7 +67,7 @@ export const manifestSchema = z.object({
     /** Items that the service sent again within a chain; each is exported once. */
     repeated: count,
     /** Items of forgotten people: removed, or dropped before anything was written. */
-    forgotten: count.default(0),
+    forgotten: count,
     /** Number of NUL characters that U+FFFD replaces, in CSV. */
     replaced_nuls: count,
   }),
@@ -75,15 +75,14 @@ export const manifestSchema = z.object({
   new: z.object({ rows: count, shards: z.array(z.string()) }).optional(),
   unknown_fields: z.record(z.string(), count),
   retired: z.array(z.object({ query: z.string(), partitions: count, rows: count })),
-  /** Absent, like the next ones, in manifests of earlier versions. */
-  settings: z.record(z.string(), z.unknown()).nullable().default(null),
-  scope: scopeSchema.nullable().default(null),
-  partitions: z.array(manifestPartitionSchema).default([]),
-  prunes: z.array(pruneSchema).default([]),
+  settings: z.record(z.string(), z.unknown()),
+  scope: scopeSchema,
+  partitions: z.array(manifestPartitionSchema),
+  prunes: z.array(pruneSchema),
   /** When people were forgotten, and what was removed. */
-  forgotten: z
-    .array(z.object({ at: z.string(), identities: count, rows: count, shards: count, quarantined: count }))
-    .default([]),
+  forgotten: z.array(
+    z.object({ at: z.string(), identities: count, rows: count, shards: count, quarantined: count }),
+  ),
   runs: z.array(
     z.object({
       started_at: z.string(),
@@ -92,8 +91,8 @@ export const manifestSchema = z.object({
       requests: count,
       retries: count,
       /** Searches that it spent and that were left, as the service reports; null: it does not report them. */
-      searches_spent: count.nullable().default(null),
-      searches_remaining: count.nullable().default(null),
+      searches_spent: count.nullable(),
+      searches_remaining: count.nullable(),
       version: z.string(),
       /** Only of the last run: measured costs and page size of the service; null: not measured yet. */
       service: z
@@ -139,10 +138,10 @@ export type Manifest = {
   /** Number of occurrences of each unknown field. */
   unknown_fields: Record<string, number>
   retired: RetiredQuery[]
-  /** What `config_digest` is made of, by the names in the pipeline file; null: an earlier version wrote the manifest. */
-  settings: Record<string, unknown> | null
-  /** What the pipeline file requests; null as above. */
-  scope: ManifestScope | null
+  /** What `config_digest` is made of, by the names in the pipeline file. */
+  settings: Record<string, unknown>
+  /** What the pipeline file requests. */
+  scope: ManifestScope
   /** Every partition that is planned or in the data set, by key. */
   partitions: ManifestPartition[]
   prunes: ManifestPrune[]
@@ -186,7 +185,7 @@ export type ManifestShard = {
 
 /** What a manifest has from the pipeline file; all else is from the checkpoint. */
 export type ManifestPlan = {
-  readonly scope: ManifestScope | null
+  readonly scope: ManifestScope
   /** Keys of the partitions that are planned, whether they have begun or not. */
   readonly planned: Iterable<string>
   readonly retired: readonly RetiredQuery[]
@@ -328,12 +327,7 @@ function* manifestText(
     ...(extract.resource === 'feed' ? { new: addedOf(state) } : {}),
     unknown_fields: Object.fromEntries([...state.unknownFields].sort(([a], [b]) => (a < b ? -1 : 1))),
     retired,
-    prunes: state.prunes.map(({ quarantined = 0, removed = [], shards = [], ...prune }) => ({
-      ...prune,
-      quarantined,
-      removed,
-      shards,
-    })),
+    prunes: state.prunes,
     forgotten: state.erasures,
     runs: state.runs.map(({ started_at, finished_at, status, requests, retries, version, ...run }, i) => ({
       started_at,

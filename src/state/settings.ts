@@ -1,5 +1,5 @@
 import { createHash, createHmac } from 'node:crypto'
-import { ExportError, type ExtraField, type Pipeline } from '../core/index.ts'
+import { ExportError, type ExtraField, locationOf, type Pipeline } from '../core/index.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 
 export type Settings = Readonly<Record<string, unknown>>
@@ -131,16 +131,13 @@ function changed(
   return new ExportError({
     kind: 'config',
     what: `The data set was begun with other settings: ${changes.map(({ text }) => text).join('; ')}`,
-    where: [...new Set(changes.map(({ name }) => locationOf(name, pipeline)))].join(', '),
+    where: [
+      ...new Set(
+        changes.map(({ name }) => locationOf(pipeline, name === MASK_KEY ? 'transform.mask_key_env' : name)),
+      ),
+    ].join(', '),
     next,
   })
-}
-
-/** Where the file has a setting, or its section if that has the default; otherwise the file. */
-function locationOf(name: string, { file, locations }: Located): string {
-  const keys = name === MASK_KEY ? MASK_KEY_SETTINGS : [name]
-  const [key = name] = keys.filter((key) => locations[key] !== undefined)
-  return locations[key] ?? locations[key.split('.', 1)[0]!] ?? file
 }
 
 /**
@@ -159,8 +156,6 @@ export function checkMaskKey(
 }
 
 const MASK_KEY = 'mask key check'
-/** The setting that names it, or else the section with the policies. */
-const MASK_KEY_SETTINGS = ['transform.mask_key_env', 'transform']
 const OTHER_MASK_KEY = 'the mask key is not the one used so far'
 
 /** Identifies a mask key. It is an HMAC under the key itself, so it reveals no more than a masked column. */

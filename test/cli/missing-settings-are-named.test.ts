@@ -1,9 +1,16 @@
 import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { checkRequirements, readPipeline, serviceFromEnvironment } from '../../src/config/index.ts'
+import {
+  checkRequirements,
+  readPipeline,
+  readSettings,
+  readSubmitted,
+  serviceFromEnvironment,
+} from '../../src/config/index.ts'
 import { runPipeline } from '../../src/run/index.ts'
 import { runOptions } from '../../src/run-options.ts'
+import { failure } from '../config/pipeline-file.ts'
 import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
 
 const BASE = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
@@ -40,15 +47,35 @@ describe('what a run needs besides its file', () => {
     expect(stderr).toContain('trial.yaml:2:1: service: the environment variable SPILLWAY_TOKEN is not set')
   })
 
-  it('is reported by key where the file is not there, as on the machine of a worker', async () => {
+  it('is reported by the line that was read, whatever the file holds since', async () => {
     const folder = workFolder()
-    const file = await writePipeline(folder, { service: '  token_env: MY_TOKEN' })
+    const queries = ['A', 'A', 'B'].map((name) => `\n    - { type: secret, secret_env: ${name} }`).join('')
+    const file = await writePipeline(folder, { extract: `  queries:${queries}` })
     const pipeline = await readPipeline(file, { env: BASE, cwd: folder })
     rmSync(join(folder, file))
-    const checked = checkRequirements(pipeline, { env: BASE, cwd: folder, allowPlaintext: false })
+    const env = { ...BASE, SPILLWAY_TOKEN: 'made-up', A: 'made up too' }
+    const checked = checkRequirements(pipeline, { env, allowPlaintext: false })
     await expect(checked).rejects.toThrow(
-      'trial.yaml: service.token_env: the environment variable MY_TOKEN is not set',
+      'trial.yaml:11:23: extract.queries[2].secret_env: the environment variable B is not set',
     )
+  })
+
+  it('is reported by key on the machine of a worker, where the file is another one or none', async () => {
+    const folder = workFolder()
+    const file = await writePipeline(folder, {
+      service: '  token_env: MY_TOKEN',
+      extract: '  queries:\n    - { type: secret, secret_env: LEAKED }',
+    })
+    const options = { env: BASE, cwd: folder }
+    const settings = await readSettings(await readPipeline(file, options), options)
+    writeFileSync(join(folder, file), 'service: { token_env: MY_TOKEN }\n')
+    const { extract = {}, ...rest } = settings
+    const submitted = await readSubmitted({ file, hidden: false, settings: { ...rest, extract } }, options)
+    const { message } = await failure(checkRequirements(submitted, { env: {}, allowPlaintext: false }))
+    expect(message.split('\n').slice(1)).toEqual([
+      expect.stringContaining('trial.yaml: service.token_env: the environment variable MY_TOKEN is not set'),
+      expect.stringContaining('trial.yaml: extract.queries[0].secret_env: the environment variable LEAKED'),
+    ])
   })
 
   it.each([
@@ -105,7 +132,7 @@ describe('what a run needs besides its file', () => {
       SPILLWAY_MASK_KEY_FILE: join(folder, 'key'),
     }
     const pipeline = await readPipeline(file, { env, cwd: folder })
-    await expect(checkRequirements(pipeline, { env, cwd: folder, allowPlaintext: false })).resolves.toEqual([
+    await expect(checkRequirements(pipeline, { env, allowPlaintext: false })).resolves.toEqual([
       'SPILLWAY_TOKEN',
       'SPILLWAY_MASK_KEY',
     ])

@@ -131,7 +131,7 @@ test('an unset variable is reported at its reference in the base', async () => {
   writeFileSync(join(cwd, 'base.yaml'), BASE)
   writeFileSync(join(cwd, 'p.yaml'), CHILD)
   const pipeline = await readPipeline('p.yaml', { env: {}, cwd })
-  const { message } = await failure(checkRequirements(pipeline, { env: {}, cwd, allowPlaintext: false }))
+  const { message } = await failure(checkRequirements(pipeline, { env: {}, allowPlaintext: false }))
   expect(message).toContain(
     'base.yaml:3:3: service.token_env: the environment variable ACME_TOKEN is not set',
   )

@@ -16,7 +16,7 @@ test.each([
   ['Authorization: a-token', 'is a whole header'],
 ])('the token %s is refused: it %s', async (SPILLWAY_TOKEN, fault) => {
   const pipeline = await read(SMALLEST)
-  const surroundings = { env: { SPILLWAY_TOKEN }, cwd: '/', allowPlaintext: false }
+  const surroundings = { env: { SPILLWAY_TOKEN }, allowPlaintext: false }
   const { message } = await failure(checkRequirements(pipeline, surroundings))
   expect(message).toContain('SPILLWAY_TOKEN holds')
   expect(message).toContain(fault)

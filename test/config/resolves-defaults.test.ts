@@ -13,6 +13,7 @@ test('the smallest file gets every default', async () => {
       extract: 'p.yaml:4:1',
       'extract.domains': 'p.yaml:5:3',
     },
+    secretKeys: {},
     service: {
       baseUrl: 'https://api.example.com/firework',
       auth: { kind: 'token', tokenEnv: 'SPILLWAY_TOKEN' },

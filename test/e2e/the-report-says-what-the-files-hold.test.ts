@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import type { ReportData } from '../../src/report/index.ts'
+import type { SummaryPageData } from '../../src/report/index.ts'
 import { runCli } from '../support/run-cli.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
 import type { Row } from './support/rows.ts'
@@ -15,7 +15,7 @@ const WINDOWS = { from: '2024-01-01', until: '2024-07-01', every: 'month' }
 const pageIn = (output: string): Promise<string> => readFile(join(output, '_report.html'), 'utf8')
 
 /** The JSON in the page. */
-function dataOf(page: string): ReportData {
+function dataOf(page: string): SummaryPageData {
   const [, json] = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(page)!
   return JSON.parse(json!)
 }
@@ -38,7 +38,10 @@ const monthOf = ({ imported_at }: Row): string =>
   new Date(Number(BigInt(String(imported_at)) / 1000n)).toISOString().slice(0, 7)
 
 /** Each group has the rows that were counted, and `others` is the rest. */
-function expectGroups({ groups, others }: ReportData['rows']['sources'], names: readonly string[]): void {
+function expectGroups(
+  { groups, others }: SummaryPageData['rows']['sources'],
+  names: readonly string[],
+): void {
   const counts = counted(names)
   for (const { name, rows } of groups) expect([name, rows]).toEqual([name, counts.get(name)])
   const rest = names.length - groups.reduce((sum, { rows }) => sum + rows, 0)
@@ -48,7 +51,7 @@ function expectGroups({ groups, others }: ReportData['rows']['sources'], names: 
 }
 
 function expectReport(
-  { rows: counts, runs: history, shards, verdict, from }: ReportData,
+  { rows: counts, runs: history, shards, verdict, from }: SummaryPageData,
   rows: readonly Row[],
   paths: number,
 ): void {

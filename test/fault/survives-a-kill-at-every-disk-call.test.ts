@@ -16,7 +16,7 @@ import {
 const figures = faultFigures('killed, torn or without power at every sort of disk call')
 
 describe.each([
-  { format: 'parquet', partitionBy: '[query, window]', where: /./, others: 2 },
+  { format: 'parquet', partitionBy: '[query, window]', where: /./, others: 3 },
   // Calls that do not depend on the format or the folders are covered above.
   {
     format: 'csv',
@@ -37,11 +37,11 @@ describe.each([
     const export_ = scenario(settings)
     const clean = await undisturbed(export_)
     const chosen = sampledCalls(clean.calls, SOME).filter((number) => where.test(clean.calls[number - 1]!))
-    // The log decides what counts, so each sort of its calls is tried. `shards-survive-crashes` and
+    // The log decides what counts, so most are calls to it. `shards-survive-crashes` and
     // `lost-power-takes-nothing-back` try every call, without a process.
     const isOfLog = (number: number): boolean => OF_LOG.test(clean.calls[number - 1]!)
     const numbers = [
-      ...some(chosen.filter(isOfLog), 20),
+      ...some(chosen.filter(isOfLog), 8),
       ...some(
         chosen.filter((number) => !isOfLog(number)),
         others,

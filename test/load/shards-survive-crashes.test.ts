@@ -114,7 +114,7 @@ describe('shards', () => {
         await atOnce.expectComplete()
         expect(atOnce.files()).toEqual(oneByOne.files())
       }),
-      { numRuns: cases(25, 4) },
+      { numRuns: cases(25, 3) },
     )
   })
 
@@ -163,7 +163,7 @@ describe('shards', () => {
         await crashed.finish()
         await crashed.expectComplete()
       }),
-      { numRuns: cases(30, 6) },
+      { numRuns: cases(30, 4) },
     )
   })
 
@@ -210,7 +210,7 @@ describe('open shards whose rows in the log did not survive', () => {
         await damaged.finish()
         await damaged.expectComplete()
       }),
-      { numRuns: cases(25, 4) },
+      { numRuns: cases(25, 3) },
     )
   })
 

@@ -205,6 +205,18 @@ it('the highest version counts, whatever the hint says', async () => {
   expect((await world.metadata()).snapshots).toHaveLength(2)
 })
 
+it('a damaged shard is named', async () => {
+  const world = await tableWorld(itemsOf(...DAYS), {})
+  await world.run()
+  const [path] = await world.shards()
+  await writeFile(join(world.out, path!), 'torn')
+  world.load = { table_formats: ['iceberg'] }
+  await expect(world.tables()).rejects.toMatchObject({
+    kind: 'damaged',
+    where: expect.stringContaining(path!),
+  })
+})
+
 it('damaged metadata is found and made anew', async () => {
   const world = await tableWorld(itemsOf(...DAYS))
   await world.run()

@@ -29,6 +29,7 @@ export function pipelineOf({
     name: 'acme',
     file: 'acme.yaml',
     locations: {},
+    secretKeys: {},
     service: {
       baseUrl: 'http://127.0.0.1:1/firework',
       auth: { kind: 'token', tokenEnv: 'SPILLWAY_TOKEN' },

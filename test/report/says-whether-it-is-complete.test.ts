@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
-import type { ReportData } from '../../src/report/index.ts'
+import type { SummaryPageData } from '../../src/report/index.ts'
 import { summaryPage } from '../../src/report/index.ts'
 import { SOME_REPORT } from './some-report.ts'
 
-type Verdict = ReportData['verdict']
+type Verdict = SummaryPageData['verdict']
 
 const ALL = { total: 144, done: 144, failed: 0, partial: 0, pending: 0 }
 const YEAR = { from: '2024-01-01T00:00:00Z', until: '2025-01-01T00:00:00Z' }

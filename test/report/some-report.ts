@@ -1,4 +1,4 @@
-import type { HeatCell, ReportData } from '../../src/report/index.ts'
+import type { HeatCell, SummaryPageData } from '../../src/report/index.ts'
 
 const months = Array.from({ length: 12 }, (_, month) => `2024-${String(month + 1).padStart(2, '0')}`)
 
@@ -23,7 +23,7 @@ function cellAt(i: number): HeatCell {
 }
 
 /** One with all sections, and with malicious names. */
-export const SOME_REPORT: ReportData = {
+export const SOME_REPORT: SummaryPageData = {
   version: 1,
   pipeline: 'acme-backfill',
   resource: 'credentials',

@@ -3,9 +3,9 @@ import { expect, it } from 'vitest'
 import { type Aggregates, type NamedPipeline, unlessSecret } from '../../src/core/index.ts'
 import { pipelineFrom } from '../../src/index.ts'
 import { heatTable } from '../../src/report/heat-table.ts'
-import type { Between, ReportData } from '../../src/report/index.ts'
+import type { Between, SummaryPageData } from '../../src/report/index.ts'
 import { namePipeline } from '../../src/run/queries.ts'
-import { gatherReport } from '../../src/run/report/gather.ts'
+import { gatherSummaryPage } from '../../src/run/report/gather-summary-page.ts'
 import type { Known } from '../../src/run/report/known.ts'
 import { NEW_RUN } from '../../src/state/index.ts'
 import { cases } from '../support/thorough.ts'
@@ -120,7 +120,7 @@ function knownOf({ runs, cells, counted, reasons }: World, reported: number | nu
 }
 
 /** What any reader of the report can calculate. */
-function expectNothingRevealed(world: World, { rows: result, runs: history, shards }: ReportData): void {
+function expectNothingRevealed(world: World, { rows: result, runs: history, shards }: SummaryPageData): void {
   const files = world.cells.filter((rows) => rows > 0)
   const groups = [result.timeline, result.sources, result.hash_types]
   const ofGroups = groups.flatMap(({ groups, others }) => {
@@ -180,7 +180,13 @@ function expectHidden(parts: readonly Range[], total: Range, counts: readonly nu
   }
 }
 
-const AROUND = { nowMs: 0, version: '1.0.0', retired: 0, host: null, seal: { manifest: null, signed: false } }
+const AROUND = {
+  nowMs: 0,
+  version: '1.0.0',
+  retired: 0,
+  host: null,
+  signature: { manifest: null, signed: false },
+}
 
 const PIPELINE: NamedPipeline = namePipeline(
   await pipelineFrom(
@@ -197,7 +203,7 @@ const PIPELINE: NamedPipeline = namePipeline(
 it('a calculation with everything in a report does not reveal a count below 5', () => {
   fc.assert(
     fc.property(worlds, (world) => {
-      const report = gatherReport(PIPELINE, knownOf(world), AROUND)
+      const report = gatherSummaryPage(PIPELINE, knownOf(world), AROUND)
       expectNothingRevealed(world, report)
     }),
     { numRuns: cases(1000, 250) },
@@ -207,7 +213,11 @@ it('a calculation with everything in a report does not reveal a count below 5', 
 it('after runs with 100 and 2 rows no total is shown, nor of 11 rows in classes 10–99 and 1–9', () => {
   const run = (rows: number) => ({ rows, quarantined: rows, repeated: rows })
   const report = (runs: number[], cells: number[]) =>
-    gatherReport(PIPELINE, knownOf({ runs: runs.map(run), cells, counted: sum(cells), reasons: [] }), AROUND)
+    gatherSummaryPage(
+      PIPELINE,
+      knownOf({ runs: runs.map(run), cells, counted: sum(cells), reasons: [] }),
+      AROUND,
+    )
   const two = report([100, 2], [102])
   expect(two.rows).toMatchObject({ rows: null, rows_at_most: 110, quarantined: null, repeated: null })
   expect(two.rows.new_rows).toBe(null)
@@ -222,7 +232,7 @@ it('after runs with 100 and 2 rows no total is shown, nor of 11 rows in classes 
 it('all reasons are named, whatever their number and however few items they have', () => {
   const reasons = Array.from({ length: 30 }, (_, i) => i + 1)
   const world = { runs: [{ rows: 0, quarantined: 465, repeated: 0 }], cells: [], counted: 0, reasons }
-  const { runs: history } = gatherReport(PIPELINE, knownOf(world), AROUND)
+  const { runs: history } = gatherSummaryPage(PIPELINE, knownOf(world), AROUND)
   expect(history.reasons.groups.map(({ name }) => name)).toEqual(reasons.map((_, i) => `field${i}: wrong`))
   expect(history.reasons.groups.map(({ rows }) => rows).slice(0, 5)).toEqual([null, null, null, null, 5])
   expect(history.reasons.groups.at(-1)).toEqual({ name: unlessSecret('field29: wrong'), rows: 30 })
@@ -330,7 +340,10 @@ function narrow(root: Node): void {
 }
 
 /** The range of each file for a reader who combines heat map, timeline, files and total. */
-function filesAsKnown(table: Table, { rows: result, shards }: ReportData): readonly (readonly Range[])[] {
+function filesAsKnown(
+  table: Table,
+  { rows: result, shards }: SummaryPageData,
+): readonly (readonly Range[])[] {
   const ofFile = new Map(shards.map(({ path, rows }) => [path, ofClass(rows)]))
   const cells = table.rows.map((row, query) =>
     row.map((_, month): Node => {
@@ -375,7 +388,7 @@ it.each([
   let [withNumbers, alike] = [0, 0]
   fc.assert(
     fc.property(tables(spread), (table) => {
-      const report = gatherReport(PIPELINE, knownOfTable(table), AROUND)
+      const report = gatherSummaryPage(PIPELINE, knownOfTable(table), AROUND)
       if (report.rows.heat === null) return
       const known = filesAsKnown(table, report)
       for (const [query, row] of table.rows.entries()) {
@@ -401,7 +414,7 @@ it.each([
 })
 
 /** Whoever gets a report after each run knows the sum of the runs between any two of them. */
-function expectSeriesReveals(reports: readonly ReportData[], runs: readonly number[]): void {
+function expectSeriesReveals(reports: readonly SummaryPageData[], runs: readonly number[]): void {
   const totals = [exactly(0), ...reports.map(({ rows: result }) => totalOf(result))]
   const told = runs.map((_, i) => {
     const shown = reports.flatMap(({ runs: history }, k) => {
@@ -423,13 +436,13 @@ function expectSeriesReveals(reports: readonly ReportData[], runs: readonly numb
     }
 }
 
-function totalOf({ rows, rows_at_least, rows_at_most }: ReportData['rows']): Range {
+function totalOf({ rows, rows_at_least, rows_at_most }: SummaryPageData['rows']): Range {
   return rows === null ? { low: rows_at_least ?? 1, high: rows_at_most ?? MANY } : exactly(rows)
 }
 
 /** The reports after each of some runs. */
-function seriesOf(runs: readonly number[]): readonly ReportData[] {
-  const reports: ReportData[] = []
+function seriesOf(runs: readonly number[]): readonly SummaryPageData[] {
+  const reports: SummaryPageData[] = []
   let reported: number | null = null
   for (let count = 1; count <= runs.length; count++) {
     const rows = sum(runs.slice(0, count))
@@ -439,7 +452,7 @@ function seriesOf(runs: readonly number[]): readonly ReportData[] {
       counted: rows,
       reasons: [],
     }
-    const report = gatherReport(PIPELINE, knownOf(world, reported), AROUND)
+    const report = gatherSummaryPage(PIPELINE, knownOf(world, reported), AROUND)
     reported = report.rows.rows ?? reported
     reports.push(report)
   }
@@ -469,7 +482,7 @@ it('a run that adds few rows leaves the total of the earlier report, and shows n
   expect(fifth).toMatchObject({ rows: null, rows_at_least: 50 })
   // What was removed is hidden likewise.
   const world = { runs: [{ rows: 50, quarantined: 0, repeated: 0 }], cells: [48], counted: 48, reasons: [] }
-  expect(gatherReport(PIPELINE, knownOf(world, 50), AROUND).rows).toMatchObject({
+  expect(gatherSummaryPage(PIPELINE, knownOf(world, 50), AROUND).rows).toMatchObject({
     rows: null,
     rows_at_least: null,
     rows_at_most: 50,
@@ -484,7 +497,7 @@ it('where no count is small every cell is exact, and totals are those of the hea
     counted: sum(cells),
     reasons: [],
   }
-  const { rows: result } = gatherReport(PIPELINE, knownOf(world), AROUND)
+  const { rows: result } = gatherSummaryPage(PIPELINE, knownOf(world), AROUND)
   expect(result.heat?.rows[0]?.cells).toEqual(
     cells.map((rows) => ({ least: rows, most: rows, state: 'done' })),
   )
@@ -497,7 +510,7 @@ it('where no count is small every cell is exact, and totals are those of the hea
     runs: [{ rows: 219_109, quarantined: 0, repeated: 0 }],
     counted: 219_109,
   }
-  const rounded = gatherReport(PIPELINE, knownOf(some), AROUND).rows.heat!
+  const rounded = gatherSummaryPage(PIPELINE, knownOf(some), AROUND).rows.heat!
   expect(rounded.rows[0]!.cells[2]).toMatchObject({ least: 1, most: 9 })
   const [, total] = /class="sum">≥([\d,]+)<\/td>/.exec(heatTable(rounded).text) ?? []
   expect(Number(total?.replaceAll(',', ''))).toBeLessThanOrEqual(219_109)
@@ -517,7 +530,7 @@ it('late rows in a file of their own keep the digits of their partition back', (
       yield { query: 'domain.acme.example', window: day(1), rows: 2047, state: 'done' }
     },
   }
-  const { rows: result } = gatherReport(PIPELINE, known, AROUND)
+  const { rows: result } = gatherSummaryPage(PIPELINE, known, AROUND)
   const [late, other] = result.heat!.rows[0]!.cells
   // A file of 100 to 999 rows and one of 1 to 9: more digits would tell how many the second has.
   expect(late).toMatchObject({ least: 101, most: 1008 })
@@ -533,7 +546,7 @@ it('the verdict names no number of items below 5', () => {
     reasons: [1],
   })
   const leftOut = { ...known.leftOut, quarantined_partitions: 7, forgotten: 1 }
-  expect(gatherReport(PIPELINE, { ...known, leftOut }, AROUND).verdict.left_out).toEqual([
+  expect(gatherSummaryPage(PIPELINE, { ...known, leftOut }, AROUND).verdict.left_out).toEqual([
     'some items were left out (quarantine, in 7 partitions, see _quarantine)',
     'some items of forgotten people were left out (forget)',
   ])

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import type { ReportData } from '../../src/report/index.ts'
+import type { SummaryPageData } from '../../src/report/index.ts'
 import { itemAt, serviceOf, worldAt } from './world.ts'
 
 const EXTRACT =
@@ -18,7 +18,7 @@ it('the report names a failed day, and no longer once that is exported', async (
   }
   const world = await worldAt(service.url, EXTRACT)
   const page = () => readFile(join(world.folder, 'out/_report.html'), 'utf8')
-  const data = async (): Promise<ReportData> =>
+  const data = async (): Promise<SummaryPageData> =>
     JSON.parse(/<script type="application\/json" id="data">(.*?)<\/script>/s.exec(await page())![1]!)
 
   expect((await world.run()).status).toBe('failed')
@@ -47,7 +47,7 @@ it('queries that began in the last run precede the others', async () => {
   const world = await worldAt(service.url, EXTRACT)
   const queries = async () => {
     const page = await readFile(join(world.folder, 'out/_report.html'), 'utf8')
-    const data: ReportData = JSON.parse(
+    const data: SummaryPageData = JSON.parse(
       /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(page)![1]!,
     )
     return data.rows.heat!.rows.map(({ query, isNew = false }) => [query, isNew])

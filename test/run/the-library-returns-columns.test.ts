@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
@@ -65,6 +65,15 @@ it.each([{ format: 'parquet' }, { format: 'csv' }, { format: 'csv', compression:
     await expect(gathered(readRows(pipeline, { columns: ['hush'] }))).rejects.toThrow('no column "hush"')
   },
 )
+
+it.each(['parquet', 'csv'] as const)('a damaged %s shard is named', async (format) => {
+  const { pipeline, env } = await world({ load: { format } })
+  const paths: string[] = []
+  await gathered(exportRows(pipeline, { env, onShard: ({ path }) => void paths.push(path) }))
+  const path = paths[1]!
+  await writeFile(join(pipeline.load.path, path), 'torn')
+  await expect(gathered(readRows(pipeline))).rejects.toMatchObject({ kind: 'damaged', where: `out/${path}` })
+})
 
 it('leaving the loop stops the run, and the next one exports the rest', async () => {
   const { pipeline, env } = await world({ load: {}, extract: { concurrency: 1 } })

@@ -63,7 +63,7 @@ describe('the state of a data set', () => {
         expect(plain(again)).toEqual(plain(log.state))
         expectRowsToBeInShards(again)
       }),
-      { numRuns: cases(60, 8) },
+      { numRuns: cases(60, 5) },
     )
   })
 
@@ -91,7 +91,7 @@ describe('the state of a data set', () => {
         for (const chain of found.chains.keys()) expect(chain).toBeLessThan(found.nextChain)
         expect(await contentsOf(log, found)).not.toContain(null)
       }),
-      { numRuns: cases(60, 8) },
+      { numRuns: cases(60, 5) },
     )
   })
 

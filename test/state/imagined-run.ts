@@ -247,6 +247,9 @@ class ImaginedRun {
         before: '2024-07-01T00:00:00Z',
         partitions: 1,
         rows: day,
+        quarantined: 0,
+        removed: [{ partition, rows: day, quarantined: 0 }],
+        shards: [],
       },
       { kind: 'partition', partition, state: 'pruned', ...figures },
     ])

@@ -96,7 +96,7 @@ describe('objects of the log', () => {
         expect(await contentIn(store)).toEqual(before)
         expect([...before.values()].flat()).not.toContain(null)
       }),
-      { numRuns: cases(100, 12) },
+      { numRuns: cases(100, 6) },
     )
   })
 

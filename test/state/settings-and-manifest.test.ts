@@ -366,6 +366,14 @@ describe('the manifest', () => {
       ],
     })
     expect([...manifestShards(state)]).toHaveLength(1)
+    // What a signature covers is never assumed.
+    const { settings, scope, partitions, prunes, forgotten, ...rest } = (await readManifest(store))!
+    const covered = Object.entries({ settings, scope, partitions, prunes, forgotten })
+    for (const [left] of covered) {
+      const others = Object.fromEntries(covered.filter(([name]) => name !== left))
+      await (await own(store)).replace(MANIFEST_PATH, [JSON.stringify({ ...rest, ...others })])
+      await expect(readManifest(store), left).rejects.toMatchObject({ kind: 'damaged' })
+    }
   })
 
   it('is null if the file does not exist, and damaged if it cannot be parsed', async () => {

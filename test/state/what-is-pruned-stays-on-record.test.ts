@@ -14,6 +14,9 @@ const PRUNE: Prune = {
   before: '2024-01-04T00:00:00Z',
   partitions: 2,
   rows: 7,
+  quarantined: 0,
+  removed: [],
+  shards: [],
 }
 
 /** An end of one of the days in the journals, so that some partitions are older, or all, or none. */

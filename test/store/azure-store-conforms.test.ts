@@ -41,5 +41,5 @@ storeConformance(
       },
     }
   },
-  { sequences: cases(25, 4) },
+  { sequences: cases(25, 2) },
 )

@@ -23,5 +23,5 @@ storeConformance(
     }
     return { open: openHere, names }
   },
-  { sequences: cases(25, 4) },
+  { sequences: cases(25, 2) },
 )

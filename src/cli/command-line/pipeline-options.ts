@@ -111,11 +111,11 @@ type RunFlags = OverrideFlags & { readonly allowPlaintext: boolean }
 export async function requireToRun(
   pipeline: Pipeline,
   { allowPlaintext }: Pick<RunFlags, 'allowPlaintext'>,
-  { env, cwd, log }: Io,
+  { env, log }: Io,
   sendsNothing = false,
 ): Promise<void> {
   const { warningsFor, checkRequirements } = await import('../../config/index.ts')
-  await checkRequirements(pipeline, { env, cwd, allowPlaintext, sendsNothing })
+  await checkRequirements(pipeline, { env, allowPlaintext, sendsNothing })
   for (const { message, fields } of await warningsFor(pipeline, env)) log('warn', message, fields)
 }
 

@@ -109,9 +109,9 @@ function describePipeline({ file, name, extract, transform, load }: Pipeline): s
 async function checkEnvironment(
   pipeline: Pipeline,
   { allowPlaintext }: Consents,
-  { env, cwd }: Io,
+  { env }: Io,
 ): Promise<string> {
-  const variables = await checkRequirements(pipeline, { env, cwd, allowPlaintext })
+  const variables = await checkRequirements(pipeline, { env, allowPlaintext })
   return variables.join(', ')
 }
 

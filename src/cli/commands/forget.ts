@@ -6,7 +6,7 @@ import { ExportError, isExportError, type Pipeline, systemClock } from '../../co
 import { encoderBuild, version } from '../../package/index.ts'
 import {
   type ForgetOptions,
-  type ForgetReport,
+  type ForgetResult,
   forgetPeople,
   planForgetting,
   readForgottenPeople,
@@ -45,8 +45,8 @@ export const forget = command({
     const digestFile =
       args.digestFile === undefined ? null : await digestFileOf(args.digestFile, pipeline, io)
     const identities = await identitiesOf(args, io)
-    const print = async (report: ForgetReport, isDry: boolean): Promise<void> => {
-      await io.stdout.line(args.json ? plainJson(reportJson(report, isDry)) : reportText(report, isDry))
+    const print = async (result: ForgetResult, isDry: boolean): Promise<void> => {
+      await io.stdout.line(args.json ? plainJson(resultJson(result, isDry)) : resultText(result, isDry))
     }
     const maskKey = await readMaskKey(pipeline, io.env)
     return untilStopped(io, async (signals) => {
@@ -59,7 +59,7 @@ export const forget = command({
         maskKey,
         onShard: progress(io),
       }
-      const plan = (): Promise<ForgetReport> =>
+      const plan = (): Promise<ForgetResult> =>
         planForgetting(pipeline, identities, options).finally(() => io.screen.clear())
       if (args.dryRun) {
         await print(await plan(), true)
@@ -67,8 +67,8 @@ export const forget = command({
       }
       if (identities.length > 0) {
         if (!args.yes && canAsk(io.screen)) await askToForget(pipeline, await plan(), io)
-        const report = await forgetPeople(pipeline, identities, options).finally(() => io.screen.clear())
-        await print(report, false)
+        const result = await forgetPeople(pipeline, identities, options).finally(() => io.screen.clear())
+        await print(result, false)
       }
       if (digestFile !== null) await saveDigests(pipeline, digestFile)
       return DONE
@@ -127,8 +127,8 @@ function progress({ screen }: Io): ForgetOptions['onShard'] {
   }
 }
 
-async function askToForget(pipeline: Pipeline, report: ForgetReport, { screen, cwd }: Io): Promise<void> {
-  screen.write(`${reportText(report, true)}\n`)
+async function askToForget(pipeline: Pipeline, result: ForgetResult, { screen, cwd }: Io): Promise<void> {
+  screen.write(`${resultText(result, true)}\n`)
   await requireYes(screen, {
     what: 'forget removes data',
     cost: '',
@@ -164,15 +164,15 @@ async function saveDigests(pipeline: Pipeline, path: string): Promise<void> {
   await saveFile(path, suppressionText(await readForgottenPeople(pipeline)), 'The list of digests')
 }
 
-function reportJson(
-  { pipeline, identities, rows, shards, quarantined, notes }: ForgetReport,
+function resultJson(
+  { pipeline, identities, rows, shards, quarantined, notes }: ForgetResult,
   isDry: boolean,
 ) {
   return { pipeline, dry_run: isDry, identities, rows, shards, quarantined, notes }
 }
 
-function reportText(
-  { pipeline, identities, rows, shards, quarantined, notes }: ForgetReport,
+function resultText(
+  { pipeline, identities, rows, shards, quarantined, notes }: ForgetResult,
   isDry: boolean,
 ): string {
   const people = counted(identities, 'identity', 'identities')

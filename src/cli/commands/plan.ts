@@ -1,5 +1,5 @@
 import { monthAfter, monthOf, type Pipeline, runsNeeded, searchesToSpend } from '../../core/index.ts'
-import { type PlanReport, readPlan } from '../../run/index.ts'
+import { type PlanResult, readPlan } from '../../run/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, flag } from '../command-line/command.ts'
 import {
@@ -22,39 +22,39 @@ export const plan = command({
   async run(args, io) {
     const pipeline = await pipelineToPlan(args.pipeline, args, io)
     const options = await runOptions(pipeline, { env: io.env, allowPlaintext: args.allowPlaintext })
-    const report = await readPlan(pipeline, options)
-    if (args.json) await io.stdout.line(plainJson(planJson(report)))
+    const result = await readPlan(pipeline, options)
+    if (args.json) await io.stdout.line(plainJson(planJson(result)))
     else {
       const style = styleFor(wantsColour(io.stdout.terminal, io.env))
       const wanted = await wantedPartitions(args)
       const shown = { all: args.all, wanted, columns: io.stdout.columns, style }
-      await io.stdout.lines(planLines(report, pipeline, shown))
+      await io.stdout.lines(planLines(result, pipeline, shown))
     }
     return DONE
   },
 })
 
-function planJson(report: PlanReport) {
-  const { minRequests, minSeconds, expectedRequests, expectedSeconds } = report
-  const { early, ...partitions } = report.partitions
+function planJson(result: PlanResult) {
+  const { minRequests, minSeconds, expectedRequests, expectedSeconds } = result
+  const { early, ...partitions } = result.partitions
   return {
-    partitions: early === 0 ? partitions : report.partitions,
+    partitions: early === 0 ? partitions : result.partitions,
     min_requests: minRequests,
-    min_requests_divided: minRequests + report.divisions,
+    min_requests_divided: minRequests + result.divisions,
     min_seconds: minSeconds,
     expected_requests: expectedRequests,
     expected_seconds: expectedSeconds,
-    expected_searches: report.expectedSearches,
-    searches: report.searches,
-    ...(report.months === null
+    expected_searches: result.expectedSearches,
+    searches: result.searches,
+    ...(result.months === null
       ? {}
-      : { months: report.months, searches_this_month: report.searchesThisMonth }),
+      : { months: result.months, searches_this_month: result.searchesThisMonth }),
   }
 }
 
-function* planLines(report: PlanReport, pipeline: Pipeline, shown: Shown): Generator<string> {
-  const { total, done, partial, pending, pruned, early } = report.partitions
-  const { minRequests, minSeconds, expectedRequests, expectedSeconds } = report
+function* planLines(result: PlanResult, pipeline: Pipeline, shown: Shown): Generator<string> {
+  const { total, done, partial, pending, pruned, early } = result.partitions
+  const { minRequests, minSeconds, expectedRequests, expectedSeconds } = result
   const name = shown.style('bold', pipeline.name)
   yield `${name}: ${counted(total, 'partition')}: ${count(done)} done, ${count(partial)} partial, ${count(pending)} pending${pruned === 0 ? '' : `; ${count(pruned)} pruned`}`
   if (early > 0) yield earlyText(early)
@@ -62,31 +62,31 @@ function* planLines(report: PlanReport, pipeline: Pipeline, shown: Shown): Gener
   else {
     const { extract, service } = pipeline
     const rate = extract.resource === 'reports' ? service.basicRequestsPerSecond : service.requestsPerSecond
-    yield `at least ${counted(minRequests, 'request')}${rangeText(report)}, ${duration(minSeconds * 1000)} at ${rate} a second; further pages of ${count(report.pageSize)} items, smaller pages and retries need more`
+    yield `at least ${counted(minRequests, 'request')}${rangeText(result)}, ${duration(minSeconds * 1000)} at ${rate} a second; further pages of ${count(result.pageSize)} items, smaller pages and retries need more`
     if (expectedRequests !== null && expectedSeconds !== null) {
-      const size = report.pageSize < extract.pageSize ? ` with pages of ${count(report.pageSize)} rows` : ''
+      const size = result.pageSize < extract.pageSize ? ` with pages of ${count(result.pageSize)} rows` : ''
       yield `by the export so far about ${counted(expectedRequests, 'request')}${size}, ${duration(expectedSeconds * 1000)}`
     }
-    yield* searchLines(report)
-    yield* budgetLines(report, pipeline)
-    yield* folderLines(report, pipeline)
+    yield* searchLines(result)
+    yield* budgetLines(result, pipeline)
+    yield* folderLines(result, pipeline)
   }
-  yield* tableLines(report, shown)
+  yield* tableLines(result, shown)
 }
 
 /** Idle slots divide the last chains, which may cost a request for each slot. */
-function rangeText({ minRequests, divisions }: PlanReport): string {
+function rangeText({ minRequests, divisions }: PlanResult): string {
   if (divisions === 0) return ''
   return ` (${count(minRequests)} to ${count(minRequests + divisions)}: idle slots divide the range of a query)`
 }
 
-function* tableLines(report: PlanReport, shown: Shown): Generator<string> {
+function* tableLines(result: PlanResult, shown: Shown): Generator<string> {
   // `status` shows what is done.
-  if (!shown.all && report.minRequests === 0 && shown.wanted === null) return
+  if (!shown.all && result.minRequests === 0 && shown.wanted === null) return
   yield* statusTable(
     {
-      partitions: () => report.each(),
-      queries: (wanted) => report.queries(wanted),
+      partitions: () => result.each(),
+      queries: (wanted) => result.queries(wanted),
       more: [
         { title: 'at least', value: ({ minRequests }) => minRequests },
         { title: 'about', value: ({ expectedRequests }) => expectedRequests ?? 0 },
@@ -97,7 +97,7 @@ function* tableLines(report: PlanReport, shown: Shown): Generator<string> {
 }
 
 /** The cost in searches, the service's unit of quota. */
-function* searchLines({ expectedSearches, searches: { low, high } }: PlanReport): Generator<string> {
+function* searchLines({ expectedSearches, searches: { low, high } }: PlanResult): Generator<string> {
   if (expectedSearches !== null) {
     yield `by what pages were measured to cost about ${counted(expectedSearches, 'search', 'searches')} of the quota`
   } else if (low !== null && high !== null) {
@@ -107,10 +107,10 @@ function* searchLines({ expectedSearches, searches: { low, high } }: PlanReport)
 
 /** The requests compared with the budget of a run, and the searches with the quota that is left. */
 function budgetLines(
-  report: PlanReport,
+  result: PlanResult,
   { extract: { maxRequests, monthlySearches, minSearchesRemaining, resource } }: Pipeline,
 ): string[] {
-  const { minRequests, expectedRequests, searchesRemaining, months, searchesThisMonth } = report
+  const { minRequests, expectedRequests, searchesRemaining, months, searchesThisMonth } = result
   const requests = expectedRequests ?? minRequests
   const least = expectedRequests === null ? 'at least' : 'about'
   const lines: string[] = []
@@ -120,8 +120,8 @@ function budgetLines(
     lines.push(`budget of one run: ${counted(maxRequests, 'request')}${several}`)
   }
   // Without a measurement, the more expensive reading counts.
-  const searches = report.expectedSearches ?? report.searches.high
-  const about = searches === null ? 'at least' : report.expectedSearches === null ? 'at most' : 'about'
+  const searches = result.expectedSearches ?? result.searches.high
+  const about = searches === null ? 'at least' : result.expectedSearches === null ? 'at most' : 'about'
   if (monthlySearches !== null) {
     const share = `share of a month: ${counted(monthlySearches, 'search', 'searches')}, ${count(searchesThisMonth)} of them spent`
     if (months === null) lines.push(share)
@@ -138,7 +138,7 @@ function budgetLines(
   const verdict =
     searches <= usable
       ? `${about} ${share}% of them are needed`
-      : `${report.expectedSearches === null ? 'perhaps ' : ''}not enough for all of it before the service counts anew: run again then`
+      : `${result.expectedSearches === null ? 'perhaps ' : ''}not enough for all of it before the service counts anew: run again then`
   return [...lines, `${left}; ${verdict}`]
 }
 
@@ -149,7 +149,7 @@ const FEW_FILES = 100
 
 /** Warns of many small folders. */
 function folderLines(
-  { partitions: { total, done }, rowsPerPartition }: PlanReport,
+  { partitions: { total, done }, rowsPerPartition }: PlanResult,
   { extract, load }: Pipeline,
 ): string[] {
   if (rowsPerPartition === null || extract.resource !== 'credentials') return []

@@ -10,7 +10,7 @@ import {
   systemClock,
 } from '../../core/index.ts'
 import { encoderBuild, version } from '../../package/index.ts'
-import { type PruneReport, planPruning, pruneDataSet } from '../../run/index.ts'
+import { type PruneResult, planPruning, pruneDataSet } from '../../run/index.ts'
 import { command, flag, type Io, stringValue } from '../command-line/command.ts'
 import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
@@ -38,8 +38,8 @@ export const prune = command({
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io)
     const before = ago(ageOf(args.olderThan, pipeline), systemClock.now() * 1000)
-    const print = async (report: PruneReport, isDry: boolean): Promise<void> => {
-      const text = args.json ? plainJson(reportJson(report, isDry)) : reportText(report, isDry)
+    const print = async (result: PruneResult, isDry: boolean): Promise<void> => {
+      const text = args.json ? plainJson(resultJson(result, isDry)) : resultText(result, isDry)
       await io.stdout.line(text)
     }
     if (args.dryRun) {
@@ -85,27 +85,27 @@ function ageOf(olderThan: string | undefined, { load, file }: Pipeline): Age {
 }
 
 async function askToPrune(pipeline: Pipeline, before: Micros, { screen, cwd }: Io): Promise<void> {
-  const report = await planPruning(pipeline, before)
+  const result = await planPruning(pipeline, before)
   if (canAsk(screen)) {
-    if (report.partitions === 0) return
-    screen.write(`${reportText(report, true)}\n`)
+    if (result.partitions === 0) return
+    screen.write(`${resultText(result, true)}\n`)
   }
   await requireYes(screen, {
     what: 'prune removes data',
-    cost: cost(report),
+    cost: cost(result),
     where: shownPath(pipeline.load.path, cwd),
     question: 'Remove them for good?',
     next: 'Run `prune` again any time.',
   })
 }
 
-function reportJson({ pipeline, before, ...rest }: PruneReport, isDry: boolean) {
+function resultJson({ pipeline, before, ...rest }: PruneResult, isDry: boolean) {
   return { pipeline, before, dry_run: isDry, ...rest }
 }
 
-function reportText(report: PruneReport, isDry: boolean): string {
-  const { pipeline, kept, removed } = report
-  const lines = [`${pipeline}: ${isDry ? cost(report) : outcome(report)}`]
+function resultText(result: PruneResult, isDry: boolean): string {
+  const { pipeline, kept, removed } = result
+  const lines = [`${pipeline}: ${isDry ? cost(result) : outcome(result)}`]
   for (const { partition, rows, quarantined } of removed.slice(0, MAX_SHOWN))
     lines.push(`  ${plainLine(partition)}  ${counted(rows, 'row')}${refusedText(quarantined)}`)
   if (removed.length > MAX_SHOWN)
@@ -123,17 +123,17 @@ function reportText(report: PruneReport, isDry: boolean): string {
   return lines.join('\n')
 }
 
-function cost(report: PruneReport): string {
-  if (report.partitions === 0) return `No partition that ended before ${report.before} is there to go.`
-  return `${amount(report)} ended before ${report.before} and would go.`
+function cost(result: PruneResult): string {
+  if (result.partitions === 0) return `No partition that ended before ${result.before} is there to go.`
+  return `${amount(result)} ended before ${result.before} and would go.`
 }
 
-function outcome(report: PruneReport): string {
-  if (report.partitions === 0) return `no partition that ended before ${report.before} was there to go`
-  return `pruned ${amount(report)}; they ended before ${report.before}`
+function outcome(result: PruneResult): string {
+  if (result.partitions === 0) return `no partition that ended before ${result.before} was there to go`
+  return `pruned ${amount(result)}; they ended before ${result.before}`
 }
 
-function amount({ partitions, shards, rows, bytes: size, quarantined }: PruneReport): string {
+function amount({ partitions, shards, rows, bytes: size, quarantined }: PruneResult): string {
   return `${counted(partitions, 'partition')}: ${counted(shards, 'shard')} with ${counted(rows, 'row')} (${bytes(size)})${refusedText(quarantined)}`
 }
 
@@ -141,7 +141,7 @@ function refusedText(quarantined: number): string {
   return quarantined === 0 ? '' : `, ${counted(quarantined, 'quarantined item')}`
 }
 
-function reasonText({ reason, with: other }: PruneReport['kept'][number]): string {
+function reasonText({ reason, with: other }: PruneResult['kept'][number]): string {
   switch (reason) {
     case 'unfinished':
       return 'is not exported to its end; run the pipeline first'

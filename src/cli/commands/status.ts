@@ -1,5 +1,5 @@
 import { readNamingKey } from '../../config/index.ts'
-import { type PartitionFilter, readStatus, type StatusReport, serviceJson } from '../../run/index.ts'
+import { type PartitionFilter, readStatus, type StatusResult, serviceJson } from '../../run/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import {
   choiceOptions,
@@ -23,44 +23,44 @@ export const status = command({
       .example('$0 status pipeline.yaml --json', 'Everything, with complete cursors'),
   async run(args, io) {
     const pipeline = await pipelineToRead(args.pipeline, args, io)
-    const report = await readStatus(pipeline, Date.now(), await readNamingKey(pipeline, io))
+    const result = await readStatus(pipeline, Date.now(), await readNamingKey(pipeline, io))
     const wanted = await wantedPartitions(args)
-    if (args.json) await io.stdout.parts(jsonParts(report, pipeline.name, wanted))
+    if (args.json) await io.stdout.parts(jsonParts(result, pipeline.name, wanted))
     else {
       const style = styleFor(wantsColour(io.stdout.terminal, io.env))
       const shown = { all: args.all, wanted, columns: io.stdout.columns, style }
-      await io.stdout.lines(statusLines(report, pipeline.name, shown))
+      await io.stdout.lines(statusLines(result, pipeline.name, shown))
     }
     return DONE
   },
 })
 
 /** A partition a line. */
-function* jsonParts(report: StatusReport, name: string, wanted: PartitionFilter | null): Generator<string> {
-  const { openShards, searchesSpent, early, ...totals } = report.totals
+function* jsonParts(result: StatusResult, name: string, wanted: PartitionFilter | null): Generator<string> {
+  const { openShards, searchesSpent, early, ...totals } = result.totals
   yield `{"pipeline":${plainJson(name)},"partitions":[`
   let separator = '\n'
-  for (const partition of report.partitions()) {
+  for (const partition of result.partitions()) {
     if (wanted !== null && !wanted(partition.query, partition.state)) continue
     yield separator + plainJson(partition)
     separator = ',\n'
   }
-  yield `],\n"retired":${plainJson(report.retired)},\n"totals":${plainJson({ ...totals, ...(early === 0 ? {} : { early }), open_shards: openShards, searches_spent: searchesSpent, searches_remaining: report.searchesRemaining })},\n"service":${plainJson(serviceJson(report.service))}}\n`
+  yield `],\n"retired":${plainJson(result.retired)},\n"totals":${plainJson({ ...totals, ...(early === 0 ? {} : { early }), open_shards: openShards, searches_spent: searchesSpent, searches_remaining: result.searchesRemaining })},\n"service":${plainJson(serviceJson(result.service))}}\n`
 }
 
-function* statusLines(report: StatusReport, name: string, shown: Shown): Generator<string> {
-  const { totals } = report
+function* statusLines(result: StatusResult, name: string, shown: Shown): Generator<string> {
+  const { totals } = result
   const { repeated } = totals
   yield `${shown.style('bold', name)}: ${count(totals.done)} of ${counted(totals.partitions, 'partition')} done${others(totals)}`
   yield `${counted(totals.rows, 'row')}, ${counted(totals.requests, 'request')}, ${count(totals.quarantined)} quarantined${repeated === 0 ? '' : `, ${count(repeated)} repeated`}`
   yield `${counted(totals.shards, 'shard')} (${bytes(totals.bytes)}), ${count(totals.openShards)} open`
   if (totals.early > 0) yield earlyText(totals.early)
-  yield* serviceLines(report)
-  yield* retiredLines(report.retired)
+  yield* serviceLines(result)
+  yield* retiredLines(result.retired)
   yield* statusTable(
     {
-      partitions: () => report.partitions(),
-      queries: (wanted) => report.queries(wanted),
+      partitions: () => result.partitions(),
+      queries: (wanted) => result.queries(wanted),
       more: [
         { title: 'rows', value: ({ rows }) => rows },
         { title: 'requests', value: ({ requests }) => requests, isOptional: true },
@@ -70,7 +70,7 @@ function* statusLines(report: StatusReport, name: string, shown: Shown): Generat
   )
 }
 
-function* serviceLines({ totals, service, searchesRemaining }: StatusReport): Generator<string> {
+function* serviceLines({ totals, service, searchesRemaining }: StatusResult): Generator<string> {
   const { pageSize, searchesPerRequest, searchesPer1000Rows } = service
   if (totals.searchesSpent !== null) {
     const rates = [
@@ -83,14 +83,14 @@ function* serviceLines({ totals, service, searchesRemaining }: StatusReport): Ge
   if (pageSize !== null) yield `pages of ${counted(pageSize, 'row')}`
 }
 
-function retiredLines(retired: StatusReport['retired']): string[] {
+function retiredLines(retired: StatusResult['retired']): string[] {
   if (retired.length === 0) return []
   const shown = retired.slice(0, MAX_RETIRED).map(({ query, rows }) => `${query} (${counted(rows, 'row')})`)
   const more = retired.length - shown.length
   return [`retired, kept: ${shown.join(', ')}${more > 0 ? ` and ${count(more)} more; --json lists all` : ''}`]
 }
 
-function others({ failed, partial, pending, pruned, redo }: StatusReport['totals']): string {
+function others({ failed, partial, pending, pruned, redo }: StatusResult['totals']): string {
   const parts = Object.entries({ failed, partial, pending, pruned }).filter(([, number]) => number > 0)
   const again = redo === 0 ? '' : `; ${count(redo)} to be exported again, the former rows stay until then`
   return `${parts.map(([state, number]) => `, ${count(number)} ${state}`).join('')}${again}`

@@ -1,5 +1,5 @@
 import { readNamingKey } from '../../config/index.ts'
-import { REPORT_PATH, systemClock } from '../../core/index.ts'
+import { SUMMARY_PAGE_PATH, systemClock } from '../../core/index.ts'
 import { version } from '../../package/index.ts'
 import { summarizeDataSet } from '../../run/index.ts'
 import { command, flag } from '../command-line/command.ts'
@@ -24,7 +24,7 @@ export const summary = command({
         version,
         warn: (message) => void io.screen.write(`${message}\n`),
       })
-      const path = `${pipeline.load.path}/${REPORT_PATH}`
+      const path = `${pipeline.load.path}/${SUMMARY_PAGE_PATH}`
       await io.stdout.line(
         args.json
           ? plainJson({

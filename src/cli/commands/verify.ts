@@ -135,7 +135,7 @@ type FixArgs = {
 /** Runs the pipeline, which exports again what is damaged. @returns the exit code of that run */
 async function fix(pipeline: Pipeline, { problems }: Verification, args: FixArgs, io: Io): Promise<number> {
   const { allowPlaintext, json, noProgress } = args
-  await checkRequirements(pipeline, { env: io.env, cwd: io.cwd, allowPlaintext })
+  await checkRequirements(pipeline, { env: io.env, allowPlaintext })
   const repair = await planRepair(pipeline, problems, Date.now(), await readNamingKey(pipeline, io))
   if (!args.yes) await askToFix(pipeline, repair, io)
   const settings = {

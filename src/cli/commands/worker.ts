@@ -54,7 +54,7 @@ export const worker = command({
           log: io.log,
           readPipeline: (entry) => readSubmitted(entry, { env, cwd }),
           runOptions: async (pipeline, { allowPlaintext }) => {
-            await checkRequirements(pipeline, { env, cwd, allowPlaintext })
+            await checkRequirements(pipeline, { env, allowPlaintext })
             const observer = { log: io.log, progress: () => {} }
             return runOptions(pipeline, { env, abort, observer, allowPlaintext })
           },

@@ -1,6 +1,6 @@
 /**
  * Aggregates of rows: their number by day, source and kind of hash, and the number of nulls of each column. The
- * checkpoint keeps them for the report. Rows of keys beyond the limit are counted under `others`.
+ * checkpoint keeps them for the summary page. Rows of keys beyond the limit are counted under `others`.
  */
 export type Aggregates = {
   readonly rows: number
@@ -28,7 +28,7 @@ export type AggregateLimits = { readonly days: number; readonly sources: number;
 
 /** For row groups: usually a few kB. */
 export const ROW_GROUP_LIMITS: AggregateLimits = { days: 366, sources: 250, hashTypes: 50 }
-/** For data sets: a hundred years, and more sources than a report shows. */
+/** For data sets: a hundred years, and more sources than a summary page shows. */
 export const DATA_SET_LIMITS: AggregateLimits = { days: 36_525, sources: 2_000, hashTypes: 200 }
 
 /** The service does not limit the length of a name. */

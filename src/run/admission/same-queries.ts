@@ -2,6 +2,7 @@ import {
   ExportError,
   hidesIdentity,
   type JournalEntry,
+  locationOf,
   type NamedPipeline,
   type NamedQuery,
   nameQuery,
@@ -61,13 +62,12 @@ function valueFor(
   return transform.identity === 'hmac' ? maskedQueryValue(query, null, { ...transform, maskKey }) : null
 }
 
-function standsForAnother(query: NamedQuery, { file, locations }: NamedPipeline): ExportError {
-  // Domains without `as` may be in any of three keys.
-  const key = givenTo(query) ? 'extract.queries' : 'extract'
+function standsForAnother(query: NamedQuery, pipeline: NamedPipeline): ExportError {
   return new ExportError({
     kind: 'config',
     what: `The data set has ${query.name} as the name of another query`,
-    where: locations[key] ?? file,
+    // Domains without `as` may be in any of three keys.
+    where: locationOf(pipeline, givenTo(query) ? 'extract.queries' : 'extract'),
     next: 'Give the query another name with as, write to another load.path, or start over with --fresh.',
   })
 }
@@ -100,7 +100,7 @@ export function secretChecks(
 export function requireSameSecrets(
   found: CheckpointState,
   checks: readonly SecretCheck[],
-  { file, locations }: NamedPipeline,
+  pipeline: NamedPipeline,
 ): void {
   const changed = checks
     .filter(({ query, check }) => (found.secretChecks.get(query) ?? check) !== check && isKnown(found, query))
@@ -109,7 +109,7 @@ export function requireSameSecrets(
   throw new ExportError({
     kind: 'config',
     what: `Another secret than the one that rows were exported for is now in ${changed.join(', ')}`,
-    where: locations['extract.queries'] ?? file,
+    where: locationOf(pipeline, 'extract.queries'),
     next: 'Restore the value, name another variable for another secret, write to another load.path, or start over with --fresh.',
   })
 }

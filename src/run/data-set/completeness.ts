@@ -108,20 +108,12 @@ function* recordsOf({ partitions }: CheckpointState): Generator<Counted> {
   }
 }
 
-/** The same for a data set that was moved without its state. Manifests of earlier versions list no partitions. */
+/** The same for a data set that was moved without its state. */
 export function leftOutOfManifest(
   { transform }: Pipeline,
   { partitions, prunes, totals }: Pick<Manifest, 'partitions' | 'prunes' | 'totals'>,
 ): LeftOut {
-  const found = leftOut(transform, prunes, [], partitions)
-  const isListed = partitions.length > 0
-  const sum = prunes.reduce((sum, { partitions }) => sum + partitions, 0)
-  return {
-    ...found,
-    quarantined: totals.quarantined,
-    forgotten: totals.forgotten,
-    pruned: isListed || sum === 0 ? found.pruned : { partitions: sum, before: lastBefore(prunes) },
-  }
+  return { ...leftOut(transform, prunes, [], partitions), forgotten: totals.forgotten }
 }
 
 const NOTHING_LEFT_OUT: LeftOut = {

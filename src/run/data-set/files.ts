@@ -1,11 +1,13 @@
 import {
+  ExportError,
   isExportError,
   type NamedPipeline,
   type OwnedStore,
-  REPORT_PATH,
-  REPORT_START,
+  plainError,
   type Resource,
   type Store,
+  SUMMARY_PAGE_PATH,
+  SUMMARY_PAGE_START,
 } from '../../core/index.ts'
 import {
   listSealed,
@@ -59,7 +61,7 @@ export async function clearDataSet(store: OwnedStore, warn: (message: string) =>
   for (const path of await quarantineFiles(store)) await store.remove(path)
   const signature = await store.size(SIGNATURE_PATH)
   if (signature !== null) await clear(SIGNATURE_PATH, signature === SIGNATURE_BYTES)
-  await clearFile(store, REPORT_PATH, REPORT_START, clear)
+  await clearFile(store, SUMMARY_PAGE_PATH, SUMMARY_PAGE_START, clear)
   await clearFile(store, MANIFEST_PATH, MANIFEST_START, clear)
   for (const name of await listSealed(store)) await store.remove(`${SEALED_FOLDER}/${name}`)
   // The last one stays until the new data set has begun, or takes its place: its log goes on with the next number, so
@@ -87,7 +89,7 @@ export async function refuseLinks(store: Store): Promise<readonly string[]> {
     SUCCESS_PATH,
     MANIFEST_PATH,
     SIGNATURE_PATH,
-    REPORT_PATH,
+    SUMMARY_PAGE_PATH,
     CHECKPOINT_PATH,
     QUARANTINE_FOLDER,
     ORPHANS,
@@ -125,8 +127,10 @@ async function clearFile(store: Store, path: string, start: string, clear: Clear
 }
 
 /** Whether the file at the report's path is a report of Spillway; null: there is none. */
-export async function isReport(store: Store): Promise<boolean | null> {
-  return (await store.size(REPORT_PATH)) === null ? null : beginsWith(store, REPORT_PATH, REPORT_START)
+export async function isSummaryPage(store: Store): Promise<boolean | null> {
+  return (await store.size(SUMMARY_PAGE_PATH)) === null
+    ? null
+    : beginsWith(store, SUMMARY_PAGE_PATH, SUMMARY_PAGE_START)
 }
 
 async function beginsWith(store: Store, path: string, start: string): Promise<boolean> {
@@ -203,11 +207,28 @@ async function removeSignature(store: OwnedStore, log: RunObserver['log']): Prom
   log('warn', `${SIGNATURE_PATH} is no signature of spillway; moved to ${aside}`)
 }
 
-/** A shard as a source for the reader of its format. */
-export function shardReader(
+type ShardFile = { readonly path: string; readonly bytes: number }
+
+/** Reads the contents of a shard. Errors of these get its path. */
+export async function readShard<T>(
   store: Store,
-  { path, bytes }: { readonly path: string; readonly bytes: number },
-): ShardReader {
+  shard: ShardFile,
+  read: (reader: ShardReader) => Promise<T>,
+): Promise<T> {
+  try {
+    return await read(shardReader(store, shard))
+  } catch (error) {
+    throw namingShard(shard, error)
+  }
+}
+
+export function namingShard({ path }: ShardFile, error: unknown): unknown {
+  if (!isExportError(error) || error.where !== '') return error
+  return new ExportError({ ...plainError(error), where: path, cause: error })
+}
+
+/** A shard as a source for the reader of its format. */
+export function shardReader(store: Store, { path, bytes }: ShardFile): ShardReader {
   return {
     size: bytes,
     slice: async (start, end) => (await store.read(path, start, end)) ?? new Uint8Array(),

@@ -138,7 +138,7 @@ export function oldPartitions(state: CheckpointState, before: Micros): OldPartit
 export function removedBy(
   { partitions, shards }: Pick<OldPartitions, 'partitions' | 'shards'>,
   state: CheckpointState,
-): { removed: NonNullable<Prune['removed']>; shards: NonNullable<Prune['shards']> } {
+): Pick<Prune, 'removed' | 'shards'> {
   return {
     removed: [...partitions].sort().map((partition) => {
       const { rows = 0, quarantined = 0 } = state.partitions.get(partition) ?? {}

@@ -41,10 +41,9 @@ export function* plannedKeys(pipeline: NamedPipeline, state: CheckpointState): G
 
 /**
  * How what a manifest covers differs from what the file requests: a signature says nothing about the rest.
- * @returns null: it does not, or an earlier version wrote the manifest
+ * @returns null: it does not
  */
 export function otherScope({ scope }: Manifest, pipeline: NamedPipeline): string | null {
-  if (scope === null) return null
   const now = scopeOf(pipeline)
   const known = new Set(scope.queries)
   const missing = now.queries.filter((name) => !known.has(name))

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import {
   ExportError,
+  locationOf,
   type OwnedStore,
   type Pipeline,
   type Store,
@@ -39,14 +40,15 @@ function keyOf(text: string | null): Uint8Array | null {
   return text === null ? null : new TextEncoder().encode(text.replace(/[\r\n]+$/, ''))
 }
 
-function needsKey({ transform, file, locations }: Pipeline, isOther: boolean): never {
+function needsKey(pipeline: Pipeline, isOther: boolean): never {
+  const { maskKeyEnv } = pipeline.transform
   throw new ExportError({
     kind: 'config',
     what: isOther
-      ? `The key in ${transform.maskKeyEnv} is not the one under which people were forgotten`
-      : `People were forgotten under a mask key, and ${transform.maskKeyEnv} is not set`,
-    where: locations['transform.suppress_file'] ?? locations['transform.mask_key_env'] ?? file,
-    next: `Set ${transform.maskKeyEnv} to that key: without it, their rows would come back.`,
+      ? `The key in ${maskKeyEnv} is not the one under which people were forgotten`
+      : `People were forgotten under a mask key, and ${maskKeyEnv} is not set`,
+    where: locationOf(pipeline, 'transform.suppress_file', 'transform.mask_key_env'),
+    next: `Set ${maskKeyEnv} to that key: without it, their rows would come back.`,
   })
 }
 
@@ -74,10 +76,10 @@ function lostList(how: string): never {
   })
 }
 
-async function readSuppressFile({ transform, locations, file }: Pipeline): Promise<readonly StoredList[]> {
-  const { suppressFile } = transform
+async function readSuppressFile(pipeline: Pipeline): Promise<readonly StoredList[]> {
+  const { suppressFile } = pipeline.transform
   if (suppressFile === null) return []
-  const where = locations['transform.suppress_file'] ?? file
+  const where = locationOf(pipeline, 'transform.suppress_file')
   const next = 'Name a file that `spillway forget --digest-file` wrote.'
   let text: string
   try {

@@ -3,7 +3,7 @@ import { type Clock, columnsOf, type OwnedStore, type Pipeline } from '../../cor
 import { removeTables, type TableState, updateTables as updateAll } from '../../open-tables/index.ts'
 import { asExported, type CheckpointState, MANIFEST_PATH, parseManifest } from '../../state/index.ts'
 import type { RunObserver } from '../options.ts'
-import { shardReader } from './files.ts'
+import { readShard } from './files.ts'
 
 export type TableOptions = {
   readonly clock: Pick<Clock, 'now'>
@@ -40,7 +40,7 @@ export async function updateTables(
   // Loaded only here: most commands read no footers.
   const { readStatistics } = await import('../../load/inspect/index.ts')
   const statisticsOf = remembered(load.tables.formats.length, (shard: Shard) =>
-    readStatistics(shardReader(store, shard), columns),
+    readShard(store, shard, (reader) => readStatistics(reader, columns)),
   )
   return updateAll(
     store,

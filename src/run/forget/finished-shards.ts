@@ -7,19 +7,17 @@ import {
   ExportError,
   encodeRecordBatch,
   type Format,
-  isExportError,
   type OwnedStore,
   type Pipeline,
-  plainError,
   type RowBatch,
   type RowValue,
   type Store,
   valueAt,
 } from '../../core/index.ts'
-import { PageRows, rewriteShard, type ShardCoder } from '../../load/index.ts'
+import { PageRows, rewriteShard, type ShardCoder, type ShardReader } from '../../load/index.ts'
 import type { SealedShard } from '../../state/index.ts'
 import { valueColumn } from '../../transform/index.ts'
-import { shardReader } from '../data-set/files.ts'
+import { readShard } from '../data-set/files.ts'
 import type { People } from './people.ts'
 import { ORIGIN_COLUMNS, type RemovedRows } from './removed-rows.ts'
 
@@ -40,8 +38,7 @@ export async function findRows(
   removed: RemovedRows,
 ): Promise<void> {
   const columns = columnsOf(pipeline, ['identity_name', ...ORIGIN_COLUMNS])
-  const reader = shardReader(store, { path, bytes: shard.bytes })
-  await naming(path, async () => {
+  await readShard(store, { path, bytes: shard.bytes }, async (reader) => {
     const { mayHold, readBatches } = await import('../../load/inspect/index.ts')
     const { exact } = people
     if (exact !== null && !(await mayHold(reader, pipeline.load.format, 'identity_name', exact))) return
@@ -87,9 +84,9 @@ export async function rewriteWithout(
   if (hash.digest('hex') !== shard.sha256) throw changed(path)
   const columns = columnsOf(pipeline)
   const { format } = pipeline.load
-  return naming(path, async () => {
+  return readShard(store, { path, bytes: shard.bytes }, async (reader) => {
     const { kind: _, ...seal } = await rewriteShard(
-      otherRows(store, format, columns, { shard, path }, people, gone),
+      otherRows(reader, format, columns, people, gone),
       { ...identity, partitions: shard.partitions },
       { store, ...how },
     )
@@ -99,15 +96,13 @@ export async function rewriteWithout(
 }
 
 async function* otherRows(
-  store: Store,
+  reader: ShardReader,
   format: Format,
   columns: readonly ColumnSpec[],
-  { shard, path }: Located,
   people: People,
   gone: AggregateTally,
 ): AsyncGenerator<PageRows> {
   const { aggregateBatch, readBatches } = await import('../../load/inspect/index.ts')
-  const reader = shardReader(store, { path, bytes: shard.bytes })
   // Names of sources and values of queries repeat.
   const values = columns.map(({ name, type }) => valueColumn(type, /^(?:source|query)_/.test(name)))
   for await (const batch of readBatches(reader, format, columns, BATCH_ROWS)) {
@@ -135,17 +130,6 @@ async function* otherRows(
       encodeRecordBatch({ rows, groups, columns: made }),
       isTime ? (times.values.slice() as PageRows['times']) : null,
     )
-  }
-}
-
-/** Gives errors of a shard's contents its path. */
-async function naming<T>(path: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if (isExportError(error) && error.where === '')
-      throw new ExportError({ ...plainError(error), where: path, cause: error })
-    throw error
   }
 }
 

@@ -1,4 +1,4 @@
-import { type NamedPipeline, queryLabel } from '../../core/index.ts'
+import { locationOf, type NamedPipeline, queryLabel } from '../../core/index.ts'
 import type { CheckpointState } from '../../state/index.ts'
 import type { People } from './people.ts'
 import type { Survey } from './survey.ts'
@@ -13,9 +13,9 @@ export function queriesOfPeople(
   people: People,
   { queries: found }: Pick<Survey, 'queries'>,
 ): readonly string[] {
-  const { extract, transform, file, locations } = pipeline
+  const { extract, transform } = pipeline
   const queries = [...extract.queries, ...(extract.unfiltered?.queries ?? [])]
-  const where = locations['extract.queries'] ?? file
+  const where = locationOf(pipeline, 'extract.queries')
   const notes: string[] = []
   const isNamed = queries.some(
     (query) =>

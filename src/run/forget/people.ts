@@ -1,5 +1,5 @@
 import { createSecretKey } from 'node:crypto'
-import { ExportError, type Pipeline } from '../../core/index.ts'
+import { ExportError, locationOf, type Pipeline } from '../../core/index.ts'
 import { foldIdentity, identityHider, suppressionDigest } from '../../transform/index.ts'
 
 /** The people that are to be forgotten, by their identities. */
@@ -18,18 +18,15 @@ export class People {
    * @param lines identities as they were given
    * @throws ExportError `config` when the data set does not hold identities, so that nobody can be found
    */
-  static of(
-    lines: readonly string[],
-    { transform, extract, file, locations }: Pipeline,
-    maskKey: Uint8Array | null,
-  ): People {
-    const { identity, columns } = transform
+  static of(lines: readonly string[], pipeline: Pipeline, maskKey: Uint8Array | null): People {
+    const { extract } = pipeline
+    const { identity, columns } = pipeline.transform
     if (extract.resource === 'reports' || identity === 'drop' || !columns.includes('identity_name')) {
       const key = identity === 'drop' ? 'transform.identity' : 'transform.columns'
       throw new ExportError({
         kind: 'config',
         what: 'The data set holds no identities, so nobody can be found in it',
-        where: locations[key] ?? file,
+        where: locationOf(pipeline, key),
         next: 'Nothing needs to be erased here by identity. To keep people out of later runs, name a list of them in transform.suppress_file.',
       })
     }

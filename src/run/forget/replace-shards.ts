@@ -11,7 +11,7 @@ import {
 } from '../../core/index.ts'
 import { publishSealed, type ShardCoder } from '../../load/index.ts'
 import { type Checkpoint, type CheckpointState, type SealedShard, splitPath } from '../../state/index.ts'
-import { shardReader } from '../data-set/files.ts'
+import { readShard } from '../data-set/files.ts'
 import { rewriteWithout } from './finished-shards.ts'
 import type { People } from './people.ts'
 import { type OnShard, type ShardOfPeople, stopped } from './survey.ts'
@@ -80,8 +80,9 @@ export async function replaceShards(
 
 async function countAll(store: Store, { pipeline, shard, path }: ShardOfPeople, tally: AggregateTally) {
   const { readAggregates } = await import('../../load/inspect/index.ts')
-  const reader = shardReader(store, { path, bytes: shard.bytes })
-  await readAggregates(reader, pipeline.load.format, columnsOf(pipeline), tally)
+  await readShard(store, { path, bytes: shard.bytes }, (reader) =>
+    readAggregates(reader, pipeline.load.format, columnsOf(pipeline), tally),
+  )
 }
 
 /** The aggregates of what is left; none if those of all rows are not known. */

@@ -4,8 +4,8 @@ import {
   type Between,
   type HeatCell,
   NO_ROWS,
-  type ReportData,
   type Sum,
+  type SummaryPageData,
   shownCells,
   type TimeUnit,
   withPart,
@@ -18,11 +18,11 @@ const MAX_QUERIES = 40
 
 /** Rows by query and window, and the constraints under which other figures reveal no small count. */
 export type RowsByWindow = {
-  readonly map: NonNullable<ReportData['rows']['heat']>
+  readonly map: NonNullable<SummaryPageData['rows']['heat']>
   /** The same, with states of cells and whether they have rows. */
-  readonly bare: NonNullable<ReportData['rows']['heat']>
+  readonly bare: NonNullable<SummaryPageData['rows']['heat']>
   /** The same, with cells shown by classes only. */
-  readonly coarse: NonNullable<ReportData['rows']['heat']>
+  readonly coarse: NonNullable<SummaryPageData['rows']['heat']>
   /** Columns that may only be shown as one; null: the whole data set. */
   readonly together: readonly Window[] | null
   /** The window of each column; empty for a data set without windows. */

@@ -35,7 +35,7 @@ export type Known = {
   readonly complete: boolean
   /** The plan, and how much of it is done; null: not known. */
   readonly standing: Standing | null
-  /** The last exact number of rows in a report; null: none, or not known. */
+  /** The last exact number of rows in a summary page; null: none, or not known. */
   readonly reported: number | null
   readonly leftOut: LeftOut
   /** Queries that began in the last run. */

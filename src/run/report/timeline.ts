@@ -1,5 +1,5 @@
 import type { Window } from '../../core/index.ts'
-import { largestGroups, type ReportData, type TimeUnit } from '../../report/index.ts'
+import { largestGroups, type SummaryPageData, type TimeUnit } from '../../report/index.ts'
 
 // The number of bars that can be distinguished.
 const MAX_BARS = 62
@@ -21,7 +21,7 @@ export function timeline(
   },
   together: readonly Window[] | null,
   missing: readonly Window[] | null,
-): ReportData['rows']['timeline'] {
+): SummaryPageData['rows']['timeline'] {
   for (const unit of UNITS) {
     const bars = new Map<string, number>()
     const hidden = new Set<string>()

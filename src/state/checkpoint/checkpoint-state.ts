@@ -209,7 +209,7 @@ export type CheckpointState = {
   readonly prunes: readonly Prune[]
   /** When people were forgotten, oldest first. */
   readonly erasures: readonly Erasure[]
-  /** The last exact number of rows in a report; null: none. */
+  /** The last exact number of rows in a summary page; null: none. */
   readonly reported: number | null
   /** Searches left, as the service last reported; null: never reported. */
   readonly searchesRemaining: number | null

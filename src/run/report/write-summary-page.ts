@@ -11,8 +11,8 @@ import {
   type OwnedStore,
   type Pipeline,
   partitionCounts,
-  REPORT_PATH,
   type Store,
+  SUMMARY_PAGE_PATH,
 } from '../../core/index.ts'
 import { summaryPage } from '../../report/index.ts'
 import {
@@ -28,7 +28,7 @@ import {
   SUCCESS_PATH,
 } from '../../state/index.ts'
 import type { Completeness } from '../data-set/completeness.ts'
-import { isReport, shardReader } from '../data-set/files.ts'
+import { isSummaryPage, readShard } from '../data-set/files.ts'
 import {
   type HoldOptions,
   holdDataSet,
@@ -41,10 +41,10 @@ import { planAsOfLastRun, retiredQueries } from '../data-set/plan-state.ts'
 import { hostOf } from '../data-set/scope.ts'
 import type { RunObserver, RunOptions } from '../options.ts'
 import { namePipeline } from '../queries.ts'
-import type { ReportContext } from './gather.ts'
+import type { SummaryPageContext } from './gather-summary-page.ts'
 import { type Known, type KnownShard, knownFromManifest, knownFromState } from './known.ts'
 
-type ReportOptions = {
+type SummaryPageOptions = {
   readonly nowMs: number
   /** Spillway's own. */
   readonly version: string
@@ -52,23 +52,23 @@ type ReportOptions = {
   readonly hurry: boolean
 }
 
-type PageOptions = Omit<ReportOptions, 'hurry'> & { readonly retired: number }
+type PageOptions = Omit<SummaryPageOptions, 'hurry'> & { readonly retired: number }
 
 /** The number of rows that can be read without a noticeable delay. */
 const FEW_ROWS = 100_000
 
 /**
- * Writes the report of a data set at the end of a run. The journal has the aggregates of its rows. They are counted
+ * Writes the summary page of a data set at the end of a run. The journal has the aggregates of its rows. They are counted
  * again only if some rows were invalidated and few are left.
  * @param record appends the counts to the journal
  * @returns the contents
  * @throws ExportError `storage` when it cannot be written, or another file has its name
  */
-async function writeReport(
+async function writeSummaryPage(
   pipeline: NamedPipeline,
   store: OwnedStore,
   state: CheckpointState,
-  { mostRows = FEW_ROWS, ...options }: ReportOptions & { readonly mostRows?: number },
+  { mostRows = FEW_ROWS, ...options }: SummaryPageOptions & { readonly mostRows?: number },
   record: (entry: JournalEntry) => Promise<void>,
 ): Promise<Known> {
   const aggregates = await aggregatesOf(pipeline, store, state, options.hurry ? 0 : mostRows, record)
@@ -89,7 +89,7 @@ async function knownOf(
 }
 
 /** The page as of the last run, made of the checkpoint alone: the file may have been changed since. Writes nothing. */
-export async function reportAnew(
+export async function summaryPageAnew(
   pipeline: NamedPipeline,
   store: Store,
   state: CheckpointState,
@@ -103,7 +103,7 @@ export async function reportAnew(
 }
 
 /** The same after everything else is on disk: an error is only logged. */
-export async function tryToReport(
+export async function tryToWriteSummaryPage(
   pipeline: NamedPipeline,
   store: OwnedStore,
   state: CheckpointState,
@@ -117,10 +117,10 @@ export async function tryToReport(
 ): Promise<void> {
   try {
     const options = { nowMs: clock.now(), version, hurry: stop.aborted }
-    await writeReport(pipeline, store, state, options, record)
+    await writeSummaryPage(pipeline, store, state, options, record)
   } catch (error) {
     if (!isExportError(error)) throw error
-    observer.log('warn', `the report could not be written: ${withLocation(pipeline, error).message}`)
+    observer.log('warn', `the summary page could not be written: ${withLocation(pipeline, error).message}`)
   }
 }
 
@@ -140,7 +140,7 @@ async function aggregatesOf(
   return aggregates
 }
 
-/** @throws ExportError as {@link writeReport} */
+/** @throws ExportError as {@link writeSummaryPage} */
 async function writePage(
   pipeline: NamedPipeline,
   store: OwnedStore,
@@ -148,11 +148,11 @@ async function writePage(
   options: PageOptions,
   record: (entry: JournalEntry) => Promise<void>,
 ): Promise<void> {
-  if ((await isReport(store)) === false) throw notOurs()
+  if ((await isSummaryPage(store)) === false) throw notOurs()
   const { page, rows } = await pageOf(pipeline, store, known, options)
-  // First: a later report must not give away what was added to a number that somebody has seen.
+  // First: a later page must not give away what was added to a number that somebody has seen.
   if (rows !== null && rows !== known.reported) await record({ kind: 'reported', rows })
-  await store.replace(REPORT_PATH, [page])
+  await store.replace(SUMMARY_PAGE_PATH, [page])
 }
 
 async function pageOf(
@@ -161,15 +161,15 @@ async function pageOf(
   known: Known,
   options: PageOptions,
 ): Promise<{ readonly page: string; readonly rows: number | null }> {
-  const { gatherReport } = await import('./gather.ts')
+  const { gatherSummaryPage } = await import('./gather-summary-page.ts')
   // A command that sends nothing need not know the service; the manifest does.
-  const host = hostOf(pipeline.service) ?? (await readManifest(store))?.scope?.service ?? null
-  const data = gatherReport(pipeline, known, { ...options, host, seal: await sealOf(store) })
+  const host = hostOf(pipeline.service) ?? (await readManifest(store))?.scope.service ?? null
+  const data = gatherSummaryPage(pipeline, known, { ...options, host, signature: await signatureOf(store) })
   return { page: summaryPage(data), rows: data.rows.rows }
 }
 
 /** The digest of the manifest, and whether it is signed. */
-async function sealOf(store: Store): Promise<ReportContext['seal']> {
+async function signatureOf(store: Store): Promise<SummaryPageContext['signature']> {
   const size = await store.size(MANIFEST_PATH)
   if (size === null) return { manifest: null, signed: false }
   const hash = createHash('sha256')
@@ -180,9 +180,9 @@ async function sealOf(store: Store): Promise<ReportContext['seal']> {
 function notOurs(): ExportError {
   return new ExportError({
     kind: 'storage',
-    what: 'The file is no report of spillway, so it is not overwritten',
-    where: REPORT_PATH,
-    next: 'Move it away; `spillway summary` writes the report then.',
+    what: 'The file is no summary page of spillway, so it is not overwritten',
+    where: SUMMARY_PAGE_PATH,
+    next: 'Move it away; `spillway summary` writes the page then.',
   })
 }
 
@@ -200,41 +200,44 @@ async function countAnew(
   const columns = columnsOf(pipeline)
   const tally = new AggregateTally(DATA_SET_LIMITS)
   for (const shard of shards) {
-    await readAggregates(shardReader(store, shard), pipeline.load.format, columns, tally)
+    await readShard(store, shard, (reader) => readAggregates(reader, pipeline.load.format, columns, tally))
   }
   return tally.aggregates()
 }
 
-export type ReportedDataSet = Completeness & { readonly rows: number; readonly shards: number }
+export type SummarizedDataSet = Completeness & { readonly rows: number; readonly shards: number }
 
-export type SummarizeOptions = Pick<ReportOptions, 'version'> &
+export type SummarizeOptions = Pick<SummaryPageOptions, 'version'> &
   HoldOptions & {
     /** For queries that are named by digests: under another key they have other names. */
     readonly maskKey: Uint8Array | null
   }
 
 /**
- * Writes the report of a data set, after counting the rows whose aggregates the journal lacks. For a data set that was
+ * Writes the summary page of a data set, after counting the rows whose aggregates the journal lacks. For a data set that was
  * moved without its state, it uses manifest and shards.
- * @throws ExportError `locked` during a run, which writes the report at its end
+ * @throws ExportError `locked` during a run, which writes the page at its end
  * @throws ExportError `config` when nothing was exported yet
  */
-export async function summarizeDataSet(given: Pipeline, options: SummarizeOptions): Promise<ReportedDataSet> {
+export async function summarizeDataSet(
+  given: Pipeline,
+  options: SummarizeOptions,
+): Promise<SummarizedDataSet> {
   const pipeline = namePipeline(given, options.maskKey)
   return namingLocations(pipeline, async () => {
     const data = openDataSet(pipeline)
     // Before the lock, which would create the folder.
     const found = await Promise.all([CHECKPOINT_PATH, MANIFEST_PATH].map((path) => data.size(path)))
     if (found.every((size) => size === null)) throw nothingExported(pipeline)
-    return holdDataSet(pipeline, options, ({ store }) => reportOn(pipeline, store, options))
+    return holdDataSet(pipeline, options, ({ store }) => summarize(pipeline, store, options))
   })
 }
 
-async function reportOn(
+async function summarize(
   pipeline: NamedPipeline,
   store: OwnedStore,
   { clock, version, maskKey }: SummarizeOptions,
-): Promise<ReportedDataSet> {
+): Promise<SummarizedDataSet> {
   const context = { nowMs: clock.now(), version, hurry: false }
   const found = await readCheckpoint(store)
   if (found === null) {
@@ -258,7 +261,7 @@ async function reportOn(
     }
   }
   const options = { ...context, mostRows: Number.POSITIVE_INFINITY }
-  const { complete, standing, leftOut } = await writeReport(pipeline, store, found, options, record)
+  const { complete, standing, leftOut } = await writeSummaryPage(pipeline, store, found, options, record)
   const partitions = standing === null ? null : partitionCounts(standing.total, standing)
   const { shards, redo } = found
   const counts = { rows: shards.rows, shards: shards.length }

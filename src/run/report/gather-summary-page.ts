@@ -10,9 +10,9 @@ import {
   classOf,
   largestGroups,
   MIN_ROWS,
-  type ReportData,
-  type ReportRun,
   type Shown,
+  type SummaryPageData,
+  type SummaryPageRun,
   shareOf,
   shown,
   shownCounts,
@@ -31,8 +31,8 @@ const MAX_RUNS = 20
 const MAX_FAILURES = 20
 const MAX_SHARDS = 500
 
-/** The contents of a report besides the aggregates of rows. */
-export type ReportContext = {
+/** The contents of a summary page besides the aggregates of rows. */
+export type SummaryPageContext = {
   readonly nowMs: number
   /** Spillway's own. */
   readonly version: string
@@ -40,11 +40,15 @@ export type ReportContext = {
   readonly retired: number
   /** Of the service; null: not known. */
   readonly host: string | null
-  readonly seal: { readonly manifest: string | null; readonly signed: boolean }
+  readonly signature: { readonly manifest: string | null; readonly signed: boolean }
 }
 
-/** Gathers what a report may show: names that paths have, and aggregates, but no count that reveals few rows. */
-export function gatherReport(pipeline: NamedPipeline, known: Known, context: ReportContext): ReportData {
+/** Gathers what a summary page may show: names that paths have, and aggregates, but no count that reveals few rows. */
+export function gatherSummaryPage(
+  pipeline: NamedPipeline,
+  known: Known,
+  context: SummaryPageContext,
+): SummaryPageData {
   const { extract, transform, load } = pipeline
   const { queries, windows } = extract.unfiltered ?? extract
   const { rows, bytes, shards, files } = shardsOf(known)
@@ -92,7 +96,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
     provenance: {
       host: context.host ?? 'not known',
       organization: organizationOf(pipeline),
-      ...context.seal,
+      ...context.signature,
       pruned: known.leftOut.pruned,
     },
     rows: {
@@ -117,7 +121,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
     },
     runs: {
       runs: runs.slice(-MAX_RUNS).map((run, i) =>
-        reportRun(run, {
+        runRow(run, {
           rows: total.ofRuns[i]!,
           quarantined: quarantined.counts[i]!,
           repeated: repeated.counts[i]!,
@@ -136,7 +140,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
 function verdictOf(
   { complete, standing, leftOut }: Known,
   items: Readonly<Record<'quarantined' | 'forgotten', Shown>>,
-): ReportData['verdict'] {
+): SummaryPageData['verdict'] {
   const left_out = leftOutClauses(leftOut, items).map((clause) => unlessSecret(clause))
   if (standing === null) return { complete, partitions: null, span: null, left_out }
   const { span, ...partitions } = standing
@@ -165,7 +169,10 @@ function missingWindows({ partitions }: Known): readonly Window[] | null {
  * Whether rounded numbers may be shown beside a timeline. If the timeline leaves times out, the other times would
  * reveal their rows, unless they are whole windows.
  */
-function staysOpen({ columns }: RowsByWindow, { others, unit }: ReportData['rows']['timeline']): boolean {
+function staysOpen(
+  { columns }: RowsByWindow,
+  { others, unit }: SummaryPageData['rows']['timeline'],
+): boolean {
   return others === 0 || (columns.length > 0 && liesWithin(columns, unit))
 }
 
@@ -175,7 +182,7 @@ type ShownRows = {
   readonly rows: Shown
   readonly atMost: number | null
   readonly atLeast: number | null
-  /** Whether an earlier report shows a number so near that no other division of the total may be shown. */
+  /** Whether an earlier page shows a number so near that no other division of the total may be shown. */
   readonly isNearEarlier: boolean
   /** The rows of the last runs. */
   readonly ofRuns: readonly Shown[]
@@ -198,7 +205,7 @@ function shownRows(
   const ofRuns = shownOfRuns(runs, rows, (run) => run.rows)
   const change = reported === null ? 0 : rows - reported
   if (reported !== null && (shown(Math.abs(change)) === null || (ofRuns.total === null && change !== 0))) {
-    // The difference to the earlier report would be a small count, or reveal one.
+    // The difference to the earlier page would be a small count, or reveal one.
     const bounds = { atLeast: change > 0 ? reported : null, atMost: change < 0 ? reported : null }
     return { rows: null, ...bounds, isNearEarlier: true, ofRuns: ofRuns.counts, counted: null }
   }
@@ -234,9 +241,9 @@ function shownOfRuns(runs: Known['runs'], total: number, of: (run: Known['runs']
 function shownHeat(
   heat: RowsByWindow,
   { rows, isNearEarlier }: ShownRows,
-  times: ReportData['rows']['timeline'],
+  times: SummaryPageData['rows']['timeline'],
 ): RowsByWindow['map'] {
-  // An earlier report may show the exact numbers of cells.
+  // An earlier page may show the exact numbers of cells.
   if (isNearEarlier) return heat.bare
   return rows === null || !staysOpen(heat, times) ? heat.coarse : heat.map
 }
@@ -250,7 +257,7 @@ function everyText(every: NonNullable<NamedPipeline['extract']['windows']>['ever
 /** The first shards by path; the manifest has all. */
 function shardsOf(known: Known) {
   let [rows, bytes, shards] = [0, 0, 0]
-  let first: ReturnType<typeof reportShard>[] = []
+  let first: ReturnType<typeof shardRow>[] = []
   // The rest is not among the first.
   let last: string | null = null
   for (const shard of known.shards()) {
@@ -258,7 +265,7 @@ function shardsOf(known: Known) {
     bytes += shard.bytes
     shards++
     if (last !== null && shard.path > last) continue
-    first.push(reportShard(shard))
+    first.push(shardRow(shard))
     if (first.length < 4 * MAX_SHARDS) continue
     first = firstOf(first)
     last = first.at(-1)!.path
@@ -266,12 +273,12 @@ function shardsOf(known: Known) {
   return { rows, bytes, shards, files: firstOf(first) }
 }
 
-function firstOf(shards: ReturnType<typeof reportShard>[]): ReturnType<typeof reportShard>[] {
+function firstOf(shards: ReturnType<typeof shardRow>[]): ReturnType<typeof shardRow>[] {
   return shards.sort((a, b) => (a.path < b.path ? -1 : 1)).slice(0, MAX_SHARDS)
 }
 
 /** The length of a file reveals its number of rows; a length in thousands of bytes does so only for large files. */
-function reportShard({
+function shardRow({
   path,
   rows,
   bytes,
@@ -313,9 +320,9 @@ function reasonsOf({ runs }: Known): [string, number][] {
   return [...reasons].map(([reason, items]) => [unlessSecret(reason), items])
 }
 
-type RunCounts = Pick<ReportRun, 'rows' | 'quarantined' | 'repeated'>
+type RunCounts = Pick<SummaryPageRun, 'rows' | 'quarantined' | 'repeated'>
 
-function reportRun(run: Known['runs'][number], counts: RunCounts): ReportRun {
+function runRow(run: Known['runs'][number], counts: RunCounts): SummaryPageRun {
   return {
     started_at: run.started_at,
     finished_at: run.finished_at,
