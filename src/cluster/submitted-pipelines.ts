@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import type { Job } from 'bullmq'
 import * as z from 'zod'
-import type { Pipeline, PlainError } from '../core/index.ts'
+import { ERROR_KINDS, type Pipeline, type PlainError, RUN_STATUSES } from '../core/index.ts'
 import type { RunSummary } from '../run/index.ts'
 import { type Queue, withTimeout } from './queue.ts'
 
@@ -37,10 +37,6 @@ export const jobSchema = z.object({
 })
 export type OrganizationJob = z.infer<typeof jobSchema>
 
-const ERROR_KINDS = [
-  ...(['config', 'credentials', 'quota', 'locked', 'interrupted', 'transient'] as const),
-  ...(['refused', 'cursor', 'data', 'storage', 'target', 'damaged'] as const),
-]
 const error: z.ZodType<PlainError> = z.object({
   kind: oneOf(ERROR_KINDS),
   what: string(),
@@ -49,11 +45,11 @@ const error: z.ZodType<PlainError> = z.object({
 })
 const summary: z.ZodType<Omit<RunSummary, 'error'>> = z.object({
   pipeline: string(),
-  status: oneOf(['complete', 'failed', 'budget', 'interrupted']),
+  status: oneOf(RUN_STATUSES),
   partitions: z.object({ total: int, done: int, failed: int, pending: int }),
   rows: int,
   added: nullable(int),
-  dataSet: z.object({ rows: int, leftOut: z.array(string()).default([]) }),
+  dataSet: z.object({ rows: int, leftOut: z.array(string()) }),
   shards: int,
   bytes: int,
   requests: int,
@@ -61,7 +57,7 @@ const summary: z.ZodType<Omit<RunSummary, 'error'>> = z.object({
   quarantined: int,
   replacedNuls: int,
   repeated: int,
-  forgotten: int.default(0),
+  forgotten: int,
   searchesSpent: nullable(int),
   searchesRemaining: nullable(z.number()),
   service: z.object({

@@ -42,7 +42,7 @@ export {
   readStatus,
   type StatusResult,
 } from './status.ts'
-export type { RunSummary } from './summary.ts'
+export { figuresJson, type RunSummary } from './summary.ts'
 export {
   type LoadedEarlier,
   type LoadOptions,

@@ -1,4 +1,4 @@
-import type { AllowedRequests, Clock, Log, RowBatch } from '../core/index.ts'
+import type { AllowedRequests, Clock, Log, RowBatch, RunCounts } from '../core/index.ts'
 import type { Hold, ManifestShard } from '../state/index.ts'
 import type { SharedCpu } from './cpu/cpu.ts'
 
@@ -52,7 +52,7 @@ export type OpeningStep =
   | { readonly kind: 'lock'; readonly untilMs: number }
   | { readonly kind: 'checkpoint' }
 
-export type Progress = {
+export type Progress = RunCounts & {
   readonly partitionsTotal: number
   readonly partitionsDone: number
   /** Partitions that were done when the run began. */
@@ -60,15 +60,6 @@ export type Progress = {
   /** Partitions that this run has passed, by the times of its rows, parts as fractions. */
   readonly partitionsAdvanced: number
   readonly partitionsFailed: number
-  /** Rows, requests, retries and quarantined items of this run. */
-  readonly rows: number
-  readonly requests: number
-  readonly retries: number
-  readonly quarantined: number
-  /** Quota that this run has spent; null: the service does not report it. */
-  readonly searchesSpent: number | null
-  /** By the last response; null: not reported yet. */
-  readonly searchesRemaining: number | null
   /** Requests that may still be sent, by the budget of the run and the reserve of the quota; null: no limit. */
   readonly requestsAllowed: AllowedRequests | null
   /** End of the pause that the service demanded, epoch milliseconds; null: no pause. */

@@ -3,6 +3,7 @@ import {
   ExportError,
   isExportError,
   isFeed,
+  type RunCounts,
   type RunLimits,
   type RunStatus,
   serial,
@@ -27,14 +28,10 @@ import { Quarantine } from './quarantine.ts'
 import type { ChainsContext, RunContext } from './run-context.ts'
 import type { Tally } from './tally.ts'
 
-export type Ending = {
+export type Ending = Omit<RunCounts, 'rows' | 'quarantined'> & {
   readonly status: RunStatus
   /** What stopped the run early; null: nothing. */
   readonly error: ExportError | null
-  readonly requests: number
-  readonly retries: number
-  readonly searchesSpent: number | null
-  readonly searchesRemaining: number | null
 }
 
 /**
