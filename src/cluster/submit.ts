@@ -48,6 +48,7 @@ export async function submitPipeline(
     allowPlaintext: options.allowPlaintext,
     hidden,
     file: given.file,
+    locations: given.locations,
     settings: hidden ? { ...settings, extract } : settings,
   }
   if (repeatsSecret(JSON.stringify(data.settings), 'long')) {
@@ -66,7 +67,7 @@ export async function submitPipeline(
   let submission = data.submission
   if (found !== undefined && there !== undefined && there.submission !== submission) {
     const isPending = statusOf(found)?.state !== 'done'
-    if (isPending && isDeepStrictEqual({ ...there, submission }, asStored(data)))
+    if (isPending && isDeepStrictEqual({ ...there, submission, locations: data.locations }, asStored(data)))
       submission = there.submission
     else await withTimeout(found.updateData(data))
   }

@@ -60,21 +60,30 @@ describe('what a run needs besides its file', () => {
     )
   })
 
-  it('is reported by key on the machine of a worker, where the file is another one or none', async () => {
+  it('is reported by line on the machine of a worker, where the file is another one or none', async () => {
     const folder = workFolder()
     const file = await writePipeline(folder, {
       service: '  token_env: MY_TOKEN',
       extract: '  queries:\n    - { type: secret, secret_env: LEAKED }',
     })
     const options = { env: BASE, cwd: folder }
-    const settings = await readSettings(await readPipeline(file, options), options)
+    const pipeline = await readPipeline(file, options)
+    const settings = await readSettings(pipeline, options)
+    const { locations } = pipeline
     writeFileSync(join(folder, file), 'service: { token_env: MY_TOKEN }\n')
     const { extract = {}, ...rest } = settings
-    const submitted = await readSubmitted({ file, hidden: false, settings: { ...rest, extract } }, options)
+    const submitted = await readSubmitted(
+      { file, locations, hidden: false, settings: { ...rest, extract } },
+      options,
+    )
     const { message } = await failure(checkRequirements(submitted, { env: {}, allowPlaintext: false }))
     expect(message.split('\n').slice(1)).toEqual([
-      expect.stringContaining('trial.yaml: service.token_env: the environment variable MY_TOKEN is not set'),
-      expect.stringContaining('trial.yaml: extract.queries[0].secret_env: the environment variable LEAKED'),
+      expect.stringMatching(
+        /trial\.yaml:\d+:\d+: service\.token_env: the environment variable MY_TOKEN is not set/,
+      ),
+      expect.stringMatching(
+        /trial\.yaml:\d+:\d+: extract\.queries\[0\]\.secret_env: the environment variable LEAKED/,
+      ),
     ])
   })
 
