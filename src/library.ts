@@ -103,10 +103,10 @@ export async function* exportRows(
     await settings.onBatch?.(batch)
     await batches.give(batch)
   }
-  const options = await runOptions(own, { ...settings, onBatch })
   const leave = new AbortController()
-  const stop = AbortSignal.any([options.stop, leave.signal])
-  const running = run(own, { ...options, stop }).finally(() => batches.close())
+  const stop = AbortSignal.any([leave.signal, ...(settings.stop === undefined ? [] : [settings.stop])])
+  const options = await runOptions(own, { ...settings, onBatch, stop })
+  const running = run(own, options).finally(() => batches.close())
   // A caller that leaves early does not get the summary.
   running.catch(() => {})
   try {
@@ -259,9 +259,7 @@ export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings =
   const before = ago(age, systemClock.now() * 1000)
   if (dryRun) return planPruning(pipeline, before)
   const maskKey = await readNamingKey(pipeline, readOptions(settings))
-  const { clock, stop, warn } = changing(settings)
-  const observer = { log: (_level: string, message: string) => warn(message) }
-  return prune(pipeline, before, { clock, stop, observer, version, build: encoderBuild(), maskKey })
+  return prune(pipeline, before, { ...changing(settings), version, build: encoderBuild(), maskKey })
 }
 
 export type ForgetSettings = ChangeSettings & {
@@ -281,19 +279,13 @@ export async function forgetPeople(
 ): Promise<ForgetResult> {
   const { env } = readOptions(settings)
   const maskKey = await readMaskKey(pipeline, env)
-  const { clock, stop, warn } = changing(settings)
-  const observer = { log: (_level: string, message: string) => warn(message) }
-  const options = { clock, stop, observer, version, build: encoderBuild(), maskKey, onShard: () => {} }
+  const options = { ...changing(settings), version, build: encoderBuild(), maskKey, onShard: () => {} }
   const work = settings.dryRun === true ? planForgetting : forget
   return work(pipeline, identities, options)
 }
 
-function changing({ stop, onWarning }: ChangeSettings) {
-  return {
-    clock: systemClock,
-    stop: stop ?? new AbortController().signal,
-    warn: onWarning ?? (() => {}),
-  }
+function changing({ stop = new AbortController().signal, onWarning: warn = () => {} }: ChangeSettings) {
+  return { clock: systemClock, stop, warn, onLog: (_level: string, message: string) => warn(message) }
 }
 
 /**

@@ -9,33 +9,40 @@ import {
   repeatsSecret,
 } from '../core/index.ts'
 import { type RunOptions, type RunSummary, testToken } from '../run/index.ts'
-import { type Entry, entryId, isAwake, type Standing, standingOf, wake } from './entries.ts'
 import { type Queue, withTimeout } from './queue.ts'
+import {
+  isAwake,
+  type PipelineStatus,
+  pipelineJobId,
+  type SubmittedPipeline,
+  statusOf,
+  wake,
+} from './submitted-pipelines.ts'
 
 export type Submission = {
   readonly organization: string
   readonly run: string
-  readonly entry: string
+  readonly job: string
   /** `there`: the same pipeline is already pending. */
   readonly how: 'submitted' | 'there'
 }
 
 /**
- * Adds a pipeline to the queue of its organization. Idempotent: a pending entry with the same settings stays, one with
+ * Adds a pipeline to the queue of its organization. Idempotent: a pending one with the same settings stays, one with
  * other settings is replaced.
  * @throws ExportError `config` when the pipeline cannot be stored in a queue; `target` when the queue does not respond
  */
 export async function submitPipeline(
   given: Pipeline,
   /** The content of its file. */
-  settings: Entry['settings'],
+  settings: SubmittedPipeline['settings'],
   queue: Queue,
   options: RunOptions,
 ): Promise<Submission> {
   const organization = await organizationOf(given, options)
   const hidden = given.extract.queries.some((query) => hidesIdentity(query, given.transform.identity))
   const { queries, ...extract } = settings.extract
-  const data: Entry = {
+  const data: SubmittedPipeline = {
     version: 1,
     submission: randomUUID(),
     allowPlaintext: options.allowPlaintext,
@@ -51,23 +58,23 @@ export async function submitPipeline(
       next: 'Remove it.',
     })
   }
-  const entry = entryId(given)
+  const job = pipelineJobId(given)
   const pipelines = queue.pipelinesOf(organization)
-  await withTimeout(pipelines.add(given.name, data, { jobId: entry }))
-  const found = await withTimeout(pipelines.getJob(entry))
-  const there = found?.data as Entry | undefined
+  await withTimeout(pipelines.add(given.name, data, { jobId: job }))
+  const found = await withTimeout(pipelines.getJob(job))
+  const there = found?.data as SubmittedPipeline | undefined
   let submission = data.submission
   if (found !== undefined && there !== undefined && there.submission !== submission) {
-    const isPending = standingOf(found)?.state !== 'done'
+    const isPending = statusOf(found)?.state !== 'done'
     if (isPending && isDeepStrictEqual({ ...there, submission }, asStored(data)))
       submission = there.submission
     else await withTimeout(found.updateData(data))
   }
   await wake(queue, organization)
-  return { organization, entry, run: submission, how: submission === data.submission ? 'submitted' : 'there' }
+  return { organization, job, run: submission, how: submission === data.submission ? 'submitted' : 'there' }
 }
 
-function asStored(data: Entry): unknown {
+function asStored(data: SubmittedPipeline): unknown {
   return JSON.parse(JSON.stringify(data))
 }
 
@@ -77,16 +84,16 @@ function asStored(data: Entry): unknown {
  */
 async function organizationOf({ service }: Pipeline, options: RunOptions): Promise<string> {
   if (service.organization !== null) return service.organization
-  const { clock, readSecret, stop, observer } = options
+  const { clock, readSecret, stop, onLog } = options
   const { host } = new URL(service.baseUrl)
   try {
-    const { info } = await testToken(service, { clock, readSecret, stop, log: observer.log })
+    const { info } = await testToken(service, { clock, readSecret, stop, log: onLog })
     if (info?.organizationId != null) return `${host}/organization-${info.organizationId}`
   } catch (error) {
     // The submitting machine may not have the token.
     if (!isExportError(error, 'config', 'transient', 'refused', 'data')) throw error
   }
-  observer.log('info', 'the organization is not known; it shares the rate limit of all at its address', {
+  onLog('info', 'the organization is not known; it shares the rate limit of all at its address', {
     organization: host,
   })
   return host
@@ -109,23 +116,19 @@ const MAX_LOST_POLLS = 20
  * @throws ExportError that of the run if it could not start; `target` when the queue has lost it; `interrupted`
  */
 export async function followSubmission(
-  { organization, entry }: Submission,
+  { organization, job: id }: Submission,
   queue: Queue,
   { clock, stop, onNoWorker }: FollowOptions,
 ): Promise<RunSummary> {
   let lost = 0
   for (let polls = 0; ; polls++) {
-    let outcome: Standing['outcome'] = null
+    let outcome: PipelineStatus['outcome'] = null
     try {
-      const job = await withTimeout(queue.pipelinesOf(organization).getJob(entry))
-      const standing = job === undefined ? null : standingOf(job)
-      outcome = standing?.outcome ?? null
+      const job = await withTimeout(queue.pipelinesOf(organization).getJob(id))
+      const status = job === undefined ? null : statusOf(job)
+      outcome = status?.outcome ?? null
       lost = job !== undefined && (await isAwake(queue, organization)) ? 0 : lost + 1
-      if (
-        polls === 4 &&
-        standing === null &&
-        (await withTimeout(queue.organizations.getWorkersCount())) === 0
-      )
+      if (polls === 4 && status === null && (await withTimeout(queue.organizations.getWorkersCount())) === 0)
         onNoWorker()
     } catch (error) {
       // The queue does not respond. The next poll tries again.
@@ -150,7 +153,7 @@ export async function followSubmission(
       throw new ExportError({
         kind: 'interrupted',
         what: 'The wait was stopped; workers continue the job',
-        where: entry,
+        where: id,
         next: 'Submit it again with --wait to see its end.',
       })
     }

@@ -1,32 +1,36 @@
 import type { Job } from 'bullmq'
-import { type Clock, ExportError, isExportError, type Pipeline, plainError, serial } from '../core/index.ts'
 import {
-  type Progress,
-  type RunObserver,
-  type RunOptions,
-  type RunSummary,
-  runPipeline,
-  type SharedCpu,
-} from '../run/index.ts'
+  type Clock,
+  ExportError,
+  isExportError,
+  type Log,
+  type Pipeline,
+  plainError,
+  serial,
+} from '../core/index.ts'
+import { type Progress, type RunOptions, type RunSummary, runPipeline, type SharedCpu } from '../run/index.ts'
+import { type Queue, withTimeout } from './queue.ts'
 import {
-  type Entry,
   jobSchema,
   type OrganizationJob,
   type Pending,
+  type PipelineStatus,
   pendingOf,
-  type Standing,
+  type SubmittedPipeline,
   wake,
-} from './entries.ts'
-import { type Queue, withTimeout } from './queue.ts'
+} from './submitted-pipelines.ts'
 
 export type SliceOptions = {
   readonly queue: Queue
   readonly clock: Clock
-  readonly log: RunObserver['log']
-  /** The options of a run. @throws ExportError `config` when something that the run needs is missing */
-  readonly runOptions: (pipeline: Pipeline, given: { allowPlaintext: boolean }) => Promise<RunOptions>
-  /** Makes a pipeline of its entry; what is hidden from the queue is read from the pipeline file. */
-  readonly readPipeline: (entry: Entry) => Promise<Pipeline>
+  readonly log: Log
+  /** Completes the options of a run. @throws ExportError `config` when something that the run needs is missing */
+  readonly runOptions: (
+    pipeline: Pipeline,
+    given: Partial<RunOptions> & Pick<RunOptions, 'allowPlaintext'>,
+  ) => Promise<RunOptions>
+  /** Makes a pipeline of what was submitted; what is hidden from the queue is read from the pipeline file. */
+  readonly readPipeline: (submitted: SubmittedPipeline) => Promise<Pipeline>
   /** Duration of a lease. */
   readonly leaseMs: number
   /** The time slice of a job: after it the job returns to the queue if others wait. Default: a minute. */
@@ -127,11 +131,11 @@ export class TimeSlice {
           warnUnreadable(log, name, organization)
           retriesAtMs.push(this.#retryAtMs())
         })
-        const next = pending.find(({ entry }) => !tried.has(entry.submission))
+        const next = pending.find(({ submitted }) => !tried.has(submitted.submission))
         if (next === undefined) break
-        tried.add(next.entry.submission)
+        tried.add(next.submitted.submission)
         const { status, retryAtMs, reason } = await this.#run(next, parsed.data)
-        statuses[next.entry.settings.name] = status
+        statuses[next.submitted.settings.name] = status
         if (reason !== null) failed.push(reason)
         if (this.#stop.signal.aborted) break
         if (retryAtMs !== null) retriesAtMs.push(retryAtMs)
@@ -172,29 +176,29 @@ export class TimeSlice {
   }
 
   /** Runs one pipeline until it ends or the time slice does. */
-  async #run({ job, entry, standing }: Pending, { hold, organization }: OrganizationJob): Promise<Outcome> {
+  async #run({ job, submitted, status }: Pending, { hold, organization }: OrganizationJob): Promise<Outcome> {
     const { clock, log } = this.#options
-    const pipeline = await this.#options.readPipeline(entry).catch((error: unknown) => {
+    const pipeline = await this.#options.readPipeline(submitted).catch((error: unknown) => {
       if (isExportError(error)) return error
       throw error
     })
     // The settings were valid when they were submitted. Those read from the pipeline file may have changed since.
-    if (isExportError(pipeline, 'config') && !entry.hidden) {
-      warnUnreadable(log, entry.settings.name, organization)
+    if (isExportError(pipeline, 'config') && !submitted.hidden) {
+      warnUnreadable(log, submitted.settings.name, organization)
       return { status: 'unreadable', retryAtMs: this.#retryAtMs(), reason: null }
     }
-    if (standing !== null && standing.pausedUntilMs !== null) {
-      const leftMs = standing.pausedUntilMs - (await withTimeout(this.#options.queue.now()))
+    if (status !== null && status.pausedUntilMs !== null) {
+      const leftMs = status.pausedUntilMs - (await withTimeout(this.#options.queue.now()))
       this.#pausedUntilMs = Math.max(this.#pausedUntilMs, clock.monotonicMs() + leftMs)
     }
-    const deaths = standing?.state === 'active' ? (standing.committedSinceTaken ? 1 : standing.deaths + 1) : 0
-    const record = this.#record(job, {
-      submission: entry.submission,
+    const deaths = status?.state === 'active' ? (status.committedSinceTaken ? 1 : status.deaths + 1) : 0
+    const stored = this.#statusIn(job, {
+      submission: submitted.submission,
       state: 'active',
       hold,
       deaths,
       committedSinceTaken: false,
-      before: standing?.before ?? { shards: 0, bytes: 0, replacedNuls: 0, durationMs: 0 },
+      before: status?.before ?? { shards: 0, bytes: 0, replacedNuls: 0, durationMs: 0 },
       outcome: null,
     })
     if (deaths > MAX_DEATHS) {
@@ -202,38 +206,38 @@ export class TimeSlice {
       const error = new ExportError({
         kind: 'damaged',
         what,
-        where: entry.settings.name,
+        where: submitted.settings.name,
         next: 'Read their logs, then submit it again.',
       })
-      await record.write({ state: 'done', outcome: { summary: null, error: plainError(error) } })
+      await stored.write({ state: 'done', outcome: { summary: null, error: plainError(error) } })
       return { status: 'failed', retryAtMs: null, reason: error.message }
     }
-    await record.write({})
-    const { summary, error } = await this.#export(pipeline, { entry, standing }, record, organization)
-    const { now } = record
+    await stored.write({})
+    const { summary, error } = await this.#export(pipeline, { submitted, status }, stored, organization)
+    const { now } = stored
     const before = summary === null ? now.before : addTotals(now.before, summary)
     const outcome = { summary: summary && { ...summary, ...before }, error: error && plainError(error) }
     const end = endOf(error, this.#retryAtMs())
     switch (end.kind) {
       case 'requeue':
-        await record.write({ state: 'waiting', before })
+        await stored.write({ state: 'waiting', before })
         return { status: 'waiting', retryAtMs: null, reason: null }
       case 'delay':
-        if (error !== null) log('warn', error.message, { organization, pipeline: entry.settings.name })
-        await record.write({ state: 'waiting', before, outcome: end.isReported ? outcome : null })
+        if (error !== null) log('warn', error.message, { organization, pipeline: submitted.settings.name })
+        await stored.write({ state: 'waiting', before, outcome: end.isReported ? outcome : null })
         return { status: 'waiting', retryAtMs: end.untilMs, reason: null }
       case 'finish':
-        await record.write({ state: 'done', outcome })
+        await stored.write({ state: 'done', outcome })
         return {
           status: summary?.status === 'budget' ? 'stopped' : (summary?.status ?? 'failed'),
           retryAtMs: null,
-          reason: end.isFailed && error !== null ? `${entry.settings.name}: ${error.message}` : null,
+          reason: end.isFailed && error !== null ? `${submitted.settings.name}: ${error.message}` : null,
         }
     }
   }
 
-  /** The standing of a pipeline in the queue, which only the owner of the job writes. */
-  #record(job: Pending['job'], initial: StandingRecord['now']): StandingRecord {
+  /** The status of a pipeline in the queue, which only the owner of the job writes. */
+  #statusIn(job: Pending['job'], initial: StoredStatus['now']): StoredStatus {
     const inOrder = serial()
     let now = initial
     return {
@@ -242,14 +246,14 @@ export class TimeSlice {
       },
       write: (change) => {
         now = { ...now, ...change }
-        const standing = now
+        const status = now
         return inOrder(async () => {
           await this.#requireOwned()
           const leftMs = this.#pausedUntilMs - this.#options.clock.monotonicMs()
           // The clock of the next owner may differ from this one's.
-          const pausedUntilMs: Standing['pausedUntilMs'] =
+          const pausedUntilMs: PipelineStatus['pausedUntilMs'] =
             leftMs > 0 ? (await withTimeout(this.#options.queue.now())) + leftMs : null
-          await withTimeout(job.updateProgress({ ...standing, pausedUntilMs }))
+          await withTimeout(job.updateProgress({ ...status, pausedUntilMs }))
         })
       },
     }
@@ -258,12 +262,12 @@ export class TimeSlice {
   /** Exports a pipeline. Errors, also unexpected ones, are part of the result. */
   async #export(
     pipeline: Pipeline | ExportError,
-    { entry, standing }: Pick<Pending, 'entry' | 'standing'>,
-    record: StandingRecord,
+    { submitted, status }: Pick<Pending, 'submitted' | 'status'>,
+    stored: StoredStatus,
     organization: string,
   ): Promise<{ summary: Omit<RunSummary, 'error'> | null; error: ExportError | null }> {
     const { clock, log } = this.#options
-    const { deaths, hold } = record.now
+    const { deaths, hold } = stored.now
     try {
       if (pipeline instanceof ExportError) throw pipeline
       const { requestsPerSecond } = pipeline.service
@@ -273,27 +277,21 @@ export class TimeSlice {
         Math.max((1000 / requestsPerSecond) * INTERVAL_MARGIN, spreadMs, pausedMs),
         this.#stop.signal,
       )
-      const options = await this.#options.runOptions(pipeline, { allowPlaintext: entry.allowPlaintext })
-      const { observer } = options
-      const { error, ...summary } = await runPipeline(pipeline, {
-        ...options,
+      const options = await this.#options.runOptions(pipeline, {
+        allowPlaintext: submitted.allowPlaintext,
         stop: this.#stop.signal,
-        observer: {
-          log: (level, message, fields) =>
-            observer.log(level, message, { organization, pipeline: pipeline.name, ...fields }),
-          progress: (progress) => {
-            observer.progress(progress)
-            this.#watch(progress, record)
-          },
-        },
-        runId: entry.submission,
+        onLog: (level, message, fields) =>
+          log(level, message, { organization, pipeline: pipeline.name, ...fields }),
+        onProgress: (progress) => this.#watch(progress, stored),
+        runId: submitted.submission,
         hold: {
           id: hold,
-          succeeds: standing === null ? [] : [standing.hold],
+          succeeds: status === null ? [] : [status.hold],
           confirm: () => this.#confirm(),
         },
         cpu: this.#cpu,
       })
+      const { error, ...summary } = await runPipeline(pipeline, options)
       return { summary, error }
     } catch (error) {
       if (isExportError(error)) return { summary: null, error }
@@ -302,7 +300,7 @@ export class TimeSlice {
       const unexpected = new ExportError({
         kind: 'data',
         what,
-        where: entry.settings.name,
+        where: submitted.settings.name,
         next: 'Please report it.',
       })
       return { summary: null, error: unexpected }
@@ -335,7 +333,7 @@ export class TimeSlice {
   /** Writes to the queue what the next owner needs: whether anything was committed, and a pause of the service. */
   #watch(
     { waits, rows, partitionsDone, partitionsDoneBefore, pausedUntilMs }: Progress,
-    { now, write }: StandingRecord,
+    { now, write }: StoredStatus,
   ): void {
     this.#retries = waits.retries
     const { clock } = this.#options
@@ -348,10 +346,10 @@ export class TimeSlice {
   }
 }
 
-type StandingRecord = {
-  readonly now: Omit<Standing, 'pausedUntilMs'>
+type StoredStatus = {
+  readonly now: Omit<PipelineStatus, 'pausedUntilMs'>
   /** Changes it, and writes it to the queue. @throws ExportError `target` when another worker owns the job */
-  write(change: Partial<StandingRecord['now']>): Promise<void>
+  write(change: Partial<StoredStatus['now']>): Promise<void>
 }
 
 type Outcome = {
@@ -388,9 +386,9 @@ function endOf(error: ExportError | null, retryAtMs: number): NextStep {
 }
 
 function addTotals(
-  before: Standing['before'],
-  { shards, bytes, replacedNuls, durationMs }: Standing['before'],
-): Standing['before'] {
+  before: PipelineStatus['before'],
+  { shards, bytes, replacedNuls, durationMs }: PipelineStatus['before'],
+): PipelineStatus['before'] {
   return {
     shards: before.shards + shards,
     bytes: before.bytes + bytes,
@@ -399,7 +397,7 @@ function addTotals(
   }
 }
 
-function warnUnreadable(log: RunObserver['log'], name: string, organization: string): void {
+function warnUnreadable(log: Log, name: string, organization: string): void {
   log('warn', `${name} was submitted by another version of spillway and is left to its workers`, {
     organization,
   })

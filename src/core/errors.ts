@@ -15,19 +15,12 @@ import { unlessSecret } from './secrets/known-secrets.ts'
  * - `target`: the database to load into cannot be reached, or rejects the load; nothing was loaded partially
  * - `damaged`: files on disk are not what the checkpoint says
  */
-export type ErrorKind =
-  | 'config'
-  | 'credentials'
-  | 'quota'
-  | 'locked'
-  | 'interrupted'
-  | 'transient'
-  | 'refused'
-  | 'cursor'
-  | 'data'
-  | 'storage'
-  | 'target'
-  | 'damaged'
+export type ErrorKind = (typeof ERROR_KINDS)[number]
+
+export const ERROR_KINDS = [
+  ...(['config', 'credentials', 'quota', 'locked', 'interrupted', 'transient'] as const),
+  ...(['refused', 'cursor', 'data', 'storage', 'target', 'damaged'] as const),
+]
 
 /** What an error says. `where` may be empty: then the message names no location. */
 export type ErrorDetails = PlainError & ErrorOptions & { readonly untilMs?: number | null }

@@ -13,25 +13,21 @@ export type Partition = {
   readonly window: Window | null
 }
 
-/** Number of partitions in each state. `partial`: begun, not finished; `pending`: not begun. */
-export type PartitionStates = {
-  readonly done: number
-  readonly partial: number
-  readonly failed: number
-  readonly pending: number
-  readonly pruned: number
-}
+/** `partial`: begun, not finished; `pending`: not begun. */
+export type PartitionState = (typeof PARTITION_STATES)[number]
 
-export type PartitionState = keyof PartitionStates
+export const PARTITION_STATES = ['done', 'partial', 'failed', 'pending', 'pruned'] as const
 
-/** Number of partitions of a plan that are done and that are left. Pruned partitions are not counted. */
-export type PartitionCounts = {
-  readonly total: number
-  readonly done: number
-  readonly failed: number
-  /** Neither done nor failed: not begun, or not finished. */
-  readonly pending: number
-}
+/** Number of partitions in each state. */
+export type PartitionStates = { readonly [State in PartitionState]: number }
+
+export const NO_PARTITIONS: PartitionStates = { done: 0, partial: 0, failed: 0, pending: 0, pruned: 0 }
+
+/** Number of partitions of a plan by state, and of all but the pruned ones. */
+export type PlanStates = PartitionStates & { readonly total: number }
+
+/** Number of partitions of a plan that are done and that are left. `pending`: neither done nor failed. */
+export type PartitionCounts = Pick<PlanStates, 'total' | 'done' | 'failed' | 'pending'>
 
 export function partitionCounts(
   total: number,

@@ -1,3 +1,31 @@
 export const RUN_STATUSES = ['complete', 'failed', 'budget', 'interrupted'] as const
 
 export type RunStatus = (typeof RUN_STATUSES)[number]
+
+/** What a run has done, as its progress, its summary and metrics count it. */
+export type RunCounts = {
+  readonly rows: number
+  /** With retries. */
+  readonly requests: number
+  readonly retries: number
+  readonly quarantined: number
+  /** Quota spent, by the service's own count, the first page estimated; null: not reported. */
+  readonly searchesSpent: number | null
+  /** Quota left, by the service's last response; null: not reported. */
+  readonly searchesRemaining: number | null
+}
+
+export const NO_RUN_COUNTS: RunCounts = {
+  rows: 0,
+  requests: 0,
+  retries: 0,
+  quarantined: 0,
+  searchesSpent: null,
+  searchesRemaining: null,
+}
+
+/** The counts alone. */
+export function runCounts(all: RunCounts): RunCounts {
+  const { rows, requests, retries, quarantined, searchesSpent, searchesRemaining } = all
+  return { rows, requests, retries, quarantined, searchesSpent, searchesRemaining }
+}

@@ -6,7 +6,7 @@ import type { Service } from './service.ts'
 
 const text = z.string().nullish()
 const texts = z.array(z.string()).nullish()
-const whole = z.int().nullish()
+const integer = z.int().nullish()
 
 /** Source: service spec 2.1; everything but the identifier may be null or absent, unknown fields stay. */
 const Report = z.looseObject({
@@ -23,9 +23,9 @@ const Report = z.looseObject({
   created_at: text,
   published_at: text,
   updated_at: text,
-  reading_time: whole,
-  tenant_id: whole,
-  organization_id: whole,
+  reading_time: integer,
+  tenant_id: integer,
+  organization_id: integer,
 })
 export type Report = z.infer<typeof Report>
 

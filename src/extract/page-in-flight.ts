@@ -1,7 +1,8 @@
 import { type DecodedPage, type DecodePage, type PageIds, withPage } from '../core/index.ts'
+import type { ResponseOutcome } from './attempts.ts'
 import type { Chain } from './chain.ts'
 import { pageRequests } from './page-requests.ts'
-import type { ResponseOutcome, Service, ServiceRequest } from './service.ts'
+import type { Service, ServiceRequest } from './service.ts'
 import { interrupted } from './transport/exchange.ts'
 
 // Cursors have some hundred characters at most, so a longer tail is not searched.

@@ -19,16 +19,12 @@ export type Token = {
   readonly renewAtMs: number
 }
 
-/** Provides the token of a request. */
-export type Tokens = {
+/** Provides the token of requests. Concurrent callers share one read or exchange. */
+export type TokenSource = {
   /** A token that is not about to expire. @throws ExportError `config`, or as the exchange does */
   current(): Promise<Token>
   /** False when the token is about to expire, or is being or has been replaced. */
   isCurrent(token: Token): boolean
-}
-
-/** Keeps one token for all requests. Concurrent callers share one read or exchange. */
-export type TokenSource = Tokens & {
   /** Replaces a rejected token. @throws `refusal` when there is no other */
   replace(refused: Token, refusal: ExportError): Promise<void>
 }
@@ -91,8 +87,14 @@ export function tokenSource({ auth, clock, readSecret, exchange }: TokenSourceOp
 }
 
 /** The source of a credential that is never renewed. */
-export function always(token: Token): Tokens {
-  return { current: async () => token, isCurrent: () => true }
+export function always(token: Token): TokenSource {
+  return {
+    current: async () => token,
+    isCurrent: () => true,
+    async replace(_refused, refusal) {
+      throw refusal
+    },
+  }
 }
 
 function headerText(variable: string, text: string): string {

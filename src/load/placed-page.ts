@@ -21,6 +21,9 @@ type PlacedRows = {
   readonly importedAt: Span | null
 }
 
+/** Where the rows of a page are: these keys of its entry. */
+export type Placement = Pick<PageEntry, 'slices' | 'logged'>
+
 /** How a page changes the open shards. */
 export class Placed {
   readonly slices: PlacedRows[] = []
@@ -105,16 +108,15 @@ export class Placed {
     )
   }
 
-  /** The entry of the page with the placement of its rows. */
-  located(page: PageEntry): PageEntry {
-    if (this.slices.length === 0) return page
+  get placement(): Placement {
+    if (this.slices.length === 0) return {}
     const slices = this.slices.map(({ partition, shard, rows, importedAt }) => ({
       window: windowOfKey(partition),
       shard,
       rows,
       imported_at: importedAt,
     }))
-    return { ...page, slices, ...(this.logged.length === 0 ? {} : { logged: this.logged }) }
+    return { slices, ...(this.logged.length === 0 ? {} : { logged: this.logged }) }
   }
 
   /** @param done the commit of the rows */

@@ -15,7 +15,7 @@ import { Backlog } from './backlog.ts'
 import { sealedPath } from './layout.ts'
 import { OpenShard, type OpenShardTools, type ShardCoder } from './open-shard.ts'
 import { moveUnknownShards } from './orphans.ts'
-import { Placed } from './placed-page.ts'
+import { Placed, type Placement } from './placed-page.ts'
 import { RowCache } from './row-cache.ts'
 import { byteSizes, RowGroupMeasure } from './row-group-measure.ts'
 import { changedSinceSealed, isAsSealed, publishSealed } from './sealed.ts'
@@ -51,8 +51,8 @@ export type Commit = {
   readonly slices: readonly Slice[]
   /** Folders that get no more rows for now. Their shards are sealed. */
   readonly close: readonly string[]
-  /** Entries to commit with the rows. The page's entry gets the placement of the rows. */
-  readonly entries: readonly JournalEntry[]
+  /** The entries to commit with the rows. */
+  readonly entries: (placement: Placement) => readonly JournalEntry[]
   /** Bytes that these entries refer to by index. */
   readonly blobs: readonly Uint8Array[]
 }
@@ -155,8 +155,7 @@ export class ShardSet {
       sealing.catch(() => {})
       const { seals, logged } = await this.#handing(async () => {
         const seals = await sealing
-        const page = entries.map((entry) => (entry.kind === 'page' ? placed.located(entry) : entry))
-        const all = [...sealEntries(seals), ...placed.opened, ...page]
+        const all = [...sealEntries(seals), ...placed.opened, ...entries(placed.placement)]
         return { seals, logged: all.length === 0 ? null : this.#options.log.commit(all, placed.blobs) }
       })
       return { seals, blobs: (await logged) ?? [] }

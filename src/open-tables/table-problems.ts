@@ -1,4 +1,6 @@
 import { isExportError, numberOf, type Store, type TableFormat, type TableSettings } from '../core/index.ts'
+import { DELTA_FOLDER } from './delta/delta-log.ts'
+import { ICEBERG_FOLDER } from './iceberg/metadata.ts'
 import type { TableShard } from './table.ts'
 import { TABLES } from './update-tables.ts'
 
@@ -26,7 +28,7 @@ export async function tableProblems(
   return problems
 }
 
-const FOLDERS: Readonly<Record<TableFormat, string>> = { iceberg: '_iceberg', delta: '_delta_log' }
+const FOLDERS: Readonly<Record<TableFormat, string>> = { iceberg: ICEBERG_FOLDER, delta: DELTA_FOLDER }
 
 /** null: none */
 function differenceOf(

@@ -102,9 +102,11 @@ const WITH_BOUNDS: ReadonlySet<string> = new Set([
   'updated_at',
 ])
 
-/** The bounds of a column that may be repeated; null: none. */
-export function boundsOf({ name, bounds }: ColumnStatistics): ColumnStatistics['bounds'] {
-  return WITH_BOUNDS.has(name) ? bounds : null
+/** The columns whose bounds may be repeated. */
+export function withBounds(statistics: readonly ColumnStatistics[]) {
+  return statistics.flatMap(({ bounds, ...column }) =>
+    bounds !== null && WITH_BOUNDS.has(column.name) ? [{ ...column, bounds }] : [],
+  )
 }
 
 // Each time a write of a former owner came first.

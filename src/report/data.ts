@@ -1,4 +1,4 @@
-import type { PartitionState, PartitionStates } from '../core/index.ts'
+import type { PartitionState, PlanStates } from '../core/index.ts'
 
 /**
  * All contents of a summary page: aggregates over rows, with small counts hidden (`disclosure.ts`). The page holds it as JSON
@@ -98,7 +98,7 @@ export type Share = number | 'none' | 'few' | 'nearly all' | 'all'
 export type Verdict = {
   readonly complete: boolean
   /** null: not known, as the data set was moved without its state. */
-  readonly partitions: (Omit<PartitionStates, 'pruned'> & { readonly total: number }) | null
+  readonly partitions: Omit<PlanStates, 'pruned'> | null
   /** The span of the windows, `until` excluded; null: there are none. */
   readonly span: { readonly from: string; readonly until: string } | null
   /** What it lacks by intent, a clause each. */

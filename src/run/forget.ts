@@ -93,9 +93,9 @@ export function forgetPeople(
   identities: readonly string[],
   options: ForgetOptions,
 ): Promise<ForgetResult> {
-  const { clock, stop, observer, maskKey } = options
+  const { clock, stop, onLog, maskKey } = options
   const pipeline = namePipeline(given, maskKey)
-  const warn = (message: string): void => observer.log('warn', message)
+  const warn = (message: string): void => onLog('warn', message)
   return namingLocations(pipeline, async () => {
     const people = People.of(identities, pipeline, maskKey)
     // The lock would create the folder, also if there is no data set.
@@ -127,11 +127,11 @@ async function forget(
   options: ForgetOptions,
 ): Promise<ForgetResult> {
   const { store } = owner
-  const { clock, observer, maskKey } = options
+  const { clock, onLog, maskKey } = options
   await refuseLinks(store)
   await requireTablesToFollow(store, pipeline.load.tables)
   const { header } = await begun(pipeline, store, options)
-  const warn = (message: string): void => observer.log('warn', message)
+  const warn = (message: string): void => onLog('warn', message)
   const checkpoint = await openSettledCheckpoint(owner, header, () => {}, warn)
   try {
     const { state } = checkpoint
@@ -216,7 +216,7 @@ async function finish(
   { checkpoint, before }: { readonly checkpoint: Checkpoint; readonly before: number },
   options: ForgetOptions,
 ): Promise<void> {
-  const { observer } = options
+  const { onLog } = options
   const { state } = checkpoint
   const quarantine = await Quarantine.open(store, checkpoint, pipeline.transform.onInvalid)
   await quarantine.write()
@@ -228,7 +228,7 @@ async function finish(
   const isOld =
     state.invalidated.size > 0 || JSON.stringify(manifest?.forgotten) !== JSON.stringify(state.erasures)
   if (isOld) {
-    await replaceManifest(pipeline, store, state, observer)
+    await replaceManifest(pipeline, store, state, onLog)
     await tryToWriteSummaryPage(pipeline, store, state, options, (entry) => checkpoint.append([entry]))
     // After the manifest, and before files that tables name are removed.
     try {

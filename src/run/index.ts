@@ -11,14 +11,10 @@ export {
   readForgottenPeople,
 } from './forget.ts'
 export { bringTables, type TableSummary, type TablesOptions } from './open-tables.ts'
-export {
-  type LogFields,
-  type LogLevel,
-  type OpeningStep,
-  type Progress,
-  type RunObserver,
-  type RunOptions,
-  silentObserver,
+export type {
+  OpeningStep,
+  Progress,
+  RunOptions,
 } from './options.ts'
 export { type PlanResult, readPlan } from './plan.ts'
 export { type PruneResult, planPruning, pruneDataSet } from './prune.ts'
@@ -46,7 +42,7 @@ export {
   readStatus,
   type StatusResult,
 } from './status.ts'
-export type { RunSummary } from './summary.ts'
+export { figuresJson, type RunSummary } from './summary.ts'
 export {
   type LoadedEarlier,
   type LoadOptions,

@@ -12,7 +12,7 @@ import {
 } from './data-set/open-data-set.ts'
 import { type TableOptions, updateTables } from './data-set/tables.ts'
 
-export type TablesOptions = HoldOptions & Pick<TableOptions, 'observer' | 'rebuild'>
+export type TablesOptions = HoldOptions & Pick<TableOptions, 'onLog' | 'rebuild'>
 
 /** A table over the shards, as it is after the command. */
 export type TableSummary = {

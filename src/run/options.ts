@@ -1,7 +1,8 @@
-import type { AllowedRequests, Clock, RowBatch } from '../core/index.ts'
+import type { AllowedRequests, Clock, Log, RowBatch, RunCounts } from '../core/index.ts'
 import type { Hold, ManifestShard } from '../state/index.ts'
 import type { SharedCpu } from './cpu/cpu.ts'
 
+/** What a run needs besides its pipeline. Callbacks get no secret and no value of a record, except `onBatch`. */
 export type RunOptions = {
   /** Reads a secret by the name of its variable; null when it is not set. */
   readonly readSecret: (name: string) => Promise<string | null>
@@ -12,7 +13,18 @@ export type RunOptions = {
   /** On abort, requests in flight are aborted as well. */
   readonly abort: AbortSignal
   readonly clock: Clock
-  readonly observer: RunObserver
+  readonly onLog: Log
+  readonly onProgress: (progress: Progress) => void
+  /** Called with each step before the first progress. */
+  readonly onOpening?: (step: OpeningStep) => void
+  /** Called when a shard is published. */
+  readonly onShard?: (shard: ManifestShard) => void
+  /**
+   * Called with the masked rows of each page after they are committed; they may not be in a finished shard yet. The chain
+   * waits for the returned promise. Each row comes at most once: not again in later runs, and not after a crash between
+   * commit and call.
+   */
+  readonly onBatch?: (batch: RowBatch) => void | Promise<void>
   /** Consent to `transform.secret: plaintext`, needed for each run. */
   readonly allowPlaintext: boolean
   readonly failFast: boolean
@@ -35,31 +47,12 @@ export type RunOptions = {
   readonly cpu?: SharedCpu
 }
 
-/** Receives the events of a run. They never hold a secret or a value of a record, except `rows`. */
-export type RunObserver = {
-  log(level: LogLevel, message: string, fields?: LogFields): void
-  progress(progress: Progress): void
-  /** Called with each step before the first progress. */
-  opening?(step: OpeningStep): void
-  /** Called when a shard is published. */
-  shard?(shard: ManifestShard): void
-  /**
-   * Called after the rows of a page are committed; they may not be in a finished shard yet. The chain waits for the
-   * returned promise. Each row comes at most once: not again in later runs, and not after a crash between commit and
-   * call.
-   */
-  rows?(batch: RowBatch): void | Promise<void>
-}
-
 /** `lock`: another run may hold the data set. Its lease expires at this time (epoch ms) unless a heartbeat comes. */
 export type OpeningStep =
   | { readonly kind: 'lock'; readonly untilMs: number }
   | { readonly kind: 'checkpoint' }
 
-export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error'
-export type LogFields = Readonly<Record<string, string | number | boolean | null>>
-
-export type Progress = {
+export type Progress = RunCounts & {
   readonly partitionsTotal: number
   readonly partitionsDone: number
   /** Partitions that were done when the run began. */
@@ -67,15 +60,6 @@ export type Progress = {
   /** Partitions that this run has passed, by the times of its rows, parts as fractions. */
   readonly partitionsAdvanced: number
   readonly partitionsFailed: number
-  /** Rows, requests, retries and quarantined items of this run. */
-  readonly rows: number
-  readonly requests: number
-  readonly retries: number
-  readonly quarantined: number
-  /** Quota that this run has spent; null: the service does not report it. */
-  readonly searchesSpent: number | null
-  /** By the last response; null: not reported yet. */
-  readonly searchesRemaining: number | null
   /** Requests that may still be sent, by the budget of the run and the reserve of the quota; null: no limit. */
   readonly requestsAllowed: AllowedRequests | null
   /** End of the pause that the service demanded, epoch milliseconds; null: no pause. */
@@ -105,5 +89,3 @@ export type RetryWait = {
   /** Why the last attempt failed. */
   readonly reason: string
 }
-
-export const silentObserver: RunObserver = { log: () => {}, progress: () => {} }

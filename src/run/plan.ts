@@ -10,6 +10,7 @@ import {
   type NamedQuery,
   NOT_MEASURED,
   type Pipeline,
+  type PlanStates,
   partitionKey,
 } from '../core/index.ts'
 import { requireEngine } from '../load/index.ts'
@@ -33,14 +34,8 @@ import {
 } from './status.ts'
 
 export type PlanResult = {
-  readonly partitions: {
-    /** Without pruned partitions. */
-    readonly total: number
-    readonly done: number
-    /** Partitions with committed rows, or the current ones of chains. */
-    readonly partial: number
-    readonly pending: number
-    readonly pruned: number
+  /** `partial`: with committed rows, or the current ones of chains; `pending`: the others that are not done. */
+  readonly partitions: Omit<PlanStates, 'failed'> & {
     /** Done before their windows ended, so that the next run exports them again; not part of `total`. */
     readonly early: number
   }

@@ -2,6 +2,7 @@ import {
   type Clock,
   ExportError,
   formatInstant,
+  type Log,
   type Micros,
   type NamedPipeline,
   type OwnedStore,
@@ -36,7 +37,6 @@ import {
 } from './data-set/prune.ts'
 import { type Owner, openSettledCheckpoint } from './data-set/recover.ts'
 import { updateTables } from './data-set/tables.ts'
-import type { RunObserver } from './options.ts'
 import { namePipeline } from './queries.ts'
 import { tryToWriteSummaryPage } from './report/write-summary-page.ts'
 import { shardSetOptions } from './shard-set-options.ts'
@@ -63,7 +63,7 @@ export type PruneResult = {
 export type PruneOptions = {
   readonly clock: Clock
   readonly stop: AbortSignal
-  readonly observer: Pick<RunObserver, 'log'>
+  readonly onLog: Log
   /** Spillway's own. */
   readonly version: string
   /** Of the encoder, for the shard of a data set without rows. */
@@ -94,8 +94,8 @@ export async function planPruning(pipeline: Pipeline, before: Micros): Promise<P
 export function pruneDataSet(given: Pipeline, before: Micros, options: PruneOptions): Promise<PruneResult> {
   requireWindows(given)
   const pipeline = namePipeline(given, options.maskKey)
-  const { clock, stop, observer } = options
-  const warn = (message: string): void => observer.log('warn', message)
+  const { clock, stop, onLog } = options
+  const warn = (message: string): void => onLog('warn', message)
   return namingLocations(pipeline, async () => {
     // The lock would create the folder, also if there is no data set.
     const isThere = (await openDataSet(pipeline).size(CHECKPOINT_PATH)) !== null
@@ -133,13 +133,13 @@ async function prune(
 /** Brings manifest, files and summary page in line with the checkpoint, after a prune or the crash of one. */
 async function finish(pipeline: NamedPipeline, owner: Owner, options: PruneOptions): Promise<void> {
   const { store } = owner
-  const { stop, observer } = options
+  const { stop, onLog } = options
   const state = await readBegunCheckpoint(pipeline, store)
   if (state === null) return
   if (await isLeftToDo(store, state)) {
     // Without a shard there are no columns to read.
     if (state.shards.length === 0) await store.remove(SUCCESS_PATH)
-    await replaceManifest(pipeline, store, state, observer)
+    await replaceManifest(pipeline, store, state, onLog)
     await updateTables(pipeline, store, state, options)
     await removeInvalidated(store, state, stop)
     // The summary page must not include pruned rows any longer. The checkpoint is rewritten from the state here; the next run
@@ -178,16 +178,16 @@ async function finalizeWithoutRows(
   plan: Plan,
   options: PruneOptions,
 ): Promise<void> {
-  const { observer } = options
+  const { onLog } = options
   const { store } = owner
-  const warn = (message: string): void => observer.log('warn', message)
+  const warn = (message: string): void => onLog('warn', message)
   const checkpoint = await openSettledCheckpoint(owner, header, () => {}, warn)
   try {
     const { state } = checkpoint
     // Loaded only here: most commands never encode in this thread.
     const { inlineCoder } = await import('./cpu/inline-work.ts')
     const coding = { coder: inlineCoder(encodePlan(pipeline, options)) }
-    const opened = await ShardSet.open(shardSetOptions(pipeline, owner, coding, checkpoint, observer), [])
+    const opened = await ShardSet.open(shardSetOptions(pipeline, owner, coding, checkpoint, options), [])
     if ('set' in opened) {
       try {
         await fillEmptyDataSet(pipeline, state, opened.set, plan)
@@ -195,7 +195,7 @@ async function finalizeWithoutRows(
         await opened.set.close()
       }
     }
-    await replaceManifest(pipeline, store, state, observer)
+    await replaceManifest(pipeline, store, state, onLog)
     await updateTables(pipeline, store, state, options)
     await store.replace(SUCCESS_PATH, [])
     await tryToWriteSummaryPage(pipeline, store, state, options, (entry) => checkpoint.append([entry]))

@@ -50,8 +50,8 @@ async function runOnDataSet(
   secrets: QuerySecrets,
   options: RunOptions,
 ): Promise<RunSummary> {
-  const { clock, stop, abort, fresh, observer } = options
-  const warn = (message: string): void => observer.log('warn', message)
+  const { clock, stop, abort, fresh, onLog, onOpening } = options
+  const warn = (message: string): void => onLog('warn', message)
   await requireFolder(pipeline.load.location)
   const holding = {
     clock,
@@ -60,20 +60,20 @@ async function runOnDataSet(
     hold: options.hold,
     warn,
     onWait(message: string, waitMs: number) {
-      observer.log('warn', message, { event: 'wait', for: 'lock', wait_ms: waitMs })
-      observer.opening?.({ kind: 'lock', untilMs: clock.now() + waitMs })
+      onLog('warn', message, { event: 'wait', for: 'lock', wait_ms: waitMs })
+      onOpening?.({ kind: 'lock', untilMs: clock.now() + waitMs })
     },
   }
   return holdDataSet(pipeline, holding, async (owner) => {
     const { store, lost } = owner
-    observer.opening?.({ kind: 'checkpoint' })
+    onOpening?.({ kind: 'checkpoint' })
     // A run that has lost the lock cannot commit any more, so it does not wait.
     const held = {
       ...options,
       stop: AbortSignal.any([stop, lost]),
       abort: AbortSignal.any([abort, lost]),
     }
-    await warnIfWorldReadable(pipeline, options.observer)
+    await warnIfWorldReadable(pipeline, onLog)
     const tablesMayExist = mayHaveTables(await refuseLinks(store))
     await requireOwnTables(store, pipeline.load.tables, fresh)
     if (fresh) await clearDataSet(store, warn)
@@ -106,9 +106,9 @@ export function frozenCopy(pipeline: Pipeline): Pipeline {
 }
 
 /** Line breaks are removed; a blank may be intended, but rarely is. */
-function warnOfBlanks({ maskKey, observer }: RunOptions): void {
+function warnOfBlanks({ maskKey, onLog }: RunOptions): void {
   if (maskKey === null || !(isBlank(maskKey[0]!) || isBlank(maskKey.at(-1)!))) return
-  observer.log('warn', 'the mask key begins or ends with a blank, which is a part of it')
+  onLog('warn', 'the mask key begins or ends with a blank, which is a part of it')
 }
 
 type Work = {
@@ -125,7 +125,7 @@ async function carryOut(
   options: RunOptions,
 ): Promise<RunSummary> {
   const { clock, version } = options
-  const { log } = options.observer
+  const log = options.onLog
   const { checkpoint, sealed } = session
   const startedMs = clock.monotonicMs()
   const begin = { run: options.runId ?? randomUUID(), started_at: isoTime(clock.now()), version }
@@ -185,12 +185,12 @@ async function replaceWhatIsDone(
   ending: Ending,
   store: OwnedStore,
   { checkpoint }: Session,
-  { stop, observer }: Pick<RunOptions, 'stop' | 'observer'>,
+  { stop, onLog }: Pick<RunOptions, 'stop' | 'onLog'>,
 ): Promise<Ending> {
   if (stop.aborted) return ending
   try {
     for (const { path } of await replaceRedone(store, checkpoint))
-      observer.log('info', 'shard published', { event: 'shard.published', path })
+      onLog('info', 'shard published', { event: 'shard.published', path })
     return ending
   } catch (error) {
     if (!isExportError(error)) throw error
@@ -239,7 +239,7 @@ async function finalizeDataSet(
   if (whole) await fillEmptyDataSet(pipeline, checkpoint.state, shards, plan)
   await session.cpu.close()
   if (end !== null) await checkpoint.append([end])
-  await replaceManifest(pipeline, store, checkpoint.state, options.observer)
+  await replaceManifest(pipeline, store, checkpoint.state, options.onLog)
   const tablesError = await failureOf(async () => {
     await updateTables(pipeline, store, checkpoint.state, {
       ...options,

@@ -7,6 +7,7 @@ import {
   type DecodePage,
   ExportError,
   freshBuffers,
+  type Log,
   maxCost,
   NO_IDS,
   type Pipeline,
@@ -25,14 +26,13 @@ import {
   Service,
   type TokenInfo,
 } from '../extract/index.ts'
-import type { RunObserver } from './options.ts'
 
 export type ServiceCallOptions = {
   readonly clock: Clock
   readonly readSecret: (name: string) => Promise<string | null>
   /** Ends waits and requests. */
   readonly stop: AbortSignal
-  readonly log: RunObserver['log']
+  readonly log: Log
   /** As of `ServiceDeps`. */
   readonly onDate?: (dateMs: number) => void
 }

@@ -67,7 +67,7 @@ async function openOnce(
 ): Promise<Session | null> {
   const checkpoint = await openOwnCheckpoint(pipeline, owner, secrets, options)
   const { state } = checkpoint
-  const { log } = options.observer
+  const log = options.onLog
   try {
     if (state.erasures.length > 0) requireForgotten(await readForgotten(owner.store), state)
     const sealed = { shards: 0, bytes: 0, replacedNuls: 0 }
@@ -77,7 +77,7 @@ async function openOnce(
       sealed.replacedNuls += replaced
       log('info', 'shard sealed', { event: 'shard.sealed', path, rows, bytes })
     }
-    const shardOptions = shardSetOptions(pipeline, owner, cpu, checkpoint, options.observer)
+    const shardOptions = shardSetOptions(pipeline, owner, cpu, checkpoint, options)
     const opened = await ShardSet.open({ ...shardOptions, onSealed }, state.openShards.values())
     const rejected = await lostRejections(checkpoint)
     const early = earlyPartitions(pipeline, options.clock.now(), state)

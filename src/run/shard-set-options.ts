@@ -3,7 +3,7 @@ import { rowGroupRows, type ShardSetOptions, shardExtension } from '../load/inde
 import { type Checkpoint, manifestShard } from '../state/index.ts'
 import type { Cpu } from './cpu/cpu.ts'
 import type { Owner } from './data-set/recover.ts'
-import type { RunObserver } from './options.ts'
+import type { RunOptions } from './options.ts'
 
 /** How the open shards of a pipeline go on by its checkpoint. */
 export function shardSetOptions(
@@ -11,7 +11,7 @@ export function shardSetOptions(
   { store }: Owner,
   { coder }: Pick<Cpu, 'coder'>,
   checkpoint: Checkpoint,
-  observer: Pick<RunObserver, 'log' | 'shard'>,
+  { onLog, onShard }: Pick<RunOptions, 'onLog' | 'onShard'>,
 ): ShardSetOptions {
   const { state } = checkpoint
   return {
@@ -25,11 +25,11 @@ export function shardSetOptions(
     nextShard: state.nextShard,
     partsOf: (folder) => state.partsOf.get(folder) ?? 0,
     held: state.held,
-    warn: (message) => observer.log('warn', message),
+    warn: (message) => onLog('warn', message),
     onSealed: () => {},
     onPublished: (entry) => {
-      observer.log('info', 'shard published', { event: 'shard.published', path: entry.path })
-      observer.shard?.(manifestShard(entry))
+      onLog('info', 'shard published', { event: 'shard.published', path: entry.path })
+      onShard?.(manifestShard(entry))
     },
   }
 }

@@ -1,6 +1,7 @@
 import {
   figuresOf,
   formatInstant,
+  NO_PARTITIONS,
   NOT_MEASURED,
   type Partition,
   type PartitionState,
@@ -188,17 +189,7 @@ export function statusByQuery(
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
-const NOTHING = {
-  partitions: 0,
-  done: 0,
-  partial: 0,
-  failed: 0,
-  pending: 0,
-  pruned: 0,
-  rows: 0,
-  requests: 0,
-  error: null,
-}
+const NOTHING = { partitions: 0, ...NO_PARTITIONS, rows: 0, requests: 0, error: null }
 
 /** The status of one partition; the names are those of `status --json`. */
 export type PartitionStatus = {

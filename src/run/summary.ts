@@ -1,9 +1,11 @@
 import {
   type ExportError,
   figuresOf,
+  type Log,
   type PartitionCounts,
   type Pipeline,
   partitionCounts,
+  type RunCounts,
   type RunStatus,
   type ServiceFigures,
 } from '../core/index.ts'
@@ -12,41 +14,32 @@ import {
   type CheckpointState,
   MANIFEST_PATH,
   type RunRecord,
+  serviceJson,
   sumOfPartitions,
 } from '../state/index.ts'
 import { type Ending, statusFor } from './chains/export-chains.ts'
 import type { FailureCause, Tally } from './chains/tally.ts'
 import { leftOutClauses, leftOutOf } from './data-set/completeness.ts'
 import { pathIn, withLocation } from './data-set/open-data-set.ts'
-import type { RunObserver } from './options.ts'
 import type { Session } from './session.ts'
 
 /** The result of a run. */
-export type RunSummary = {
+export type RunSummary = RunCounts & {
   readonly pipeline: string
   readonly status: RunStatus
   readonly partitions: PartitionCounts
-  /** Of this run, like the following figures. */
-  readonly rows: number
   /** Of feeds: rows that readers see since the end of the run before, those of killed runs too; null: no feed. */
   readonly added: number | null
   /** Of all runs: the rows, and what is left out by intent, a clause each. */
   readonly dataSet: { readonly rows: number; readonly leftOut: readonly string[] }
   readonly shards: number
   readonly bytes: number
-  readonly requests: number
-  readonly retries: number
-  readonly quarantined: number
   /** NUL characters that became U+FFFD, in CSV. */
   readonly replacedNuls: number
   /** Items that the service repeated within a chain; each was exported once. */
   readonly repeated: number
   /** Items that were dropped because their people were forgotten. */
   readonly forgotten: number
-  /** Quota spent, by the service's own count, the first page estimated; null: not reported. */
-  readonly searchesSpent: number | null
-  /** By the service's last response; null: not reported. */
-  readonly searchesRemaining: number | null
   /** What pages cost and how large they may be, as measured by all runs of the data set. */
   readonly service: ServiceFigures
   readonly durationMs: number
@@ -163,10 +156,31 @@ function lastCompleteMs({ runs }: CheckpointState): number | null {
   return finished == null ? null : Date.parse(finished)
 }
 
+type Figures = RunCounts &
+  Pick<RunSummary, 'added' | 'shards' | 'bytes' | 'replacedNuls' | 'repeated' | 'forgotten'>
+
+/** The figures of a run by the names that scripts read. */
+export function figuresJson(figures: Figures): Readonly<Record<string, number | null>> {
+  const { rows, added, shards, bytes, requests, retries, quarantined, repeated, forgotten } = figures
+  return {
+    rows,
+    ...(added === null ? {} : { new: added }),
+    shards,
+    bytes,
+    requests,
+    retries,
+    quarantined,
+    replaced_nuls: figures.replacedNuls,
+    repeated,
+    ...(forgotten === 0 ? {} : { forgotten }),
+    searches_spent: figures.searchesSpent,
+    searches_remaining: figures.searchesRemaining,
+  }
+}
+
 /** The last event of a run in the log. */
-export function logSummary(summary: RunSummary, log: RunObserver['log']): void {
-  const { pipeline, status, partitions, rows, shards, bytes, requests, retries, quarantined, repeated } =
-    summary
+export function logSummary(summary: RunSummary, log: Log): void {
+  const { pipeline, status, partitions } = summary
   // Everybody who filters by level has to see that it failed.
   log(status === 'failed' ? 'error' : 'info', 'run finished', {
     event: 'run.finish',
@@ -176,19 +190,8 @@ export function logSummary(summary: RunSummary, log: RunObserver['log']): void {
     partitions_done: partitions.done,
     partitions_failed: partitions.failed,
     partitions_pending: partitions.pending,
-    rows,
-    shards,
-    bytes,
-    requests,
-    retries,
-    quarantined,
-    repeated,
-    ...(summary.forgotten === 0 ? {} : { forgotten: summary.forgotten }),
-    searches_spent: summary.searchesSpent,
-    searches_remaining: summary.searchesRemaining,
-    searches_per_request: summary.service.searchesPerRequest,
-    searches_per_1000_rows: summary.service.searchesPer1000Rows,
-    page_size: summary.service.pageSize,
+    ...figuresJson(summary),
+    ...serviceJson(summary.service),
     duration_ms: summary.durationMs,
     error_kind: summary.error?.kind ?? null,
   })

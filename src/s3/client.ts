@@ -31,26 +31,23 @@ export async function openClient({
   const where = region ?? (environment.AWS_REGION || environment.AWS_DEFAULT_REGION || null)
   // Other stores than AWS ignore the region, but a signature needs one.
   const signedFor = where ?? (address === null ? null : 'us-east-1')
-  const s3 = withoutVersionWarning(
-    () =>
-      new sdk.S3Client({
-        ...(address === null ? {} : { endpoint: address }),
-        ...(signedFor === null ? {} : { region: signedFor }),
-        ...credentialsIn(environment),
-        forcePathStyle: pathStyle ?? address !== null,
-        followRegionRedirects: true,
-        maxAttempts: ATTEMPTS,
-        // The signature covers the SHA-256 of each body. Not all stores know further checksums.
-        requestChecksumCalculation: 'WHEN_REQUIRED',
-        responseChecksumValidation: 'WHEN_REQUIRED',
-        requestHandler: {
-          connectionTimeout: CONNECT_MS,
-          socketTimeout: IDLE_MS,
-          requestTimeout: REQUEST_MS,
-          throwOnRequestTimeout: true,
-        },
-      }),
-  )
+  const s3 = new sdk.S3Client({
+    ...(address === null ? {} : { endpoint: address }),
+    ...(signedFor === null ? {} : { region: signedFor }),
+    ...credentialsIn(environment),
+    forcePathStyle: pathStyle ?? address !== null,
+    followRegionRedirects: true,
+    maxAttempts: ATTEMPTS,
+    // The signature covers the SHA-256 of each body. Not all stores know further checksums.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    requestHandler: {
+      connectionTimeout: CONNECT_MS,
+      socketTimeout: IDLE_MS,
+      requestTimeout: REQUEST_MS,
+      throwOnRequestTimeout: true,
+    },
+  })
   if (!allowHttp) refuseHttp(s3, source)
   return { sdk, s3 }
 }
@@ -148,19 +145,5 @@ async function loadSdk(): Promise<Sdk> {
       next: 'Install spillway with its optional dependencies, or run `npm install @aws-sdk/client-s3` beside it.',
       cause: error,
     })
-  }
-}
-
-const VERSION_WARNING = 'AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'
-
-/** Suppresses the SDK's warning about the Node.js that later releases will need. */
-function withoutVersionWarning<T>(make: () => T): T {
-  const before = process.env[VERSION_WARNING]
-  process.env[VERSION_WARNING] = 'true'
-  try {
-    return make()
-  } finally {
-    if (before === undefined) delete process.env[VERSION_WARNING]
-    else process.env[VERSION_WARNING] = before
   }
 }

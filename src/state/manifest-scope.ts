@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { PARTITION_STATES, type PartitionState } from '../core/index.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import { exportedOf, hasBegun, quarantinedOf, stateOf } from './checkpoint/partition-record.ts'
 
@@ -29,14 +30,14 @@ export type ManifestScope = {
 
 export const manifestPartitionSchema = z.object({
   key: z.string(),
-  state: z.enum(['pending', 'partial', 'failed', 'done', 'pruned']),
+  state: z.enum(PARTITION_STATES),
   rows: count,
   quarantined: count,
 })
 
 export type ManifestPartition = {
   key: string
-  state: 'pending' | 'partial' | 'failed' | 'done' | 'pruned'
+  state: PartitionState
   rows: number
   quarantined: number
 }

@@ -235,9 +235,9 @@ import type { PartitionStatus, Pipeline, Progress, RunSummary, Verification } fr
 
 const pipeline: Pipeline = await readPipeline('pipeline.yaml', { env: process.env, cwd: process.cwd() })
 let latest: Progress | null = null
-const observer = { log: () => {}, progress: (progress: Progress) => { latest = progress } }
+const onProgress = (progress: Progress) => { latest = progress }
 try {
-  const summary: RunSummary = await runPipeline(pipeline, await runOptions(pipeline, { observer }))
+  const summary: RunSummary = await runPipeline(pipeline, await runOptions(pipeline, { onProgress }))
   const { ok }: Verification = await verifyDataSet(pipeline)
   const partitions: PartitionStatus[] = [...(await readStatus(pipeline)).partitions()]
   // @ts-expect-error: an unknown field of the summary is an error, not any

@@ -84,7 +84,8 @@ async function ownStore(): Promise<{ readonly store: OwnedStore; readonly root: 
 
 /** A page of a chain with these rows. */
 function commitOf(slices: readonly Slice[], over: Partial<Commit> = {}): Commit {
-  return { slices, close: [], entries: [pageLine(0, 'more')], blobs: [], ...over }
+  const entries: Commit['entries'] = (placement) => [{ ...pageLine(0, 'more'), ...placement }]
+  return { slices, close: [], entries, blobs: [], ...over }
 }
 
 function pagesIn(lines: readonly { readonly kind: string }[]): PageEntry[] {

@@ -8,13 +8,14 @@ import {
   encodeRecordBatch,
   type Format,
   type Int64,
-  type JournalEntry,
   type OwnedStore,
+  type PageEntry,
   type RecordBatch,
 } from '../../src/core/index.ts'
 import { createEncoder } from '../../src/load/encode/create-encoder.ts'
 import { shardExtension } from '../../src/load/encode/encoder.ts'
 import {
+  type Commit,
   encodeWithAggregates,
   PageRows,
   type PartitionRange,
@@ -255,7 +256,8 @@ async function exported(
     const page = pages[number % pages.length]!
     const response: { folder: number; own: OwnRow }[] = []
     while (response.length < page.rows && left.some((own) => own.length > 0)) response.push(nextRow())
-    commits.push(shards.commit({ slices: slicesOf(response, page), close: [], entries: [PAGE], blobs: [] }))
+    const entries: Commit['entries'] = (placement) => [{ ...PAGE, ...placement }]
+    commits.push(shards.commit({ slices: slicesOf(response, page), close: [], entries, blobs: [] }))
     if (page.hurry) continue
     await Promise.all(commits)
     commits = []
@@ -357,7 +359,7 @@ function widened({ columns, ...recordBatch }: RecordBatch): RecordBatch {
   return { ...recordBatch, columns: wide }
 }
 
-const PAGE: JournalEntry = { kind: 'page', chain: 0, next: 'more', requests: 1 }
+const PAGE: PageEntry = { kind: 'page', chain: 0, next: 'more', requests: 1 }
 
 function filesIn(folder: string): Map<string, Buffer> {
   const files = new Map<string, Buffer>()

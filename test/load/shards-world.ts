@@ -360,9 +360,9 @@ export class World {
       close: this.options.owned
         ? Array.from({ length: finished.count }, (_, index) => folderAt(finished.at(index)!.from))
         : [],
-      entries: [
+      entries: (placement) => [
         ...(record === undefined ? [chainEntry(chain, queryOf(query).name, windows)] : []),
-        pageLine(chain, isLast ? null : `${chain}-${number}`, watermark),
+        { ...pageLine(chain, isLast ? null : `${chain}-${number}`, watermark), ...placement },
       ],
       blobs: [],
     }

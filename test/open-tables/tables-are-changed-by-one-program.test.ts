@@ -101,7 +101,7 @@ async function forget(world: TableWorld, onShard = () => {}): Promise<unknown> {
   return forgetPeople(pipeline, PEOPLE, {
     clock: systemClock,
     stop: new AbortController().signal,
-    observer: { log: () => {} },
+    onLog: () => {},
     version: '1.0.0',
     build: encoderBuild(),
     maskKey: null,

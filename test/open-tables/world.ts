@@ -72,7 +72,7 @@ export async function tableWorld(
         clock: CLOCK,
         stop: NEVER,
         warn: () => {},
-        observer: { log: (_, message) => void world.warnings.push(message) },
+        onLog: (_, message) => void world.warnings.push(message),
         rebuild,
       })
     },

@@ -28,9 +28,9 @@ load: { path: out }
     await writeFile(join(folder, 'p.yaml'), file)
     const pipeline = await readPipeline('p.yaml', { env: {}, cwd: folder })
     const logged: unknown[] = []
-    const observer = { log: (...line: unknown[]) => logged.push(line), progress() {} }
+    const onLog = (...line: unknown[]) => void logged.push(line)
     const env = { SPILLWAY_TOKEN: 'token', SPILLWAY_MASK_KEY: 'k'.repeat(40) }
-    const { failures } = await runPipeline(pipeline, await runOptions(pipeline, { env, observer }))
+    const { failures } = await runPipeline(pipeline, await runOptions(pipeline, { env, onLog }))
     expect(server.received[0]?.body).toContain(EMAIL)
     expect(failures).toHaveLength(1)
     expect(failures[0]).toMatchObject({ partition: 'email.case-17/all' })

@@ -168,21 +168,17 @@ it('changes of any part of the pipeline during the run do not change the run', a
   const { here, pipeline } = await world()
   const options = await runOptions(pipeline, { env: here.env })
   let changes = 0
-  const observer = {
-    log() {},
-    progress() {},
-    opening() {
-      if (changes++ > 0) return
-      Object.assign(pipeline.load.location, { root: join(here.folder, 'elsewhere') })
-      Object.assign(pipeline.load, { path: join(here.folder, 'elsewhere'), partitionBy: [] })
-      Object.assign(pipeline.load.format, { kind: 'parquet' })
-      Object.assign(pipeline.service, { searchPath: '/nowhere', baseUrl: 'http://127.0.0.1:1' })
-      Object.assign(pipeline.extract.windows ?? {}, { every: null })
-      ;(pipeline.extract.queries as unknown[]).length = 0
-    },
+  const onOpening = (): void => {
+    if (changes++ > 0) return
+    Object.assign(pipeline.load.location, { root: join(here.folder, 'elsewhere') })
+    Object.assign(pipeline.load, { path: join(here.folder, 'elsewhere'), partitionBy: [] })
+    Object.assign(pipeline.load.format, { kind: 'parquet' })
+    Object.assign(pipeline.service, { searchPath: '/nowhere', baseUrl: 'http://127.0.0.1:1' })
+    Object.assign(pipeline.extract.windows ?? {}, { every: null })
+    ;(pipeline.extract.queries as unknown[]).length = 0
   }
   const given = structuredClone(pipeline)
-  const summary = await runPipeline(pipeline, { ...options, observer })
+  const summary = await runPipeline(pipeline, { ...options, onOpening })
   expect(changes).toBeGreaterThan(0)
   expect(summary).toMatchObject({ status: 'complete', requests: expect.any(Number) })
   expect(await verifyDataSet(given)).toMatchObject({ ok: true, rows: summary.rows })
@@ -259,13 +255,10 @@ it.each([
 ])('a blank at an end of the mask key is warned of: %j', async (key, times) => {
   const { here, pipeline } = await world()
   const logged: string[] = []
-  const observer = {
-    log: (level: string, message: string) => logged.push(`${level}: ${message}`),
-    progress() {},
-  }
+  const onLog = (level: string, message: string) => void logged.push(`${level}: ${message}`)
   const given = changed(pipeline, { secret: 'hmac' })
   const env = { ...here.env, SPILLWAY_MASK_KEY: key }
-  await runPipeline(given, await runOptions(given, { env, observer }))
+  await runPipeline(given, await runOptions(given, { env, onLog }))
   const warnings = logged.filter(
     (line) => line === 'warn: the mask key begins or ends with a blank, which is a part of it',
   )

@@ -44,17 +44,15 @@ load: { format: csv, path: ${name} }
     )
     return readPipeline('p.yaml', { env: {}, cwd: folder })
   }
-  const observer = {
-    log: (level: string, message: string, fields: object = {}) => void log.push({ level, message, fields }),
-    progress: () => {},
-  }
+  const onLog = (level: string, message: string, fields: object = {}) =>
+    void log.push({ level, message, fields })
   return {
     log,
     read,
     async run(url: string, token: string, extract: string, service?: string): Promise<RunSummary> {
       const pipeline = await read(url, extract, service)
       const env = { SPILLWAY_TOKEN: token }
-      return runPipeline(pipeline, await runOptions(pipeline, { env, clock: IMPATIENT, observer }))
+      return runPipeline(pipeline, await runOptions(pipeline, { env, clock: IMPATIENT, onLog }))
     },
     async plan(url: string, extract: string) {
       const pipeline = await read(url, extract)

@@ -24,11 +24,8 @@ load: { path: out, file_mode: '${fileMode}' }
     const env = { SPILLWAY_TOKEN: 'a-token' }
     const pipeline = await readPipeline(file, { env, cwd: folder })
     const warnings: string[] = []
-    const log = (level: string, message: string): void => void (level === 'warn' && warnings.push(message))
-    await runPipeline(pipeline, {
-      ...(await runOptions(pipeline, { env })),
-      observer: { log, progress: () => {} },
-    })
+    const onLog = (level: string, message: string): void => void (level === 'warn' && warnings.push(message))
+    await runPipeline(pipeline, await runOptions(pipeline, { env, onLog }))
     return warnings
   } finally {
     await rm(folder, { recursive: true, force: true })

@@ -26,11 +26,8 @@ load: { path: out }
     const env = { SPILLWAY_TOKEN: 'a-token' }
     const pipeline = await readPipeline(file, { env, cwd: folder })
     const logged: string[] = []
-    const observer = {
-      log: (_level: string, message: string) => void logged.push(message),
-      progress: () => {},
-    }
-    const summary = await runPipeline(pipeline, { ...(await runOptions(pipeline, { env })), observer })
+    const onLog = (_level: string, message: string) => void logged.push(message)
+    const summary = await runPipeline(pipeline, await runOptions(pipeline, { env, onLog }))
     return { summary, logged, requests: service.requests.length }
   } finally {
     await rm(folder, { recursive: true, force: true })

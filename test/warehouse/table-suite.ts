@@ -262,7 +262,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     await pruneDataSet(await pipelineIn(here), Date.parse('2024-02-01T12:00:00Z') * 1000, {
       clock: systemClock,
       stop: new AbortController().signal,
-      observer: { log: () => {} },
+      onLog: () => {},
       version: '0',
       build: '0',
       maskKey: null,

@@ -1,6 +1,6 @@
 import type { ArgumentsCamelCase, Argv } from 'yargs'
 import type { Environment } from '../../config/index.ts'
-import type { RunObserver } from '../../run/index.ts'
+import type { Log } from '../../core/index.ts'
 import type { LOG_FORMATS, LOG_LEVELS, LogFile, LogSettings } from '../log/log.ts'
 import type { Output } from '../terminal/output.ts'
 import type { Screen } from '../terminal/screen.ts'
@@ -80,9 +80,9 @@ export type ProcessContext = {
 /** What a command is given besides its arguments. */
 export type Io = ProcessContext & {
   readonly logging: LogSettings
-  readonly log: RunObserver['log']
+  readonly log: Log
   /** The same for machines alone. */
-  readonly record: RunObserver['log']
+  readonly record: Log
   /** null: none. */
   readonly logFile: LogFile | null
   /** The id of this call of the command, which is on every line of its log. */

@@ -53,7 +53,7 @@ export const forget = command({
       const options: ForgetOptions = {
         clock: systemClock,
         stop: signals.stop,
-        observer: { log: io.log },
+        onLog: io.log,
         version,
         build: encoderBuild(),
         maskKey,

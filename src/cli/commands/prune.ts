@@ -52,7 +52,7 @@ export const prune = command({
       const options = {
         clock: systemClock,
         stop: signals.stop,
-        observer: { log: io.log },
+        onLog: io.log,
         version,
         build: encoderBuild(),
         maskKey,

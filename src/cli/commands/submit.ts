@@ -76,9 +76,8 @@ async function submitOne(
     pipeline = await pipelineFrom(file, {}, io)
     const { name } = pipeline
     const log: Io['log'] = (level, message, fields) => io.log(level, message, { pipeline: name, ...fields })
-    const observer = { log, progress: () => {} }
     const { allowPlaintext } = args
-    const options = await runOptions(pipeline, { env, stop, abort, observer, allowPlaintext })
+    const options = await runOptions(pipeline, { env, stop, abort, onLog: log, allowPlaintext })
     // The worker may run in another folder.
     const settings = await readSettings(pipeline, { env, cwd })
     const given = { ...pipeline, file: resolve(cwd, pipeline.file) }

@@ -23,7 +23,7 @@ export const tables = command({
         clock: systemClock,
         stop: signals.stop,
         warn: (message) => io.log('warn', message),
-        observer: { log: io.log },
+        onLog: io.log,
         rebuild: args.rebuild,
       })
       if (args.json) await io.stdout.line(plainJson({ tables: found }))

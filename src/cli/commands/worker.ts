@@ -53,10 +53,9 @@ export const worker = command({
           stop,
           log: io.log,
           readPipeline: (entry) => readSubmitted(entry, { env, cwd }),
-          runOptions: async (pipeline, { allowPlaintext }) => {
-            await checkRequirements(pipeline, { env, allowPlaintext })
-            const observer = { log: io.log, progress: () => {} }
-            return runOptions(pipeline, { env, abort, observer, allowPlaintext })
+          runOptions: async (pipeline, given) => {
+            await checkRequirements(pipeline, { env, allowPlaintext: given.allowPlaintext })
+            return runOptions(pipeline, { env, abort, ...given })
           },
         }),
       )

@@ -1,8 +1,8 @@
 import { closeSync, constants, existsSync, fstatSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { Environment } from '../../config/index.ts'
+import type { Log, LogFields, LogLevel } from '../../core/index.ts'
 import { ExportError, isExportError, type Pipeline, plainError, unlessSecret } from '../../core/index.ts'
-import type { LogFields, LogLevel, RunObserver } from '../../run/index.ts'
 import { checkOwnFile, keepOutOf, type OwnFile } from '../results/own-file.ts'
 import { codeOf } from '../results/save-file.ts'
 import { type Colour, type Screen, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
@@ -27,9 +27,9 @@ type LogTargets = {
 
 export type Logs = {
   /** Lines are written before the call returns. */
-  readonly log: RunObserver['log']
+  readonly log: Log
   /** The same, but only as JSON: nothing is shown to people. */
-  readonly record: RunObserver['log']
+  readonly record: Log
 }
 
 /** The log on stderr, a line each, and in the log file. */
@@ -211,9 +211,9 @@ type ErrorOutput = {
   readonly screen: Screen
   readonly style: Style
   readonly logging: LogSettings
-  readonly log: RunObserver['log']
+  readonly log: Log
   /** A log for machines alone. */
-  readonly record?: RunObserver['log']
+  readonly record?: Log
 }
 
 /**

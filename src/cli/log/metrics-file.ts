@@ -1,5 +1,12 @@
 import { readFile } from 'node:fs/promises'
-import { ExportError, isExportError, type Pipeline, serial } from '../../core/index.ts'
+import {
+  ExportError,
+  isExportError,
+  NO_RUN_COUNTS,
+  type Pipeline,
+  runCounts,
+  serial,
+} from '../../core/index.ts'
 import { version } from '../../package/index.ts'
 import type { Progress, RunSummary } from '../../run/index.ts'
 import { checkOwnFile, keepOutOf } from '../results/own-file.ts'
@@ -72,25 +79,25 @@ export class MetricsFile {
     const nowMs = performance.now()
     if (nowMs - this.#updatedMs < WRITE_MS) return
     const { partitionsTotal, partitionsDone: done, partitionsFailed: failed } = progress
-    const { rows, requests, retries, quarantined, searchesSpent, searchesRemaining } = progress
     this.#update({
       ...this.#nothingOf(pipeline),
       isRunning: true,
       durationSeconds: Math.round(nowMs - this.#startedMs) / 1000,
-      ...{ rows, requests, retries, quarantined, searchesSpent, searchesRemaining },
+      ...runCounts(progress),
       partitions: { done, failed, pending: partitionsTotal - done - failed },
     })
   }
 
-  end({ pipeline, status, partitions, lastCompleteMs, durationMs, ...figures }: RunSummary): void {
-    const { rows, requests, retries, quarantined, searchesSpent, searchesRemaining, service } = figures
-    const { done, failed, pending } = partitions
+  end(summary: RunSummary): void {
+    const { pipeline, status, lastCompleteMs, durationMs, service } = summary
+    const { done, failed, pending } = summary.partitions
     if (lastCompleteMs !== null) this.#successes.set(pipeline, lastCompleteMs / 1000)
     this.#update({
       ...this.#nothingOf(pipeline),
       isSuccess: status === 'complete',
       durationSeconds: durationMs / 1000,
-      ...{ rows, requests, retries, quarantined, searchesSpent, searchesRemaining, service },
+      ...runCounts(summary),
+      service,
       partitions: { done, failed, pending },
     })
   }
@@ -113,13 +120,8 @@ export class MetricsFile {
       isSuccess: null,
       at: Date.now() / 1000,
       durationSeconds: 0,
-      rows: 0,
-      requests: 0,
-      searchesSpent: null,
+      ...NO_RUN_COUNTS,
       service: null,
-      searchesRemaining: null,
-      retries: 0,
-      quarantined: 0,
       partitions: null,
     }
   }

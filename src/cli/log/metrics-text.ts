@@ -1,7 +1,7 @@
-import type { ServiceFigures } from '../../core/index.ts'
+import type { PartitionCounts, RunCounts, ServiceFigures } from '../../core/index.ts'
 
 /** The figures of a pipeline: of its last run, or of the present one. */
-export type PipelineFigures = {
+export type PipelineFigures = RunCounts & {
   readonly pipeline: string
   readonly isRunning: boolean
   /** Whether that run exported everything; null: it has not ended. */
@@ -9,17 +9,9 @@ export type PipelineFigures = {
   /** When these figures were taken, seconds since the epoch. */
   readonly at: number
   readonly durationSeconds: number
-  readonly rows: number
-  readonly requests: number
-  /** Quota spent, by the service's own count; null: not reported. */
-  readonly searchesSpent: number | null
   readonly service: ServiceFigures | null
-  /** By the service's last response; null: not reported. */
-  readonly searchesRemaining: number | null
-  readonly retries: number
-  readonly quarantined: number
   /** null: not known, as the run could not begin. */
-  readonly partitions: { readonly done: number; readonly failed: number; readonly pending: number } | null
+  readonly partitions: Omit<PartitionCounts, 'total'> | null
 }
 
 type Metrics = {

@@ -1,5 +1,5 @@
-import type { Pipeline } from '../../core/index.ts'
-import type { OpeningStep, Progress, RunObserver } from '../../run/index.ts'
+import type { Log, Pipeline } from '../../core/index.ts'
+import type { OpeningStep, Progress, RunOptions } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { cutTo, styleFor, wantsColour } from '../terminal/screen.ts'
 import { count, counted, stopwatch } from '../terminal/text.ts'
@@ -9,7 +9,7 @@ import { progressLines, waitText } from './progress-lines.ts'
 const REDRAW_MS = 250
 const LOG_MS = 30_000
 
-type ProgressView = Required<Pick<RunObserver, 'log' | 'opening' | 'progress'>> & { close(): void }
+type ProgressView = Required<Pick<RunOptions, 'onLog' | 'onOpening' | 'onProgress'>> & { close(): void }
 
 /**
  * Shows the progress of a run in lines that are redrawn in place, or, without a terminal, in a log line every half
@@ -52,15 +52,15 @@ function redrawnLines(pipeline: Pipeline, { screen, env, log, record }: Io, stop
   }, REDRAW_MS)
   timer.unref()
   return {
-    log,
-    opening(step) {
+    onLog: log,
+    onOpening(step) {
       opening = { step, sinceMs: Date.now() }
     },
-    progress(progress) {
+    onProgress(progress) {
       if (latest === null) startedMs = performance.now()
       latest = progress
       changed = true
-      ticker.progress(progress)
+      ticker.onProgress(progress)
     },
     close() {
       ticker.close()
@@ -93,7 +93,7 @@ function openingText(step: OpeningStep, sinceMs: number, nowMs: number): string 
 function logLines(pipeline: Pipeline, { log, record, logging, screen }: Io, quiet: boolean): ProgressView {
   const ticker = everyHalfMinute(logging.format === 'json' ? log : record)
   if (quiet || logging.format === 'json' || !isShownToPeople(logging.level)) {
-    return { log, opening: () => {}, progress: ticker.progress, close: ticker.close }
+    return { onLog: log, onOpening: () => {}, ...ticker }
   }
   let latest: Progress | null = null
   let startedMs = 0
@@ -103,15 +103,15 @@ function logLines(pipeline: Pipeline, { log, record, logging, screen }: Io, quie
   }, LOG_MS)
   timer.unref()
   return {
-    log,
-    opening: () => {},
-    progress(progress) {
+    onLog: log,
+    onOpening: () => {},
+    onProgress(progress) {
       if (latest === null) {
         startedMs = performance.now()
         say(planWords(pipeline, progress))
       }
       latest = progress
-      ticker.progress(progress)
+      ticker.onProgress(progress)
     },
     close() {
       clearInterval(timer)
@@ -149,7 +149,7 @@ function standingWords(progress: Progress, elapsedMs: number, nowMs: number): st
 }
 
 /** Logs the progress every half minute. */
-function everyHalfMinute(log: RunObserver['log']): Pick<ProgressView, 'progress' | 'close'> {
+function everyHalfMinute(log: Log): Pick<ProgressView, 'onProgress' | 'close'> {
   let latest: Progress | null = null
   const timer = setInterval(() => {
     if (latest === null) return
@@ -169,7 +169,7 @@ function everyHalfMinute(log: RunObserver['log']): Pick<ProgressView, 'progress'
   }, LOG_MS)
   timer.unref()
   return {
-    progress(progress) {
+    onProgress(progress) {
       latest = progress
     },
     close: () => clearInterval(timer),

@@ -1,3 +1,4 @@
+import { NO_PARTITIONS, type PartitionState } from '../../core/index.ts'
 import type { PartitionFilter, PartitionStatus, QueryStatus } from '../../run/index.ts'
 import { cutTo, type Style } from '../terminal/screen.ts'
 import { alignedTable, type Column, type Table } from '../terminal/table.ts'
@@ -108,7 +109,7 @@ function firstQueries<Row extends QueryStatus>(
 }
 
 function foldedLine(queries: readonly QueryStatus[]): string {
-  const sum = { partitions: 0, done: 0, partial: 0, failed: 0, pending: 0, pruned: 0 }
+  const sum: Record<'partitions' | PartitionState, number> = { partitions: 0, ...NO_PARTITIONS }
   for (const query of queries) {
     for (const state of Object.keys(sum) as (keyof typeof sum)[]) sum[state] += query[state]
   }

@@ -1,8 +1,18 @@
 import { resolve } from 'node:path'
 import { knownNamingKey } from '../../config/index.ts'
-import { type ErrorKind, type ExportError, kindOfRows, type Pipeline } from '../../core/index.ts'
+import {
+  type ErrorKind,
+  type ExportError,
+  figuresOf,
+  kindOfRows,
+  NO_RUN_COUNTS,
+  NOT_MEASURED,
+  type Pipeline,
+  partitionCounts,
+} from '../../core/index.ts'
 import {
   type Completeness,
+  figuresJson,
   leftOutClauses,
   leftOutText,
   type RunSummary,
@@ -28,24 +38,15 @@ const MAX_CAUSES_SHOWN = 5
 const MAX_REASONS_SHOWN = 3
 
 /** What `run --json` prints. */
-function summaryJson(summary: RunSummary): Readonly<Record<string, unknown>> {
-  const { pipeline, status, partitions, rows, shards, requests, retries, quarantined, repeated } = summary
+function summaryJson(
+  summary: Omit<RunSummary, 'dataSet' | 'lastCompleteMs' | 'causes'>,
+): Readonly<Record<string, unknown>> {
+  const { pipeline, status, partitions } = summary
   return {
     pipeline,
     status,
     partitions,
-    rows,
-    ...(summary.added === null ? {} : { new: summary.added }),
-    shards,
-    bytes: summary.bytes,
-    requests,
-    retries,
-    quarantined,
-    replaced_nuls: summary.replacedNuls,
-    repeated,
-    ...(summary.forgotten === 0 ? {} : { forgotten: summary.forgotten }),
-    searches_spent: summary.searchesSpent,
-    searches_remaining: summary.searchesRemaining,
+    ...figuresJson(summary),
     service: serviceJson(summary.service),
     duration_ms: summary.durationMs,
     manifest: summary.manifest,
@@ -74,26 +75,25 @@ export function notBegunJson(
   name: string | null,
   { kind, message }: ExportError,
 ): Readonly<Record<string, unknown>> {
-  return {
-    pipeline: name,
-    status: kind === 'interrupted' ? 'interrupted' : 'failed',
-    partitions: { total: 0, done: 0, failed: 0, pending: 0 },
-    rows: 0,
-    shards: 0,
-    bytes: 0,
-    requests: 0,
-    retries: 0,
-    quarantined: 0,
-    replaced_nuls: 0,
-    repeated: 0,
-    searches_spent: null,
-    searches_remaining: null,
-    service: { page_size: null, searches_per_request: null, searches_per_1000_rows: null },
-    duration_ms: 0,
-    manifest: null,
-    error: message,
-    failures: [],
-  }
+  const status = kind === 'interrupted' ? kind : 'failed'
+  return { ...summaryJson({ ...NOTHING_DONE, status }), pipeline: name, error: message }
+}
+
+const NOTHING_DONE = {
+  ...NO_RUN_COUNTS,
+  pipeline: '',
+  partitions: partitionCounts(0, { done: 0, failed: 0 }),
+  added: null,
+  shards: 0,
+  bytes: 0,
+  replacedNuls: 0,
+  repeated: 0,
+  forgotten: 0,
+  service: figuresOf(NOT_MEASURED),
+  durationMs: 0,
+  manifest: null,
+  error: null,
+  failures: [],
 }
 
 type Reader = {

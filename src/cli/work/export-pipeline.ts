@@ -1,5 +1,5 @@
-import type { Pipeline } from '../../core/index.ts'
-import { type RunObserver, type RunOptions, type RunSummary, runPipeline } from '../../run/index.ts'
+import type { Log, Pipeline } from '../../core/index.ts'
+import { type RunOptions, type RunSummary, runPipeline } from '../../run/index.ts'
 import { type RunSettings, runOptions } from '../../run-options.ts'
 import type { Io } from '../command-line/command.ts'
 import type { GivenFlags } from '../command-line/pipeline-options.ts'
@@ -38,18 +38,16 @@ export async function exportPipeline(
   const view = progressView(pipeline, own, stop, noProgress)
   const onStop = (): void => own.log('info', 'stopping', { event: 'stop', signal: io.signals.received })
   stop.addEventListener('abort', onStop, { once: true })
-  const observer: RunObserver = {
-    log: view.log,
-    opening: view.opening,
-    progress(progress) {
-      view.progress(progress)
-      metrics?.progress(pipeline.name, progress)
-    },
+  const { onLog, onOpening } = view
+  const onProgress: RunOptions['onProgress'] = (progress) => {
+    view.onProgress(progress)
+    metrics?.progress(pipeline.name, progress)
   }
   let summary: RunSummary
   metrics?.begin(pipeline.name)
   try {
-    const options = { env, stop, abort, observer, allowPlaintext, failFast, fresh, redo, onShard, runId: run }
+    const callbacks = { onLog, onOpening, onProgress, onShard }
+    const options = { env, stop, abort, ...callbacks, allowPlaintext, failFast, fresh, redo, runId: run }
     summary = await runPipeline(pipeline, await runOptions(pipeline, options))
   } finally {
     view.close()
@@ -65,6 +63,6 @@ export async function exportPipeline(
 }
 
 /** A log whose lines name the pipeline. */
-function named(log: RunObserver['log'], { name }: Pipeline): RunObserver['log'] {
+function named(log: Log, { name }: Pipeline): Log {
   return (level, message, fields) => log(level, message, { pipeline: name, ...fields })
 }

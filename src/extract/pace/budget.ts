@@ -31,7 +31,7 @@ export type Reservation = {
   holds(): boolean
   /** Called when the request is written. */
   spend(): void
-  /** Returns what was not spent. */
+  /** Called when the request has ended: returns what was not spent. */
   release(): void
 }
 
@@ -152,7 +152,7 @@ export class Budget {
       },
       release: () => {
         release()
-        flight?.cancel()
+        flight?.end()
       },
     }
   }
@@ -163,18 +163,18 @@ export class Budget {
       if (size === null) return null
       if (this.#ledger.isReported === false) return null
       const cost = this.#ledger.mayCost(size)
-      const lack = this.#shortageFor(cost, {
+      const shortage = this.#shortageFor(cost, {
         searches: this.#ledger.reserved,
         requests: this.#ledger.inFlight,
       })
-      const affords = lack === null ? this.#affordsFirst(cost) : leastFor(lack.affords)
+      const affords = shortage === null ? this.#affordsFirst(cost) : leastFor(shortage.affords)
       if (this.#ledger.inFlight === 0 && sizing?.afford(this.#ledger.rowsFor(affords)) === true) {
         throw smallerPage('The searches left pay for fewer rows', where)
       }
-      if (lack === null) return this.#ledger.begin(cost)
+      if (shortage === null) return this.#ledger.begin(cost)
       if (this.#ledger.inFlight === 0) {
-        const options = lack.untilMs === undefined ? {} : { untilMs: lack.untilMs }
-        throw new ExportError({ kind: 'quota', what: lack.what, where, next: lack.next, ...options })
+        const options = shortage.untilMs === undefined ? {} : { untilMs: shortage.untilMs }
+        throw new ExportError({ kind: 'quota', what: shortage.what, where, next: shortage.next, ...options })
       }
       await this.#ledger.change(signal)
       this.checkOpen(where)
@@ -278,5 +278,5 @@ function leastFor(searches: number): number {
 }
 
 function smallerPage(what: string, where: string): PageTooLarge {
-  return new PageTooLarge({ kind: 'quota', what, where, next: 'Run again.' }, false)
+  return new PageTooLarge({ kind: 'quota', what, where, next: 'Run again.' })
 }

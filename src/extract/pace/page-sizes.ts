@@ -1,4 +1,4 @@
-import { ExportError, type Measures, type PlainError, plainError } from '../../core/index.ts'
+import { ExportError, type Measures } from '../../core/index.ts'
 
 /** The least size to which pages shrink when the service cannot serve them. */
 const MIN_PAGE_SIZE = 10
@@ -18,15 +18,7 @@ export type Sizing = Pick<
 >
 
 /** A page in whose place a smaller one can be requested: see `ChainSize.next`. */
-export class PageTooLarge extends ExportError {
-  constructor(
-    details: PlainError,
-    /** Whether it was requested. */
-    readonly isSent: boolean,
-  ) {
-    super(plainError(details))
-  }
-}
+export class PageTooLarge extends ExportError {}
 
 /** A page that could not be served. */
 type FailedPage = {

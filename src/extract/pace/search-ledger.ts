@@ -14,8 +14,8 @@ export type ChargedRequest = {
   responded(remaining: number | null, mayBeCharged: boolean): void
   /** The number of rows in the response; null: it could not be read. */
   rows(count: number | null): void
-  /** The request will not be written; does nothing after `responded`. */
-  cancel(): void
+  /** No response comes any more. A request that was written may have been charged. Does nothing after `responded`. */
+  end(): void
 }
 
 type CountedResponse = {
@@ -140,29 +140,28 @@ export class SearchLedger {
     const entry = { cost, writtenAt: null as number | null }
     this.#open.add(entry)
     const known: CountedResponse['flight'] = { cost, rows: undefined }
+    const responded = (remaining: number | null, mayBeCharged: boolean): void => {
+      if (!this.#open.delete(entry)) return
+      const at = ++this.#moment
+      const writtenAt = entry.writtenAt ?? at
+      if (remaining !== null) this.#see({ remaining, writtenAt, respondedAt: at, flight: known })
+      else if (this.#isReported !== false && mayBeCharged) {
+        this.#lost.push({ cost, at })
+        if (this.#known === null) this.#lostFirst += cost
+      }
+      this.#changed()
+    }
     return {
       cost,
       write: () => {
         entry.writtenAt = ++this.#moment
       },
-      responded: (remaining, mayBeCharged) => {
-        if (!this.#open.delete(entry)) return
-        const at = ++this.#moment
-        const writtenAt = entry.writtenAt ?? at
-        if (remaining !== null) this.#see({ remaining, writtenAt, respondedAt: at, flight: known })
-        else if (this.#isReported !== false && mayBeCharged) {
-          this.#lost.push({ cost, at })
-          if (this.#known === null) this.#lostFirst += cost
-        }
-        this.#changed()
-      },
+      responded,
       rows: (count) => {
         known.rows = count
         this.#changed()
       },
-      cancel: () => {
-        if (this.#open.delete(entry)) this.#changed()
-      },
+      end: () => responded(null, entry.writtenAt !== null),
     }
   }
 
@@ -221,11 +220,11 @@ export class SearchLedger {
     const inOrder = [...all].sort((a, b) => b.remaining - a.remaining || a.respondedAt - b.respondedAt)
     const base = this.#base
     // More is left than before: the service has reset its count, so these come last.
-    const isAnew = ({ remaining }: CountedResponse): boolean => base !== null && remaining > base
-    for (const response of inOrder.filter((response) => !isAnew(response))) this.#account(response)
-    const anew = inOrder.filter(isAnew)
-    if (anew.length > 0) this.#base = null
-    for (const response of anew) this.#account(response)
+    const isAfterReset = ({ remaining }: CountedResponse): boolean => base !== null && remaining > base
+    for (const response of inOrder.filter((response) => !isAfterReset(response))) this.#account(response)
+    const afterReset = inOrder.filter(isAfterReset)
+    if (afterReset.length > 0) this.#base = null
+    for (const response of afterReset) this.#account(response)
   }
 
   #account({ remaining, flight }: CountedResponse): void {

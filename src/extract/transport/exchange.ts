@@ -62,7 +62,8 @@ export function interrupted(where: string): ExportError {
 /**
  * Sends one request and receives its response, by the dispatcher's own events: the body goes from the socket's reads
  * directly into its buffer, and the moment of writing is known exactly.
- * @param onWrite called just before the request is written. If it throws, nothing is sent, and this rejects with the same
+ * @param onWrite called just before the request is written. If it returns false, or throws, nothing is sent
+ * @returns null when `onWrite` returned false
  * @throws ExportError as `HttpClient.send` does, except of decoding
  */
 export function exchange(
@@ -70,8 +71,8 @@ export function exchange(
   request: HttpRequest,
   limits: HttpLimits & { readonly connectTimeoutMs: number },
   share: RoomShare,
-  onWrite: () => void,
-): Promise<RawResponse> {
+  onWrite: () => boolean,
+): Promise<RawResponse | null> {
   return new Promise((resolve, reject) => {
     const each = new Exchange(request, limits, share, { onWrite, resolve, reject })
     // Before it is written, a request may wait for a connection as long as earlier requests may take.
@@ -94,8 +95,8 @@ export function exchange(
 }
 
 type ExchangeEvents = {
-  onWrite(): void
-  resolve(response: RawResponse): void
+  onWrite(): boolean
+  resolve(response: RawResponse | null): void
   reject(error: Error): void
 }
 
@@ -132,15 +133,15 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     // If this throws, nothing is written and the connection stays open.
-    if (this.#isSettled) throw new Error('aborted before it was written')
+    if (this.#isSettled) throw new Error('ended before it was written')
     // The dispatcher may write again when a connection breaks. It must not, because of rate limit and budget.
     if (this.#written !== null) throw new Error('the connection broke')
     try {
-      this.#events.onWrite()
+      if (!this.#events.onWrite()) this.#withhold()
     } catch (error) {
       this.#fail(error instanceof Error ? error : new Error(String(error)))
-      throw error
     }
+    if (this.#isSettled) throw new Error('not to be written')
     this.#written = controller
     this.#restartTimer(this.#limits.timeoutMs)
     this.#limits.stop.removeEventListener('abort', this.#onAbort)
@@ -212,6 +213,12 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   #complete(head: Omit<RawResponse, 'body'>, body: BodyBuffer): void {
     if (this.#settle()) this.#events.resolve({ ...head, body: body.take() })
+  }
+
+  #withhold(): void {
+    if (!this.#settle()) return
+    this.#share.release()
+    this.#events.resolve(null)
   }
 
   /** The body is incomplete. For an error, the status is enough. */

@@ -18,12 +18,13 @@ export type HttpResponse = {
 export type HttpClient = {
   /**
    * Sends one request and receives the complete response, whatever its status. No redirects, no retries.
-   * @param onWrite called when the connection is open, just before the request is written. If it throws, nothing is
-   *   sent, and `send` throws the same
+   * @param onWrite called when the connection is open, just before the request is written. If it returns false, or
+   *   throws, nothing is sent
+   * @returns null when `onWrite` returned false
    * @throws ExportError `transient` (network, timeout, broken response), `refused` (certificate), `data`
    *   (too large, unknown coding), `interrupted`
    */
-  send(request: HttpRequest, onWrite: () => void): Promise<HttpResponse>
+  send(request: HttpRequest, onWrite: () => boolean): Promise<HttpResponse | null>
   close(): Promise<void>
 }
 
@@ -59,6 +60,7 @@ export function httpClient(options: HttpOptions): HttpClient {
         room.share(),
         onWrite,
       )
+      if (response === null) return null
       const { status, headers, coding, body, share } = response
       const release = (): void => share.release()
       if (coding === 'identity') return { status, headers, body, release }

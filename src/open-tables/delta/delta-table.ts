@@ -6,7 +6,6 @@ import {
   type TableSettings,
 } from '../../core/index.ts'
 import {
-  boundsOf,
   type ColumnStatistics,
   committedByOthers,
   foreignTable,
@@ -16,6 +15,7 @@ import {
   type TableState,
   type TableUpdate,
   untilCommitted,
+  withBounds,
 } from '../table.ts'
 import {
   commitPath,
@@ -168,10 +168,7 @@ function addLine(shard: TableShard, statistics: readonly ColumnStatistics[], now
 
 /** JSON by hand, since numbers may be larger than JavaScript's. */
 function statsText({ rows }: TableShard, statistics: readonly ColumnStatistics[]): string {
-  const bounded = statistics.flatMap((column) => {
-    const bounds = boundsOf(column)
-    return bounds === null ? [] : [{ ...column, bounds }]
-  })
+  const bounded = withBounds(statistics)
   const members = (entries: readonly (readonly [string, string])[]): string =>
     `{${entries.map(([name, json]) => `${JSON.stringify(name)}:${json}`).join(',')}}`
   return members([
@@ -183,7 +180,11 @@ function statsText({ rows }: TableShard, statistics: readonly ColumnStatistics[]
 }
 
 /** Times have milliseconds in readers, so bounds of theirs are rounded outwards. */
-function boundJson({ type }: ColumnStatistics, value: bigint | string, end: 'min' | 'max'): string {
+function boundJson(
+  { type }: Pick<ColumnStatistics, 'type'>,
+  value: bigint | string,
+  end: 'min' | 'max',
+): string {
   if (typeof value === 'string') return JSON.stringify(value)
   if (type !== 'timestamp') return String(value)
   const down = value - (((value % 1000n) + 1000n) % 1000n)

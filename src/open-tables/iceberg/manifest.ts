@@ -1,6 +1,6 @@
 import { fieldId } from '../../core/index.ts'
 import { type AvroSchema, readAvro, writeAvro } from '../avro.ts'
-import { boundsOf, type ColumnStatistics, type TableShard } from '../table.ts'
+import { type ColumnStatistics, type TableShard, withBounds } from '../table.ts'
 import type { IcebergSchema } from './schema.ts'
 
 // Source of names and ids: https://iceberg.apache.org/spec/#manifests and …/#manifest-lists
@@ -34,19 +34,9 @@ type KeyValue<T> = { readonly key: number; readonly value: T }
 
 /** A line of a manifest list. */
 export type ManifestFile = {
-  readonly manifest_path: string
-  readonly manifest_length: number
-  readonly partition_spec_id: number
-  readonly content: number
-  readonly sequence_number: number
-  readonly min_sequence_number: number
-  readonly added_snapshot_id: number
-  readonly added_files_count: number
-  readonly existing_files_count: number
-  readonly deleted_files_count: number
-  readonly added_rows_count: number
-  readonly existing_rows_count: number
-  readonly deleted_rows_count: number
+  readonly [Name in keyof typeof LIST_FIELDS]: (typeof LIST_FIELDS)[Name][1] extends 'string'
+    ? string
+    : number
 }
 
 /** A shard in a manifest. */
@@ -111,10 +101,7 @@ export function dataFile(
   { path, rows, bytes }: TableShard,
   statistics: readonly ColumnStatistics[],
 ): DataFile {
-  const bounded = statistics.flatMap((column) => {
-    const bounds = boundsOf(column)
-    return bounds === null ? [] : [{ key: fieldId(column.name), bounds }]
-  })
+  const bounded = withBounds(statistics)
   return {
     content: 0,
     file_path: `${root}/${path}`,
@@ -125,8 +112,8 @@ export function dataFile(
     column_sizes: statistics.map(({ name, bytes }) => ({ key: fieldId(name), value: bytes })),
     value_counts: statistics.map(({ name }) => ({ key: fieldId(name), value: rows })),
     null_value_counts: statistics.map(({ name, nulls }) => ({ key: fieldId(name), value: nulls })),
-    lower_bounds: bounded.map(({ key, bounds }) => ({ key, value: boundBytes(bounds.min) })),
-    upper_bounds: bounded.map(({ key, bounds }) => ({ key, value: boundBytes(bounds.max) })),
+    lower_bounds: bounded.map(({ name, bounds }) => ({ key: fieldId(name), value: boundBytes(bounds.min) })),
+    upper_bounds: bounded.map(({ name, bounds }) => ({ key: fieldId(name), value: boundBytes(bounds.max) })),
   }
 }
 
@@ -187,22 +174,24 @@ const MANIFEST_SCHEMA: AvroSchema = {
   ],
 }
 
+const LIST_FIELDS = {
+  manifest_path: [500, 'string'],
+  manifest_length: [501, 'long'],
+  partition_spec_id: [502, 'int'],
+  content: [517, 'int'],
+  sequence_number: [515, 'long'],
+  min_sequence_number: [516, 'long'],
+  added_snapshot_id: [503, 'long'],
+  added_files_count: [504, 'int'],
+  existing_files_count: [505, 'int'],
+  deleted_files_count: [506, 'int'],
+  added_rows_count: [512, 'long'],
+  existing_rows_count: [513, 'long'],
+  deleted_rows_count: [514, 'long'],
+} as const
+
 const LIST_SCHEMA: AvroSchema = {
   type: 'record',
   name: 'manifest_file',
-  fields: [
-    field(500, 'manifest_path', 'string'),
-    field(501, 'manifest_length', 'long'),
-    field(502, 'partition_spec_id', 'int'),
-    field(517, 'content', 'int'),
-    field(515, 'sequence_number', 'long'),
-    field(516, 'min_sequence_number', 'long'),
-    field(503, 'added_snapshot_id', 'long'),
-    field(504, 'added_files_count', 'int'),
-    field(505, 'existing_files_count', 'int'),
-    field(506, 'deleted_files_count', 'int'),
-    field(512, 'added_rows_count', 'long'),
-    field(513, 'existing_rows_count', 'long'),
-    field(514, 'deleted_rows_count', 'long'),
-  ],
+  fields: Object.entries(LIST_FIELDS).map(([name, [id, type]]) => field(id, name, type)),
 }

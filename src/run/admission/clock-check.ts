@@ -1,5 +1,4 @@
-import { type Clock, ExportError, formatInstant, type Pipeline } from '../../core/index.ts'
-import type { RunObserver } from '../options.ts'
+import { type Clock, ExportError, formatInstant, type Log, type Pipeline } from '../../core/index.ts'
 
 /** A larger difference is worth a warning, even where it changes nothing. */
 const NOTABLE_MS = 60_000
@@ -16,11 +15,7 @@ const DATE_STEP_MS = 1000
  * @returns to be called with the `Date` of each response. It throws ExportError `config`, for all responses, if the
  *   clocks differ by more than `extract.lag` and windows depend on the present time
  */
-export function clockCheck(
-  { extract }: Pipeline,
-  clock: Clock,
-  log: RunObserver['log'],
-): (dateMs: number) => void {
+export function clockCheck({ extract }: Pipeline, clock: Clock, log: Log): (dateMs: number) => void {
   const { resource, windows } = extract
   const plannedMs = clock.now()
   let verdict: ExportError | null | undefined

@@ -43,15 +43,15 @@ export async function openOwnCheckpoint(
   pipeline: NamedPipeline,
   owner: Owner,
   secrets: QuerySecrets,
-  options: Continuation & Pick<RunOptions, 'observer'>,
+  options: Continuation & Pick<RunOptions, 'onLog'>,
 ): Promise<Checkpoint> {
   const { header, checks, accept } = await admission(pipeline, owner.store, secrets, options)
-  const warn = (message: string): void => options.observer.log('warn', message)
+  const warn = (message: string): void => options.onLog('warn', message)
   const { store } = owner
   const checkpoint = await openSettledCheckpoint(owner, header, accept, warn)
   // After a crash. The manifest may still list them.
   if (checkpoint.state.invalidated.size > 0) {
-    await replaceManifest(pipeline, store, checkpoint.state, options.observer)
+    await replaceManifest(pipeline, store, checkpoint.state, options.onLog)
     await updateTables(pipeline, store, checkpoint.state, options)
     await removeReplaced(store, checkpoint)
   }
@@ -134,7 +134,7 @@ export async function redoPartitions(
   pipeline: NamedPipeline,
   store: OwnedStore,
   secrets: QuerySecrets,
-  options: Continuation & Pick<RunOptions, 'observer' | 'redo'>,
+  options: Continuation & Pick<RunOptions, 'onLog' | 'redo'>,
 ): Promise<void> {
   const { header, accept } = await admission(pipeline, store, secrets, options)
   const found = await readCheckpoint(store)
@@ -146,7 +146,7 @@ export async function redoPartitions(
   if (found === null || (redo === null && !hasOtherColumns)) return
   const given = redo ?? invalidationOf(found, { partitions: [], shards: [] })
   const { partitions, rows, invalidated } = given
-  options.observer.log('info', 'what is exported again stays until it is replaced', {
+  options.onLog('info', 'what is exported again stays until it is replaced', {
     partitions: partitions.size,
     rows,
     shards: invalidated.length,

@@ -3,13 +3,14 @@ import {
   ExportError,
   IDENTITY_POLICIES,
   INVALID_POLICIES,
+  type Log,
   maskKeyFault,
   type Pipeline,
   type QuarantineLimit,
   requireConsent,
   SECRET_POLICIES,
 } from '../../core/index.ts'
-import type { RunObserver, RunOptions } from '../options.ts'
+import type { RunOptions } from '../options.ts'
 
 const OTHERS_WRITE = 0o002
 
@@ -65,17 +66,17 @@ function requireKey(maskKey: unknown, file: string): void {
 }
 
 /** Warns where any user of this machine may change the exported files: a signature could not vouch for them. */
-export async function warnIfWorldReadable({ load }: Pipeline, observer: RunObserver): Promise<void> {
+export async function warnIfWorldReadable({ load }: Pipeline, onLog: Log): Promise<void> {
   const { location } = load
   if (location.kind !== 'disk') return
   if ((load.fileMode & OTHERS_WRITE) !== 0) {
     const mode = load.fileMode.toString(8).padStart(4, '0')
-    observer.log('warn', 'load.file_mode lets every user of this machine change the files', { mode })
+    onLog('warn', 'load.file_mode lets every user of this machine change the files', { mode })
   }
   const folder = await stat(location.root).catch(() => null)
   // Windows has no such permissions; Node.js returns invented ones.
   if (folder === null || process.platform === 'win32' || (folder.mode & OTHERS_WRITE) === 0) return
-  observer.log('warn', 'every user of this machine may put files into load.path, or take them away', {
+  onLog('warn', 'every user of this machine may put files into load.path, or take them away', {
     path: location.root,
   })
 }

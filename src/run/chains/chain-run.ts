@@ -34,7 +34,7 @@ import { failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { Slot } from './chain-queue.ts'
 import { type FeedOrder, lostPlace, mayBeginAgain, orderOf, pairsOf } from './feed.ts'
-import { lackOfDiskSpace } from './halt.ts'
+import { shortageOfDiskSpace } from './halt.ts'
 import { type PageProgress, positionAfter, progressOf } from './page-progress.ts'
 import { excessOf, excessOfPage } from './quarantine.ts'
 import { type RestartPoint, repeatedRows, requiredRestart, restartPoint } from './restart.ts'
@@ -77,7 +77,7 @@ export class ChainRun {
     this.#run = run
     this.#chain = chain
     this.#slot = slot
-    this.#events = new PartitionEvents(chain, run.options.observer.log)
+    this.#events = new PartitionEvents(chain, run.options.onLog)
     this.#size = new ChainSize(run.sizes, query.name, run.sizes.startOf(query.name))
     this.#secret = query.type === 'secret' ? (run.secrets.get(query.secretEnv) ?? null) : null
   }
@@ -319,12 +319,13 @@ export class ChainRun {
       record === undefined
         ? [chainEntry(chain.chain, chain.query.name, windows, feed === null ? null : NEW_FEED)]
         : []
+    const measured = measurements.entries([size, ms])
     const batch = this.#batchOf(page)
     const advanced = chain.advanced
     await session.shards.commit({
       slices,
       close: this.#foldersToClose(progress.finished, rows),
-      entries: [...begin, entry, ...measurements.entries([size, ms])],
+      entries: (placement) => [...begin, { ...entry, ...placement }, ...measured],
       blobs,
     })
     this.#recent = recent
@@ -358,10 +359,10 @@ export class ChainRun {
     return { entry: { over, ...pairs, ...(isMore ? { more: true as const } : {}) }, ids: after.ids }
   }
 
-  /** A copy of a page's rows for the observer: the memory of the page itself may be reused after the commit. */
+  /** A copy of a page's rows for `onBatch`: the memory of the page itself may be reused after the commit. */
   #batchOf({ recordBatch, rows }: DecodedPage): RowBatch | null {
     const { options, pipeline } = this.#run
-    if (options.observer.rows === undefined || recordBatch === null || rows === 0) return null
+    if (options.onBatch === undefined || recordBatch === null || rows === 0) return null
     return rowBatchOf(decodeRecordBatch(recordBatch), columnsOf(pipeline))
   }
 
@@ -380,7 +381,7 @@ export class ChainRun {
     const isOfFeed = chain.feedWindows !== null
     const page = isOfFeed ? { ...found, items: found.items - found.repeated, repeated: 0 } : found
     const { tally, options } = this.#run
-    const { log } = options.observer
+    const log = options.onLog
     this.#requests -= requests
     this.#slot.pages++
     if (page.repeated > 0 && tally.repeated === 0) {
@@ -404,7 +405,7 @@ export class ChainRun {
     const { session, measurements, options, deferred, reportProgress } = this.#run
     this.#events.committed(progress)
     await measurements.enterMonth(session.checkpoint, options.clock)
-    if (batch !== null) await options.observer.rows?.(batch)
+    if (batch !== null) await options.onBatch?.(batch)
     await deferred.settle()
     await this.#sealFoldersLeft(progress)
     reportProgress()
@@ -431,8 +432,8 @@ export class ChainRun {
 
   /** Halts if the disk lacks space for all pages that may be in flight. */
   async #haltWithoutSpace(): Promise<void> {
-    const lack = await lackOfDiskSpace(this.#run.pipeline, this.#run.store)
-    if (lack !== null) this.#run.halt.stopFor(lack)
+    const shortage = await shortageOfDiskSpace(this.#run.pipeline, this.#run.store)
+    if (shortage !== null) this.#run.halt.stopFor(shortage)
   }
 
   /** Drops, if possible, a cursor that belongs to another page size than the present one. */
@@ -482,7 +483,7 @@ export class ChainRun {
     const message =
       'the size of pages cannot change here: the only safe resume position is the cursor, which belongs to this size'
     const fields = { partition: this.#chain.current.key, page_size: this.#size.size }
-    this.#run.options.observer.log('warn', message, fields)
+    this.#run.options.onLog('warn', message, fields)
   }
 
   /** Where to restart for larger pages; null: a restart would request a page of this size or more again. */
@@ -519,7 +520,7 @@ export class ChainRun {
     const { since } =
       feedWindows === null ? requiredRestart(this.#chain, why, pipeline, cause) : { since: null }
     const message = `${why.charAt(0).toLowerCase()}${why.slice(1)}; restarting after the last committed row`
-    options.observer.log('warn', message, { partition: this.#chain.current.key })
+    options.onLog('warn', message, { partition: this.#chain.current.key })
     await session.checkpoint.append([{ kind: 'restart', chain: this.#chain.chain, since }])
   }
 }

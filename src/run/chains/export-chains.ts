@@ -3,6 +3,7 @@ import {
   ExportError,
   isExportError,
   isFeed,
+  type RunCounts,
   type RunLimits,
   type RunStatus,
   serial,
@@ -27,14 +28,10 @@ import { Quarantine } from './quarantine.ts'
 import type { ChainsContext, RunContext } from './run-context.ts'
 import type { Tally } from './tally.ts'
 
-export type Ending = {
+export type Ending = Omit<RunCounts, 'rows' | 'quarantined'> & {
   readonly status: RunStatus
   /** What stopped the run early; null: nothing. */
   readonly error: ExportError | null
-  readonly requests: number
-  readonly retries: number
-  readonly searchesSpent: number | null
-  readonly searchesRemaining: number | null
 }
 
 /**
@@ -46,7 +43,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   const { pipeline, store, plan, session, counts, tally, options } = run
   const halt = new Halt(options.stop)
   const service = openOwnService(run, halt, () => reportProgress())
-  const reportProgress = (): void => options.observer.progress(progressOf(run, service))
+  const reportProgress = (): void => options.onProgress(progressOf(run, service))
   const { concurrency } = pipeline.extract
   const measurements = new Measurements(service, run.earlier)
   const sizes = pageSizes(run, measurements)
@@ -170,7 +167,7 @@ function pageSizes({ pipeline, session, options }: RunContext, measurements: Mea
       const to = change.size ?? extract.pageSize
       const message =
         to < from ? 'the service could not serve a page; the next ones are smaller' : 'pages are larger now'
-      options.observer.log(to < from ? 'warn' : 'info', message, {
+      options.onLog(to < from ? 'warn' : 'info', message, {
         event: 'page_size',
         query: change.query,
         from,
@@ -192,11 +189,11 @@ function openOwnService(context: RunContext, halt: Halt, onWait: () => void): Se
       stop: halt.signal,
       abort: options.abort,
       buffers: session.buffers,
-      log: options.observer.log,
+      log: options.onLog,
       measures: session.checkpoint.state.service,
       searchesLeft: session.checkpoint.state.searchesRemaining,
       onWait,
-      onDate: clockCheck(pipeline, options.clock, options.observer.log),
+      onDate: clockCheck(pipeline, options.clock, options.onLog),
     },
   )
 }
@@ -259,7 +256,7 @@ async function sealShared(
   if (folders.length > 0) await session.shards.seal(folders)
 }
 
-/** The progress of a run, for its observer. */
+/** The progress of a run, for `onProgress`. */
 function progressOf(
   { pipeline: { extract }, tally, counts, earlier }: RunContext,
   { counters, waits }: Service,

@@ -68,7 +68,7 @@ function spaceNeeded({ extract }: Pipeline): number {
  * Tests whether the disk has space for the next pages: a page that does not fit was paid for in vain.
  * @returns the error if it has not; null: it has, or the free space is not known
  */
-export async function lackOfDiskSpace(pipeline: Pipeline, store: Store): Promise<ExportError | null> {
+export async function shortageOfDiskSpace(pipeline: Pipeline, store: Store): Promise<ExportError | null> {
   const free = await store.freeBytes()
   const needed = spaceNeeded(pipeline)
   if (free === null || free >= needed) return null

@@ -28,8 +28,8 @@ export function progressOf(
   const watermark = watermarkAfter(chain, page, position)
   const isLast = page.next === null || watermark >= count
   const isDone = (index: number): boolean => chain.recordAt(index)?.state === 'done'
-  const touched = new Set([...rows.keys(), ...refused.keys()])
-  const reopened = new Set([...touched].filter((index) => index < chain.watermark && isDone(index)))
+  const affected = new Set([...rows.keys(), ...refused.keys()])
+  const reopened = new Set([...affected].filter((index) => index < chain.watermark && isDone(index)))
   const finished: number[] = []
   // Windows with late rows were open until now.
   for (let index = isLast ? 0 : chain.watermark; index < (isLast ? count : watermark); index++) {

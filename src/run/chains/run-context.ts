@@ -36,6 +36,6 @@ export type ChainsContext = RunContext & {
   readonly deferred: DeferredFailure
   readonly queue: ChainQueue
   readonly quarantine: Quarantine
-  /** Reports the progress of the run to the observer. */
+  /** Reports the progress of the run. */
   readonly reportProgress: () => void
 }

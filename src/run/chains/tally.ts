@@ -1,5 +1,4 @@
-import type { DecodedPage, ErrorKind, ExportError } from '../../core/index.ts'
-import type { RunObserver } from '../options.ts'
+import type { DecodedPage, ErrorKind, ExportError, Log } from '../../core/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { PageProgress } from './page-progress.ts'
 import { PartitionFault } from './quarantine.ts'
@@ -182,11 +181,11 @@ function countReason(reasons: Map<string, number>, [first]: Issues): void {
 /** Logs which partitions of a chain start, are done, and fail; each start comes before its end. */
 export class PartitionEvents {
   readonly #chain: ChainProgress
-  readonly #log: RunObserver['log']
+  readonly #log: Log
   /** Indexes of partitions that have started and are not done. */
   readonly #started = new Set<number>()
 
-  constructor(chain: ChainProgress, log: RunObserver['log']) {
+  constructor(chain: ChainProgress, log: Log) {
     this.#chain = chain
     this.#log = log
   }

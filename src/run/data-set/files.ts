@@ -1,6 +1,7 @@
 import {
   ExportError,
   isExportError,
+  type Log,
   type NamedPipeline,
   type OwnedStore,
   plainError,
@@ -37,7 +38,6 @@ import {
   SUPPRESSION_PATH,
   writeManifest,
 } from '../../state/index.ts'
-import type { RunObserver } from '../options.ts'
 import { retiredQueries } from './plan-state.ts'
 import { plannedKeys, scopeOf } from './scope.ts'
 
@@ -185,7 +185,7 @@ export async function replaceManifest(
   pipeline: NamedPipeline,
   store: OwnedStore,
   state: CheckpointState,
-  { log }: Pick<RunObserver, 'log'>,
+  log: Log,
 ): Promise<void> {
   await removeSignature(store, log)
   await writeManifest(store, asExported(pipeline, state), state, {
@@ -195,7 +195,7 @@ export async function replaceManifest(
   })
 }
 
-async function removeSignature(store: OwnedStore, log: RunObserver['log']): Promise<void> {
+async function removeSignature(store: OwnedStore, log: Log): Promise<void> {
   const size = await store.size(SIGNATURE_PATH)
   if (size === null) return
   if (size === SIGNATURE_BYTES) {

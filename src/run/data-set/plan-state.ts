@@ -2,8 +2,9 @@ import {
   endingAfter,
   isExportError,
   type NamedPipeline,
-  type PartitionStates,
+  NO_PARTITIONS,
   type Pipeline,
+  type PlanStates,
   partitionKey,
 } from '../../core/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
@@ -148,9 +149,7 @@ export function retiredQueries(pipeline: NamedPipeline, state: CheckpointState):
 }
 
 /** The number of partitions of a plan by state. */
-export type PlanCounts = PartitionStates & {
-  /** Without pruned partitions. */
-  readonly total: number
+export type PlanCounts = PlanStates & {
   /** Unfinished partitions that have rows or are the current one of a chain. */
   readonly begun: number
   /** Unfinished partitions that are exported again, and whose former rows are complete. */
@@ -178,7 +177,7 @@ export function countPartitions(
   const { extract, load } = pipeline
   const shared = !ownsFolder(extract.resource, load.partitionBy)
   const unfinished = new Map<string, number>()
-  const counts = { done: 0, partial: 0, failed: 0, pending: 0, pruned: 0, begun: 0, redo: 0 }
+  const counts = { ...NO_PARTITIONS, begun: 0, redo: 0 }
   for (const partition of plan.partitions()) {
     const found = state?.partitions.get(partition.key)
     const record = found === undefined ? undefined : viewOf(found)

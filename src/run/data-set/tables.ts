@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto'
-import { type Clock, columnsOf, type OwnedStore, type Pipeline } from '../../core/index.ts'
+import { type Clock, columnsOf, type Log, type OwnedStore, type Pipeline } from '../../core/index.ts'
 import { removeTables, type TableState, updateTables as updateAll } from '../../open-tables/index.ts'
 import { asExported, type CheckpointState, MANIFEST_PATH, parseManifest } from '../../state/index.ts'
-import type { RunObserver } from '../options.ts'
 import { readShard } from './files.ts'
 
 export type TableOptions = {
   readonly clock: Pick<Clock, 'now'>
-  readonly observer: Pick<RunObserver, 'log'>
+  readonly onLog: Log
   /** Of the run that changed shards; default: another command did. */
   readonly runId?: string | null
   /** Makes the tables anew, for readers that see the data set at another address. Default: false. */
@@ -26,7 +25,7 @@ export async function updateTables(
   { load, ...pipeline }: Pipeline,
   store: OwnedStore,
   state: CheckpointState,
-  { clock, observer, runId = null, rebuild = false, mayExist = true }: TableOptions,
+  { clock, onLog, runId = null, rebuild = false, mayExist = true }: TableOptions,
 ): Promise<readonly TableState[]> {
   if (load.tables.formats.length === 0) {
     if (mayExist) await removeTables(store)
@@ -46,7 +45,7 @@ export async function updateTables(
     store,
     load.tables,
     { dataSetId, columns, shards, manifestSha256, runId },
-    { statisticsOf, nowMs: clock.now(), rebuild, warn: (message) => observer.log('warn', message) },
+    { statisticsOf, nowMs: clock.now(), rebuild, warn: (message) => onLog('warn', message) },
   )
 }
 

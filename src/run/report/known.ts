@@ -2,6 +2,7 @@ import {
   type Aggregates,
   type NamedPipeline,
   type PartitionState,
+  type PlanStates,
   RUN_STATUSES,
   windowOfKey,
 } from '../../core/index.ts'
@@ -19,7 +20,7 @@ import {
   sumOfPartitions,
 } from '../../state/index.ts'
 import { isComplete, type LeftOut, leftOutOf, leftOutOfManifest } from '../data-set/completeness.ts'
-import { countPartitions, type PlanCounts } from '../data-set/plan-state.ts'
+import { countPartitions } from '../data-set/plan-state.ts'
 
 /** What is known of a data set, from its checkpoint or, if that is missing, from its manifest. */
 export type Known = {
@@ -47,7 +48,7 @@ export type Known = {
 }
 
 /** From the first window that is not pruned to the last, in microseconds; null: there are no windows. */
-type Standing = Omit<PlanCounts, 'pruned' | 'begun' | 'redo' | 'unfinished'> & {
+type Standing = Omit<PlanStates, 'pruned'> & {
   readonly span: { readonly from: number; readonly until: number } | null
 }
 

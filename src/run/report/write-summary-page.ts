@@ -39,7 +39,7 @@ import {
 } from '../data-set/open-data-set.ts'
 import { planAsOfLastRun, retiredQueries } from '../data-set/plan-state.ts'
 import { hostOf } from '../data-set/scope.ts'
-import type { RunObserver, RunOptions } from '../options.ts'
+import type { RunOptions } from '../options.ts'
 import { namePipeline } from '../queries.ts'
 import type { SummaryPageContext } from './gather-summary-page.ts'
 import { type Known, type KnownShard, knownFromManifest, knownFromState } from './known.ts'
@@ -107,12 +107,7 @@ export async function tryToWriteSummaryPage(
   pipeline: NamedPipeline,
   store: OwnedStore,
   state: CheckpointState,
-  {
-    clock,
-    version,
-    stop,
-    observer,
-  }: Pick<RunOptions, 'clock' | 'version' | 'stop'> & { readonly observer: Pick<RunObserver, 'log'> },
+  { clock, version, stop, onLog }: Pick<RunOptions, 'clock' | 'version' | 'stop' | 'onLog'>,
   record: (entry: JournalEntry) => Promise<void>,
 ): Promise<void> {
   try {
@@ -120,7 +115,7 @@ export async function tryToWriteSummaryPage(
     await writeSummaryPage(pipeline, store, state, options, record)
   } catch (error) {
     if (!isExportError(error)) throw error
-    observer.log('warn', `the summary page could not be written: ${withLocation(pipeline, error).message}`)
+    onLog('warn', `the summary page could not be written: ${withLocation(pipeline, error).message}`)
   }
 }
 

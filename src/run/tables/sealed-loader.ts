@@ -1,4 +1,4 @@
-import { ExportError, isExportError, type Pipeline, type Store } from '../../core/index.ts'
+import { ExportError, isExportError, type Log, type Pipeline, type Store } from '../../core/index.ts'
 import { CHECKPOINT_PATH, type ManifestShard, readDataSetId } from '../../state/index.ts'
 import {
   type DataSet,
@@ -11,7 +11,6 @@ import {
   type Warehouse,
 } from '../../warehouse/index.ts'
 import { openDataSet } from '../data-set/open-data-set.ts'
-import type { RunObserver } from '../options.ts'
 import {
   type LoadedEarlier,
   type LoadOptions,
@@ -22,7 +21,7 @@ import {
 import { type LocalShards, localShards } from './local-shards.ts'
 
 export type SealedLoaderOptions = Omit<LoadOptions, 'onShard' | 'onWait' | 'reload'> & {
-  readonly log: RunObserver['log']
+  readonly log: Log
 }
 
 // The limit of waiting names of shards and partitions: a few megabytes. The rest is loaded when the run has ended.

@@ -98,8 +98,8 @@ function decimalOf(text: string): string | null {
   if (text.length > MAX_DECIMAL) return null
   const match = /^[+-]?(\d*)\.?(\d*)(?:e([+-]?\d{1,9}))?$/i.exec(text.normalize('NFKC').trim())
   if (match === null) return null
-  const [, whole = '', fraction = '', exponent = '0'] = match
-  const digits = whole + fraction
+  const [, integer = '', fraction = '', exponent = '0'] = match
+  const digits = integer + fraction
   if (digits === '') return null
   const significant = digits.replace(/0+$/, '')
   const power = Number(exponent) - fraction.length + digits.length - significant.length

@@ -28,7 +28,6 @@ export function workHere({ folder, env, concurrency, leaseMs, sliceMs }: Setting
   const log = (level: string, message: string, fields: unknown = {}): void => {
     text += `${level} ${message} ${JSON.stringify(fields)}\n`
   }
-  const observer = { log, progress() {} }
   const ended = (async () => {
     const queue = await openQueue(env.SPILLWAY_QUEUE_URL ?? '', {
       clock: systemClock,
@@ -46,8 +45,7 @@ export function workHere({ folder, env, concurrency, leaseMs, sliceMs }: Setting
         stop: stop.signal,
         log,
         readPipeline: (entry) => readSubmitted(entry, { env, cwd: folder }),
-        runOptions: (pipeline, { allowPlaintext }) =>
-          runOptions(pipeline, { env, abort: abort.signal, observer, allowPlaintext }),
+        runOptions: (pipeline, given) => runOptions(pipeline, { env, abort: abort.signal, ...given }),
       })
     } catch (error) {
       if (!(isExportError(error, 'interrupted') && stop.signal.aborted)) throw error

@@ -32,7 +32,6 @@ await work({
   stop: stop.signal,
   log,
   readPipeline: (entry) => readSubmitted(entry, { env: process.env, cwd: process.cwd() }),
-  runOptions: (pipeline, { allowPlaintext }) =>
-    runOptions(pipeline, { abort: abort.signal, observer: { log, progress() {} }, allowPlaintext }),
+  runOptions: (pipeline, given) => runOptions(pipeline, { abort: abort.signal, ...given }),
 })
 await queue.close()

@@ -24,11 +24,8 @@ export async function runInProcess(here: Here, parts: PipelineParts, stop?: Abor
   await writeFile(join(here.folder, 'pipeline.yaml'), pipelineText(parts))
   const pipeline = await readPipeline('pipeline.yaml', { env, cwd: here.folder })
   const warnings: string[] = []
-  const observer = {
-    log: (level: string, message: string) => void (level === 'warn' && warnings.push(message)),
-    progress: () => {},
-  }
-  const settings = { env, clock: impatientClock(), observer, ...(stop === undefined ? {} : { stop }) }
+  const onLog = (level: string, message: string) => void (level === 'warn' && warnings.push(message))
+  const settings = { env, clock: impatientClock(), onLog, ...(stop === undefined ? {} : { stop }) }
   return { ...(await runPipeline(pipeline, await runOptions(pipeline, settings))), warnings }
 }
 

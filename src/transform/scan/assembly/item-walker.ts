@@ -109,7 +109,7 @@ const MAX_EXACT: u64 = (1 << 53) - 1
 /** Why {@link walk} came to an end. */
 const FULL: i32 = 0
 const LAST: i32 = 1
-const STRANGE: i32 = 2
+const UNSUPPORTED: i32 = 2
 const NEW_SOURCE: i32 = 3
 export let status: i32 = FULL
 /** Where to go on: an item that is no record yet, or behind the list of items. */
@@ -150,7 +150,7 @@ export function walk(start: usize): i32 {
   textCount = 0
   for (records = 0; records < MAX_RECORDS && textCount < MAX_TEXTS / 2; records++) {
     position = at
-    status = STRANGE
+    status = UNSUPPORTED
     if (load<u8>(at) !== OPEN_BRACE) return <i32>records
     isNewSource = false
     let next = item(at + 1)

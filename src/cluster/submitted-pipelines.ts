@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import type { Job } from 'bullmq'
 import * as z from 'zod'
-import type { Pipeline, PlainError } from '../core/index.ts'
+import { ERROR_KINDS, type Pipeline, type PlainError, RUN_STATUSES } from '../core/index.ts'
 import type { RunSummary } from '../run/index.ts'
 import { type Queue, withTimeout } from './queue.ts'
 
@@ -15,7 +15,7 @@ const nullable = z.nullable
 const string = z.string
 
 /** A pipeline as it was submitted. */
-const entrySchema = z.object({
+const submittedSchema = z.object({
   version: VERSION,
   submission: z.uuid(),
   allowPlaintext: z.boolean(),
@@ -26,7 +26,7 @@ const entrySchema = z.object({
   /** The content of the file. It is checked like a file when a pipeline is made of it. */
   settings: z.looseObject({ name: string(), extract: z.looseObject({}) }),
 })
-export type Entry = z.infer<typeof entrySchema>
+export type SubmittedPipeline = z.infer<typeof submittedSchema>
 
 /** The job: an organization that has pending pipelines. */
 export const jobSchema = z.object({
@@ -37,10 +37,6 @@ export const jobSchema = z.object({
 })
 export type OrganizationJob = z.infer<typeof jobSchema>
 
-const ERROR_KINDS = [
-  ...(['config', 'credentials', 'quota', 'locked', 'interrupted', 'transient'] as const),
-  ...(['refused', 'cursor', 'data', 'storage', 'target', 'damaged'] as const),
-]
 const error: z.ZodType<PlainError> = z.object({
   kind: oneOf(ERROR_KINDS),
   what: string(),
@@ -49,11 +45,11 @@ const error: z.ZodType<PlainError> = z.object({
 })
 const summary: z.ZodType<Omit<RunSummary, 'error'>> = z.object({
   pipeline: string(),
-  status: oneOf(['complete', 'failed', 'budget', 'interrupted']),
+  status: oneOf(RUN_STATUSES),
   partitions: z.object({ total: int, done: int, failed: int, pending: int }),
   rows: int,
   added: nullable(int),
-  dataSet: z.object({ rows: int, leftOut: z.array(string()).default([]) }),
+  dataSet: z.object({ rows: int, leftOut: z.array(string()) }),
   shards: int,
   bytes: int,
   requests: int,
@@ -61,7 +57,7 @@ const summary: z.ZodType<Omit<RunSummary, 'error'>> = z.object({
   quarantined: int,
   replacedNuls: int,
   repeated: int,
-  forgotten: int.default(0),
+  forgotten: int,
   searchesSpent: nullable(int),
   searchesRemaining: nullable(z.number()),
   service: z.object({
@@ -85,8 +81,8 @@ const summary: z.ZodType<Omit<RunSummary, 'error'>> = z.object({
   failures: z.array(z.object({ partition: string(), message: string() })),
 })
 
-/** The standing of a submitted pipeline. */
-const standingSchema = z.object({
+/** The status of a submitted pipeline. */
+const statusSchema = z.object({
   submission: z.uuid(),
   state: oneOf(['active', 'waiting', 'done']),
   /** The hold of its last owner. */
@@ -102,28 +98,32 @@ const standingSchema = z.object({
   /** The result of its last run; `summary` is null if the run could not start. */
   outcome: nullable(z.object({ summary: nullable(summary), error: nullable(error) })),
 })
-export type Standing = z.infer<typeof standingSchema>
+export type PipelineStatus = z.infer<typeof statusSchema>
 
 const DAY_S = 86_400
 const KEPT_MS = 7 * DAY_S * 1000
 
-/** The id of a data set's entry. It depends on the data set alone. */
-export function entryId({ load }: Pick<Pipeline, 'load'>): string {
+/** The id of the job for a data set. It depends on the data set alone. */
+export function pipelineJobId({ load }: Pick<Pipeline, 'load'>): string {
   return createHash('sha256').update(load.path).digest('hex').slice(0, 32)
 }
 
-/** The standing of a submitted pipeline; null: it has not started. */
-export function standingOf({ progress, data }: Job): Standing | null {
-  const { data: standing } = standingSchema.safeParse(progress)
-  return standing?.submission === data.submission ? (standing ?? null) : null
+/** The status of a submitted pipeline; null: it has not started. */
+export function statusOf({ progress, data }: Job): PipelineStatus | null {
+  const { data: status } = statusSchema.safeParse(progress)
+  return status?.submission === data.submission ? (status ?? null) : null
 }
 
-export type Pending = { readonly job: Job; readonly entry: Entry; readonly standing: Standing | null }
+export type Pending = {
+  readonly job: Job
+  readonly submitted: SubmittedPipeline
+  readonly status: PipelineStatus | null
+}
 
 /**
  * The pending pipelines of an organization: first those that had started, then in the order of submission. Removes
- * finished entries that are older than `KEPT_MS`.
- * @param unreadable is called with each entry of another version
+ * finished ones that are older than `KEPT_MS`.
+ * @param unreadable is called with each of another version
  */
 export async function pendingOf(
   queue: Queue,
@@ -133,14 +133,14 @@ export async function pendingOf(
   const found = await withTimeout(queue.pipelinesOf(organization).getJobs(['waiting'], 0, -1, true))
   const pending: Pending[] = []
   for (const job of found) {
-    const { data: entry } = entrySchema.safeParse(job.data)
-    const standing = standingOf(job)
-    if (standing?.state === 'done') {
+    const { data: submitted } = submittedSchema.safeParse(job.data)
+    const status = statusOf(job)
+    if (status?.state === 'done') {
       if (job.timestamp < Date.now() - KEPT_MS) await job.remove().catch(() => {})
-    } else if (entry === undefined) unreadable(job)
-    else pending.push({ job, entry, standing })
+    } else if (submitted === undefined) unreadable(job)
+    else pending.push({ job, submitted, status })
   }
-  const rank = ({ standing }: Pending): number => (standing?.state === 'active' ? 0 : 1)
+  const rank = ({ status }: Pending): number => (status?.state === 'active' ? 0 : 1)
   return pending.sort((a, b) => rank(a) - rank(b))
 }
 

@@ -1,0 +1,192 @@
+import { type Auth, type Clock, isExportError, type Log } from '../core/index.ts'
+import type { Tier } from './endpoints.ts'
+import { afterError, ErrorResponses, type Outcome, type Outgoing, smallerPage } from './outcome.ts'
+import type { Budget, Reservation } from './pace/budget.ts'
+import type { RateLimit } from './pace/rate-limit.ts'
+import type { ChargedRequest, SearchLedger } from './pace/search-ledger.ts'
+import type { ServiceCounters } from './service-counters.ts'
+import type { Token } from './tokens.ts'
+import { isSuccess, ResponseTimeout } from './transport/exchange.ts'
+import type { HttpClient, HttpResponse } from './transport/http-client.ts'
+import type { CurrentWaits } from './wait-board.ts'
+
+/** Reads the body of a response. It requests another attempt by throwing ExportError `transient`. */
+export type ReadResponse<T> = (body: Uint8Array, where: string, outcome: ResponseOutcome) => Promise<T>
+
+export type ResponseOutcome = {
+  /** The time from the request to the last byte. */
+  readonly ms: number
+  /** Receives the number of rows. */
+  readonly hasRows: (rows: number) => void
+}
+
+export type AttemptParts = {
+  readonly http: HttpClient
+  readonly pace: Readonly<Record<Tier, RateLimit>>
+  readonly budget: Budget
+  readonly ledger: SearchLedger
+  readonly auth: Auth
+  readonly clock: Clock
+  readonly log: Log
+  readonly counters: ServiceCounters
+  readonly board: CurrentWaits
+  /** As in `ServiceDeps`. */
+  readonly onDate?: ((dateMs: number) => void) | undefined
+}
+
+const MAX_STALE_TOKENS = 3
+
+/** Makes single attempts: each within the budget, after it has a permit. Reads the limits in the responses. */
+export class Attempts {
+  readonly #parts: AttemptParts
+  readonly #errorResponses: ErrorResponses
+
+  constructor(parts: AttemptParts) {
+    this.#parts = parts
+    this.#errorResponses = new ErrorResponses(parts)
+  }
+
+  /**
+   * @param attempt counts from 1 on
+   * @throws ExportError when there is no token, or the budget does not allow the request; or the signal's reason
+   */
+  async make<T>(outgoing: Outgoing, attempt: number, read: ReadResponse<T>): Promise<Outcome<T>> {
+    const reservation = await reserve(this.#parts.budget, outgoing)
+    try {
+      return await this.#makeReserved(outgoing, attempt, read, reservation)
+    } finally {
+      reservation.release()
+    }
+  }
+
+  async #makeReserved<T>(
+    outgoing: Outgoing,
+    attempt: number,
+    read: ReadResponse<T>,
+    reservation: Reservation,
+  ): Promise<Outcome<T>> {
+    const { board, counters, http, pace } = this.#parts
+    const { metered, sizing, tokens } = outgoing
+    for (let tries = 1; ; tries++) {
+      const hasToken = board.token()
+      const token = await tokens.current().finally(hasToken)
+      const permit = await pace[outgoing.tier].permit(outgoing.signal)
+      let hasEnded = (_outcome: Readonly<Record<string, string | number>>): number => 0
+      let response: HttpResponse | null
+      try {
+        // The wait for a permit can be long. A token that expires during each wait must not keep the request here.
+        if (!tokens.isCurrent(token) && tries <= MAX_STALE_TOKENS) continue
+        response = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, () => {
+          if (!reservation.holds() || !permit.take()) return false
+          reservation.spend()
+          counters.sent(metered && attempt > 1)
+          outgoing.onSent?.()
+          hasEnded = this.#begin(outgoing, attempt)
+          return true
+        })
+      } catch (error) {
+        const ms = hasEnded({ reason: isExportError(error) ? error.what : 'unexpected error' })
+        return error instanceof ResponseTimeout && sizing?.canShrink === true
+          ? smallerPage(sizing, error, ms, false)
+          : afterError(error)
+      } finally {
+        permit.end()
+      }
+      if (response !== null) {
+        const ms = hasEnded({ status: response.status })
+        this.#readLimits(response, outgoing, reservation.flight)
+        if (isSuccess(response.status)) return this.#read(response, outgoing, read, ms, reservation.flight)
+        response.release()
+        return this.#errorResponses.outcome(response, outgoing, token, ms)
+      }
+      // If the reservation holds, all requests were paused between the permit and the write.
+      if (!reservation.holds()) return { next: 'reserve' }
+    }
+  }
+
+  /** @returns a function to call with the outcome when the response is there or will not come */
+  #begin({ method, url, about }: Outgoing, attempt: number) {
+    const { board, clock, log } = this.#parts
+    const startMs = clock.monotonicMs()
+    const hasResponse = board.response()
+    return (outcome: Readonly<Record<string, string | number>>): number => {
+      hasResponse()
+      const duration_ms = Math.round(clock.monotonicMs() - startMs)
+      const request = { request: about, method, path: url.pathname, attempt }
+      log('debug', 'request', { event: 'request', ...request, ...outcome, duration_ms })
+      return duration_ms
+    }
+  }
+
+  /** Reads the limits in the response's headers, whatever its status. */
+  #readLimits(
+    { status, headers }: HttpResponse,
+    { about, tier, hasCursor }: Outgoing,
+    flight: ChargedRequest | null,
+  ): void {
+    const { counters, ledger, log } = this.#parts
+    if (flight !== null || ledger.isReported === false) {
+      const remaining = searchesLeft(headers['x-flare-global-searches-remaining'])
+      if (remaining === null && isSuccess(status)) ledger.notReported()
+      flight?.responded(remaining, isSuccess(status) || status === 408 || status >= 500)
+      if (!isSuccess(status)) flight?.rows(null)
+    }
+    const batchReached = headers['x-flare-global-searches-batch-reached']
+    if (batchReached !== undefined && batchReached !== 'false') {
+      log('debug', 'the next request of this search may be charged as another search', { request: about })
+    }
+    if (tier === 'search') counters.responded(status, hasCursor)
+  }
+
+  /** Has a response read, and releases it. */
+  async #read<T>(
+    { body, headers, release }: HttpResponse,
+    { where }: Outgoing,
+    read: ReadResponse<T>,
+    ms: number,
+    flight: ChargedRequest | null,
+  ): Promise<Outcome<T>> {
+    let rows: number | null = null
+    const hasRows = (count: number): void => {
+      rows = count
+    }
+    try {
+      const dateMs = Date.parse(headers.date ?? '')
+      if (!Number.isNaN(dateMs)) this.#parts.onDate?.(dateMs)
+      return { next: 'done', value: await read(body, where, { ms, hasRows }) }
+    } catch (error) {
+      return afterError(error)
+    } finally {
+      flight?.rows(rows)
+      release()
+    }
+  }
+}
+
+/** null: the service does not report it, or reports an impossible number (-1 as an unsigned 64-bit integer). */
+function searchesLeft(header: string | readonly string[] | undefined): number | null {
+  if (typeof header !== 'string' || !/^\d+$/.test(header)) return null
+  const left = Number(header)
+  return Number.isSafeInteger(left) ? left : null
+}
+
+async function reserve(budget: Budget, outgoing: Outgoing): Promise<Reservation> {
+  const { metered, where } = outgoing
+  if (metered) return budget.reserve(outgoing)
+  budget.checkOpen(where)
+  const holds = (): boolean => {
+    budget.checkOpen(where)
+    return true
+  }
+  return { flight: null, holds, spend: () => {}, release: () => {} }
+}
+
+function requestHeaders({ body }: Outgoing, token: Token): Record<string, string> {
+  return {
+    authorization: token.header,
+    accept: 'application/json',
+    'accept-encoding': 'gzip',
+    'user-agent': 'spillway',
+    ...(body === null ? {} : { 'content-type': 'application/json' }),
+  }
+}

@@ -1,0 +1,149 @@
+import { type Auth, type Clock, ExportError, isExportError, type Log } from '../core/index.ts'
+import type { Tier } from './endpoints.ts'
+import type { Budget } from './pace/budget.ts'
+import type { Sizing } from './pace/page-sizes.ts'
+import type { RateLimit } from './pace/rate-limit.ts'
+import { retryAfterMs } from './pace/retry-wait.ts'
+import { type ResponseError, responseError } from './responses.ts'
+import type { Token, TokenSource } from './tokens.ts'
+import type { HttpResponse } from './transport/http-client.ts'
+
+export type Outgoing = {
+  readonly method: 'GET' | 'POST'
+  readonly url: URL
+  readonly tier: Tier
+  /** JSON; null: none. */
+  readonly body: string | null
+  /** The subject of the request, for the log: `domain.acme.com/all, page 3`. */
+  readonly about: string
+  /** Names the request in messages. */
+  readonly where: string
+  /** Whether the request has a cursor. */
+  readonly hasCursor: boolean
+  /** Whether the request counts against the budget. */
+  readonly metered: boolean
+  /** Requested rows, if they may cost searches; null: the request costs none. */
+  readonly size: number | null
+  /** How the size of the page changes; null: it does not. */
+  readonly sizing: Sizing | null
+  /** The feed that is requested, for messages; absent: none is. */
+  readonly feed?: string | undefined
+  readonly tokens: TokenSource
+  /** Ends every wait before the request is written. */
+  readonly signal: AbortSignal
+  /** Aborts the request, written or not; null: only the run's own signals do. */
+  readonly abort: AbortSignal | null
+  /** Called each time the request is written to a connection. */
+  readonly onSent?: () => void
+}
+
+/** How an attempt to send a request ended, by what comes next. */
+export type Outcome<T> =
+  | { readonly next: 'done'; readonly value: T }
+  /** Nothing was written, because the limits have changed: the attempt begins again. */
+  | { readonly next: 'reserve' }
+  /** `minWaitMs`: the least backoff; null: the rate limiter's wait is enough. */
+  | { readonly next: 'retry'; readonly error: ExportError; readonly minWaitMs: number | null }
+  /** Status 401: `token` is not accepted, or no longer. */
+  | { readonly next: 'renew token'; readonly error: ExportError; readonly token: Token }
+  | { readonly next: 'smaller page'; readonly error: ExportError }
+  | { readonly next: 'fail'; readonly error: unknown }
+
+type Failure = Exclude<Outcome<never>, { readonly next: 'done' | 'reserve' }>
+
+type OutcomeParts = {
+  readonly pace: Readonly<Record<Tier, RateLimit>>
+  readonly budget: Budget
+  readonly auth: Auth
+  readonly clock: Clock
+  readonly log: Log
+}
+
+// Recommended by the public API documentation for a 429 without Retry-After.
+const RATE_LIMITED_MS = 10_000
+const MIN_PAUSE_MS = 1_000
+// At the right rate a 429 is rare: requests that arrive a little too close together.
+const MANY_RATE_LIMITED = 5
+// If the service demands a longer wait than this, the run ends.
+const LONGEST_WAIT_MS = 15 * 60_000
+
+/** Decides what comes after a response other than 2xx, and makes all requests wait if it demands that. */
+export class ErrorResponses {
+  readonly #parts: OutcomeParts
+  readonly #rateLimited: Record<Tier, number> = { search: 0, basic: 0, feed: 0 }
+
+  constructor(parts: OutcomeParts) {
+    this.#parts = parts
+  }
+
+  /** @param ms the time it took */
+  outcome(response: HttpResponse, outgoing: Outgoing, token: Token, ms: number): Failure {
+    const { status } = response
+    const error = responseError(response, this.#parts.auth, outgoing)
+    if (status === 401) return { next: 'renew token', token, error }
+    const isUnknown = isUnknownSize(outgoing, status)
+    if (outgoing.sizing?.canShrink === true && (isUnknown || isTooLarge(response, error))) {
+      const isRefusal = !isUnknown && status !== 504 && status !== 408
+      return smallerPage(outgoing.sizing, error, ms, isRefusal)
+    }
+    return error.kind === 'transient'
+      ? this.#demandedWait(response, outgoing, error)
+      : { next: 'fail', error }
+  }
+
+  #demandedWait({ status, headers }: HttpResponse, { about, tier }: Outgoing, error: ExportError): Failure {
+    const { budget, clock, log, pace } = this.#parts
+    const requestedMs = retryAfterMs(headers, clock.now())
+    if (requestedMs !== null && requestedMs > LONGEST_WAIT_MS) {
+      budget.closeUntil(clock.now() + requestedMs)
+      const what = `${error.what}; it demands a wait of ${Math.ceil(requestedMs / 60_000)} minutes`
+      const next = 'Run again after that: the export resumes where it stopped.'
+      return { next: 'fail', error: new ExportError({ kind: 'quota', what, where: error.where, next }) }
+    }
+    if (status !== 429) return { next: 'retry', error, minWaitMs: requestedMs ?? 0 }
+    const pauseMs = Math.max(requestedMs ?? RATE_LIMITED_MS, MIN_PAUSE_MS)
+    for (const limit of Object.values(pace)) limit.pauseUntil(clock.monotonicMs() + pauseMs)
+    log('warn', 'the service responded with 429; all requests wait', {
+      event: 'wait',
+      for: 'pause',
+      request: about,
+      wait_ms: pauseMs,
+    })
+    // Once a run: the progress shows each pause.
+    if (++this.#rateLimited[tier] === MANY_RATE_LIMITED) {
+      const key = tier === 'basic' ? 'basic_requests_per_second' : 'requests_per_second'
+      log('warn', `429 comes again and again: set service.${key} to what the service allows`, {
+        responses: MANY_RATE_LIMITED,
+      })
+    }
+    return { next: 'retry', error, minWaitMs: null }
+  }
+}
+
+/** What comes after an error without a response, or of a response that cannot be used. */
+export function afterError(error: unknown): Failure {
+  return isExportError(error, 'transient') ? { next: 'retry', error, minWaitMs: 0 } : { next: 'fail', error }
+}
+
+/** Tells all chains at once that a page could not be served: their next requests may be about to be written. */
+export function smallerPage(sizing: Sizing, error: ExportError, ms: number, isRefusal: boolean): Failure {
+  sizing.failed({ ms, why: error.what, isRefusal })
+  return { next: 'smaller page', error }
+}
+
+/**
+ * Whether a smaller page may help: no response came in time, or it is a gateway's. A service that sends Retry-After
+ * only needs time.
+ */
+function isTooLarge({ status, headers }: HttpResponse, { isGateways }: ResponseError): boolean {
+  if (headers['retry-after'] !== undefined) return false
+  return status === 504 || status === 408 || ((status === 502 || status === 503) && isGateways)
+}
+
+/** The largest page of a feed is not known, so a first refusal of a larger one may concern its size. */
+function isUnknownSize({ tier, hasCursor, sizing }: Outgoing, status: number): boolean {
+  return tier === 'feed' && !hasCursor && sizing?.isLarger === true && SIZE_STATUSES.has(status)
+}
+
+// Statuses by which a service may reject a parameter.
+const SIZE_STATUSES = new Set([400, 413, 422])
