@@ -1,0 +1,111 @@
+import type { ServerResponse } from 'node:http'
+import { expect, it } from 'vitest'
+import { NOT_MEASURED } from '../../src/core/index.ts'
+import { ChainSize, PageSizes, PageTooLarge } from '../../src/extract/index.ts'
+import { eventually } from '../support/eventually.ts'
+import { collect, domainChain, failure, fakeClock, open, sendPage, serve } from './support.ts'
+
+function pageWithLeft(response: ServerResponse, left: number): void {
+  response.setHeader('x-flare-global-searches-remaining', String(left))
+  sendPage(response, null, [])
+}
+
+it('a page that could not be served is sent once; after a rest a smaller one may be requested', async () => {
+  const server = await serve((_request, response) => response.writeHead(504).end())
+  const clock = fakeClock()
+  const sizes = new PageSizes({ most: 100, timeoutMs: 10_000 }, NOT_MEASURED, () => {})
+  const sizing = new ChainSize(sizes, 'domain.acme.example', 100)
+  const error = await failure(collect(open(server.url, { clock }), domainChain({ sizing, pageSize: 100 })))
+  expect(error).toBeInstanceOf(PageTooLarge)
+  expect(sizing.next).toBe(50)
+  expect(server.received).toHaveLength(1)
+  expect(clock.waits.filter((ms) => ms >= 200)).toEqual([500])
+})
+
+it('a request with a new token does not wait as after an error', async () => {
+  const secrets = { TOKEN: 'old' }
+  const server = await serve((request, response) => {
+    secrets.TOKEN = 'new'
+    if (request.headers.authorization === 'Bearer new') sendPage(response, null)
+    else response.writeHead(401).end()
+  })
+  const clock = fakeClock()
+  await collect(open(server.url, { clock, secrets }), domainChain())
+  expect(server.received).toHaveLength(2)
+  expect(clock.waits.filter((ms) => ms >= 200)).toEqual([])
+})
+
+it('a request that lost its reservation before it was written is sent later, and is no retry', async () => {
+  const clock = fakeClock({ auto: false })
+  const held: ServerResponse[] = []
+  const server = await serve((_request, response) => {
+    held.push(response)
+  })
+  const attempts: unknown[] = []
+  const service = open(server.url, {
+    clock,
+    settings: { requestsPerSecond: 1 },
+    limits: { minSearchesRemaining: 0 },
+    log: (_level, message, fields) => void (message === 'request' && attempts.push(fields?.attempt)),
+  })
+  const pages: Promise<unknown>[] = []
+  const send = async (): Promise<void> => {
+    pages.push(collect(service, domainChain()))
+    if (held.length > 0) {
+      await eventually(() => expect(clock.pending()).toHaveLength(1))
+      clock.advance(1_200)
+    }
+    await eventually(() => expect(held).toHaveLength(pages.length))
+  }
+  await send()
+  // Each page may cost 100.
+  pageWithLeft(held[0]!, 300)
+  await pages[0]
+  await send()
+  await send()
+  const last = collect(service, domainChain())
+  await eventually(() => expect(clock.pending()).toHaveLength(1))
+  // Others spend as well: with the other page in flight, too few searches are left.
+  pageWithLeft(held[1]!, 190)
+  await pages[1]
+  clock.advance(1_200)
+  // It waits for that page, so there is time for a write that must not come.
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  expect(held).toHaveLength(3)
+  pageWithLeft(held[2]!, 189)
+  await eventually(() => expect(held).toHaveLength(4))
+  pageWithLeft(held[3]!, 188)
+  await last
+  expect(attempts).toEqual([1, 1, 1, 1])
+  expect(service.counters).toMatchObject({ requests: 4, retries: 0, searchesRemaining: 188 })
+})
+
+it('a request that was written and got no response may have been charged', async () => {
+  const server = await serve((_request, response, index) => {
+    if (index === 1) response.destroy()
+    else pageWithLeft(response, 150)
+  })
+  const service = open(server.url, {
+    clock: fakeClock(),
+    settings: { retries: 0 },
+    limits: { minSearchesRemaining: 0 },
+  })
+  await collect(service, domainChain())
+  expect((await failure(collect(service, domainChain()))).kind).toBe('transient')
+  const error = await failure(collect(service, domainChain()))
+  expect(error.what).toContain('150 searches are left, 100 may have been spent on requests without a page')
+  expect(server.received).toHaveLength(2)
+})
+
+it('each outage is one warning: the next one is another', async () => {
+  const server = await serve((_request, response, index) => {
+    if (index % 3 < 2) response.writeHead(500).end()
+    else sendPage(response, index === 2 ? 'c' : null)
+  })
+  const levels: string[] = []
+  const log = (level: string, message: string): void => {
+    if (message === 'trying again') levels.push(level)
+  }
+  await collect(open(server.url, { clock: fakeClock(), log }), domainChain())
+  expect(levels).toEqual(['warn', 'debug', 'warn', 'debug'])
+})
