@@ -336,7 +336,7 @@ function* manifestText(
       status: status ?? 'interrupted',
       requests,
       retries,
-      searches_spent: run.searches,
+      searches_spent: run.searchesSpent,
       searches_remaining: run.searchesRemaining,
       version,
       ...(i === state.runs.length - 1 ? { service: serviceJson(figuresOf(state.service)) } : {}),

@@ -19,7 +19,7 @@ import {
   shownSeries,
   shownTotal,
 } from '../../report/index.ts'
-import { leftOutClauses } from '../data-set/completeness.ts'
+import { leftOutClauses, sumOfReasons } from '../data-set/completeness.ts'
 import { heatMap, type RowsByWindow } from './heat-map.ts'
 import type { Known } from './known.ts'
 import { liesWithin, timeline } from './timeline.ts'
@@ -58,7 +58,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, context: Rep
   )
   const quarantined = shownOfRuns(runs, known.quarantined, ({ quarantined }) => quarantined)
   const repeated = shownOfRuns(runs, known.repeated, ({ repeated }) => repeated)
-  const reasons = reasonsOf(known)
+  const reasons = [...sumOfReasons(runs, unlessSecret)]
   const reasonCounts = shownCounts(reasons.map(([, items]) => items))
   const quarantinedTotal = reasonCounts.total === null && reasons.length > 0 ? null : quarantined.total
   const forgotten = shown(known.leftOut.forgotten)
@@ -303,16 +303,6 @@ function named(
 // Control characters and direction marks.
 const NOT_PLAIN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu
 
-function reasonsOf({ runs }: Known): [string, number][] {
-  const reasons = new Map<string, number>()
-  for (const run of runs) {
-    for (const [reason, items] of Object.entries(run.reasons)) {
-      reasons.set(reason, (reasons.get(reason) ?? 0) + items)
-    }
-  }
-  return [...reasons].map(([reason, items]) => [unlessSecret(reason), items])
-}
-
 type RunCounts = Pick<ReportRun, 'rows' | 'quarantined' | 'repeated'>
 
 function reportRun(run: Known['runs'][number], counts: RunCounts): ReportRun {
@@ -324,7 +314,7 @@ function reportRun(run: Known['runs'][number], counts: RunCounts): ReportRun {
     ...counts,
     requests: run.requests,
     min_requests: run.minRequests,
-    searches: run.searches,
+    searches: run.searchesSpent,
     left: run.searchesRemaining,
     retries: run.retries,
     failures: run.failures,
