@@ -12,6 +12,7 @@ import {
   type Store,
   typeName,
 } from '../core/index.ts'
+import { ENTRY_SCHEMAS } from '../core/journal-entry.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import type { SealedShard } from './checkpoint/compact-collections.ts'
 import { exportedOf, hasBegun, sumOfPartitions } from './checkpoint/partition-record.ts'
@@ -22,7 +23,6 @@ import {
   type ManifestScope,
   manifestPartitionSchema,
   manifestPartitions,
-  pruneSchema,
   scopeSchema,
 } from './manifest-scope.ts'
 import { settingsDigest } from './settings.ts'
@@ -78,11 +78,9 @@ export const manifestSchema = z.object({
   settings: z.record(z.string(), z.unknown()),
   scope: scopeSchema,
   partitions: z.array(manifestPartitionSchema),
-  prunes: z.array(pruneSchema),
+  prunes: z.array(ENTRY_SCHEMAS.prune.omit({ kind: true })),
   /** When people were forgotten, and what was removed. */
-  forgotten: z.array(
-    z.object({ at: z.string(), identities: count, rows: count, shards: count, quarantined: count }),
-  ),
+  forgotten: z.array(ENTRY_SCHEMAS.forget.omit({ kind: true })),
   runs: z.array(
     z.object({
       started_at: z.string(),
