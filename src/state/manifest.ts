@@ -12,11 +12,11 @@ import {
   type Store,
   typeName,
 } from '../core/index.ts'
-import { ENTRY_SCHEMAS } from '../core/journal-entry.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import type { SealedShard } from './checkpoint/compact-collections.ts'
 import { exportedOf, hasBegun, sumOfPartitions } from './checkpoint/partition-record.ts'
 import { comesAfter } from './checkpoint/run-record.ts'
+import { ENTRY_SCHEMAS } from './log/parse-entry.ts'
 import {
   type ManifestPartition,
   type ManifestPrune,
