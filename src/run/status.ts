@@ -125,8 +125,8 @@ function statusOf(
 function sums(state: CheckpointState | null) {
   if (state === null) return { ...NO_SUMS, searchesSpent: null }
   let searchesSpent: number | null = null
-  for (const { searches } of state.runs) {
-    if (searches !== null) searchesSpent = (searchesSpent ?? 0) + searches
+  for (const run of state.runs) {
+    if (run.searchesSpent !== null) searchesSpent = (searchesSpent ?? 0) + run.searchesSpent
   }
   let bytes = 0
   for (const shard of state.shards) bytes += shard.bytes

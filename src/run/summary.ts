@@ -7,6 +7,7 @@ import {
   partitionCounts,
   type RunCounts,
   type RunStatus,
+  runCounts,
   type ServiceFigures,
 } from '../core/index.ts'
 import {
@@ -19,7 +20,7 @@ import {
 } from '../state/index.ts'
 import { type Ending, statusFor } from './chains/export-chains.ts'
 import type { FailureCause, Tally } from './chains/tally.ts'
-import { leftOutClauses, leftOutOf } from './data-set/completeness.ts'
+import { leftOutClauses, leftOutOf, sumOfReasons } from './data-set/completeness.ts'
 import { pathIn, withLocation } from './data-set/open-data-set.ts'
 import type { Session } from './session.ts'
 
@@ -56,19 +57,7 @@ export type RunSummary = RunCounts & {
 }
 
 /** The figures of a run, for the journal, the log and the summary. */
-type RunFigures = Pick<
-  RunRecord,
-  | 'rows'
-  | 'quarantined'
-  | 'repeated'
-  | 'forgotten'
-  | 'requests'
-  | 'retries'
-  | 'searches'
-  | 'searchesRemaining'
-  | 'minRequests'
-  | 'reasons'
->
+type RunFigures = Pick<RunRecord, keyof RunCounts | 'repeated' | 'forgotten' | 'minRequests' | 'reasons'>
 
 /** @param earlier figures of the same run before an interruption */
 export function figuresOfRun(
@@ -86,20 +75,12 @@ export function figuresOfRun(
     forgotten: earlier.forgotten + tally.forgotten,
     requests: earlier.requests + ending.requests,
     retries: earlier.retries + ending.retries,
-    searches: searchesSpent === null ? earlier.searches : searchesSpent + (earlier.searches ?? 0),
+    searchesSpent:
+      searchesSpent === null ? earlier.searchesSpent : searchesSpent + (earlier.searchesSpent ?? 0),
     searchesRemaining,
     minRequests: isSearch ? (earlier.minRequests ?? 0) + tally.minRequests(extract.pageSize) : null,
-    reasons: addedUp(earlier.reasons, tally.reasons),
+    reasons: Object.fromEntries(sumOfReasons([earlier, tally])),
   }
-}
-
-function addedUp(
-  a: Readonly<Record<string, number>>,
-  b: Readonly<Record<string, number>>,
-): Readonly<Record<string, number>> {
-  const sums = new Map(Object.entries(a))
-  for (const [key, count] of Object.entries(b)) sums.set(key, (sums.get(key) ?? 0) + count)
-  return Object.fromEntries(sums)
 }
 
 type RunResult = {
@@ -122,24 +103,19 @@ export function summarize(
 ): RunSummary {
   const { state } = session.checkpoint
   const { sealed } = session
-  const { rows, quarantined, repeated, forgotten, requests, retries, searches, searchesRemaining } = figures
+  const { repeated, forgotten } = figures
   return {
+    ...runCounts(figures),
     pipeline: pipeline.name,
     status: error === null ? status : statusFor(error),
     partitions: partitionCounts(total, tally),
-    rows,
     added: pipeline.extract.resource === 'feed' ? addedOf(state).rows : null,
     dataSet: { rows: sumOfPartitions(state).rows, leftOut: leftOutClauses(leftOutOf(pipeline, state)) },
     shards: sealed.shards,
     bytes: sealed.bytes,
-    requests,
-    retries,
-    quarantined,
     replacedNuls: sealed.replacedNuls,
     repeated,
     forgotten,
-    searchesSpent: searches,
-    searchesRemaining,
     service: figuresOf(state.service),
     durationMs: Math.round(durationMs),
     lastCompleteMs: lastCompleteMs(state),

@@ -42,16 +42,6 @@ export type ManifestPartition = {
   quarantined: number
 }
 
-export const pruneSchema = z.object({
-  pruned_at: z.string(),
-  before: z.string(),
-  partitions: count,
-  rows: count,
-  quarantined: count,
-  removed: z.array(z.object({ partition: z.string(), rows: count, quarantined: count })),
-  shards: z.array(z.object({ path: z.string(), rows: count, sha256: z.string() })),
-})
-
 /** What a `prune` removed. */
 export type ManifestPrune = {
   pruned_at: string

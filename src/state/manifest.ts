@@ -16,13 +16,13 @@ import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import type { SealedShard } from './checkpoint/compact-collections.ts'
 import { exportedOf, hasBegun, sumOfPartitions } from './checkpoint/partition-record.ts'
 import { comesAfter } from './checkpoint/run-record.ts'
+import { ENTRY_SCHEMAS } from './log/parse-entry.ts'
 import {
   type ManifestPartition,
   type ManifestPrune,
   type ManifestScope,
   manifestPartitionSchema,
   manifestPartitions,
-  pruneSchema,
   scopeSchema,
 } from './manifest-scope.ts'
 import { settingsDigest } from './settings.ts'
@@ -78,11 +78,9 @@ export const manifestSchema = z.object({
   settings: z.record(z.string(), z.unknown()),
   scope: scopeSchema,
   partitions: z.array(manifestPartitionSchema),
-  prunes: z.array(pruneSchema),
+  prunes: z.array(ENTRY_SCHEMAS.prune.omit({ kind: true })),
   /** When people were forgotten, and what was removed. */
-  forgotten: z.array(
-    z.object({ at: z.string(), identities: count, rows: count, shards: count, quarantined: count }),
-  ),
+  forgotten: z.array(ENTRY_SCHEMAS.forget.omit({ kind: true })),
   runs: z.array(
     z.object({
       started_at: z.string(),
@@ -336,7 +334,7 @@ function* manifestText(
       status: status ?? 'interrupted',
       requests,
       retries,
-      searches_spent: run.searches,
+      searches_spent: run.searchesSpent,
       searches_remaining: run.searchesRemaining,
       version,
       ...(i === state.runs.length - 1 ? { service: serviceJson(figuresOf(state.service)) } : {}),

@@ -289,7 +289,7 @@ function runsOf(facts: readonly JournalEntry[]) {
       repeated: sum(pages.map(({ repeated = 0 }) => repeated)),
       forgotten: sum(pages.flatMap(({ forgotten = [] }) => forgotten.map(({ items }) => items))),
       failures: own.slice(0, first).filter(({ kind }) => kind === 'failed').length,
-      searches: measured.findLast(({ spent }) => spent !== undefined)?.spent ?? null,
+      searchesSpent: measured.findLast(({ spent }) => spent !== undefined)?.spent ?? null,
       minRequests: ends.findLast(({ min_requests }) => min_requests !== undefined)?.min_requests ?? null,
       searchesRemaining:
         ends.findLast(({ searches_remaining }) => searches_remaining !== undefined)?.searches_remaining ??

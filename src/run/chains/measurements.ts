@@ -17,12 +17,12 @@ export class Measurements {
   /** @param run in the journal: with what it sent and spent before an interruption */
   constructor(
     service: Pick<Service, 'counters' | 'takeCosts'>,
-    { run, requests, searches, months, started_at }: RunRecord,
+    { run, requests, searchesSpent, months, started_at }: RunRecord,
   ) {
     this.#service = service
     this.#run = run
     this.#sentBefore = requests
-    this.#spentBefore = searches ?? 0
+    this.#spentBefore = searchesSpent ?? 0
     this.#month = months.at(-1)?.month ?? started_at.slice(0, 7)
   }
 

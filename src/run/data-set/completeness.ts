@@ -14,6 +14,7 @@ import {
   exportedOf,
   type Manifest,
   quarantinedOf,
+  type RunRecord,
   readCheckpoint,
   readManifest,
   SUCCESS_PATH,
@@ -131,7 +132,7 @@ type Counted = { readonly state: string; readonly rows: number; readonly quarant
 function leftOut(
   { maxQuarantined }: Pipeline['transform'],
   prunes: readonly { readonly before: string }[],
-  runs: readonly { readonly reasons: Readonly<Record<string, number>> }[],
+  runs: readonly Reasons[],
   records: Iterable<Counted>,
 ): Omit<LeftOut, 'forgotten'> {
   const limit = allowedOf(maxQuarantined)
@@ -157,15 +158,26 @@ function lastBefore(prunes: readonly { readonly before: string }[]): string {
 }
 
 /** The most frequent first. */
-function reasonsOf(runs: readonly { readonly reasons: Readonly<Record<string, number>> }[]): string[] {
+function reasonsOf(runs: Iterable<Reasons>): string[] {
+  const sums = [...sumOfReasons(runs, unlessSecret)]
+  return sums.sort(([a, one], [b, other]) => other - one || (a < b ? -1 : 1)).map(([reason]) => reason)
+}
+
+type Reasons = Pick<RunRecord, 'reasons'>
+
+/** Why items were quarantined, and how many. */
+export function sumOfReasons(
+  runs: Iterable<Reasons>,
+  shown: (reason: string) => string = (reason) => reason,
+): ReadonlyMap<string, number> {
   const sums = new Map<string, number>()
   for (const { reasons } of runs) {
     for (const [given, items] of Object.entries(reasons)) {
-      const reason = unlessSecret(given)
+      const reason = shown(given)
       sums.set(reason, (sums.get(reason) ?? 0) + items)
     }
   }
-  return [...sums].sort(([a, one], [b, other]) => other - one || (a < b ? -1 : 1)).map(([reason]) => reason)
+  return sums
 }
 
 /**

@@ -19,7 +19,7 @@ import {
   shownSeries,
   shownTotal,
 } from '../../report/index.ts'
-import { leftOutClauses } from '../data-set/completeness.ts'
+import { leftOutClauses, sumOfReasons } from '../data-set/completeness.ts'
 import { heatMap, type RowsByWindow } from './heat-map.ts'
 import type { Known } from './known.ts'
 import { liesWithin, timeline } from './timeline.ts'
@@ -62,7 +62,7 @@ export function gatherSummaryPage(
   )
   const quarantined = shownOfRuns(runs, known.quarantined, ({ quarantined }) => quarantined)
   const repeated = shownOfRuns(runs, known.repeated, ({ repeated }) => repeated)
-  const reasons = reasonsOf(known)
+  const reasons = [...sumOfReasons(runs, unlessSecret)]
   const reasonCounts = shownCounts(reasons.map(([, items]) => items))
   const quarantinedTotal = reasonCounts.total === null && reasons.length > 0 ? null : quarantined.total
   const forgotten = shown(known.leftOut.forgotten)
@@ -310,16 +310,6 @@ function named(
 // Control characters and direction marks.
 const NOT_PLAIN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu
 
-function reasonsOf({ runs }: Known): [string, number][] {
-  const reasons = new Map<string, number>()
-  for (const run of runs) {
-    for (const [reason, items] of Object.entries(run.reasons)) {
-      reasons.set(reason, (reasons.get(reason) ?? 0) + items)
-    }
-  }
-  return [...reasons].map(([reason, items]) => [unlessSecret(reason), items])
-}
-
 type RunCounts = Pick<SummaryPageRun, 'rows' | 'quarantined' | 'repeated'>
 
 function runRow(run: Known['runs'][number], counts: RunCounts): SummaryPageRun {
@@ -331,7 +321,7 @@ function runRow(run: Known['runs'][number], counts: RunCounts): SummaryPageRun {
     ...counts,
     requests: run.requests,
     min_requests: run.minRequests,
-    searches: run.searches,
+    searches: run.searchesSpent,
     left: run.searchesRemaining,
     retries: run.retries,
     failures: run.failures,

@@ -129,16 +129,14 @@ function* serviceEntries({ service, searchesRemaining }: CheckpointState): Gener
   if (limit !== null || limits.size > 0) yield { kind: 'limit', query: null, size: limit }
 }
 
-type Figures = Pick<RunRecord, 'rows' | 'quarantined' | 'repeated' | 'forgotten' | 'failures' | 'searches'>
-
-function figuresOf({ rows, quarantined, repeated, forgotten, failures, searches }: Figures) {
+function figuresOf({ rows, quarantined, repeated, forgotten, failures, searchesSpent }: RunRecord) {
   return {
     ...(rows === 0 ? {} : { rows }),
     ...(quarantined === 0 ? {} : { quarantined }),
     ...(repeated === 0 ? {} : { repeated }),
     ...(forgotten === 0 ? {} : { forgotten }),
     ...(failures === 0 ? {} : { failures }),
-    ...(searches === null ? {} : { searches }),
+    ...(searchesSpent === null ? {} : { searches: searchesSpent }),
   }
 }
 

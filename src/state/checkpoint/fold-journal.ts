@@ -430,7 +430,7 @@ export class JournalFold {
     if (replaces === true) return
     this.#runs.count((run) => {
       // Entries of pages that were committed concurrently may be in another order than their responses.
-      if (spent !== undefined) run.searches = Math.max(run.searches ?? 0, spent)
+      if (spent !== undefined) run.searchesSpent = Math.max(run.searchesSpent ?? 0, spent)
       run.searchesRemaining = left ?? run.searchesRemaining
     })
   }

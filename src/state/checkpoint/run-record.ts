@@ -1,28 +1,29 @@
-import type { Entry, Month, RunEndEntry, RunFigures, RunStatus } from '../../core/index.ts'
+import {
+  type Entry,
+  type Month,
+  NO_RUN_COUNTS,
+  type RunCounts,
+  type RunEndEntry,
+  type RunFigures,
+  type RunStatus,
+} from '../../core/index.ts'
 
-export type RunRecord = {
+export type RunRecord = Omit<RunCounts, 'requests'> & {
   readonly run: string
   readonly started_at: string
   readonly finished_at: string | null
   readonly status: RunStatus | null
   /** After a kill: only the requests of committed pages and of failed partitions. */
   readonly requests: number
-  readonly retries: number
   readonly version: string
   /** Months (UTC) after its first one, and the requests and searches of the run before each. */
   readonly months: readonly { readonly month: string; readonly before: number; readonly searches: number }[]
-  readonly rows: number
-  readonly quarantined: number
   readonly repeated: number
   readonly forgotten: number
   /** Failures of partitions. */
   readonly failures: number
-  /** Searches of the quota that it spent; null: the service does not report it. */
-  readonly searches: number | null
   /** The fewest requests that could have returned its items; null: not known. */
   readonly minRequests: number | null
-  /** Searches left at its end, as the service reported; null: not reported. */
-  readonly searchesRemaining: number | null
   /** Why items were quarantined, and how many. */
   readonly reasons: Readonly<Record<string, number>>
 }
@@ -42,18 +43,13 @@ export const NOTHING_ADDED: Added = { since: { next: 0, open: [] }, until: { nex
 
 /** Figures of a run that has just begun. */
 export const NEW_RUN = {
+  ...NO_RUN_COUNTS,
   finished_at: null,
   status: null,
-  requests: 0,
-  retries: 0,
-  rows: 0,
-  quarantined: 0,
   repeated: 0,
   forgotten: 0,
   failures: 0,
-  searches: null,
   minRequests: null,
-  searchesRemaining: null,
   reasons: {},
 }
 
@@ -119,15 +115,9 @@ export class Runs {
 export function endEntry(
   run: string,
   { finished_at, status }: Pick<RunEndEntry, 'finished_at' | 'status'>,
-  {
-    requests,
-    retries,
-    searches,
-    searchesRemaining,
-    minRequests,
-    reasons,
-  }: Pick<RunRecord, 'requests' | 'retries' | 'searches' | 'searchesRemaining' | 'minRequests' | 'reasons'>,
+  figures: Pick<RunRecord, keyof Omit<RunCounts, 'rows' | 'quarantined'> | 'minRequests' | 'reasons'>,
 ): RunEndEntry {
+  const { requests, retries, searchesSpent, searchesRemaining, minRequests, reasons } = figures
   return {
     kind: 'end',
     run,
@@ -135,7 +125,7 @@ export function endEntry(
     status,
     requests,
     retries,
-    ...(searches === null ? {} : { searches }),
+    ...(searchesSpent === null ? {} : { searches: searchesSpent }),
     ...(searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }),
     ...(minRequests === null ? {} : { min_requests: minRequests }),
     ...(Object.keys(reasons).length === 0 ? {} : { reasons }),
@@ -148,7 +138,7 @@ function takeFigures(run: MutableRun, entry: RunFigures): void {
   run.repeated = entry.repeated ?? run.repeated
   run.forgotten = entry.forgotten ?? run.forgotten
   run.failures = entry.failures ?? run.failures
-  run.searches = entry.searches ?? run.searches
+  run.searchesSpent = entry.searches ?? run.searchesSpent
 }
 
 /** Searches of the quota that the runs of a data set have spent, by calendar month (UTC). */
@@ -158,7 +148,7 @@ export function searchesByMonth(runs: readonly RunRecord[]): ReadonlyMap<Month, 
     // A killed run counts only committed pages, so its sum may be less than what it spent before a month began.
     sums.set(month, (sums.get(month) ?? 0) + Math.max(0, searches))
   }
-  for (const { started_at, months, searches } of runs) {
+  for (const { started_at, months, searchesSpent } of runs) {
     let month = started_at.slice(0, 7)
     let before = 0
     for (const next of months) {
@@ -166,7 +156,7 @@ export function searchesByMonth(runs: readonly RunRecord[]): ReadonlyMap<Month, 
       month = next.month
       before = next.searches
     }
-    add(month, (searches ?? 0) - before)
+    add(month, (searchesSpent ?? 0) - before)
   }
   return sums
 }

@@ -12,8 +12,8 @@ const lockFileSchema = z.object({
   /** Each container has its own process ids, so ids are comparable only within one namespace. */
   pid_namespace: z.string().nullable(),
   since: z.string(),
-  /** The id of the {@link Hold}; left out or null: no queue is involved. */
-  hold: z.string().nullable().optional(),
+  /** The id of the {@link Hold}; null: no queue is involved. */
+  hold: z.string().nullable(),
 })
 
 /** The first line of a lock file. */

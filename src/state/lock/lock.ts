@@ -122,7 +122,7 @@ async function tryLock(data: Store, options: LockOptions): Promise<Lock> {
 
 /** Whether this process succeeds the owner of a lock file by decision of the queue. The lease of that owner is void. */
 function isSucceeded({ hold }: LockFile, { hold: own }: LockOptions): boolean {
-  return hold != null && own !== undefined && (hold === own.id || own.succeeds.includes(hold))
+  return hold !== null && own !== undefined && (hold === own.id || own.succeeds.includes(hold))
 }
 
 type Rivals = {

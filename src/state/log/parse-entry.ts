@@ -2,6 +2,8 @@ import type * as z from 'zod'
 import { ExportError, type JournalEntry } from '../../core/index.ts'
 import { ENTRY_SCHEMAS } from '../../core/journal-entry.ts'
 
+export { ENTRY_SCHEMAS }
+
 /** @returns null if it does not match a schema (a newer version may have more kinds) */
 export function parseEntry(entry: unknown): JournalEntry | null {
   const result = schemaOf(entry)?.safeParse(entry)
