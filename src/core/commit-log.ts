@@ -30,15 +30,15 @@ export type CommitLog = {
 }
 
 /** Sum of all entries about an open shard. */
-export type OpenShardRecord = {
+export type FoldedShard = {
   readonly shard: number
   readonly folder: string
   readonly part: number
   readonly partitions: ReadonlySet<string>
   readonly importedAt: Span | null
   /** Its rows, in the log. */
-  readonly records: readonly LogRecord[]
+  readonly batches: readonly LoggedBatch[]
 }
 
 /** A record batch in the log. */
-export type LogRecord = { readonly rows: number; readonly at: BlobRef }
+export type LoggedBatch = { readonly rows: number; readonly at: BlobRef }

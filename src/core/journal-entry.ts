@@ -93,7 +93,7 @@ const windows = z.object({
 /** The number of the next shard, and of those that were open. */
 const shardMark = z.object({ next: count, open: z.array(count) })
 
-/** How far a feed is read; `FeedRecord` in `state/` describes the fields. */
+/** How far a feed is read; `FoldedFeed` in `state/` describes the fields. */
 const feed = z.object({
   pass: z.enum(['whole', 'tail', 'front']).nullable(),
   end: z.string().nullable(),
@@ -196,7 +196,7 @@ const open = z.object({
       partitions: z.array(z.string()),
       imported_at: importedAt.nullable(),
       /** Number of rows, then their place in the log. */
-      records: z.array(z.tuple([count, count, count, count, count])),
+      batches: z.array(z.tuple([count, count, count, count, count])),
     })
     .optional(),
 })
@@ -346,7 +346,7 @@ const forgotten = z.object({
       shard: count,
       from: count,
       count,
-      records: z.array(z.tuple([count, count])),
+      batches: z.array(z.tuple([count, count])),
       /** Of all rows that are left; absent: not known yet. */
       imported_at: importedAt.nullable().optional(),
     })

@@ -2,7 +2,7 @@ import {
   type Aggregates,
   AggregateTally,
   ExportError,
-  type OpenShardRecord,
+  type FoldedShard,
   type OwnedStore,
   ROW_GROUP_LIMITS,
   type Scratch,
@@ -42,7 +42,7 @@ export type OpenShardTools = {
 /** Rows that are not encoded yet: those of a page, or in the log. */
 export type RowsToEncode = { readonly rows: number; readonly batch: Uint8Array | LoggedBatch }
 
-type Identity = Pick<OpenShardRecord, 'shard' | 'folder' | 'part'>
+type Identity = Pick<FoldedShard, 'shard' | 'folder' | 'part'>
 
 /**
  * One shard while it gets rows. Its row groups are encoded one after the other, into a scratch that nothing durable

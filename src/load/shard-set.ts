@@ -3,8 +3,8 @@ import {
   type BlobRef,
   type CommitLog,
   decodeRecordBatch,
+  type FoldedShard,
   type JournalEntry,
-  type OpenShardRecord,
   type OwnedStore,
   ROW_GROUP_LIMITS,
   type SealEntry,
@@ -97,7 +97,7 @@ export class ShardSet {
    */
   static async open(
     options: ShardSetOptions,
-    left: Iterable<OpenShardRecord>,
+    left: Iterable<FoldedShard>,
   ): Promise<{ readonly set: ShardSet } | { readonly lost: ReadonlySet<number> }> {
     const set = new ShardSet(options)
     const lost = new Set<number>()
@@ -105,8 +105,8 @@ export class ShardSet {
       await sideBySide(options.held, async ([shard, { sha256, bytes }]) => {
         if ((await options.store.size(sealedPath(shard, sha256))) !== bytes) lost.add(shard)
       })
-      await sideBySide(left, async (record) => {
-        if (!(await set.#restore(record))) lost.add(record.shard)
+      await sideBySide(left, async (folded) => {
+        if (!(await set.#restore(folded))) lost.add(folded.shard)
       })
       if (lost.size === 0) {
         set.#sealEarlier()
@@ -204,14 +204,14 @@ export class ShardSet {
   }
 
   /** @returns whether all its rows are there */
-  async #restore(record: OpenShardRecord): Promise<boolean> {
-    const shard = this.#newShard(record)
+  async #restore(folded: FoldedShard): Promise<boolean> {
+    const shard = this.#newShard(folded)
     shard.isFresh = false
-    const other = this.#open.get(record.folder)
-    if (other === undefined || other.part < shard.part) this.#open.set(record.folder, shard)
+    const other = this.#open.get(folded.folder)
+    if (other === undefined || other.part < shard.part) this.#open.set(folded.folder, shard)
     // Only the last shard of a folder gets more rows. The others had ended.
     if (other !== undefined) this.#sealing.add(other.part < shard.part ? other : shard)
-    for (const { rows, at } of record.records) {
+    for (const { rows, at } of folded.batches) {
       const bytes = await this.#options.log.read(at)
       if (bytes === null) return false
       // How full the row group is depends on its rows.
@@ -225,7 +225,7 @@ export class ShardSet {
       shard.measure.reset()
       await this.#endRowGroup(shard)
     }
-    for (const partition of record.partitions) shard.count(partition, 0, record.importedAt)
+    for (const partition of folded.partitions) shard.count(partition, 0, folded.importedAt)
     return true
   }
 
@@ -335,7 +335,7 @@ export class ShardSet {
     return shard
   }
 
-  #newShard(identity: Pick<OpenShardRecord, 'shard' | 'folder' | 'part'>): OpenShard {
+  #newShard(identity: Pick<FoldedShard, 'shard' | 'folder' | 'part'>): OpenShard {
     return new OpenShard(this.#tools, new RowGroupMeasure(this.#options.rowGroupRows), identity)
   }
 

@@ -219,7 +219,7 @@ function pageSizeOf(query: string, { extract }: NamedPipeline, { limit, limits }
 
 function rowsOf(chain: PlannedChain, seen: Forecast, state: CheckpointState | null): number | null {
   if (chain.kind === 'new') return seen.rowsOf(chain.query.name, chain.windows.range)
-  const record = state?.chains.get(chain.chain)
-  if (record === undefined) return null
-  return seen.rowsOf(chain.query.name, record.windows.part(record.watermark, chain.wanted).range)
+  const folded = state?.chains.get(chain.chain)
+  if (folded === undefined) return null
+  return seen.rowsOf(chain.query.name, folded.windows.part(folded.watermark, chain.wanted).range)
 }

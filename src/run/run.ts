@@ -131,7 +131,7 @@ async function carryOut(
   const begin = { run: options.runId ?? randomUUID(), started_at: isoTime(clock.now()), version }
   const { run } = begin
   const last = checkpoint.state.runs.at(-1)
-  // A copy, because the journal's own record grows with the run.
+  // A copy, because the folded run grows with the run.
   const earlier = last?.run === run ? { ...last } : { ...NEW_RUN, ...begin, months: [] }
   const isOfFeeds = pipeline.extract.resource === 'feed'
   const found = countPartitions(pipeline, plan, checkpoint.state)

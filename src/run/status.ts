@@ -15,7 +15,7 @@ import type { Plan } from '../plan/index.ts'
 import {
   type CheckpointState,
   exportedOf,
-  type PartitionRecord,
+  type FoldedPartition,
   type PartitionSums,
   type RetiredQuery,
   stateOf,
@@ -105,20 +105,20 @@ export function* statusOfEach(plan: Plan, state: CheckpointState | null): Genera
 
 function statusOf(
   { key, query, window }: Partition,
-  record: PartitionRecord | undefined,
+  folded: FoldedPartition | undefined,
   next: string | null,
 ): PartitionStatus {
   return {
     key,
     query: query.name,
     window: window === null ? null : { from: formatInstant(window.from), until: formatInstant(window.until) },
-    state: stateOf(record),
-    rows: record === undefined ? 0 : exportedOf(record).rows,
-    requests: record?.requests ?? 0,
-    repeated: record?.repeated ?? 0,
+    state: stateOf(folded),
+    rows: folded === undefined ? 0 : exportedOf(folded).rows,
+    requests: folded?.requests ?? 0,
+    repeated: folded?.repeated ?? 0,
     next,
-    error: record?.error?.message ?? null,
-    redo: record?.former !== undefined,
+    error: folded?.error?.message ?? null,
+    redo: folded?.former !== undefined,
   }
 }
 
@@ -167,8 +167,8 @@ export function statusByQuery(
   // Usually all partitions of a query are adjacent.
   let last: Mutable<QueryStatus> | undefined
   for (const { key, query, window } of plan.partitions()) {
-    const record = state?.partitions.get(key)
-    const where = stateOf(record)
+    const folded = state?.partitions.get(key)
+    const where = stateOf(folded)
     if (!isWanted(query.name, where)) continue
     let sum: Mutable<QueryStatus> | undefined = last?.query === query.name ? last : found.get(query.name)
     if (sum === undefined) {
@@ -178,10 +178,10 @@ export function statusByQuery(
     last = sum
     sum.partitions++
     sum[where]++
-    if (record === undefined) continue
-    sum.rows += exportedOf(record).rows
-    sum.requests += record.requests
-    const { error } = record
+    if (folded === undefined) continue
+    sum.rows += exportedOf(folded).rows
+    sum.requests += folded.requests
+    const { error } = folded
     if (error !== null) sum.error = { window: windowRange(window), message: error.message }
   }
   return [...found.values()]

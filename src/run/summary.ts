@@ -13,8 +13,8 @@ import {
 import {
   addedOf,
   type CheckpointState,
+  type FoldedRun,
   MANIFEST_PATH,
-  type RunRecord,
   serviceJson,
   sumOfPartitions,
 } from '../state/index.ts'
@@ -57,7 +57,7 @@ export type RunSummary = RunCounts & {
 }
 
 /** The figures of a run, for the journal, the log and the summary. */
-type RunFigures = Pick<RunRecord, keyof RunCounts | 'repeated' | 'forgotten' | 'minRequests' | 'reasons'>
+type RunFigures = Pick<FoldedRun, keyof RunCounts | 'repeated' | 'forgotten' | 'minRequests' | 'reasons'>
 
 /** @param earlier figures of the same run before an interruption */
 export function figuresOfRun(

@@ -1,4 +1,3 @@
-export { type ChainRecord, chainEntry } from './checkpoint/chain-record.ts'
 export {
   beginCheckpoint,
   CHECKPOINT_PATH,
@@ -11,19 +10,20 @@ export {
 } from './checkpoint/checkpoint.ts'
 export { type CheckpointState, isKnown, type Omission } from './checkpoint/checkpoint-state.ts'
 export { type SealedShard, splitPath } from './checkpoint/compact-collections.ts'
-export { afterFeedPage, type FeedRecord, NEW_FEED, passOf } from './checkpoint/feed-record.ts'
-export { decodeIds, encodeIds } from './checkpoint/page-ids.ts'
+export { chainEntry, type FoldedChain } from './checkpoint/folded-chain.ts'
+export { afterFeedPage, type FoldedFeed, NEW_FEED, passOf } from './checkpoint/folded-feed.ts'
 export {
   exportedOf,
+  type FoldedPartition,
   hasBegun,
   isOver,
-  type PartitionRecord,
   type PartitionSums,
   quarantinedOf,
   stateOf,
   sumOfPartitions,
-} from './checkpoint/partition-record.ts'
-export { endEntry, NEW_RUN, type RunRecord, searchesByMonth } from './checkpoint/run-record.ts'
+} from './checkpoint/folded-partition.ts'
+export { endEntry, type FoldedRun, NEW_RUN, searchesByMonth } from './checkpoint/folded-run.ts'
+export { decodeIds, encodeIds } from './checkpoint/page-ids.ts'
 export { type Hold, takeLock } from './lock/lock.ts'
 export { describeOwner, lockFileText, ownerStatus, parseLockFile } from './lock/lock-file.ts'
 export { commitPath, LOG_FOLDER, listCommits, readBlob } from './log/commit-object.ts'

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { PARTITION_STATES, type PartitionState } from '../core/index.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
-import { exportedOf, hasBegun, quarantinedOf, stateOf } from './checkpoint/partition-record.ts'
+import { exportedOf, hasBegun, quarantinedOf, stateOf } from './checkpoint/folded-partition.ts'
 
 const count = z.number().int().nonnegative()
 
@@ -62,15 +62,15 @@ export function* manifestPartitions(
   planned: Iterable<string>,
 ): Generator<ManifestPartition> {
   const keys = new Set(planned)
-  for (const [key, record] of partitions) if (isListed(exportedOf(record))) keys.add(key)
+  for (const [key, folded] of partitions) if (isListed(exportedOf(folded))) keys.add(key)
   for (const key of [...keys].sort()) {
     const found = partitions.get(key)
-    const record = found === undefined ? undefined : exportedOf(found)
-    const quarantined = record === undefined ? 0 : quarantinedOf(record)
-    yield { key, state: stateOf(record), rows: record?.rows ?? 0, quarantined }
+    const folded = found === undefined ? undefined : exportedOf(found)
+    const quarantined = folded === undefined ? 0 : quarantinedOf(folded)
+    yield { key, state: stateOf(folded), rows: folded?.rows ?? 0, quarantined }
   }
 }
 
-function isListed(record: Parameters<typeof hasBegun>[0]): boolean {
-  return hasBegun(record) || record.state === 'failed'
+function isListed(folded: Parameters<typeof hasBegun>[0]): boolean {
+  return hasBegun(folded) || folded.state === 'failed'
 }

@@ -14,8 +14,8 @@ import {
 } from '../core/index.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import type { SealedShard } from './checkpoint/compact-collections.ts'
-import { exportedOf, hasBegun, sumOfPartitions } from './checkpoint/partition-record.ts'
-import { comesAfter } from './checkpoint/run-record.ts'
+import { exportedOf, hasBegun, sumOfPartitions } from './checkpoint/folded-partition.ts'
+import { comesAfter } from './checkpoint/folded-run.ts'
 import { ENTRY_SCHEMAS } from './log/parse-entry.ts'
 import {
   type ManifestPartition,
@@ -246,10 +246,10 @@ export function isManifestOf(bytes: Uint8Array, pipeline: Pipeline, state: Check
 export function holdingsOf(query: string, { partitions: all }: CheckpointState): RetiredQuery | null {
   let [partitions, rows] = [0, 0]
   for (const each of all.branches.get(query)?.values() ?? []) {
-    const record = exportedOf(each)
-    if (!hasBegun(record) || record.state === 'pruned') continue
+    const folded = exportedOf(each)
+    if (!hasBegun(folded) || folded.state === 'pruned') continue
     partitions++
-    rows += record.rows
+    rows += folded.rows
   }
   return partitions === 0 ? null : { query, partitions, rows }
 }

@@ -2,7 +2,7 @@ import { copyFile, readFile, rename, rm, truncate, writeFile } from 'node:fs/pro
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { PathMap } from '../../src/state/checkpoint/compact-collections.ts'
-import { type PartitionRecord, readCheckpoint, saveCheckpoint } from '../../src/state/index.ts'
+import { type FoldedPartition, readCheckpoint, saveCheckpoint } from '../../src/state/index.ts'
 import { storeAt } from '../disk/temporary-store.ts'
 import { verificationShape } from './support/json-shapes.ts'
 import { shardPaths } from './support/read-shards.ts'
@@ -135,7 +135,7 @@ it.each(['[query, window]', 'none'])(
     const rows = (await here.manifest()).totals.rows
     const store = storeAt(here.output)
     const state = (await readCheckpoint(store))!
-    const partitions = new PathMap<PartitionRecord>()
+    const partitions = new PathMap<FoldedPartition>()
     for (const [key, record] of state.partitions)
       partitions.update(key, () => (key === FEBRUARY ? { ...record, rows: record.rows + 7 } : record))
     await saveCheckpoint(await store.own('0123456789ab'), { ...state, partitions })

@@ -200,7 +200,9 @@ describe('open shards whose rows in the log did not survive', () => {
         const damaged = new World(...made)
         await damaged.open()
         for (const query of turns) await damaged.commitNext(query)
-        const records = [...damaged.checkpoint!.state.openShards.values()].flatMap(({ records }) => records)
+        const records = [...damaged.checkpoint!.state.openShards.values()].flatMap(
+          ({ batches: records }) => records,
+        )
         await damaged.close()
         for (const { which, do: what, at } of records.length === 0 ? [] : damages) {
           const blob = records[which % records.length]!.at
@@ -232,7 +234,7 @@ describe('open shards whose rows in the log did not survive', () => {
     // A row group that is encoded already, of a shard that two chains share.
     const lost = [...made.checkpoint!.state.openShards.values()].find(({ folder }) => folder.endsWith('w1'))!
     await made.close()
-    strike(made, lost.records[0]!.at, 'flip', 0.9)
+    strike(made, lost.batches[0]!.at, 'flip', 0.9)
     await made.open()
     expect(made.invalidated).toHaveLength(1)
     const [given] = made.invalidated
@@ -260,7 +262,7 @@ describe('open shards whose rows in the log did not survive', () => {
       const [rest] = [...made.checkpoint!.state.openShards.values()]
       await made.close()
       // The rest of the second query's rows is in the log alone.
-      strike(made, rest!.records[0]!.at, 'remove', 0)
+      strike(made, rest!.batches[0]!.at, 'remove', 0)
       return made
     }
     const counted = await damaged()

@@ -12,7 +12,7 @@ import {
 import { readPlan, readStatus, runOptions } from '../../src/index.ts'
 import { quarantinePath } from '../../src/load/index.ts'
 import { type Added, excessOf, PartitionFault } from '../../src/run/chains/quarantine.ts'
-import type { PartitionRecord } from '../../src/state/index.ts'
+import type { FoldedPartition } from '../../src/state/index.ts'
 import { sendPage, serve } from '../extract/support.ts'
 import { cases } from '../support/thorough.ts'
 import { credential, decode } from '../transform/credentials.ts'
@@ -23,7 +23,7 @@ const KEY = 'domain.acme.example/all'
 const acme = partition(nameQuery({ type: 'domain', fqdn: 'acme.example' }, 'acme.example'), null)
 
 /** The state of a partition with so many rows and quarantined items. */
-function record(rows: number, quarantined: number): PartitionRecord {
+function record(rows: number, quarantined: number): FoldedPartition {
   const counts = { pages: 1, requests: 1, repeated: 0, forgotten: 0, quarantineEnd: 0 }
   return { state: 'partial', rows, quarantined, ...counts, error: null }
 }
@@ -106,7 +106,7 @@ describe('under on_invalid: fail', () => {
   const fault = (
     items: readonly unknown[],
     limit: QuarantineLimit = ALL,
-    before?: PartitionRecord,
+    before?: FoldedPartition,
   ): PartitionFault | null => {
     const { rows, quarantined } = decode([credential(), ...items])
     return excessOf(acme, 2, settings(limit, 'fail'), before, { rows, refused: quarantined, page: 7 })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type JournalEntry, WindowRun } from '../../src/core/index.ts'
-import { chainFromEntry } from '../../src/state/checkpoint/chain-record.ts'
+import { chainFromEntry } from '../../src/state/checkpoint/folded-chain.ts'
 import { chainEntry } from '../../src/state/index.ts'
 import { chainOfAll } from './lines.ts'
 

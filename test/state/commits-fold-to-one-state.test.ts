@@ -371,7 +371,7 @@ it('a checkpoint is the old one until the new one is complete', async () => {
 /** The bytes in the log that a state needs; null: lost. */
 function contentsOf(log: OpenLog, state: CheckpointState): Promise<readonly (Uint8Array | null)[]> {
   const refs = [
-    ...[...state.openShards.values()].flatMap(({ records }) => records.map(({ at }) => at)),
+    ...[...state.openShards.values()].flatMap(({ batches: records }) => records.map(({ at }) => at)),
     ...[...state.chains.values()].flatMap(({ ids }) => ids),
     ...[...state.rejected.values()].flat(),
   ]

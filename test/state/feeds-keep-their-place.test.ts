@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { ChainEntry, HeaderEntry, JournalEntry, PageEntry } from '../../src/core/index.ts'
 import { snapshot } from '../../src/state/checkpoint/checkpoint-state.ts'
-import { afterFeedPage, NEW_FEED } from '../../src/state/checkpoint/feed-record.ts'
 import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
-import { comesAfter } from '../../src/state/checkpoint/run-record.ts'
+import { afterFeedPage, NEW_FEED } from '../../src/state/checkpoint/folded-feed.ts'
+import { comesAfter } from '../../src/state/checkpoint/folded-run.ts'
 import { LOG_START } from '../../src/state/log/commit-object.ts'
 import { faultyField } from '../../src/state/log/parse-entry.ts'
 

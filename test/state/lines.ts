@@ -3,9 +3,9 @@ import {
   type Aggregates,
   type BlobRef,
   type Counts,
+  type FoldedShard,
   type HeaderEntry,
   type JournalEntry,
-  type OpenShardRecord,
   type OwnedStore,
   type PageEntry,
   parseInstant,
@@ -18,9 +18,9 @@ import {
 import {
   beginCheckpoint,
   CHECKPOINT_PATH,
-  type ChainRecord,
   type CheckpointState,
   chainEntry,
+  type FoldedChain,
   findCheckpoint,
   OpenLog,
   readCheckpoint,
@@ -137,7 +137,7 @@ export function factsOf(lines: readonly JournalLine[]): readonly JournalEntry[] 
 }
 
 /** The keys of a chain's partitions, in the order of the chain. */
-export function keysOf({ query, windows }: Pick<ChainRecord, 'query' | 'windows'>): readonly string[] {
+export function keysOf({ query, windows }: Pick<FoldedChain, 'query' | 'windows'>): readonly string[] {
   return Array.from({ length: windows.count }, (_, index) => partitionKey(query, windows.at(index)))
 }
 
@@ -181,7 +181,7 @@ export function plainSums({ rows, days, sources, hash_types, nulls }: Aggregates
 }
 
 /** Cursors by how many they are and, in no order, by their digests. */
-export function plainChain({ windows, seen, ids, ...chain }: ChainRecord) {
+export function plainChain({ windows, seen, ids, ...chain }: FoldedChain) {
   const digests = seen === null ? [] : [...new BigUint64Array(new Uint8Array(seen.toBytes()).buffer)]
   return {
     ...chain,
@@ -191,7 +191,7 @@ export function plainChain({ windows, seen, ids, ...chain }: ChainRecord) {
   }
 }
 
-export function plainShard({ partitions, records, ...shard }: OpenShardRecord) {
+export function plainShard({ partitions, batches: records, ...shard }: FoldedShard) {
   const plainRecords = records.map(({ rows, at }) => ({ rows, ...contentOf(at) }))
   return { ...shard, partitions: [...partitions].sort(), records: plainRecords }
 }

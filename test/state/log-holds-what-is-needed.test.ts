@@ -36,7 +36,7 @@ async function textsIn(store: Store, state: CheckpointState) {
   const add = async (of: string, refs: readonly BlobRef[]): Promise<void> => {
     if (refs.length > 0) texts.push([of, await Promise.all(refs.map(textOf))])
   }
-  for (const [shard, { records }] of state.openShards)
+  for (const [shard, { batches: records }] of state.openShards)
     await add(
       `shard ${shard}`,
       records.map(({ at }) => at),

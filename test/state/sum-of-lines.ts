@@ -8,7 +8,7 @@ import {
   type Window,
   type WindowRun,
 } from '../../src/core/index.ts'
-import { chainFromEntry } from '../../src/state/checkpoint/chain-record.ts'
+import { chainFromEntry } from '../../src/state/checkpoint/folded-chain.ts'
 import type { CheckpointState } from '../../src/state/index.ts'
 import { factsOf, type JournalLine, keysOf, plainSums } from './lines.ts'
 
@@ -194,7 +194,7 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Journ
         importedAt = spanOf(importedAt, slice.imported_at)
       }
     }
-    const { records, ...found } = state.openShards.get(shard)!
+    const { batches: records, ...found } = state.openShards.get(shard)!
     expect(found).toEqual({ shard, folder, part, partitions, importedAt })
     expect(records.map(({ rows }) => rows)).toEqual(logged.map(({ rows }) => rows))
   }
@@ -307,7 +307,7 @@ export function expectRowsToBeInShards({ partitions, shards, openShards }: Check
     for (const each of of) rows += each.rows
     return rows
   }
-  const inShards = [...openShards.values()].map(({ records }) => sum(records))
+  const inShards = [...openShards.values()].map(({ batches: records }) => sum(records))
   const known = sum([...partitions].map(([, record]) => record))
   expect(known).toBe(inShards.reduce((all, rows) => all + rows, sum(shards)))
   for (const { partitions: within } of [...shards, ...openShards.values()]) {

@@ -44,7 +44,7 @@ export async function failPartition(
     await fail()
   }
   const isOfFeed = chain.feedWindows !== null
-  const isRefused = error.kind === 'refused' && (chain.record === undefined || isOfFeed)
+  const isRefused = error.kind === 'refused' && (chain.folded === undefined || isOfFeed)
   // If the chain is before the failed partition, it can continue up to there; else it waits for the next run.
   const keep = index > watermark ? index : index + 1
   // Another chain would export the committed rows of later windows again. There are none while rows come in order.
@@ -52,11 +52,11 @@ export async function failPartition(
     if (index + 1 < windows.count) {
       queue.add({ kind: 'new', query, windows: windows.part(index + 1, windows.count) })
     }
-    if (chain.record !== undefined && keep < windows.count) {
+    if (chain.folded !== undefined && keep < windows.count) {
       await checkpoint.append([{ kind: 'shorten', chain: chain.chain, windows: keep }])
     }
     if (index > watermark) {
-      if (chain.record === undefined) queue.add({ kind: 'new', query, windows: windows.part(0, index) })
+      if (chain.folded === undefined) queue.add({ kind: 'new', query, windows: windows.part(0, index) })
       else queue.add({ kind: 'begun', query, chain: chain.chain, wanted: index, keep: null })
     }
   }

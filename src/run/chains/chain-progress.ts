@@ -6,7 +6,7 @@ import {
   type Window,
   type WindowRun,
 } from '../../core/index.ts'
-import type { ChainRecord, CheckpointState, PartitionRecord } from '../../state/index.ts'
+import type { CheckpointState, FoldedChain, FoldedPartition } from '../../state/index.ts'
 import type { FeedWindows } from './feed-windows.ts'
 
 /** One chain while a run follows it: its state in the checkpoint, or before its first page the plan. */
@@ -45,27 +45,27 @@ export class ChainProgress {
     this.wanted = wanted
     this.feedWindows = feedWindows
     this.#windows = windows
-    this.#watermark = this.record?.watermark ?? 0
+    this.#watermark = this.folded?.watermark ?? 0
   }
 
   /** Undefined before the first page is committed, and after the last. */
-  get record(): ChainRecord | undefined {
+  get folded(): FoldedChain | undefined {
     return this.#state.chains.get(this.chain)
   }
 
   /** The windows that the chain exports. */
   get windows(): WindowRun {
-    return this.record?.windows ?? this.#windows
+    return this.folded?.windows ?? this.#windows
   }
 
   /** How many of its windows can get no more rows. */
   get watermark(): number {
-    return this.record?.watermark ?? this.#watermark
+    return this.folded?.watermark ?? this.#watermark
   }
 
   /** How many windows are behind it, by the time of its last row; the current one counts as a fraction. */
   get advanced(): number {
-    const at = this.record?.position?.at
+    const at = this.folded?.position?.at
     const window = this.watermark < this.windows.count ? this.windows.at(this.watermark) : null
     if (at === undefined || window === null) return this.watermark
     const share = (Number(int64FromJson(at)) - window.from) / (window.until - window.from)
@@ -89,22 +89,22 @@ export class ChainProgress {
   }
 
   /** The committed state of the partition of a window in progress. */
-  recordAt(index: number): PartitionRecord | undefined {
+  foldedAt(index: number): FoldedPartition | undefined {
     return this.#state.partitions.get(this.partitionAt(index).key)
   }
 
   /** Whether rows or rejected items of its windows are committed, from an index on. */
   hasItems(from = 0): boolean {
     for (let index = from; index < this.windows.count; index++) {
-      const record = this.recordAt(index)
-      if (record !== undefined && record.rows + record.quarantined > 0) return true
+      const folded = this.foldedAt(index)
+      if (folded !== undefined && folded.rows + folded.quarantined > 0) return true
     }
     return false
   }
 
   /** The range that it requests. */
   get requested(): Window | null {
-    return this.record === undefined ? this.#windows.range : this.record.requested
+    return this.folded === undefined ? this.#windows.range : this.folded.requested
   }
 
   /** Whether other chains export the last part of the requested range. */
@@ -117,7 +117,7 @@ export class ChainProgress {
 
   /** Whether this run has all that it needs of the chain. */
   get isOver(): boolean {
-    const feed = this.record?.feed ?? null
+    const feed = this.folded?.feed ?? null
     if (feed !== null) return feed.pass === null
     return this.#hasEnded || (this.wanted < this.windows.count && this.watermark >= this.wanted)
   }
@@ -125,6 +125,6 @@ export class ChainProgress {
   /** Called when a page is committed. @param watermark the number of windows that can get no more rows after it */
   committed(watermark: number): void {
     this.#watermark = watermark
-    this.#hasEnded = this.record === undefined
+    this.#hasEnded = this.folded === undefined
   }
 }

@@ -25,7 +25,7 @@ import {
   chainEntry,
   decodeIds,
   encodeIds,
-  type FeedRecord,
+  type FoldedFeed,
   NEW_FEED,
   passOf,
 } from '../../state/index.ts'
@@ -112,7 +112,7 @@ export class ChainRun {
       chain.current,
       chain.watermark,
       pipeline.transform,
-      chain.recordAt(chain.currentIndex),
+      chain.foldedAt(chain.currentIndex),
     )
     if (excess !== null) throw excess
     if (!(await this.#readIds())) await this.#restart(LOST_IDS)
@@ -127,10 +127,10 @@ export class ChainRun {
   async #exportFeed(query: FeedQuery): Promise<void> {
     const chain = this.#chain
     const order = (): FeedOrder =>
-      chain.record?.feed == null ? 'unknown' : orderOf(chain.record.feed, query)
-    const before = chain.record?.feed ?? null
+      chain.folded?.feed == null ? 'unknown' : orderOf(chain.folded.feed, query)
+    const before = chain.folded?.feed ?? null
     if (before?.pass === null && order() === 'newest first') await this.#beginAtFront()
-    const isFromEnd = chain.record?.feed != null && passOf(chain.record.feed) === 'tail'
+    const isFromEnd = chain.folded?.feed != null && passOf(chain.folded.feed) === 'tail'
     this.#mayNeedFront = isFromEnd || (before !== null && before.pass !== null)
     await this.#followToEnd()
     if (this.#mayNeedFront && order() !== 'oldest first') {
@@ -165,7 +165,7 @@ export class ChainRun {
 
   /** @returns false when they are lost */
   async #readIds(): Promise<boolean> {
-    for (const ref of this.#chain.record?.ids ?? []) {
+    for (const ref of this.#chain.folded?.ids ?? []) {
       const bytes = await this.#run.session.checkpoint.read(ref)
       if (bytes === null) {
         this.#recent = []
@@ -220,8 +220,8 @@ export class ChainRun {
     const chain = this.#chain
     const { pipeline, options, session, prefetch, reportProgress } = this.#run
     const { extract, transform } = pipeline
-    const { record, query } = chain
-    const feed = chain.feedWindows === null ? null : (record?.feed ?? NEW_FEED)
+    const { folded, query } = chain
+    const feed = chain.feedWindows === null ? null : (folded?.feed ?? NEW_FEED)
     return {
       query,
       requested: chain.requested,
@@ -235,13 +235,13 @@ export class ChainRun {
       pageSize: this.#size.size,
       sizing: extract.resource === 'reports' ? null : this.#size,
       requestsBefore: this.#requests,
-      cursor: record?.next ?? null,
-      since: record?.since ?? null,
+      cursor: folded?.next ?? null,
+      since: folded?.since ?? null,
       ...(feed === null
         ? { recent: this.#recent }
         : { recent: [], feed: { earlier: this.#recent, front: feed.pass === 'front' ? feed.front : 0 } }),
-      page: record?.pages ?? 0,
-      seen: new SeenCursors(record?.seen),
+      page: folded?.pages ?? 0,
+      seen: new SeenCursors(folded?.seen),
       onRequest: () => {
         this.#requests++
         // The threads start while the request is in flight.
@@ -285,11 +285,11 @@ export class ChainRun {
     const chain = this.#chain
     const { session, quarantine, measurements } = this.#run
     const { page, requests, size, ms, slices, rows, refused, forgotten } = split
-    const { record, windows } = chain
+    const { folded, windows } = chain
     const items = quarantine.linesOf(chain, page, refused)
-    const position = positionAfter(record, page, windows.order)
+    const position = positionAfter(folded, page, windows.order)
     const progress = progressOf(split, chain, position)
-    const feed = chain.feedWindows === null ? null : this.#ofFeed(split, record?.feed ?? NEW_FEED)
+    const feed = chain.feedWindows === null ? null : this.#ofFeed(split, folded?.feed ?? NEW_FEED)
     quarantine.tidy(chain, feed?.entry.over === true ? chain.feedWindows!.indexes : progress.finished)
     // No page after the last one could repeat its rows.
     const recent = feed?.ids ?? (progress.isLast ? this.#recent : withPage(this.#recent, page.ids))
@@ -303,7 +303,7 @@ export class ChainRun {
       chain: chain.chain,
       next: page.next,
       requests,
-      ...(size === record?.size ? {} : { size }),
+      ...(size === folded?.size ? {} : { size }),
       ...(progress.watermark === chain.watermark ? {} : { watermark: progress.watermark }),
       ...position,
       ...(items.length === 0
@@ -316,7 +316,7 @@ export class ChainRun {
       ...(Object.keys(page.unknownFields).length === 0 ? {} : { unknown_fields: page.unknownFields }),
     }
     const begin: JournalEntry[] =
-      record === undefined
+      folded === undefined
         ? [chainEntry(chain.chain, chain.query.name, windows, feed === null ? null : NEW_FEED)]
         : []
     const measured = measurements.entries([size, ms])
@@ -341,14 +341,14 @@ export class ChainRun {
   }
 
   /** What a page changes of a feed, and the ids that are kept. */
-  #ofFeed({ page, size }: SplitPage, feed: FeedRecord) {
+  #ofFeed({ page, size }: SplitPage, feed: FoldedFeed) {
     const over = page.next === null || (feed.pass === 'front' && page.met)
     const pairs = pairsOf(page.times)
     const change = {
       ...pairs,
       isOver: over,
       ids: countOfIds(page.ids) === 0 ? null : page.ids,
-      cursor: this.#chain.record?.next ?? null,
+      cursor: this.#chain.folded?.next ?? null,
       size,
       next: page.next,
     }
@@ -371,7 +371,7 @@ export class ChainRun {
     const { extract, load } = this.#run.pipeline
     if (!ownsFolder(extract.resource, load.partitionBy)) return []
     const hasRows = (index: number): boolean =>
-      rows.has(index) || (this.#chain.recordAt(index)?.rows ?? 0) > 0
+      rows.has(index) || (this.#chain.foldedAt(index)?.rows ?? 0) > 0
     return finished.filter(hasRows).map((index) => this.#folderOf(index))
   }
 
@@ -438,19 +438,19 @@ export class ChainRun {
 
   /** Drops, if possible, a cursor that belongs to another page size than the present one. */
   async #chooseSize(): Promise<void> {
-    const { record, query } = this.#chain
-    if (record?.next == null || record.size === null) return
+    const { folded, query } = this.#chain
+    if (folded?.next == null || folded.size === null) return
     const { most } = this.#run.sizes
     const start = this.#run.sizes.startOf(query.name)
-    if (record.feed !== null) return this.#keepSize(record.size)
-    const isSmaller = record.size < start && start === most
+    if (folded.feed !== null) return this.#keepSize(folded.size)
+    const isSmaller = folded.size < start && start === most
     const point = isSmaller
-      ? this.#growthPoint(record.size)
-      : record.size > start
+      ? this.#growthPoint(folded.size)
+      : folded.size > start
         ? this.#restartPoint()
         : null
     if (point !== null) return this.#leaveCursors(point)
-    this.#keepSize(record.size)
+    this.#keepSize(folded.size)
   }
 
   #keepSize(size: number): void {
@@ -462,7 +462,7 @@ export class ChainRun {
   async #shrinkPages(): Promise<void> {
     const { size, next, isUnpaid } = this.#size
     if (next === size) return
-    const hasCursor = this.#chain.record?.next != null
+    const hasCursor = this.#chain.folded?.next != null
     const point = hasCursor ? this.#restartPoint() : null
     // Where only the quota is short, a page of repeated rows would be spent in vain.
     const isInVain = isUnpaid && point !== null && repeatedRows(point) >= next
@@ -495,10 +495,10 @@ export class ChainRun {
   }
 
   #restartPoint(): RestartPoint | null {
-    const { record } = this.#chain
-    if (record != null && record.feed !== null) {
-      if (!mayBeginAgain(record)) return null
-      const pass = this.#recent.slice(record.feed.front)
+    const { folded } = this.#chain
+    if (folded != null && folded.feed !== null) {
+      if (!mayBeginAgain(folded)) return null
+      const pass = this.#recent.slice(folded.feed.front)
       return { since: null, repeated: pass.reduce((sum, ids) => sum + countOfIds(ids), 0) }
     }
     return restartPoint(this.#chain, this.#slot.pages, this.#run.pipeline)
@@ -513,9 +513,9 @@ export class ChainRun {
   /** Makes the chain restart after its last row. @throws ExportError `refused` when that is not possible */
   async #restart(why: string, cause?: ExportError): Promise<void> {
     const { session, pipeline, options } = this.#run
-    const { record, feedWindows } = this.#chain
+    const { folded, feedWindows } = this.#chain
     const isLost =
-      feedWindows !== null && (cause === undefined || record === undefined || !mayBeginAgain(record))
+      feedWindows !== null && (cause === undefined || folded === undefined || !mayBeginAgain(folded))
     if (isLost) throw lostPlace(this.#chain, why, cause)
     const { since } =
       feedWindows === null ? requiredRestart(this.#chain, why, pipeline, cause) : { since: null }

@@ -144,9 +144,9 @@ async function beginOrResumeChain(
   }
   const { chain, query, wanted, keep } = planned
   if (keep !== null) await checkpoint.append([{ kind: 'shorten', chain, windows: keep }])
-  const record = state.chains.get(chain)
-  if (record === undefined || wanted === 0) return null
-  return new ChainProgress(state, { chain, query, windows: record.windows, wanted, feedWindows })
+  const folded = state.chains.get(chain)
+  if (folded === undefined || wanted === 0) return null
+  return new ChainProgress(state, { chain, query, windows: folded.windows, wanted, feedWindows })
 }
 
 // Source: the largest page of a feed is not documented; the default is 20, and a search has 100 rows.

@@ -1,5 +1,5 @@
 import { ExportError, type FeedQuery, type Times } from '../../core/index.ts'
-import type { ChainRecord, FeedRecord } from '../../state/index.ts'
+import type { FoldedChain, FoldedFeed } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 
 /** Where new rows of a feed come: at its end, at its front, or not known yet. */
@@ -15,7 +15,7 @@ const MAJORITY = 0.75
  * service that ignores that.
  */
 export function orderOf(
-  { rising, falling }: Pick<FeedRecord, 'rising' | 'falling'>,
+  { rising, falling }: Pick<FoldedFeed, 'rising' | 'falling'>,
   { type }: FeedQuery,
 ): FeedOrder {
   const pairs = rising + falling
@@ -35,7 +35,7 @@ export function pairsOf(times: Times | null): { readonly rising: number; readonl
 }
 
 /** A feed can only begin again where all rows of its pass are known by their ids: at the front. */
-export function mayBeginAgain({ feed }: ChainRecord): boolean {
+export function mayBeginAgain({ feed }: FoldedChain): boolean {
   return feed !== null && !feed.forgot && (feed.pass === 'whole' || feed.pass === 'front')
 }
 

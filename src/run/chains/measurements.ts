@@ -1,6 +1,6 @@
 import { type Clock, type JournalEntry, type Month, monthOf, type ResponseTime } from '../../core/index.ts'
 import type { Service, SizeChange } from '../../extract/index.ts'
-import type { Checkpoint, RunRecord } from '../../state/index.ts'
+import type { Checkpoint, FoldedRun } from '../../state/index.ts'
 
 /** Gathers, for the journal, a run's measurements of the service and its requests and searches per month (UTC). */
 export class Measurements {
@@ -17,7 +17,7 @@ export class Measurements {
   /** @param run in the journal: with what it sent and spent before an interruption */
   constructor(
     service: Pick<Service, 'counters' | 'takeCosts'>,
-    { run, requests, searchesSpent, months, started_at }: RunRecord,
+    { run, requests, searchesSpent, months, started_at }: FoldedRun,
   ) {
     this.#service = service
     this.#run = run

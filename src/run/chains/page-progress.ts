@@ -1,5 +1,5 @@
 import { type DecodedPage, int64FromJson, type Position } from '../../core/index.ts'
-import type { ChainRecord } from '../../state/index.ts'
+import type { FoldedChain } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { SplitPage } from './split-by-window.ts'
 
@@ -27,7 +27,7 @@ export function progressOf(
   const { count } = chain.windows
   const watermark = watermarkAfter(chain, page, position)
   const isLast = page.next === null || watermark >= count
-  const isDone = (index: number): boolean => chain.recordAt(index)?.state === 'done'
+  const isDone = (index: number): boolean => chain.foldedAt(index)?.state === 'done'
   const affected = new Set([...rows.keys(), ...refused.keys()])
   const reopened = new Set([...affected].filter((index) => index < chain.watermark && isDone(index)))
   const finished: number[] = []
@@ -40,10 +40,10 @@ export function progressOf(
 
 /** The number of windows that can get no more rows. The last window is open until the chain's last page. */
 function watermarkAfter(chain: ChainProgress, page: DecodedPage, { position }: PositionChange): number {
-  const { windows, watermark, record } = chain
+  const { windows, watermark, folded } = chain
   if (page.next === null) return windows.count
-  const isInOrder = (record?.inOrder ?? true) && position !== null
-  const at = position ?? record?.position ?? null
+  const isInOrder = (folded?.inOrder ?? true) && position !== null
+  const at = position ?? folded?.position ?? null
   if (!isInOrder || at === null) return watermark
   // A window that another chain has taken over does not count.
   const most = chain.isShortened ? windows.count : windows.count - 1
@@ -55,17 +55,17 @@ const MAX_POSITION_IDS = 1000
 
 /** The resume position after this page; null after items were not in order of `imported_at`. */
 export function positionAfter(
-  record: ChainRecord | undefined,
+  folded: FoldedChain | undefined,
   page: DecodedPage,
   order: 'asc' | 'desc',
 ): PositionChange {
   // A feed takes no filter, so nothing but a cursor resumes it.
-  if (record?.feed != null) return {}
+  if (folded?.feed != null) return {}
   if (page.items === page.repeated || page.next === null) return {}
-  if (record?.inOrder === false) return {}
+  if (folded?.inOrder === false) return {}
   if (page.span === null) return { position: null }
   const { first, last, lastIds } = page.span
-  const before = record?.position ?? null
+  const before = folded?.position ?? null
   const here = { position: { at: last, ids: lastIds === null ? null : [...lastIds] } }
   if (before === null) return here
   const [start, end] = [int64FromJson(first), int64FromJson(before.at)]

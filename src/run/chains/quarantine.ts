@@ -12,7 +12,7 @@ import {
   type TransformSettings,
 } from '../../core/index.ts'
 import { QUARANTINE_FOLDER, quarantineLines, quarantinePath, writeQuarantine } from '../../load/index.ts'
-import { type Checkpoint, type PartitionRecord, splitPath } from '../../state/index.ts'
+import { type Checkpoint, type FoldedPartition, splitPath } from '../../state/index.ts'
 import { allowedOf } from '../data-set/quarantine-limit.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { SplitPage } from './split-by-window.ts'
@@ -57,7 +57,7 @@ export class Quarantine {
     refused: ReadonlyMap<number, readonly RefusedItem[]>,
   ): readonly QuarantineLines[] {
     if (this.#policy === 'fail' || page.quarantined.length === 0) return []
-    const number = (chain.record?.pages ?? 0) + 1
+    const number = (chain.folded?.pages ?? 0) + 1
     return [...refused].map(([index, items]) => {
       const { key } = chain.partitionAt(index)
       const lines = quarantineLines(
@@ -162,14 +162,14 @@ export function excessOf(
   { key }: Partition,
   index: number,
   { onInvalid, maxQuarantined }: TransformSettings,
-  record: PartitionRecord | undefined,
+  folded: FoldedPartition | undefined,
   added?: Added,
 ): PartitionFault | null {
   const [first] = added?.refused ?? []
   if (onInvalid === 'fail' && first !== undefined)
     return invalidItem(first, index, `${key}, page ${(added?.page ?? 0) + 1}`)
-  const quarantined = (record?.quarantined ?? 0) + (added?.refused.length ?? 0)
-  const seen = (record?.rows ?? 0) + (added?.rows ?? 0) + quarantined
+  const quarantined = (folded?.quarantined ?? 0) + (added?.refused.length ?? 0)
+  const seen = (folded?.rows ?? 0) + (added?.rows ?? 0) + quarantined
   const allowed = allowedOf(maxQuarantined)
   if (quarantined === 0 || !allowed.isExceeded(quarantined, seen)) return null
   return new PartitionFault(
@@ -188,11 +188,11 @@ export function excessOfPage(
   chain: ChainProgress,
   settings: TransformSettings,
 ): PartitionFault | null {
-  const page = chain.record?.pages ?? 0
+  const page = chain.folded?.pages ?? 0
   for (const index of [...new Set([...rows.keys(), ...refused.keys()])].sort((a, b) => a - b)) {
     const items: readonly RefusedItem[] = refused.get(index) ?? []
     const added = { rows: rows.get(index) ?? 0, refused: items, page }
-    const fault = excessOf(chain.partitionAt(index), index, settings, chain.recordAt(index), added)
+    const fault = excessOf(chain.partitionAt(index), index, settings, chain.foldedAt(index), added)
     if (fault !== null) return fault
   }
   return null

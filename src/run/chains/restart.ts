@@ -1,5 +1,5 @@
 import { ExportError, type Pipeline, type Restart } from '../../core/index.ts'
-import type { ChainRecord } from '../../state/index.ts'
+import type { FoldedChain } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 
 /** The resume position after the last committed row; `since` null: the chain's beginning. */
@@ -24,12 +24,12 @@ export function restartPoint(
   pages: number,
   { transform }: Pipeline,
 ): RestartPoint | null {
-  const { record, query } = chain
-  if (record === undefined) return null
+  const { folded, query } = chain
+  if (folded === undefined) return null
   if (!chain.hasItems()) return { since: null }
   // The service rejects the cursor of another secret. Until it accepts this one, the variable may have changed.
   if (query.type === 'secret' && transform.secret !== 'hmac' && pages === 0) return null
-  return lastRowOf(record)
+  return lastRowOf(folded)
 }
 
 /**
@@ -43,15 +43,15 @@ export function requiredRestart(
   pipeline: Pipeline,
   cause?: ExportError,
 ): RestartPoint {
-  const { record, current } = chain
-  if (record === undefined) throw cause ?? new Error('a chain without a page has nothing to lose')
+  const { folded, current } = chain
+  if (folded === undefined) throw cause ?? new Error('a chain without a page has nothing to lose')
   // With neither rows nor rejected items committed, it can start from its beginning.
   if (!chain.hasItems()) return { since: null }
   if (cause !== undefined) requireSameSecret(chain, pipeline, cause)
-  const point = lastRowOf(record)
+  const point = lastRowOf(folded)
   if (point !== null) return point
   const reason =
-    record.position === null
+    folded.position === null
       ? 'the rows did not come in order of imported_at'
       : 'too many of the last rows have the same imported_at'
   throw new ExportError({
@@ -64,7 +64,7 @@ export function requiredRestart(
 }
 
 /** The position after the last committed row; null: it is not known. */
-function lastRowOf({ position }: ChainRecord): RestartPoint | null {
+function lastRowOf({ position }: FoldedChain): RestartPoint | null {
   if (position === null || position.ids === null) return null
   return { since: { at: position.at, ids: position.ids } }
 }

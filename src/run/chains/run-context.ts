@@ -1,7 +1,7 @@
 import type { NamedPipeline, OwnedStore } from '../../core/index.ts'
 import type { PageSizes, Prefetch, Service } from '../../extract/index.ts'
 import type { Plan } from '../../plan/index.ts'
-import type { RunRecord } from '../../state/index.ts'
+import type { FoldedRun } from '../../state/index.ts'
 import type { PlanCounts } from '../data-set/plan-state.ts'
 import type { RunOptions } from '../options.ts'
 import type { QuerySecrets } from '../queries.ts'
@@ -23,7 +23,7 @@ export type RunContext = {
   readonly secrets: QuerySecrets
   readonly options: RunOptions
   /** The run in the journal before its first request: it may have begun before an interruption. */
-  readonly earlier: RunRecord
+  readonly earlier: FoldedRun
 }
 
 /** The run context, and what its chains share. */

@@ -200,7 +200,7 @@ export class PartitionEvents {
     for (const index of finished) {
       this.#start(index)
       this.#started.delete(index)
-      const { rows = 0, quarantined = 0, requests = 0 } = this.#chain.recordAt(index) ?? {}
+      const { rows = 0, quarantined = 0, requests = 0 } = this.#chain.foldedAt(index) ?? {}
       const { key } = this.#chain.partitionAt(index)
       const fields = { event: 'partition.done', partition: key, rows, quarantined, requests }
       this.#log('info', 'partition done', fields)
@@ -223,7 +223,7 @@ export class PartitionEvents {
     if (index >= this.#chain.windows.count || this.#started.has(index)) return
     this.#started.add(index)
     const { key } = this.#chain.partitionAt(index)
-    const rows = this.#chain.recordAt(index)?.rows ?? 0
+    const rows = this.#chain.foldedAt(index)?.rows ?? 0
     this.#log('info', 'partition started', {
       event: 'partition.start',
       partition: key,

@@ -12,9 +12,9 @@ import {
   type CheckpointState,
   checkMaskKey,
   exportedOf,
+  type FoldedRun,
   type Manifest,
   quarantinedOf,
-  type RunRecord,
   readCheckpoint,
   readManifest,
   SUCCESS_PATH,
@@ -99,12 +99,12 @@ export function leftOutText(clauses: readonly string[]): string {
 /** @param state of the data set */
 export function leftOutOf({ transform }: Pipeline, state: CheckpointState): LeftOut {
   const { forgotten } = sumOfPartitions(state)
-  return { ...leftOut(transform, state.prunes, state.runs, recordsOf(state)), forgotten }
+  return { ...leftOut(transform, state.prunes, state.runs, countedOf(state)), forgotten }
 }
 
-function* recordsOf({ partitions }: CheckpointState): Generator<Counted> {
-  for (const [, record] of partitions) {
-    const exported = exportedOf(record)
+function* countedOf({ partitions }: CheckpointState): Generator<Counted> {
+  for (const [, folded] of partitions) {
+    const exported = exportedOf(folded)
     yield { state: exported.state, rows: exported.rows, quarantined: quarantinedOf(exported) }
   }
 }
@@ -133,12 +133,12 @@ function leftOut(
   { maxQuarantined }: Pipeline['transform'],
   prunes: readonly { readonly before: string }[],
   runs: readonly Reasons[],
-  records: Iterable<Counted>,
+  folded: Iterable<Counted>,
 ): Omit<LeftOut, 'forgotten'> {
   const limit = allowedOf(maxQuarantined)
   const counts = { quarantined: 0, quarantined_partitions: 0, beyond_limit: 0 }
   let pruned = 0
-  for (const { state, rows, quarantined } of records) {
+  for (const { state, rows, quarantined } of folded) {
     if (state === 'pruned') pruned++
     if (quarantined === 0) continue
     counts.quarantined += quarantined
@@ -163,7 +163,7 @@ function reasonsOf(runs: Iterable<Reasons>): string[] {
   return sums.sort(([a, one], [b, other]) => other - one || (a < b ? -1 : 1)).map(([reason]) => reason)
 }
 
-type Reasons = Pick<RunRecord, 'reasons'>
+type Reasons = Pick<FoldedRun, 'reasons'>
 
 /** Why items were quarantined, and how many. */
 export function sumOfReasons(

@@ -47,7 +47,7 @@ function rowsADay(state: CheckpointState | null, query: string): number | null {
   const windows = state?.partitions.branches.get(query)
   if (windows === undefined) return null
   const done: string[] = []
-  for (const [name, record] of windows) if (exportedOf(record).state === 'done') done.push(name)
+  for (const [name, folded] of windows) if (exportedOf(folded).state === 'done') done.push(name)
   // Names begin with the beginning of the window, so they sort by time.
   const last = done.sort().slice(-LAST)
   return median(

@@ -191,17 +191,17 @@ export function invalidationOf(
       if (!keys.some((key) => partitions.has(key))) continue
       chains.add(chain)
       for (const key of keys) {
-        const record = state.partitions.get(key)
-        if (record !== undefined && (feed !== null || !isOver(record))) partitions.add(key)
+        const folded = state.partitions.get(key)
+        if (folded !== undefined && (feed !== null || !isOver(folded))) partitions.add(key)
       }
     }
   }
   let [rows, pages] = [0, 0]
   for (const key of partitions) {
-    const record = state.partitions.get(key)
-    if (record === undefined) continue
-    rows += exportedOf(record).rows
-    pages += exportedOf(record).pages
+    const folded = state.partitions.get(key)
+    if (folded === undefined) continue
+    rows += exportedOf(folded).rows
+    pages += exportedOf(folded).pages
   }
   return { partitions, shards, chains, invalidated, settings: null, rows, pages }
 }

@@ -12,10 +12,10 @@ import { type BegunChain, type Plan, planFeeds, planPartitions } from '../../pla
 import {
   type CheckpointState,
   exportedOf,
+  type FoldedPartition,
   hasBegun,
   holdingsOf,
   isOver,
-  type PartitionRecord,
   type RetiredQuery,
   stateOf,
 } from '../../state/index.ts'
@@ -33,14 +33,14 @@ export function planFor(pipeline: NamedPipeline, nowMs: number, state: Checkpoin
   }
   const isEarly = endingAfter(nowMs)
   return planPartitions(pipeline, nowMs * 1000, (query) => {
-    const records = state.partitions.branches.get(query)
-    if (records === undefined) return null
+    const parts = state.partitions.branches.get(query)
+    if (parts === undefined) return null
     const windows = new Map<string, { done: boolean }>()
-    for (const [name, record] of records) {
+    for (const [name, folded] of parts) {
       // Done too early, also while it is to be exported again: it has yet to end.
-      if ((record.state === 'done' || record.former !== undefined) && isEarly(name)) continue
+      if ((folded.state === 'done' || folded.former !== undefined) && isEarly(name)) continue
       // What is exported again keeps its window.
-      if (hasBegun(record) || record.former !== undefined) windows.set(name, { done: isOver(record) })
+      if (hasBegun(folded) || folded.former !== undefined) windows.set(name, { done: isOver(folded) })
     }
     return { windows, chains: chains.get(query) ?? [] }
   })
@@ -51,9 +51,9 @@ function planOfFeeds(pipeline: NamedPipeline, state: CheckpointState | null): Pl
   return planFeeds(
     pipeline,
     (query) => {
-      const records = state?.partitions.branches.get(query)
-      if (records === undefined) return null
-      const windows = new Map([...records].map(([name, record]) => [name, { done: isOver(record) }]))
+      const parts = state?.partitions.branches.get(query)
+      if (parts === undefined) return null
+      const windows = new Map([...parts].map(([name, folded]) => [name, { done: isOver(folded) }]))
       return { windows, chains: [...state!.chains.values()].filter((chain) => chain.query === query) }
     },
     (query) =>
@@ -76,8 +76,8 @@ export function earlyPartitions(
   const isEarly = endingAfter(nowMs)
   const early: string[] = []
   for (const { name: query } of asInFile(pipeline).extract.queries) {
-    for (const [window, record] of state?.partitions.branches.get(query) ?? []) {
-      if (record.state === 'done' && isEarly(window)) early.push(`${query}/${window}`)
+    for (const [window, folded] of state?.partitions.branches.get(query) ?? []) {
+      if (folded.state === 'done' && isEarly(window)) early.push(`${query}/${window}`)
     }
   }
   return early
@@ -109,14 +109,14 @@ export function isWholeExported(
 /** Whether everything of a plan is exported and readable. */
 export function isExported(plan: Plan, state: CheckpointState): boolean {
   for (const { key } of plan.partitions()) {
-    const record = state.partitions.get(key)
-    if (record === undefined || !isOver(exportedOf(record))) return false
+    const folded = state.partitions.get(key)
+    if (folded === undefined || !isOver(exportedOf(folded))) return false
   }
   // After a crash, a used-up budget or a signal, the shard of a shared folder may still be open.
   for (const { partitions } of state.openShards.values()) {
     for (const key of partitions) {
-      const record = state.partitions.get(key)
-      if (record?.state === 'done' && record.former === undefined) return false
+      const folded = state.partitions.get(key)
+      if (folded?.state === 'done' && folded.former === undefined) return false
     }
   }
   return true
@@ -172,7 +172,7 @@ export function countPartitions(
   pipeline: Pipeline,
   plan: Plan,
   state: CheckpointState | null,
-  viewOf: (record: PartitionRecord) => PartitionRecord = (record) => record,
+  viewOf: (folded: FoldedPartition) => FoldedPartition = (folded) => folded,
 ): PlanCounts {
   const { extract, load } = pipeline
   const shared = !ownsFolder(extract.resource, load.partitionBy)
@@ -180,12 +180,12 @@ export function countPartitions(
   const counts = { ...NO_PARTITIONS, begun: 0, redo: 0 }
   for (const partition of plan.partitions()) {
     const found = state?.partitions.get(partition.key)
-    const record = found === undefined ? undefined : viewOf(found)
-    const where = stateOf(record)
+    const folded = found === undefined ? undefined : viewOf(found)
+    const where = stateOf(folded)
     counts[where]++
-    if (record !== undefined && isOver(record)) continue
-    if (record !== undefined && isOver(exportedOf(record))) counts.redo++
-    if (record !== undefined && (where === 'partial' || hasBegun(record))) counts.begun++
+    if (folded !== undefined && isOver(folded)) continue
+    if (folded !== undefined && isOver(exportedOf(folded))) counts.redo++
+    if (folded !== undefined && (where === 'partial' || hasBegun(folded))) counts.begun++
     if (!shared) continue
     const folder = folderOf(extract.resource, partition, load.partitionBy)
     unfinished.set(folder, (unfinished.get(folder) ?? 0) + 1)

@@ -9,8 +9,8 @@ import {
 import { listSealed, QUARANTINE_FOLDER, quarantinePath, SEALED_FOLDER } from '../../load/index.ts'
 import {
   type CheckpointState,
+  type FoldedPartition,
   isOver,
-  type PartitionRecord,
   type SealedShard,
   saveCheckpoint,
   splitPath,
@@ -57,8 +57,8 @@ async function removeNameless(store: OwnedStore, state: CheckpointState): Promis
 export async function removePrunedQuarantine(store: OwnedStore, state: CheckpointState): Promise<void> {
   const names = new Set(await store.list(QUARANTINE_FOLDER))
   if (names.size === 0) return
-  for (const [key, record] of state.partitions) {
-    if (record.state !== 'pruned') continue
+  for (const [key, folded] of state.partitions) {
+    if (folded.state !== 'pruned') continue
     const path = quarantinePath(key)
     if (names.has(splitPath(path)[1])) await store.remove(path)
   }
@@ -103,17 +103,17 @@ export function oldPartitions(state: CheckpointState, before: Micros): OldPartit
   const ranges = rangesUnderWay(state)
   for (const [query, windows] of state.partitions.branches) {
     const underWay = ranges.get(query) ?? []
-    for (const [name, record] of windows) {
+    for (const [name, folded] of windows) {
       const window = parseWindow(name)
-      if (window === null || window.until > before || record.state === 'pruned') continue
+      if (window === null || window.until > before || folded.state === 'pruned') continue
       const key = `${query}/${name}`
-      if (record.former !== undefined) {
+      if (folded.former !== undefined) {
         keep(key, 'unfinished')
         continue
       }
       const mayGetMore = underWay.some(({ from, until }) => window.from >= from && window.until <= until)
-      if (isOver(record) && !mayGetMore) old.add(key)
-      else if (holdsAnything(record)) keep(key, 'unfinished')
+      if (isOver(folded) && !mayGetMore) old.add(key)
+      else if (holdsAnything(folded)) keep(key, 'unfinished')
     }
   }
   for (const { partitions } of [...state.openShards.values(), ...state.held.values()]) {
@@ -160,7 +160,7 @@ function rangesUnderWay({ chains }: CheckpointState): ReadonlyMap<string, readon
   return ranges
 }
 
-function holdsAnything({ rows, quarantined }: PartitionRecord): boolean {
+function holdsAnything({ rows, quarantined }: FoldedPartition): boolean {
   return rows > 0 || quarantined > 0
 }
 
@@ -177,9 +177,9 @@ function shardsOf(keys: ReadonlySet<string>, state: CheckpointState): Map<number
 function sums(keys: ReadonlySet<string>, shards: ReadonlyMap<number, SealedShard>, state: CheckpointState) {
   const sum = { rows: 0, quarantined: 0, bytes: 0 }
   for (const key of keys) {
-    const record = state.partitions.get(key)
-    sum.rows += record?.rows ?? 0
-    sum.quarantined += record?.quarantined ?? 0
+    const folded = state.partitions.get(key)
+    sum.rows += folded?.rows ?? 0
+    sum.quarantined += folded?.quarantined ?? 0
   }
   for (const { bytes } of shards.values()) sum.bytes += bytes
   return sum

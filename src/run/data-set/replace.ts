@@ -51,10 +51,10 @@ type Replacement = {
 function replacementOf(state: CheckpointState): Replacement {
   const redone: string[] = []
   const waiting = new Set<string>()
-  for (const [key, record] of state.partitions) {
-    if (record.former === undefined) continue
+  for (const [key, folded] of state.partitions) {
+    if (folded.former === undefined) continue
     redone.push(key)
-    if (!isOver(record)) waiting.add(key)
+    if (!isOver(folded)) waiting.add(key)
   }
   for (const { partitions } of state.openShards.values()) for (const key of partitions) waiting.add(key)
   const isRedone = (key: string): boolean => state.partitions.get(key)?.former !== undefined

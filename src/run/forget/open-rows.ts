@@ -3,10 +3,10 @@ import {
   decodeRecordBatch,
   ExportError,
   encodeRecordBatch,
+  type FoldedShard,
   int64,
   int64ToJson,
   type JournalEntry,
-  type OpenShardRecord,
   type Pipeline,
   type RecordBatch,
   type RowBatch,
@@ -26,11 +26,11 @@ const COMMIT_BYTES = 8 << 20
 export async function findOpenRows(
   log: Pick<Checkpoint, 'read'>,
   pipeline: Pipeline,
-  { records }: OpenShardRecord,
+  { batches }: FoldedShard,
   people: People,
   removed: RemovedRows,
 ): Promise<void> {
-  for (const { at } of records) {
+  for (const { at } of batches) {
     const bytes = await log.read(at)
     if (bytes !== null) othersOf(decodeRecordBatch(bytes), pipeline, people, removed)
   }
@@ -51,13 +51,13 @@ export async function forgetOpenRows(
   const hasTimes = pipeline.transform.columns.includes('imported_at')
   let span: Span | null = null
   for (let from = 0; ; ) {
-    const records = checkpoint.state.openShards.get(shard)?.records.slice(from) ?? []
-    if (records.length === 0) return
+    const batches = checkpoint.state.openShards.get(shard)?.batches.slice(from) ?? []
+    if (batches.length === 0) return
     const removed = counter()
     const blobs: Uint8Array[] = []
     const kept: [number, number][] = []
     let [count, bytes] = [0, 0]
-    for (const { at } of records) {
+    for (const { at } of batches) {
       const read = await checkpoint.read(at)
       if (read === null) throw lostRows()
       count++
@@ -77,8 +77,8 @@ export async function forgetOpenRows(
         shard,
         from,
         count,
-        records: kept,
-        ...(hasTimes && count === records.length ? { imported_at: span } : {}),
+        batches: kept,
+        ...(hasTimes && count === batches.length ? { imported_at: span } : {}),
       },
     }
     await checkpoint.commit([entry], blobs)

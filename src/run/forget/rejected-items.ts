@@ -22,14 +22,14 @@ export async function* itemsOfPeople(
   people: People,
 ): AsyncGenerator<OtherItems> {
   const names = new Set(await store.list(QUARANTINE_FOLDER))
-  for (const [partition, record] of [...state.partitions]) {
+  for (const [partition, folded] of [...state.partitions]) {
     const path = quarantinePath(partition)
     const waiting = state.rejected.get(partition) ?? []
     const file = names.has(splitPath(path)[1]) ? await store.read(path) : null
     if (file === null && waiting.length === 0) continue
     // Until it is written for the first time again, the file holds the items of the former export.
-    const isFormer = record.former !== undefined && record.quarantineEnd === 0 && waiting.length === 0
-    const end = isFormer ? record.former!.quarantineEnd : record.quarantineEnd
+    const isFormer = folded.former !== undefined && folded.quarantineEnd === 0 && waiting.length === 0
+    const end = isFormer ? folded.former!.quarantineEnd : folded.quarantineEnd
     const committed = [file?.subarray(0, end) ?? new Uint8Array()]
     for (const ref of waiting) committed.push((await log.read(ref)) ?? lostItems())
     const { lines, removed } = others(Buffer.concat(committed), people, path)
@@ -44,9 +44,9 @@ export async function forgetItems(
   checkpoint: Checkpoint,
   { partition, lines, removed }: OtherItems,
 ): Promise<void> {
-  const record = checkpoint.state.partitions.get(partition)
+  const folded = checkpoint.state.partitions.get(partition)
   const isFormer =
-    record?.former !== undefined && record.quarantineEnd === 0 && !checkpoint.state.rejected.has(partition)
+    folded?.former !== undefined && folded.quarantineEnd === 0 && !checkpoint.state.rejected.has(partition)
   const counts = { partition, rows: 0, quarantined: removed }
   if (isFormer) {
     // Nothing of what is exported again is in it, and the next item replaces it.

@@ -1,4 +1,4 @@
-import { ExportError, type NamedPipeline, type OpenShardRecord, type Store } from '../../core/index.ts'
+import { ExportError, type FoldedShard, type NamedPipeline, type Store } from '../../core/index.ts'
 import { sealedPath } from '../../load/index.ts'
 import { asExported, type Checkpoint, type CheckpointState, type SealedShard } from '../../state/index.ts'
 import { findRows, type Located } from './finished-shards.ts'
@@ -20,7 +20,7 @@ export type ShardOfPeople = Located & {
 export type Survey = {
   readonly shards: readonly ShardOfPeople[]
   /** Open shards with rows of theirs, in the log. */
-  readonly open: readonly OpenShardRecord[]
+  readonly open: readonly FoldedShard[]
   readonly rows: number
   readonly quarantined: number
   /** Whether items of a page that is not committed are in quarantine. */
@@ -63,7 +63,7 @@ export async function survey(
   }
   for (const shard of finished) await find(shard, false)
   for (const shard of held) await find(shard, true)
-  const open: OpenShardRecord[] = []
+  const open: FoldedShard[] = []
   for (const shard of state.openShards.values()) {
     const counter = removedRows(state, shard.partitions)
     await findOpenRows(log, pipeline, shard, people, counter)
@@ -88,8 +88,8 @@ export function removedRows(
   isFormer = false,
 ): RemovedRows {
   return new RemovedRows(partitions, (key) => {
-    const record = state.partitions.get(key)
-    return (isFormer ? record?.former : record)?.rows ?? 0
+    const folded = state.partitions.get(key)
+    return (isFormer ? folded?.former : folded)?.rows ?? 0
   })
 }
 

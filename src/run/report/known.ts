@@ -11,10 +11,10 @@ import { MIN_ROWS } from '../../report/index.ts'
 import {
   type CheckpointState,
   exportedOf,
+  type FoldedRun,
   hasBegun,
   type Manifest,
   NEW_RUN,
-  type RunRecord,
   settingsDigest,
   splitPath,
   sumOfPartitions,
@@ -26,7 +26,7 @@ import { countPartitions } from '../data-set/plan-state.ts'
 export type Known = {
   readonly from: 'checkpoint' | 'manifest'
   readonly configDigest: string
-  readonly runs: readonly Omit<RunRecord, 'run' | 'months'>[]
+  readonly runs: readonly Omit<FoldedRun, 'run' | 'months'>[]
   readonly quarantined: number
   readonly repeated: number
   /** Aggregates of rows; of fewer rows than there are, if some were not counted. */

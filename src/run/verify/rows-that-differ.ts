@@ -1,4 +1,4 @@
-import { numberOf, type OpenShardRecord } from '../../core/index.ts'
+import { type FoldedShard, numberOf } from '../../core/index.ts'
 import type { CheckpointState } from '../../state/index.ts'
 import type { Problem } from './verify-shard.ts'
 
@@ -31,8 +31,8 @@ export function* rowsThatDiffer(state: CheckpointState): Generator<Problem> {
     }
     if (all !== null) all.held += rows
   }
-  for (const [key, { former, ...record }] of state.partitions) {
-    if (record.rows > 0) sumOf(key).counted += record.rows
+  for (const [key, { former, ...folded }] of state.partitions) {
+    if (folded.rows > 0) sumOf(key).counted += folded.rows
     if (former === undefined) continue
     const sum = sumOf(formerly(key))
     sum.counted += former.rows
@@ -68,6 +68,6 @@ function formerly(key: string): string {
   return `${key} `
 }
 
-function rowsOf({ records }: OpenShardRecord): number {
-  return records.reduce((sum, { rows }) => sum + rows, 0)
+function rowsOf({ batches }: FoldedShard): number {
+  return batches.reduce((sum, { rows }) => sum + rows, 0)
 }

@@ -4,18 +4,18 @@ import {
   type BlobTuple,
   blobTuple,
   type Erasure,
+  type FoldedShard,
   type HeaderEntry,
   type JournalEntry,
   type Measures,
-  type OpenShardRecord,
   type PartitionEntry,
   type Prune,
 } from '../../core/index.ts'
 import type { LogPosition } from '../log/commit-object.ts'
-import { type ChainRecord, compactedEntry } from './chain-record.ts'
 import { type ReadonlyPathMap, type SealedShard, type ShardList, splitPath } from './compact-collections.ts'
-import { exportedOf, hasBegun, type PartitionRecord, stateOf, withoutRows } from './partition-record.ts'
-import { type Added, endEntry, type RunRecord } from './run-record.ts'
+import { compactedEntry, type FoldedChain } from './folded-chain.ts'
+import { exportedOf, type FoldedPartition, hasBegun, stateOf, withoutRows } from './folded-partition.ts'
+import { type Added, endEntry, type FoldedRun } from './folded-run.ts'
 
 /** What a prune leaves out. */
 export type Omission = {
@@ -36,8 +36,8 @@ export function* snapshot(state: CheckpointState, pruned: Omission | null): Gene
   if (pruned !== null) yield { kind: 'prune', ...pruned.prune }
   for (const erasure of state.erasures) yield { kind: 'forget', ...erasure }
   if (state.reported !== null) yield { kind: 'reported', rows: state.reported }
-  for (const [partition, record] of state.partitions) {
-    const exported = exportedOf(record)
+  for (const [partition, folded] of state.partitions) {
+    const exported = exportedOf(folded)
     const isPruned = pruned?.partitions.has(partition) === true
     const isNew = state.newQueries.has(splitPath(partition)[0])
     yield {
@@ -88,19 +88,19 @@ function* redoEntries({ partitions, redo, held }: CheckpointState): Generator<Jo
     chains: [],
     ...(redo.settings === null ? {} : { settings: redo.settings }),
   }
-  for (const [key, record] of redone) if (stateOf(record) !== 'pending') yield partitionEntry(key, record)
+  for (const [key, folded] of redone) if (stateOf(folded) !== 'pending') yield partitionEntry(key, folded)
   for (const shard of held.values()) yield { kind: 'seal', ...shard }
 }
 
 function* runEntries({ runs }: CheckpointState): Generator<JournalEntry> {
-  for (const record of runs) {
-    const { run, started_at, version, finished_at, status, requests, searchesRemaining } = record
+  for (const folded of runs) {
+    const { run, started_at, version, finished_at, status, requests, searchesRemaining } = folded
     yield { kind: 'run', run, started_at, version }
-    for (const { month, before, searches } of record.months)
+    for (const { month, before, searches } of folded.months)
       yield { kind: 'month', run, month, before, searches }
-    const figures = figuresOf(record)
+    const figures = figuresOf(folded)
     if (finished_at !== null && status !== null)
-      yield { ...endEntry(run, { finished_at, status }, record), ...figures }
+      yield { ...endEntry(run, { finished_at, status }, folded), ...figures }
     else if (requests > 0 || searchesRemaining !== null || Object.keys(figures).length > 0) {
       const left = searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }
       yield { kind: 'unfinished', run, requests, ...left, ...figures }
@@ -129,7 +129,7 @@ function* serviceEntries({ service, searchesRemaining }: CheckpointState): Gener
   if (limit !== null || limits.size > 0) yield { kind: 'limit', query: null, size: limit }
 }
 
-function figuresOf({ rows, quarantined, repeated, forgotten, failures, searchesSpent }: RunRecord) {
+function figuresOf({ rows, quarantined, repeated, forgotten, failures, searchesSpent }: FoldedRun) {
   return {
     ...(rows === 0 ? {} : { rows }),
     ...(quarantined === 0 ? {} : { quarantined }),
@@ -140,8 +140,8 @@ function figuresOf({ rows, quarantined, repeated, forgotten, failures, searchesS
   }
 }
 
-function partitionEntry(partition: string, record: PartitionRecord): PartitionEntry {
-  const { state, rows, pages, requests, quarantined, repeated, forgotten, quarantineEnd, error } = record
+function partitionEntry(partition: string, folded: FoldedPartition): PartitionEntry {
+  const { state, rows, pages, requests, quarantined, repeated, forgotten, quarantineEnd, error } = folded
   return {
     kind: 'partition',
     partition,
@@ -157,11 +157,11 @@ function partitionEntry(partition: string, record: PartitionRecord): PartitionEn
   }
 }
 
-function openEntry({ shard, folder, part, partitions, importedAt, records }: OpenShardRecord): JournalEntry {
+function openEntry({ shard, folder, part, partitions, importedAt, batches }: FoldedShard): JournalEntry {
   const contents = {
     partitions: [...partitions],
     imported_at: importedAt,
-    records: records.map(({ rows, at }): [number, ...BlobTuple] => [rows, ...blobTuple(at)]),
+    batches: batches.map(({ rows, at }): [number, ...BlobTuple] => [rows, ...blobTuple(at)]),
   }
   return { kind: 'open', shard, folder, part, contents }
 }
@@ -170,16 +170,16 @@ function openEntry({ shard, folder, part, partitions, importedAt, records }: Ope
 export type CheckpointState = {
   readonly header: HeaderEntry
   /** Partitions that have begun, by key: query and window. */
-  readonly partitions: ReadonlyPathMap<PartitionRecord>
+  readonly partitions: ReadonlyPathMap<FoldedPartition>
   /** Names of queries whose first partition began in the last run; empty in a first run. */
   readonly newQueries: ReadonlySet<string>
   /** Chains that have begun and not ended, by number. */
-  readonly chains: ReadonlyMap<number, ChainRecord>
+  readonly chains: ReadonlyMap<number, FoldedChain>
   /** Number of the next chain. */
   readonly nextChain: number
   /** Finished shards with their final names, or about to get them. */
   readonly shards: ShardList
-  readonly openShards: ReadonlyMap<number, OpenShardRecord>
+  readonly openShards: ReadonlyMap<number, FoldedShard>
   /** Finished shards that are published once the partitions in them replace those that are exported again, by number. */
   readonly held: ReadonlyMap<number, SealedShard>
   /** What is exported again: see {@link RedoEntry}. */
@@ -202,7 +202,7 @@ export type CheckpointState = {
   readonly unknownFields: ReadonlyMap<string, number>
   /** Aggregates of finished shards. They cover fewer rows if shards were invalidated since. */
   readonly aggregates: () => Aggregates
-  readonly runs: readonly RunRecord[]
+  readonly runs: readonly FoldedRun[]
   readonly added: Added
   readonly prunes: readonly Prune[]
   /** When people were forgotten, oldest first. */
@@ -227,14 +227,14 @@ export type CheckpointState = {
 
 /** The commits whose bytes are still needed: rows of open shards, and ids of chains. */
 export function* blobsNeeded({ openShards, chains, rejected }: CheckpointState): Generator<BlobRef> {
-  for (const { records } of openShards.values()) for (const { at } of records) yield at
+  for (const { batches } of openShards.values()) for (const { at } of batches) yield at
   for (const { ids } of chains.values()) yield* ids
   for (const blobs of rejected.values()) yield* blobs
 }
 
 /** Whether at least part of a query is exported. @param query name of the query */
 export function isKnown({ partitions }: CheckpointState, query: string): boolean {
-  for (const record of partitions.branches.get(query)?.values() ?? [])
-    if (hasBegun(exportedOf(record))) return true
+  for (const folded of partitions.branches.get(query)?.values() ?? [])
+    if (hasBegun(exportedOf(folded))) return true
   return false
 }

@@ -18,19 +18,19 @@ import {
   type Prune,
 } from '../../core/index.ts'
 import { LOG_START, type LogPosition } from '../log/commit-object.ts'
-import { afterPage, type ChainRecord, chainFromEntry } from './chain-record.ts'
 import type { CheckpointState } from './checkpoint-state.ts'
 import type { SealedShard } from './compact-collections.ts'
-import { Partitions } from './partition-record.ts'
-import { comesAfter, NOTHING_ADDED, Runs, type ShardMark } from './run-record.ts'
-import { ShardRecords } from './shard-records.ts'
+import { afterPage, chainFromEntry, type FoldedChain } from './folded-chain.ts'
+import { Partitions } from './folded-partition.ts'
+import { comesAfter, NOTHING_ADDED, Runs, type ShardMark } from './folded-run.ts'
+import { FoldedShards } from './folded-shards.ts'
 
 /** A state to which entries are applied in order. The cost of an entry does not depend on earlier ones. */
 export class JournalFold {
   readonly #partitions = new Partitions()
   readonly #runs = new Runs()
-  readonly #chains = new Map<number, ChainRecord>()
-  readonly #shards = new ShardRecords()
+  readonly #chains = new Map<number, FoldedChain>()
+  readonly #shards = new FoldedShards()
   readonly #prunes: Prune[] = []
   readonly #erasures: Erasure[] = []
   readonly #redo = { partitions: 0, shards: new Set<number>(), settings: null as Settings | null }
@@ -237,7 +237,7 @@ export class JournalFold {
       this.#shards.addRows(shard, key, imported_at)
     }
     for (const { shard, rows, blob } of page.logged ?? [])
-      this.#shards.addRecord(shard, { rows, at: blobs[blob]! })
+      this.#shards.addBatch(shard, { rows, at: blobs[blob]! })
     this.#advance(chain, page, page.ids === undefined ? null : blobs[page.ids.blob]!)
   }
 
@@ -252,7 +252,7 @@ export class JournalFold {
   }
 
   /** Advances a chain past a page. Partitions below the watermark are done; after the last page all of them are. */
-  #advance(chain: ChainRecord, page: PageEntry, ids: BlobRef | null): void {
+  #advance(chain: FoldedChain, page: PageEntry, ids: BlobRef | null): void {
     const after = afterPage(chain, page, ids)
     this.#service.pageSize = after.size ?? this.#service.pageSize
     if (after.feed !== null) {
@@ -272,17 +272,17 @@ export class JournalFold {
     this.#partitions.markPartial(this.#keyAt(chain, after.watermark))
   }
 
-  #finish(chain: ChainRecord, from: number, to: number): void {
+  #finish(chain: FoldedChain, from: number, to: number): void {
     for (let index = from; index < to; index++) this.#partitions.markDone(this.#keyAt(chain, index))
   }
 
   /** All of a feed's rows so far are exported. */
-  #finishFeed({ query }: ChainRecord): void {
+  #finishFeed({ query }: FoldedChain): void {
     for (const window of this.#partitions.all.branches.get(query)?.keys() ?? [])
       this.#partitions.markDone(`${query}/${window}`)
   }
 
-  #keyAt({ query, windows }: ChainRecord, index: number): string {
+  #keyAt({ query, windows }: FoldedChain, index: number): string {
     return this.#partitions.key(query, windows.at(index))
   }
 
@@ -317,8 +317,8 @@ export class JournalFold {
       return blob === null ? before : blobs[blob]!
     }
     if (shard !== undefined) this.#shards.move(shard, at)
-    const record = chain === undefined ? undefined : this.#chains.get(chain)
-    if (record !== undefined) this.#chains.set(record.chain, { ...record, ids: record.ids.map(at) })
+    const folded = chain === undefined ? undefined : this.#chains.get(chain)
+    if (folded !== undefined) this.#chains.set(folded.chain, { ...folded, ids: folded.ids.map(at) })
     const rejected = partition === undefined ? undefined : this.#rejected.get(partition)
     if (rejected !== undefined) this.#rejected.set(partition!, rejected.map(at))
   }
@@ -389,8 +389,8 @@ export class JournalFold {
       this.#keepMarks(shards)
     }
     if (open !== undefined) {
-      const records = open.records.map(([rows, blob]) => ({ rows, at: blobs[blob]! }))
-      this.#shards.replaceRecords(open, records)
+      const batches = open.batches.map(([rows, blob]) => ({ rows, at: blobs[blob]! }))
+      this.#shards.replaceBatches(open, batches)
     }
     for (const { partition, blob } of rejected) {
       this.#rejected.set(partition, [blobs[blob]!])

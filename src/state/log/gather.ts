@@ -58,8 +58,8 @@ export async function* gatherings(
 }
 
 function* heldBy({ openShards, chains, rejected }: CheckpointState): Generator<Omit<Held, 'moving'>> {
-  for (const { shard, records } of openShards.values())
-    yield { of: { shard }, refs: records.map(({ at }) => at) }
+  for (const { shard, batches } of openShards.values())
+    yield { of: { shard }, refs: batches.map(({ at }) => at) }
   for (const { chain, ids } of chains.values()) yield { of: { chain }, refs: ids }
   for (const [partition, refs] of rejected) yield { of: { partition }, refs }
 }

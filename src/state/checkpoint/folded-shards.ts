@@ -3,22 +3,22 @@ import {
   blobRef,
   type Entry,
   ExportError,
+  type FoldedShard,
   type ForgottenEntry,
-  type LogRecord,
-  type OpenShardRecord,
+  type LoggedBatch,
   type Span,
   spanOf,
 } from '../../core/index.ts'
 import { PackedShardList, PathMap, type SealedShard, splitPath } from './compact-collections.ts'
 
-type GrowingShard = Omit<OpenShardRecord, 'partitions' | 'records' | 'importedAt'> & {
+type GrowingShard = Omit<FoldedShard, 'partitions' | 'batches' | 'importedAt'> & {
   readonly partitions: Set<string>
   importedAt: Span | null
-  records: LogRecord[]
+  batches: LoggedBatch[]
 }
 
 /** Shards by their state: open, held, finished and gone. Journal entries change them. */
-export class ShardRecords {
+export class FoldedShards {
   readonly open = new Map<number, GrowingShard>()
   /** Finished, but published only once they replace others. */
   readonly held = new Map<number, SealedShard>()
@@ -39,7 +39,7 @@ export class ShardRecords {
       part,
       partitions: new Set(contents?.partitions),
       importedAt: contents?.imported_at ?? null,
-      records: contents?.records.map(([rows, ...blob]) => ({ rows, at: blobRef(blob) })) ?? [],
+      batches: contents?.batches.map(([rows, ...blob]) => ({ rows, at: blobRef(blob) })) ?? [],
     })
   }
 
@@ -52,15 +52,15 @@ export class ShardRecords {
   }
 
   /** @throws ExportError `damaged` when the shard is not open: the rows would never be in a shard */
-  addRecord(number: number, record: LogRecord): void {
+  addBatch(number: number, batch: LoggedBatch): void {
     const open = this.open.get(number)
-    if (open === undefined) throw nowhere(number, record)
-    open.records.push(record)
+    if (open === undefined) throw nowhere(number, batch)
+    open.batches.push(batch)
   }
 
   move(number: number, to: (at: BlobRef, i: number) => BlobRef): void {
     const open = this.open.get(number)
-    if (open !== undefined) open.records = open.records.map(({ rows, at }, i) => ({ rows, at: to(at, i) }))
+    if (open !== undefined) open.batches = open.batches.map(({ rows, at }, i) => ({ rows, at: to(at, i) }))
   }
 
   seal({ kind: _, ...seal }: Entry<'seal'>, isHeld: boolean): void {
@@ -134,15 +134,15 @@ export class ShardRecords {
   }
 
   /** Replaces record batches of an open shard, which ends if none is left. */
-  replaceRecords(
+  replaceBatches(
     { shard, from, count, imported_at }: NonNullable<ForgottenEntry['open']>,
-    records: readonly LogRecord[],
+    batches: readonly LoggedBatch[],
   ): void {
     const open = this.open.get(shard)
     if (open === undefined) return
-    open.records = open.records.toSpliced(from, count, ...records)
+    open.batches = open.batches.toSpliced(from, count, ...batches)
     if (imported_at !== undefined) open.importedAt = imported_at
-    if (open.records.length > 0) return
+    if (open.batches.length > 0) return
     this.open.delete(shard)
     this.#countGone(open.folder)
   }
@@ -169,7 +169,7 @@ function placeOf(path: string): { readonly folder: string; readonly part: number
   return { folder, part: Number(/part-(\d+)\.[^/]*$/.exec(name)?.[1] ?? 0) }
 }
 
-function nowhere(shard: number, { rows, at }: LogRecord): ExportError {
+function nowhere(shard: number, { rows, at }: LoggedBatch): ExportError {
   return new ExportError({
     kind: 'damaged',
     what: `Commit ${at.sequence} of the log has ${rows} rows for shard ${shard}, which is not open`,

@@ -9,7 +9,7 @@ import { MAX_IDS, withLast } from '../../core/index.ts'
 export type FeedPass = 'whole' | 'tail' | 'front'
 
 /** How far a feed is read. Its chain never ends. */
-export type FeedRecord = {
+export type FoldedFeed = {
   /** The pass that has begun; null: none, the last one is complete. */
   readonly pass: FeedPass | null
   /** The last cursor that was not null on the way to the end of the feed, and the size of its pages. */
@@ -26,7 +26,7 @@ export type FeedRecord = {
   readonly falling: number
 }
 
-export const NEW_FEED: FeedRecord = {
+export const NEW_FEED: FoldedFeed = {
   pass: 'whole',
   end: null,
   endSize: null,
@@ -52,7 +52,7 @@ export type FeedPage<Ids> = {
 }
 
 /** The pass of the next page: without one that has begun, a feed goes on from its last cursor. */
-export function passOf({ pass, end }: Pick<FeedRecord, 'pass' | 'end'>): FeedPass {
+export function passOf({ pass, end }: Pick<FoldedFeed, 'pass' | 'end'>): FeedPass {
   return pass ?? (end === null ? 'whole' : 'tail')
 }
 
@@ -61,11 +61,11 @@ export function passOf({ pass, end }: Pick<FeedRecord, 'pass' | 'end'>): FeedPas
  * it may end, and of the last rows, which the service may repeat. Each are at least 20,000, if there are so many.
  */
 export function afterFeedPage<Ids>(
-  feed: FeedRecord,
+  feed: FoldedFeed,
   ids: readonly Ids[],
   page: FeedPage<Ids>,
   countOf: (ids: Ids) => number,
-): { readonly feed: FeedRecord; readonly ids: readonly Ids[] } {
+): { readonly feed: FoldedFeed; readonly ids: readonly Ids[] } {
   const pass = passOf(feed)
   const front = ids.slice(0, feed.front)
   const head = ids.slice(feed.front, feed.front + feed.head)

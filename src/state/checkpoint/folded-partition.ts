@@ -7,7 +7,7 @@ import {
 } from '../../core/index.ts'
 import { PathMap, splitPath } from './compact-collections.ts'
 
-export type PartitionRecord = {
+export type FoldedPartition = {
   /** `partial`: some rows are committed, or a chain has reached it; `pruned`: its rows were removed permanently. */
   readonly state: Exclude<PartitionState, 'pending'>
   readonly rows: number
@@ -29,19 +29,19 @@ export type PartitionRecord = {
     readonly rejected?: number | undefined
   } | null
   /** What is exported of it, while it is exported again; absent: it is not. */
-  readonly former?: PartitionRecord | undefined
+  readonly former?: FoldedPartition | undefined
 }
 
 /** What readers find of a partition: while it is exported again, the rows that are to be replaced. */
-export function exportedOf(record: PartitionRecord): PartitionRecord {
-  return record.former ?? record
+export function exportedOf(folded: FoldedPartition): FoldedPartition {
+  return folded.former ?? folded
 }
 
 /** `pending`: nothing of it is exported, or exported again. */
-export function stateOf(record: PartitionRecord | undefined): PartitionState {
-  if (record === undefined) return 'pending'
-  const isAtBeginning = record.state === 'partial' && record.pages === 0 && !hasBegun(record)
-  return record.former !== undefined && isAtBeginning ? 'pending' : record.state
+export function stateOf(folded: FoldedPartition | undefined): PartitionState {
+  if (folded === undefined) return 'pending'
+  const isAtBeginning = folded.state === 'partial' && folded.pages === 0 && !hasBegun(folded)
+  return folded.former !== undefined && isAtBeginning ? 'pending' : folded.state
 }
 
 /** Sums over all partitions of a data set. */
@@ -56,13 +56,13 @@ export type PartitionSums = {
 export function sumOfPartitions({
   partitions,
 }: {
-  readonly partitions: Iterable<readonly [string, PartitionRecord]>
+  readonly partitions: Iterable<readonly [string, FoldedPartition]>
 }): PartitionSums {
   const sum = { rows: 0, requests: 0, quarantined: 0, repeated: 0, forgotten: 0 }
-  for (const [, record] of partitions) {
-    const exported = exportedOf(record)
+  for (const [, folded] of partitions) {
+    const exported = exportedOf(folded)
     sum.rows += exported.rows
-    sum.requests += record.requests
+    sum.requests += folded.requests
     sum.quarantined += quarantinedOf(exported)
     sum.repeated += exported.repeated
     sum.forgotten += exported.forgotten
@@ -71,32 +71,32 @@ export function sumOfPartitions({
 }
 
 /** Items of a partition in quarantine, including those of the page that failed. */
-export function quarantinedOf({ state, quarantined, error }: PartitionRecord): number {
+export function quarantinedOf({ state, quarantined, error }: FoldedPartition): number {
   return quarantined + (state === 'failed' ? (error?.rejected ?? 0) : 0)
 }
 
 /** Whether some rows of a partition are exported, or none are left to export. */
-export function hasBegun(record: PartitionRecord): boolean {
-  return isOver(record) || record.rows > 0 || record.quarantined > 0 || record.forgotten > 0
+export function hasBegun(folded: FoldedPartition): boolean {
+  return isOver(folded) || folded.rows > 0 || folded.quarantined > 0 || folded.forgotten > 0
 }
 
 /** Whether no rows of a partition are left to export. */
-export function isOver({ state }: PartitionRecord): boolean {
+export function isOver({ state }: FoldedPartition): boolean {
   return state === 'done' || state === 'pruned'
 }
 
 /** The partition after a prune: without rows, but with its pages and requests. */
-export function withoutRows({ pages, requests }: PartitionRecord): PartitionRecord {
+export function withoutRows({ pages, requests }: FoldedPartition): FoldedPartition {
   return { ...BEGINNING, state: 'pruned', pages, requests }
 }
 
 /** Partitions by key. Journal entries change them. */
 export class Partitions {
-  readonly all = new PathMap<PartitionRecord>()
+  readonly all = new PathMap<FoldedPartition>()
   /** Queries whose first partition began in the last run. */
   readonly newQueries = new Set<string>()
   #isFirstRun = true
-  readonly #oneOf = sharedRecords()
+  readonly #oneOf = shareEqual()
   readonly #nameOf = windowNames()
 
   /** The key of a query's window. */
@@ -105,51 +105,51 @@ export class Partitions {
   }
 
   addPage(key: string, requests: number, repeated: number): void {
-    this.#update(key, (record) => ({ ...plusPage(record, requests, repeated), error: null }))
+    this.#update(key, (folded) => ({ ...plusPage(folded, requests, repeated), error: null }))
   }
 
   addRows(key: string, rows: number): void {
-    this.#update(key, (record) => ({ ...record, state: 'partial', rows: record.rows + rows }))
+    this.#update(key, (folded) => ({ ...folded, state: 'partial', rows: folded.rows + rows }))
   }
 
   addQuarantined(key: string, items: number): void {
-    this.#update(key, (record) => ({ ...record, state: 'partial', quarantined: record.quarantined + items }))
+    this.#update(key, (folded) => ({ ...folded, state: 'partial', quarantined: folded.quarantined + items }))
   }
 
   /** Items that were dropped for forgotten people. */
   addForgotten(key: string, items: number): void {
-    this.#update(key, (record) => ({ ...record, forgotten: record.forgotten + items }))
+    this.#update(key, (folded) => ({ ...folded, forgotten: folded.forgotten + items }))
   }
 
   /** Items that were removed again. @param isFormer of what is exported, while it is exported again */
   forget(key: string, rows: number, quarantined: number, isFormer: boolean): void {
-    const without = (record: PartitionRecord): PartitionRecord => ({
-      ...record,
-      rows: record.rows - rows,
-      quarantined: record.quarantined - quarantined,
-      forgotten: record.forgotten + rows + quarantined,
+    const without = (folded: FoldedPartition): FoldedPartition => ({
+      ...folded,
+      rows: folded.rows - rows,
+      quarantined: folded.quarantined - quarantined,
+      forgotten: folded.forgotten + rows + quarantined,
     })
-    this.#update(key, (record) => {
-      if (!isFormer || record.former === undefined) return without(record)
-      return { ...record, former: without(record.former) }
+    this.#update(key, (folded) => {
+      if (!isFormer || folded.former === undefined) return without(folded)
+      return { ...folded, former: without(folded.former) }
     })
   }
 
   /** Its quarantine file is written anew. Items of a page that failed are not in it: they are requested again. */
   renewQuarantine(key: string): void {
-    this.#update(key, (record) => {
-      const { error } = record
+    this.#update(key, (folded) => {
+      const { error } = folded
       const left = error === null ? null : { kind: error.kind, message: error.message }
-      return { ...record, quarantineEnd: 0, error: left }
+      return { ...folded, quarantineEnd: 0, error: left }
     })
   }
 
   setQuarantineEnd(key: string, quarantineEnd: number): void {
-    if (this.all.get(key) !== undefined) this.#update(key, (record) => ({ ...record, quarantineEnd }))
+    if (this.all.get(key) !== undefined) this.#update(key, (folded) => ({ ...folded, quarantineEnd }))
   }
 
   markPartial(key: string): void {
-    this.#update(key, (record) => ({ ...record, state: 'partial' }))
+    this.#update(key, (folded) => ({ ...folded, state: 'partial' }))
   }
 
   markDone(key: string): void {
@@ -158,25 +158,25 @@ export class Partitions {
 
   /** An error after the last page of a partition does not fail it: its rows are complete. */
   markFailed(key: string, requests: number, error: FailureEntry): void {
-    this.#update(key, (record) => ({
-      ...record,
-      state: isOver(record) ? record.state : 'failed',
-      requests: record.requests + requests,
+    this.#update(key, (folded) => ({
+      ...folded,
+      state: isOver(folded) ? folded.state : 'failed',
+      requests: folded.requests + requests,
       error,
     }))
   }
 
   /** @param isWhole whether all of its rows so far are in finished shards, which stay */
   redo(key: string, isWhole: boolean): void {
-    this.#update(key, ({ former, ...record }) => ({
+    this.#update(key, ({ former, ...folded }) => ({
       ...BEGINNING,
-      former: former ?? (isWhole ? record : { ...record, state: 'partial' }),
+      former: former ?? (isWhole ? folded : { ...folded, state: 'partial' }),
     }))
   }
 
   /** What is exported again takes the place of what was there. */
   replace(key: string): void {
-    this.#update(key, ({ former: _, ...record }) => record)
+    this.#update(key, ({ former: _, ...folded }) => folded)
   }
 
   /** Sets the figures from a compacted journal. */
@@ -198,12 +198,12 @@ export class Partitions {
     this.#isFirstRun = runs < 2
   }
 
-  #update(key: string, change: (record: PartitionRecord) => PartitionRecord): void {
+  #update(key: string, change: (folded: FoldedPartition) => FoldedPartition): void {
     if (!this.#isFirstRun) {
       const [query] = splitPath(key)
       if (!this.all.branches.has(query)) this.newQueries.add(query)
     }
-    this.all.update(key, (record) => this.#oneOf(change(record ?? BEGINNING)))
+    this.all.update(key, (folded) => this.#oneOf(change(folded ?? BEGINNING)))
   }
 }
 
@@ -221,23 +221,23 @@ function windowNames(): (window: Window | null) => string {
 }
 
 // Small partitions are many and often have equal figures; large partitions are few.
-const MAX_SHARED_RECORDS = 10_000
+const MAX_SHARED = 10_000
 
-/** Shares one record among finished partitions with equal figures, to save memory for half a million partitions. */
-function sharedRecords(): (record: PartitionRecord) => PartitionRecord {
-  const shared = new Map<string, PartitionRecord>()
-  return (record) => {
-    if (!isOver(record) || record.error !== null || record.former !== undefined) return record
-    const { state, rows, pages, requests, quarantined, repeated, forgotten, quarantineEnd } = record
+/** Shares one object among finished partitions with equal figures, to save memory for half a million partitions. */
+function shareEqual(): (folded: FoldedPartition) => FoldedPartition {
+  const shared = new Map<string, FoldedPartition>()
+  return (folded) => {
+    if (!isOver(folded) || folded.error !== null || folded.former !== undefined) return folded
+    const { state, rows, pages, requests, quarantined, repeated, forgotten, quarantineEnd } = folded
     const figures = `${state} ${rows} ${pages} ${requests} ${quarantined} ${repeated} ${forgotten} ${quarantineEnd}`
     const known = shared.get(figures)
     if (known !== undefined) return known
-    if (shared.size < MAX_SHARED_RECORDS) shared.set(figures, record)
-    return record
+    if (shared.size < MAX_SHARED) shared.set(figures, folded)
+    return folded
   }
 }
 
-const BEGINNING: PartitionRecord = {
+const BEGINNING: FoldedPartition = {
   state: 'partial',
   rows: 0,
   pages: 0,
@@ -250,17 +250,17 @@ const BEGINNING: PartitionRecord = {
 }
 
 /** The partition after a page. */
-function plusPage(record: PartitionRecord, requests: number, repeated: number): PartitionRecord {
+function plusPage(folded: FoldedPartition, requests: number, repeated: number): FoldedPartition {
   return {
-    ...record,
+    ...folded,
     state: 'partial',
-    pages: record.pages + 1,
-    requests: record.requests + requests,
-    repeated: record.repeated + repeated,
+    pages: folded.pages + 1,
+    requests: folded.requests + requests,
+    repeated: folded.repeated + repeated,
   }
 }
 
 /** A partition that gets no more rows. */
-function finished(record: PartitionRecord): PartitionRecord {
-  return isOver(record) ? record : { ...record, state: 'done', error: null }
+function finished(folded: FoldedPartition): FoldedPartition {
+  return isOver(folded) ? folded : { ...folded, state: 'done', error: null }
 }

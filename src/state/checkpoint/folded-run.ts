@@ -8,7 +8,7 @@ import {
   type RunStatus,
 } from '../../core/index.ts'
 
-export type RunRecord = Omit<RunCounts, 'requests'> & {
+export type FoldedRun = Omit<RunCounts, 'requests'> & {
   readonly run: string
   readonly started_at: string
   readonly finished_at: string | null
@@ -53,7 +53,7 @@ export const NEW_RUN = {
   reasons: {},
 }
 
-type MutableRun = { -readonly [K in keyof RunRecord]: RunRecord[K] }
+type MutableRun = { -readonly [K in keyof FoldedRun]: FoldedRun[K] }
 
 /** Runs in the order of their beginnings. Journal entries change them. */
 export class Runs {
@@ -115,7 +115,7 @@ export class Runs {
 export function endEntry(
   run: string,
   { finished_at, status }: Pick<RunEndEntry, 'finished_at' | 'status'>,
-  figures: Pick<RunRecord, keyof Omit<RunCounts, 'rows' | 'quarantined'> | 'minRequests' | 'reasons'>,
+  figures: Pick<FoldedRun, keyof Omit<RunCounts, 'rows' | 'quarantined'> | 'minRequests' | 'reasons'>,
 ): RunEndEntry {
   const { requests, retries, searchesSpent, searchesRemaining, minRequests, reasons } = figures
   return {
@@ -142,7 +142,7 @@ function takeFigures(run: MutableRun, entry: RunFigures): void {
 }
 
 /** Searches of the quota that the runs of a data set have spent, by calendar month (UTC). */
-export function searchesByMonth(runs: readonly RunRecord[]): ReadonlyMap<Month, number> {
+export function searchesByMonth(runs: readonly FoldedRun[]): ReadonlyMap<Month, number> {
   const sums = new Map<Month, number>()
   const add = (month: Month, searches: number): void => {
     // A killed run counts only committed pages, so its sum may be less than what it spent before a month began.

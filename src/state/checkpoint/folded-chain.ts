@@ -11,10 +11,10 @@ import {
   type Window,
   WindowRun,
 } from '../../core/index.ts'
-import { afterFeedPage, type FeedRecord } from './feed-record.ts'
+import { afterFeedPage, type FoldedFeed } from './folded-feed.ts'
 
 /** A chain that has begun and not ended. */
-export type ChainRecord = {
+export type FoldedChain = {
   readonly chain: number
   /** Name of the query. */
   readonly query: string
@@ -39,10 +39,10 @@ export type ChainRecord = {
   /** Rows requested with its last page; null: no page yet. */
   readonly size: number | null
   /** How far a feed is read; null: it is a search. */
-  readonly feed: FeedRecord | null
+  readonly feed: FoldedFeed | null
 }
 
-export function chainFromEntry({ chain, query, order, windows, state, ...entry }: ChainEntry): ChainRecord {
+export function chainFromEntry({ chain, query, order, windows, state, ...entry }: ChainEntry): FoldedChain {
   const feed = entry.feed === undefined ? null : feedFrom(entry.feed)
   const run = new WindowRun(order, windows === null ? null : boundsOf(windows))
   if (state === undefined) {
@@ -73,11 +73,11 @@ export function chainFromEntry({ chain, query, order, windows, state, ...entry }
   }
 }
 
-function feedFrom({ end_size, ...feed }: FeedProgress): FeedRecord {
+function feedFrom({ end_size, ...feed }: FeedProgress): FoldedFeed {
   return { ...feed, endSize: end_size }
 }
 
-function feedProgress({ endSize, ...feed }: FeedRecord): FeedProgress {
+function feedProgress({ endSize, ...feed }: FoldedFeed): FeedProgress {
   return { ...feed, end_size: endSize }
 }
 
@@ -86,7 +86,7 @@ export function chainEntry(
   chain: number,
   query: string,
   windows: WindowRun,
-  feed: FeedRecord | null = null,
+  feed: FoldedFeed | null = null,
 ): ChainEntry {
   const { order, bounds } = windows
   const entry = { chain, query, order, windows: bounds === null ? null : spansOf(bounds) }
@@ -94,10 +94,10 @@ export function chainEntry(
 }
 
 /** The entry that replaces all others about a chain when the journal is compacted. */
-export function compactedEntry(record: ChainRecord): ChainEntry {
-  const { next, watermark, pages, position, inOrder, requested, since, seen, ids, size } = record
+export function compactedEntry(folded: FoldedChain): ChainEntry {
+  const { next, watermark, pages, position, inOrder, requested, since, seen, ids, size } = folded
   return {
-    ...chainEntry(record.chain, record.query, record.windows, record.feed),
+    ...chainEntry(folded.chain, folded.query, folded.windows, folded.feed),
     state: {
       next,
       watermark,
@@ -115,44 +115,44 @@ export function compactedEntry(record: ChainRecord): ChainEntry {
 }
 
 /** The chain after a page that is not its last. @param ids of the page; null: it has none */
-export function afterPage(record: ChainRecord, page: PageEntry, ids: BlobRef | null): ChainRecord {
-  if (record.feed !== null) return afterPageOfFeed(record, record.feed, page, ids)
-  const { position = record.position } = page
+export function afterPage(folded: FoldedChain, page: PageEntry, ids: BlobRef | null): FoldedChain {
+  if (folded.feed !== null) return afterPageOfFeed(folded, folded.feed, page, ids)
+  const { position = folded.position } = page
   return {
-    ...record,
+    ...folded,
     next: page.next,
-    watermark: page.watermark ?? record.watermark,
-    pages: record.pages + 1,
+    watermark: page.watermark ?? folded.watermark,
+    pages: folded.pages + 1,
     position,
-    inOrder: record.inOrder && page.position !== null,
-    seen: withCursor(record.seen, record.next),
-    ids: ids === null ? record.ids : [...lastOf(record.ids, page.ids?.keep ?? 0), ids],
-    size: page.size ?? record.size,
+    inOrder: folded.inOrder && page.position !== null,
+    seen: withCursor(folded.seen, folded.next),
+    ids: ids === null ? folded.ids : [...lastOf(folded.ids, page.ids?.keep ?? 0), ids],
+    size: page.size ?? folded.size,
   }
 }
 
 function afterPageOfFeed(
-  record: ChainRecord,
-  feed: FeedRecord,
+  folded: FoldedChain,
+  feed: FoldedFeed,
   page: PageEntry,
   ids: BlobRef | null,
-): ChainRecord {
+): FoldedChain {
   const { over: isOver, rising, falling } = page.feed ?? { over: page.next === null, rising: 0, falling: 0 }
-  const size = page.size ?? record.size
+  const size = page.size ?? folded.size
   const { next } = page
   const after = afterFeedPage(
     feed,
-    record.ids,
-    { ids, cursor: record.next, size, next, isOver, rising, falling },
+    folded.ids,
+    { ids, cursor: folded.next, size, next, isOver, rising, falling },
     countOfBlob,
   )
   return {
-    ...record,
+    ...folded,
     ...after,
-    pages: record.pages + 1,
+    pages: folded.pages + 1,
     ...(isOver
       ? { next: after.feed.end, size: after.feed.endSize, seen: null }
-      : { next, size, seen: withCursor(record.seen, record.next) }),
+      : { next, size, seen: withCursor(folded.seen, folded.next) }),
   }
 }
 
@@ -165,7 +165,7 @@ function lastOf(ids: readonly BlobRef[], count: number): readonly BlobRef[] {
   return ids.slice(Math.max(0, ids.length - count))
 }
 
-/** Adds a cursor in place. All records of a chain share one set until a restart, which begins a new one. */
+/** Adds a cursor in place. All states of a chain share one set until a restart, which begins a new one. */
 function withCursor(seen: SeenCursors | null, cursor: string | null): SeenCursors | null {
   if (cursor === null) return seen
   const grown = seen ?? new SeenCursors()
