@@ -29,7 +29,7 @@ export async function rewriteShard(
       const { rows } = page.recordBatch
       for (let at = 0; at < rows; ) {
         const all = { page, folder: identity.folder, rows: { from: 0, to: rows }, ranges: [] }
-        const taken = shard.measure.take(page.weights, all.rows, at, rows - at)
+        const taken = shard.measure.take(page.sizes, all.rows, at, rows - at)
         if (taken > 0) {
           const slice = cutSlice(all, at, at + taken)
           shard.count(first, taken, importedAt(slice, 0, taken))

@@ -45,7 +45,7 @@ export class RowGroupMeasure {
   }
 
   /** Counts rows from index `from` on, as many as there is room for, at most `most`. @returns how many */
-  take(recordBatch: BatchWeights, rows: RowChoice, from: number, most: number): number {
+  take(recordBatch: BatchSizes, rows: RowChoice, from: number, most: number): number {
     const end = Math.min(countRows(rows), from + most)
     const isWhole = from === 0 && end === recordBatch.own.length && !(rows instanceof Uint32Array)
     return isWhole && this.#hasRoomFor(recordBatch)
@@ -54,11 +54,11 @@ export class RowGroupMeasure {
   }
 
   /** Whether the whole record batch fits. */
-  #hasRoomFor({ own, most }: BatchWeights): boolean {
+  #hasRoomFor({ own, most }: BatchSizes): boolean {
     return this.#rows + own.length <= this.#maxRows && this.#bytes + most < MAX_BYTES
   }
 
-  #takeAll({ own, total, groups }: BatchWeights): number {
+  #takeAll({ own, total, groups }: BatchSizes): number {
     this.#bytes += total
     for (const group of groups) {
       const { size, indices } = group
@@ -72,7 +72,7 @@ export class RowGroupMeasure {
     return own.length
   }
 
-  #takeSome({ own, groups }: BatchWeights, rows: RowChoice, from: number, end: number): number {
+  #takeSome({ own, groups }: BatchSizes, rows: RowChoice, from: number, end: number): number {
     const seen = groups.map(({ size }) => new Uint8Array(size))
     let index = from
     while (index < end && !this.#isFull) {
@@ -105,7 +105,7 @@ export class RowGroupMeasure {
 }
 
 /** Bytes of the strings in a record batch. */
-export type BatchWeights = {
+export type BatchSizes = {
   /** By row: bytes of the strings that it does not share. */
   readonly own: Float64Array
   /** Sum of `own`. */
@@ -118,7 +118,7 @@ export type BatchWeights = {
 /** Strings that rows share. */
 type SharedTexts = Group & { readonly columns: readonly TextVector[] }
 
-export function byteSizes(recordBatch: RecordBatch): BatchWeights {
+export function byteSizes(recordBatch: RecordBatch): BatchSizes {
   const own = new Float64Array(recordBatch.rows)
   const shared = new Map<Group, TextVector[]>()
   for (const { name, group, values } of recordBatch.columns) {

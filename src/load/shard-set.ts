@@ -246,7 +246,7 @@ export class ShardSet {
       for (let at = 0; at < count; ) {
         const shard = this.#open.get(folder) ?? placed.begun(this.#begin(folder))
         const most = this.#options.shardRows - shard.rows
-        const taken = shard.measure.take(slice.page.weights, slice.rows, at, most)
+        const taken = shard.measure.take(slice.page.sizes, slice.rows, at, most)
         if (taken > 0) placed.add(shard, cutSlice(slice, at, at + taken))
         at += taken
         if (shard.rows >= this.#options.shardRows) this.#end(shard, placed)

@@ -7,7 +7,7 @@ import {
   type Span,
   type Times,
 } from '../core/index.ts'
-import { type BatchWeights, byteSizes } from './row-group-measure.ts'
+import { type BatchSizes, byteSizes } from './row-group-measure.ts'
 import { chooseRows, countRows, type RowChoice, takeRows } from './take-rows.ts'
 
 /** The rows of one page. */
@@ -18,7 +18,7 @@ export class PageRows {
   readonly recordBatch: RecordBatch
   /** `imported_at` of each row; null: the rows have none. */
   readonly times: Times | null
-  #weights: BatchWeights | null = null
+  #sizes: BatchSizes | null = null
 
   constructor(bytes: Uint8Array, times: Times | null) {
     this.bytes = bytes
@@ -26,9 +26,9 @@ export class PageRows {
     this.times = times
   }
 
-  get weights(): BatchWeights {
-    this.#weights ??= byteSizes(this.recordBatch)
-    return this.#weights
+  get sizes(): BatchSizes {
+    this.#sizes ??= byteSizes(this.recordBatch)
+    return this.#sizes
   }
 }
 

@@ -86,10 +86,10 @@ export const FAILURES: Readonly<Record<string, readonly [reason: string, next: s
 /** The verdict in one sentence. */
 export function verdictText(verdict: Verdict): string {
   const { left_out } = verdict
-  return `${standingText(verdict)}${left_out.length === 0 ? '' : `, but ${left_out.join(', and ')}`}`
+  return `${stateText(verdict)}${left_out.length === 0 ? '' : `, but ${left_out.join(', and ')}`}`
 }
 
-function standingText({ complete, partitions, span }: Verdict): string {
+function stateText({ complete, partitions, span }: Verdict): string {
   if (partitions === null) {
     return complete ? 'Complete' : 'INCOMPLETE: it has no _SUCCESS; the figures below may be too low'
   }

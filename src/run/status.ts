@@ -93,12 +93,12 @@ export async function readStatus(
 
 /** The status of each partition of a plan, in the order of export; made on demand. */
 export function* statusOfEach(plan: Plan, state: CheckpointState | null): Generator<PartitionStatus> {
-  const standing = new Map<string, string | null>()
+  const nextOf = new Map<string, string | null>()
   for (const { query, windows, watermark, next } of state?.chains.values() ?? []) {
-    standing.set(partitionKey(query, windows.at(watermark)), next)
+    nextOf.set(partitionKey(query, windows.at(watermark)), next)
   }
   for (const partition of plan.partitions()) {
-    const next = standing.get(partition.key) ?? null
+    const next = nextOf.get(partition.key) ?? null
     yield statusOf(partition, state?.partitions.get(partition.key), next)
   }
 }

@@ -129,7 +129,7 @@ export class FastPath {
       if (!this.#addRecords(walker, records, page)) return -1
       const { status, position } = walker
       if (status === STATUS.last) return position
-      // The window may end in the white space between two items.
+      // The buffer may end in the white space between two items.
       at = skipSpace(body, position)
       if (status === STATUS.full || (status === STATUS.newSource && walker.learn())) continue
       if (at >= walker.end && at < body.length) continue
@@ -148,12 +148,12 @@ export class FastPath {
     }
   }
 
-  /** Opens a window that begins with an item and holds all of it; false when the page is not supported. */
+  /** Opens a buffer that begins with an item and holds all of it; false when the page is not supported. */
   #openAgain(walker: ItemWalker, at: number): boolean {
     if (!walker.isFirst(at)) return walker.open(at)
     const body = this.#body
     const end = skipSpace(body, skipValue(body, at))
-    // The window already holds the whole item, so it is not valid JSON.
+    // The buffer already holds the whole item, so it is not valid JSON.
     if (end < walker.end || end >= body.length) return false
     return walker.open(at, 2 * (end + 1 - at))
   }

@@ -96,7 +96,7 @@ function knownOf({ runs, cells, counted, reasons }: World, reported: number | nu
     aggregates,
     failed: [],
     complete: true,
-    standing: null,
+    progress: null,
     reported,
     leftOut: {
       quarantined: sum(runs.map((run) => run.quarantined)),

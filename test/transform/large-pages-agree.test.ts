@@ -6,7 +6,7 @@ import { agreement, isFastAndEqual } from './agreement.ts'
 import { decodePlan, pageContext } from './plans.ts'
 
 /** Bytes of a response that the fast path parses together. */
-const WINDOW = 1 << 18
+const BUFFER = 1 << 18
 const LARGE = cases(60, 6)
 const STEP = THOROUGH ? 1 : 7
 
@@ -22,13 +22,13 @@ test('both paths give the same for pages of many windows', () => {
   expect(fast).toBeGreaterThan(LARGE / 3)
 })
 
-test('both paths give the same wherever a window ends', () => {
+test('both paths give the same wherever a buffer ends', () => {
   const paths = credentialPaths(decodePlan({ secret: 'plaintext' }))
   const last = credential(2)
-  // From a window that ends before the comma after an item to one that ends after the next item.
+  // From a buffer that ends before the comma after an item to one that ends after the next item.
   for (let cut = -40; cut < Buffer.byteLength(last) + 40; cut += STEP) {
     const first = credential(1, 'é'.repeat(3))
-    const filler = 'x'.repeat(WINDOW - Buffer.byteLength(first) - cut)
+    const filler = 'x'.repeat(BUFFER - Buffer.byteLength(first) - cut)
     const body = page([credential(1, `é${filler}éé`), last, credential(3)])
     expect(isFastAndEqual(paths, body, pageContext())).toBe(true)
   }
@@ -36,7 +36,7 @@ test('both paths give the same wherever a window ends', () => {
 
 test('both paths give the same for items larger than a window, and those after them', () => {
   const paths = credentialPaths(decodePlan({ secret: 'plaintext' }))
-  const lengths = [WINDOW - 300, WINDOW, 2 * WINDOW + 1, 1_500_000]
+  const lengths = [BUFFER - 300, BUFFER, 2 * BUFFER + 1, 1_500_000]
   for (const length of lengths) {
     const items = [credential(1), credential(2, 'é'.repeat(length / 2)), credential(3), credential(4)]
     expect(isFastAndEqual(paths, page(items), pageContext())).toBe(true)
@@ -52,7 +52,7 @@ test('the fast path rejects a page of many windows that is cut off or not UTF-8'
   const { fast } = credentialPaths(decodePlan())
   const body = page(Array.from({ length: 2000 }, (_, id) => credential(id, 'é'.repeat(40))))
   expect(fast(body, pageContext())?.rows).toBe(2000)
-  for (const at of [10, WINDOW - 1, WINDOW, WINDOW + 50, 2 * WINDOW, body.length - 1]) {
+  for (const at of [10, BUFFER - 1, BUFFER, BUFFER + 50, 2 * BUFFER, body.length - 1]) {
     expect(fast(body.subarray(0, at), pageContext())).toBeNull()
     const changed = Buffer.from(body)
     changed[at] = 0xff
@@ -62,7 +62,7 @@ test('the fast path rejects a page of many windows that is cut off or not UTF-8'
 
 test('the fast path rejects an item larger than a window that is not JSON', () => {
   const { fast } = credentialPaths(decodePlan())
-  const whole = credential(2, 'x'.repeat(2 * WINDOW), { urls: [[1], { a: 1 }] })
+  const whole = credential(2, 'x'.repeat(2 * BUFFER), { urls: [[1], { a: 1 }] })
   for (const [from, to] of [
     ['[[1]', '[{1]'],
     ['{"a":1}', '{"a":1]'],
@@ -73,7 +73,7 @@ test('the fast path rejects an item larger than a window that is not JSON', () =
       credential(1),
       whole.replace(from, to),
       credential(3),
-      credential(4, 'x'.repeat(3 * WINDOW)),
+      credential(4, 'x'.repeat(3 * BUFFER)),
     ]
     expect(fast(page(items), pageContext())).toBeNull()
   }

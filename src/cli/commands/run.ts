@@ -202,10 +202,10 @@ async function loadAfter(
     io.reportError(error)
     const { file } = pipeline
     const again = `${io.program} load ${shellWord(file)}${flags.read} --to ${shellWord(target.label)}`
-    const standing = isExported
+    const verdict = isExported
       ? 'The export is complete; only the load is left'
       : 'What is exported is kept; load it with'
-    io.screen.write(`${standing}: ${plainLine(again)}\n`)
+    io.screen.write(`${verdict}: ${plainLine(again)}\n`)
     return exitCode(error.kind, io.signals.received)
   }
 }

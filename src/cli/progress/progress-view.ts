@@ -99,7 +99,7 @@ function logLines(pipeline: Pipeline, { log, record, logging, screen }: Io, quie
   let startedMs = 0
   const say = (words: readonly string[]): void => screen.write(`${pipeline.name}: ${words.join(', ')}\n`)
   const timer = setInterval(() => {
-    if (latest !== null) say(standingWords(latest, performance.now() - startedMs, Date.now()))
+    if (latest !== null) say(progressWords(latest, performance.now() - startedMs, Date.now()))
   }, LOG_MS)
   timer.unref()
   return {
@@ -134,7 +134,7 @@ function planWords(pipeline: Pipeline, { partitionsTotal, partitionsDoneBefore }
   ]
 }
 
-function standingWords(progress: Progress, elapsedMs: number, nowMs: number): string[] {
+function progressWords(progress: Progress, elapsedMs: number, nowMs: number): string[] {
   const { partitionsTotal, partitionsDone, partitionsFailed, rows, requests, quarantined } = progress
   const wait = waitText(progress, nowMs)
   return [

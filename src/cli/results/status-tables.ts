@@ -33,8 +33,8 @@ type Figure<Row> = {
   readonly isOptional?: boolean
 }
 
-/** The partitions of a report. */
-type Standing<Row extends QueryStatus> = {
+/** What a table of the status shows. */
+type StatusRows<Row extends QueryStatus> = {
   readonly partitions: () => Iterable<PartitionStatus>
   readonly queries: (wanted: PartitionFilter | undefined) => readonly Row[]
   /** Columns after those of the states. */
@@ -43,7 +43,7 @@ type Standing<Row extends QueryStatus> = {
 
 /** A table of queries, or of partitions. */
 export function* statusTable<Row extends QueryStatus>(
-  { partitions, queries, more }: Standing<Row>,
+  { partitions, queries, more }: StatusRows<Row>,
   { all, wanted, columns, style }: Shown,
 ): Generator<string> {
   if (all) {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { inAnyDisguise, inAnyEscape } from './disguises.ts'
+import { inAnyEncoding, inAnyEscape } from './encodings.ts'
 
 /** Replaces a string that repeats a secret. */
 export const LEFT_OUT = '[left out: it repeats a secret]'
@@ -33,7 +33,7 @@ export function repeatsSecret(text: string, which: WhichSecrets = 'any'): boolea
   if (known.size === 0 || text === '') return false
   const lengths = [...encodings.keys()].filter((length) => which === 'any' || length >= LONG)
   if (lengths.length === 0 && (which === 'long' || unmatchable.length === 0)) return false
-  return inAnyDisguise(text, (candidate) => {
+  return inAnyEncoding(text, (candidate) => {
     const line = comparable(candidate)
     return (
       lengths.some((length) => holdsOneOf(line, encodings.get(length)!, length)) ||

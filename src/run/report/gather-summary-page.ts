@@ -138,12 +138,12 @@ export function gatherSummaryPage(
 
 /** @param items null: a small number, or one that would reveal another */
 function verdictOf(
-  { complete, standing, leftOut }: Known,
+  { complete, progress, leftOut }: Known,
   items: Readonly<Record<'quarantined' | 'forgotten', Shown>>,
 ): SummaryPageData['verdict'] {
   const left_out = leftOutClauses(leftOut, items).map((clause) => unlessSecret(clause))
-  if (standing === null) return { complete, partitions: null, span: null, left_out }
-  const { span, ...partitions } = standing
+  if (progress === null) return { complete, partitions: null, span: null, left_out }
+  const { span, ...partitions } = progress
   return {
     complete,
     partitions,

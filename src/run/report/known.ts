@@ -35,7 +35,7 @@ export type Known = {
   /** Whether everything that is planned is exported. */
   readonly complete: boolean
   /** The plan, and how much of it is done; null: not known. */
-  readonly standing: Standing | null
+  readonly progress: PlanProgress | null
   /** The last exact number of rows in a summary page; null: none, or not known. */
   readonly reported: number | null
   readonly leftOut: LeftOut
@@ -48,7 +48,7 @@ export type Known = {
 }
 
 /** From the first window that is not pruned to the last, in microseconds; null: there are no windows. */
-type Standing = Omit<PlanStates, 'pruned'> & {
+type PlanProgress = Omit<PlanStates, 'pruned'> & {
   readonly span: { readonly from: number; readonly until: number } | null
 }
 
@@ -81,11 +81,11 @@ export function knownFromState(
   isMarked: boolean,
 ): Known {
   const failed: { partition: string; kind: string }[] = []
-  for (const [partition, record] of state.partitions) {
-    if (record.state === 'failed') failed.push({ partition, kind: record.error?.kind ?? 'unknown' })
+  for (const [partition, folded] of state.partitions) {
+    if (folded.state === 'failed') failed.push({ partition, kind: folded.error?.kind ?? 'unknown' })
   }
   const { quarantined, repeated } = sumOfPartitions(state)
-  const standing = plan === null ? null : standingOf(pipeline, plan, state)
+  const progress = plan === null ? null : progressOf(pipeline, plan, state)
   return {
     from: 'checkpoint',
     configDigest: settingsDigest(state.header.settings),
@@ -94,25 +94,25 @@ export function knownFromState(
     repeated,
     aggregates,
     failed,
-    complete: isComplete(isMarked, standing),
-    standing,
+    complete: isComplete(isMarked, progress),
+    progress,
     reported: state.reported,
     leftOut: leftOutOf(pipeline, state),
     newQueries: state.newQueries,
     *partitions() {
       const files = filesOfSmallShards(state)
       for (const [query, windows] of state.partitions.branches) {
-        for (const [window, record] of windows) {
-          const { state, rows } = exportedOf(record)
+        for (const [window, folded] of windows) {
+          const { state, rows } = exportedOf(folded)
           if (state === 'pruned') continue
-          if (hasBegun(exportedOf(record)) || state === 'failed')
+          if (hasBegun(exportedOf(folded)) || state === 'failed')
             yield { query, window, rows, state, files: files.get(`${query}/${window}`) }
         }
       }
       for (const { key, query } of plan?.partitions() ?? []) {
         const window = windowOfKey(key)
-        const record = state.partitions.branches.get(query.name)?.get(window)
-        if (record === undefined || (record.state === 'partial' && !hasBegun(exportedOf(record))))
+        const folded = state.partitions.branches.get(query.name)?.get(window)
+        if (folded === undefined || (folded.state === 'partial' && !hasBegun(exportedOf(folded))))
           yield { query: query.name, window, rows: 0, state: 'pending' }
       }
     },
@@ -130,7 +130,7 @@ function filesOfSmallShards({ shards }: CheckpointState): ReadonlyMap<string, re
   return files
 }
 
-function standingOf(pipeline: NamedPipeline, plan: Plan, state: CheckpointState): Standing {
+function progressOf(pipeline: NamedPipeline, plan: Plan, state: CheckpointState): PlanProgress {
   let [from, until] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
   for (const { key, window } of plan.partitions()) {
     if (window === null || state.partitions.get(key)?.state === 'pruned') continue
@@ -164,7 +164,7 @@ export function knownFromManifest(
     aggregates,
     failed: [],
     complete: isMarked,
-    standing: null,
+    progress: null,
     reported: null,
     leftOut: leftOutOfManifest(pipeline, manifest),
     newQueries: new Set(),

@@ -60,7 +60,7 @@ const FEW_ROWS = 100_000
 /**
  * Writes the summary page of a data set at the end of a run. The journal has the aggregates of its rows. They are counted
  * again only if some rows were invalidated and few are left.
- * @param record appends the counts to the journal
+ * @param append writes the counts to the journal
  * @returns the contents
  * @throws ExportError `storage` when it cannot be written, or another file has its name
  */
@@ -69,12 +69,12 @@ async function writeSummaryPage(
   store: OwnedStore,
   state: CheckpointState,
   { mostRows = FEW_ROWS, ...options }: SummaryPageOptions & { readonly mostRows?: number },
-  record: (entry: JournalEntry) => Promise<void>,
+  append: (entry: JournalEntry) => Promise<void>,
 ): Promise<Known> {
-  const aggregates = await aggregatesOf(pipeline, store, state, options.hurry ? 0 : mostRows, record)
+  const aggregates = await aggregatesOf(pipeline, store, state, options.hurry ? 0 : mostRows, append)
   const retired = retiredQueries(pipeline, state).length
   const known = await knownOf(pipeline, store, state, aggregates)
-  await writePage(pipeline, store, known, { ...options, retired }, record)
+  await writePage(pipeline, store, known, { ...options, retired }, append)
   return known
 }
 
@@ -108,11 +108,11 @@ export async function tryToWriteSummaryPage(
   store: OwnedStore,
   state: CheckpointState,
   { clock, version, stop, onLog }: Pick<RunOptions, 'clock' | 'version' | 'stop' | 'onLog'>,
-  record: (entry: JournalEntry) => Promise<void>,
+  append: (entry: JournalEntry) => Promise<void>,
 ): Promise<void> {
   try {
     const options = { nowMs: clock.now(), version, hurry: stop.aborted }
-    await writeSummaryPage(pipeline, store, state, options, record)
+    await writeSummaryPage(pipeline, store, state, options, append)
   } catch (error) {
     if (!isExportError(error)) throw error
     onLog('warn', `the summary page could not be written: ${withLocation(pipeline, error).message}`)
@@ -125,13 +125,13 @@ async function aggregatesOf(
   store: Store,
   state: CheckpointState,
   mostRows: number,
-  record: (entry: JournalEntry) => Promise<void>,
+  append: (entry: JournalEntry) => Promise<void>,
 ): Promise<Aggregates> {
   const known = state.aggregates()
   const { rows } = state.shards
   if (known.rows === rows || rows > mostRows) return known
   const aggregates = await countAnew(pipeline, store, state.shards)
-  await record({ kind: 'aggregates', ...aggregates, replaces: true })
+  await append({ kind: 'aggregates', ...aggregates, replaces: true })
   return aggregates
 }
 
@@ -141,12 +141,12 @@ async function writePage(
   store: OwnedStore,
   known: Known,
   options: PageOptions,
-  record: (entry: JournalEntry) => Promise<void>,
+  append: (entry: JournalEntry) => Promise<void>,
 ): Promise<void> {
   if ((await isSummaryPage(store)) === false) throw notOurs()
   const { page, rows } = await pageOf(pipeline, store, known, options)
   // First: a later page must not give away what was added to a number that somebody has seen.
-  if (rows !== null && rows !== known.reported) await record({ kind: 'reported', rows })
+  if (rows !== null && rows !== known.reported) await append({ kind: 'reported', rows })
   await store.replace(SUMMARY_PAGE_PATH, [page])
 }
 
@@ -247,7 +247,7 @@ async function summarize(
     return { complete: isMarked, partitions: null, redo: 0, left_out: known.leftOut, rows, shards }
   }
   checkMaskKey(found.header, maskKey, pipeline)
-  const record = async (entry: JournalEntry): Promise<void> => {
+  const append = async (entry: JournalEntry): Promise<void> => {
     const checkpoint = new OpenLog(store, (await findCheckpoint(store))!)
     try {
       await checkpoint.append([entry])
@@ -256,8 +256,8 @@ async function summarize(
     }
   }
   const options = { ...context, mostRows: Number.POSITIVE_INFINITY }
-  const { complete, standing, leftOut } = await writeSummaryPage(pipeline, store, found, options, record)
-  const partitions = standing === null ? null : partitionCounts(standing.total, standing)
+  const { complete, progress, leftOut } = await writeSummaryPage(pipeline, store, found, options, append)
+  const partitions = progress === null ? null : partitionCounts(progress.total, progress)
   const { shards, redo } = found
   const counts = { rows: shards.rows, shards: shards.length }
   return { complete, partitions, redo: redo.partitions, left_out: leftOut, ...counts }

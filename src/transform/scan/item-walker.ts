@@ -92,11 +92,11 @@ type Region =
   | 'RUN_TEXTS'
   | 'UNKNOWN_FIELDS'
   | 'TEXTS'
-  | 'WINDOW_BYTES'
+  | 'BUFFER_BYTES'
 
 /**
- * Finds the fields of credentials in a response's bytes, by WebAssembly, window by window: a part of the response that
- * stays near the processor. A walk makes records of the items of a window, valid until the next walk. By
+ * Finds the fields of credentials in a response's bytes, by WebAssembly, buffer by buffer: a part of the response that
+ * stays near the processor. A walk makes records of the items of a buffer, valid until the next walk. By
  * `record * RECORD_SLOTS + field`, `kinds` has the kind of a value, `starts` and `ends` its offsets in `bytes` (texts
  * without their quotes). Lists of texts lie in `texts`, three numbers each (start, end, 1 if it has escapes); for
  * them, `starts` and `ends` say which. Positions in the response are numbers of their own.
@@ -110,7 +110,7 @@ export class ItemWalker {
   readonly run: RecordRun
   /** Microseconds since the epoch, by record. */
   times!: Float64Array
-  /** Where the window ends in the response. */
+  /** Where the buffer ends in the response. */
   end = 0
   #ids!: Float64Array
   #sources!: Int32Array
@@ -120,12 +120,12 @@ export class ItemWalker {
   readonly #known: KnownSource[] = []
   #notKept: KnownSource | null = null
   #body: Buffer = Buffer.alloc(0)
-  /** Where the window begins in the response, and in `bytes`. */
+  /** Where the buffer begins in the response, and in `bytes`. */
   #start = 0
   #origin = 0
-  #windowBytes = 0
+  #bufferBytes = 0
   #hasGrown = false
-  /** Position of the item whose source this window learned last. */
+  /** Position of the item whose source this buffer learned last. */
   #learnedAt = -1
   readonly #extra: ReadSource | null
 
@@ -140,7 +140,7 @@ export class ItemWalker {
     this.#body = body
     this.end = 0
     this.run.rows = 0
-    this.#windowBytes = this.#walker.WINDOW_BYTES.value
+    this.#bufferBytes = this.#walker.BUFFER_BYTES.value
     // Memory of WebAssembly never shrinks.
     const walker = this.#hasGrown ? newWalker() : null
     if (walker === null) return
@@ -150,7 +150,7 @@ export class ItemWalker {
     this.#look()
   }
 
-  /** Whether an item at `at` begins the window. */
+  /** Whether an item at `at` begins the buffer. */
   isFirst(at: number): boolean {
     return at === this.#start
   }
@@ -158,9 +158,9 @@ export class ItemWalker {
   /** Takes the next bytes of the response, from `at` on. @returns false when they are no UTF-8, or too many */
   open(at: number, least = 0): boolean {
     const body = this.#body
-    this.#windowBytes = Math.max(this.#windowBytes, least)
-    const length = Math.min(body.length - at, this.#windowBytes)
-    if (length > this.#walker.WINDOW_BYTES.value) this.#hasGrown = true
+    this.#bufferBytes = Math.max(this.#bufferBytes, least)
+    const length = Math.min(body.length - at, this.#bufferBytes)
+    if (length > this.#walker.BUFFER_BYTES.value) this.#hasGrown = true
     this.#origin = this.#walker.open(length)
     this.#look()
     if (this.#origin === 0) return false
@@ -177,7 +177,7 @@ export class ItemWalker {
     return this.#walker.walk(this.#origin + at - this.#start)
   }
 
-  /** Where the value at `at` ends in the response; -1 when the window does not hold it and what follows it. */
+  /** Where the value at `at` ends in the response; -1 when the buffer does not hold it and what follows it. */
   endOfValue(at: number): number {
     const end = this.#walker.endOfValue(this.#origin + at - this.#start)
     return end === 0 ? -1 : end - this.#origin + this.#start

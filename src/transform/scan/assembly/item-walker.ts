@@ -32,6 +32,8 @@ import {
 } from './kinds'
 import {
   ALLOWED,
+  BUFFER,
+  BUFFER_BYTES,
   ENDS,
   FIELD_SLOTS,
   FOLLOWING,
@@ -43,9 +45,9 @@ import {
   KEY_LENGTHS,
   KEYS,
   KINDS,
-  LARGE_WINDOW,
+  LARGE_BUFFER,
   MARGIN,
-  MAX_LARGE_WINDOW,
+  MAX_LARGE_BUFFER,
   MAX_RECORDS,
   MAX_TEXTS,
   MAX_UNKNOWN,
@@ -60,8 +62,6 @@ import {
   TIMES,
   UNKNOWN_COUNT,
   UNKNOWN_FIELDS,
-  WINDOW,
-  WINDOW_BYTES,
 } from './layout'
 import { find, hasRoom, isIdOf, lengthOf } from './sources'
 import { NO_TIME, timestamp } from './timestamp'
@@ -70,6 +70,7 @@ export { compareTexts, findTexts, gatherTexts } from './field-run'
 export { idOf, learn } from './sources'
 export {
   ALLOWED,
+  BUFFER_BYTES,
   ENDS,
   IDS,
   ITEMS,
@@ -87,7 +88,6 @@ export {
   TEXTS,
   TIMES,
   UNKNOWN_FIELDS,
-  WINDOW_BYTES,
 }
 
 /*
@@ -125,11 +125,11 @@ let isNewSource: bool = false
 /** The source at {@link sourceStart}, once JavaScript has seen it; -1: it has not. */
 let metSource: i32 = -1
 
-/** Makes room for a window. @returns where its bytes belong, or 0 when it would be too large */
+/** Makes room for a buffer. @returns where its bytes belong, or 0 when it would be too large */
 export function open(bytes: usize): usize {
   metSource = -1
-  const at = bytes <= WINDOW_BYTES ? WINDOW : LARGE_WINDOW
-  if (bytes > WINDOW_BYTES && (bytes > MAX_LARGE_WINDOW || !hasRoom(at + bytes + MARGIN))) return 0
+  const at = bytes <= BUFFER_BYTES ? BUFFER : LARGE_BUFFER
+  if (bytes > BUFFER_BYTES && (bytes > MAX_LARGE_BUFFER || !hasRoom(at + bytes + MARGIN))) return 0
   memory.fill(at + bytes, 0, 256)
   return at
 }
@@ -139,7 +139,7 @@ export function meet(source: i32): void {
   metSource = source
 }
 
-/** Where the value at `at` ends, or 0 when the window does not hold all of it. */
+/** Where the value at `at` ends, or 0 when the buffer does not hold all of it. */
 export function endOfValue(at: usize): usize {
   return value(at, 0)
 }

@@ -1,6 +1,6 @@
 /*
- * Memory layout of the walker. The part up to the window is small and always there; the arena of
- * sources and the large window behind it take memory when they are first used.
+ * Memory layout of the walker. The part up to the buffer is small and always there; the arena of
+ * sources and the large buffer behind it take memory when they are first used.
  */
 
 /** Fields have numbers below this; the rest of a record's row says something else. */
@@ -52,12 +52,12 @@ export const SLOT_COUNT: usize = 1 << 16
 export const MAX_SOURCES: usize = 1 << 15
 export const KNOWN: usize = SLOTS + 8 * SLOT_COUNT
 /** Of so many bytes, unless an item needs more. */
-export const WINDOW: usize = KNOWN + 16 * MAX_SOURCES
-export const WINDOW_BYTES: usize = 1 << 18
-/** Zeros behind a window, so that whatever is cut off there ends in what no JSON has. */
+export const BUFFER: usize = KNOWN + 16 * MAX_SOURCES
+export const BUFFER_BYTES: usize = 1 << 18
+/** Zeros behind a buffer, so that whatever is cut off there ends in what no JSON has. */
 export const MARGIN: usize = 1 << 16
 
-export const ARENA: usize = WINDOW + WINDOW_BYTES + MARGIN
+export const ARENA: usize = BUFFER + BUFFER_BYTES + MARGIN
 export const ARENA_BYTES: usize = 1 << 24
-export const LARGE_WINDOW: usize = ARENA + ARENA_BYTES
-export const MAX_LARGE_WINDOW: usize = 1 << 24
+export const LARGE_BUFFER: usize = ARENA + ARENA_BYTES
+export const MAX_LARGE_BUFFER: usize = 1 << 24

@@ -6,7 +6,7 @@ import { unescapeHtml, WINDOWS_1252 } from './unescape-html.ts'
  * All possible decodings are tried, so most strings that `isTrue` receives are meaningless.
  * @returns true also if there are more decodings than an ordinary string has
  */
-export function inAnyDisguise(text: string, isTrue: (text: string) => boolean): boolean {
+export function inAnyEncoding(text: string, isTrue: (text: string) => boolean): boolean {
   const seen = new Set<string>()
   let budget = MAX_EXAMINED
   const found = (candidate: string, depth: number): boolean => {
