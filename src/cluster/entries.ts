@@ -23,6 +23,8 @@ const entrySchema = z.object({
   hidden: z.boolean(),
   /** Path of the pipeline file on the machine that submitted it. */
   file: string(),
+  /** Where the keys of the file are, for messages. */
+  locations: z.record(z.string(), z.string()),
   /** The content of the file. It is checked like a file when a pipeline is made of it. */
   settings: z.looseObject({ name: string(), extract: z.looseObject({}) }),
 })

@@ -40,6 +40,7 @@ export async function submitPipeline(
     submission: randomUUID(),
     allowPlaintext: options.allowPlaintext,
     hidden,
+    locations: given.locations,
     file: given.file,
     settings: hidden ? { ...settings, extract } : settings,
   }

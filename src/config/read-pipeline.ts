@@ -213,8 +213,7 @@ async function wanted(source: NamedText, options: ReadOptions): Promise<Selectio
 }
 
 /** A pipeline that was submitted on another machine. */
-type Submitted = {
-  readonly file: string
+type Submitted = Pick<Pipeline, 'file' | 'locations'> & {
   /** Whether the queries are left out. They are then read from the file. */
   readonly hidden: boolean
   readonly settings: { readonly name: string; readonly extract: Readonly<Record<string, unknown>> }
@@ -234,7 +233,7 @@ export async function readSubmitted(submitted: Submitted, options: ReadOptions):
 }
 
 async function submittedPipeline(
-  { file, hidden, settings }: Submitted,
+  { file, locations, hidden, settings }: Submitted,
   options: ReadOptions,
 ): Promise<Pipeline> {
   let { extract } = settings
@@ -246,5 +245,5 @@ async function submittedPipeline(
   const pipeline = await pipelineFrom(JSON.stringify({ ...settings, extract }), { ...options, env: {} })
   await learnSecrets(options.env, pipeline)
   // The text that was read is not the file.
-  return { ...pipeline, file, locations: {} }
+  return { ...pipeline, file, locations }
 }

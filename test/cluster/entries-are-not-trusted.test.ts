@@ -49,9 +49,10 @@ it('errors of a file that an entry names give lines, and never quote it', async 
       writeFileSync(file, text)
       const [entry] = await queue.pipelinesOf(organization).getJobs(['waiting'])
       const { settings, ...data } = entry!.data
-      // Read as a pipeline file, or for the lines of what is missing.
+      // Read as a pipeline file, or not at all: the lines of what is missing are in the entry.
       const service = { ...settings.service, token_env: 'OF_NOBODY' }
-      const changed = n % 2 === 0 ? { hidden: true, settings } : { settings: { ...settings, service } }
+      const changed =
+        n % 2 === 0 ? { hidden: true, settings } : { locations: {}, settings: { ...settings, service } }
       await entry!.updateData({ ...data, file, ...changed })
     }
   })
