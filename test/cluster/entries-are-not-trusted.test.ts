@@ -48,16 +48,11 @@ it('errors of a file that an entry names give lines, and never quote it', async 
       const file = join(here.folder, `${name}.of-this-machine`)
       writeFileSync(file, text)
       const [entry] = await queue.pipelinesOf(organization).getJobs(['waiting'])
-      const { settings, locations, ...data } = entry!.data
-      // Read as a pipeline file, or for the lines of what is missing.
+      const { settings, ...data } = entry!.data
+      // Read as a pipeline file, or not at all: the lines of what is missing are in the entry.
       const service = { ...settings.service, token_env: 'OF_NOBODY' }
       const changed =
-        n % 2 === 0
-          ? { hidden: true, settings, locations }
-          : {
-              settings: { ...settings, service },
-              locations: { ...locations, 'service.token_env': `${file}:1:1` },
-            }
+        n % 2 === 0 ? { hidden: true, settings } : { locations: {}, settings: { ...settings, service } }
       await entry!.updateData({ ...data, file, ...changed })
     }
   })

@@ -551,3 +551,21 @@ it('the verdict names no number of items below 5', () => {
     'some items of forgotten people were left out (forget)',
   ])
 })
+
+it('why items were quarantined is summed over the runs', () => {
+  const known = knownOf({
+    runs: [
+      { rows: 100, quarantined: 40, repeated: 0 },
+      { rows: 100, quarantined: 50, repeated: 0 },
+    ],
+    cells: [200],
+    counted: 200,
+    reasons: [],
+  })
+  const reasons = [{ 'hash: too long': 40 }, { 'hash: too long': 20, 'id: missing': 30 }]
+  const runs = known.runs.map((run, i) => ({ ...run, reasons: reasons[i] as Record<string, number> }))
+  expect(gatherSummaryPage(PIPELINE, { ...known, runs }, AROUND).runs.reasons.groups).toEqual([
+    { name: 'hash: too long', rows: 60 },
+    { name: 'id: missing', rows: 30 },
+  ])
+})
