@@ -14,7 +14,7 @@ export type Figures = {
 
 /**
  * Counts the faults of a test file and prints the totals when its tests are done. With FAULT_REPORT set, the
- * file of that name gets a row of a Markdown table as well, for docs/guarantees.md.
+ * file of that name gets a row of a Markdown table as well, to compare runs.
  */
 export function faultFigures(title: string): Figures {
   const figures = { exports: 0, kills: 0, faults: 0, lost: 0, duplicated: 0, repeated: 0 }
