@@ -12,22 +12,25 @@ export type RunSettings = Partial<RunOptions> & { readonly env?: Environment }
  * @throws ExportError 'config' when the masking key is missing or too short
  */
 export async function runOptions(pipeline: Pipeline, settings: RunSettings = {}): Promise<RunOptions> {
-  const { env = process.env, ...given } = settings
+  const { env = process.env, ...rest } = settings
+  // What a program leaves undefined has its default as well.
+  const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined))
   await learnSecrets(env, pipeline)
   return {
     readSecret: (name) => readSecret(name, env),
     clock: systemClock,
+    onLog: () => {},
+    onProgress: () => {},
+    stop: new AbortController().signal,
+    abort: new AbortController().signal,
     allowPlaintext: false,
     failFast: false,
     fresh: false,
     redo: [],
     version,
-    maskKey: given.maskKey === undefined ? await readMaskKey(pipeline, env) : given.maskKey,
-    stop: given.stop ?? new AbortController().signal,
-    abort: given.abort ?? new AbortController().signal,
-    build: given.build ?? encoderBuild(),
+    build: rest.build ?? encoderBuild(),
     ...given,
-    onLog: given.onLog ?? (() => {}),
-    onProgress: given.onProgress ?? (() => {}),
+    // A key that a program leaves undefined is none: policies that need one refuse that.
+    maskKey: 'maskKey' in rest ? (rest.maskKey ?? null) : await readMaskKey(pipeline, env),
   }
 }
