@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { type Ended, runCli } from '../support/run-cli.ts'
-import { some } from '../support/thorough.ts'
+import { some, THOROUGH } from '../support/thorough.ts'
 import { CERTIFICATE_PATH, deadPort, startHttpProxy, startTls } from './support/proxy.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
@@ -58,26 +58,29 @@ it('an https service is reached through HTTPS_PROXY with user and password, end 
   expect(proxy.connects[0]).toEqual({ target: 'service.example:8443', authorization })
 })
 
-it('the connection to the proxy may be encrypted too, and its address may lack the scheme', async () => {
-  const here = await newWorkspace(PARTS)
-  const tls = await startTls(portOf(here))
-  const secure = await startHttpProxy({ port: tls, secure: true })
-  const env = { ...TRUST, https_proxy: `https://127.0.0.1:${secure.port}` }
-  await expectAllRows(here, await runAt(here, 'https://service.example', env))
-  expect(secure.connects[0]?.target).toBe('service.example:443')
+it.runIf(THOROUGH)(
+  'the connection to the proxy may be encrypted too, and its address may lack the scheme',
+  async () => {
+    const here = await newWorkspace(PARTS)
+    const tls = await startTls(portOf(here))
+    const secure = await startHttpProxy({ port: tls, secure: true })
+    const env = { ...TRUST, https_proxy: `https://127.0.0.1:${secure.port}` }
+    await expectAllRows(here, await runAt(here, 'https://service.example', env))
+    expect(secure.connects[0]?.target).toBe('service.example:443')
 
-  const refused = await newWorkspace(PARTS)
-  const { code, stderr } = await runAt(refused, 'https://service.example', { HTTPS_PROXY: env.https_proxy })
-  expect(code).toBe(1)
-  expect(stderr).toContain(`The certificate of the proxy 127.0.0.1:${secure.port} is not accepted`)
+    const refused = await newWorkspace(PARTS)
+    const { code, stderr } = await runAt(refused, 'https://service.example', { HTTPS_PROXY: env.https_proxy })
+    expect(code).toBe(1)
+    expect(stderr).toContain(`The certificate of the proxy 127.0.0.1:${secure.port} is not accepted`)
 
-  const bare = await newWorkspace(PARTS)
-  const plain = await startHttpProxy({ port: portOf(bare) })
-  await expectAllRows(
-    bare,
-    await runAt(bare, 'http://service.example', { HTTP_PROXY: `127.0.0.1:${plain.port}` }),
-  )
-})
+    const bare = await newWorkspace(PARTS)
+    const plain = await startHttpProxy({ port: portOf(bare) })
+    await expectAllRows(
+      bare,
+      await runAt(bare, 'http://service.example', { HTTP_PROXY: `127.0.0.1:${plain.port}` }),
+    )
+  },
+)
 
 it.each(some(['https', 'http'], 1))(
   '100 Continue is ignored through a proxy, over %s too',
@@ -92,7 +95,7 @@ it.each(some(['https', 'http'], 1))(
   },
 )
 
-it('a service at an address of IPv6 is reached through a proxy', async () => {
+it.runIf(THOROUGH)('a service at an address of IPv6 is reached through a proxy', async () => {
   const here = await newWorkspace(PARTS)
   const proxy = await startHttpProxy({ port: portOf(here) })
   const env = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}` }
