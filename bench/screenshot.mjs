@@ -21,7 +21,7 @@ const images = join(import.meta.dirname, '../docs/images')
 try {
   execFileSync(process.execPath, [CLI, 'demo'], { cwd: folder, stdio: 'ignore' })
   const browser = await chromium.launch({ executablePath: options.browser, args: ['--no-sandbox'] })
-  const page = await browser.newPage({ viewport: { width: 1000, height: 1150 } })
+  const page = await browser.newPage({ viewport: { width: 1000, height: 1360 } })
   await page.goto(`file://${join(folder, 'output/demo/_report.html')}`)
   mkdirSync(images, { recursive: true })
   await page.screenshot({ path: join(images, 'report.png') })
