@@ -66,7 +66,7 @@ th,td{padding:.2rem .5rem;text-align:left;border-bottom:1px solid var(--line);wh
 td.n,th.n{text-align:right}
 th{font-weight:600}
 .bars{width:100%;max-width:62rem}.bars th{max-width:24rem;white-space:normal;overflow-wrap:anywhere}.bars th,.bars td{vertical-align:middle}
-.bar{width:100%;min-width:8rem;border:0}.bar::before{content:"";display:block;height:.9rem;width:calc(var(--s)*1%);background-color:var(--bar)}
+.bar{width:60%;border:0}.bar::before{content:"";display:block;height:.9rem;width:calc(var(--s)*1%);background-color:var(--bar)}
 .part::before{background-image:repeating-linear-gradient(45deg,var(--paper) 0 2px,transparent 2px 6px)}
 code{font-size:.8rem}
 .heat td,.heat thead th+th,.heat thead tr+tr th{text-align:center}
@@ -87,7 +87,7 @@ tbody th,tfoot th{font-weight:400}
 input{font:inherit;color:inherit;background:var(--paper);border:1px solid var(--soft);border-radius:.3rem;padding:.1rem .4rem}
 summary{cursor:pointer;color:var(--soft)}
 main{padding-bottom:2rem}
-@media screen and (max-width:40rem){dl{grid-template-columns:1fr}dt{margin-top:.4rem}caption{white-space:normal;min-width:12rem}.bars th{min-width:7rem}.bar{min-width:4rem}}
+@media screen and (max-width:40rem){dl{grid-template-columns:1fr}dt{margin-top:.4rem}caption{white-space:normal;min-width:12rem}.bars th{min-width:7rem}.bar{width:40%}}
 @media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#333;--line:#bbb;--bar:#2f6fb3;--warn:#8a3b00;--cold:#f0f5fa;--hot:#4f8fc6;--good:#1d6b3a;--bad:#a3231b;--hatch:#a3231b40;--shade:transparent}
 body{font-size:10pt}main,header{max-width:none;padding:0}.scroll{overflow:visible}.wide::after{display:none}.heat th:first-child{position:static}label,input{display:none}
 table{font-size:7.5pt}th,td,caption{white-space:normal;overflow-wrap:anywhere;padding:.1rem .25rem}td.n{white-space:nowrap;overflow-wrap:normal}.heat td,.heat thead th,code{font-size:6.5pt}

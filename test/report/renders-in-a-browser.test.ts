@@ -44,6 +44,9 @@ describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
     expect(await page.locator('img').count()).toBe(0)
     const bars = await page.locator('.bars').count()
     expect([bars, await page.locator('.bars:visible').count()]).toEqual([4, 4])
+    // Bars leave room for the names beside them: a month is on one line.
+    const month = page.locator('.bars tbody th', { hasText: /^2024-01$/ }).first()
+    expect((await month.boundingBox())!.height).toBeLessThan(40)
     // Wide elements scroll within themselves.
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
     const data = await page.evaluate('JSON.parse(document.getElementById("data").textContent)')
