@@ -29,16 +29,19 @@ export type CommitLog = {
   read(ref: BlobRef, memory?: BufferPool): Promise<Uint8Array | null>
 }
 
-/** Sum of all entries about an open shard. */
-export type FoldedShard = {
+export type ShardIdentity = {
   readonly shard: number
   readonly folder: string
   readonly part: number
+}
+
+/** Sum of all entries about an open shard. */
+export type FoldedShard = ShardIdentity & {
   readonly partitions: ReadonlySet<string>
   readonly importedAt: Span | null
   /** Its rows, in the log. */
-  readonly batches: readonly LoggedBatch[]
+  readonly batches: readonly BatchRef[]
 }
 
 /** A record batch in the log. */
-export type LoggedBatch = { readonly rows: number; readonly at: BlobRef }
+export type BatchRef = { readonly rows: number; readonly at: BlobRef }

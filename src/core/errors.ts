@@ -18,9 +18,19 @@ import { unlessSecret } from './secrets/known-secrets.ts'
 export type ErrorKind = (typeof ERROR_KINDS)[number]
 
 export const ERROR_KINDS = [
-  ...(['config', 'credentials', 'quota', 'locked', 'interrupted', 'transient'] as const),
-  ...(['refused', 'cursor', 'data', 'storage', 'target', 'damaged'] as const),
-]
+  'config',
+  'credentials',
+  'quota',
+  'locked',
+  'interrupted',
+  'transient',
+  'refused',
+  'cursor',
+  'data',
+  'storage',
+  'target',
+  'damaged',
+] as const
 
 /** What an error says. `where` may be empty: then the message names no location. */
 export type ErrorDetails = PlainError & ErrorOptions & { readonly untilMs?: number | null }

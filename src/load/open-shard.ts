@@ -2,12 +2,12 @@ import {
   type Aggregates,
   AggregateTally,
   ExportError,
-  type FoldedShard,
   type OwnedStore,
   ROW_GROUP_LIMITS,
   type Scratch,
   type SealEntry,
   type Serial,
+  type ShardIdentity,
   type Span,
   spanOf,
 } from '../core/index.ts'
@@ -42,8 +42,6 @@ export type OpenShardTools = {
 /** Rows that are not encoded yet: those of a page, or in the log. */
 export type RowsToEncode = { readonly rows: number; readonly batch: Uint8Array | LoggedBatch }
 
-type Identity = Pick<FoldedShard, 'shard' | 'folder' | 'part'>
-
 /**
  * One shard while it gets rows. Its row groups are encoded one after the other, into a scratch that nothing durable
  * depends on: after a crash they are encoded again from the log.
@@ -71,7 +69,7 @@ export class OpenShard {
   /** The last work on the shard. */
   #last: Promise<void> = Promise.resolve()
 
-  constructor(tools: OpenShardTools, measure: RowGroupMeasure, { shard, folder, part }: Identity) {
+  constructor(tools: OpenShardTools, measure: RowGroupMeasure, { shard, folder, part }: ShardIdentity) {
     this.#tools = tools
     this.#hash = tools.coder.hash()
     this.measure = measure

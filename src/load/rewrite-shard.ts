@@ -1,4 +1,4 @@
-import type { FoldedShard, SealEntry } from '../core/index.ts'
+import type { SealEntry, ShardIdentity } from '../core/index.ts'
 import { OpenShard, type OpenShardTools } from './open-shard.ts'
 import { RowGroupMeasure } from './row-group-measure.ts'
 import { cutSlice, importedAt, type PageRows, recordBatchOf } from './slice.ts'
@@ -14,7 +14,7 @@ type RewriteOptions = Omit<OpenShardTools, 'encoding'> & {
  */
 export async function rewriteShard(
   pages: AsyncIterable<PageRows>,
-  identity: Pick<FoldedShard, 'shard' | 'folder' | 'part'> & { readonly partitions: Iterable<string> },
+  identity: ShardIdentity & { readonly partitions: Iterable<string> },
   { extension, rowGroupRows, ...tools }: RewriteOptions,
 ): Promise<SealEntry> {
   const shard = new OpenShard(

@@ -8,6 +8,7 @@ import {
   type OwnedStore,
   ROW_GROUP_LIMITS,
   type SealEntry,
+  type ShardIdentity,
   serial,
   sideBySide,
 } from '../core/index.ts'
@@ -335,7 +336,7 @@ export class ShardSet {
     return shard
   }
 
-  #newShard(identity: Pick<FoldedShard, 'shard' | 'folder' | 'part'>): OpenShard {
+  #newShard(identity: ShardIdentity): OpenShard {
     return new OpenShard(this.#tools, new RowGroupMeasure(this.#options.rowGroupRows), identity)
   }
 

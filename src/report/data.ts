@@ -1,8 +1,8 @@
 import type { PartitionState, PlanStates } from '../core/index.ts'
 
 /**
- * All contents of a summary page: aggregates over rows, with small counts hidden (`disclosure.ts`). The page holds it as JSON
- * under these names.
+ * All contents of a summary page: aggregates over rows, with small counts hidden (`disclosure.ts`). The page holds it as
+ * JSON under these names.
  */
 export type SummaryPageData = {
   readonly version: 1

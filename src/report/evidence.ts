@@ -20,7 +20,7 @@ export type Evidence = {
   /** What is missing by intent, a clause each. */
   readonly leftOut: readonly string[]
   /** The summary page; null: none was made. */
-  readonly report: Uint8Array | null
+  readonly summaryPage: Uint8Array | null
   /** The text that the manifest's `config_digest` is the SHA-256 of. */
   readonly settings: string
 }
@@ -105,12 +105,12 @@ function forgottenText({ forgotten }: Manifest): string {
   return `People were forgotten (the manifest lists this too, and is signed):\n\n${lines.join('\n')}\n\n`
 }
 
-function contents({ isMarked, report }: Evidence, publicKey: KeyObject | null): string {
+function contents({ isMarked, summaryPage }: Evidence, publicKey: KeyObject | null): string {
   const lines = [
     ['_manifest.json', 'what was requested, and every file with its rows, bytes and SHA-256'],
     ['_manifest.sig', 'an Ed25519 signature over the bytes of _manifest.json'],
     ...(isMarked ? [['_SUCCESS', 'was there: all that was planned was exported (not signed)']] : []),
-    ...(report === null ? [] : [['_report.html', 'a summary for people (not signed)']]),
+    ...(summaryPage === null ? [] : [['_report.html', 'a summary for people (not signed)']]),
     ['settings.json', 'what a row is and how it is masked; no secrets'],
     ['SHA256SUMS', 'the checksums of the files, for sha256sum'],
     ...(publicKey === null ? [] : [['public-key.pem', 'the key that the signature is checked with']]),
@@ -168,12 +168,12 @@ function filesOf(
   evidence: Evidence,
   publicKey: KeyObject | null,
 ): [name: string, content: string | Uint8Array][] {
-  const { manifest, manifestBytes, signature, isMarked, report, settings } = evidence
+  const { manifest, manifestBytes, signature, isMarked, summaryPage, settings } = evidence
   return [
     ['_manifest.json', manifestBytes],
     ['_manifest.sig', signature],
     ...(isMarked ? [['_SUCCESS', ''] as [string, string]] : []),
-    ...(report === null ? [] : [['_report.html', report] as [string, Uint8Array]]),
+    ...(summaryPage === null ? [] : [['_report.html', summaryPage] as [string, Uint8Array]]),
     ['settings.json', settings],
     ['SHA256SUMS', checksumLines(manifest)],
     ...(publicKey === null ? [] : [['public-key.pem', pemOf(publicKey)] as [string, string]]),

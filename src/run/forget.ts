@@ -83,8 +83,8 @@ export function planForgetting(
 /**
  * Takes people out of a data set, and keeps them out. Their digests are written first: from then on no run exports them.
  * Then the shards with rows of theirs are written anew, without them, and replace the former ones in one journal entry;
- * rows that wait in the log, and rejected items, are committed anew likewise. Manifest and summary page follow, files go last.
- * After a crash, the same command finishes this.
+ * rows that wait in the log, and rejected items, are committed anew likewise. Manifest and summary page follow, files go
+ * last. After a crash, the same command finishes this.
  * @throws ExportError `config` when nobody can be found in it, or the mask key is another one; `locked` when a run holds
  *   the data set
  */

@@ -142,8 +142,8 @@ async function finish(pipeline: NamedPipeline, owner: Owner, options: PruneOptio
     await replaceManifest(pipeline, store, state, onLog)
     await updateTables(pipeline, store, state, options)
     await removeInvalidated(store, state, stop)
-    // The summary page must not include pruned rows any longer. The checkpoint is rewritten from the state here; the next run
-    // counts the rows again if needed.
+    // The summary page must not include pruned rows any longer. The checkpoint is rewritten from the state here; the next
+    // run counts the rows again if needed.
     let { reported } = state
     await tryToWriteSummaryPage(pipeline, store, state, options, async (entry) => {
       if (entry.kind === 'reported') reported = entry.rows

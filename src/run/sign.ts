@@ -126,7 +126,7 @@ async function read(
   const completeness = await completenessOf(pipeline, maskKey, store, state)
   const named = (await isSummaryPage(store)) === true ? withNames(pipeline, maskKey) : null
   // The file itself may hold anything, even rows.
-  const report = named === null ? null : await summaryPageAnew(named, store, state)
+  const summaryPage = named === null ? null : await summaryPageAnew(named, store, state)
   const again = await store.read(MANIFEST_PATH)
   if (again === null || !Buffer.from(again).equals(bytes)) throw changedMeanwhile()
   if (signature === null) throw notSigned(pipeline, manifest)
@@ -134,7 +134,7 @@ async function read(
   const settings = settingsText(state.header.settings)
   const { complete, partitions } = completeness
   const leftOut = leftOutClauses(completeness.left_out)
-  const found = { manifest, manifestBytes: bytes, signature, isMarked, report, settings }
+  const found = { manifest, manifestBytes: bytes, signature, isMarked, summaryPage, settings }
   return { ...found, complete, partitions, leftOut, completeness }
 }
 

@@ -126,7 +126,7 @@ async function clearFile(store: Store, path: string, start: string, clear: Clear
   await clear(path, isOurs)
 }
 
-/** Whether the file at the report's path is a report of Spillway; null: there is none. */
+/** Whether the file at its path is a summary page of Spillway; null: there is none. */
 export async function isSummaryPage(store: Store): Promise<boolean | null> {
   return (await store.size(SUMMARY_PAGE_PATH)) === null
     ? null

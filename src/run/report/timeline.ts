@@ -1,7 +1,7 @@
 import type { Window } from '../../core/index.ts'
 import { largestGroups, type SummaryPageData, type TimeUnit } from '../../report/index.ts'
 
-// The number of bars that can be distinguished.
+// Two months of days.
 const MAX_BARS = 62
 
 const DAY_MS = 86_400_000

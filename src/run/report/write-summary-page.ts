@@ -58,8 +58,8 @@ type PageOptions = Omit<SummaryPageOptions, 'hurry'> & { readonly retired: numbe
 const FEW_ROWS = 100_000
 
 /**
- * Writes the summary page of a data set at the end of a run. The journal has the aggregates of its rows. They are counted
- * again only if some rows were invalidated and few are left.
+ * Writes the summary page of a data set at the end of a run. The journal has the aggregates of its rows. They are
+ * counted again only if some rows were invalidated and few are left.
  * @param append writes the counts to the journal
  * @returns the contents
  * @throws ExportError `storage` when it cannot be written, or another file has its name
@@ -209,8 +209,8 @@ export type SummarizeOptions = Pick<SummaryPageOptions, 'version'> &
   }
 
 /**
- * Writes the summary page of a data set, after counting the rows whose aggregates the journal lacks. For a data set that was
- * moved without its state, it uses manifest and shards.
+ * Writes the summary page of a data set, after counting the rows whose aggregates the journal lacks. For a data set that
+ * was moved without its state, it uses manifest and shards.
  * @throws ExportError `locked` during a run, which writes the page at its end
  * @throws ExportError `config` when nothing was exported yet
  */

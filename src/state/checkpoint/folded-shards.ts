@@ -1,11 +1,11 @@
 import {
+  type BatchRef,
   type BlobRef,
   blobRef,
   type Entry,
   ExportError,
   type FoldedShard,
   type ForgottenEntry,
-  type LoggedBatch,
   type Span,
   spanOf,
 } from '../../core/index.ts'
@@ -14,7 +14,7 @@ import { PackedShardList, PathMap, type SealedShard, splitPath } from './compact
 type GrowingShard = Omit<FoldedShard, 'partitions' | 'batches' | 'importedAt'> & {
   readonly partitions: Set<string>
   importedAt: Span | null
-  batches: LoggedBatch[]
+  batches: BatchRef[]
 }
 
 /** Shards by their state: open, held, finished and gone. Journal entries change them. */
@@ -52,7 +52,7 @@ export class FoldedShards {
   }
 
   /** @throws ExportError `damaged` when the shard is not open: the rows would never be in a shard */
-  addBatch(number: number, batch: LoggedBatch): void {
+  addBatch(number: number, batch: BatchRef): void {
     const open = this.open.get(number)
     if (open === undefined) throw nowhere(number, batch)
     open.batches.push(batch)
@@ -136,7 +136,7 @@ export class FoldedShards {
   /** Replaces record batches of an open shard, which ends if none is left. */
   replaceBatches(
     { shard, from, count, imported_at }: NonNullable<ForgottenEntry['open']>,
-    batches: readonly LoggedBatch[],
+    batches: readonly BatchRef[],
   ): void {
     const open = this.open.get(shard)
     if (open === undefined) return
@@ -169,7 +169,7 @@ function placeOf(path: string): { readonly folder: string; readonly part: number
   return { folder, part: Number(/part-(\d+)\.[^/]*$/.exec(name)?.[1] ?? 0) }
 }
 
-function nowhere(shard: number, { rows, at }: LoggedBatch): ExportError {
+function nowhere(shard: number, { rows, at }: BatchRef): ExportError {
   return new ExportError({
     kind: 'damaged',
     what: `Commit ${at.sequence} of the log has ${rows} rows for shard ${shard}, which is not open`,
