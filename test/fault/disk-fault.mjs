@@ -14,7 +14,8 @@
  *                     `eio:n`     call n fails with EIO
  *                     `room:n`    the disk has room for n bytes in all, and statfs reports that
  *
- *                     Instead of a number n, a call as it is listed: the first such one, however many come before it
+ *                     Instead of a number n, a call as it is listed: the first such one, however many come before it;
+ *                     with `+m` at its end, the m-th call after that
  *
  *   DISK_FAULT_ONE_THREAD   if set, the process sees a single processor and starts no threads
  *
@@ -34,6 +35,7 @@ const { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, st
 const root = resolve(process.env.DISK_FAULT_ROOT ?? '/nowhere')
 const [mode, at] = (process.env.DISK_FAULT ?? 'count').split(':')
 let target = Number(at)
+const [named = '', later = '0'] = (at ?? '').split('+')
 const lines = []
 let calls = 0
 
@@ -193,7 +195,7 @@ async function inject(counts, name, path, work, half = null) {
   calls++
   const line = `${name} ${relative(root, path)}`
   if (mode === 'count') lines.push(line)
-  if (line === at && Number.isNaN(target)) target = calls
+  if (line === named && Number.isNaN(target)) target = calls + Number(later)
   if (mode === 'full' && calls >= target && NEEDS_SPACE.has(name)) {
     throw noSpace()
   }

@@ -102,7 +102,10 @@ export async function summaryPageAnew(
   return Buffer.from((await pageOf(pipeline, store, known, options)).page)
 }
 
-/** The same after everything else is on disk: an error is only logged. */
+/**
+ * The same after everything else is on disk: an error is only logged.
+ * @throws ExportError `locked` when another run has taken the pipeline over
+ */
 export async function tryToWriteSummaryPage(
   pipeline: NamedPipeline,
   store: OwnedStore,
@@ -114,7 +117,7 @@ export async function tryToWriteSummaryPage(
     const options = { nowMs: clock.now(), version, hurry: stop.aborted }
     await writeSummaryPage(pipeline, store, state, options, append)
   } catch (error) {
-    if (!isExportError(error)) throw error
+    if (!isExportError(error) || isExportError(error, 'locked')) throw error
     onLog('warn', `the summary page could not be written: ${withLocation(pipeline, error).message}`)
   }
 }
