@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
-import { defineConfig } from 'vitest/config'
+import { defineConfig, type ViteUserConfig } from 'vitest/config'
+import { builtSources, isBuiltSource } from './test/support/built-sources.ts'
 import { isThorough } from './test/support/thorough.ts'
 
 /** With `npm run test:all` these test the package as npm installs it, else what was built. */
@@ -21,17 +22,20 @@ const FORGET = `export function forgetSecrets() {
   unmatchable.length = 0
 }`
 
-export default defineConfig(({ mode }) => {
+/** Only Vite's own modules can be watched, and have their coverage measured. */
+const asModules = !process.argv.includes('run') || process.argv.some((word) => word.startsWith('--coverage'))
+
+export default defineConfig(async ({ mode }): Promise<ViteUserConfig> => {
   // `npm run test:all`. Workers and child processes inherit the environment of this process.
   if (mode === 'all') process.env.TEST_ALL = '1'
   const thorough = isThorough()
   return {
-    plugins: [forgetful],
+    plugins: asModules ? [forgetful] : [await builtSources(forgetful)],
     test: {
       // Many tests wait for a lock, a signal or the rate limit, so one more worker than processors leaves none idle.
       maxWorkers: Math.max(3, availableParallelism() + 1),
       // It is written for bundlers: Node.js does not resolve its folder imports.
-      server: { deps: { inline: ['dt-sql-parser'] } },
+      server: { deps: { inline: ['dt-sql-parser'], external: [isBuiltSource] } },
       coverage: {
         provider: 'v8',
         include: ['src/**/*.ts'],
