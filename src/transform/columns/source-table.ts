@@ -6,6 +6,7 @@ import { TextList } from './text-list.ts'
 
 /** Sources under one `source_id` that are compared before a repetition is let pass. */
 const MAX_COMPARED = 8
+const NONE = -1
 
 /**
  * The distinct pairs of `source_id` and `source` of one page, and the pair of each row. A page repeats a
@@ -13,7 +14,11 @@ const MAX_COMPARED = 8
  */
 export class SourceTable {
   readonly #indices = new IndexList()
-  readonly #known = new Map<string, { source: Source | null; entry: number }[]>()
+  /** The first entry of each `source_id`. */
+  #firsts = new Map<string, number>()
+  /** The source of each entry, and the next entry under its `source_id` that is compared. */
+  readonly #sources: (Source | null)[] = []
+  readonly #nexts: number[] = []
   readonly #ids = new TextList()
   readonly #names = new TextList()
   readonly #descriptionsEn = new TextList()
@@ -34,11 +39,16 @@ export class SourceTable {
 
   /** The entry of a pair, made where it is new. */
   entry(sourceId: string, source: Source | null): number {
-    const candidates = this.#known.get(sourceId) ?? []
-    for (const candidate of candidates) if (areEqual(candidate.source, source)) return candidate.entry
+    let compared = 0
+    let last = NONE
+    for (let at = this.#firsts.get(sourceId) ?? NONE; at !== NONE; at = this.#nexts[at]!) {
+      if (areEqual(this.#sources[at]!, source)) return at
+      last = at
+      compared++
+    }
     const entry = this.#append(sourceId, source)
-    if (candidates.length === 0) this.#known.set(sourceId, candidates)
-    if (candidates.length < MAX_COMPARED) candidates.push({ source, entry })
+    if (last === NONE) this.#firsts.set(sourceId, entry)
+    else if (compared < MAX_COMPARED) this.#nexts[last] = entry
     return entry
   }
 
@@ -60,11 +70,17 @@ export class SourceTable {
 
   reset(): void {
     this.#indices.reset()
-    this.#known.clear()
+    // The table of a cleared map leads to the next one. So once V8 has moved one to the old generation, all later ones
+    // follow. A new map, and no object for an entry, leave nothing there.
+    this.#firsts = new Map()
+    this.#sources.length = 0
+    this.#nexts.length = 0
     for (const list of this.#columns.values()) list.reset()
   }
 
   #append(sourceId: string, source: Source | null): number {
+    this.#sources.push(source)
+    this.#nexts.push(NONE)
     this.#ids.addText(sourceId)
     addOptional(this.#names, source?.name)
     addOptional(this.#descriptionsEn, source?.description_en)
