@@ -57,7 +57,7 @@ test('an export killed around its row groups ends as if nothing had happened', a
       `kill:${number + 2}`,
     ]),
   ]
-  const tried = some(faults, 2)
+  const tried = some(faults, 1)
   await concurrently(tried, (fault) =>
     trial(LARGE, async (attempt) => {
       const expected = { scenario: LARGE, clean, figures, about: fault, interruptions: 1 }

@@ -22,8 +22,8 @@ const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
 const SAMPLE: Sample = (index, count) => THOROUGH || ENDS(index, count)
 /** The number of requests to try: one for each fate of a request. Shards are in the bucket in both cases. */
 const KILLED = { 'in the bucket': 3, 'on a local disk': 1 }
-/** The number of stopped runs: one for each state that they find when they wake up. */
-const STOPPED = 2
+/** The number of stopped runs. `former-owners-are-fenced-out` has one for each state that they find when they wake up. */
+const STOPPED = 1
 
 let clean: Undisturbed
 

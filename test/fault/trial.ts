@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -119,7 +119,7 @@ export async function undisturbed(scenario: Scenario): Promise<Undisturbed> {
   const key = createHash('sha256').update(JSON.stringify(scenario)).digest('hex')
   const kept = join(inject('exports'), `undisturbed-${key}`)
   if (!existsSync(kept)) {
-    const own = `${kept}.${process.pid}`
+    const own = `${kept}.${randomUUID()}`
     await writeFile(own, serialize(await exportUndisturbed(scenario)))
     await rename(own, kept)
   }
