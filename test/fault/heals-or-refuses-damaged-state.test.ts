@@ -94,7 +94,7 @@ const HEALED: readonly (readonly [what: string, kept: () => string, damage: Dama
 ]
 
 describe('is healed without loss:', () => {
-  test.each(some(HEALED, 6))('%s', async (_, kept, damage) => {
+  test.each(some(HEALED, 5))('%s', async (_, kept, damage) => {
     await from(kept(), async (attempt) => {
       await damage(attempt.workspace.output)
       await expectHealed(attempt)
@@ -328,7 +328,7 @@ async function expectHealed(attempt: Trial): Promise<void> {
 
 /** From any state, `--fresh --yes` starts over. */
 async function expectFreshStart(attempt: Trial): Promise<void> {
-  if (!THOROUGH && figures.faults % 10 > 0) return
+  if (!THOROUGH && figures.faults % 12 > 0) return
   expect(await attempt.runHere({ fresh: true })).toMatchObject({ status: 'complete', error: null })
   const expected = {
     scenario: EXPORT,
