@@ -18,8 +18,11 @@
  *                     with `+m` at its end, the m-th call after that
  *
  *   DISK_FAULT_ONE_THREAD   if set, the process sees a single processor and starts no threads
+ *   DISK_FAULT_HERE         if set, the process is that of a test, which removes what is installed here: see
+ *                           disk-fault-here.ts
  *
- * A call that changes something in the folder and is not counted ends the process: see disk-guard.mjs.
+ * A call that changes something in the folder and is not counted ends the process: see disk-guard.mjs. A test's process
+ * is not guarded.
  */
 import all from 'node:fs'
 import fs from 'node:fs/promises'
@@ -33,10 +36,12 @@ import { asCounted, guardDisk } from './disk-guard.mjs'
 const { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } = all
 
 const root = resolve(process.env.DISK_FAULT_ROOT ?? '/nowhere')
-const [mode, at] = (process.env.DISK_FAULT ?? 'count').split(':')
+let [mode, at] = (process.env.DISK_FAULT ?? 'count').split(':')
 let target = Number(at)
 const [named = '', later = '0'] = (at ?? '').split('+')
-const lines = []
+const isHere = process.env.DISK_FAULT_HERE !== undefined
+/** The calls that were counted. */
+export const lines = []
 let calls = 0
 
 /** Paths of the handles that are open below the root, as they were when opened. */
@@ -63,10 +68,10 @@ const COUNTED = [
   'write',
 ]
 
-if (isMainThread) await install()
+if (isMainThread || isHere) await install()
 if (process.env.DISK_FAULT_ONE_THREAD) os.availableParallelism = () => 1
 // Threads only read, so their calls are not counted.
-await guardDisk(root, new Set(isMainThread ? COUNTED : []))
+if (!isHere) await guardDisk(root, new Set(isMainThread ? COUNTED : []))
 syncBuiltinESMExports()
 
 async function install() {
@@ -183,9 +188,14 @@ async function install() {
     return inject(path !== undefined, 'write', path, whole, half)
   }
 
-  if (mode === 'count') {
+  if (mode === 'count' && !isHere) {
     process.on('exit', () => writeFileSync(process.env.DISK_FAULT_COUNT ?? '/dev/null', lines.join('\n')))
   }
+}
+
+/** The disk works again. */
+export function end() {
+  mode = 'none'
 }
 
 const NEEDS_SPACE = new Set(['create', 'mkdir', 'write', 'rename', 'link'])

@@ -104,7 +104,7 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
           } catch (error) {
             if (!isExportError(error, 'damaged', 'config')) throw error
             expect(error.next).not.toBe('')
-            expect(await contentOf(output())).toEqual(before)
+            expect(textsOf(await contentOf(output()))).toEqual(textsOf(before))
             counts.refused++
           }
         }),
@@ -124,7 +124,7 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
           const found = await verifyDataSet(pipeline)
           const isShard = !path.startsWith('_')
           if (isShard && !before.get(path)?.equals(files.get(path)!)) expect(found.ok).toBe(false)
-          expect(await contentOf(output())).toEqual(before)
+          expect(textsOf(await contentOf(output()))).toEqual(textsOf(before))
         }),
         { seed: SEED, numRuns: cases(80, 4) },
       )
@@ -171,6 +171,11 @@ async function contentOf(root: string): Promise<Files> {
     files.set(relative(root, path), await readFile(path))
   }
   return new Map([...files].sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** Strings with a character a byte: Vitest compares buffers as lists of numbers. */
+function textsOf(files: Files): ReadonlyMap<string, string> {
+  return new Map([...files].map(([path, bytes]) => [path, bytes.toString('latin1')]))
 }
 
 async function restore(root: string, files: Files): Promise<void> {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Fault } from '../../src/sandbox/index.ts'
+import { THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
 import { hurriedClock } from './hurried-clock.ts'
 import { type Ended, repeatedSearches } from './support.ts'
@@ -139,7 +140,7 @@ test('of several runs that start together only one works at a time', async () =>
   await trial(slow, async (attempt) => {
     // Each a process of its own.
     const codes = (
-      await Promise.all(Array.from({ length: 4 }, () => attempt.run({ onStart: () => {} })))
+      await Promise.all(Array.from({ length: THOROUGH ? 4 : 2 }, () => attempt.run({ onStart: () => {} })))
     ).map(({ code }) => code)
     figures.faults += codes.length
     for (const code of codes) expect([0, 5]).toContain(code)

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { temporaryFolder } from '../disk/temporary-store.ts'
 import { diskFault } from './support.ts'
+import { scenario, trial } from './trial.ts'
 
 /** Runs a script with a file in the guarded folder and one outside. */
 function exitOf(code: string): { readonly status: number | null; readonly stderr: string } {
@@ -58,4 +59,13 @@ test('reads, counted calls and changes elsewhere are allowed', () => {
   `)
   expect(stderr).toBe('')
   expect(status).toBe(0)
+})
+
+test('every call of an export is counted, from its first to its last', async () => {
+  const settings = { format: 'parquet', partitionBy: '[query, window]' } as const
+  await trial(scenario(settings), async ({ run, workspace }) => {
+    // Kills at no call, so it is the built command, and guarded to its end.
+    const ended = await run({ env: diskFault(workspace.output, 'kill:0') })
+    expect(ended.code, ended.stderr).toBe(0)
+  })
 })

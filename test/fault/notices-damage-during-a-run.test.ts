@@ -14,7 +14,7 @@ const figures = faultFigures('state that was damaged during a run')
 
 const STRIKES = Array.from({ length: 60 }, (_, seed) => seed)
 /** The first of them strikes a commit. */
-const STRIKES_TODAY = some(STRIKES, 2)
+const STRIKES_TODAY = some(STRIKES, 1)
 const KINDS = ['flip', 'flip', 'cut', 'remove'] as const
 
 const DAMAGE =

@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { carryOut } from '../support/in-this-process.ts'
 import { CODES, QUOTATIONS } from '../support/quotations.ts'
-import { runCli } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { credential, type HostileService, startService } from './hostile-service.ts'
 import { haystacksOf } from './leak-search.ts'
@@ -55,7 +55,7 @@ load: { format: csv, path: out }
 `,
       )
       const env = { SPILLWAY_TOKEN: 'tok.M4rlin-0b7de911', LEAKED_PASSWORD: secret }
-      const call = (...args: string[]) => runCli({ args, cwd: folder, env })
+      const call = (...args: string[]) => carryOut({ args, cwd: folder, env })
       const run = await call(
         'run',
         'pipeline.yaml',

@@ -7,15 +7,23 @@ import type { LoggedRequest, Sandbox } from '../../src/sandbox/index.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { type Ended, type RunArgs, runCli as startCli } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
+import { withDiskFault } from './disk-fault-here.ts'
 
 export { CLI, type Ended, type RunArgs } from '../support/run-cli.ts'
 
 const running = new Set<(signal: NodeJS.Signals) => void>()
 
+/** Faults after which the process goes on, and can remove its lock. */
+const GOES_ON = /^(?:count$|eio:|room:)/
+
 /**
  * Runs the command. With `onStart` it is the built one, as a child process that does not outlive the tests of the file.
+ * A disk that fails, or has little room, is that of a process only in thorough runs.
  */
 export async function runCli({ onStart, ...args }: RunArgs): Promise<Ended> {
+  const { NODE_OPTIONS: _, DISK_FAULT, ...env } = args.env ?? {}
+  if (!THOROUGH && onStart === undefined && DISK_FAULT !== undefined && GOES_ON.test(DISK_FAULT))
+    return withFaultHere(DISK_FAULT, { ...args, env })
   if (onStart === undefined) return carryOut(args)
   let own: ((signal: NodeJS.Signals) => void) | null = null
   try {
@@ -30,6 +38,14 @@ export async function runCli({ onStart, ...args }: RunArgs): Promise<Ended> {
   } finally {
     if (own !== null) running.delete(own)
   }
+}
+
+async function withFaultHere(fault: string, args: RunArgs & { readonly env: object }): Promise<Ended> {
+  const { DISK_FAULT_ROOT = '', DISK_FAULT_COUNT = '' } = args.env as Record<string, string>
+  const settings = { DISK_FAULT: fault, DISK_FAULT_ROOT }
+  const { result, calls } = await withDiskFault(settings, () => carryOut(args))
+  if (DISK_FAULT_COUNT !== '') await writeFile(DISK_FAULT_COUNT, calls.join('\n'))
+  return result
 }
 
 afterAll(() => {

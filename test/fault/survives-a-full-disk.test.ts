@@ -4,7 +4,7 @@ import { mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { some } from '../support/thorough.ts'
+import { some, THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
 import { CLI, concurrently, diskFault, type Ended } from './support.ts'
 import {
@@ -17,6 +17,8 @@ import {
   type Undisturbed,
   undisturbed,
 } from './trial.ts'
+
+const hasUnshare = spawnSync('unshare', ['-rm', 'true']).status === 0
 
 const figures = faultFigures('disk full or failing at every write')
 
@@ -84,24 +86,34 @@ describe('a disk without room for the pages in flight', () => {
     })
   })
 
-  test('ends a run before a page is lost, and the next run at once', async () => {
-    await trial(FAILING, async (attempt) => {
-      const env = diskFault(attempt.workspace.output, `room:${NEEDED + 6000}`)
-      const stopped = await attempt.run({ env, args: ['--json'] })
-      expect(stopped.code, stopped.stderr).toBe(1)
-      expect(stopped.stderr).toContain('Free some space and run again')
-      const { requests, rows } = JSON.parse(stopped.stdout)
-      expect(requests).toBeGreaterThan(0)
-      expect(requests).toBeLessThan(clean.searches)
-      expect(rows).toBeGreaterThan(0)
-      expect((await attempt.run({ env })).code).toBe(1)
-      expect(attempt.sandbox.requests).toHaveLength(requests)
-      figures.faults += 2
-      expect(await attempt.runHere()).toMatchObject({ status: 'complete', error: null })
-      // Every page that was paid for is committed.
-      await expectSameResult(attempt, { scenario: FAILING, clean, figures, about: 'room', interruptions: 0 })
-    })
-  })
+  // Where the system can make a real small disk, the test below shows the same.
+  test.runIf(THOROUGH || !hasUnshare)(
+    'ends a run before a page is lost, and the next run at once',
+    async () => {
+      await trial(FAILING, async (attempt) => {
+        const env = diskFault(attempt.workspace.output, `room:${NEEDED + 6000}`)
+        const stopped = await attempt.run({ env, args: ['--json'] })
+        expect(stopped.code, stopped.stderr).toBe(1)
+        expect(stopped.stderr).toContain('Free some space and run again')
+        const { requests, rows } = JSON.parse(stopped.stdout)
+        expect(requests).toBeGreaterThan(0)
+        expect(requests).toBeLessThan(clean.searches)
+        expect(rows).toBeGreaterThan(0)
+        expect((await attempt.run({ env })).code).toBe(1)
+        expect(attempt.sandbox.requests).toHaveLength(requests)
+        figures.faults += 2
+        expect(await attempt.runHere()).toMatchObject({ status: 'complete', error: null })
+        // Every page that was paid for is committed.
+        await expectSameResult(attempt, {
+          scenario: FAILING,
+          clean,
+          figures,
+          about: 'room',
+          interruptions: 0,
+        })
+      })
+    },
+  )
 })
 
 describe('a disk that is full when the manifest is due', () => {
@@ -127,7 +139,6 @@ describe('a disk that is full when the manifest is due', () => {
 })
 
 // A real small disk of the system, as a cross-check of the simulated one above.
-const hasUnshare = spawnSync('unshare', ['-rm', 'true']).status === 0
 test.skipIf(!hasUnshare)('on a real disk that is nearly full no page is paid for and lost', async () => {
   await trial(FAILING, async (attempt) => {
     const { workspace, sandbox } = attempt

@@ -45,7 +45,7 @@ async function restored({ workspace }: Trial, from: string): Promise<void> {
   if (existsSync(from)) await cp(from, workspace.output, { recursive: true })
 }
 
-test.each(COMMANDS)(
+test.each(some(COMMANDS, 2))(
   'a killed $what leaves tables whose files are all there, and after the next command they are exact',
   async ({ args, next = args, isFirst = false }) => {
     const given = scenario({ format: 'parquet', partitionBy: '[query, window]', sandbox: { invalidRate: 0 } })
@@ -56,8 +56,10 @@ test.each(COMMANDS)(
       try {
         if (!isFirst) {
           await runHere()
-          const { stdout } = await spillway(['query', 'pipeline.yaml', PERSON, '--json'], folder, env)
-          await writeFile(join(folder, 'people.txt'), /"person":"([^"]+)"/.exec(stdout)?.[1] ?? '')
+          if (args.includes('people.txt')) {
+            const { stdout } = await spillway(['query', 'pipeline.yaml', PERSON, '--json'], folder, env)
+            await writeFile(join(folder, 'people.txt'), /"person":"([^"]+)"/.exec(stdout)?.[1] ?? '')
+          }
           await cp(output, join(before, 'out'), { recursive: true })
         }
         const struck = (fault: string) =>

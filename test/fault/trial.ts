@@ -1,6 +1,9 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { createHash, randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect } from 'vitest'
+import { deserialize, serialize } from 'node:v8'
+import { expect, inject } from 'vitest'
 import { type RunSettings, type RunSummary, readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
 import { THOROUGH } from '../support/thorough.ts'
@@ -111,7 +114,19 @@ export type Undisturbed = {
   readonly searches: number
 }
 
-export function undisturbed(scenario: Scenario): Promise<Undisturbed> {
+/** The result is kept for all files of a test run that ask for the same. */
+export async function undisturbed(scenario: Scenario): Promise<Undisturbed> {
+  const key = createHash('sha256').update(JSON.stringify(scenario)).digest('hex')
+  const kept = join(inject('exports'), `undisturbed-${key}`)
+  if (!existsSync(kept)) {
+    const own = `${kept}.${randomUUID()}`
+    await writeFile(own, serialize(await exportUndisturbed(scenario)))
+    await rename(own, kept)
+  }
+  return deserialize(await readFile(kept))
+}
+
+function exportUndisturbed(scenario: Scenario): Promise<Undisturbed> {
   return trial(scenario, async ({ run, workspace, sandbox }) => {
     const countFile = join(workspace.folder, 'calls')
     const ended = await run({ env: diskFault(workspace.output, 'count', countFile) })
