@@ -22,7 +22,7 @@ const parts = (changes: PipelineParts = {}): PipelineParts => ({
   ...changes,
   extract: {
     domains: SMALL.domains,
-    windows: { from: '2024-01-01', until: '2024-07-01', every: 'month' },
+    windows: { from: '2024-01-01', until: '2024-07-01', every: '91d' },
     ...changes.extract,
   },
 })
