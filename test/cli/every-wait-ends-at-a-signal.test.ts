@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { accessTo, sandboxWith, start, workFolder, writePipeline } from './spillway.ts'
+import { accessTo, sandboxWith, spillway, start, workFolder, writePipeline } from './spillway.ts'
 
 // The documented limit; each wait below is much longer.
 const LIMIT_MS = 10_000
@@ -90,7 +90,7 @@ const WAITS: Record<string, () => Promise<Waiting>> = {
     const folder = workFolder()
     const file = await writePipeline(folder, { rest: 'load: { path: out }' })
     const env = { ...accessTo(sandbox), PGPASSWORD: 'password' }
-    expect((await start(['run', file], folder, env).result).code).toBe(0)
+    expect((await spillway(['run', file], folder, env)).code).toBe(0)
     const args = ['load', file, '--to', `postgres://etl@127.0.0.1:${port}/leaks?sslmode=disable`]
     return { args, folder, env, isWaiting: reached }
   },

@@ -184,7 +184,7 @@ it('on PostgreSQL a worker with a wrong clock takes no job, and says so', async 
   await here.submit()
   await until('the message is logged', () => /clock is [56]\d\.\d s off/.test(early.log()))
   expect(early.log()).not.toContain('job taken')
-  const correct = here.worker()
+  const correct = here.workerHere()
   expect((await here.submit('--wait')).code, correct.log()).toBe(0)
   expect(early.log()).not.toContain('job taken')
   early.kill('SIGTERM')

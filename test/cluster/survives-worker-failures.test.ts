@@ -15,7 +15,11 @@ const LOST_LEASE = /the time slice ends: (?:The lease of the job has run out|The
  * Compares the result with that of one undisturbed run. Each kill and each lost lease may repeat one search. On a busy
  * machine, workers lose leases that no test takes from them.
  */
-async function expectAllOfIt(here: World, workers: readonly WorkerProcess[], kills = 0): Promise<void> {
+async function expectAllOfIt(
+  here: World,
+  workers: readonly Pick<WorkerProcess, 'log'>[],
+  kills = 0,
+): Promise<void> {
   const { code, stderr } = await here.submit('--wait')
   expect(code, stderr).toBe(0)
   const lost = workers.flatMap((worker) => worker.log().match(LOST_LEASE) ?? []).length
@@ -50,7 +54,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     const first = here.worker()
     await here.submit()
     await pages(here, 3)
-    const second = here.worker()
+    const second = here.workerHere()
     first.kill('SIGKILL')
     await first.ended
     const sent = here.searches().length
@@ -70,7 +74,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       await here.submit()
       await pages(here, 3)
       sleeper.kill('SIGSTOP')
-      const other = here.worker()
+      const other = here.workerHere()
       const sent = here.searches().length
       // This also holds while its process exists on the same machine.
       await pages(here, sent + 3)
@@ -95,7 +99,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       await pause(here)
       late.kill('SIGKILL')
       await late.ended
-      const second = here.worker()
+      const second = here.workerHere()
       await expectAllOfIt(here, [second], 1)
       const [told, next] = here.searches().slice(2)
       expect(next!.at - told!.at).toBeGreaterThanOrEqual(demandedMs)
@@ -109,7 +113,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     await pages(here, 3)
     first.kill('SIGTERM')
     expect(await first.ended).toBe(0)
-    const second = here.worker()
+    const second = here.workerHere()
     await expectAllOfIt(here, [first, second])
   })
 })

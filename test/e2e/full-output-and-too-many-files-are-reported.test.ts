@@ -80,7 +80,7 @@ it.skipIf(process.platform === 'win32')(
     })
     // Node.js itself needs about twenty; then come the files of our code, of threads and of the data set.
     const counts = Array.from({ length: 6 }, (_, i) => 27 + i)
-    for (const handles of some(counts, 3)) {
+    for (const handles of some(counts, 2)) {
       const { code, stderr } = await run(here, `ulimit -n ${handles};`, [
         'run',
         PIPELINE,

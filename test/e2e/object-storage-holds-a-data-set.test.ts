@@ -1,12 +1,12 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { KEY } from '../azure/azurite.ts'
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { type Azurite, KEY, startAzurite } from '../azure/azurite.ts'
 import type { S3Double } from '../s3/double/server.ts'
 import { BUCKET, type Bucket, bucketOf, editObjects, namesIn, startBucket } from '../support/bucket.ts'
-import { startContainer } from '../support/container.ts'
-import { THOROUGH } from '../support/thorough.ts'
+import { newContainer } from '../support/container.ts'
+import { some, THOROUGH } from '../support/thorough.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 import {
@@ -18,7 +18,7 @@ import {
 } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
-const RANGE = { from: '2024-01-01', until: '2024-04-01' }
+const RANGE = { from: '2024-01-01', until: '2024-03-01' }
 const PREFIX = 'team/acme'
 
 type World = {
@@ -38,8 +38,13 @@ async function world(given: PipelineParts = {}): Promise<S3World> {
 
 async function azureWorld(given: PipelineParts = {}): Promise<World> {
   for (const name of Object.keys(process.env)) if (name.startsWith('AZURE_')) vi.stubEnv(name, undefined)
-  return worldOf(await startContainer(), given)
+  azurite ??= await startAzurite()
+  return worldOf(await newContainer(azurite, `leaks-${containers++}`), given)
 }
+
+let azurite: Azurite | undefined
+let containers = 0
+afterAll(() => azurite?.close())
 
 async function worldOf(bucket: Bucket, given: PipelineParts): Promise<World> {
   const { env, address } = bucket
@@ -120,7 +125,7 @@ describe.each([
     const loaded = await here.json('load', '--to', 'duckdb:leaks.db')
     expect(loaded.value, loaded.stderr).toMatchObject({
       rows: summary.rows,
-      shards: { loaded: 6, skipped: 0 },
+      shards: { loaded: 4, skipped: 0 },
     })
     for (const source of [[], ['--in', 'duckdb:leaks.db']]) {
       const result = await here.cli(
@@ -173,8 +178,8 @@ describe.each([IN_BUCKET, ...(THOROUGH ? [ON_DISK] : [])])('with its state $kept
     })
     const run = here.run()
     while (!isHeld) await new Promise((resolve) => setTimeout(resolve, 5))
-    expect((await here.json('status')).value).toMatchObject({ totals: { partitions: 6 } })
-    expect((await here.json('plan')).value).toMatchObject({ partitions: { total: 6 } })
+    expect((await here.json('status')).value).toMatchObject({ totals: { partitions: 4 } })
+    expect((await here.json('plan')).value).toMatchObject({ partitions: { total: 4 } })
     const second = await here.run()
     expect(second.code, second.stderr).toBe(5)
     held()
@@ -224,34 +229,38 @@ it.each([
   expect((await here.json('status')).value).toMatchObject({ totals: { pending: 0 } })
 })
 
-it.each([
+const STARTED_OVER = [
   ['with a state of its own', { path: 'kept' }],
   ['with its state in the bucket', {}],
-])('a run that goes on while another machine starts over, %s, changes nothing more', async (_, state) => {
-  const at = await world({ state: { path: 'kept' } })
-  const { here, double } = at
-  const other = await workspaceFor(here.sandbox, { ...at.parts, state }, at.env)
-  let goOn: () => void = () => {}
-  const pause = new Promise<void>((resolve) => (goOn = resolve))
-  let isHeld = false
-  double.cues.before({ operation: 'HeadObject', key: /scatterholt.*part-00000/ }, () => {
-    isHeld = true
-    return pause
-  })
-  const late = here.run('--domain', 'scatterholt.com')
-  while (!isHeld) await new Promise((resolve) => setTimeout(resolve, 5))
-  const ended = await other.run('--fresh', '--yes', '--domain', 'quillmere.net')
-  const before = namesIn(double)
-  goOn()
-  expect(ended.code, ended.stderr).toBe(0)
-  const { code, stderr } = await late
-  expect(code, stderr).toBe(5)
-  expect(stderr).toContain('was replaced while this run used it')
-  expect(namesIn(double)).toEqual(before)
-  expect((await here.cli('run', 'pipeline.yaml')).code).toBe(2)
-  expect(await other.run()).toMatchObject({ code: 0 })
-  await expectEveryRowOnce({ ...at, here: other })
-})
+] as const
+it.each(some(STARTED_OVER, 1))(
+  'a run that goes on while another machine starts over, %s, changes nothing more',
+  async (_, state) => {
+    const at = await world({ state: { path: 'kept' } })
+    const { here, double } = at
+    const other = await workspaceFor(here.sandbox, { ...at.parts, state }, at.env)
+    let goOn: () => void = () => {}
+    const pause = new Promise<void>((resolve) => (goOn = resolve))
+    let isHeld = false
+    double.cues.before({ operation: 'HeadObject', key: /scatterholt.*part-00000/ }, () => {
+      isHeld = true
+      return pause
+    })
+    const late = here.run('--domain', 'scatterholt.com')
+    while (!isHeld) await new Promise((resolve) => setTimeout(resolve, 5))
+    const ended = await other.run('--fresh', '--yes', '--domain', 'quillmere.net')
+    const before = namesIn(double)
+    goOn()
+    expect(ended.code, ended.stderr).toBe(0)
+    const { code, stderr } = await late
+    expect(code, stderr).toBe(5)
+    expect(stderr).toContain('was replaced while this run used it')
+    expect(namesIn(double)).toEqual(before)
+    expect((await here.cli('run', 'pipeline.yaml')).code).toBe(2)
+    expect(await other.run()).toMatchObject({ code: 0 })
+    await expectEveryRowOnce({ ...at, here: other })
+  },
+)
 
 it('a manifest that another writer changed meanwhile is not overwritten', async () => {
   const { here, double } = await world()
@@ -329,8 +338,8 @@ it.each([
   ['nobody who listens', {}, { BlobEndpoint: 'http://127.0.0.1:9/acme' }, 1, 'The store cannot be reached'],
 ] as const)(
   'in Azure Blob storage, %s: the message says what to do, and no search is sent',
-  async (_, { container = BUCKET }: { container?: string }, changes: Record<string, string>, code, word) => {
-    const at = await azureWorld({ load: { path: `az://${container}/x` } })
+  async (_, { container }: { container?: string }, changes: Record<string, string>, code, word) => {
+    const at = await azureWorld(container === undefined ? {} : { load: { path: `az://${container}/x` } })
     let connection = changes.AZURE_STORAGE_CONNECTION_STRING ?? at.env.AZURE_STORAGE_CONNECTION_STRING!
     for (const [part, value] of Object.entries(changes))
       connection = connection.replace(new RegExp(`(?<=${part}=)[^;]*`), value)

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type Ended, runCli } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { CERTIFICATE_PATH, deadPort, startHttpProxy, startTls } from './support/proxy.ts'
@@ -44,9 +44,9 @@ it.each(some(['HTTP_PROXY', 'http_proxy'], 1))('an http service is reached throu
   expect(proxy.connects[0]).toEqual({ target: 'service.example:80', authorization: null })
 })
 
-it('an https service is reached through HTTPS_PROXY with user and password, end to end encrypted', async () => {
+it('an https service is reached through HTTPS_PROXY with user and password, end to end encrypted; its 100 Continue is ignored', async () => {
   const here = await newWorkspace(PARTS)
-  const proxy = await startHttpProxy({ port: await startTls(portOf(here)) })
+  const proxy = await startHttpProxy({ port: await startTls(portOf(here), { continues: true }) })
   const ended = await runAt(here, 'https://service.example:8443', {
     ...TRUST,
     HTTPS_PROXY: `http://jean:p%40ss%3Aw%C3%B6rd@127.0.0.1:${proxy.port}`,
@@ -82,9 +82,8 @@ it.runIf(THOROUGH)(
   },
 )
 
-it.each(some(['https', 'http'], 1))(
-  '100 Continue is ignored through a proxy, over %s too',
-  async (scheme) => {
+describe.runIf(THOROUGH)('by HTTP_PROXY', () => {
+  it.each(['https', 'http'])('100 Continue is ignored through a proxy, over %s too', async (scheme) => {
     const here = await newWorkspace(PARTS)
     const secure = scheme === 'https'
     const port = secure ? await startTls(portOf(here), { continues: true }) : portOf(here)
@@ -92,8 +91,8 @@ it.each(some(['https', 'http'], 1))(
     const env = { ...TRUST, HTTP_PROXY: `http://127.0.0.1:${proxy.port}` }
     await expectAllRows(here, await runAt(here, `${scheme}://service.example`, env))
     expect(proxy.connects.length).toBeGreaterThan(0)
-  },
-)
+  })
+})
 
 it.runIf(THOROUGH)('a service at an address of IPv6 is reached through a proxy', async () => {
   const here = await newWorkspace(PARTS)

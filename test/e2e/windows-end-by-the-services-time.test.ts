@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
-import { runCli } from '../support/run-cli.ts'
+import { carryOut } from '../support/in-this-process.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 import { newWorkspace, PIPELINE, type PipelineParts, type Workspace } from './support/workspace.ts'
@@ -48,7 +48,7 @@ it.each([
   ['behind', DAY],
 ])("a clock a day %s the service's ends the run with exit 2, and nothing is done", async (_side, ms) => {
   const here = await skewed(ms)
-  const ended = await runCli({ args: ['run', PIPELINE], cwd: here.folder, env: here.env })
+  const ended = await carryOut({ args: ['run', PIPELINE], cwd: here.folder, env: here.env })
   expect(ended.code).toBe(2)
   const at = (offset: number): string => new Date(Date.now() + offset).toISOString().slice(0, 10)
   expect(ended.stderr).toContain(`This machine's clock says ${at(0)}`)
@@ -67,7 +67,7 @@ it('the response to the exchange of an API key decides before any search is sent
   const service = { ...DAYS.service, api_key_env: 'KEY', token_url: tokenUrl }
   await here.write({ ...DAYS, service })
   const env = { SPILLWAY_BASE_URL: here.sandbox.baseUrl, KEY: here.sandbox.apiKey }
-  const { code } = await runCli({ args: ['run', PIPELINE], cwd: here.folder, env })
+  const { code } = await carryOut({ args: ['run', PIPELINE], cwd: here.folder, env })
   expect(code).toBe(2)
   expect(here.searches()).toEqual([])
 })

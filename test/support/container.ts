@@ -1,12 +1,17 @@
 import { BlobServiceClient, StorageSharedKeyCredential } from '@azure/storage-blob'
-import { ACCOUNT, KEY, startAzurite } from '../azure/azurite.ts'
+import { ACCOUNT, type Azurite, KEY, startAzurite } from '../azure/azurite.ts'
 import { BUCKET, type Bucket, writeInto } from './bucket.ts'
 
 /** An emulator of Azure Blob storage with one container. */
 export async function startContainer(): Promise<Bucket> {
   const azurite = await startAzurite()
+  return { ...(await newContainer(azurite, BUCKET)), close: () => azurite.close() }
+}
+
+/** A new container of an emulator. */
+export async function newContainer(azurite: Azurite, name: string): Promise<Bucket> {
   const key = new StorageSharedKeyCredential(ACCOUNT, KEY)
-  const container = new BlobServiceClient(azurite.endpoint, key).getContainerClient(BUCKET)
+  const container = new BlobServiceClient(azurite.endpoint, key).getContainerClient(name)
   await container.create()
   const names = async (prefix = ''): Promise<string[]> => {
     const found: string[] = []
@@ -15,7 +20,7 @@ export async function startContainer(): Promise<Bucket> {
   }
   const read = (name: string): Promise<Buffer> => container.getBlobClient(name).downloadToBuffer()
   return {
-    address: `az://${BUCKET}`,
+    address: `az://${name}`,
     env: {
       AZURE_STORAGE_CONNECTION_STRING: `DefaultEndpointsProtocol=http;AccountName=${ACCOUNT};AccountKey=${KEY};BlobEndpoint=${azurite.endpoint}`,
     },
@@ -30,6 +35,6 @@ export async function startContainer(): Promise<Bucket> {
         await container.getBlockBlobClient(name).upload(bytes, bytes.byteLength)
       }
     },
-    close: () => azurite.close(),
+    close: async () => {},
   }
 }

@@ -7,8 +7,8 @@ import { newTarget, type TestTarget } from './targets.ts'
 const parts = (by: unknown) => ({
   extract: {
     domains: ['scatterholt.com', 'quillmere.net'],
-    windows: { from: '2024-01-01', until: '2024-07-01', every: 'month' },
-    page_size: 10,
+    windows: { from: '2024-01-01', until: '2024-04-01', every: 'month' },
+    page_size: 5,
   },
   load: { partition_by: by },
 })

@@ -41,7 +41,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
   })
 
   it('loads wait for a target in use, with a message; then one loads, and the other has nothing to load', async () => {
-    const here = await exported()
+    const here = await exported('year')
     const target = await newTarget(kind, here)
     Object.assign(here.env, target.env)
     const release = await target.hold()

@@ -25,7 +25,7 @@ const cases = [
 it.each(cases)(
   'rows of %o in shared shards are loaded after it was taken out of the file, under identity: %s',
   async (given, identity) => {
-    const sandbox = await startSandbox({ ...SMALL, records: 600 })
+    const sandbox = await startSandbox({ ...SMALL, records: 200 })
     onTestFinished(() => sandbox.close())
     const range = { from: '2024-01-01', until: '2024-09-01' }
     const address = [...sandbox.expected({ query: { type: 'domain', fqdn: DOMAIN.fqdn }, ...range })]

@@ -12,7 +12,7 @@ const parts = (service: PipelineParts['service'] = {}): PipelineParts => ({
   service,
   extract: {
     domains: ['scatterholt.com', 'quillmere.net'],
-    windows: { from: '2024-01-01', until: '2024-03-10', every: 'week' },
+    windows: { from: '2024-01-01', until: '2024-02-05', every: 'week' },
     page_size: 10,
   },
 })
