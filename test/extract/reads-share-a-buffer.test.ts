@@ -7,7 +7,7 @@ import { serveRaw } from './support.ts'
 
 const BODY = randomBytes(400_000)
 // Whatever its first bytes, it may be a header block.
-BODY.fill('HTTP/1.1 ', 100_000, 200_000)
+BODY.fill('HTTP/1.1 ', 100_000, 300_000)
 
 /** A header block that takes several reads. */
 const HEAD = `HTTP/1.1 200 OK\r\nx-first: one\r\nx-long: ${'l'.repeat(9000)}\r\nx-last: two\r\ncontent-length: ${BODY.length}\r\n\r\n`

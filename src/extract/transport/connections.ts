@@ -91,15 +91,15 @@ function head(bytes: Buffer): string {
   return bytes.toString('latin1', 0, MAX_HEAD)
 }
 
-/** The amount that the system returns at once on a fast connection. */
-const READ_BYTES = 64 * 1024
+/** A fast connection fills it, so that undici and its parser are called less often. */
+const READ_BYTES = 256 * 1024
 
 /** The first byte of `HTTP/1.1`, with which every head begins. */
 const LETTER_H = 0x48
 
 /**
  * Connects as undici does, with one buffer for all reads of a connection (`onread` of `net` and `tls`). By default each
- * read gets memory of its own, and a page takes a hundred reads: V8 then marks its whole heap for every few pages.
+ * read gets memory of its own, and a page takes up to a hundred reads: V8 then marks its whole heap for every few pages.
  *
  * A chunk that `read` returns is valid until control returns to the event loop. undici parses it at once, with two
  * exceptions, which get copies: it reads the bytes of a head when the head is complete, and it returns by `unshift`
