@@ -7,7 +7,8 @@ import { publishBuild } from './publish-build.mjs'
 const NEXT = 'dist.next'
 
 process.chdir(import.meta.dirname)
-for (const folder of [NEXT, 'build']) rmSync(folder, { recursive: true, force: true })
+// Tests that are running load build/sources.
+for (const folder of [NEXT, 'build/parts', 'build/types']) rmSync(folder, { recursive: true, force: true })
 run('src/transform/scan/assembly/assemble.mjs')
 run('node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json')
 const { build } = await import('rolldown')
