@@ -68,7 +68,7 @@ const COUNTED = [
   'write',
 ]
 
-if (isMainThread || isHere) await install()
+if (isMainThread) await install()
 if (process.env.DISK_FAULT_ONE_THREAD) os.availableParallelism = () => 1
 // Threads only read, so their calls are not counted.
 if (!isHere) await guardDisk(root, new Set(isMainThread ? COUNTED : []))

@@ -1,11 +1,10 @@
-import { createHash, randomUUID } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { deserialize, serialize } from 'node:v8'
-import { expect, inject } from 'vitest'
+import { expect } from 'vitest'
 import { type RunSettings, type RunSummary, readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
+import { madeOnce } from '../support/made-once.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import type { Figures } from './figures.ts'
 import { missingRows, rowsOf } from './rows.ts'
@@ -114,15 +113,11 @@ export type Undisturbed = {
   readonly searches: number
 }
 
-/** The result is kept for all files of a test run that ask for the same. */
+/** Exported once per test run. */
 export async function undisturbed(scenario: Scenario): Promise<Undisturbed> {
-  const key = createHash('sha256').update(JSON.stringify(scenario)).digest('hex')
-  const kept = join(inject('exports'), `undisturbed-${key}`)
-  if (!existsSync(kept)) {
-    const own = `${kept}.${randomUUID()}`
-    await writeFile(own, serialize(await exportUndisturbed(scenario)))
-    await rename(own, kept)
-  }
+  const kept = await madeOnce(['undisturbed', scenario], async (path) => {
+    await writeFile(path, serialize(await exportUndisturbed(scenario)))
+  })
   return deserialize(await readFile(kept))
 }
 

@@ -12,7 +12,7 @@ export const isBuiltSource = /[\\/]build[\\/]sources[\\/]/
 
 /**
  * Builds each file of `src` to a file of its own, and returns the plugin with which tests import these. Vitest would
- * transform each module, and look each import up where it is used: that takes a tenth more processor time. Stack traces
+ * transform each module, and look each import up where it is used: that takes a sixth more processor time. Stack traces
  * have the lines of the built files.
  * @param plugins transform the sources as well
  */
@@ -21,6 +21,7 @@ export async function builtSources(...plugins: Plugin[]) {
     input: readdirSync(SOURCES, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
       .map((name) => join(SOURCES, name)),
+    // Packages, but for the helpers that rolldown adds.
     external: /^(?!@oxc-project)[a-z@]/,
     platform: 'node',
     treeshake: false,

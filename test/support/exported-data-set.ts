@@ -1,8 +1,4 @@
-import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { cp, rename } from 'node:fs/promises'
-import { join } from 'node:path'
-import { inject } from 'vitest'
+import { cp } from 'node:fs/promises'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import { type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
 import {
@@ -12,6 +8,7 @@ import {
   type Workspace,
   workspaceFor,
 } from '../e2e/support/workspace.ts'
+import { madeOnce } from './made-once.ts'
 
 /**
  * A workspace with a finished export, for tests of what comes after a run. Each export is made once per test run and
@@ -22,11 +19,7 @@ export async function exportedWorkspace(
   options: SandboxOptions = {},
 ): Promise<Workspace> {
   const here = await newWorkspace(parts, options)
-  const key = createHash('sha256')
-    .update(JSON.stringify([parts, options]))
-    .digest('hex')
-  const kept = join(inject('exports'), key)
-  if (!existsSync(kept)) await keepExport(kept, parts, options)
+  const kept = await madeOnce([parts, options], (path) => keepExport(path, parts, options))
   await cp(kept, here.output, { recursive: true })
   return here
 }
@@ -38,12 +31,7 @@ async function keepExport(path: string, parts: PipelineParts, options: SandboxOp
     const pipeline = await readPipeline('pipeline.yaml', { env, cwd: folder })
     const { status, error } = await runPipeline(pipeline, await runOptions(pipeline, { env }))
     if (status !== 'complete') throw error ?? new Error(status)
-    const own = `${path}.${process.pid}`
-    await cp(output, own, { recursive: true })
-    // Another process may have been as quick.
-    await rename(own, path).catch((thrown: unknown) => {
-      if (!existsSync(path)) throw thrown
-    })
+    await cp(output, path, { recursive: true })
   } finally {
     await sandbox.close()
   }

@@ -5,7 +5,7 @@ import type { TestProject } from 'vitest/node'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The folder in which exported-data-set.ts keeps its exports, for all processes of a run. */
+    /** The folder of what made-once.ts makes, for all processes of a run. */
     exports: string
   }
 }
