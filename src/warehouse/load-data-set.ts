@@ -28,8 +28,10 @@ type LoadRequest = {
   readonly evolve: boolean
   /** Replaces all rows that the table has of the data set. */
   readonly reload: boolean
-  /** ISO 8601, in milliseconds. Ledger entries with this time are of the same command. */
+  /** ISO 8601, in milliseconds. */
   readonly loadedAt: string
+  /** Paths of shards that this command loaded before the manifest was written: they count as loaded now. */
+  readonly loadedEarlier: ReadonlySet<string>
   readonly rowsOf: LoadTarget['rowsOf']
   /** Paths of shards that were replaced or pruned; asked only where the ledger has shards that the manifest lacks. */
   readonly invalidated: () => Promise<ReadonlySet<string>>
@@ -69,9 +71,9 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
   const wrong = replacesWrong ? account.differences.flatMap(({ partitions }) => partitions) : []
   const units = unitsOf(shards, loaded, mode, { reload, wrong })
   if (!reload) requireAccounted(account, table, new Set(units.flatMap(({ stale }) => stale)))
-  const isFromThisCommand = ({ loadedAtMs }: Loaded): boolean => loadedAtMs === Date.parse(loadedAt)
+  const isFromThisCommand = ({ shard }: Loaded): boolean => request.loadedEarlier.has(shard)
   const known = new Set(loaded.filter((entry) => !isFromThisCommand(entry)).map(({ shard }) => shard))
-  // Shards that this command loaded before the manifest was written; below, replaced ones are removed.
+  // Replaced ones are removed below.
   const loadedEarlier = new Map(loaded.filter(isFromThisCommand).map(({ shard, rows }) => [shard, rows]))
   const total = units.reduce((sum, { shards }) => sum + shards.length, 0)
   const listed = new Set(shards.map(({ path }) => path))
@@ -270,6 +272,8 @@ type SealedShards = {
   readonly mode: LoadMode
   /** The same as for {@link loadDataSet}. */
   readonly loadedAt: string
+  /** Paths of shards that the same command has loaded: each is added before it is loaded. */
+  readonly loadedEarlier: Set<string>
   readonly rowsOf: (shard: ManifestShard) => Promise<ShardRows>
   /** Called before each shard. */
   readonly isStopped: () => boolean
@@ -284,17 +288,18 @@ type SealedShards = {
 export async function loadSealed(
   warehouse: Warehouse,
   shards: readonly ManifestShard[],
-  { files, dataSet, table, mode, loadedAt, rowsOf, isStopped }: SealedShards,
+  { files, dataSet, table, mode, loadedAt, loadedEarlier, rowsOf, isStopped }: SealedShards,
 ): Promise<number> {
   if (mode === 'upsert') requireKey(table)
   const loaded = await warehouse.loaded(dataSet.id, table, shards)
   let replacedTexts = 0
-  for (const shard of independentShards(shards, loaded, Date.parse(loadedAt))) {
+  for (const shard of independentShards(shards, loaded, loadedEarlier)) {
     if (isStopped()) break
     await files.download(shard.path)
     await requireUnchanged(files.store, shard)
     const rows = await rowsOf(shard)
     const into = { dataSet, table, mode, loadedAt, rowsOf: () => rows }
+    loadedEarlier.add(shard.path)
     const done = await warehouse.load({ shards: [shard], stale: [], forgotten: [] }, into)
     replacedTexts += done.replacedTexts
     await files.release(shard.path)
@@ -309,10 +314,10 @@ export async function loadSealed(
 export function independentShards(
   shards: readonly ManifestShard[],
   loaded: readonly Loaded[],
-  loadedAtMs: number,
+  loadedEarlier: ReadonlySet<string>,
 ): readonly ManifestShard[] {
   const paths = new Set(loaded.map(({ shard }) => shard))
-  const before = loaded.filter((entry) => entry.loadedAtMs !== loadedAtMs)
+  const before = loaded.filter(({ shard }) => !loadedEarlier.has(shard))
   const settled = new Set(before.flatMap(({ partitions }) => partitions))
   return shards.filter(
     ({ path, partitions }) => !paths.has(path) && !partitions.some((key) => settled.has(key)),

@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { systemClock } from '../../src/index.ts'
 import { newWorkspace, type Workspace } from '../e2e/support/workspace.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
@@ -54,6 +55,17 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     const loaded = ended.map(({ stdout }) => JSON.parse(stdout).shards.loaded as number)
     expect(loaded.sort((a, b) => a - b)).toEqual([0, shards.length])
     await holdsAll(here, target)
+  })
+
+  it('loads that began in the same millisecond count what each of them loaded', async () => {
+    const here = await exported('year')
+    const target = await newTarget(kind, here)
+    const { shards } = await here.manifest()
+    const clock = { ...systemClock, now: () => Date.parse('2024-07-01T00:00:00.123Z') }
+    const first = await loadHere(here, target, 'append', { clock })
+    expect(first.shards).toEqual({ loaded: shards.length, skipped: 0, replaced: 0 })
+    const second = await loadHere(here, target, 'append', { clock })
+    expect(second).toMatchObject({ shards: { loaded: 0, skipped: shards.length, replaced: 0 }, rows: 0 })
   })
 })
 

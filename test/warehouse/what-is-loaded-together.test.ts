@@ -26,13 +26,13 @@ class Model {
   readonly table = new Map<string, string[]>()
   readonly ledger = new Map<string, Loaded>()
 
-  carryOut(units: readonly LoadUnit[], loadedAtMs: number): void {
+  carryOut(units: readonly LoadUnit[]): void {
     for (const { stale, forgotten, shards } of units) {
       for (const key of stale) this.table.delete(key)
       for (const path of forgotten) this.ledger.delete(path)
       for (const { path, sha256, partitions, rows } of shards) {
         expect(this.ledger.has(path)).toBe(false)
-        this.ledger.set(path, { shard: path, sha256, partitions, rows, loadedAtMs })
+        this.ledger.set(path, { shard: path, sha256, partitions, rows })
         for (const key of partitions)
           this.table.set(key, [...(this.table.get(key) ?? []), `${path} ${sha256}`].sort())
       }
@@ -49,9 +49,9 @@ class Model {
   }
 }
 
-function modelOf(shards: readonly ManifestShard[], loadedAtMs: number): Model {
+function modelOf(shards: readonly ManifestShard[]): Model {
   const model = new Model()
-  model.carryOut([{ shards, stale: [], forgotten: [] }], loadedAtMs)
+  model.carryOut([{ shards, stale: [], forgotten: [] }])
   return model
 }
 
@@ -60,9 +60,9 @@ const mode = fc.constantFrom('append', 'upsert', 'replace')
 it('after any change of a data set the table holds exactly its rows, and the ledger its shards', () => {
   fc.assert(
     fc.property(dataSet, dataSet, mode, (before, now, mode) => {
-      const model = modelOf(before, 1)
-      model.carryOut(unitsOf(now, [...model.ledger.values()], mode), 1)
-      expect(model).toEqual(modelOf(now, 1))
+      const model = modelOf(before)
+      model.carryOut(unitsOf(now, [...model.ledger.values()], mode))
+      expect(model).toEqual(modelOf(now))
     }),
     { numRuns: 500 },
   )
@@ -72,17 +72,20 @@ it('the same after shards were loaded during the run, in any order, and the data
   const order = fc.array(fc.array(fc.nat(5), { maxLength: 3 }), { maxLength: 4 })
   fc.assert(
     fc.property(dataSet, dataSet, fc.option(dataSet), order, mode, (before, now, later, batches, mode) => {
-      const model = modelOf(before, 1)
+      const model = modelOf(before)
       const left = [...now]
+      const loadedEarlier = new Set<string>()
       for (const batch of batches) {
         const shards = batch.flatMap((at) => left.splice(at, 1))
-        for (const one of independentShards(shards, model.about(shards), 2))
-          model.carryOut([{ shards: [one], stale: [], forgotten: [] }], 2)
+        for (const one of independentShards(shards, model.about(shards), loadedEarlier)) {
+          loadedEarlier.add(one.path)
+          model.carryOut([{ shards: [one], stale: [], forgotten: [] }])
+        }
       }
       // What will be replaced is replaced as a whole, and gets no rows before.
-      for (const [key, rows] of modelOf(before, 1).table) expect(model.table.get(key)).toEqual(rows)
-      model.carryOut(unitsOf(later ?? now, [...model.ledger.values()], mode), 3)
-      const { table, ledger } = modelOf(later ?? now, 3)
+      for (const [key, rows] of modelOf(before).table) expect(model.table.get(key)).toEqual(rows)
+      model.carryOut(unitsOf(later ?? now, [...model.ledger.values()], mode))
+      const { table, ledger } = modelOf(later ?? now)
       expect(model.table).toEqual(table)
       expect(new Set(model.ledger.keys())).toEqual(new Set(ledger.keys()))
     }),
@@ -92,15 +95,16 @@ it('the same after shards were loaded during the run, in any order, and the data
 
 it('a new shard is loaded during the run, also a further one of a partition that the same command has begun', () => {
   const [first, second] = [shard('part-0', 'x', ['a']), shard('part-1', 'y', ['a'])]
-  expect(independentShards([first, second], [], 2)).toEqual([first, second])
-  expect(independentShards([second], modelOf([first], 2).about([second]), 2)).toEqual([second])
-  expect(independentShards([second], modelOf([first], 1).about([second]), 2)).toEqual([])
+  const ledger = modelOf([first]).about([second])
+  expect(independentShards([first, second], [], new Set())).toEqual([first, second])
+  expect(independentShards([second], ledger, new Set([first.path]))).toEqual([second])
+  expect(independentShards([second], ledger, new Set())).toEqual([])
 })
 
 it('unchanged shards are not loaded again', () => {
   fc.assert(
     fc.property(dataSet, (shards) => {
-      expect(unitsOf(shards, [...modelOf(shards, 1).ledger.values()], 'append')).toEqual([])
+      expect(unitsOf(shards, [...modelOf(shards).ledger.values()], 'append')).toEqual([])
     }),
   )
 })

@@ -63,6 +63,8 @@ export type LoadSummary = LoadResult & {
 export type LoadedEarlier = {
   /** ISO 8601: the time in the ledger for everything that one command loads. */
   readonly loadedAt: string
+  /** Paths of the shards. The ledger tells which of them were committed. */
+  readonly shards: ReadonlySet<string>
   /** Rows, as in {@link LoadResult}; the ledger has the total. */
   readonly replacedTexts: number
   readonly durationMs: number
@@ -104,6 +106,7 @@ export async function loadWarehouse(
       evolve,
       reload,
       loadedAt: earlier.loadedAt,
+      loadedEarlier: earlier.shards,
       invalidated: async () => (await readCheckpoint(store))?.invalidated ?? new Set(),
       rowsOf: (shard) => shardRows(source, manifest.data_set_id, table, shard, rulesOf),
       stop,
@@ -128,7 +131,7 @@ export async function loadWarehouse(
 
 /** The value if nothing was loaded earlier. */
 export function nothingLoaded(clock: Clock): LoadedEarlier {
-  return { loadedAt: new Date(clock.now()).toISOString(), replacedTexts: 0, durationMs: 0 }
+  return { loadedAt: new Date(clock.now()).toISOString(), shards: new Set(), replacedTexts: 0, durationMs: 0 }
 }
 
 type OpenOptions = Pick<LoadOptions, 'clock' | 'stop' | 'onWait'> & {

@@ -41,6 +41,7 @@ export class SealedLoader {
   readonly #store: Store
   readonly #options: SealedLoaderOptions
   readonly #loaded: { -readonly [key in keyof LoadedEarlier]: LoadedEarlier[key] }
+  readonly #loadedShards = new Set<string>()
   /** Aborts waits before anything is loaded. */
   readonly #leave = new AbortController()
   readonly #waiting: ManifestShard[] = []
@@ -58,7 +59,7 @@ export class SealedLoader {
     this.#table = tableOf(pipeline, options.schema, options.table)
     this.#store = openDataSet(pipeline)
     this.#options = options
-    this.#loaded = nothingLoaded(options.clock)
+    this.#loaded = { ...nothingLoaded(options.clock), shards: this.#loadedShards }
     // Partitions are replaced as a whole, which requires all their shards.
     this.#accepts = options.mode !== 'replace'
   }
@@ -165,6 +166,7 @@ export class SealedLoader {
       table,
       mode,
       loadedAt: this.#loaded.loadedAt,
+      loadedEarlier: this.#loadedShards,
       rowsOf: async (shard) => {
         const manifest = { resource: extract.resource, shards: [shard] }
         const rules = await partitionRules(this.#pipeline, this.#store, manifest, this.#options)

@@ -157,7 +157,7 @@ export class DuckdbWarehouse implements Warehouse {
     table: TableSpec,
     about: readonly ManifestShard[] | null,
   ): Promise<readonly Loaded[]> {
-    const ledger = `SELECT shard, sha256, partitions, rows::DOUBLE AS rows, epoch_ms(loaded_at)::DOUBLE AS "loadedAtMs" FROM ${qualified(table, LEDGER)} WHERE data_set = ${literal(dataSet)} AND table_name = ${literal(table.name)}`
+    const ledger = `SELECT shard, sha256, partitions, rows::DOUBLE AS rows FROM ${qualified(table, LEDGER)} WHERE data_set = ${literal(dataSet)} AND table_name = ${literal(table.name)}`
     const found: unknown[] = []
     for (const condition of conditionsAbout(about)) {
       // One by one: a spread of 100,000 arguments overflows the stack.

@@ -131,7 +131,7 @@ export class PostgresWarehouse implements Warehouse {
     about: readonly ManifestShard[] | null,
   ): Promise<readonly Loaded[]> {
     return this.#postgres.guarded(async () => {
-      const ledger = `SELECT shard, sha256, partitions, rows::float8 AS rows, round(extract(epoch FROM loaded_at) * 1000)::float8 AS "loadedAtMs" FROM ${qualified(table, LEDGER)} WHERE data_set = $1 AND table_name = $2`
+      const ledger = `SELECT shard, sha256, partitions, rows::float8 AS rows FROM ${qualified(table, LEDGER)} WHERE data_set = $1 AND table_name = $2`
       const [condition, names] = conditionAbout(about)
       const found = await this.#run(`${ledger} AND ${condition}`, [dataSet, table.name, ...names])
       return found as unknown as readonly Loaded[]

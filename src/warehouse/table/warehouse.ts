@@ -33,8 +33,6 @@ export type Loaded = {
   readonly sha256: string
   readonly partitions: readonly string[]
   readonly rows: number
-  /** Epoch milliseconds: when the command that loaded it began. */
-  readonly loadedAtMs: number
 }
 
 /** One transaction: what is deleted first, and the shards that are loaded then. */
