@@ -103,6 +103,8 @@ async function connectRedis(url: URL, { password, wait }: QueueOptions): Promise
   // It does not connect: its options are what the driver makes of the address.
   const given = new Redis(url.href, {
     lazyConnect: true,
+    // Servers and proxies older than Redis 6 do not know HELLO; BullMQ needs nothing that RESP3 adds.
+    protocol: 2,
     maxRetriesPerRequest: null,
     connectTimeout: CONNECT_MS,
     retryStrategy: (times) => (wait?.aborted ? null : Math.min(times * 200, 2_000)),
