@@ -18,7 +18,11 @@ export async function tableProblems(
     const path = FOLDERS[format]
     try {
       const state = await TABLES[format].read(store, settings)
-      const problem = state === null ? 'is not there' : differenceOf(state.shards, shards)
+      // Before the first shard there is no table.
+      const problem =
+        state === null && shards.length > 0
+          ? 'is not there'
+          : differenceOf(state?.shards ?? new Map(), shards)
       if (problem !== null) problems.push({ path, problem })
     } catch (error) {
       if (!isExportError(error)) throw error

@@ -251,6 +251,25 @@ it('a signature belongs to its manifest: a later run removes it', async () => {
   expect((await sign(here)).code).toBe(0)
 })
 
+it('a signature that is gone is told from damaged files, with what removed it last', async () => {
+  const here = await exported()
+  const change = (command: string, args: readonly string[]) =>
+    spillway([command, 'pipeline.yaml', '--yes', ...args], here.folder, here.env)
+  await writeFile(join(here.folder, 'people.txt'), 'nobody@scatterholt.com\n')
+  expect((await change('forget', ['--identities', 'people.txt'])).code).toBe(0)
+  expect((await sign(here)).code).toBe(0)
+  expect((await change('prune', ['--older-than', '1d'])).code).toBe(0)
+  const args = ['verify', 'pipeline.yaml', '--signature', '--key', 'pub.pem']
+  const { code, stdout } = await spillway(args, here.folder, here.env)
+  expect([code, stdout]).toEqual([
+    1,
+    expect.stringMatching(/is missing.*Partitions were pruned at 20.*makes earlier signatures stale/),
+  ])
+  const verdict = stdout.trimEnd().split('\n').at(-1)
+  expect(verdict).toMatch(/^The export is NOT SIGNED as it is, see above\..*`verify` without --signature/)
+  expect(verdict).not.toContain('--fix')
+})
+
 it('an export that differs from its checkpoint is not signed', async () => {
   const nothing = await workspaceWithKeys()
   const early = await sign(nothing)

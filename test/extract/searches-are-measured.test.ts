@@ -135,6 +135,24 @@ describe('the first page of a run', () => {
     expect(first(null, 995, [[1000, 900]]).spent).toBe(5)
   })
 
+  it('counts as much as it may cost while it is decoded, also beside a smaller page', () => {
+    const ledger = new SearchLedger({ costs: [] }, null)
+    const respond = (cost: number, remaining: number) => {
+      const flight = ledger.begin(cost)
+      flight.write()
+      flight.responded(remaining, true)
+      return flight
+    }
+    const first = respond(100, 900)
+    expect(ledger.spent).toBe(100)
+    const second = respond(50, 850)
+    expect(ledger.spent).toBe(150)
+    second.rows(5000)
+    expect(ledger.spent).toBe(150)
+    first.rows(10_000)
+    expect(ledger.spent).toBe(150)
+  })
+
   it('comes after pages that timed out: these are reserved until it tells what they cost', () => {
     for (const [left, spent] of [
       [null, 5],

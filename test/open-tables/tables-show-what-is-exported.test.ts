@@ -164,6 +164,22 @@ describe('both tables', () => {
     expect(await world.delta()).toEqual(await world.shards())
   })
 
+  it('are not missed before the first shard', async () => {
+    const world = await tableWorld(itemsOf(...DAYS))
+    world.service.fault = (_, response) => {
+      response.writeHead(500).end()
+      return true
+    }
+    expect(await world.run()).toMatchObject({ status: 'failed' })
+    expect(await world.shards()).toEqual([])
+    expect(existsSync(join(world.out, '_iceberg'))).toBe(false)
+    expect(await verifyDataSet(await world.pipeline())).toMatchObject({
+      ok: true,
+      complete: false,
+      problems: [],
+    })
+  })
+
   it('begin again with a data set that starts over', async () => {
     const world = await tableWorld(itemsOf(...DAYS))
     await world.run()

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { page, post, SECOND_SEARCH, sandboxWith } from './client.ts'
+import { get, page, post, SECOND_SEARCH, type SearchPage, sandboxWith } from './client.ts'
 
 const search = {
   query: { type: 'domain', fqdn: 'quillmere.net' },
@@ -50,4 +50,16 @@ test('the same cursor gives the same page again', async () => {
     await page(sandbox, { ...search, from: next }),
   ]
   expect(one).toEqual(two)
+})
+
+test('the cursors of feeds are accepted by the clock of the machine, which counts parts of milliseconds', async () => {
+  const sandbox = await sandboxWith()
+  for (const path of ['/firework/v2/me/feed/credentials', '/firework/v3/identifiers/1/feed/credentials']) {
+    const first = (await (await get(sandbox, `${path}?size=50`)).json()) as SearchPage
+    const response = await get(sandbox, `${path}?size=50&from=${first.next}`)
+    expect(response.status).toBe(200)
+    const second = (await response.json()) as SearchPage
+    expect(second.items).toHaveLength(50)
+    expect(second.items[0]).not.toEqual(first.items[0])
+  }
 })

@@ -188,7 +188,10 @@ function* verificationLines(result: Verification, view: VerificationView): Gener
   const { style } = view
   if (!result.ok) {
     const hint = result.complete ? 'Everything planned was exported' : completenessText(result)
-    yield `${style('red', 'The export is DAMAGED, see above')}. ${hint}; \`verify --fix\` exports again what is damaged.`
+    const isOfSignature = result.problems.every(({ cause }) => cause === 'signature')
+    yield isOfSignature
+      ? `${style('red', 'The export is NOT SIGNED as it is, see above')}. ${hint}; \`verify\` without --signature checks the files alone.`
+      : `${style('red', 'The export is DAMAGED, see above')}. ${hint}; \`verify --fix\` exports again what is damaged.`
     return
   }
   const [first, ...rest] = completenessText(result).split(': ')

@@ -118,7 +118,11 @@ export class SearchLedger {
     if (values.length === 0) return spent
     const base = this.#base ?? Math.max(...values)
     const below = values.filter((value) => value <= base)
-    if (this.#base === null) spent += Math.min(...this.#responses.map(({ flight }) => flight.cost))
+    // The first of them may have cost what was reserved for it, until its rows are known.
+    if (this.#base === null) {
+      const first = this.#responses.filter(({ remaining }) => remaining === base)
+      spent += Math.max(...first.map(({ flight }) => flight.cost))
+    }
     return spent + (below.length === 0 ? 0 : base - Math.min(...below))
   }
 

@@ -62,10 +62,12 @@ function windowsText(windows: ManifestScope['windows']): string {
   return `windows from ${from} until ${until}${every === null ? '' : `, every ${every}`}`
 }
 
-/** Why the manifest's earlier signature is gone or stale: people were forgotten after the last run; else empty. */
+/** Why the manifest's earlier signature is gone or stale: what `forget` or `prune` did after the last run; else empty. */
 export function whyStale(manifest: Manifest | null): string {
-  const at = manifest?.forgotten.at(-1)?.at
-  const ended = manifest?.runs.at(-1)?.finished_at
-  if (at === undefined || (ended != null && ended > at)) return ''
-  return `. People were forgotten at ${at}, which makes earlier signatures stale: sign it again`
+  const forgotten = manifest?.forgotten.at(-1)?.at ?? ''
+  const pruned = manifest?.prunes.at(-1)?.pruned_at ?? ''
+  const at = forgotten > pruned ? forgotten : pruned
+  if (at <= (manifest?.runs.at(-1)?.finished_at ?? '')) return ''
+  const what = at === forgotten ? 'People were forgotten' : 'Partitions were pruned'
+  return `. ${what} at ${at}, which makes earlier signatures stale: sign it again`
 }

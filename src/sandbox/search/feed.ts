@@ -125,8 +125,8 @@ export function feed(settings: FeedSettings, data: Credentials): Feed {
         : order.slice(last + 1, point.index + 1).reverse()
       const isEnd = isUp ? last >= end : last < 0
       const hasNext = !isEnd || (positions.length > 0 && draw(TRAILING))
-      // The third number of a cursor is when it was given.
-      const next = { index: last, page: point.page + 1, rows: now() }
+      // The third number of a cursor is when it was given; cursors hold integers only.
+      const next = { index: last, page: point.page + 1, rows: Math.floor(now()) }
       return {
         items: Array.from(positions, item),
         next: hasNext ? writeCursor(cursorKey, requestKey, next) : null,
