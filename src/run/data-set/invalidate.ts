@@ -185,14 +185,15 @@ export function invalidationOf(
       take(shard, within)
     for (const { chain, query, windows, feed } of state.chains.values()) {
       if (chains.has(chain)) continue
-      // A feed can only be read again as a whole.
+      // A feed can only be read again as a whole. What was pruned of it stays out, unless it is named.
       const names = feed === null ? windows.names : [...(state.partitions.branches.get(query)?.keys() ?? [])]
       const keys = names.map((name) => `${query}/${name}`)
       if (!keys.some((key) => partitions.has(key))) continue
       chains.add(chain)
       for (const key of keys) {
         const folded = state.partitions.get(key)
-        if (folded !== undefined && (feed !== null || !isOver(folded))) partitions.add(key)
+        if (folded === undefined) continue
+        if (feed === null ? !isOver(folded) : folded.state !== 'pruned') partitions.add(key)
       }
     }
   }
