@@ -25,7 +25,7 @@ export {
 export { endEntry, type FoldedRun, NEW_RUN, searchesByMonth } from './checkpoint/folded-run.ts'
 export { decodeIds, encodeIds } from './checkpoint/page-ids.ts'
 export { type Hold, takeLock } from './lock/lock.ts'
-export { describeOwner, lockFileText, ownerStatus, parseLockFile } from './lock/lock-file.ts'
+export { isAbandoned, markOwner } from './lock/private-folder.ts'
 export { commitPath, LOG_FOLDER, listCommits, readBlob } from './log/commit-object.ts'
 export { type Checkpoint, OpenLog, sweepLog } from './log/open-log.ts'
 export {

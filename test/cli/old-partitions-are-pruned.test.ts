@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
@@ -205,6 +205,40 @@ describe('partitions that share shards', () => {
     },
   )
 })
+
+it.each(['missing', 'damaged'])(
+  'where all rows are pruned, a %s shard without rows is made again, and no row returns',
+  async (what) => {
+    const here = await exported(parts('2024-03-01'))
+    await json(here, 'prune', '--older-than', MARCH, '--yes')
+    const path = async () => join(here.output, (await here.manifest()).shards[0]!.path)
+    const before = await readFile(await path())
+    const former = await path()
+    if (what === 'missing') {
+      await rm(former)
+      const refused = await inProcess(here, 'run')
+      expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('verify --fix')])
+      expect(refused.stderr).not.toContain('--redo')
+    } else
+      await writeFile(
+        former,
+        before.map((byte) => byte ^ 1),
+      )
+    const sent = here.searches().length
+    const fixed = await inProcess(here, 'verify', '--fix', '--yes')
+    expect(fixed.code, fixed.stderr).toBe(0)
+    expect(here.searches()).toHaveLength(sent)
+    expect(await readFile(await path())).toEqual(before)
+    expect(await shardPaths(here.output)).toHaveLength(1)
+    expect(existsSync(former)).toBe(false)
+    expect(await json(here, 'verify')).toMatchObject({ ok: true, complete: true, shards: 1, rows: 0 })
+    expect((await json(here, 'status')).totals).toMatchObject({ rows: 0 })
+    expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
+    // A repair leaves nothing to do.
+    expect(await json(here, 'run')).toMatchObject({ status: 'complete', requests: 0 })
+    expect(await json(here, 'verify')).toMatchObject({ ok: true, shards: 1 })
+  },
+)
 
 it('unfinished partitions stay; retired ones are removed', async () => {
   const here = await newWorkspace({

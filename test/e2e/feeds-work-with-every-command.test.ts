@@ -1,4 +1,4 @@
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { FeedItem } from '../../src/sandbox/index.ts'
@@ -188,6 +188,52 @@ test('prune removes windows of a feed, which goes on', async () => {
   expect((await here.json('verify')).value).toMatchObject({ ok: true, complete: true })
 })
 
+test('a feed that is read again for a repair or a refused cursor leaves out what was pruned', async () => {
+  const { here, clock } = await feeds(
+    { page_size: 20 },
+    { stateRate: 0, lateRate: 0, nastyRate: 0.3, cursorLifetimeMs: 5 * DAY_MS },
+  )
+  clock.day = 200
+  await here.run()
+  const days = Math.floor((Date.now() - Date.parse('2024-04-02')) / DAY_MS)
+  const { value } = await here.json('prune', '--older-than', `${days}d`, '--yes')
+  expect(value).toMatchObject({ partitions: 3, shards: 3 })
+  const isKept = ({ imported_at }: Row) => Number(imported_at) / 1000 >= Date.parse('2024-04-01')
+  const expectKept = async () => {
+    const rows = rowsOf(here, null).filter(isKept)
+    expect(difference(await readParquet(here.output), rows)).toEqual(SAME)
+    expect((await here.json('verify')).value).toMatchObject({ ok: true, complete: true })
+    const { partitions } = (await here.json('status')).value as ReturnType<typeof statusShape.parse>
+    const pruned = partitions.filter(({ state }) => String(state) === 'pruned')
+    expect(pruned.map(({ rows }) => rows)).toEqual([0, 0, 0])
+    expect(await readdir(join(here.output, '_quarantine')).catch(() => [])).not.toContainEqual(
+      expect.stringMatching(/2024-0[123]-01\.\./),
+    )
+    return rows
+  }
+  await expectKept()
+  const [first] = await shardPaths(here.output)
+  await rm(join(here.output, first!))
+  const { summary } = await here.run('--redo', keyOf(first!))
+  const kept = await expectKept()
+  expect(summary.rows).toBe(kept.length)
+
+  await rm(join(here.output, (await shardPaths(here.output))[0]!))
+  expect((await here.cli('verify', PIPELINE, '--fix', '--yes')).code).toBe(0)
+  await expectKept()
+
+  clock.day = 220
+  const refused = await here.run()
+  expect(refused.code).toBe(1)
+  const [, key] = /--redo '(.*?)'/.exec(refused.stdout)!
+  expect((await here.run('--redo', key!)).code).toBe(0)
+  await expectKept()
+
+  // A glob names them.
+  expect((await here.run('--redo', 'feed.tenant/*')).code).toBe(0)
+  expect(difference(await readParquet(here.output), rowsOf(here, null))).toEqual(SAME)
+})
+
 test('people are forgotten in a feed: what is new stays new, and their later rows are dropped', async () => {
   const { here, clock } = await feeds({ page_size: 20 }, { stateRate: 0 })
   await here.run()
@@ -238,4 +284,11 @@ async function planned(here: Workspace): Promise<unknown> {
 
 async function statusOf(here: Workspace) {
   return statusShape.parse((await here.json('status')).value)
+}
+
+/** The partition of a shard's folder. */
+function keyOf(path: string): string {
+  const [, month] = /import_window=(\d{4}-\d\d)-01/.exec(path)!
+  const until = new Date(Date.parse(`${month}-01`) + 32 * DAY_MS).toISOString().slice(0, 7)
+  return `feed.tenant/${month}-01..${until}-01`
 }

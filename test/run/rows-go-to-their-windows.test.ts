@@ -206,6 +206,7 @@ describe('the rows of a page', () => {
         rows: new Map(),
         refused: new Map(),
         forgotten: new Map(),
+        leftOut: 0,
       })
     }
   })

@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdir, readdir, stat } from 'node:fs/promises'
+import { chmod, mkdir, readdir, stat, utimes, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { type Clock, isExportError, systemClock } from '../../src/core/index.ts'
+import { describeOwner, lockFileText } from '../../src/state/lock/lock-file.ts'
 import { DuckdbWarehouse, parseTarget, type TargetWait } from '../../src/warehouse/index.ts'
 import { OWN_COLUMNS } from '../../src/warehouse/table/table.ts'
 import { temporaryFolder } from '../e2e/support/workspace.ts'
@@ -90,19 +91,39 @@ it('only its owner can read a file that a load creates, and the files beside it 
   expect(await modesIn(folder)).toEqual({ 'leaks.db': '640' })
 })
 
-it('folders of killed processes beside the file are removed by the next load, those of live ones are not', async () => {
+it('folders of killed processes beside the file are removed by the next load, those of live ones and of other machines are not', async () => {
   const folder = temporaryFolder()
   const file = join(folder, 'leaks.db')
   const { pid, close } = await notebook(join(folder, 'other.db'))
   await close()
-  for (const owner of [pid, process.pid]) await mkdir(join(folder, `.leaks.db-${owner}-Ab12Cd`))
-  await mkdir(join(folder, '.leaks.db-backup'))
+  const self = describeOwner(new Date())
+  const left = {
+    [`.leaks.db-${pid}-Ab12Cd`]: { ...self, pid: pid!, process_start: '1' },
+    [`.leaks.db-${process.pid}-Ab12Cd`]: self,
+    [`.leaks.db-${pid}-Remote`]: { ...self, pid: pid!, host: 'etl-2' },
+    [`.leaks.db-${pid}-Reboot`]: { ...self, pid: pid!, boot: 'another' },
+    [`.leaks.db-${pid}-OldOne`]: { ...self, pid: pid!, host: 'etl-2' },
+    // Of a process that has made it just now.
+    [`.leaks.db-${pid}-Newest`]: null,
+    '.leaks.db-backup': null,
+  }
+  for (const [name, owner] of Object.entries(left)) {
+    await mkdir(join(folder, name))
+    if (owner !== null) await writeFile(join(folder, name, 'owner'), lockFileText(owner))
+  }
+  const weekAgo = Date.now() / 1000 - 8 * 24 * 60 * 60
+  await utimes(join(folder, `.leaks.db-${pid}-OldOne`), weekAgo, weekAgo)
   await (await open(file)).close()
   const names = await readdir(folder)
-  expect(names.filter((name) => name.startsWith('.')).sort()).toEqual([
-    `.leaks.db-${process.pid}-Ab12Cd`,
-    '.leaks.db-backup',
-  ])
+  expect(names.filter((name) => name.startsWith('.')).sort()).toEqual(
+    [
+      `.leaks.db-${process.pid}-Ab12Cd`,
+      `.leaks.db-${pid}-Remote`,
+      `.leaks.db-${pid}-Reboot`,
+      `.leaks.db-${pid}-Newest`,
+      '.leaks.db-backup',
+    ].sort(),
+  )
 })
 
 it('the error about a file that cannot be created names it, with the reason', async () => {

@@ -6,7 +6,13 @@ import {
   type Window,
   type WindowRun,
 } from '../../core/index.ts'
-import type { CheckpointState, FoldedChain, FoldedPartition } from '../../state/index.ts'
+import {
+  type CheckpointState,
+  type FoldedChain,
+  type FoldedPartition,
+  NEW_FEED,
+  passOf,
+} from '../../state/index.ts'
 import type { FeedWindows } from './feed-windows.ts'
 
 /** One chain while a run follows it: its state in the checkpoint, or before its first page the plan. */
@@ -91,6 +97,19 @@ export class ChainProgress {
   /** The committed state of the partition of a window in progress. */
   foldedAt(index: number): FoldedPartition | undefined {
     return this.#state.partitions.get(this.partitionAt(index).key)
+  }
+
+  /** Whether rows of a window are left out: it was pruned, and the feed is read again from its beginning. */
+  isLeftOut(index: number): boolean {
+    if (this.feedWindows === null || this.foldedAt(index)?.state !== 'pruned') return false
+    const isReadAgain = this.foldedAt(0)?.former !== undefined
+    return isReadAgain && passOf(this.folded?.feed ?? NEW_FEED) === 'whole'
+  }
+
+  /** Whether windows of the query are pruned. */
+  get isPruned(): boolean {
+    const windows = this.#state.partitions.branches.get(this.query.name)?.values() ?? []
+    return [...windows].some(({ state }) => state === 'pruned')
   }
 
   /** Whether rows or rejected items of its windows are committed, from an index on. */

@@ -68,6 +68,8 @@ export class ChainRun {
   /** Requests sent for pages that are not committed yet. */
   #requests = 0
   #isBoundLogged = false
+  /** Items of pruned windows that this run has left out. */
+  #leftOut = 0
   /** Whether a feed is read from its front after this pass, unless its rows come oldest first. */
   #mayNeedFront = false
 
@@ -139,6 +141,10 @@ export class ChainRun {
       await this.#followToEnd()
     }
     this.#run.tally.done++
+    if (this.#leftOut > 0) {
+      const fields = { partition: chain.current.key, items: this.#leftOut }
+      this.#run.options.onLog('info', 'items of pruned windows were left out', fields)
+    }
     this.#events.committed({ watermark: 0, isLast: true, finished: [0], reopened: [] })
   }
 
@@ -375,11 +381,11 @@ export class ChainRun {
     return finished.filter(hasRows).map((index) => this.#folderOf(index))
   }
 
-  #count({ page: found, requests, forgotten }: SplitPage, { finished, reopened }: PageProgress): void {
+  #count(split: SplitPage, { finished, reopened }: PageProgress): void {
     const chain = this.#chain
-    // A feed's last page, or its front, is requested again on purpose.
-    const isOfFeed = chain.feedWindows !== null
-    const page = isOfFeed ? { ...found, items: found.items - found.repeated, repeated: 0 } : found
+    const { requests, forgotten, leftOut } = split
+    const page = chain.feedWindows === null ? split.page : countedOfFeed(split)
+    this.#leftOut += leftOut
     const { tally, options } = this.#run
     const log = options.onLog
     this.#requests -= requests
@@ -523,4 +529,12 @@ export class ChainRun {
     options.onLog('warn', message, { partition: this.#chain.current.key })
     await session.checkpoint.append([{ kind: 'restart', chain: this.#chain.chain, since }])
   }
+}
+
+/** What counts of a page of a feed: its last page, or its front, is requested again on purpose. */
+function countedOfFeed({ page, rows, refused }: SplitPage): DecodedPage {
+  let kept = 0
+  for (const count of rows.values()) kept += count
+  const quarantined = [...refused.values()].flat()
+  return { ...page, items: page.items - page.repeated, repeated: 0, rows: kept, quarantined }
 }

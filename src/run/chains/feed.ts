@@ -40,12 +40,15 @@ export function mayBeginAgain({ feed }: FoldedChain): boolean {
 }
 
 /** @param cause the service's error for its cursor */
-export function lostPlace({ query, current }: ChainProgress, why: string, cause?: ExportError): ExportError {
+export function lostPlace(chain: ChainProgress, why: string, cause?: ExportError): ExportError {
+  const { query, current } = chain
+  // A glob would name the pruned windows, too, and bring them back.
+  const redo = chain.isPruned ? current.key : `${query.name}/*`
   return new ExportError({
     kind: 'refused',
     what: `${why}, and a feed can be read on from nowhere else without losing or doubling rows`,
     where: current.key,
-    next: `Run with --redo '${query.name}/*': it reads the feed again from its beginning, and what is exported stays until that is complete. Nothing was skipped.`,
+    next: `Run with --redo '${redo}': it reads the feed again from its beginning, and what is exported stays until that is complete. Nothing was skipped.`,
     ...(cause === undefined ? {} : { cause }),
   })
 }

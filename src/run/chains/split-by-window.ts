@@ -12,6 +12,8 @@ export type SplitPage = ExtractedPage & {
   readonly refused: ReadonlyMap<number, readonly RefusedItem[]>
   /** The number of items that were dropped for forgotten people, likewise. */
   readonly forgotten: ReadonlyMap<number, number>
+  /** The number of rows and rejected items of pruned windows, which are left out. */
+  readonly leftOut: number
 }
 
 /**
@@ -26,11 +28,20 @@ export function splitByWindow(
 ): SplitPage {
   const { page } = extracted
   const rows = new Map<number, number>()
-  const runs = runsOf(page, chain)
+  let leftOut = 0
+  const runs = runsOf(page, chain).filter(({ index, from, to }) => {
+    const isKept = !chain.isLeftOut(index)
+    if (!isKept) leftOut += to - from
+    return isKept
+  })
   for (const { index, from, to } of runs) rows.set(index, (rows.get(index) ?? 0) + to - from)
   const refused = new Map<number, RefusedItem[]>()
   for (const item of page.quarantined) {
     const index = indexOf(item.at, chain)
+    if (chain.isLeftOut(index)) {
+      leftOut++
+      continue
+    }
     const others = refused.get(index)
     if (others === undefined) refused.set(index, [item])
     else others.push(item)
@@ -40,9 +51,10 @@ export function splitByWindow(
     // Another chain has taken this window over, and counts it.
     if (at !== null && isElsewhere(at, chain)) continue
     const index = indexOf(at, chain)
+    if (chain.isLeftOut(index)) continue
     forgotten.set(index, (forgotten.get(index) ?? 0) + 1)
   }
-  return { ...extracted, slices: slicesOf(page, runs, chain, folderOf), rows, refused, forgotten }
+  return { ...extracted, slices: slicesOf(page, runs, chain, folderOf), rows, refused, forgotten, leftOut }
 }
 
 /** Rows `[from, to)` of a page, all of one window. */

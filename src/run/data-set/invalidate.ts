@@ -22,7 +22,8 @@ import { asInFile, planFor } from './plan-state.ts'
 
 /**
  * The partitions that a run exports again.
- * @param patterns keys of partitions, or globs; one without a slash matches all windows of a query
+ * @param patterns keys of partitions, or globs; one without a slash matches all windows of a query. `planRepair` also
+ *   names shards without rows, by their paths
  * @returns null when none of them is exported yet
  * @throws ExportError `config` when a pattern matches nothing that the pipeline requests, or when a shard to be removed
  *   holds rows that the pipeline does not request, which would be lost
@@ -48,10 +49,18 @@ export async function planRedo(
       if (state?.partitions.get(key) !== undefined) begun.add(key)
     }
   }
+  const shards = new Set<number>()
+  for (const { shard, path, rows } of state?.shards ?? []) {
+    for (const matcher of rows === 0 ? matchers : []) {
+      if (matcher.pattern !== path) continue
+      matcher.isUsed = true
+      shards.add(shard)
+    }
+  }
   const unused = matchers.filter(({ isUsed }) => !isUsed).map(({ pattern }) => pattern)
   if (unused.length > 0) throw matchesNothing(pipeline, unused)
-  if (state === null || begun.size === 0) return null
-  const redo = invalidationOf(state, { partitions: begun, shards: [] })
+  if (state === null || begun.size + shards.size === 0) return null
+  const redo = invalidationOf(state, { partitions: begun, shards })
   requirePlanned(pipeline, plan, redo, new Set())
   return redo
 }
@@ -158,7 +167,7 @@ export type Invalidation = {
 /**
  * Everything that is invalidated with some partitions and shards. A shard is invalidated as a whole, with all
  * partitions that have rows in it, which may have rows in other shards as well. So is an unfinished chain of such a
- * partition, with its unfinished windows.
+ * partition, with its unfinished windows. Pruned partitions stay out, unless they are in the seed.
  */
 export function invalidationOf(
   state: CheckpointState,
@@ -169,12 +178,15 @@ export function invalidationOf(
   const chains = new Set<number>()
   const invalidated: string[] = []
   const lost = new Set(seed.shards)
+  const add = (key: string): void => {
+    if (state.partitions.get(key)?.state !== 'pruned') partitions.add(key)
+  }
   const take = (shard: number, within: Iterable<string>): boolean => {
     if (shards.has(shard)) return false
     const all = [...within]
     if (!lost.has(shard) && !all.some((key) => partitions.has(key))) return false
     shards.add(shard)
-    for (const key of all) partitions.add(key)
+    for (const key of all) add(key)
     return true
   }
   for (let size = -1; size < partitions.size + shards.size; ) {
@@ -192,7 +204,7 @@ export function invalidationOf(
       chains.add(chain)
       for (const key of keys) {
         const folded = state.partitions.get(key)
-        if (folded !== undefined && (feed !== null || !isOver(folded))) partitions.add(key)
+        if (folded !== undefined && (feed !== null || !isOver(folded))) add(key)
       }
     }
   }
@@ -208,7 +220,7 @@ export function invalidationOf(
 
 /** The cost of repairing a data set. */
 export type Repair = {
-  /** Partitions to be exported again; none if a plain run repairs everything. */
+  /** Partitions to be exported again, and shards without rows; none if a plain run repairs everything. */
   readonly redo: readonly string[]
   readonly rows: number
   readonly shards: number
@@ -232,7 +244,9 @@ export async function planRepair(
   const paths = new Set(problems.map(({ path }) => path))
   const damaged = new Set<string>()
   for (const { path, partitions } of state?.shards ?? []) {
-    if (paths.has(path)) for (const key of partitions) damaged.add(key)
+    if (!paths.has(path)) continue
+    // Where all rows are pruned, the shard without rows bears the name of a pruned partition.
+    for (const key of partitions) damaged.add(state?.partitions.get(key)?.state === 'pruned' ? path : key)
   }
   for (const path of paths) if (state?.partitions.get(path) !== undefined) damaged.add(path)
   if (damaged.size === 0) return { redo: [], rows: 0, shards: 0, pages: 0 }

@@ -180,7 +180,11 @@ async function isSealed(store: Store, { shard, sha256, bytes }: SealedShard): Pr
   return (await store.size(sealedPath(shard, sha256))) === bytes
 }
 
-function damaged({ path, bytes, partitions }: SealedShard, size: number | null): ExportError {
+function damaged({ path, bytes, rows, partitions }: SealedShard, size: number | null): ExportError {
+  const anew =
+    rows === 0
+      ? '`verify --fix`'
+      : `\`run --redo ${partitions[0]}\`, or \`verify --fix\` for all that is damaged`
   return new ExportError({
     kind: 'damaged',
     what:
@@ -188,6 +192,6 @@ function damaged({ path, bytes, partitions }: SealedShard, size: number | null):
         ? 'A finished shard is missing'
         : `A finished shard holds ${numberOf(size, 'byte')} instead of ${bytes}`,
     where: path,
-    next: `Restore it (it holds rows that are paid for), or export it anew: \`run --redo ${partitions[0]}\`, or \`verify --fix\` for all that is damaged; nothing was changed.`,
+    next: `Restore it${rows === 0 ? '' : ' (it holds rows that are paid for)'}, or export it anew: ${anew}; nothing was changed.`,
   })
 }

@@ -16,9 +16,9 @@ export async function replaceRedone(
   checkpoint: Checkpoint,
 ): Promise<readonly SealedShard[]> {
   const { state } = checkpoint
-  if (state.redo.partitions === 0) return []
+  if (state.redo.shards.size + state.redo.partitions === 0) return []
   const { partitions, shards, publish } = replacementOf(state)
-  if (partitions.length === 0) return []
+  if (partitions.length + shards.length === 0) return []
   const lost = new Set<number>()
   for (const shard of publish) if (!(await isAsSealed(store, shard))) lost.add(shard.shard)
   if (lost.size > 0) {

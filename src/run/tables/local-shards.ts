@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
-import { lstat, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ExportError, type Pipeline, type Store } from '../../core/index.ts'
 import { diskStore } from '../../disk/index.ts'
-import { describeOwner, lockFileText, ownerStatus, parseLockFile } from '../../state/index.ts'
+import { isAbandoned, markOwner } from '../../state/index.ts'
 
 /** Shards as local files, for readers that need these. */
 export type LocalShards = {
@@ -67,11 +67,6 @@ type TemporaryFolder = {
 }
 
 const PREFIX = 'spillway-tmp-'
-/** A file in each such folder: its process, in the form of lock files. */
-const OWNER = 'owner'
-
-// Processes of another boot, machine or container cannot be seen; no command runs as long as this.
-const FOREIGN_MS = 7 * 24 * 60 * 60 * 1000
 
 /**
  * Creates one below the system's temporary folder. It is removed when the process ends, unless that is killed. Folders
@@ -86,7 +81,7 @@ export async function temporaryFolder(): Promise<TemporaryFolder> {
   const removeNow = (): void => rmSync(path, { recursive: true, force: true })
   // Also if a second signal, or the time limit after the first, ends the process at once.
   process.once('exit', removeNow)
-  await writeFile(join(path, OWNER), lockFileText(describeOwner(new Date())), { mode: 0o600 })
+  await markOwner(path)
   return {
     path,
     async remove() {
@@ -102,20 +97,9 @@ async function sweep(parent: string): Promise<void> {
     if (!name.startsWith(PREFIX)) continue
     const path = join(parent, name)
     // A folder that cannot be read or removed belongs to another user, or another process removes it.
-    if (await isLeft(path).catch(() => false))
+    if (await isAbandoned(path).catch(() => false))
       await rm(path, { recursive: true, force: true }).catch(() => {})
   }
-}
-
-async function isLeft(path: string): Promise<boolean> {
-  const { uid, mtimeMs } = await lstat(path)
-  if (process.getuid !== undefined && uid !== process.getuid()) return false
-  const owner = join(path, OWNER)
-  const fate = await readFile(owner).then(
-    (bytes) => ownerStatus(parseLockFile(bytes, owner)),
-    () => 'unknown' as const,
-  )
-  return fate === 'dead' || (fate === 'unknown' && Date.now() - mtimeMs > FOREIGN_MS)
 }
 
 function notMade(parent: string, cause: unknown): ExportError {

@@ -60,7 +60,7 @@ export function* snapshot(state: CheckpointState, pruned: Omission | null): Gene
   const aggregates = state.aggregates()
   const isShardOmitted = paths.size > state.invalidated.size
   if (!isShardOmitted && aggregates.rows > 0) yield { kind: 'aggregates', ...aggregates }
-  if (state.redo.partitions > 0) yield* redoEntries(state)
+  if (state.redo.partitions + state.redo.shards.size > 0) yield* redoEntries(state)
   // Paths are not used again, so the numbers of parts that are gone are kept.
   for (const [folder, gone] of goneFrom)
     yield { kind: 'parts', folder, begun: state.partsOf.get(folder) ?? 0, gone }

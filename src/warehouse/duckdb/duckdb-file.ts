@@ -3,6 +3,7 @@ import { constants } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import type { DuckDBInstance } from '@duckdb/node-api'
 import { type Clock, ExportError } from '../../core/index.ts'
+import { isAbandoned, markOwner } from '../../state/index.ts'
 import { literal } from '../table/table.ts'
 
 export type OpenedFile = {
@@ -97,6 +98,7 @@ async function makePrivate(file: string, create: Create): Promise<void> {
   if (await isThere(file)) return
   const folder = await mkdtemp(join(dirname(file), `${privatePrefix(file)}${process.pid}-`))
   try {
+    await markOwner(folder)
     const made = join(folder, 'new')
     const instance = await create(made)
     instance.closeSync()
@@ -116,21 +118,14 @@ function privatePrefix(file: string): string {
   return `.${basename(file)}-`
 }
 
-/** Removes the private folders of killed processes. */
+/** Removes the private folders of killed processes. Other machines may share the folder that they are in. */
 async function sweep(file: string): Promise<void> {
   const prefix = privatePrefix(file)
   for (const name of await readdir(dirname(file)).catch(() => [])) {
-    const pid = name.startsWith(prefix) ? /^(\d+)-\w{6}$/.exec(name.slice(prefix.length))?.[1] : undefined
-    if (pid === undefined || isAlive(Number(pid))) continue
-    await rm(join(dirname(file), name), { recursive: true, force: true }).catch(() => {})
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return !(error instanceof Error && 'code' in error && error.code === 'ESRCH')
+    if (!name.startsWith(prefix) || !/^\d+-\w{6}$/.test(name.slice(prefix.length))) continue
+    const folder = join(dirname(file), name)
+    if (await isAbandoned(folder).catch(() => false))
+      await rm(folder, { recursive: true, force: true }).catch(() => {})
   }
 }
 

@@ -1,0 +1,29 @@
+import { lstat, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describeOwner, lockFileText, ownerStatus, parseLockFile } from './lock-file.ts'
+
+/** A file in each private folder of a process: its owner, in the form of lock files. */
+const OWNER = 'owner'
+
+// Processes of another boot, machine or container cannot be seen; none needs its folder as long as this.
+const FOREIGN_MS = 7 * 24 * 60 * 60 * 1000
+
+/** Marks a folder as one of this process. */
+export async function markOwner(folder: string): Promise<void> {
+  await writeFile(join(folder, OWNER), lockFileText(describeOwner(new Date())), { mode: 0o600 })
+}
+
+/**
+ * Whether the process that a folder belongs to has ended. A process of which that cannot be known, or that has not
+ * marked its folder yet, may be alive until the folder is a week old.
+ */
+export async function isAbandoned(folder: string): Promise<boolean> {
+  const { uid, mtimeMs } = await lstat(folder)
+  if (process.getuid !== undefined && uid !== process.getuid()) return false
+  const owner = join(folder, OWNER)
+  const status = await readFile(owner).then(
+    (bytes) => ownerStatus(parseLockFile(bytes, owner)),
+    () => 'unknown' as const,
+  )
+  return status === 'dead' || (status === 'unknown' && Date.now() - mtimeMs > FOREIGN_MS)
+}
