@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/index.ts'
+import { type Clock, orAborted } from '../../core/index.ts'
 
 /** The rate limit of one tier. It gives permits in the order of requests, one at a time, never faster than allowed. */
 export type RateLimit = {
@@ -54,6 +54,7 @@ export function rateLimit(options: {
 
   /** Waits for earlier callers, then until `dueMs`. @returns a function that lets the next caller in */
   async function enter(dueMs: () => number, signal: AbortSignal): Promise<() => void> {
+    const leftMs = (): number => dueMs() - clock.monotonicMs()
     signal.throwIfAborted()
     const previous = lastEnded
     let end = (): void => {}
@@ -61,8 +62,9 @@ export function rateLimit(options: {
       end = resolve
     })
     try {
-      await settled(previous, signal)
-      await sleepUntil(dueMs, { clock, signal })
+      await orAborted(previous, signal)
+      // Timers may fire early, so the clock decides.
+      for (let waitMs = leftMs(); waitMs > 0; waitMs = leftMs()) await clock.sleep(waitMs, signal)
       return end
     } catch (error) {
       // Later callers still wait for the earlier ones.
@@ -106,28 +108,4 @@ export function rateLimit(options: {
     },
     pausedForMs: () => Math.max(0, pausedUntil - clock.monotonicMs()),
   }
-}
-
-/** Timers may fire early, so the clock decides. */
-async function sleepUntil(
-  monotonicMs: () => number,
-  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
-): Promise<void> {
-  for (;;) {
-    const waitMs = monotonicMs() - clock.monotonicMs()
-    if (waitMs <= 0) return
-    await clock.sleep(waitMs, signal)
-  }
-}
-
-/** Waits for a promise that never rejects, or until the signal aborts. */
-function settled(promise: Promise<void>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => reject(signal.reason)
-    signal.addEventListener('abort', stop, { once: true })
-    void promise.then(() => {
-      signal.removeEventListener('abort', stop)
-      resolve()
-    })
-  })
 }

@@ -1,4 +1,12 @@
-import { estimatedCost, type Measures, maxCost, mayCost, type PageCost, rowsFor } from '../../core/index.ts'
+import {
+  estimatedCost,
+  type Measures,
+  maxCost,
+  mayCost,
+  orAborted,
+  type PageCost,
+  rowsFor,
+} from '../../core/index.ts'
 
 /** A request that costs searches, from its reservation to its response. */
 export type ChargedRequest = {
@@ -175,15 +183,10 @@ export class SearchLedger {
 
   /** Resolves when a request has ended. */
   change(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason)
-      const onAbort = (): void => reject(signal.reason)
-      signal.addEventListener('abort', onAbort, { once: true })
-      this.#onChange.push(() => {
-        signal.removeEventListener('abort', onAbort)
-        resolve()
-      })
+    const changed = new Promise<void>((resolve) => {
+      this.#onChange.push(resolve)
     })
+    return orAborted(changed, signal)
   }
 
   #see(response: CountedResponse): void {
