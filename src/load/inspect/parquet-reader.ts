@@ -47,10 +47,7 @@ export async function openParquet(reader: ShardReader): Promise<ParquetFile> {
 }
 
 async function open(reader: ShardReader): Promise<ParquetFile> {
-  const file: AsyncBuffer = {
-    byteLength: reader.size,
-    slice: async (start, end = reader.size) => new Uint8Array(await reader.slice(start, end)).buffer,
-  }
+  const file = asyncBuffer(reader)
   const metadata = await parquetMetadataAsync(file, { geoparquet: false })
   let end = 0
   const rowGroups = metadata.row_groups.map(({ num_rows }): ParquetRowGroup => {
@@ -70,6 +67,13 @@ async function open(reader: ShardReader): Promise<ParquetFile> {
     }
   })
   return { metadata, columns: parquetSchema(metadata).children, rowGroups }
+}
+
+export function asyncBuffer(reader: ShardReader): AsyncBuffer {
+  return {
+    byteLength: reader.size,
+    slice: async (start, end = reader.size) => new Uint8Array(await reader.slice(start, end)).buffer,
+  }
 }
 
 async function readColumn(

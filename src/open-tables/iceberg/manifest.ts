@@ -1,6 +1,6 @@
-import { fieldId } from '../../core/index.ts'
+import { type ColumnStatistics, fieldId } from '../../core/index.ts'
 import { type AvroSchema, readAvro, writeAvro } from '../avro.ts'
-import { type ColumnStatistics, type TableShard, withBounds } from '../table.ts'
+import { type TableShard, withBounds } from '../table.ts'
 import type { IcebergSchema } from './schema.ts'
 
 // Source of names and ids: https://iceberg.apache.org/spec/#manifests and …/#manifest-lists
