@@ -11,7 +11,7 @@ import {
   type JsonValue,
 } from '../../../core/index.ts'
 import type { WrittenRowGroup } from '../encoder.ts'
-import { MAX_STATISTIC_BYTES } from './min-max.ts'
+import { MAX_STATISTIC_BYTES } from './leaf-values.ts'
 
 export const MAGIC = 'PAR1'
 
