@@ -141,23 +141,13 @@ const MAX_BYTES = 16 << 20
  *   `data` when it is larger, or holds more values, than any response of this kind
  */
 export function jsonBody(body: Uint8Array, where: string): unknown {
-  if (body.byteLength > MAX_BYTES) {
+  const isLarge = body.byteLength > MAX_BYTES
+  if (isLarge || hasTooManyValues(body)) {
+    const excess = isLarge
+      ? `is larger than ${MAX_BYTES} bytes`
+      : 'holds more values than any response of this kind'
     const next = 'Check the address. If the error persists, report it to the service.'
-    throw new ExportError({
-      kind: 'data',
-      what: `The response is larger than ${MAX_BYTES} bytes`,
-      where,
-      next,
-    })
-  }
-  if (hasTooManyValues(body)) {
-    const next = 'Check the address. If the error persists, report it to the service.'
-    throw new ExportError({
-      kind: 'data',
-      what: 'The response holds more values than any response of this kind',
-      where,
-      next,
-    })
+    throw new ExportError({ kind: 'data', what: `The response ${excess}`, where, next })
   }
   if (!isUtf8(body)) throw brokenResponse('The response is no UTF-8', where)
   try {

@@ -42,6 +42,7 @@ export type RawResponse = {
 /** The request was written, and no complete response came in time. */
 export class ResponseTimeout extends ExportError {}
 
+export const CONNECT_TIMEOUT_MS = 10_000
 export const MAX_ERROR_BYTES = 64 * 1024
 // The body of an error is worth a short wait only: a 429 has to stop all requests at once.
 const ERROR_BODY_TIMEOUT_MS = 2_000
@@ -69,14 +70,14 @@ export function interrupted(where: string): ExportError {
 export function exchange(
   connections: Connections,
   request: HttpRequest,
-  limits: HttpLimits & { readonly connectTimeoutMs: number },
+  limits: HttpLimits,
   share: RoomShare,
   onWrite: () => boolean,
 ): Promise<RawResponse | null> {
   return new Promise((resolve, reject) => {
     const each = new Exchange(request, limits, share, { onWrite, resolve, reject })
     // Before it is written, a request may wait for a connection as long as earlier requests may take.
-    if (!each.begin(limits.connectTimeoutMs + limits.timeoutMs)) return
+    if (!each.begin(CONNECT_TIMEOUT_MS + limits.timeoutMs)) return
     const { method, url, headers, body } = request
     connections.dispatch(
       {

@@ -1,8 +1,15 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { freshBuffers } from '../../core/index.ts'
+import { type BufferPool, freshBuffers } from '../../core/index.ts'
 import type { Connections } from './connections.ts'
-import { decodeContent } from './content-coding.ts'
-import { exchange, type HttpLimits, type HttpRequest, isSuccess, MAX_ERROR_BYTES } from './exchange.ts'
+import { gunzipped } from './content-coding.ts'
+import {
+  CONNECT_TIMEOUT_MS,
+  exchange,
+  type HttpLimits,
+  type HttpRequest,
+  isSuccess,
+  MAX_ERROR_BYTES,
+} from './exchange.ts'
 import { proxiesOf } from './proxies.ts'
 import { responseMemory } from './response-memory.ts'
 
@@ -32,8 +39,6 @@ type HttpOptions = HttpLimits & {
   readonly connections: number
 }
 
-const CONNECT_TIMEOUT_MS = 10_000
-
 /** @throws ExportError `config` when a proxy variable holds no address */
 export function httpClient(options: HttpOptions): HttpClient {
   // Read here, so that a wrong variable is reported before anything is sent.
@@ -53,22 +58,17 @@ export function httpClient(options: HttpOptions): HttpClient {
     async send(request, onWrite) {
       opened ??= open()
       const connections = await opened
-      const response = await exchange(
-        connections,
-        request,
-        { ...options, connectTimeoutMs: CONNECT_TIMEOUT_MS },
-        room.share(),
-        onWrite,
-      )
+      const response = await exchange(connections, request, options, room(), onWrite)
       if (response === null) return null
       const { status, headers, coding, body, share } = response
       const release = (): void => share.release()
       if (coding === 'identity') return { status, headers, body, release }
-      const { where } = request
+      const gunzip = (limitBytes: number, buffers: BufferPool): Promise<Uint8Array> =>
+        gunzipped(body, { limitBytes, buffers, share, where: request.where })
       if (isSuccess(status)) {
-        const limits = { limitBytes: options.maxResponseBytes, buffers: options.buffers, share, where }
         try {
-          return { status, headers, body: await decodeContent(body, coding, limits), release }
+          const decoded = await gunzip(options.maxResponseBytes, options.buffers)
+          return { status, headers, body: decoded, release }
         } catch (error) {
           release()
           throw error
@@ -78,9 +78,8 @@ export function httpClient(options: HttpOptions): HttpClient {
       }
       release()
       // The body of an error is optional.
-      const limits = { limitBytes: MAX_ERROR_BYTES, buffers: freshBuffers, share, where }
-      const decoded = decodeContent(body, coding, limits)
-      return { status, headers, body: await decoded.catch(() => new Uint8Array(0)), release }
+      const decoded = coding === 'gzip' ? await gunzip(MAX_ERROR_BYTES, freshBuffers).catch(() => null) : null
+      return { status, headers, body: decoded ?? new Uint8Array(0), release }
     },
     async close() {
       const connections = await opened?.catch(() => null)

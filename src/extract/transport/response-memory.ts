@@ -1,17 +1,6 @@
-import type { BufferPool } from '../../core/index.ts'
-import { copyBytes } from '../../core/index.ts'
+import { type BufferPool, copyBytes } from '../../core/index.ts'
 
-/**
- * Memory for the responses in flight. Together they take at most 128 MB, each at most 32 MB of it. In addition, one
- * response at a time may grow to the allowed size; others that need more room wait for that. So all responses take at
- * most 128 MB and `service.max_response_bytes`, however many requests are in flight. Only the first 256 kB of each are
- * received without a reservation.
- */
-export type ResponseMemory = {
-  /** The share of one response. */
-  share(): RoomShare
-}
-
+/** The share of one response. */
 export type RoomShare = {
   /** Reserves so many bytes for a response, if they are free now. @returns whether it did */
   has(bytes: number): boolean
@@ -29,7 +18,13 @@ const SMALL_BYTES = 256 << 10
 
 type Waiting = { readonly share: object; readonly has: () => boolean; readonly then: () => void }
 
-export function responseMemory(): ResponseMemory {
+/**
+ * Memory for the responses in flight. Together they take at most 128 MB, each at most 32 MB of it. In addition, one
+ * response at a time may grow to the allowed size; others that need more room wait for that. So all responses take at
+ * most 128 MB and `service.max_response_bytes`, however many requests are in flight. Only the first 256 kB of each are
+ * received without a reservation.
+ */
+export function responseMemory(): () => RoomShare {
   /** The response that may grow to the allowed size. */
   let holder: object | null = null
   /** The bytes of all others. */
@@ -49,37 +44,35 @@ export function responseMemory(): ResponseMemory {
     }
   }
 
-  return {
-    share() {
-      const self = {}
-      let held = 0
-      const hold = (bytes: number): true => {
-        shared += bytes - held
-        held = bytes
-        return true
-      }
-      const grow = (bytes: number): boolean => {
-        if (holder === self) return hold(0)
-        return bytes <= OWN_BYTES && shared - held + bytes <= SHARED_BYTES && hold(bytes)
-      }
-      return {
-        has(bytes) {
-          if (bytes <= SMALL_BYTES && holder !== self) return hold(bytes)
-          return (queue.length === 0 || holder === self) && grow(bytes)
-        },
-        wait(bytes, then) {
-          queue.push({ share: self, has: () => grow(bytes), then })
-          admit()
-        },
-        release() {
-          const index = queue.findIndex(({ share }) => share === self)
-          if (index >= 0) queue.splice(index, 1)
-          hold(0)
-          if (holder === self) holder = null
-          admit()
-        },
-      }
-    },
+  return () => {
+    const self = {}
+    let held = 0
+    const hold = (bytes: number): true => {
+      shared += bytes - held
+      held = bytes
+      return true
+    }
+    const grow = (bytes: number): boolean => {
+      if (holder === self) return hold(0)
+      return bytes <= OWN_BYTES && shared - held + bytes <= SHARED_BYTES && hold(bytes)
+    }
+    return {
+      has(bytes) {
+        if (bytes <= SMALL_BYTES && holder !== self) return hold(bytes)
+        return (queue.length === 0 || holder === self) && grow(bytes)
+      },
+      wait(bytes, then) {
+        queue.push({ share: self, has: () => grow(bytes), then })
+        admit()
+      },
+      release() {
+        const index = queue.findIndex(({ share }) => share === self)
+        if (index >= 0) queue.splice(index, 1)
+        hold(0)
+        if (holder === self) holder = null
+        admit()
+      },
+    }
   }
 }
 
