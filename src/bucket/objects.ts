@@ -7,11 +7,7 @@ const READ_ATTEMPTS = 20
 
 /** The objects of a data set. Methods throw what {@link Driver} throws. */
 export class Objects {
-  readonly driver: Driver
-
-  constructor(driver: Driver) {
-    this.driver = driver
-  }
+  constructor(readonly driver: Driver) {}
 
   /**
    * Writes an object, in parts if it is large. A driver repeats a write whose response was lost. So every object carries

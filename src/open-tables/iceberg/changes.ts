@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { sideBySide } from '../../core/index.ts'
 import type { ReadStatistics, TableShard } from '../table.ts'
 import { dataFile, ENTRY, encodeManifest, type ManifestFile, type TrackedShard } from './manifest.ts'
-import { avroPath } from './metadata.ts'
-import type { IcebergSchema } from './schema.ts'
+import { avroPath, type IcebergSchema } from './metadata.ts'
 
 /** Larger manifests would be slow to write anew, smaller ones would be many requests to read. */
 const MAX_FILES = 1000

@@ -1,7 +1,7 @@
 import { type ColumnStatistics, fieldId } from '../../core/index.ts'
 import { type AvroSchema, readAvro, writeAvro } from '../avro.ts'
 import { type TableShard, withBounds } from '../table.ts'
-import type { IcebergSchema } from './schema.ts'
+import type { IcebergSchema } from './metadata.ts'
 
 // Source of names and ids: https://iceberg.apache.org/spec/#manifests and …/#manifest-lists
 
