@@ -22,25 +22,10 @@ export type HttpResponse = {
   release(): void
 }
 
-export type HttpClient = {
-  /**
-   * Sends one request and receives the complete response, whatever its status. No redirects, no retries.
-   * @param onWrite called when the connection is open, just before the request is written. If it returns false, or
-   *   throws, nothing is sent
-   * @returns null when `onWrite` returned false
-   * @throws ExportError `transient` (network, timeout, broken response), `refused` (certificate), `data`
-   *   (too large, unknown coding), `interrupted`
-   */
-  send(request: HttpRequest, onWrite: () => boolean): Promise<HttpResponse | null>
-  close(): Promise<void>
-}
-
-type HttpOptions = HttpLimits & {
-  readonly connections: number
-}
+export type HttpClient = ReturnType<typeof httpClient>
 
 /** @throws ExportError `config` when a proxy variable holds no address */
-export function httpClient(options: HttpOptions): HttpClient {
+export function httpClient(options: HttpLimits & { readonly connections: number }) {
   // Read here, so that a wrong variable is reported before anything is sent.
   const proxyOf = proxiesOf(process.env)
   let opened: Promise<Connections> | null = null
@@ -55,7 +40,15 @@ export function httpClient(options: HttpOptions): HttpClient {
   }
   const room = responseMemory()
   return {
-    async send(request, onWrite) {
+    /**
+     * Sends one request and receives the complete response, whatever its status. No redirects, no retries.
+     * @param onWrite called when the connection is open, just before the request is written. If it returns false, or
+     *   throws, nothing is sent
+     * @returns null when `onWrite` returned false
+     * @throws ExportError `transient` (network, timeout, broken response), `refused` (certificate), `data`
+     *   (too large, unknown coding), `interrupted`
+     */
+    async send(request: HttpRequest, onWrite: () => boolean): Promise<HttpResponse | null> {
       opened ??= open()
       const connections = await opened
       const response = await exchange(connections, request, options, room(), onWrite)
@@ -81,7 +74,7 @@ export function httpClient(options: HttpOptions): HttpClient {
       const decoded = coding === 'gzip' ? await gunzip(MAX_ERROR_BYTES, freshBuffers).catch(() => null) : null
       return { status, headers, body: decoded ?? new Uint8Array(0), release }
     },
-    async close() {
+    async close(): Promise<void> {
       const connections = await opened?.catch(() => null)
       await connections?.destroy()
     },

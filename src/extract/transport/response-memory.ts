@@ -1,14 +1,7 @@
 import { type BufferPool, copyBytes } from '../../core/index.ts'
 
 /** The share of one response. */
-export type RoomShare = {
-  /** Reserves so many bytes for a response, if they are free now. @returns whether it did */
-  has(bytes: number): boolean
-  /** Calls `then` when so many bytes are reserved. */
-  wait(bytes: number, then: () => void): void
-  /** Returns the memory. Idempotent. */
-  release(): void
-}
+export type RoomShare = ReturnType<ReturnType<typeof responseMemory>>
 
 /** A usual response of 10,000 rows has 7 MB. */
 export const OWN_BYTES = 32 << 20
@@ -24,7 +17,7 @@ type Waiting = { readonly share: object; readonly has: () => boolean; readonly t
  * most 128 MB and `service.max_response_bytes`, however many requests are in flight. Only the first 256 kB of each are
  * received without a reservation.
  */
-export function responseMemory(): () => RoomShare {
+export function responseMemory() {
   /** The response that may grow to the allowed size. */
   let holder: object | null = null
   /** The bytes of all others. */
@@ -57,15 +50,18 @@ export function responseMemory(): () => RoomShare {
       return bytes <= OWN_BYTES && shared - held + bytes <= SHARED_BYTES && hold(bytes)
     }
     return {
-      has(bytes) {
+      /** Reserves so many bytes for the response, if they are free now. @returns whether it did */
+      has(bytes: number): boolean {
         if (bytes <= SMALL_BYTES && holder !== self) return hold(bytes)
         return (queue.length === 0 || holder === self) && grow(bytes)
       },
-      wait(bytes, then) {
+      /** Calls `then` when so many bytes are reserved. */
+      wait(bytes: number, then: () => void): void {
         queue.push({ share: self, has: () => grow(bytes), then })
         admit()
       },
-      release() {
+      /** Returns the memory. Idempotent. */
+      release(): void {
         const index = queue.findIndex(({ share }) => share === self)
         if (index >= 0) queue.splice(index, 1)
         hold(0)
@@ -76,26 +72,18 @@ export function responseMemory(): () => RoomShare {
   }
 }
 
-/** Collects a body at the beginning of one buffer. */
-export type BodyBuffer = {
-  /** @returns false when the body exceeds the limit; the bytes below it are kept */
-  add(chunk: Uint8Array): boolean
-  take(): Uint8Array
-}
+export type BodyBuffer = ReturnType<typeof bodyBuffer>
 
 const FIRST_BYTES = 64 * 1024
 // No more is allocated at once before it is needed.
 const MODEST_LIMIT = 512 << 20
 
 /**
+ * Collects a body at the beginning of one buffer.
  * @param expectedBytes the announced length; null: grows as needed
  * @param limitBytes the maximum length
  */
-export function bodyBuffer(
-  expectedBytes: number | null,
-  limitBytes: number,
-  buffers: BufferPool,
-): BodyBuffer {
+export function bodyBuffer(expectedBytes: number | null, limitBytes: number, buffers: BufferPool) {
   let bytes = new Uint8Array(buffers.take(Math.min(expectedBytes ?? FIRST_BYTES, limitBytes)))
   let length = 0
 
@@ -109,13 +97,14 @@ export function bodyBuffer(
   }
 
   return {
-    add(chunk) {
+    /** @returns false when the body exceeds the limit; the bytes below it are kept */
+    add(chunk: Uint8Array): boolean {
       const fitting = chunk.subarray(0, limitBytes - length)
       if (length + fitting.length > bytes.length) grow(length + fitting.length)
       copyBytes(fitting, bytes, length)
       length += fitting.length
       return fitting.length === chunk.length
     },
-    take: () => bytes.subarray(0, length),
+    take: (): Uint8Array => bytes.subarray(0, length),
   }
 }

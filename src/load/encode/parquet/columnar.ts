@@ -32,7 +32,7 @@ const USUAL_BYTES = 4 << 20
  */
 export function parquetColumnar(plan: EncodePlan, format: ParquetFormat): ShardEncoder {
   const codec = codecOf(format.compression)
-  const { columns, createdBy, fileMetadata } = plan
+  const { columns } = plan
   // The unused part takes no memory. A smaller buffer would grow, and the old one would wait for garbage collection.
   const out = new ByteBuffer(USUAL_BYTES)
 
@@ -64,10 +64,7 @@ export function parquetColumnar(plan: EncodePlan, format: ParquetFormat): ShardE
       return { bytes: out.share(), rows, meta }
     },
     footer: async (rowGroups) =>
-      parquetFooter(
-        { columns, codec: codec.name, timestampUnit: 'MICROS', createdBy, fileMetadata },
-        rowGroups,
-      ),
+      parquetFooter({ ...plan, codec: codec.name, timestampUnit: 'MICROS' }, rowGroups),
   }
 }
 

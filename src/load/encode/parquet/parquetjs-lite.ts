@@ -22,7 +22,7 @@ const CODECS = { none: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const
  * footer is made as for the other engine.
  */
 export function parquetjsLite(plan: EncodePlan, format: ParquetFormat): ShardEncoder {
-  const { columns, createdBy, fileMetadata } = plan
+  const { columns } = plan
   const codec = codecOf(format.compression)
   if (format.bloomFilters.length > 0) throw refused('bloom filters', 'load.parquet.bloom_filters')
   return {
@@ -43,8 +43,7 @@ export function parquetjsLite(plan: EncodePlan, format: ParquetFormat): ShardEnc
         })
       }
     },
-    footer: async (rowGroups) =>
-      parquetFooter({ columns, codec, timestampUnit: 'MILLIS', createdBy, fileMetadata }, rowGroups),
+    footer: async (rowGroups) => parquetFooter({ ...plan, codec, timestampUnit: 'MILLIS' }, rowGroups),
   }
 }
 
