@@ -83,13 +83,8 @@ export function gone(path: string): ExportError {
   })
 }
 
-type Beginning = {
-  readonly beginning: readonly Uint8Array[]
-  readonly rest: AsyncIterable<Uint8Array> | null
-}
-
 /** @returns all chunks if they fit into one request, else `rest` with all of them */
-async function firstBytes(chunks: Chunks): Promise<Beginning> {
+async function firstBytes(chunks: Chunks) {
   const from = Symbol.asyncIterator in chunks ? chunks[Symbol.asyncIterator]() : chunks[Symbol.iterator]()
   const beginning: Uint8Array[] = []
   for (let size = 0; size <= PART_BYTES; ) {

@@ -5,18 +5,13 @@ import type { Tier } from './endpoints.ts'
 import type { Sizing } from './pace/page-sizes.ts'
 import { type ResponseError, responseError } from './responses.ts'
 import type { Token, TokenSource } from './tokens.ts'
+import type { HttpRequest } from './transport/exchange.ts'
 import type { HttpResponse } from './transport/http-client.ts'
 
-export type Outgoing = {
-  readonly method: 'GET' | 'POST'
-  readonly url: URL
+export type Outgoing = Omit<HttpRequest, 'headers'> & {
   readonly tier: Tier
-  /** JSON; null: none. */
-  readonly body: string | null
   /** The subject of the request, for the log: `domain.acme.com/all, page 3`. */
   readonly about: string
-  /** Names the request in messages. */
-  readonly where: string
   /** Whether the request has a cursor. */
   readonly hasCursor: boolean
   /** Whether the request counts against the budget. */
@@ -25,13 +20,11 @@ export type Outgoing = {
   readonly size: number | null
   /** How the size of the page changes; null: it does not. */
   readonly sizing: Sizing | null
-  /** The feed that is requested, for messages; absent: none is. */
+  /** The feed that is requested, for messages: `the tenant`, `identifier 123`; absent: none is. */
   readonly feed?: string | undefined
   readonly tokens: TokenSource
   /** Ends every wait before the request is written. */
   readonly signal: AbortSignal
-  /** Aborts the request, written or not; null: only the run's own signals do. */
-  readonly abort: AbortSignal | null
   /** Called each time the request is written to a connection. */
   readonly onSent?: () => void
 }

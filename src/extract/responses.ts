@@ -9,15 +9,8 @@ import {
   type PlainError,
   repeatsSecret,
 } from '../core/index.ts'
+import type { Outgoing } from './outcome.ts'
 import type { HttpResponse } from './transport/http-client.ts'
-
-type ResponseContext = {
-  readonly where: string
-  /** Whether the request had a cursor: only then can a rejection concern the cursor. */
-  readonly hasCursor: boolean
-  /** The feed that was requested: `the tenant`, `identifier 123`; absent: none was. */
-  readonly feed?: string | undefined
-}
 
 /** A response of the service other than 2xx. */
 export class ResponseError extends ExportError {
@@ -38,7 +31,7 @@ export class ResponseError extends ExportError {
 export function responseError(
   { status, headers, body }: HttpResponse,
   auth: Auth,
-  request: ResponseContext,
+  request: Pick<Outgoing, 'where' | 'hasCursor' | 'feed'>,
 ): ResponseError {
   const said = serviceWords(body, headers['content-type'])
   const what = `The service responded with ${status}${said}`
@@ -74,6 +67,7 @@ export function responseError(
       'Redirects are not followed, because the token would go along: correct service.base_url or the path.',
     )
   }
+  // Only with a cursor can a rejection concern the cursor.
   if (request.hasCursor && CURSOR_STATUSES.has(status)) {
     return fail('cursor', 'The cursor is no longer accepted: run again to resume from the last exported row.')
   }

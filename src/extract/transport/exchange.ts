@@ -10,10 +10,11 @@ export type HttpRequest = {
   readonly method: 'GET' | 'POST'
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
+  /** JSON; null: none. */
   readonly body: string | null
   /** Names the request in messages. */
   readonly where: string
-  /** Aborts this request; null: only the signals of the client do. */
+  /** Aborts the request, written or not; null: only the signals of the client do. */
   readonly abort: AbortSignal | null
 }
 

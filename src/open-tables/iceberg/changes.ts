@@ -20,11 +20,7 @@ type ChangeContext = {
   readonly write: (path: string, bytes: Uint8Array) => Promise<void>
 }
 
-export type ManifestChanges = {
-  readonly manifests: readonly CurrentManifest[]
-  readonly added: readonly TableShard[]
-  readonly removed: readonly TrackedShard[]
-}
+export type ManifestChanges = Awaited<ReturnType<typeof manifestChanges>>
 
 /**
  * Turns the manifests of a snapshot into those of the next one, and writes the new ones. A manifest without changes is
@@ -34,7 +30,7 @@ export async function manifestChanges(
   current: readonly CurrentManifest[],
   shards: readonly TableShard[],
   context: ChangeContext,
-): Promise<ManifestChanges> {
+) {
   const { root, snapshot } = context
   const missing = new Map(shards.map((shard) => [`${root}/${shard.path}`, shard]))
   const manifests: CurrentManifest[] = []
