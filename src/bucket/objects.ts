@@ -7,11 +7,7 @@ const READ_ATTEMPTS = 20
 
 /** The objects of a data set. Methods throw what {@link Driver} throws. */
 export class Objects {
-  readonly driver: Driver
-
-  constructor(driver: Driver) {
-    this.driver = driver
-  }
+  constructor(readonly driver: Driver) {}
 
   /**
    * Writes an object, in parts if it is large. A driver repeats a write whose response was lost. So every object carries
@@ -87,13 +83,8 @@ export function gone(path: string): ExportError {
   })
 }
 
-type Beginning = {
-  readonly beginning: readonly Uint8Array[]
-  readonly rest: AsyncIterable<Uint8Array> | null
-}
-
 /** @returns all chunks if they fit into one request, else `rest` with all of them */
-async function firstBytes(chunks: Chunks): Promise<Beginning> {
+async function firstBytes(chunks: Chunks) {
   const from = Symbol.asyncIterator in chunks ? chunks[Symbol.asyncIterator]() : chunks[Symbol.iterator]()
   const beginning: Uint8Array[] = []
   for (let size = 0; size <= PART_BYTES; ) {

@@ -32,14 +32,10 @@ export const NOT_MEASURED: Measures = {
 export const MAX_COSTS = 256
 export const MAX_TIMES = 32
 
-/** Figures for status and summaries; null: not measured. */
-export type ServiceFigures = {
-  readonly pageSize: number | null
-  readonly searchesPerRequest: number | null
-  readonly searchesPer1000Rows: number | null
-}
+export type ServiceFigures = Readonly<ReturnType<typeof figuresOf>>
 
-export function figuresOf({ pageSize, costs }: Measures): ServiceFigures {
+/** Figures for status and summaries; null: not measured. */
+export function figuresOf({ pageSize, costs }: Measures) {
   // A search that is repeated within ten minutes is free, which says nothing about the cost of other pages.
   const all = groupsOf(costs)
   const paid = all.filter(({ searches }) => searches > 0)

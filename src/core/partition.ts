@@ -152,14 +152,11 @@ function encodeSegment(value: string): string {
  * without windows.
  */
 export class WindowRun {
-  readonly order: Order
-  /** Instants in ascending order; each pair of neighbors is a window. null: no windows. */
-  readonly bounds: Float64Array | null
-
-  constructor(order: Order, bounds: Float64Array | null) {
-    this.order = order
-    this.bounds = bounds
-  }
+  constructor(
+    readonly order: Order,
+    /** Instants in ascending order; each pair of neighbors is a window. null: no windows. */
+    readonly bounds: Float64Array | null,
+  ) {}
 
   /** @param windows in ascending order, each ending where the next begins; null alone: no windows */
   static of(order: Order, windows: readonly (Window | null)[]): WindowRun {

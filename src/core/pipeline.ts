@@ -266,18 +266,20 @@ export type TableSettings = {
   readonly snapshots: number
 }
 
-export type Format =
-  | {
-      readonly kind: 'parquet'
-      readonly engine: 'columnar' | 'parquetjs-lite'
-      readonly compression: Compression
-      readonly encodings: Encodings
-      /** Columns that get a bloom filter. */
-      readonly bloomFilters: readonly string[]
-    }
-  | {
-      readonly kind: 'csv'
-      readonly engine: 'columnar' | 'csv-stringify'
-      readonly compression: 'none' | 'gzip'
-      readonly escapeFormulas: boolean
-    }
+export type Format = ParquetFormat | CsvFormat
+
+export type ParquetFormat = {
+  readonly kind: 'parquet'
+  readonly engine: 'columnar' | 'parquetjs-lite'
+  readonly compression: Compression
+  readonly encodings: Encodings
+  /** Columns that get a bloom filter. */
+  readonly bloomFilters: readonly string[]
+}
+
+export type CsvFormat = {
+  readonly kind: 'csv'
+  readonly engine: 'columnar' | 'csv-stringify'
+  readonly compression: 'none' | 'gzip'
+  readonly escapeFormulas: boolean
+}

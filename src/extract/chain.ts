@@ -1,9 +1,21 @@
-import type { FeedIds, NamedQuery, PageIds, SeenCursors, Window } from '../core/index.ts'
-import type { ChainRequest } from './page-requests.ts'
+import type { FeedIds, NamedQuery, Order, PageIds, Restart, SeenCursors, Window } from '../core/index.ts'
+import type { Sizing } from './pace/page-sizes.ts'
 
 /** A chain, from its beginning or from the resume position of a checkpoint. */
-export type Chain = ChainRequest & {
+export type Chain = {
   readonly query: NamedQuery
+  /** The requested range, both ends included, the same on every page; null: everything. */
+  readonly requested: Window | null
+  /** Set when the chain restarts after rows that are already exported. */
+  readonly since: Restart | null
+  readonly include: readonly string[]
+  readonly order: Order
+  /** Rows to request for each of its pages: the same for all cursors of a sequence. */
+  readonly pageSize: number
+  /** How the size of pages changes; null: it does not. */
+  readonly sizing: Sizing | null
+  /** The value of a secret query, the same for all of its chains in a run; null for other queries. */
+  readonly secret: string | null
   /** The part of the requested range whose rows the chain keeps, the end excluded. It may shrink during the chain. */
   readonly own: () => Window | null
   /** The key of its current partition, for messages. */

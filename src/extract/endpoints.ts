@@ -2,13 +2,7 @@ import { type Clock, ExportError, type ServiceSettings } from '../core/index.ts'
 import { type RateLimit, rateLimit } from './pace/rate-limit.ts'
 
 /** The addresses that a run requests. */
-export type Endpoints = {
-  readonly search: URL
-  readonly reports: URL
-  readonly feed: URL
-  /** @param id of the identifier */
-  identifierFeed(id: number): URL
-}
+export type Endpoints = ReturnType<typeof endpointsOf>
 
 /** Each tier has its own rate limit; everything but searches and feeds shares one. */
 export type Tier = 'search' | 'basic' | 'feed'
@@ -17,13 +11,13 @@ export type Tier = 'search' | 'basic' | 'feed'
 const SECOND_SEARCH = /\/astp\/v2\/credentials\/_search\/?$/
 
 /** @throws ExportError `config` when an address is no URL */
-export function endpointsOf(settings: ServiceSettings): Endpoints {
+export function endpointsOf(settings: ServiceSettings) {
   const { baseUrl, searchPath, reportPath, feedPath, identifierFeedPath } = settings
   return {
     search: endpoint(baseUrl, searchPath),
     reports: endpoint(baseUrl, reportPath),
     feed: endpoint(baseUrl, feedPath),
-    identifierFeed: (id) => endpoint(baseUrl, identifierFeedPath.replaceAll('{id}', String(id))),
+    identifierFeed: (id: number) => endpoint(baseUrl, identifierFeedPath.replaceAll('{id}', String(id))),
   }
 }
 

@@ -1,7 +1,16 @@
-import { type DecodedPage, type DecodePage, ExportError, MAX_CURSOR_BYTES } from '../core/index.ts'
+import {
+  type DecodedPage,
+  type DecodePage,
+  ExportError,
+  MAX_CURSOR_BYTES,
+  type PageIds,
+  withPage,
+} from '../core/index.ts'
+import type { ResponseOutcome } from './attempts.ts'
 import type { Chain } from './chain.ts'
-import { type PageInFlight, requestPages } from './page-in-flight.ts'
+import { pageRequests } from './page-requests.ts'
 import type { Service } from './service.ts'
+import { interrupted } from './transport/exchange.ts'
 
 export type ExtractedPage = {
   readonly page: DecodedPage
@@ -34,9 +43,12 @@ export async function* extractPages(
   decode: DecodePage,
   release: (page: DecodedPage) => void = () => {},
 ): AsyncGenerator<ExtractedPage, void, undefined> {
-  const request = requestPages(service, chain, decode, release, (page) => {
+  const onNext = (page: PageInFlight): void => {
     if (page === current) prefetchNext()
-  })
+  }
+  const parts = { service, chain, decode, release, onNext, requestFor: pageRequests(service, chain) }
+  const request = (cursor: string | null, page: number, known: KnownIds): PageInFlight =>
+    new PageInFlight(parts, cursor, page, known)
   if (chain.cursor !== null) chain.seen.add(chain.cursor)
   let page = chain.page
   let current = request(chain.cursor, page, chain.recent)
@@ -95,29 +107,138 @@ export async function* extractPages(
   }
 }
 
-function repeatedCursor(about: string): ExportError {
+const REPORT = 'If the error persists, report it to the service with the name of the query.'
+
+function repeatedCursor(where: string): ExportError {
+  const what = 'The service repeated a cursor of this chain, which would never end'
+  return new ExportError({ kind: 'data', what, where, next: `Run again. ${REPORT}` })
+}
+
+function longCursor(bytes: number, where: string): ExportError {
+  const what = `The service sent a cursor of ${bytes} bytes; at most ${MAX_CURSOR_BYTES} are accepted`
   return new ExportError({
     kind: 'data',
-    what: 'The service repeated a cursor of this chain, which would never end',
-    where: about,
-    next: 'Run again. If the error persists, report it to the service with the name of the query.',
+    what,
+    where,
+    next: `Run again to resume before that page. ${REPORT}`,
   })
 }
 
-function longCursor(bytes: number, about: string): ExportError {
-  return new ExportError({
-    kind: 'data',
-    what: `The service sent a cursor of ${bytes} bytes; at most ${MAX_CURSOR_BYTES} are accepted`,
-    where: about,
-    next: 'Run again to resume before that page. If the error persists, report it to the service with the name of the query.',
-  })
+function nothingButEmptyPages(where: string): ExportError {
+  const what = `The service sent ${MAX_EMPTY_PAGES} pages in a row that are empty or hold only repeated rows`
+  return new ExportError({ kind: 'data', what, where, next: 'Run again to resume from there.' })
 }
 
-function nothingButEmptyPages(about: string): ExportError {
-  return new ExportError({
-    kind: 'data',
-    what: `The service sent ${MAX_EMPTY_PAGES} pages in a row that are empty or hold only repeated rows`,
-    where: about,
-    next: 'Run again to resume from there.',
-  })
+/** The ids of the last pages of a chain. */
+type KnownIds = Promise<readonly PageIds[]> | readonly PageIds[]
+
+type PageParts = {
+  readonly service: Service
+  readonly chain: Chain
+  readonly decode: DecodePage
+  readonly release: (page: DecodedPage) => void
+  readonly onNext: (page: PageInFlight) => void
+  readonly requestFor: ReturnType<typeof pageRequests>
+}
+
+/** A page that has been requested. Its request is sent when it is made. */
+class PageInFlight {
+  readonly cursor: string | null
+  readonly about: string
+  /** A failure reaches the consumer of the page; an aborted page has no consumer. */
+  readonly response: Promise<DecodedPage>
+  /** The ids of the chain's last pages, once this page is decoded. */
+  readonly known: Promise<readonly PageIds[]>
+  /** Requests sent for it so far. */
+  requests = 0
+  /** How long its response took. */
+  ms = 0
+  /** The cursor of the next page, as soon as it is known. */
+  next: string | null = null
+  /** Whether the consumer has its page. */
+  isHandedOut = false
+
+  readonly #parts: PageParts
+  readonly #page: number
+  readonly #controller = new AbortController()
+  #isSettled = false
+
+  /** @param known the ids of the pages before it */
+  constructor(parts: PageParts, cursor: string | null, page: number, known: KnownIds) {
+    const { service, chain, requestFor } = parts
+    this.#parts = parts
+    this.#page = page
+    this.cursor = cursor
+    this.about = `${chain.partition()}, page ${page + 1}`
+    this.response = service.request(
+      { ...requestFor(cursor, this.about), abort: this.#controller.signal },
+      (body, _where, outcome) => this.#read(body, known, outcome),
+      () => {
+        this.requests++
+        chain.onRequest()
+      },
+    )
+    this.known = this.response.then(async ({ ids }) => withPage(await known, ids))
+    this.known.catch(() => {})
+    const settle = (): void => {
+      this.#isSettled = true
+    }
+    this.response.then(settle, settle)
+  }
+
+  /** Aborts the request in flight and sends no more for this page. */
+  abort(): void {
+    if (!this.#isSettled) this.#controller.abort()
+    if (!this.isHandedOut) this.response.then(this.#parts.release, () => {})
+  }
+
+  async #read(body: Uint8Array, known: KnownIds, outcome: ResponseOutcome): Promise<DecodedPage> {
+    const { chain, decode, onNext } = this.#parts
+    this.ms = outcome.ms
+    this.next = nextAtEnd(body)
+    onNext(this)
+    // Rows of the previous page are dropped when they repeat, so that page has to be decoded first.
+    const recent = await before(known, this.about)
+    const { query, requested, queryValue, since, feed } = chain
+    const [partition, own, page] = [chain.partition(), chain.own(), this.#page]
+    const decoded = await decode(body, {
+      query,
+      partition,
+      page,
+      requested,
+      own,
+      queryValue,
+      since,
+      recent,
+      feed,
+    })
+    outcome.hasRows(decoded.items)
+    return decoded
+  }
+}
+
+/** @throws ExportError `interrupted` when the previous page failed: its own error is thrown where it is awaited */
+async function before(known: KnownIds, about: string): Promise<readonly PageIds[]> {
+  try {
+    return await known
+  } catch {
+    throw interrupted(about)
+  }
+}
+
+// Cursors have some hundred characters at most, so a longer tail is not searched.
+const TAIL_BYTES = 8192
+
+/** `next` as the last member of the outermost object, a plain ASCII string without escapes. */
+const LAST_MEMBER = /"next"\s*:\s*"([ !#-[\]-~]+)"\s*\}\s*$/
+
+/**
+ * The cursor at the end of a response, read from its last bytes before the response is decoded. In valid JSON the last
+ * brace closes the outermost object, so a key and a string right before it are its last member, which counts if a key
+ * is repeated. So the string is the cursor, or the response is no JSON.
+ * @returns null when the response ends in another way: it may still have a cursor
+ */
+export function nextAtEnd(body: Uint8Array): string | null {
+  const tail = Buffer.from(body.buffer, body.byteOffset, body.byteLength).subarray(-TAIL_BYTES)
+  return LAST_MEMBER.exec(tail.toString('latin1'))?.[1] ?? null
 }

@@ -1,23 +1,17 @@
-import { type Auth, type Clock, ExportError, isExportError, type Log } from '../core/index.ts'
+import type { IncomingHttpHeaders } from 'node:http'
+import { ExportError, isExportError } from '../core/index.ts'
+import type { AttemptParts } from './attempts.ts'
 import type { Tier } from './endpoints.ts'
-import type { Budget } from './pace/budget.ts'
 import type { Sizing } from './pace/page-sizes.ts'
-import type { RateLimit } from './pace/rate-limit.ts'
-import { retryAfterMs } from './pace/retry-wait.ts'
 import { type ResponseError, responseError } from './responses.ts'
 import type { Token, TokenSource } from './tokens.ts'
+import type { HttpRequest } from './transport/exchange.ts'
 import type { HttpResponse } from './transport/http-client.ts'
 
-export type Outgoing = {
-  readonly method: 'GET' | 'POST'
-  readonly url: URL
+export type Outgoing = Omit<HttpRequest, 'headers'> & {
   readonly tier: Tier
-  /** JSON; null: none. */
-  readonly body: string | null
   /** The subject of the request, for the log: `domain.acme.com/all, page 3`. */
   readonly about: string
-  /** Names the request in messages. */
-  readonly where: string
   /** Whether the request has a cursor. */
   readonly hasCursor: boolean
   /** Whether the request counts against the budget. */
@@ -26,13 +20,11 @@ export type Outgoing = {
   readonly size: number | null
   /** How the size of the page changes; null: it does not. */
   readonly sizing: Sizing | null
-  /** The feed that is requested, for messages; absent: none is. */
+  /** The feed that is requested, for messages: `the tenant`, `identifier 123`; absent: none is. */
   readonly feed?: string | undefined
   readonly tokens: TokenSource
   /** Ends every wait before the request is written. */
   readonly signal: AbortSignal
-  /** Aborts the request, written or not; null: only the run's own signals do. */
-  readonly abort: AbortSignal | null
   /** Called each time the request is written to a connection. */
   readonly onSent?: () => void
 }
@@ -51,14 +43,6 @@ export type Outcome<T> =
 
 type Failure = Exclude<Outcome<never>, { readonly next: 'done' | 'reserve' }>
 
-type OutcomeParts = {
-  readonly pace: Readonly<Record<Tier, RateLimit>>
-  readonly budget: Budget
-  readonly auth: Auth
-  readonly clock: Clock
-  readonly log: Log
-}
-
 // Recommended by the public API documentation for a 429 without Retry-After.
 const RATE_LIMITED_MS = 10_000
 const MIN_PAUSE_MS = 1_000
@@ -66,13 +50,15 @@ const MIN_PAUSE_MS = 1_000
 const MANY_RATE_LIMITED = 5
 // If the service demands a longer wait than this, the run ends.
 const LONGEST_WAIT_MS = 15 * 60_000
+// A year. Longer waits mean the same, and dates after such a wait are still valid.
+const LONGEST_MS = 366 * 86_400_000
 
 /** Decides what comes after a response other than 2xx, and makes all requests wait if it demands that. */
 export class ErrorResponses {
-  readonly #parts: OutcomeParts
+  readonly #parts: AttemptParts
   readonly #rateLimited: Record<Tier, number> = { search: 0, basic: 0, feed: 0 }
 
-  constructor(parts: OutcomeParts) {
+  constructor(parts: AttemptParts) {
     this.#parts = parts
   }
 
@@ -118,6 +104,28 @@ export class ErrorResponses {
     }
     return { next: 'retry', error, minWaitMs: null }
   }
+}
+
+/**
+ * The wait that a response demands by its `Retry-After` header (seconds or an HTTP date), in milliseconds.
+ * A date is compared with the response's own `Date` if it has one: the two clocks need not agree.
+ * @returns null when there is no valid header
+ */
+function retryAfterMs(headers: IncomingHttpHeaders, nowMs: number): number | null {
+  const value = headers['retry-after']?.trim()
+  if (value === undefined) return null
+  if (/^\d+(\.\d+)?$/.test(value)) return Math.min(Number(value) * 1000, LONGEST_MS)
+  const until = httpDate(value)
+  if (until === null) return null
+  const waitMs = until - (httpDate(headers.date) ?? nowMs)
+  return Math.min(Math.max(0, waitMs), LONGEST_MS)
+}
+
+/** Only dates of the HTTP form, which begin with a day's name (RFC 9110 5.6.7): Date.parse accepts much more. */
+function httpDate(value: string | undefined): number | null {
+  if (value === undefined || !/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(value)) return null
+  const ms = Date.parse(value)
+  return Number.isNaN(ms) ? null : ms
 }
 
 /** What comes after an error without a response, or of a response that cannot be used. */

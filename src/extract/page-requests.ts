@@ -1,38 +1,12 @@
-import {
-  formatInstant,
-  type Int64Json,
-  int64FromJson,
-  learnSecret,
-  type Order,
-  type Query,
-  type Restart,
-  type Window,
-} from '../core/index.ts'
-import type { Sizing } from './pace/page-sizes.ts'
+import { formatInstant, type Int64Json, int64FromJson, learnSecret, type Query } from '../core/index.ts'
+import type { Chain } from './chain.ts'
 import { TENANT } from './responses.ts'
 import type { Service, ServiceRequest } from './service.ts'
-
-/** What the pages of a chain have in common. */
-export type ChainRequest = {
-  readonly query: Query
-  /** The requested range, both ends included, the same on every page; null: everything. */
-  readonly requested: Window | null
-  /** Set when the chain restarts after rows that are already exported. */
-  readonly since: Restart | null
-  readonly include: readonly string[]
-  readonly order: Order
-  /** Rows to request for each of its pages: the same for all cursors of a sequence. */
-  readonly pageSize: number
-  /** How the size of pages changes; null: it does not. */
-  readonly sizing: Sizing | null
-  /** The value of a secret query, the same for all of its chains in a run; null for other queries. */
-  readonly secret: string | null
-}
 
 /** Builds the requests of a chain's pages; only the cursor differs between them. */
 export function pageRequests(
   { endpoints }: Pick<Service, 'endpoints'>,
-  chain: ChainRequest,
+  chain: Chain,
 ): (cursor: string | null, about: string) => ServiceRequest {
   const { query } = chain
   switch (query.type) {
@@ -83,7 +57,7 @@ function basicRequest(url: URL, about: string): ServiceRequest {
 }
 
 /** `GET {report_path}/?from=&size=&order=`. Source: public API documentation. */
-function listUrl(reports: URL, { pageSize, order }: ChainRequest, cursor: string | null): URL {
+function listUrl(reports: URL, { pageSize, order }: Chain, cursor: string | null): URL {
   const url = withPath(reports, '')
   if (cursor !== null) url.searchParams.set('from', cursor)
   url.searchParams.set('size', String(pageSize))
@@ -95,10 +69,7 @@ function listUrl(reports: URL, { pageSize, order }: ChainRequest, cursor: string
  * `GET {feed_path}?size=&from=&order_type=`; an identifier's feed has no order. Pages cost no searches.
  * Source: public API documentation.
  */
-function feedRequests(
-  feed: URL,
-  chain: ChainRequest,
-): (cursor: string | null, about: string) => ServiceRequest {
+function feedRequests(feed: URL, chain: Chain): (cursor: string | null, about: string) => ServiceRequest {
   const { query, pageSize, order, sizing } = chain
   const subject = query.type === 'identifier' ? `identifier ${query.id}` : TENANT
   return (cursor, about) => {
@@ -138,7 +109,7 @@ function searchedQuery(
 }
 
 /** The body of one search request. Only `from` differs from page to page. Source: service spec 4.2. */
-function searchBody(chain: ChainRequest, query: object, cursor: string | null): string {
+function searchBody(chain: Chain, query: object, cursor: string | null): string {
   const { pageSize, include, order } = chain
   const importedAt = importedAtFilter(chain)
   return JSON.stringify({
@@ -152,7 +123,7 @@ function searchBody(chain: ChainRequest, query: object, cursor: string | null): 
 }
 
 /** The service includes both bounds. A row exactly at a window's end is assigned to the next window later. */
-function importedAtFilter({ requested, since, order }: ChainRequest): { gte?: string; lte?: string } | null {
+function importedAtFilter({ requested, since, order }: Chain): { gte?: string; lte?: string } | null {
   const gte = order === 'asc' && since !== null ? since.at : requested?.from
   const lte = order === 'desc' && since !== null ? since.at : requested?.until
   if (gte === undefined && lte === undefined) return null

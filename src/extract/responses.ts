@@ -9,15 +9,8 @@ import {
   type PlainError,
   repeatsSecret,
 } from '../core/index.ts'
+import type { Outgoing } from './outcome.ts'
 import type { HttpResponse } from './transport/http-client.ts'
-
-type ResponseContext = {
-  readonly where: string
-  /** Whether the request had a cursor: only then can a rejection concern the cursor. */
-  readonly hasCursor: boolean
-  /** The feed that was requested: `the tenant`, `identifier 123`; absent: none was. */
-  readonly feed?: string | undefined
-}
 
 /** A response of the service other than 2xx. */
 export class ResponseError extends ExportError {
@@ -38,7 +31,7 @@ export class ResponseError extends ExportError {
 export function responseError(
   { status, headers, body }: HttpResponse,
   auth: Auth,
-  request: ResponseContext,
+  request: Pick<Outgoing, 'where' | 'hasCursor' | 'feed'>,
 ): ResponseError {
   const said = serviceWords(body, headers['content-type'])
   const what = `The service responded with ${status}${said}`
@@ -74,6 +67,7 @@ export function responseError(
       'Redirects are not followed, because the token would go along: correct service.base_url or the path.',
     )
   }
+  // Only with a cursor can a rejection concern the cursor.
   if (request.hasCursor && CURSOR_STATUSES.has(status)) {
     return fail('cursor', 'The cursor is no longer accepted: run again to resume from the last exported row.')
   }
@@ -141,23 +135,13 @@ const MAX_BYTES = 16 << 20
  *   `data` when it is larger, or holds more values, than any response of this kind
  */
 export function jsonBody(body: Uint8Array, where: string): unknown {
-  if (body.byteLength > MAX_BYTES) {
+  const isLarge = body.byteLength > MAX_BYTES
+  if (isLarge || hasTooManyValues(body)) {
+    const excess = isLarge
+      ? `is larger than ${MAX_BYTES} bytes`
+      : 'holds more values than any response of this kind'
     const next = 'Check the address. If the error persists, report it to the service.'
-    throw new ExportError({
-      kind: 'data',
-      what: `The response is larger than ${MAX_BYTES} bytes`,
-      where,
-      next,
-    })
-  }
-  if (hasTooManyValues(body)) {
-    const next = 'Check the address. If the error persists, report it to the service.'
-    throw new ExportError({
-      kind: 'data',
-      what: 'The response holds more values than any response of this kind',
-      where,
-      next,
-    })
+    throw new ExportError({ kind: 'data', what: `The response ${excess}`, where, next })
   }
   if (!isUtf8(body)) throw brokenResponse('The response is no UTF-8', where)
   try {

@@ -3,7 +3,6 @@ import { ExportError, numberOf } from '../core/index.ts'
 import { type AttemptParts, Attempts, type ReadResponse } from './attempts.ts'
 import type { Outcome, Outgoing } from './outcome.ts'
 import { PageTooLarge } from './pace/page-sizes.ts'
-import { backoffMs } from './pace/retry-wait.ts'
 import { interrupted } from './transport/exchange.ts'
 import { UnreachableError } from './transport/network-error.ts'
 
@@ -12,6 +11,9 @@ const SMALLER_PAGE_MS = 500
 
 // A host or port that was never reached is more often mistyped than briefly unavailable: retries take some 6 s.
 const RETRIES_OF_A_FIRST_CONNECTION = 4
+
+const BASE_MS = 500
+const CAP_MS = 60_000
 
 /** What p-retry counts. */
 class FailedAttempt extends Error {
@@ -143,6 +145,12 @@ function exhausted(error: ExportError, attempts: number): ExportError {
   const { kind, where, next } = error
   const what = `${error.what}; failed after ${numberOf(attempts, 'attempt')}`
   return new ExportError({ kind, what, where, next, cause: error })
+}
+
+/** Doubles from half a second to a minute; between half of it and all of it, so that clients drift apart. */
+function backoffMs(retriesBefore: number): number {
+  const ceilingMs = Math.min(CAP_MS, BASE_MS * 2 ** retriesBefore)
+  return ceilingMs * (0.5 + Math.random() / 2)
 }
 
 function tokenExpired(where: string): ExportError {

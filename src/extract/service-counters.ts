@@ -1,26 +1,19 @@
-import type { Clock, Month, PageCost } from '../core/index.ts'
-import type { Budget } from './pace/budget.ts'
-import type { RateLimit } from './pace/rate-limit.ts'
-import type { SearchLedger } from './pace/search-ledger.ts'
+import type { Month, PageCost } from '../core/index.ts'
+import type { AttemptParts } from './attempts.ts'
 import { isSuccess } from './transport/exchange.ts'
+
+type CounterParts = Pick<AttemptParts, 'budget' | 'ledger' | 'pace' | 'clock'>
 
 /** What a run has sent and spent, and what the responses say is left. */
 export class ServiceCounters {
-  readonly #budget: Budget
-  readonly #ledger: SearchLedger
-  readonly #pace: RateLimit
-  readonly #clock: Clock
+  readonly #parts: CounterParts
   #retries = 0
   #isReached = false
   #isFound = false
   #notFound = 0
 
-  /** @param pace of searches */
-  constructor(budget: Budget, ledger: SearchLedger, pace: RateLimit, clock: Clock) {
-    this.#budget = budget
-    this.#ledger = ledger
-    this.#pace = pace
-    this.#clock = clock
+  constructor(parts: CounterParts) {
+    this.#parts = parts
   }
 
   /** Counts a request that is written to a connection. */
@@ -38,12 +31,12 @@ export class ServiceCounters {
 
   /** Searches and report requests written to a connection, retries among them. */
   get requests(): number {
-    return this.#budget.requests
+    return this.#parts.budget.requests
   }
 
   /** Requests sent in a calendar month, UTC. */
   requestsIn(month: Month): number {
-    return this.#budget.requestsIn(month)
+    return this.#parts.budget.requestsIn(month)
   }
 
   get retries(): number {
@@ -52,33 +45,33 @@ export class ServiceCounters {
 
   /** By the last response; null: there is none yet. */
   get searchesRemaining(): number | null {
-    return this.#ledger.remaining
+    return this.#parts.ledger.remaining
   }
 
   /** Quota spent, by what responses report as left; null: they do not report it. */
   get searchesSpent(): number | null {
-    return this.#ledger.spent
+    return this.#parts.ledger.spent
   }
 
   /** The same of a calendar month, UTC. */
   searchesIn(month: Month): number | null {
-    return this.#budget.searchesIn(month)
+    return this.#parts.budget.searchesIn(month)
   }
 
   /** Whether responses report what is left; null: there is none yet. */
   get reportsSearchesLeft(): boolean | null {
-    return this.#ledger.isReported
+    return this.#parts.ledger.isReported
   }
 
   /** The measured costs of pages. */
   get costs(): readonly PageCost[] {
-    return this.#ledger.costs
+    return this.#parts.ledger.costs
   }
 
   /** The end of the pause after a 429 (epoch ms); null: no pause. */
   get pausedUntilMs(): number | null {
-    const leftMs = this.#pace.pausedForMs()
-    return leftMs === 0 ? null : Math.round(this.#clock.now() + leftMs)
+    const leftMs = this.#parts.pace.search.pausedForMs()
+    return leftMs === 0 ? null : Math.round(this.#parts.clock.now() + leftMs)
   }
 
   /** Whether any request was written to a connection. */

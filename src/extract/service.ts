@@ -97,7 +97,7 @@ export class Service {
     )
     const budget = new Budget(limits, ledger, clock)
     const pace = rateLimits(settings, this.endpoints, clock)
-    this.counters = new ServiceCounters(budget, ledger, pace.search, clock)
+    this.counters = new ServiceCounters({ budget, ledger, pace, clock })
     this.#board = new CurrentWaits(
       () => clock.now(),
       () => deps.onWait?.(),

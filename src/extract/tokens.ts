@@ -118,11 +118,7 @@ function marginMs(lifetimeMs: number): number {
 }
 
 /** What the service reports about a token; null: not reported. */
-export type TokenInfo = {
-  readonly tenantId: number | null
-  readonly organizationId: number | null
-  readonly scopes: readonly string[]
-}
+export type TokenInfo = NonNullable<ReturnType<typeof testedToken>>
 
 const Exchanged = z.object({ token: z.string().refine(isHeaderText) })
 
@@ -151,7 +147,7 @@ export function exchangedToken(body: Uint8Array, where: string): string {
  * Parses the response to a token test; null: it is no JSON, as when a service returns a page for any address.
  * Source: public API, `GET /tokens/test`. JSON of another shape has null fields.
  */
-export function testedToken(body: Uint8Array, where: string): TokenInfo | null {
+export function testedToken(body: Uint8Array, where: string) {
   let json: unknown
   try {
     json = jsonBody(body, where)

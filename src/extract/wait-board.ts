@@ -52,13 +52,15 @@ export class CurrentWaits {
   }
 
   get waits(): Waits {
+    const [token] = this.#tokens
+    const [response] = this.#responses
     let retry: RetryWait | null = null
     for (const each of this.#retries) if (retry === null || each.untilMs < retry.untilMs) retry = each
     return {
       retry,
       retries: this.#retries.size,
-      tokenSinceMs: firstOf(this.#tokens)?.sinceMs ?? null,
-      responseSinceMs: firstOf(this.#responses)?.sinceMs ?? null,
+      tokenSinceMs: token?.sinceMs ?? null,
+      responseSinceMs: response?.sinceMs ?? null,
     }
   }
 
@@ -69,9 +71,4 @@ export class CurrentWaits {
       if (waiting.delete(wait)) this.#onChange()
     }
   }
-}
-
-function firstOf<T>(waiting: ReadonlySet<T>): T | undefined {
-  const [first] = waiting
-  return first
 }

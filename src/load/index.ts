@@ -10,7 +10,7 @@ export {
 export { requireEngine } from './encode/engine-package.ts'
 export type { InspectedShard, ShardReader } from './inspect/index.ts'
 export { folderOf, listSealed, ownsFolder, partOf, SEALED_FOLDER, sealedPath } from './layout.ts'
-export type { ShardCoder } from './open-shard.ts'
+export { type HashThread, type ShardCoder, type ShardHash, shardHash, shardHashIn } from './open-shard.ts'
 export { moveToOrphans, moveUnknownShards, ORPHANS } from './orphans.ts'
 export {
   QUARANTINE_FOLDER,
@@ -21,7 +21,6 @@ export {
 } from './quarantine.ts'
 export { rewriteShard } from './rewrite-shard.ts'
 export { changedSinceSealed, isAsSealed, publishSealed } from './sealed.ts'
-export { type HashThread, type ShardHash, shardHash, shardHashIn } from './shard-hash.ts'
 export { type Commit, ShardSet, type ShardSetOptions } from './shard-set.ts'
 export { PageRows, type PartitionRange, type Slice } from './slice.ts'
 export { type RowChoice, takeRows } from './take-rows.ts'

@@ -110,7 +110,7 @@ export class ShardSet {
         if (!(await set.#restore(folded))) lost.add(folded.shard)
       })
       if (lost.size === 0) {
-        set.#sealEarlier()
+        for (const shard of set.#sealing) set.#backlog.add(set.#sealBehind(shard))
         await set.settled()
         return { set }
       }
@@ -178,7 +178,12 @@ export class ShardSet {
 
   /** Seals the open shards of some folders. */
   async seal(folders: readonly string[]): Promise<void> {
-    for (const folder of folders) this.#close(folder)
+    for (const folder of folders) {
+      const shard = this.#open.get(folder)
+      if (shard === undefined) continue
+      this.#takeFromOpen(shard)
+      this.#backlog.add(this.#sealBehind(shard))
+    }
     await this.settled()
   }
 
@@ -230,11 +235,6 @@ export class ShardSet {
     return true
   }
 
-  /** Seals restored shards that had ended. */
-  #sealEarlier(): void {
-    for (const shard of this.#sealing) this.#backlog.add(this.#sealBehind(shard))
-  }
-
   /**
    * Assigns the rows of a page to shards. Nothing is awaited meanwhile, so the rows of a folder stay in the order of
    * pages.
@@ -269,13 +269,6 @@ export class ShardSet {
   #end(shard: OpenShard, placed: Placed): void {
     this.#takeFromOpen(shard)
     placed.later(shard, () => this.#backlog.add(this.#sealBehind(shard)), true)
-  }
-
-  #close(folder: string): void {
-    const shard = this.#open.get(folder)
-    if (shard === undefined) return
-    this.#takeFromOpen(shard)
-    this.#backlog.add(this.#sealBehind(shard))
   }
 
   #takeFromOpen(shard: OpenShard): void {

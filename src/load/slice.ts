@@ -12,18 +12,19 @@ import { chooseRows, countRows, type RowChoice, takeRows } from './take-rows.ts'
 
 /** The rows of one page. */
 export class PageRows {
-  /** See `encodeRecordBatch`. */
-  readonly bytes: Uint8Array
   /** Views on `bytes`. */
   readonly recordBatch: RecordBatch
-  /** `imported_at` of each row; null: the rows have none. */
-  readonly times: Times | null
   #sizes: BatchSizes | null = null
 
-  constructor(bytes: Uint8Array, times: Times | null) {
-    this.bytes = bytes
+  /**
+   * @param bytes see `encodeRecordBatch`
+   * @param times `imported_at` of each row; null: the rows have none
+   */
+  constructor(
+    readonly bytes: Uint8Array,
+    readonly times: Times | null,
+  ) {
     this.recordBatch = decodeRecordBatch(bytes)
-    this.times = times
   }
 
   get sizes(): BatchSizes {

@@ -1,6 +1,6 @@
 import {
   type ColumnSpec,
-  type ColumnType,
+  type ColumnStatistics,
   ExportError,
   type OwnedStore,
   type Store,
@@ -26,17 +26,6 @@ export type TableContent = {
   readonly manifestSha256: string
   /** Of the run that changed shards; null: another command did, or it is not known. */
   readonly runId: string | null
-}
-
-/** The values of a column in a shard, as its footer describes them. */
-export type ColumnStatistics = {
-  readonly name: string
-  readonly type: ColumnType
-  /** After compression. */
-  readonly bytes: number
-  readonly nulls: number
-  /** Integers and times (in microseconds) as bigints; null: the footer has none. */
-  readonly bounds: { readonly min: bigint | string; readonly max: bigint | string } | null
 }
 
 /** Reads the footer of a shard: all columns but lists. */

@@ -1,4 +1,6 @@
 import {
+  isExportError,
+  numberOf,
   type OwnedStore,
   type Store,
   TABLE_FORMATS,
@@ -9,10 +11,10 @@ import { DELTA_FOLDER } from './delta/delta-log.ts'
 import { deltaTable } from './delta/delta-table.ts'
 import { icebergTable } from './iceberg/iceberg-table.ts'
 import { ICEBERG_FOLDER } from './iceberg/metadata.ts'
-import type { OpenTable, TableContent, TableState, TableUpdate } from './table.ts'
+import type { OpenTable, TableContent, TableShard, TableState, TableUpdate } from './table.ts'
 
 /** Every format by its name. A new one is a file and an entry. */
-export const TABLES: Readonly<Record<TableFormat, OpenTable>> = { iceberg: icebergTable, delta: deltaTable }
+const TABLES: Readonly<Record<TableFormat, OpenTable>> = { iceberg: icebergTable, delta: deltaTable }
 
 /**
  * Brings the tables in line with what the manifest lists: at most one snapshot each. A table whose format is no longer
@@ -65,4 +67,54 @@ export function mayHaveTables(names: readonly string[]): boolean {
 /** Removes the tables of a data set that starts over. */
 export async function removeTables(store: OwnedStore): Promise<void> {
   for (const format of TABLE_FORMATS) await TABLES[format].remove(store)
+}
+
+/** How the current snapshot of a table differs from the manifest. */
+export type TableProblem = { readonly path: string; readonly problem: string }
+
+/** Compares tables with what the manifest lists. */
+export async function tableProblems(
+  store: Store,
+  settings: TableSettings,
+  shards: readonly TableShard[],
+): Promise<readonly TableProblem[]> {
+  const problems: TableProblem[] = []
+  for (const format of settings.formats) {
+    const path = FOLDERS[format]
+    try {
+      const state = await TABLES[format].read(store, settings)
+      // Before the first shard there is no table.
+      const isMissing = state === null && shards.length > 0
+      const problem = isMissing ? 'is not there' : differenceOf(state?.shards ?? new Map(), shards)
+      if (problem !== null) problems.push({ path, problem })
+    } catch (error) {
+      if (!isExportError(error)) throw error
+      problems.push({ path: error.where, problem: error.what })
+    }
+  }
+  return problems
+}
+
+const FOLDERS: Readonly<Record<TableFormat, string>> = { iceberg: ICEBERG_FOLDER, delta: DELTA_FOLDER }
+
+/** null: none */
+function differenceOf(
+  inTable: ReadonlyMap<string, TableShard>,
+  inManifest: readonly TableShard[],
+): string | null {
+  const left = new Map(inTable)
+  let missing = 0
+  let other = 0
+  for (const { path, sha256, rows, bytes } of inManifest) {
+    const found = left.get(path)
+    left.delete(path)
+    if (found === undefined) missing++
+    else if (found.sha256 !== sha256 || found.rows !== rows || found.bytes !== bytes) other++
+  }
+  const parts = [
+    ...(missing > 0 ? [`lacks ${numberOf(missing, 'shard')} of the manifest`] : []),
+    ...(left.size > 0 ? [`names ${numberOf(left.size, 'shard')} that the manifest does not list`] : []),
+    ...(other > 0 ? [`describes ${numberOf(other, 'shard')} in another way than the manifest`] : []),
+  ]
+  return parts.length === 0 ? null : parts.join('; ')
 }

@@ -9,15 +9,7 @@ type ThreadResponse =
   | { readonly id: number; readonly ok: true; readonly value: unknown }
   | { readonly id: number; readonly ok: false; readonly error: PlainError | { readonly unexpected: string } }
 
-export type Thread = {
-  /** @param transfer buffers whose ownership moves to the thread */
-  request<T>(name: string, args?: readonly unknown[], transfer?: ArrayBuffer[]): Promise<T>
-  /** Requests that have no response yet. */
-  readonly pending: number
-  /** Whether it ended before it was closed. Requests fail then. */
-  readonly hasFailed: boolean
-  close(): Promise<void>
-}
+export type Thread = ReturnType<typeof openThread>
 
 /** Threads run built scripts. Without a build (TypeScript run directly), they cannot be started. */
 export const canStartThreads = !import.meta.url.endsWith('.ts')
@@ -26,7 +18,7 @@ export const canStartThreads = !import.meta.url.endsWith('.ts')
 const MAX_YOUNG_MB = 6
 
 /** Opens a worker thread that serves requests, one after the other. @param script calls `serve` */
-export function openThread(script: URL, workerData: unknown): Thread {
+export function openThread(script: URL, workerData: unknown) {
   const waiting = new Map<number, { resolve(value: never): void; reject(error: unknown): void }>()
   let worker: Worker | null = null
   let requests = 0
@@ -55,7 +47,8 @@ export function openThread(script: URL, workerData: unknown): Thread {
   }
 
   return {
-    request<T>(name: string, args: readonly unknown[] = [], transfer: ArrayBuffer[] = []) {
+    /** @param transfer buffers whose ownership moves to the thread */
+    request<T>(name: string, args: readonly unknown[] = [], transfer: ArrayBuffer[] = []): Promise<T> {
       if (failure !== null) return Promise.reject(failure)
       const id = requests++
       return new Promise<T>((resolve, reject) => {
@@ -63,13 +56,15 @@ export function openThread(script: URL, workerData: unknown): Thread {
         running().postMessage({ id, name, args } satisfies ThreadRequest, transfer)
       })
     },
-    get pending() {
+    /** Requests that have no response yet. */
+    get pending(): number {
       return waiting.size
     },
-    get hasFailed() {
+    /** Whether it ended before it was closed. Requests fail then. */
+    get hasFailed(): boolean {
       return failure !== null
     },
-    async close() {
+    async close(): Promise<void> {
       await worker?.terminate()
     },
   }

@@ -56,11 +56,7 @@ export class FastPath {
   /** @param extras reads additional columns; null: there are none */
   constructor(extras: ExtraReader | null) {
     this.#extras = extras
-    this.#walker = itemWalker(
-      extras === null
-        ? null
-        : { fields: extras.sourceFields, read: (bytes, start, end) => extras.source(bytes, start, end) },
-    )
+    this.#walker = itemWalker(extras)
   }
 
   /** Fills the page and finishes it; null when it is not supported. The contents of `page` are invalid then. */

@@ -13,10 +13,6 @@ export class IdSet {
   #hasZero = false
   #size = 0
 
-  get size(): number {
-    return this.#size
-  }
-
   /** @returns false when the set already has it */
   add(low: number, high: number): boolean {
     if ((low | high) === 0) {

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { nextAtEnd } from '../../src/extract/extract-pages.ts'
 import { extractPages, type Prefetch, prefetchSlots } from '../../src/extract/index.ts'
-import { nextAtEnd } from '../../src/extract/page-in-flight.ts'
 import { cases } from '../support/thorough.ts'
 import { collect, decode, domainChain, failure, open, sendPage, serve } from './support.ts'
 

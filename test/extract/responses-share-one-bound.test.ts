@@ -15,7 +15,7 @@ it('responses in flight never hold more than 128 MB and one large response, and 
   fc.assert(
     fc.property(sizes, order, (totals, choices) => {
       const room = responseMemory()
-      const responses = totals.map((mb) => ({ share: room.share(), left: mb, held: 0, waits: false }))
+      const responses = totals.map((mb) => ({ share: room(), left: mb, held: 0, waits: false }))
       const inFlight = new Set(responses)
       let steps = 0
       while (inFlight.size > 0) {
@@ -52,19 +52,19 @@ it('responses in flight never hold more than 128 MB and one large response, and 
 
 it('a small response is admitted at once, whoever waits', () => {
   const room = responseMemory()
-  const large = room.share()
+  const large = room()
   let isHolder = false
   large.wait(200 * MB, () => {
     isHolder = true
   })
   expect(isHolder).toBe(true)
   let isAdmitted = false
-  const next = room.share()
+  const next = room()
   next.wait(40 * MB, () => {
     isAdmitted = true
   })
   expect(isAdmitted).toBe(false)
-  const error = room.share()
+  const error = room()
   expect(error.has(SMALL)).toBe(true)
   // Beyond that, it waits behind the others.
   expect(error.has(MB)).toBe(false)

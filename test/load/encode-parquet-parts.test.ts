@@ -5,8 +5,8 @@ import { xxhash64 as referenceHash } from 'hyparquet/src/xxhash.js'
 import { describe, expect, it } from 'vitest'
 import { ByteBuffer } from '../../src/load/encode/byte-buffer.ts'
 import { snappyCompress } from '../../src/load/encode/parquet/compress.ts'
-import { TextDictionary } from '../../src/load/encode/parquet/values/dictionary.ts'
-import { fitsDelta, writeDeltaBinaryPacked } from '../../src/load/encode/parquet/values/encodings.ts'
+import { TextDictionary } from '../../src/load/encode/parquet/dictionary.ts'
+import { fitsDelta, writeDeltaBinaryPacked } from '../../src/load/encode/parquet/encodings.ts'
 import { xxhash64 } from '../../src/load/encode/parquet/xxhash64.ts'
 
 /** Bytes with runs and with repeats, near and far. */

@@ -82,7 +82,10 @@ type HeaderColumn = { name: string; group: number; kind: Vector['kind']; parts: 
 export type BatchAllocator = (bytes: number) => Uint8Array
 
 /** Encodes a record batch as one run of bytes, whose length is a multiple of 8. Every byte is overwritten. */
-export function encodeRecordBatch(recordBatch: RecordBatch, room: BatchAllocator = freshBytes): Uint8Array {
+export function encodeRecordBatch(
+  recordBatch: RecordBatch,
+  room: BatchAllocator = (length) => new Uint8Array(length),
+): Uint8Array {
   const buffers: Uint8Array[] = []
   const add = (view: Uint8Array | Uint32Array | Float64Array | BigInt64Array | null): number => {
     if (view === null) return -1
@@ -170,10 +173,6 @@ export function decodeRecordBatch(bytes: Uint8Array): RecordBatch {
       values: vector(column),
     })),
   }
-}
-
-function freshBytes(length: number): Uint8Array {
-  return new Uint8Array(length)
 }
 
 function assemble(header: Uint8Array, buffers: readonly Uint8Array[], room: BatchAllocator): Uint8Array {

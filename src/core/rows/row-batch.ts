@@ -1,7 +1,7 @@
 import { ExportError } from '../errors.ts'
 import { type Int64, int64 } from './int64.ts'
 import type { Column, RecordBatch, Vector } from './record-batch.ts'
-import type { ColumnSpec, ColumnType } from './schema.ts'
+import { allColumns, type ColumnSpec, type ColumnType } from './schema.ts'
 
 /** Masked rows in columns: value i of each column belongs to row i. The receiver may keep it. */
 export type RowBatch = {
@@ -175,23 +175,7 @@ export type CredentialColumn = keyof Credential
 /** Columns that a pipeline exports by default. */
 export type StandardColumn = Exclude<CredentialColumn, keyof CredentialExtras>
 
-const STANDARD_COLUMNS: readonly StandardColumn[] = [
-  'id',
-  'domain',
-  'identity_name',
-  'hash',
-  'hash_type',
-  'imported_at',
-  'source_id',
-  'source_name',
-  'source_description_en',
-  'source_description_fr',
-  'source_is_alert_enabled',
-  'source_breached_at',
-  'source_leaked_at',
-  'query_type',
-  'query_value',
-]
+const STANDARD_COLUMNS = allColumns('credentials', []).map(({ name }) => name as StandardColumn)
 
 /**
  * Iterates over the rows of a batch as credentials, with the columns in `options.columns`, or the default columns.

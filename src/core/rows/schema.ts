@@ -20,6 +20,17 @@ export type ColumnSpec = {
   readonly meaning: string
 }
 
+/** Nulls, bytes and bounds of a column, over all row groups of a Parquet shard. */
+export type ColumnStatistics = {
+  readonly name: string
+  readonly type: ColumnType
+  /** After compression. */
+  readonly bytes: number
+  readonly nulls: number
+  /** Integers and times (in microseconds) are bigints; null: not every row group has them. */
+  readonly bounds: { readonly min: bigint | string; readonly max: bigint | string } | null
+}
+
 /** Names of the types in `_manifest.json`. */
 export const TYPE_NAMES: Record<ColumnType, string> = {
   int64: 'INT64',
@@ -105,108 +116,78 @@ export function droppedColumns(secret: SecretPolicy, identity: IdentityPolicy): 
 /** Fields that the service sends only when `include` names them. */
 export const OPTIONAL_FIELDS: ReadonlySet<string> = new Set(['known_password_id', 'auth_domains', 'urls'])
 
-const CREDENTIAL_COLUMNS: readonly ColumnSpec[] = [
-  column('id', 'int64', false, 'identifier of the credential'),
-  column('domain', 'text', true, 'domain of the identity'),
-  column(
+/**
+ * A column, with its `field_id` in Parquet files. Table formats identify a column by it, not by name or index. So an id
+ * never changes, and is never used for another column. A new column gets the next number.
+ */
+type Field = readonly [id: number, ...column: Parameters<typeof column>]
+
+const CREDENTIAL_FIELDS: readonly Field[] = [
+  [1, 'id', 'int64', false, 'identifier of the credential'],
+  [2, 'domain', 'text', true, 'domain of the identity'],
+  [
+    3,
     'identity_name',
     'text',
     false,
     'the identity, an e-mail address as a rule; masked by transform.identity',
-  ),
-  column(
-    'hash',
-    'text',
-    true,
-    'the leaked secret, plain or hashed at the source; masked by transform.secret',
-  ),
-  column('hash_type', 'text', true, 'how the source had hashed the secret'),
-  column('imported_at', 'timestamp', false, 'when the service imported the credential'),
-  column('known_password_id', 'text', true, 'identifier of a known password'),
-  column('source_id', 'text', false, 'identifier of the leak'),
-  column('source_name', 'text', true, 'name of the leak'),
-  column('source_description_en', 'text', true, 'description of the leak, English'),
-  column('source_description_fr', 'text', true, 'description of the leak, French'),
-  column('source_is_alert_enabled', 'boolean', true, 'whether the leak raises alerts'),
-  column('source_breached_at', 'timestamp', true, 'when the source was breached'),
-  column('source_leaked_at', 'timestamp', true, 'when the data was leaked'),
-  column('query_type', 'text', false, 'kind of the query that found the row'),
-  column('query_value', 'text', false, 'value of the query; a secret is masked'),
-  column('auth_domains', 'list', true, 'host names that the credential logs in to'),
-  column('urls', 'list', true, 'addresses that the credential logs in to'),
+  ],
+  [4, 'hash', 'text', true, 'the leaked secret, plain or hashed at the source; masked by transform.secret'],
+  [5, 'hash_type', 'text', true, 'how the source had hashed the secret'],
+  [6, 'imported_at', 'timestamp', false, 'when the service imported the credential'],
+  [7, 'known_password_id', 'text', true, 'identifier of a known password'],
+  [8, 'source_id', 'text', false, 'identifier of the leak'],
+  [9, 'source_name', 'text', true, 'name of the leak'],
+  [10, 'source_description_en', 'text', true, 'description of the leak, English'],
+  [11, 'source_description_fr', 'text', true, 'description of the leak, French'],
+  [12, 'source_is_alert_enabled', 'boolean', true, 'whether the leak raises alerts'],
+  [13, 'source_breached_at', 'timestamp', true, 'when the source was breached'],
+  [14, 'source_leaked_at', 'timestamp', true, 'when the data was leaked'],
+  [15, 'query_type', 'text', false, 'kind of the query that found the row'],
+  [16, 'query_value', 'text', false, 'value of the query; a secret is masked'],
+  [17, 'auth_domains', 'list', true, 'host names that the credential logs in to'],
+  [18, 'urls', 'list', true, 'addresses that the credential logs in to'],
 ]
+
+const CREDENTIAL_COLUMNS = CREDENTIAL_FIELDS.map(([, ...field]) => column(...field))
 
 const FEED_COLUMNS: readonly ColumnSpec[] = CREDENTIAL_COLUMNS.flatMap((each) =>
   each.name === 'source_leaked_at' ? [each, ...FEED_FIELDS.map(extraSpec)] : [each],
 )
 
-const REPORT_COLUMNS: readonly ColumnSpec[] = [
-  column('id', 'int64', false, 'identifier of the report'),
-  column('format_type', 'text', false, 'format of the content'),
-  column('title', 'text', false, 'title'),
-  column('subtitle', 'text', true, 'subtitle'),
-  column('summary', 'text', true, 'summary'),
-  column('content', 'text', true, 'the report itself'),
-  column('tags', 'list', true, 'tags'),
-  column('highlights', 'list', true, 'highlights'),
-  column('related_activity_uids', 'list', true, 'identifiers of related activities'),
-  column('prompt_preset_uid', 'text', true, 'identifier of the prompt preset'),
-  column('created_at', 'timestamp', true, 'when it was created'),
-  column('published_at', 'timestamp', true, 'when it was published'),
-  column('updated_at', 'timestamp', true, 'when it was last changed'),
-  column('reading_time', 'int64', true, 'reading time; the service does not say in which unit'),
-  column('tenant_id', 'int64', true, 'tenant'),
-  column('organization_id', 'int64', true, 'organization'),
+/** They share `id` with credentials. */
+const REPORT_FIELDS: readonly Field[] = [
+  [1, 'id', 'int64', false, 'identifier of the report'],
+  [101, 'format_type', 'text', false, 'format of the content'],
+  [102, 'title', 'text', false, 'title'],
+  [103, 'subtitle', 'text', true, 'subtitle'],
+  [104, 'summary', 'text', true, 'summary'],
+  [105, 'content', 'text', true, 'the report itself'],
+  [106, 'tags', 'list', true, 'tags'],
+  [107, 'highlights', 'list', true, 'highlights'],
+  [108, 'related_activity_uids', 'list', true, 'identifiers of related activities'],
+  [109, 'prompt_preset_uid', 'text', true, 'identifier of the prompt preset'],
+  [110, 'created_at', 'timestamp', true, 'when it was created'],
+  [111, 'published_at', 'timestamp', true, 'when it was published'],
+  [112, 'updated_at', 'timestamp', true, 'when it was last changed'],
+  [113, 'reading_time', 'int64', true, 'reading time; the service does not say in which unit'],
+  [114, 'tenant_id', 'int64', true, 'tenant'],
+  [115, 'organization_id', 'int64', true, 'organization'],
 ]
+
+const REPORT_COLUMNS = REPORT_FIELDS.map(([, ...field]) => column(...field))
 
 function column(name: string, type: ColumnType, nullable: boolean, meaning: string): ColumnSpec {
   return { name, type, nullable, meaning }
 }
 
-/**
- * The `field_id` of each column in Parquet files. Table formats identify a column by it, not by name or index. So an id
- * never changes, and is never used for another column. A new column gets the next number.
- */
-const FIELD_IDS: Readonly<Record<string, number>> = {
-  id: 1,
-  domain: 2,
-  identity_name: 3,
-  hash: 4,
-  hash_type: 5,
-  imported_at: 6,
-  known_password_id: 7,
-  source_id: 8,
-  source_name: 9,
-  source_description_en: 10,
-  source_description_fr: 11,
-  source_is_alert_enabled: 12,
-  source_breached_at: 13,
-  source_leaked_at: 14,
-  query_type: 15,
-  query_value: 16,
-  auth_domains: 17,
-  urls: 18,
-  event_uid: 19,
-  credential_hash: 20,
-  source_pii_tags: 21,
-  source_url: 22,
-  // Reports; they share `id` with credentials.
-  format_type: 101,
-  title: 102,
-  subtitle: 103,
-  summary: 104,
-  content: 105,
-  tags: 106,
-  highlights: 107,
-  related_activity_uids: 108,
-  prompt_preset_uid: 109,
-  created_at: 110,
-  published_at: 111,
-  updated_at: 112,
-  reading_time: 113,
-  tenant_id: 114,
-  organization_id: 115,
-}
+const FIELD_IDS: ReadonlyMap<string, number> = new Map([
+  ...[...CREDENTIAL_FIELDS, ...REPORT_FIELDS].map(([id, name]) => [name, id] as const),
+  ['event_uid', 19],
+  ['credential_hash', 20],
+  ['source_pii_tags', 21],
+  ['source_url', 22],
+])
 
 const FIRST_OF_ELEMENTS = 1000
 // Ids of names end at 2,001,000,000: Iceberg reserves the last 200 numbers of 31 bits.
@@ -215,9 +196,7 @@ const COUNT_OF_NAMES = 2_000_000_000
 
 /** The id of a column. An undocumented field gets an id derived from its name. */
 export function fieldId(column: string): number {
-  return Object.hasOwn(FIELD_IDS, column)
-    ? FIELD_IDS[column]!
-    : FIRST_OF_NAMES + (crc32(column) % COUNT_OF_NAMES)
+  return FIELD_IDS.get(column) ?? FIRST_OF_NAMES + (crc32(column) % COUNT_OF_NAMES)
 }
 
 /** The id of the elements of a list column. In Parquet these are a field of their own. */

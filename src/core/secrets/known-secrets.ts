@@ -23,7 +23,9 @@ type WhichSecrets = 'any' | 'long'
 export function learnSecret(secret: string, inOurs: 'part' | 'whole' = 'part'): void {
   if (secret === '' || known.has(secret)) return
   known.add(secret)
-  for (const form of formsOf(secret)) remember(comparable(form), inOurs === 'whole' ? form.length : LONG_RUN)
+  // Also the forms that `comparable` cannot reverse: base64 after a change of case, at each offset, and digests.
+  for (const form of [secret, ...base64Of(secret), ...digestsOf(secret)])
+    remember(comparable(form), inOurs === 'whole' ? form.length : LONG_RUN)
   // A secret of quotes or accents alone has no comparable form.
   if (comparable(secret) === '' && secret.trim() !== '') unmatchable.push(secret)
 }
@@ -183,7 +185,10 @@ function remember(form: string, longRun: number): void {
   if (form === '') return
   const run = Math.min(form.length, RUN)
   for (const length of form.length < LONG ? [run] : [run, Math.min(form.length, longRun)]) {
-    const { substrings, beginnings } = encodings.get(length) ?? none()
+    const { substrings, beginnings } = encodings.get(length) ?? {
+      substrings: new Set<string>(),
+      beginnings: new Uint8Array(BEGINNINGS),
+    }
     encodings.set(length, { substrings, beginnings })
     for (let at = 0; at + length <= form.length; at++) {
       substrings.add(form.slice(at, at + length))
@@ -196,10 +201,6 @@ function remember(form: string, longRun: number): void {
 type Encodings = { readonly substrings: Set<string>; readonly beginnings: Uint8Array }
 
 const BEGINNINGS = 1 << 16
-
-function none(): Encodings {
-  return { substrings: new Set(), beginnings: new Uint8Array(BEGINNINGS) }
-}
 
 /** A hash of the two characters at this offset. */
 function beginningAt(text: string, at: number): number {
@@ -215,16 +216,6 @@ function holdsOneOf(text: string, { substrings, beginnings }: Encodings, length:
 }
 
 const DIGESTS = ['md5', 'sha1', 'sha256', 'sha512']
-
-/**
- * The secret, and the forms that `comparable` cannot reverse: base64 after a change of case, for each offset modulo 3 of
- * the secret in a longer string, and digests.
- */
-function* formsOf(secret: string): Generator<string> {
-  yield secret
-  yield* base64Of(secret)
-  yield* digestsOf(secret)
-}
 
 // Shorter codes are not evidence: in upper case they may be words.
 const CODE_RUN = 8

@@ -10,19 +10,12 @@ import {
   searchesLeftIn,
   searchesToSpend,
 } from '../../core/index.ts'
-import { PageTooLarge, type Sizing } from './page-sizes.ts'
+import type { Outgoing } from '../outcome.ts'
+import { PageTooLarge } from './page-sizes.ts'
 import type { ChargedRequest, SearchLedger } from './search-ledger.ts'
 
-/** A request that is to be paid from the budget. */
-type Spending = {
-  readonly where: string
-  /** Requested rows, if these cost searches; null: the request costs none. */
-  readonly size: number | null
-  /** How the size of the page changes; null: it does not. */
-  readonly sizing: Sizing | null
-  /** Ends the wait for responses that show what other requests cost. */
-  readonly signal: AbortSignal
-}
+/** A request that is to be paid from the budget. `signal` ends the wait for what other requests cost. */
+type Spending = Pick<Outgoing, 'where' | 'size' | 'sizing' | 'signal'>
 
 export type Reservation = {
   /** Receives the limits in the response; null: the request costs no searches. */

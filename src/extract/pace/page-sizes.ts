@@ -114,11 +114,6 @@ export class PageSizes {
     return size >= (isServed ? failed : Math.min(failed, this.#failed)) && size > this.startOf(query)
   }
 
-  /** Whether a page of this size is as small as pages get. */
-  isLeast(size: number): boolean {
-    return size <= MIN_PAGE_SIZE
-  }
-
   /** A page was served. @param before the previous size, if this one is the first of a larger size; else null */
   served(query: string, size: number, before: number | null): void {
     const pages = this.of(query)
@@ -201,7 +196,7 @@ export class ChainSize {
 
   /** Whether smaller pages can be requested. */
   get canShrink(): boolean {
-    return !this.#isBound && !this.#sizes.isLeast(this.size)
+    return !this.#isBound && this.size > MIN_PAGE_SIZE
   }
 
   /** Whether pages of this size are larger than those before, and none was served yet. */

@@ -1,26 +1,7 @@
-import type { Clock } from '../../core/index.ts'
+import { type Clock, orAborted } from '../../core/index.ts'
 
 /** The rate limit of one tier. It gives permits in the order of requests, one at a time, never faster than allowed. */
-export type RateLimit = {
-  /** Resolves when the caller may send; rejects with the signal's reason as soon as it aborts. */
-  permit(signal: AbortSignal): Promise<Permit>
-  /** After a 429: nobody sends before this moment of the monotonic clock, and a little slower from then on. */
-  pauseUntil(monotonicMs: number): void
-  /** Milliseconds left of the pause; 0: none. */
-  pausedForMs(): number
-}
-
-/** Held by one caller until it has written or aborted its request. */
-type Permit = {
-  /**
-   * To be called when the request is written to an open connection: the interval to the next permit begins here,
-   * so slow connection set-up never makes two requests arrive closer together than they should.
-   * @returns false when all requests were paused meanwhile: send nothing, end this permit and request another
-   */
-  take(): boolean
-  /** Lets the next caller continue; does nothing after a successful `take`. */
-  end(): void
-}
+export type RateLimit = ReturnType<typeof rateLimit>
 
 // Above the exact interval, because requests do not all take the same time on their way: at 1/s an arrival
 // may be 13 ms late without the next one coming too early.
@@ -37,11 +18,7 @@ const CATCH_UP_MS = 20
  * @param options.requestsPerSecond may be a fraction; above 0
  * @param options.slowestPerSecond if the service's limit is not known: each 429 halves the rate, down to this
  */
-export function rateLimit(options: {
-  requestsPerSecond: number
-  slowestPerSecond?: number
-  clock: Clock
-}): RateLimit {
+export function rateLimit(options: { requestsPerSecond: number; slowestPerSecond?: number; clock: Clock }) {
   const { clock, requestsPerSecond, slowestPerSecond = requestsPerSecond } = options
   let exactMs = 1000 / requestsPerSecond
   const slowestMs = 1000 / Math.min(slowestPerSecond, requestsPerSecond)
@@ -54,6 +31,7 @@ export function rateLimit(options: {
 
   /** Waits for earlier callers, then until `dueMs`. @returns a function that lets the next caller in */
   async function enter(dueMs: () => number, signal: AbortSignal): Promise<() => void> {
+    const leftMs = (): number => dueMs() - clock.monotonicMs()
     signal.throwIfAborted()
     const previous = lastEnded
     let end = (): void => {}
@@ -61,8 +39,9 @@ export function rateLimit(options: {
       end = resolve
     })
     try {
-      await settled(previous, signal)
-      await sleepUntil(dueMs, { clock, signal })
+      await orAborted(previous, signal)
+      // Timers may fire early, so the clock decides.
+      for (let waitMs = leftMs(); waitMs > 0; waitMs = leftMs()) await clock.sleep(waitMs, signal)
       return end
     } catch (error) {
       // Later callers still wait for the earlier ones.
@@ -83,51 +62,39 @@ export function rateLimit(options: {
   }
 
   return {
-    async permit(signal) {
+    /**
+     * Resolves when the caller may send; rejects with the signal's reason as soon as it aborts. The permit is held until
+     * the request is written or aborted.
+     */
+    async permit(signal: AbortSignal) {
       const requestedAt = clock.monotonicMs()
       // A pause may begin while we sleep.
       const dueMs = (): number => Math.max(nextAt, pausedUntil)
       const end = await enter(dueMs, signal)
       return {
-        take() {
+        /**
+         * To be called when the request is written to an open connection: the interval to the next permit begins here,
+         * so slow connection set-up never makes two requests arrive closer together than they should.
+         * @returns false when all requests were paused meanwhile: send nothing, end this permit and request another
+         */
+        take(): boolean {
           const taken = take(requestedAt)
           if (taken) end()
           return taken
         },
+        /** Lets the next caller continue; does nothing after a successful `take`. */
         end,
       }
     },
-    pauseUntil(monotonicMs) {
+    /** After a 429: nobody sends before this moment of the monotonic clock, and a little slower from then on. */
+    pauseUntil(monotonicMs: number): void {
       pausedUntil = Math.max(pausedUntil, monotonicMs)
       if (exactMs < slowestMs) {
         exactMs = Math.min(exactMs * 2, slowestMs)
         intervalMs = exactMs * MARGIN
       } else intervalMs = Math.min(intervalMs * WIDER, exactMs * WIDEST)
     },
+    /** Milliseconds left of the pause; 0: none. */
     pausedForMs: () => Math.max(0, pausedUntil - clock.monotonicMs()),
   }
-}
-
-/** Timers may fire early, so the clock decides. */
-async function sleepUntil(
-  monotonicMs: () => number,
-  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
-): Promise<void> {
-  for (;;) {
-    const waitMs = monotonicMs() - clock.monotonicMs()
-    if (waitMs <= 0) return
-    await clock.sleep(waitMs, signal)
-  }
-}
-
-/** Waits for a promise that never rejects, or until the signal aborts. */
-function settled(promise: Promise<void>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => reject(signal.reason)
-    signal.addEventListener('abort', stop, { once: true })
-    void promise.then(() => {
-      signal.removeEventListener('abort', stop)
-      resolve()
-    })
-  })
 }

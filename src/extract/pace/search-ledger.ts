@@ -1,22 +1,15 @@
-import { estimatedCost, type Measures, maxCost, mayCost, type PageCost, rowsFor } from '../../core/index.ts'
+import {
+  estimatedCost,
+  type Measures,
+  maxCost,
+  mayCost,
+  orAborted,
+  type PageCost,
+  rowsFor,
+} from '../../core/index.ts'
 
 /** A request that costs searches, from its reservation to its response. */
-export type ChargedRequest = {
-  /** The highest possible cost. */
-  readonly cost: number
-  /** The request is written to a connection. */
-  write(): void
-  /**
-   * The request has ended.
-   * @param remaining searches left, by the response; null: it does not report them, or there is no response
-   * @param mayBeCharged whether the service may have charged the request
-   */
-  responded(remaining: number | null, mayBeCharged: boolean): void
-  /** The number of rows in the response; null: it could not be read. */
-  rows(count: number | null): void
-  /** No response comes any more. A request that was written may have been charged. Does nothing after `responded`. */
-  end(): void
-}
+export type ChargedRequest = ReturnType<SearchLedger['begin']>
 
 type CountedResponse = {
   readonly remaining: number
@@ -140,10 +133,16 @@ export class SearchLedger {
     return this.#costs
   }
 
-  begin(cost: number): ChargedRequest {
+  /** @param cost the highest possible one */
+  begin(cost: number) {
     const entry = { cost, writtenAt: null as number | null }
     this.#open.add(entry)
     const known: CountedResponse['flight'] = { cost, rows: undefined }
+    /**
+     * The request has ended.
+     * @param remaining searches left, by the response; null: it does not report them, or there is no response
+     * @param mayBeCharged whether the service may have charged the request
+     */
     const responded = (remaining: number | null, mayBeCharged: boolean): void => {
       if (!this.#open.delete(entry)) return
       const at = ++this.#moment
@@ -157,14 +156,17 @@ export class SearchLedger {
     }
     return {
       cost,
-      write: () => {
+      /** The request is written to a connection. */
+      write: (): void => {
         entry.writtenAt = ++this.#moment
       },
       responded,
-      rows: (count) => {
+      /** The number of rows in the response; null: it could not be read. */
+      rows: (count: number | null): void => {
         known.rows = count
         this.#changed()
       },
+      /** No response comes any more. A request that was written may have been charged. Does nothing after `responded`. */
       end: () => responded(null, entry.writtenAt !== null),
     }
   }
@@ -179,15 +181,10 @@ export class SearchLedger {
 
   /** Resolves when a request has ended. */
   change(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason)
-      const onAbort = (): void => reject(signal.reason)
-      signal.addEventListener('abort', onAbort, { once: true })
-      this.#onChange.push(() => {
-        signal.removeEventListener('abort', onAbort)
-        resolve()
-      })
+    const changed = new Promise<void>((resolve) => {
+      this.#onChange.push(resolve)
     })
+    return orAborted(changed, signal)
   }
 
   #see(response: CountedResponse): void {

@@ -28,25 +28,6 @@ type DecodeLimits = {
   readonly where: string
 }
 
-/**
- * Decodes a complete body.
- * @throws ExportError `data` beyond the limit or for an unknown coding, `transient` when the bytes are broken
- */
-export async function decodeContent(
-  body: Uint8Array,
-  coding: ContentCoding,
-  limits: DecodeLimits,
-): Promise<Uint8Array> {
-  switch (coding) {
-    case 'identity':
-      return body
-    case 'unknown':
-      throw unknownCoding(limits.where)
-    case 'gzip':
-      return gunzipped(body, limits)
-  }
-}
-
 export function tooLarge(limitBytes: number, where: string): ExportError {
   return new ExportError({
     kind: 'data',
@@ -68,7 +49,11 @@ export function unknownCoding(where: string): ExportError {
 // Each chunk takes one task of the thread pool: the default of 16 kB would make hundreds of tasks for a page.
 const CHUNK_BYTES = 256 * 1024
 
-async function gunzipped(
+/**
+ * Decodes a complete body.
+ * @throws ExportError `data` beyond the limit, `transient` when the bytes are broken
+ */
+export async function gunzipped(
   body: Uint8Array,
   { limitBytes, buffers, share, where }: DecodeLimits,
 ): Promise<Uint8Array> {

@@ -10,10 +10,11 @@ export type HttpRequest = {
   readonly method: 'GET' | 'POST'
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
+  /** JSON; null: none. */
   readonly body: string | null
   /** Names the request in messages. */
   readonly where: string
-  /** Aborts this request; null: only the signals of the client do. */
+  /** Aborts the request, written or not; null: only the signals of the client do. */
   readonly abort: AbortSignal | null
 }
 
@@ -42,6 +43,7 @@ export type RawResponse = {
 /** The request was written, and no complete response came in time. */
 export class ResponseTimeout extends ExportError {}
 
+export const CONNECT_TIMEOUT_MS = 10_000
 export const MAX_ERROR_BYTES = 64 * 1024
 // The body of an error is worth a short wait only: a 429 has to stop all requests at once.
 const ERROR_BODY_TIMEOUT_MS = 2_000
@@ -69,14 +71,14 @@ export function interrupted(where: string): ExportError {
 export function exchange(
   connections: Connections,
   request: HttpRequest,
-  limits: HttpLimits & { readonly connectTimeoutMs: number },
+  limits: HttpLimits,
   share: RoomShare,
   onWrite: () => boolean,
 ): Promise<RawResponse | null> {
   return new Promise((resolve, reject) => {
     const each = new Exchange(request, limits, share, { onWrite, resolve, reject })
     // Before it is written, a request may wait for a connection as long as earlier requests may take.
-    if (!each.begin(limits.connectTimeoutMs + limits.timeoutMs)) return
+    if (!each.begin(CONNECT_TIMEOUT_MS + limits.timeoutMs)) return
     const { method, url, headers, body } = request
     connections.dispatch(
       {

@@ -1,8 +1,15 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { freshBuffers } from '../../core/index.ts'
+import { type BufferPool, freshBuffers } from '../../core/index.ts'
 import type { Connections } from './connections.ts'
-import { decodeContent } from './content-coding.ts'
-import { exchange, type HttpLimits, type HttpRequest, isSuccess, MAX_ERROR_BYTES } from './exchange.ts'
+import { gunzipped } from './content-coding.ts'
+import {
+  CONNECT_TIMEOUT_MS,
+  exchange,
+  type HttpLimits,
+  type HttpRequest,
+  isSuccess,
+  MAX_ERROR_BYTES,
+} from './exchange.ts'
 import { proxiesOf } from './proxies.ts'
 import { responseMemory } from './response-memory.ts'
 
@@ -15,27 +22,10 @@ export type HttpResponse = {
   release(): void
 }
 
-export type HttpClient = {
-  /**
-   * Sends one request and receives the complete response, whatever its status. No redirects, no retries.
-   * @param onWrite called when the connection is open, just before the request is written. If it returns false, or
-   *   throws, nothing is sent
-   * @returns null when `onWrite` returned false
-   * @throws ExportError `transient` (network, timeout, broken response), `refused` (certificate), `data`
-   *   (too large, unknown coding), `interrupted`
-   */
-  send(request: HttpRequest, onWrite: () => boolean): Promise<HttpResponse | null>
-  close(): Promise<void>
-}
-
-type HttpOptions = HttpLimits & {
-  readonly connections: number
-}
-
-const CONNECT_TIMEOUT_MS = 10_000
+export type HttpClient = ReturnType<typeof httpClient>
 
 /** @throws ExportError `config` when a proxy variable holds no address */
-export function httpClient(options: HttpOptions): HttpClient {
+export function httpClient(options: HttpLimits & { readonly connections: number }) {
   // Read here, so that a wrong variable is reported before anything is sent.
   const proxyOf = proxiesOf(process.env)
   let opened: Promise<Connections> | null = null
@@ -50,25 +40,28 @@ export function httpClient(options: HttpOptions): HttpClient {
   }
   const room = responseMemory()
   return {
-    async send(request, onWrite) {
+    /**
+     * Sends one request and receives the complete response, whatever its status. No redirects, no retries.
+     * @param onWrite called when the connection is open, just before the request is written. If it returns false, or
+     *   throws, nothing is sent
+     * @returns null when `onWrite` returned false
+     * @throws ExportError `transient` (network, timeout, broken response), `refused` (certificate), `data`
+     *   (too large, unknown coding), `interrupted`
+     */
+    async send(request: HttpRequest, onWrite: () => boolean): Promise<HttpResponse | null> {
       opened ??= open()
       const connections = await opened
-      const response = await exchange(
-        connections,
-        request,
-        { ...options, connectTimeoutMs: CONNECT_TIMEOUT_MS },
-        room.share(),
-        onWrite,
-      )
+      const response = await exchange(connections, request, options, room(), onWrite)
       if (response === null) return null
       const { status, headers, coding, body, share } = response
       const release = (): void => share.release()
       if (coding === 'identity') return { status, headers, body, release }
-      const { where } = request
+      const gunzip = (limitBytes: number, buffers: BufferPool): Promise<Uint8Array> =>
+        gunzipped(body, { limitBytes, buffers, share, where: request.where })
       if (isSuccess(status)) {
-        const limits = { limitBytes: options.maxResponseBytes, buffers: options.buffers, share, where }
         try {
-          return { status, headers, body: await decodeContent(body, coding, limits), release }
+          const decoded = await gunzip(options.maxResponseBytes, options.buffers)
+          return { status, headers, body: decoded, release }
         } catch (error) {
           release()
           throw error
@@ -78,11 +71,10 @@ export function httpClient(options: HttpOptions): HttpClient {
       }
       release()
       // The body of an error is optional.
-      const limits = { limitBytes: MAX_ERROR_BYTES, buffers: freshBuffers, share, where }
-      const decoded = decodeContent(body, coding, limits)
-      return { status, headers, body: await decoded.catch(() => new Uint8Array(0)), release }
+      const decoded = coding === 'gzip' ? await gunzip(MAX_ERROR_BYTES, freshBuffers).catch(() => null) : null
+      return { status, headers, body: decoded ?? new Uint8Array(0), release }
     },
-    async close() {
+    async close(): Promise<void> {
       const connections = await opened?.catch(() => null)
       await connections?.destroy()
     },

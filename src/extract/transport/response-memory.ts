@@ -1,25 +1,7 @@
-import type { BufferPool } from '../../core/index.ts'
-import { copyBytes } from '../../core/index.ts'
+import { type BufferPool, copyBytes } from '../../core/index.ts'
 
-/**
- * Memory for the responses in flight. Together they take at most 128 MB, each at most 32 MB of it. In addition, one
- * response at a time may grow to the allowed size; others that need more room wait for that. So all responses take at
- * most 128 MB and `service.max_response_bytes`, however many requests are in flight. Only the first 256 kB of each are
- * received without a reservation.
- */
-export type ResponseMemory = {
-  /** The share of one response. */
-  share(): RoomShare
-}
-
-export type RoomShare = {
-  /** Reserves so many bytes for a response, if they are free now. @returns whether it did */
-  has(bytes: number): boolean
-  /** Calls `then` when so many bytes are reserved. */
-  wait(bytes: number, then: () => void): void
-  /** Returns the memory. Idempotent. */
-  release(): void
-}
+/** The share of one response. */
+export type RoomShare = ReturnType<ReturnType<typeof responseMemory>>
 
 /** A usual response of 10,000 rows has 7 MB. */
 export const OWN_BYTES = 32 << 20
@@ -29,7 +11,13 @@ const SMALL_BYTES = 256 << 10
 
 type Waiting = { readonly share: object; readonly has: () => boolean; readonly then: () => void }
 
-export function responseMemory(): ResponseMemory {
+/**
+ * Memory for the responses in flight. Together they take at most 128 MB, each at most 32 MB of it. In addition, one
+ * response at a time may grow to the allowed size; others that need more room wait for that. So all responses take at
+ * most 128 MB and `service.max_response_bytes`, however many requests are in flight. Only the first 256 kB of each are
+ * received without a reservation.
+ */
+export function responseMemory() {
   /** The response that may grow to the allowed size. */
   let holder: object | null = null
   /** The bytes of all others. */
@@ -49,60 +37,53 @@ export function responseMemory(): ResponseMemory {
     }
   }
 
-  return {
-    share() {
-      const self = {}
-      let held = 0
-      const hold = (bytes: number): true => {
-        shared += bytes - held
-        held = bytes
-        return true
-      }
-      const grow = (bytes: number): boolean => {
-        if (holder === self) return hold(0)
-        return bytes <= OWN_BYTES && shared - held + bytes <= SHARED_BYTES && hold(bytes)
-      }
-      return {
-        has(bytes) {
-          if (bytes <= SMALL_BYTES && holder !== self) return hold(bytes)
-          return (queue.length === 0 || holder === self) && grow(bytes)
-        },
-        wait(bytes, then) {
-          queue.push({ share: self, has: () => grow(bytes), then })
-          admit()
-        },
-        release() {
-          const index = queue.findIndex(({ share }) => share === self)
-          if (index >= 0) queue.splice(index, 1)
-          hold(0)
-          if (holder === self) holder = null
-          admit()
-        },
-      }
-    },
+  return () => {
+    const self = {}
+    let held = 0
+    const hold = (bytes: number): true => {
+      shared += bytes - held
+      held = bytes
+      return true
+    }
+    const grow = (bytes: number): boolean => {
+      if (holder === self) return hold(0)
+      return bytes <= OWN_BYTES && shared - held + bytes <= SHARED_BYTES && hold(bytes)
+    }
+    return {
+      /** Reserves so many bytes for the response, if they are free now. @returns whether it did */
+      has(bytes: number): boolean {
+        if (bytes <= SMALL_BYTES && holder !== self) return hold(bytes)
+        return (queue.length === 0 || holder === self) && grow(bytes)
+      },
+      /** Calls `then` when so many bytes are reserved. */
+      wait(bytes: number, then: () => void): void {
+        queue.push({ share: self, has: () => grow(bytes), then })
+        admit()
+      },
+      /** Returns the memory. Idempotent. */
+      release(): void {
+        const index = queue.findIndex(({ share }) => share === self)
+        if (index >= 0) queue.splice(index, 1)
+        hold(0)
+        if (holder === self) holder = null
+        admit()
+      },
+    }
   }
 }
 
-/** Collects a body at the beginning of one buffer. */
-export type BodyBuffer = {
-  /** @returns false when the body exceeds the limit; the bytes below it are kept */
-  add(chunk: Uint8Array): boolean
-  take(): Uint8Array
-}
+export type BodyBuffer = ReturnType<typeof bodyBuffer>
 
 const FIRST_BYTES = 64 * 1024
 // No more is allocated at once before it is needed.
 const MODEST_LIMIT = 512 << 20
 
 /**
+ * Collects a body at the beginning of one buffer.
  * @param expectedBytes the announced length; null: grows as needed
  * @param limitBytes the maximum length
  */
-export function bodyBuffer(
-  expectedBytes: number | null,
-  limitBytes: number,
-  buffers: BufferPool,
-): BodyBuffer {
+export function bodyBuffer(expectedBytes: number | null, limitBytes: number, buffers: BufferPool) {
   let bytes = new Uint8Array(buffers.take(Math.min(expectedBytes ?? FIRST_BYTES, limitBytes)))
   let length = 0
 
@@ -116,13 +97,14 @@ export function bodyBuffer(
   }
 
   return {
-    add(chunk) {
+    /** @returns false when the body exceeds the limit; the bytes below it are kept */
+    add(chunk: Uint8Array): boolean {
       const fitting = chunk.subarray(0, limitBytes - length)
       if (length + fitting.length > bytes.length) grow(length + fitting.length)
       copyBytes(fitting, bytes, length)
       length += fitting.length
       return fitting.length === chunk.length
     },
-    take: () => bytes.subarray(0, length),
+    take: (): Uint8Array => bytes.subarray(0, length),
   }
 }

@@ -1,24 +1,11 @@
-import type { Format } from '../../core/index.ts'
 import { csvColumnar } from './csv/columnar.ts'
 import { csvStringify } from './csv/csv-stringify.ts'
 import type { EncodePlan, ShardEncoder } from './encoder.ts'
 import { parquetColumnar } from './parquet/columnar.ts'
 import { parquetjsLite } from './parquet/parquetjs-lite.ts'
 
-type EngineOf<Kind extends Format['kind']> = (
-  plan: EncodePlan,
-  format: Extract<Format, { kind: Kind }>,
-) => ShardEncoder
-
-const PARQUET_ENGINES: Record<Extract<Format, { kind: 'parquet' }>['engine'], EngineOf<'parquet'>> = {
-  columnar: parquetColumnar,
-  'parquetjs-lite': parquetjsLite,
-}
-
-const CSV_ENGINES: Record<Extract<Format, { kind: 'csv' }>['engine'], EngineOf<'csv'>> = {
-  columnar: csvColumnar,
-  'csv-stringify': csvStringify,
-}
+const PARQUET_ENGINES = { columnar: parquetColumnar, 'parquetjs-lite': parquetjsLite }
+const CSV_ENGINES = { columnar: csvColumnar, 'csv-stringify': csvStringify }
 
 /** @throws ExportError `config` when the engine, or this Node.js, cannot write the format */
 export function createEncoder(plan: EncodePlan): ShardEncoder {

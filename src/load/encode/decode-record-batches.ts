@@ -73,31 +73,18 @@ function joinGroups(recordBatches: readonly RecordBatch[], group: number): Group
   return { size, indices: joined }
 }
 
+/** Joins vectors of one kind. */
 function joinVectors(vectors: readonly Vector[]): Vector {
   const { kind } = vectors[0]!
-  switch (kind) {
-    case 'number':
-      return joinValues(allOf(vectors, kind))
-    case 'int64':
-      return joinValues(allOf(vectors, kind))
-    case 'boolean':
-      return joinValues(allOf(vectors, kind))
-    case 'text':
-      return joinTexts(allOf(vectors, kind))
-    case 'list': {
-      const lists = allOf(vectors, kind)
-      return {
-        kind,
-        offsets: joinOffsets(lists.map(({ offsets }) => offsets)),
-        items: joinTexts(lists.map(({ items }) => items)),
-        valid: joinValid(lists.map(({ valid, offsets }) => ({ valid, size: offsets.length - 1 }))),
-      }
-    }
+  if (kind === 'text') return joinTexts(vectors as readonly TextVector[])
+  if (kind !== 'list') return joinValues(vectors as readonly Exclude<Vector, TextVector | VectorOf<'list'>>[])
+  const lists = vectors as readonly VectorOf<'list'>[]
+  return {
+    kind,
+    offsets: joinOffsets(lists.map(({ offsets }) => offsets)),
+    items: joinTexts(lists.map(({ items }) => items)),
+    valid: joinValid(lists.map(({ valid, offsets }) => ({ valid, size: offsets.length - 1 }))),
   }
-}
-
-function allOf<Kind extends Vector['kind']>(vectors: readonly Vector[], kind: Kind): VectorOf<Kind>[] {
-  return vectors.filter((vector): vector is VectorOf<Kind> => vector.kind === kind)
 }
 
 function joinValues<V extends VectorOf<'number' | 'int64' | 'boolean'>>(vectors: readonly V[]): V {

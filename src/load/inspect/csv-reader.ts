@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import type { ColumnType, Format } from '../../core/index.ts'
+import type { ColumnType, CsvFormat } from '../../core/index.ts'
 import { damaged, type ShardReader, withoutQuotes } from './shard-reader.ts'
 
 const QUOTE = 0x22
@@ -13,8 +13,6 @@ const CARRIAGE_RETURN = 0x0d
 const MAX_LINE_BYTES = 1 << 28
 /** Shards have far fewer columns. */
 const MAX_FIELDS = 1000
-
-export type CsvFormat = Extract<Format, { kind: 'csv' }>
 
 /** The fields of one line: field i is `[starts[i], ends[i])` of `bytes`, its quotes included. */
 export type CsvLine = {

@@ -7,7 +7,6 @@ import {
   parquetMetadataAsync,
   parquetRead,
   parquetSchema,
-  type SchemaTree,
 } from 'hyparquet'
 import { ExportError, int64, numberOf } from '../../core/index.ts'
 import { damaged, type ShardReader, withoutQuotes } from './shard-reader.ts'
@@ -18,27 +17,11 @@ export const decompressors: Compressors = {
   ZSTD: (input, outputLength) => zstdDecompress()(input, limit(outputLength)),
 }
 
-export type ParquetRowGroup = {
-  readonly rows: number
-  /**
-   * The values of a column, in arrays one after the other.
-   * @param label name of the column in messages
-   * @throws ExportError `damaged` when it cannot be read, or has another number of rows
-   */
-  column(name: string, label?: string): Promise<readonly DecodedArray[]>
-}
-
-export type ParquetFile = {
-  readonly metadata: FileMetaData
-  readonly columns: readonly SchemaTree[]
-  readonly rowGroups: readonly ParquetRowGroup[]
-}
-
 /**
  * Opens a Parquet file with hyparquet, which reads whole pages: a column of a row group at a time.
  * @throws ExportError `damaged` when it is not a Parquet file
  */
-export async function openParquet(reader: ShardReader): Promise<ParquetFile> {
+export async function openParquet(reader: ShardReader) {
   try {
     return await open(reader)
   } catch (error) {
@@ -46,20 +29,22 @@ export async function openParquet(reader: ShardReader): Promise<ParquetFile> {
   }
 }
 
-async function open(reader: ShardReader): Promise<ParquetFile> {
-  const file: AsyncBuffer = {
-    byteLength: reader.size,
-    slice: async (start, end = reader.size) => new Uint8Array(await reader.slice(start, end)).buffer,
-  }
+async function open(reader: ShardReader) {
+  const file = asyncBuffer(reader)
   const metadata = await parquetMetadataAsync(file, { geoparquet: false })
   let end = 0
-  const rowGroups = metadata.row_groups.map(({ num_rows }): ParquetRowGroup => {
+  const rowGroups = metadata.row_groups.map(({ num_rows }) => {
     const rows = Number(num_rows)
     const start = end
     end += rows
     return {
       rows,
-      column: async (name, label = `Column ${name}`) => {
+      /**
+       * The values of a column, in arrays one after the other.
+       * @param label name of the column in messages
+       * @throws ExportError `damaged` when it cannot be read, or has another number of rows
+       */
+      async column(name: string, label = `Column ${name}`): Promise<readonly DecodedArray[]> {
         const values = await readColumn(file, metadata, name, start, start + rows).catch((error: unknown) => {
           throw withoutQuotes(error, `${label} cannot be read`)
         })
@@ -70,6 +55,13 @@ async function open(reader: ShardReader): Promise<ParquetFile> {
     }
   })
   return { metadata, columns: parquetSchema(metadata).children, rowGroups }
+}
+
+export function asyncBuffer(reader: ShardReader): AsyncBuffer {
+  return {
+    byteLength: reader.size,
+    slice: async (start, end = reader.size) => new Uint8Array(await reader.slice(start, end)).buffer,
+  }
 }
 
 async function readColumn(

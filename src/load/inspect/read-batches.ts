@@ -1,6 +1,7 @@
 import {
   batchColumn,
   type ColumnSpec,
+  type CsvFormat,
   type Format,
   int64,
   parseTimestamp,
@@ -8,15 +9,7 @@ import {
   type RowValue,
   TYPE_NAMES,
 } from '../../core/index.ts'
-import {
-  type CsvFormat,
-  CsvReader,
-  csvBytes,
-  fieldText,
-  indexesIn,
-  PATTERNS,
-  unescaped,
-} from './csv-reader.ts'
+import { CsvReader, csvBytes, fieldText, indexesIn, PATTERNS, unescaped } from './csv-reader.ts'
 import { openParquet } from './parquet-reader.ts'
 import { damaged, type ShardReader } from './shard-reader.ts'
 

@@ -1,17 +1,7 @@
 import { type ColumnMetaData, parquetMetadataAsync } from 'hyparquet'
-import type { ColumnSpec, ColumnType } from '../../core/index.ts'
+import type { ColumnSpec, ColumnStatistics } from '../../core/index.ts'
+import { asyncBuffer } from './parquet-reader.ts'
 import { damaged, type ShardReader, withoutQuotes } from './shard-reader.ts'
-
-/** Nulls, bytes and bounds of a column, over all row groups of a Parquet shard. */
-export type FooterStatistics = {
-  readonly name: string
-  readonly type: ColumnType
-  /** After compression. */
-  readonly bytes: number
-  readonly nulls: number
-  /** Integers and times (in microseconds) are bigints; null: not every row group has them. */
-  readonly bounds: { readonly min: bigint | string; readonly max: bigint | string } | null
-}
 
 // Larger than the footer of a shard of a few row groups: one read.
 const FIRST_READ = 1 << 16
@@ -23,12 +13,8 @@ const FIRST_READ = 1 << 16
 export async function readStatistics(
   reader: ShardReader,
   columns: readonly ColumnSpec[],
-): Promise<readonly FooterStatistics[]> {
-  const file = {
-    byteLength: reader.size,
-    slice: async (start: number, end = reader.size) => new Uint8Array(await reader.slice(start, end)).buffer,
-  }
-  const { row_groups } = await parquetMetadataAsync(file, {
+): Promise<readonly ColumnStatistics[]> {
+  const { row_groups } = await parquetMetadataAsync(asyncBuffer(reader), {
     initialFetchSize: FIRST_READ,
     geoparquet: false,
     parsers: {
@@ -50,9 +36,9 @@ export async function readStatistics(
     })
 }
 
-function sumOf(chunks: readonly ColumnMetaData[]): Omit<FooterStatistics, 'name' | 'type'> {
+function sumOf(chunks: readonly ColumnMetaData[]): Omit<ColumnStatistics, 'name' | 'type'> {
   let [bytes, nulls] = [0, 0]
-  let bounds: FooterStatistics['bounds'] | undefined
+  let bounds: ColumnStatistics['bounds'] | undefined
   for (const { statistics, total_compressed_size, num_values } of chunks) {
     const missing = Number(statistics?.null_count ?? 0)
     bytes += Number(total_compressed_size)
@@ -62,21 +48,16 @@ function sumOf(chunks: readonly ColumnMetaData[]): Omit<FooterStatistics, 'name'
     const [min, max] = [boundOf(statistics?.min_value), boundOf(statistics?.max_value)]
     if (bounds === null || min === null || max === null) bounds = null
     else if (bounds === undefined) bounds = { min, max }
-    else bounds = { min: least(bounds.min, min), max: greatest(bounds.max, max) }
+    else {
+      const { min: least, max: greatest } = bounds
+      bounds = { min: inOrder(least, min) ? least : min, max: inOrder(greatest, max) ? max : greatest }
+    }
   }
   return { bytes, nulls, bounds: bounds ?? null }
 }
 
 function boundOf(value: unknown): bigint | string | null {
   return typeof value === 'bigint' || typeof value === 'string' ? value : null
-}
-
-function least<T extends bigint | string>(a: T, b: T): T {
-  return inOrder(a, b) ? a : b
-}
-
-function greatest<T extends bigint | string>(a: T, b: T): T {
-  return inOrder(a, b) ? b : a
 }
 
 /** Strings by their bytes, as in Parquet. */

@@ -1,12 +1,12 @@
 import {
   type ColumnSpec,
+  type ColumnStatistics,
   type ColumnType,
   type OwnedStore,
   sideBySide,
   type TableSettings,
 } from '../../core/index.ts'
 import {
-  type ColumnStatistics,
   committedByOthers,
   foreignTable,
   type OpenTable,

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { sideBySide } from '../../core/index.ts'
 import type { ReadStatistics, TableShard } from '../table.ts'
 import { dataFile, ENTRY, encodeManifest, type ManifestFile, type TrackedShard } from './manifest.ts'
-import { avroPath } from './metadata.ts'
-import type { IcebergSchema } from './schema.ts'
+import { avroPath, type IcebergSchema } from './metadata.ts'
 
 /** Larger manifests would be slow to write anew, smaller ones would be many requests to read. */
 const MAX_FILES = 1000
@@ -21,11 +20,7 @@ type ChangeContext = {
   readonly write: (path: string, bytes: Uint8Array) => Promise<void>
 }
 
-export type ManifestChanges = {
-  readonly manifests: readonly CurrentManifest[]
-  readonly added: readonly TableShard[]
-  readonly removed: readonly TrackedShard[]
-}
+export type ManifestChanges = Awaited<ReturnType<typeof manifestChanges>>
 
 /**
  * Turns the manifests of a snapshot into those of the next one, and writes the new ones. A manifest without changes is
@@ -35,7 +30,7 @@ export async function manifestChanges(
   current: readonly CurrentManifest[],
   shards: readonly TableShard[],
   context: ChangeContext,
-): Promise<ManifestChanges> {
+) {
   const { root, snapshot } = context
   const missing = new Map(shards.map((shard) => [`${root}/${shard.path}`, shard]))
   const manifests: CurrentManifest[] = []

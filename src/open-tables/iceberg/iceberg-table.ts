@@ -23,7 +23,6 @@ import {
   decodeManifestList,
   ENTRY,
   encodeManifestList,
-  type ManifestFile,
   type TrackedShard,
 } from './manifest.ts'
 import {
@@ -39,9 +38,9 @@ import {
   removeOthers,
   type Snapshot,
   type VersionedMetadata,
+  withSchema,
   writeHint,
 } from './metadata.ts'
-import { withSchema } from './schema.ts'
 
 /** A data set as an Iceberg table of format version 2, committed as in a file system: without a catalog. */
 export const icebergTable: OpenTable = {
@@ -117,12 +116,11 @@ class IcebergTable {
 
   get state(): TableState {
     const shards = new Map<string, TableShard>()
-    const { root } = this.settings
     for (const { tracked } of this.manifests) {
       for (const { entry, sha256 } of tracked) {
         if (entry.status === ENTRY.deleted) continue
         const { file_path, record_count, file_size_in_bytes } = entry.data_file
-        const path = file_path.startsWith(`${root}/`) ? file_path.slice(root.length + 1) : file_path
+        const path = relative(this.settings, file_path)
         shards.set(path, { path, rows: record_count, bytes: file_size_in_bytes, sha256 })
       }
     }
@@ -240,7 +238,7 @@ class IcebergTable {
     for (const snapshot of metadata.snapshots) {
       const list = relative(settings, snapshot['manifest-list'])
       kept.add(list)
-      for (const { manifest_path } of await readManifestList(store, list))
+      for (const { manifest_path } of await decode(store, list, decodeManifestList))
         kept.add(relative(settings, manifest_path))
     }
     await removeOthers(store, kept)
@@ -272,16 +270,12 @@ function lastOf<T>(items: readonly T[], count: number): readonly T[] {
   return count <= 0 ? [] : items.slice(-count)
 }
 
-async function readManifestList(store: Store, path: string): Promise<readonly ManifestFile[]> {
-  return decode(store, path, decodeManifestList)
-}
-
 async function readManifests(
   store: Store,
   settings: TableSettings,
   snapshot: Snapshot,
 ): Promise<readonly CurrentManifest[]> {
-  const files = await readManifestList(store, relative(settings, snapshot['manifest-list']))
+  const files = await decode(store, relative(settings, snapshot['manifest-list']), decodeManifestList)
   const manifests: CurrentManifest[] = []
   await sideBySide(files.entries(), async ([i, file]) => {
     const tracked = await decode(store, relative(settings, file.manifest_path), decodeManifest)

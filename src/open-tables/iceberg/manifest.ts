@@ -1,7 +1,7 @@
-import { fieldId } from '../../core/index.ts'
+import { type ColumnStatistics, fieldId } from '../../core/index.ts'
 import { type AvroSchema, readAvro, writeAvro } from '../avro.ts'
-import { type ColumnStatistics, type TableShard, withBounds } from '../table.ts'
-import type { IcebergSchema } from './schema.ts'
+import { type TableShard, withBounds } from '../table.ts'
+import type { IcebergSchema } from './metadata.ts'
 
 // Source of names and ids: https://iceberg.apache.org/spec/#manifests and …/#manifest-lists
 
@@ -13,24 +13,8 @@ export type ManifestEntry = {
   readonly snapshot_id: number
   readonly sequence_number: number
   readonly file_sequence_number: number
-  readonly data_file: DataFile
+  readonly data_file: ReturnType<typeof dataFile>
 }
-
-export type DataFile = {
-  readonly content: number
-  readonly file_path: string
-  readonly file_format: string
-  readonly partition: Readonly<Record<string, never>>
-  readonly record_count: number
-  readonly file_size_in_bytes: number
-  readonly column_sizes: readonly KeyValue<number>[]
-  readonly value_counts: readonly KeyValue<number>[]
-  readonly null_value_counts: readonly KeyValue<number>[]
-  readonly lower_bounds: readonly KeyValue<Uint8Array>[]
-  readonly upper_bounds: readonly KeyValue<Uint8Array>[]
-}
-
-type KeyValue<T> = { readonly key: number; readonly value: T }
 
 /** A line of a manifest list. */
 export type ManifestFile = {
@@ -100,7 +84,7 @@ export function dataFile(
   root: string,
   { path, rows, bytes }: TableShard,
   statistics: readonly ColumnStatistics[],
-): DataFile {
+) {
   const bounded = withBounds(statistics)
   return {
     content: 0,

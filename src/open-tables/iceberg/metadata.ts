@@ -1,11 +1,18 @@
 import * as z from 'zod'
-import type { OwnedStore, Store } from '../../core/index.ts'
+import {
+  type ColumnSpec,
+  type ColumnType,
+  elementFieldId,
+  fieldId,
+  type OwnedStore,
+  type Store,
+} from '../../core/index.ts'
 import { committedByOthers, damagedTable, foreignTable } from '../table.ts'
-import type { IcebergSchema } from './schema.ts'
 
 export const ICEBERG_FOLDER = '_iceberg'
 export const METADATA_FOLDER = `${ICEBERG_FOLDER}/metadata`
-export const HINT_PATH = `${METADATA_FOLDER}/version-hint.text`
+const HINT = 'version-hint.text'
+export const HINT_PATH = `${METADATA_FOLDER}/${HINT}`
 const VERSION = /^v(\d+)(\.gz)?\.metadata\.json$/
 /** Begins the names of manifests and of lists of them. */
 const AVRO_START = 'spillway-'
@@ -13,6 +20,23 @@ const AVRO_START = 'spillway-'
 /** Properties of the table. A commit of another program copies them, so that the version is no longer its own. */
 const DATA_SET_ID = 'spillway.data_set_id'
 const OWN_VERSION = 'spillway.version'
+
+/** A schema in Iceberg's JSON. Source: https://iceberg.apache.org/spec/#appendix-c-json-serialization */
+export type IcebergSchema = {
+  readonly type: 'struct'
+  readonly 'schema-id': number
+  readonly fields: readonly IcebergField[]
+}
+
+type IcebergField = {
+  readonly id: number
+  readonly name: string
+  readonly required: boolean
+  readonly type:
+    | string
+    | { readonly type: 'list'; readonly 'element-id': number; readonly [key: string]: unknown }
+  readonly doc?: string | undefined
+}
 
 const number = z.number().int()
 
@@ -93,17 +117,15 @@ export async function readMetadata(store: Store): Promise<VersionedMetadata | nu
   // A newer commit has expired it meanwhile.
   if (bytes === null) return readMetadata(store)
   const properties = propertiesOf(bytes)
-  if (properties === null) throw isMarked(found) ? damagedTable(path, null) : foreignTable(path)
+  if (properties === null) {
+    const isMarked = found.names.some((name) => name.startsWith(AVRO_START))
+    throw isMarked ? damagedTable(path, null) : foreignTable(path)
+  }
   if (properties[DATA_SET_ID] === undefined) throw foreignTable(path)
   if (properties[OWN_VERSION] !== String(version)) throw committedByOthers(path)
   const parsed = metadataSchema.safeParse(JSON.parse(Buffer.from(bytes).toString()))
   if (!parsed.success) throw damagedTable(path, parsed.error)
   return { version, metadata: parsed.data }
-}
-
-/** Whether Spillway has made files in the folder. */
-function isMarked({ names }: Found): boolean {
-  return names.some((name) => name.startsWith(AVRO_START))
 }
 
 /** null: it is no metadata at all. */
@@ -160,16 +182,51 @@ export function avroPath(name: string): string {
 /** Removes all files of Spillway in the folder but these. Older versions first: until the last goes, the table is whole. */
 export async function removeOthers(store: OwnedStore, kept: ReadonlySet<string>): Promise<void> {
   const names = await store.list(METADATA_FOLDER)
-  const paths = names
-    .filter(
-      (name) =>
-        name.startsWith(AVRO_START) || VERSION.test(name) || `${METADATA_FOLDER}/${name}` === HINT_PATH,
-    )
-    .sort((a, b) => versionOf(b) - versionOf(a))
-    .map((name) => `${METADATA_FOLDER}/${name}`)
-    .filter((path) => !kept.has(path))
-  // Manifests have version 0 here and go after the metadata that names them.
-  const versions = paths.filter((path) => path.endsWith('.metadata.json')).reverse()
-  for (const path of versions) await store.remove(path)
-  for (const path of paths) if (!path.endsWith('.metadata.json')) await store.remove(path)
+  const versions = names.filter((name) => VERSION.test(name)).sort((a, b) => versionOf(a) - versionOf(b))
+  // Manifests go after the metadata that names them.
+  const others = names.filter((name) => name.startsWith(AVRO_START) || name === HINT)
+  const paths = [...versions, ...others].map((name) => `${METADATA_FOLDER}/${name}`)
+  for (const path of paths) if (!kept.has(path)) await store.remove(path)
+}
+
+const TYPES: Readonly<Record<Exclude<ColumnType, 'list'>, string>> = {
+  int64: 'long',
+  text: 'string',
+  boolean: 'boolean',
+  timestamp: 'timestamptz',
+}
+
+/** The fields have the ids of the files, so that nothing depends on names or order. */
+function fieldOf({ name, type, nullable, meaning }: ColumnSpec): IcebergField {
+  return {
+    id: fieldId(name),
+    name,
+    required: !nullable,
+    type:
+      type === 'list'
+        ? {
+            type: 'list',
+            'element-id': elementFieldId(name),
+            element: 'string',
+            'element-required': false,
+          }
+        : TYPES[type],
+    ...(meaning === '' ? {} : { doc: meaning }),
+  }
+}
+
+/** The schemas of a table, and the id of the one that has these columns; it is added if there is none. */
+export function withSchema(
+  schemas: readonly IcebergSchema[],
+  columns: readonly ColumnSpec[],
+): { schemas: readonly IcebergSchema[]; schema: IcebergSchema; lastColumnId: number } {
+  const fields = columns.map(fieldOf)
+  const same = schemas.find((schema) => JSON.stringify(schema.fields) === JSON.stringify(fields))
+  const next = Math.max(-1, ...schemas.map((schema) => schema['schema-id'])) + 1
+  const schema = same ?? { type: 'struct', 'schema-id': next, fields }
+  const all = same === undefined ? [...schemas, schema] : schemas
+  const ids = all.flatMap((schema) =>
+    schema.fields.flatMap(({ id, type }) => (typeof type === 'string' ? id : [id, type['element-id']])),
+  )
+  return { schemas: all, schema, lastColumnId: Math.max(...ids) }
 }

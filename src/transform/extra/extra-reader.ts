@@ -1,4 +1,4 @@
-import type { ExtraField, IdentityPolicy, SecretPolicy } from '../../core/index.ts'
+import type { DecodePlan, ExtraField } from '../../core/index.ts'
 import type { ColumnValue } from '../columns/value-columns.ts'
 import type { SourceExtras } from '../scan/item-walker.ts'
 import { OPEN_BRACE } from '../scan/json-steps.ts'
@@ -9,9 +9,6 @@ import { EXPECTED, readExtra } from './read-extra.ts'
 
 /** What is wrong with a field, in the form of the schema's own issues. */
 type ExtraIssue = { readonly path: string[]; readonly message: string }
-
-/** The policies that decide which of a row's own values may not turn up elsewhere. */
-type Hidden = { readonly secret: SecretPolicy; readonly identity: IdentityPolicy }
 
 /**
  * Reads the fields of `transform.extra_columns` from the JSON of items, for both decode paths. Of an item it keeps the
@@ -35,7 +32,8 @@ export class ExtraReader {
   readonly #searched: readonly number[]
   readonly #fields: readonly ExtraField[]
 
-  constructor(fields: readonly ExtraField[], { secret, identity }: Hidden) {
+  /** @param policies decide which of a row's own values may not turn up elsewhere */
+  constructor(fields: readonly ExtraField[], { secret, identity }: Pick<DecodePlan, 'secret' | 'identity'>) {
     this.#fields = fields
     this.#own = new ExtraTree(fields, (field) => !isOfSource(field))
     this.#ofSource = new ExtraTree(fields, isOfSource)

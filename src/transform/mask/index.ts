@@ -1,4 +1,12 @@
-export { looksMasked } from './looks-masked.ts'
-export { MASK_ROOM, type Mask, type MaskPolicies, type Masks, masksOf, maskText, REDACTED } from './mask.ts'
-export { identityHider, maskedQueryValue } from './query-value.ts'
+export {
+  identityHider,
+  looksMasked,
+  MASK_ROOM,
+  type Mask,
+  type Masks,
+  maskedQueryValue,
+  masksOf,
+  maskText,
+  REDACTED,
+} from './mask.ts'
 export { foldIdentity, Suppression, suppressionDigest } from './suppression.ts'

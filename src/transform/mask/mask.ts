@@ -1,8 +1,11 @@
 import { createHmac, createSecretKey } from 'node:crypto'
 import {
+  type DecodePlan,
   ExportError,
   IDENTITY_POLICIES,
   type IdentityPolicy,
+  type Query,
+  queryLabel,
   SECRET_POLICIES,
   type SecretPolicy,
 } from '../../core/index.ts'
@@ -24,11 +27,7 @@ export type Mask = (bytes: Buffer, start: number, end: number) => number
 export const MASK_ROOM = DIGEST_LENGTH
 
 /** The policies of a plan, as far as values are concerned. */
-export type MaskPolicies = {
-  readonly secret: SecretPolicy
-  readonly identity: IdentityPolicy
-  readonly maskKey: Uint8Array | null
-}
+export type MaskPolicies = Pick<DecodePlan, 'secret' | 'identity' | 'maskKey'>
 
 /** The masks of a plan; null: the value stays as it is. Under `drop`, what cannot be left out is redacted. */
 export type Masks = { readonly secret: Mask | null; readonly identity: Mask | null }
@@ -44,6 +43,65 @@ export function maskText(mask: Mask | null, text: string): string {
   const bytes = Buffer.alloc(3 * text.length + MASK_ROOM)
   const end = mask(bytes, 0, bytes.write(text))
   return bytes.toString('utf8', 0, end)
+}
+
+/**
+ * The `query_value` column: the value of the query. A secret is masked by the secret policy, an address or keyword
+ * by that of identities; either is the constant where its policy drops it.
+ * @param secretValue the secret of a secret query, from its variable; null for every other kind
+ */
+export function maskedQueryValue(query: Query, secretValue: string | null, policies: MaskPolicies): string {
+  switch (query.type) {
+    case 'secret':
+      return secretValue === null ? REDACTED : maskText(masksOf(policies).secret, secretValue)
+    case 'email':
+    case 'keyword':
+      return identityHider(policies)(queryLabel(query))
+    case 'domain':
+    case 'auth_domain':
+    case 'report':
+    case 'reports':
+    case 'tenant':
+    case 'identifier':
+      return queryLabel(query)
+  }
+}
+
+/** Makes of an identity what rows hold. */
+export function identityHider({
+  identity,
+  maskKey,
+}: Pick<MaskPolicies, 'identity' | 'maskKey'>): (text: string) => string {
+  const mask = masksOf({ secret: 'redact', identity, maskKey }).identity
+  return (text) => maskText(mask, text)
+}
+
+/**
+ * Whether a stored value can have come from a policy: what a check of finished files can know without the
+ * secrets. A null is masked under every policy; under `drop` only the constant may appear. Of a policy that
+ * nobody knows nothing can have come.
+ */
+export function looksMasked(policy: SecretPolicy | IdentityPolicy, value: string | null): boolean {
+  if (value === null) return true
+  switch (policy) {
+    case 'redact':
+    case 'drop':
+      return value === REDACTED
+    case 'partial':
+      return value === REDACTED || /^.\*{4}.$/su.test(value)
+    case 'hmac':
+      return /^[0-9a-f]{64}$/.test(value)
+    case 'plaintext':
+    case 'keep':
+      return true
+    default:
+      return isKnown(policy)
+  }
+}
+
+/** For what the types keep out, and a caller without types may still bring. */
+function isKnown(_policy: never): boolean {
+  return false
 }
 
 function secretMask(policy: SecretPolicy, maskKey: Uint8Array | null): Mask | null {
@@ -134,14 +192,11 @@ function digestMask(maskKey: Uint8Array | null, domain: string): Mask {
   return keyedDigest(maskKey, domain)
 }
 
-/** Writes a digest over the text that begins at `start`, and returns where it ends. */
-type KeyedDigest = (bytes: Buffer, start: number, end: number) => number
-
 /**
  * HMAC-SHA256 in hex, in place of the text.
  * @param prefix goes before every text, in ASCII: what has different ones never compares
  */
-export function keyedDigest(key: Uint8Array, prefix: string): KeyedDigest {
+export function keyedDigest(key: Uint8Array, prefix: string): Mask {
   // Made once: to take over the bytes of a key costs as much as a short digest.
   const secretKey = createSecretKey(key)
   return (bytes, start, end) => {

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { copyBytes, type Int64, int64, mayHoldManyValues } from '../../core/index.ts'
 import type { FieldRun } from '../columns/text-list.ts'
 import type { ColumnValue } from '../columns/value-columns.ts'
+import type { ExtraReader } from '../extra/extra-reader.ts'
 import { SOURCE_FIELDS, type Source, sourceSchema, unknownNames } from '../schema.ts'
 import { FIELDS } from './item-fields.ts'
 import { ITEM_WALKER } from './item-walker-wasm.ts'
@@ -28,11 +29,8 @@ export type SourceExtras = {
   readonly unknown: readonly string[]
 }
 
-/** How additional columns read a source at [start, end); null when it breaks the type of one. */
-type ReadSource = {
-  readonly fields: ReadonlySet<string>
-  readonly read: (bytes: Buffer, start: number, end: number) => SourceExtras | null
-}
+/** How additional columns read a source. */
+type ReadSource = Pick<ExtraReader, 'source' | 'sourceFields'>
 
 /** Numbers of a record: its fields, then what is said of it as a whole. */
 export const RECORD_SLOTS = 16
@@ -242,9 +240,9 @@ export class ItemWalker {
     const result = sourceSchema.safeParse(value)
     if (!result.success) return false
     const source = result.data
-    const extras = this.#extra === null ? null : this.#extra.read(bytes, start, end)
+    const extras = this.#extra === null ? null : this.#extra.source(bytes, start, end)
     if (this.#extra !== null && extras === null) return false
-    const unknown = unknownNames(value as object, this.#extra?.fields ?? SOURCE_FIELDS, 'source.')
+    const unknown = unknownNames(value as object, this.#extra?.sourceFields ?? SOURCE_FIELDS, 'source.')
     this.#keep({ source, unknown, extras, entry: 0, page: -1 }, start, end)
     return true
   }

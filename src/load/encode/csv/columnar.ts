@@ -1,4 +1,4 @@
-import type { ColumnSpec, Format, Group, RecordBatch, TextVector } from '../../../core/index.ts'
+import type { ColumnSpec, CsvFormat, Group, RecordBatch, TextVector } from '../../../core/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
 import type { EncodePlan, ShardEncoder } from '../encoder.ts'
 import { integerColumn, type RecordBatchColumn, recordBatchColumn } from '../record-batch-column.ts'
@@ -25,8 +25,6 @@ const JSON_ESCAPES: readonly (Buffer | undefined)[] = Array.from({ length: 256 }
 
 const TRUE = Buffer.from('true')
 const FALSE = Buffer.from('false')
-
-type CsvFormat = Extract<Format, { kind: 'csv' }>
 
 /** CSV straight from columns. The bytes are the same as those of the csv-stringify engine. */
 export function csvColumnar(plan: EncodePlan, format: CsvFormat): ShardEncoder {

@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib'
-import type { ColumnSpec, Format, RecordBatch, TextVector } from '../../../core/index.ts'
+import type { ColumnSpec, CsvFormat, RecordBatch, TextVector } from '../../../core/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
 import type { EncodePlan, ShardEncoder } from '../encoder.ts'
 import { eachEntry, type RecordBatchColumn, recordBatchColumn, totalRows } from '../record-batch-column.ts'
@@ -11,7 +11,7 @@ import { writeTextField } from './fields.ts'
  */
 export function csvShard(
   { columns }: EncodePlan,
-  { compression }: Extract<Format, { kind: 'csv' }>,
+  { compression }: CsvFormat,
   lines: (recordBatches: readonly RecordBatch[]) => Uint8Array,
 ): ShardEncoder {
   const stored = (bytes: Uint8Array): Uint8Array => {

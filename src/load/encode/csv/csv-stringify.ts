@@ -1,5 +1,5 @@
 import { type Options, stringify } from 'csv-stringify/sync'
-import { type ColumnSpec, type Format, formatTimestamp, type RowValue } from '../../../core/index.ts'
+import { type ColumnSpec, type CsvFormat, formatTimestamp, type RowValue } from '../../../core/index.ts'
 import type { EncodePlan, ShardEncoder } from '../encoder.ts'
 import { rowObjects } from '../record-batch-column.ts'
 import { csvShard } from './csv-shard.ts'
@@ -9,7 +9,7 @@ import { csvShard } from './csv-shard.ts'
 const OPTIONS: Options = { quoted_match: /^$/, quote_record_delimiter: true }
 
 /** CSV by csv-stringify: the reference for the faster engine. */
-export function csvStringify(plan: EncodePlan, format: Extract<Format, { kind: 'csv' }>): ShardEncoder {
+export function csvStringify(plan: EncodePlan, format: CsvFormat): ShardEncoder {
   return csvShard(plan, format, (recordBatches) => {
     const lines = recordBatches.map((recordBatch) => {
       const rows = Array.from(rowObjects(recordBatch, plan.columns), (row) =>

@@ -2,7 +2,7 @@ import { optimalNumBytes, writeBloomFilter } from 'hyparquet-writer/src/bloom.js
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js'
 import type { TextVector } from '../../../core/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
-import { writePlainInt64 } from './values/encodings.ts'
+import { writePlainInt64 } from './encodings.ts'
 import { xxhash64 } from './xxhash64.ts'
 
 /** False positives: one lookup in a hundred. */

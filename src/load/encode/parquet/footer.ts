@@ -10,8 +10,8 @@ import {
   fieldId,
   type JsonValue,
 } from '../../../core/index.ts'
-import type { WrittenRowGroup } from '../encoder.ts'
-import { MAX_STATISTIC_BYTES } from './min-max.ts'
+import type { EncodePlan, WrittenRowGroup } from '../encoder.ts'
+import { MAX_STATISTIC_BYTES } from './leaf-values.ts'
 
 export const MAGIC = 'PAR1'
 
@@ -50,12 +50,9 @@ export type ColumnChunkMeta = z.infer<typeof columnChunkMeta>
 export type RowGroupMeta = readonly ColumnChunkMeta[]
 
 /** The settings of the file, some of which differ between the engines. */
-type FooterPlan = {
-  readonly columns: readonly ColumnSpec[]
+type FooterPlan = Pick<EncodePlan, 'columns' | 'createdBy' | 'fileMetadata'> & {
   readonly codec: CompressionCodec
   readonly timestampUnit: 'MICROS' | 'MILLIS'
-  readonly createdBy: string
-  readonly fileMetadata: Readonly<Record<string, string>>
 }
 
 /**

@@ -14,10 +14,8 @@ import {
   totalRows,
   type VectorOf,
 } from '../record-batch-column.ts'
-import { stringMinMax } from './min-max.ts'
-import { booleanValues, type LeafValues, numberValues, textValues } from './values/leaf-values.ts'
-import { listItems, listOffsets, validRows } from './values/rows.ts'
-import { scratchBytes } from './values/scratch.ts'
+import { booleanValues, type LeafValues, numberValues, stringMinMax, textValues } from './leaf-values.ts'
+import { listItems, listOffsets, scratchBytes, validRows } from './rows.ts'
 
 /** A column of a row group, ready to be divided into pages. Valid until `freeScratch`. */
 export type Leaf = {

@@ -4,8 +4,8 @@ import {
   type ColumnSpec,
   type Compression,
   ExportError,
-  type Format,
   isExportError,
+  type ParquetFormat,
   type RecordBatch,
   type RowValue,
 } from '../../../core/index.ts'
@@ -21,8 +21,8 @@ const CODECS = { none: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const
  * the only unit that it supports. Each row group is written as a file in memory, from which the row group is taken. The
  * footer is made as for the other engine.
  */
-export function parquetjsLite(plan: EncodePlan, format: Extract<Format, { kind: 'parquet' }>): ShardEncoder {
-  const { columns, createdBy, fileMetadata } = plan
+export function parquetjsLite(plan: EncodePlan, format: ParquetFormat): ShardEncoder {
+  const { columns } = plan
   const codec = codecOf(format.compression)
   if (format.bloomFilters.length > 0) throw refused('bloom filters', 'load.parquet.bloom_filters')
   return {
@@ -43,8 +43,7 @@ export function parquetjsLite(plan: EncodePlan, format: Extract<Format, { kind: 
         })
       }
     },
-    footer: async (rowGroups) =>
-      parquetFooter({ columns, codec, timestampUnit: 'MILLIS', createdBy, fileMetadata }, rowGroups),
+    footer: async (rowGroups) => parquetFooter({ ...plan, codec, timestampUnit: 'MILLIS' }, rowGroups),
   }
 }
 

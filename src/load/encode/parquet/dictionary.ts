@@ -4,9 +4,9 @@ import {
   type IntegerVector,
   int64,
   type TextVector,
-} from '../../../../core/index.ts'
-import { type RecordBatchColumn, totalRows } from '../../record-batch-column.ts'
-import { scratchUint32 } from './scratch.ts'
+} from '../../../core/index.ts'
+import { type RecordBatchColumn, totalRows } from '../record-batch-column.ts'
+import { scratchUint32 } from './rows.ts'
 
 /**
  * Most slots that a lookup reads. A table is at most half full, so lookups are far shorter unless someone chose strings

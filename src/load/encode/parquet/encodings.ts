@@ -1,5 +1,5 @@
-import type { TextVector } from '../../../../core/index.ts'
-import type { ByteBuffer } from '../../byte-buffer.ts'
+import type { TextVector } from '../../../core/index.ts'
+import type { ByteBuffer } from '../byte-buffer.ts'
 
 const TWO_32 = 2 ** 32
 

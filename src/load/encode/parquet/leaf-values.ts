@@ -1,14 +1,15 @@
-import type {
-  Encodings,
-  Int64Vector,
-  IntegerVector,
-  NumberVector,
-  TextVector,
-} from '../../../../core/index.ts'
-import type { ByteBuffer } from '../../byte-buffer.ts'
-import type { RecordBatchColumn, VectorOf } from '../../record-batch-column.ts'
-import type { ColumnChunkMeta } from '../footer.ts'
-import { int64MinMax, minMaxAsJson, numberMinMax } from '../min-max.ts'
+import {
+  type Encodings,
+  type Int64Json,
+  type Int64Vector,
+  type IntegerVector,
+  int64,
+  int64ToJson,
+  type NumberVector,
+  type TextVector,
+} from '../../../core/index.ts'
+import type { ByteBuffer } from '../byte-buffer.ts'
+import { type RecordBatchColumn, textAt, type VectorOf } from '../record-batch-column.ts'
 import { bitWidthOf, codeNumbers, codeTexts, lengthBytes } from './dictionary.ts'
 import {
   fitsDelta,
@@ -19,8 +20,19 @@ import {
   writePlainInt64,
   writePlainTexts,
 } from './encodings.ts'
-import { booleanRows, int64Rows, numberRows, textRows } from './rows.ts'
-import { scratchBytes, scratchFloat64, scratchUint32 } from './scratch.ts'
+import type { ColumnChunkMeta } from './footer.ts'
+import {
+  booleanRows,
+  int64Rows,
+  numberRows,
+  scratchBytes,
+  scratchFloat64,
+  scratchUint32,
+  textRows,
+} from './rows.ts'
+
+/** Longer strings get no min/max statistics: they would make the footer large. */
+export const MAX_STATISTIC_BYTES = 256
 
 /** The values that are not null, in order. Valid until `freeScratch`. */
 export type LeafValues = {
@@ -196,4 +208,62 @@ function codedValues(
       if (from < to) write(out, codes, from, to, bitWidth)
     },
   }
+}
+
+/** Least and greatest number; null: there are no numbers. */
+function numberMinMax(values: Float64Array): { min: number; max: number } | null {
+  if (values.length === 0) return null
+  let min = values[0]!
+  let max = min
+  for (let i = 1; i < values.length; i++) {
+    const value = values[i]!
+    if (value < min) min = value
+    else if (value > max) max = value
+  }
+  return { min, max }
+}
+
+/** The same for 64-bit integers; {@link minMaxAsJson} turns them into JSON. */
+function int64MinMax(values: BigInt64Array): { min: bigint; max: bigint } | null {
+  if (values.length === 0) return null
+  let min = values[0]!
+  let max = min
+  for (const value of values) {
+    if (value < min) min = value
+    else if (value > max) max = value
+  }
+  return { min, max }
+}
+
+function minMaxAsJson(
+  minMax: { min: bigint; max: bigint } | null,
+): { min: Int64Json; max: Int64Json } | null {
+  return minMax === null ? null : { min: int64ToJson(int64(minMax.min)), max: int64ToJson(int64(minMax.max)) }
+}
+
+/** Least and greatest string by bytes, as Parquet orders strings; null: there are none, or one of them is long. */
+export function stringMinMax(values: TextVector): { min: string; max: string } | null {
+  const { offsets, bytes } = values
+  if (offsets.length < 2) return null
+  let min = 0
+  let max = 0
+  for (let i = 1; i + 1 < offsets.length; i++) {
+    if (compare(bytes, offsets, i, min) < 0) min = i
+    else if (compare(bytes, offsets, i, max) > 0) max = i
+  }
+  const isLong = (i: number): boolean => offsets[i + 1]! - offsets[i]! > MAX_STATISTIC_BYTES
+  return isLong(min) || isLong(max) ? null : { min: textAt(values, min), max: textAt(values, max) }
+}
+
+function compare(bytes: Uint8Array, offsets: Uint32Array, a: number, b: number): number {
+  const startA = offsets[a]!
+  const startB = offsets[b]!
+  const lengthA = offsets[a + 1]! - startA
+  const lengthB = offsets[b + 1]! - startB
+  const length = Math.min(lengthA, lengthB)
+  for (let i = 0; i < length; i++) {
+    const difference = bytes[startA + i]! - bytes[startB + i]!
+    if (difference !== 0) return difference
+  }
+  return lengthA - lengthB
 }
