@@ -1,4 +1,4 @@
-import type { Pipeline } from '../../core/index.ts'
+import { getOrInsert, type Pipeline } from '../../core/index.ts'
 import type { ShardReader } from '../../load/index.ts'
 import { type ManifestShard, splitPath } from '../../state/index.ts'
 import { highWord, IdSet, lowWord, REDACTED } from '../../transform/index.ts'
@@ -51,12 +51,7 @@ export async function repeatedIds(
         const low = lowWord(id)
         const high = highWord(id)
         if (roundOf(low, high, rounds) !== round || looksLikeOthers(type, value)) return
-        const query = byRow ? `${type} ${value}` : own
-        let ids = seen.get(query)
-        if (ids === undefined) {
-          ids = new IdSet()
-          seen.set(query, ids)
-        }
+        const ids = getOrInsert(seen, byRow ? `${type} ${value}` : own, () => new IdSet())
         if (!ids.add(low, high)) found.set(shard.path, (found.get(shard.path) ?? 0) + 1)
       })
     },
