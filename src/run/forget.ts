@@ -11,10 +11,10 @@ import {
 import { ORPHANS, QUARANTINE_FOLDER, quarantinePath, rowGroupRows, shardExtension } from '../load/index.ts'
 import { requireTablesToFollow } from '../open-tables/index.ts'
 import {
-  type Checkpoint,
   type CheckpointState,
   checkMaskKey,
   newList,
+  type OpenLog,
   readBlob,
   readManifest,
   type StoredList,
@@ -74,7 +74,7 @@ export function planForgetting(
     const people = People.of(identities, pipeline, options.maskKey)
     const store = openDataSet(pipeline)
     const state = await begun(pipeline, store, options)
-    const log = { read: (ref: Parameters<Checkpoint['read']>[0]) => readBlob(store, ref) }
+    const log = { read: (ref: Parameters<OpenLog['read']>[0]) => readBlob(store, ref) }
     const found = await survey(store, log, pipeline, state, people, options)
     return resultOf(pipeline, store, state, people, found)
   })
@@ -182,7 +182,7 @@ async function keepOut(
 async function remove(
   pipeline: NamedPipeline,
   { store }: Owner,
-  checkpoint: Checkpoint,
+  checkpoint: OpenLog,
   people: People,
   { shards, open }: Survey,
   options: ForgetOptions,
@@ -213,7 +213,7 @@ async function remove(
 async function finish(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  { checkpoint, before }: { readonly checkpoint: Checkpoint; readonly before: number },
+  { checkpoint, before }: { readonly checkpoint: OpenLog; readonly before: number },
   options: ForgetOptions,
 ): Promise<void> {
   const { onLog } = options

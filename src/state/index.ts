@@ -4,13 +4,12 @@ export {
   CHECKPOINT_START,
   findCheckpoint,
   readCheckpoint,
-  readDataSetId,
   readHeader,
   saveCheckpoint,
 } from './checkpoint/checkpoint.ts'
 export { type CheckpointState, isKnown, type Omission } from './checkpoint/checkpoint-state.ts'
 export { type SealedShard, splitPath } from './checkpoint/compact-collections.ts'
-export { chainEntry, type FoldedChain } from './checkpoint/folded-chain.ts'
+export { chainEntry, decodeIds, encodeIds, type FoldedChain } from './checkpoint/folded-chain.ts'
 export { afterFeedPage, type FoldedFeed, NEW_FEED, passOf } from './checkpoint/folded-feed.ts'
 export {
   exportedOf,
@@ -23,11 +22,10 @@ export {
   sumOfPartitions,
 } from './checkpoint/folded-partition.ts'
 export { endEntry, type FoldedRun, NEW_RUN, searchesByMonth } from './checkpoint/folded-run.ts'
-export { decodeIds, encodeIds } from './checkpoint/page-ids.ts'
 export { type Hold, takeLock } from './lock/lock.ts'
 export { describeOwner, lockFileText, ownerStatus, parseLockFile } from './lock/lock-file.ts'
 export { commitPath, LOG_FOLDER, listCommits, readBlob } from './log/commit-object.ts'
-export { type Checkpoint, OpenLog, sweepLog } from './log/open-log.ts'
+export { OpenLog, sweepLog } from './log/open-log.ts'
 export {
   addedOf,
   fitsManifest,

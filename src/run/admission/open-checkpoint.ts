@@ -9,13 +9,13 @@ import {
 } from '../../core/index.ts'
 import {
   CHECKPOINT_PATH,
-  type Checkpoint,
   type CheckpointState,
   checkSettings,
   differInColumns,
   frozenSettings,
   listCommits,
   MANIFEST_PATH,
+  type OpenLog,
   readCheckpoint,
   type Settings,
 } from '../../state/index.ts'
@@ -44,7 +44,7 @@ export async function openOwnCheckpoint(
   owner: Owner,
   secrets: QuerySecrets,
   options: Continuation & Pick<RunOptions, 'onLog'>,
-): Promise<Checkpoint> {
+): Promise<OpenLog> {
   const { header, checks, accept } = await admission(pipeline, owner.store, secrets, options)
   const warn = (message: string): void => options.onLog('warn', message)
   const { store } = owner

@@ -18,7 +18,6 @@ import {
 } from '../../load/index.ts'
 import {
   beginCheckpoint,
-  type Checkpoint,
   type CheckpointState,
   findCheckpoint,
   OpenLog,
@@ -40,7 +39,7 @@ export async function openSettledCheckpoint(
   header: HeaderEntry,
   accept: (found: CheckpointState | null) => void,
   warn: (message: string) => void,
-): Promise<Checkpoint> {
+): Promise<OpenLog> {
   for (;;) {
     const stats = store.statCheck()
     try {

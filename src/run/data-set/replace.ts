@@ -1,6 +1,6 @@
 import { type OwnedStore, sideBySide } from '../../core/index.ts'
 import { changedSinceSealed, isAsSealed, publishSealed } from '../../load/index.ts'
-import { type Checkpoint, type CheckpointState, isOver, type SealedShard } from '../../state/index.ts'
+import { type CheckpointState, isOver, type OpenLog, type SealedShard } from '../../state/index.ts'
 import { invalidationOf, redoEntry } from './invalidate.ts'
 import { removeInvalidated } from './prune.ts'
 
@@ -11,10 +11,7 @@ import { removeInvalidated } from './prune.ts'
  * @returns the shards that were published
  * @throws ExportError `damaged` when new shards are no longer what was written; they will be exported once more
  */
-export async function replaceRedone(
-  store: OwnedStore,
-  checkpoint: Checkpoint,
-): Promise<readonly SealedShard[]> {
+export async function replaceRedone(store: OwnedStore, checkpoint: OpenLog): Promise<readonly SealedShard[]> {
   const { state } = checkpoint
   if (state.redo.partitions === 0) return []
   const { partitions, shards, publish } = replacementOf(state)
@@ -34,7 +31,7 @@ export async function replaceRedone(
 }
 
 /** Removes the files of invalidated shards. The manifest must not list them any more. */
-export async function removeReplaced(store: OwnedStore, checkpoint: Checkpoint): Promise<void> {
+export async function removeReplaced(store: OwnedStore, checkpoint: OpenLog): Promise<void> {
   if (checkpoint.state.invalidated.size === 0) return
   await removeInvalidated(store, checkpoint.state)
   await checkpoint.append([{ kind: 'removed' }])

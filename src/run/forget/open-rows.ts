@@ -15,7 +15,7 @@ import {
   spanOf,
 } from '../../core/index.ts'
 import { takeRows } from '../../load/index.ts'
-import type { Checkpoint } from '../../state/index.ts'
+import type { OpenLog } from '../../state/index.ts'
 import type { People } from './people.ts'
 import { ORIGIN_COLUMNS, type RemovedRows } from './removed-rows.ts'
 
@@ -24,7 +24,7 @@ const COMMIT_BYTES = 8 << 20
 
 /** Finds the rows of people that wait in the log. @param removed counts them */
 export async function findOpenRows(
-  log: Pick<Checkpoint, 'read'>,
+  log: Pick<OpenLog, 'read'>,
   pipeline: Pipeline,
   { batches }: FoldedShard,
   people: People,
@@ -42,7 +42,7 @@ export async function findOpenRows(
  * @param counter makes a counter for a commit
  */
 export async function forgetOpenRows(
-  checkpoint: Checkpoint,
+  checkpoint: OpenLog,
   pipeline: Pipeline,
   shard: number,
   people: People,

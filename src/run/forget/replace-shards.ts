@@ -10,7 +10,7 @@ import {
   withoutAggregates,
 } from '../../core/index.ts'
 import { publishSealed, type ShardCoder } from '../../load/index.ts'
-import { type Checkpoint, type CheckpointState, type SealedShard, splitPath } from '../../state/index.ts'
+import { type CheckpointState, type OpenLog, type SealedShard, splitPath } from '../../state/index.ts'
 import { readShard } from '../data-set/files.ts'
 import { rewriteWithout } from './finished-shards.ts'
 import type { People } from './people.ts'
@@ -32,7 +32,7 @@ type Replacing = {
  */
 export async function replaceShards(
   store: OwnedStore,
-  checkpoint: Checkpoint,
+  checkpoint: OpenLog,
   shards: readonly ShardOfPeople[],
   people: People,
   { stop, onShard, onReady, coder, ...how }: Replacing,

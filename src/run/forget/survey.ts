@@ -1,6 +1,6 @@
 import { ExportError, type FoldedShard, type NamedPipeline, type Store } from '../../core/index.ts'
 import { sealedPath } from '../../load/index.ts'
-import { asExported, type Checkpoint, type CheckpointState, type SealedShard } from '../../state/index.ts'
+import { asExported, type CheckpointState, type OpenLog, type SealedShard } from '../../state/index.ts'
 import { findRows, type Located } from './finished-shards.ts'
 import { findOpenRows } from './open-rows.ts'
 import type { People } from './people.ts'
@@ -35,7 +35,7 @@ export type OnShard = (number: number, of: number) => void
 /** Finds everything of some people; changes nothing. */
 export async function survey(
   store: Store,
-  log: Pick<Checkpoint, 'read'>,
+  log: Pick<OpenLog, 'read'>,
   pipeline: NamedPipeline,
   state: CheckpointState,
   people: People,

@@ -86,11 +86,6 @@ export async function readHeader(store: Store): Promise<HeaderEntry | null> {
   return null
 }
 
-/** The identity of the data set; null: no checkpoint. */
-export async function readDataSetId(store: Store): Promise<string | null> {
-  return (await readHeader(store))?.data_set_id ?? null
-}
-
 /** Writes the first checkpoint of a data set. Its log goes on after the objects that an earlier data set has left. */
 export async function beginCheckpoint(store: OwnedStore, header: HeaderEntry): Promise<void> {
   const sequence = (await listCommits(store)).at(-1) ?? 0

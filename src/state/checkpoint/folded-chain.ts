@@ -5,6 +5,7 @@ import {
   type ChainEntry,
   type FeedProgress,
   type PageEntry,
+  type PageIds,
   type Position,
   type Restart,
   SeenCursors,
@@ -45,32 +46,14 @@ export type FoldedChain = {
 export function chainFromEntry({ chain, query, order, windows, state, ...entry }: ChainEntry): FoldedChain {
   const feed = entry.feed === undefined ? null : feedFrom(entry.feed)
   const run = new WindowRun(order, windows === null ? null : boundsOf(windows))
+  const identity = { chain, query, windows: run, feed }
   if (state === undefined) {
     const beginning = { watermark: 0, next: null, pages: 0, position: null, inOrder: true, since: null }
-    return {
-      chain,
-      query,
-      windows: run,
-      ...beginning,
-      requested: run.range,
-      seen: null,
-      ids: [],
-      size: null,
-      feed,
-    }
+    return { ...identity, ...beginning, requested: run.range, seen: null, ids: [], size: null }
   }
   const { in_order, seen, ids, ...rest } = state
   const cursors = seen === '' ? null : SeenCursors.from(Buffer.from(seen, 'base64'))
-  return {
-    chain,
-    query,
-    windows: run,
-    ...rest,
-    inOrder: in_order,
-    seen: cursors,
-    ids: ids.map(blobRef),
-    feed,
-  }
+  return { ...identity, ...rest, inOrder: in_order, seen: cursors, ids: ids.map(blobRef) }
 }
 
 function feedFrom({ end_size, ...feed }: FeedProgress): FoldedFeed {
@@ -102,11 +85,10 @@ export function compactedEntry(folded: FoldedChain): ChainEntry {
       next,
       watermark,
       pages,
-      position:
-        position === null ? null : { at: position.at, ids: position.ids === null ? null : [...position.ids] },
+      position,
       in_order: inOrder,
       requested,
-      since: since === null ? null : { at: since.at, ids: [...since.ids] },
+      since,
       seen: seen === null ? '' : Buffer.from(seen.toBytes()).toString('base64'),
       ids: ids.map(blobTuple),
       size,
@@ -154,6 +136,21 @@ function afterPageOfFeed(
       ? { next: after.feed.end, size: after.feed.endSize, seen: null }
       : { next, size, seen: withCursor(folded.seen, folded.next) }),
   }
+}
+
+/** The ids of a page for the log: the number of words of rows, then the words of rows and of rejected items. */
+export function encodeIds({ rows, refused }: PageIds): Uint8Array {
+  const words = new Int32Array(1 + rows.length + refused.length)
+  words[0] = rows.length
+  words.set(rows, 1)
+  words.set(refused, 1 + rows.length)
+  return new Uint8Array(words.buffer)
+}
+
+export function decodeIds(bytes: Uint8Array): PageIds {
+  const words = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 2)
+  const end = 1 + words[0]!
+  return { rows: words.slice(1, end), refused: words.slice(end) }
 }
 
 /** Ids in the bytes of `encodeIds`. */

@@ -146,12 +146,8 @@ function partsOf(value: unknown): UnlocatedPart[] | null {
   if (!Array.isArray(parts)) return null
   const read: UnlocatedPart[] = []
   for (const { entries, blobs = [] } of parts) {
-    const parsed: JournalEntry[] = []
-    for (const each of entries) {
-      const entry = parseEntry(each)
-      if (entry === null) return null
-      parsed.push(entry)
-    }
+    const parsed = (entries as unknown[]).map(parseEntry).filter((entry) => entry !== null)
+    if (parsed.length < entries.length) return null
     read.push({ entries: parsed, blobs })
   }
   return read
