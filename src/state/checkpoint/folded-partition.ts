@@ -40,12 +40,18 @@ export function stateOf(folded: FoldedPartition | undefined): PartitionState {
   return folded.former !== undefined && isAtBeginning ? 'pending' : folded.state
 }
 
-export type PartitionSums = Readonly<ReturnType<typeof sumOfPartitions>>
-
 /** Sums over all partitions of a data set. */
+export type PartitionSums = {
+  readonly rows: number
+  readonly requests: number
+  readonly quarantined: number
+  readonly repeated: number
+  readonly forgotten: number
+}
+
 export function sumOfPartitions(state: {
   readonly partitions: Iterable<readonly [string, FoldedPartition]>
-}) {
+}): PartitionSums {
   const sum = { rows: 0, requests: 0, quarantined: 0, repeated: 0, forgotten: 0 }
   for (const [, folded] of state.partitions) {
     const exported = exportedOf(folded)

@@ -113,8 +113,16 @@ function readText(path: string): string | null {
 // A fraction of the lease, so that some heartbeats may be late.
 const HEARTBEAT_MS = 3_000
 
+type Heartbeat = {
+  /** Aborts when another run has taken over; the reason is an ExportError `locked`. */
+  readonly lost: AbortSignal
+  /** Marks the data set as held. @throws ExportError `locked` when another run has taken over */
+  hold(): Promise<void>
+  stop(): Promise<void>
+}
+
 /** Replaces the lock file every few seconds by one with a higher counter. */
-export function startHeartbeat(store: OwnedStore, path: string, file: LockFile, clock: Clock) {
+export function startHeartbeat(store: OwnedStore, path: string, file: LockFile, clock: Clock): Heartbeat {
   const end = new AbortController()
   const lost = new AbortController()
   const oneAtATime = serial()
@@ -139,14 +147,12 @@ export function startHeartbeat(store: OwnedStore, path: string, file: LockFile, 
   }
   const stopped = sendHeartbeats()
   return {
-    /** Aborts when another run has taken over; the reason is an ExportError `locked`. */
     lost: lost.signal,
-    /** Marks the data set as held. @throws ExportError `locked` when another run has taken over */
-    hold(): Promise<void> {
+    hold() {
       isHeld = true
       return write()
     },
-    async stop(): Promise<void> {
+    async stop() {
       end.abort()
       await stopped
     },
