@@ -1,4 +1,5 @@
 import {
+  type ExpectedStat,
   ExportError,
   isExportError,
   type Log,
@@ -225,6 +226,20 @@ export async function readShard<T>(
 export function namingShard({ path }: ShardFile, error: unknown): unknown {
   if (!isExportError(error) || error.where !== '') return error
   return new ExportError({ ...plainError(error), where: path, cause: error })
+}
+
+/** What of a data set holds something else than expected. */
+export async function mismatches(
+  store: Store,
+  expected: Iterable<ExpectedStat>,
+): Promise<readonly ExpectedStat[]> {
+  const check = store.statCheck()
+  try {
+    for (const each of expected) check.add(each)
+    return await check.mismatches()
+  } finally {
+    await check.close()
+  }
 }
 
 /** A shard as a source for the reader of its format. */

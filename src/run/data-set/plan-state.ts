@@ -1,9 +1,9 @@
 import {
   endingAfter,
   getOrInsert,
-  isExportError,
   type NamedPipeline,
   NO_PARTITIONS,
+  nullIf,
   type Pipeline,
   type PlanStates,
   partitionKey,
@@ -124,8 +124,7 @@ function planOfFile(pipeline: NamedPipeline, nowMs: number, state: CheckpointSta
   try {
     return planFor(asInFile(pipeline), nowMs, state)
   } catch (error) {
-    if (isExportError(error, 'config')) return null
-    throw error
+    return nullIf('config')(error)
   }
 }
 

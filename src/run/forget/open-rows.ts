@@ -1,5 +1,4 @@
 import {
-  columnsOf,
   decodeRecordBatch,
   ExportError,
   encodeRecordBatch,
@@ -9,7 +8,6 @@ import {
   type JournalEntry,
   type Pipeline,
   type RecordBatch,
-  type RowBatch,
   rowBatchOf,
   type Span,
   spanOf,
@@ -17,7 +15,7 @@ import {
 import { takeRows } from '../../load/index.ts'
 import type { OpenLog } from '../../state/index.ts'
 import type { People } from './people.ts'
-import { ORIGIN_COLUMNS, type RemovedRows } from './removed-rows.ts'
+import { countedColumns, countingRows, type RemovedRows } from './removed-rows.ts'
 
 /** Bytes that are committed together. */
 const COMMIT_BYTES = 8 << 20
@@ -105,18 +103,10 @@ function othersOf(
   people: People,
   removed: RemovedRows,
 ): Uint32Array | null {
-  const rows: RowBatch = rowBatchOf(batch, columnsOf(pipeline, ['identity_name', ...ORIGIN_COLUMNS]))
-  const valuesIn = (name: string) => rows.columns.find((column) => column.name === name)?.values
-  const identities = valuesIn('identity_name')
-  const origin = ORIGIN_COLUMNS.map(valuesIn)
+  const isTheirs = countingRows(rowBatchOf(batch, countedColumns(pipeline)), people, removed)
   const others: number[] = []
-  for (let row = 0; row < rows.rows; row++) {
-    if (people.has(identities?.[row])) {
-      const [queryType, queryValue, importedAt] = origin.map((values) => values?.[row] ?? null)
-      removed.add({ queryType, queryValue, importedAt } as Parameters<RemovedRows['add']>[0])
-    } else others.push(row)
-  }
-  return others.length === rows.rows ? null : Uint32Array.from(others)
+  for (let row = 0; row < batch.rows; row++) if (!isTheirs(row)) others.push(row)
+  return others.length === batch.rows ? null : Uint32Array.from(others)
 }
 
 function lostRows(): ExportError {

@@ -62,10 +62,7 @@ export async function forgetItems(
 }
 
 function others(bytes: Buffer, people: People, path: string): { lines: Buffer; removed: number } {
-  const lines = bytes
-    .toString()
-    .split('\n')
-    .filter((line) => line !== '')
+  const lines = bytes.toString().split('\n').filter(Boolean)
   const left = lines.filter((line) => !isOfPeople(line, people, path))
   const text = left.map((line) => `${line}\n`).join('')
   return { lines: Buffer.from(text), removed: lines.length - left.length }
@@ -82,12 +79,11 @@ function parsed(line: string, path: string): { readonly item?: unknown } {
   try {
     return JSON.parse(line) as { readonly item?: unknown }
   } catch {
-    const next = 'Restore the file, or move it out of the data set, then run it again.'
     throw new ExportError({
       kind: 'damaged',
       what: 'The quarantine file has a line that cannot be read',
       where: path,
-      next,
+      next: 'Restore the file, or move it out of the data set, then run it again.',
     })
   }
 }

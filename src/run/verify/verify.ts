@@ -1,5 +1,12 @@
 import type { KeyObject } from 'node:crypto'
-import { isExportError, type NamedPipeline, numberOf, type Pipeline, type Store } from '../../core/index.ts'
+import {
+  isExportError,
+  type NamedPipeline,
+  nullIf,
+  numberOf,
+  type Pipeline,
+  type Store,
+} from '../../core/index.ts'
 import { partOf } from '../../load/index.ts'
 import { tableProblems } from '../../open-tables/index.ts'
 import {
@@ -20,6 +27,7 @@ import {
   splitPath,
 } from '../../state/index.ts'
 import { type Completeness, completenessOf, withNames } from '../data-set/completeness.ts'
+import { mismatches } from '../data-set/files.ts'
 import { namingLocations, nothingExported, openDataSet } from '../data-set/open-data-set.ts'
 import { asInFile } from '../data-set/plan-state.ts'
 import { otherScope, whyStale } from '../data-set/scope.ts'
@@ -325,7 +333,8 @@ async function* filesBelow(
   for (const name of names) {
     const path = `${folder}${name}`
     // No shard is checked twice: there may be half a million.
-    const below = partOf(name) === null ? await namesIn(path, store) : []
+    // null: for example a symbolic link, which readers follow.
+    const below = partOf(name) === null ? await store.list(path).catch(nullIf('storage')) : []
     if (below !== null && below.length > 0) yield* filesBelow(`${path}/`, below, wanted, pipeline, store)
     else if (!wanted.test(name)) continue
     else if (below === null) yield path
@@ -333,23 +342,6 @@ async function* filesBelow(
   }
 }
 
-/** null: for example a symbolic link, which readers follow. */
-async function namesIn(path: string, store: Store): Promise<readonly string[] | null> {
-  try {
-    return await store.list(path)
-  } catch (error) {
-    if (isExportError(error, 'storage')) return null
-    throw error
-  }
-}
-
 async function isEmptyFolder(path: string, { load }: Pipeline, store: Store): Promise<boolean> {
-  if (load.location.kind !== 'disk') return false
-  const looks = store.statCheck()
-  try {
-    looks.add({ path, names: 0 })
-    return (await looks.mismatches()).length === 0
-  } finally {
-    await looks.close()
-  }
+  return load.location.kind === 'disk' && (await mismatches(store, [{ path, names: 0 }])).length === 0
 }
