@@ -26,14 +26,7 @@ import { removeReplaced } from '../data-set/replace.ts'
 import { updateTables } from '../data-set/tables.ts'
 import type { RunOptions } from '../options.ts'
 import type { QuerySecrets } from '../queries.ts'
-import {
-  newChecks,
-  newNames,
-  requireSameNames,
-  requireSameSecrets,
-  type SecretCheck,
-  secretChecks,
-} from './same-queries.ts'
+import { newChecks, newNames, requireSameNames, requireSameSecrets, secretChecks } from './same-queries.ts'
 
 /**
  * Opens the checkpoint that this pipeline resumes from and brings the shards in line with it, or begins a new one.
@@ -96,25 +89,19 @@ export async function requireNoManifest(store: Store): Promise<void> {
 /** The options that decide whether a run may resume from a checkpoint. */
 export type Continuation = Pick<RunOptions, 'clock' | 'maskKey'>
 
-type Admission = {
-  /** Of the checkpoint that this run would begin. */
-  readonly header: HeaderEntry
-  readonly checks: readonly SecretCheck[]
-  /** @throws ExportError when the run may not resume from what was found; null: no checkpoint */
-  readonly accept: (found: CheckpointState | null) => void
-}
-
+/** The header of the checkpoint that this run would begin, and whether it may resume from what is there. */
 async function admission(
   pipeline: NamedPipeline,
   store: Store,
   secrets: QuerySecrets,
   options: Continuation,
-): Promise<Admission> {
+) {
   const header = headerOf(pipeline, options)
   const checks = secretChecks(pipeline, secrets, options.maskKey)
   const hasManifest = (await store.size(MANIFEST_PATH)) !== null
   // One object is left of a data set that starts over.
   const hasLog = (await listCommits(store)).length > 1
+  /** @throws ExportError when the run may not resume from what was found; null: no checkpoint */
   const accept = (found: CheckpointState | null): void => {
     if (found !== null) {
       checkContinues(pipeline, found, header.settings)
@@ -173,10 +160,7 @@ function isEverything(
   return true
 }
 
-function headerOf(
-  pipeline: NamedPipeline,
-  { clock, maskKey }: Pick<RunOptions, 'clock' | 'maskKey'>,
-): HeaderEntry {
+function headerOf(pipeline: NamedPipeline, { clock, maskKey }: Continuation): HeaderEntry {
   return {
     kind: 'header',
     version: 4,

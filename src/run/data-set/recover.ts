@@ -115,21 +115,14 @@ async function settleShards(
   await sideBySide(folders, (folder) => moveUnknownShards(store, folder, (path) => known.has(path), warn))
 }
 
-type Unsettled = {
-  /** Finished shards without their final names. */
-  readonly unpublished: readonly SealedShard[]
-  /** Folders that hold other files than their shards. */
-  readonly folders: readonly string[]
-  /** Paths of the shards in these folders. */
-  readonly known: ReadonlySet<string>
-}
-
 /**
  * Finds differences between the data set and the checkpoint.
  * @param stats has been given every finished shard, and every folder with one shard
+ * @returns the finished shards without their final names, the folders that hold other files than their shards, and the
+ *   paths of the shards in these folders
  * @throws ExportError `damaged` when a shard is missing or short
  */
-async function unsettledShards(store: Store, state: CheckpointState, stats: StatCheck): Promise<Unsettled> {
+async function unsettledShards(store: Store, state: CheckpointState, stats: StatCheck) {
   // Neither open nor held shards are in their folders.
   const absent = new Map(state.goneFrom)
   const folders = [

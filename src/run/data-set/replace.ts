@@ -37,15 +37,11 @@ export async function removeReplaced(store: OwnedStore, checkpoint: OpenLog): Pr
   await checkpoint.append([{ kind: 'removed' }])
 }
 
-type Replacement = {
-  readonly partitions: readonly string[]
-  /** Numbers of the shards to be replaced. */
-  readonly shards: readonly number[]
-  readonly publish: readonly SealedShard[]
-}
-
-/** The partitions whose new rows are all in finished shards, without those that share a shard with others. */
-function replacementOf(state: CheckpointState): Replacement {
+/**
+ * The partitions whose new rows are all in finished shards, without those that share a shard with others; the numbers of
+ * the shards to be replaced; and the shards to be published.
+ */
+function replacementOf(state: CheckpointState) {
   const redone: string[] = []
   const waiting = new Set<string>()
   for (const [key, folded] of state.partitions) {
@@ -56,7 +52,8 @@ function replacementOf(state: CheckpointState): Replacement {
   for (const { partitions } of state.openShards.values()) for (const key of partitions) waiting.add(key)
   const isRedone = (key: string): boolean => state.partitions.get(key)?.former !== undefined
   // All shards of a data set have the same columns.
-  if (state.redo.settings !== null && redone.some((key) => waiting.has(key))) return NOTHING
+  if (state.redo.settings !== null && redone.some((key) => waiting.has(key)))
+    return { partitions: [], shards: [], publish: [] }
   const old = [...state.shards].filter(({ shard }) => state.redo.shards.has(shard))
   const waits = ({ partitions }: SealedShard): boolean =>
     partitions.some((key) => waiting.has(key) && isRedone(key))
@@ -71,5 +68,3 @@ function replacementOf(state: CheckpointState): Replacement {
     publish: [...state.held.values()].filter((shard) => !waits(shard)),
   }
 }
-
-const NOTHING: Replacement = { partitions: [], shards: [], publish: [] }

@@ -21,7 +21,7 @@ import {
 } from '../../report/index.ts'
 import { leftOutClauses, sumOfReasons } from '../data-set/completeness.ts'
 import { heatMap, type RowsByWindow } from './heat-map.ts'
-import type { Known } from './known.ts'
+import type { Known, KnownShard } from './known.ts'
 import { liesWithin, timeline } from './timeline.ts'
 
 const MAX_QUERIES = 50
@@ -257,7 +257,7 @@ function everyText(every: NonNullable<NamedPipeline['extract']['windows']>['ever
 /** The first shards by path; the manifest has all. */
 function shardsOf(known: Known) {
   let [rows, bytes, shards] = [0, 0, 0]
-  let first: ReturnType<typeof shardRow>[] = []
+  let first: ShardRow[] = []
   // The rest is not among the first.
   let last: string | null = null
   for (const shard of known.shards()) {
@@ -273,22 +273,14 @@ function shardsOf(known: Known) {
   return { rows, bytes, shards, files: firstOf(first) }
 }
 
-function firstOf(shards: ReturnType<typeof shardRow>[]): ReturnType<typeof shardRow>[] {
+type ShardRow = SummaryPageData['shards'][number]
+
+function firstOf(shards: ShardRow[]): ShardRow[] {
   return shards.sort((a, b) => (a.path < b.path ? -1 : 1)).slice(0, MAX_SHARDS)
 }
 
 /** The length of a file reveals its number of rows; a length in thousands of bytes does so only for large files. */
-function shardRow({
-  path,
-  rows,
-  bytes,
-  sha256,
-}: {
-  path: string
-  rows: number
-  bytes: number
-  sha256: string
-}) {
+function shardRow({ path, rows, bytes, sha256 }: KnownShard): ShardRow {
   return { path, rows: classOf(rows), kilobytes: Math.ceil(bytes / 1000), sha256 }
 }
 
