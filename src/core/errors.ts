@@ -73,7 +73,7 @@ export function isExportError(error: unknown, ...kinds: ErrorKind[]): error is E
   return error instanceof ExportError && (kinds.length === 0 || kinds.includes(error.kind))
 }
 
-/** For `catch` of a promise: an {@link ExportError} of one of the kinds gives null, other errors stay. */
+/** For `catch` of a promise: an {@link ExportError} of one of the kinds (without kinds, of any) gives null, other errors stay. */
 export function nullIf(...kinds: ErrorKind[]): (error: unknown) => null {
   return (error) => {
     if (isExportError(error, ...kinds)) return null

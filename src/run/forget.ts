@@ -132,8 +132,7 @@ async function forget(
   await refuseLinks(store)
   await requireTablesToFollow(store, pipeline.load.tables)
   const { header } = await begun(pipeline, store, options)
-  const warn = (message: string): void => onLog('warn', message)
-  const checkpoint = await openSettledCheckpoint(owner, header, () => {}, warn)
+  const checkpoint = await openSettledCheckpoint(owner, header, onLog)
   try {
     const { state } = checkpoint
     const before = state.position.sequence

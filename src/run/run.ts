@@ -51,14 +51,13 @@ async function runOnDataSet(
   options: RunOptions,
 ): Promise<RunSummary> {
   const { clock, stop, abort, fresh, onLog, onOpening } = options
-  const warn = (message: string): void => onLog('warn', message)
   await requireFolder(pipeline.load.location)
   const holding = {
     clock,
     stop,
     fresh,
     hold: options.hold,
-    warn,
+    warn: (message: string) => onLog('warn', message),
     onWait(message: string, waitMs: number) {
       onLog('warn', message, { event: 'wait', for: 'lock', wait_ms: waitMs })
       onOpening?.({ kind: 'lock', untilMs: clock.now() + waitMs })
@@ -72,7 +71,7 @@ async function runOnDataSet(
     await warnIfWorldReadable(pipeline, onLog)
     const tablesMayExist = mayHaveTables(await refuseLinks(store))
     await requireOwnTables(store, pipeline.load.tables, fresh)
-    if (fresh) await clearDataSet(store, warn)
+    if (fresh) await clearDataSet(store, onLog)
     if (options.redo.length > 0) await redoPartitions(pipeline, store, secrets, options)
     const session = await openSession(pipeline, owner, secrets, held)
     try {

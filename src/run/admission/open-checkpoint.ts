@@ -39,9 +39,8 @@ export async function openOwnCheckpoint(
   options: Continuation & Pick<RunOptions, 'onLog'>,
 ): Promise<OpenLog> {
   const { header, checks, accept } = await admission(pipeline, owner.store, secrets, options)
-  const warn = (message: string): void => options.onLog('warn', message)
   const { store } = owner
-  const checkpoint = await openSettledCheckpoint(owner, header, accept, warn)
+  const checkpoint = await openSettledCheckpoint(owner, header, options.onLog, accept)
   // After a crash. The manifest may still list them.
   if (checkpoint.state.invalidated.size > 0) {
     await replaceManifest(pipeline, store, checkpoint.state, options.onLog)

@@ -1,6 +1,7 @@
 import {
   ExportError,
   type HeaderEntry,
+  type Log,
   numberOf,
   type OwnedStore,
   type StatCheck,
@@ -37,8 +38,8 @@ import { removePrunedQuarantine } from './prune.ts'
 export async function openSettledCheckpoint(
   { store, forced }: Owner,
   header: HeaderEntry,
-  accept: (found: CheckpointState | null) => void,
-  warn: (message: string) => void,
+  log: Log,
+  accept: (found: CheckpointState | null) => void = () => {},
 ): Promise<OpenLog> {
   for (;;) {
     const stats = store.statCheck()
@@ -49,13 +50,13 @@ export async function openSettledCheckpoint(
         await beginCheckpoint(store, header)
         continue
       }
-      const log = new OpenLog(store, found)
+      const checkpoint = new OpenLog(store, found)
       // A late commit of the former owner: everything is read again, and that owner cannot commit any more.
-      if (forced && !(await log.claim())) continue
-      await removePrunedQuarantine(store, log.state)
-      await settleShards(store, log.state, stats, warn)
-      await log.sweep()
-      return log
+      if (forced && !(await checkpoint.claim())) continue
+      await removePrunedQuarantine(store, checkpoint.state)
+      await settleShards(store, checkpoint.state, stats, log)
+      await checkpoint.sweep()
+      return checkpoint
     } finally {
       await stats.close()
     }
@@ -100,7 +101,7 @@ async function settleShards(
   store: OwnedStore,
   state: CheckpointState,
   stats: StatCheck,
-  warn: (message: string) => void,
+  log: Log,
 ): Promise<void> {
   const { unpublished, folders, known } = await unsettledShards(store, state, stats)
   // It may have waited for long. Readers take what is published for whole.
@@ -112,6 +113,7 @@ async function settleShards(
     const path = `${SEALED_FOLDER}/${name}`
     if (!held.has(path)) await store.remove(path)
   }
+  const warn = (message: string): void => log('warn', message)
   await sideBySide(folders, (folder) => moveUnknownShards(store, folder, (path) => known.has(path), warn))
 }
 

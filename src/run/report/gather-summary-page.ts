@@ -203,32 +203,26 @@ function shownRows(
   isOpen: boolean,
 ): ShownRows {
   const ofRuns = shownOfRuns(runs, rows, (run) => run.rows)
+  const nothing = { rows: null, atMost: null, atLeast: null, counted: null }
+  const hidden = { ...nothing, isNearEarlier: false, ofRuns: ofRuns.counts }
   const change = reported === null ? 0 : rows - reported
   if (reported !== null && (shown(Math.abs(change)) === null || (ofRuns.total === null && change !== 0))) {
     // The difference to the earlier page would be a small count, or reveal one.
     const bounds = { atLeast: change > 0 ? reported : null, atMost: change < 0 ? reported : null }
-    return { rows: null, ...bounds, isNearEarlier: true, ofRuns: ofRuns.counts, counted: null }
+    return { ...hidden, ...bounds, isNearEarlier: true }
   }
   const limits: number[] = []
   const { atMost } = shownTotal(rows, files)
   if (atMost !== null) limits.push(atMost)
   if ((ofRuns.total === null && rows > 0) || !isOpen) limits.push(Math.ceil((rows + MIN_ROWS) / 10) * 10)
   if (limits.length > 0) {
-    const hidden = ofRuns.counts.map((count) => (count === 0 ? 0 : null))
-    return {
-      rows: null,
-      atMost: Math.max(...limits),
-      atLeast: null,
-      isNearEarlier: false,
-      ofRuns: hidden,
-      counted: null,
-    }
+    const hiddenRuns = ofRuns.counts.map((count) => (count === 0 ? 0 : null))
+    return { ...hidden, atMost: Math.max(...limits), ofRuns: hiddenRuns }
   }
   // The uncounted rows are a group as well.
   const rest = shownCounts([], Math.max(0, rows - aggregates.rows))
   const counted = aggregates.rows === rows || rest.total !== null ? aggregates : null
-  const ofLast = ofRuns.counts
-  return { rows: shown(rows), atMost: null, atLeast: null, isNearEarlier: false, ofRuns: ofLast, counted }
+  return { ...hidden, rows: shown(rows), counted }
 }
 
 /** Counts of the listed runs, given that the total of all runs is shown too. */

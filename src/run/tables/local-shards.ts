@@ -60,12 +60,6 @@ export async function localShards(
   }
 }
 
-/** A private temporary folder of a command. */
-type TemporaryFolder = {
-  readonly path: string
-  remove(): Promise<void>
-}
-
 const PREFIX = 'spillway-tmp-'
 /** A file in each such folder: its process, in the form of lock files. */
 const OWNER = 'owner'
@@ -74,10 +68,10 @@ const OWNER = 'owner'
 const FOREIGN_MS = 7 * 24 * 60 * 60 * 1000
 
 /**
- * Creates one below the system's temporary folder. It is removed when the process ends, unless that is killed. Folders
+ * Creates a private folder of a command below the system's temporary folder. It is removed when the process ends, unless that is killed. Folders
  * of killed processes are removed here.
  */
-export async function temporaryFolder(): Promise<TemporaryFolder> {
+export async function temporaryFolder() {
   const parent = tmpdir()
   await sweep(parent)
   const path = await mkdtemp(join(parent, PREFIX)).catch((cause: unknown) => {
@@ -89,7 +83,7 @@ export async function temporaryFolder(): Promise<TemporaryFolder> {
   await writeFile(join(path, OWNER), lockFileText(describeOwner(new Date())), { mode: 0o600 })
   return {
     path,
-    async remove() {
+    async remove(): Promise<void> {
       await rm(path, { recursive: true, force: true })
       process.off('exit', removeNow)
     },

@@ -119,19 +119,13 @@ async function verify(given: Pipeline, options: VerifyOptions): Promise<Verifica
   return { ok: problems.length === 0, ...completeness, ...counts, problems }
 }
 
-type OnRecord = {
-  readonly state: CheckpointState | null
-  readonly manifest: Manifest | null
-  readonly shards: readonly ManifestShard[]
-}
-
 /** The shards of the checkpoint, or of the manifest if the data set was moved without its checkpoint. */
 async function onRecord(
   store: Store,
   pipeline: Pipeline,
   { signedBy = null, notBeforeMs = null, maskKey = null }: VerifyOptions,
   problems: Problem[],
-): Promise<OnRecord> {
+) {
   const state = await reading(() => readCheckpoint(store), CHECKPOINT_PATH, 'checkpoint', problems)
   // Read once, so that the signature is checked over the same bytes.
   const bytes = await reading(() => store.read(MANIFEST_PATH), MANIFEST_PATH, 'manifest', problems)
@@ -155,7 +149,7 @@ async function onRecord(
   if (signedBy !== null && manifest !== null) {
     const faults = [
       ...otherSettings(pipeline, manifest),
-      ...scopeFaults(pipeline, manifest, maskKey),
+      scopeFault(pipeline, manifest, maskKey),
       tooOld(manifest, notBeforeMs),
     ]
     for (const problem of faults) {
@@ -169,7 +163,7 @@ async function onRecord(
     const listed = manifest.shards.filter(({ path }) => !state.invalidated.has(path))
     compareManifest(listed, shards, signedBy !== null, problems)
   }
-  if (manifest === null && isReadable && hasEnded(state))
+  if (manifest === null && isReadable && state.runs.some(({ finished_at }) => finished_at !== null))
     problems.push({ path: MANIFEST_PATH, problem: 'is missing', cause: 'manifest' })
   return { state, manifest, shards }
 }
@@ -205,14 +199,11 @@ function* otherSettings({ extract, transform, load }: Pipeline, manifest: Manife
   }
 }
 
-/** Signs that a signed manifest is of another request than the pipeline's. */
-function* scopeFaults(given: Pipeline, manifest: Manifest, maskKey: Uint8Array | null): Generator<string> {
+/** A sign that a signed manifest is of another request than the pipeline's. */
+function scopeFault(given: Pipeline, manifest: Manifest, maskKey: Uint8Array | null): string | null {
   // Names that need a mask key are not known without it.
   const pipeline = withNames(given, maskKey)
-  if (pipeline === null) return
-  const others = otherQueries(pipeline, manifest)
-  const fault = others ?? otherScope(manifest, pipeline)
-  if (fault !== null) yield fault
+  return pipeline === null ? null : (otherQueries(pipeline, manifest) ?? otherScope(manifest, pipeline))
 }
 
 /** Queries with shards in the signed manifest that the pipeline does not request and the manifest does not retire. */
@@ -257,10 +248,6 @@ async function signatureFault(
   if (manifest === null) return 'is there without the manifest that it is of'
   if (fitsManifest(signature, manifest, signedBy)) return null
   return `does not fit: the manifest was changed after it was signed, or it was signed under another key${whyStale(described)}`
-}
-
-function hasEnded(state: CheckpointState): boolean {
-  return state.runs.some(({ finished_at }) => finished_at !== null)
 }
 
 /**
