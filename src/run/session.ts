@@ -17,7 +17,12 @@ import { shardSetOptions } from './shard-set-options.ts'
 export type Session = {
   readonly checkpoint: OpenLog
   /** The shards that were sealed since the beginning. */
-  readonly sealed: SealedSoFar
+  readonly sealed: {
+    readonly shards: number
+    readonly bytes: number
+    /** NUL characters that became U+FFFD, in CSV. */
+    readonly replacedNuls: number
+  }
   readonly shards: ShardSet
   readonly cpu: Cpu
   /** Decodes in `cpu`; its pages repeat no known secret. */
@@ -127,12 +132,4 @@ async function lostRejections(checkpoint: OpenLog): Promise<readonly string[]> {
     for (const ref of blobs) if ((await checkpoint.read(ref)) === null) lost.push(partition)
   }
   return lost
-}
-
-/** Totals of sealed shards. */
-type SealedSoFar = {
-  shards: number
-  bytes: number
-  /** NUL characters that became U+FFFD, in CSV. */
-  replacedNuls: number
 }

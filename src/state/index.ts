@@ -10,7 +10,7 @@ export {
 export { type CheckpointState, isKnown, type Omission } from './checkpoint/checkpoint-state.ts'
 export { type SealedShard, splitPath } from './checkpoint/compact-collections.ts'
 export { chainEntry, decodeIds, encodeIds, type FoldedChain } from './checkpoint/folded-chain.ts'
-export { afterFeedPage, type FoldedFeed, NEW_FEED, passOf } from './checkpoint/folded-feed.ts'
+export { afterFeedPage, NEW_FEED, passOf } from './checkpoint/folded-feed.ts'
 export {
   exportedOf,
   type FoldedPartition,

@@ -224,7 +224,9 @@ export class World {
     this.own = own
     const warn = (message: string): void => void this.warnings.push(message)
     for (;;) {
-      const checkpoint = await openSettledCheckpoint({ store: own, forced }, HEADER, () => {}, warn)
+      const checkpoint = await openSettledCheckpoint({ store: own, forced }, HEADER, (_, message) =>
+        warn(message),
+      )
       this.checkpoint = checkpoint
       await removeReplaced(own, checkpoint)
       const { state } = checkpoint

@@ -5,7 +5,14 @@ import {
   type OwnedStore,
   type Store,
 } from '../../core/index.ts'
-import { LOG_FOLDER, LOG_START, type LogPosition, listCommits, readLog } from '../log/commit-object.ts'
+import {
+  damaged,
+  LOG_FOLDER,
+  LOG_START,
+  type LogPosition,
+  listCommits,
+  readLog,
+} from '../log/commit-object.ts'
 import { LineWriter, linesOf, parseLine } from '../log/lines.ts'
 import { parseEntry, requireReadable } from '../log/parse-entry.ts'
 import { type CheckpointState, type Omission, snapshot } from './checkpoint-state.ts'
@@ -198,19 +205,9 @@ function noCheckpoint(): ExportError {
 }
 
 function damagedLine(line: number, how: string): ExportError {
-  return new ExportError({
-    kind: 'damaged',
-    what: `Line ${line} of the checkpoint ${how}`,
-    where: CHECKPOINT_PATH,
-    next: 'Restore the file from a backup, or start over with --fresh; nothing was changed.',
-  })
+  return damaged(`Line ${line} of the checkpoint ${how}`, CHECKPOINT_PATH)
 }
 
 function missingCommit({ sequence }: LogPosition): ExportError {
-  return new ExportError({
-    kind: 'damaged',
-    what: `Commit ${sequence + 1} of the log is missing, and there are later ones`,
-    where: LOG_FOLDER,
-    next: 'Restore the folder from a backup, or start over with --fresh; nothing was changed.',
-  })
+  return damaged(`Commit ${sequence + 1} of the log is missing, and there are later ones`, LOG_FOLDER)
 }

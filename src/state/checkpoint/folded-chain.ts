@@ -12,7 +12,7 @@ import {
   type Window,
   WindowRun,
 } from '../../core/index.ts'
-import { afterFeedPage, type FoldedFeed } from './folded-feed.ts'
+import { afterFeedPage } from './folded-feed.ts'
 
 /** A chain that has begun and not ended. */
 export type FoldedChain = {
@@ -40,11 +40,11 @@ export type FoldedChain = {
   /** Rows requested with its last page; null: no page yet. */
   readonly size: number | null
   /** How far a feed is read; null: it is a search. */
-  readonly feed: FoldedFeed | null
+  readonly feed: FeedProgress | null
 }
 
-export function chainFromEntry({ chain, query, order, windows, state, ...entry }: ChainEntry): FoldedChain {
-  const feed = entry.feed === undefined ? null : feedFrom(entry.feed)
+export function chainFromEntry(entry: ChainEntry): FoldedChain {
+  const { chain, query, order, windows, feed = null, state } = entry
   const run = new WindowRun(order, windows === null ? null : boundsOf(windows))
   const identity = { chain, query, windows: run, feed }
   if (state === undefined) {
@@ -56,24 +56,16 @@ export function chainFromEntry({ chain, query, order, windows, state, ...entry }
   return { ...identity, ...rest, inOrder: in_order, seen: cursors, ids: ids.map(blobRef) }
 }
 
-function feedFrom({ end_size, ...feed }: FeedProgress): FoldedFeed {
-  return { ...feed, endSize: end_size }
-}
-
-function feedProgress({ endSize, ...feed }: FoldedFeed): FeedProgress {
-  return { ...feed, end_size: endSize }
-}
-
 /** The entry that begins a chain. */
 export function chainEntry(
   chain: number,
   query: string,
   windows: WindowRun,
-  feed: FoldedFeed | null = null,
+  feed: FeedProgress | null = null,
 ): ChainEntry {
   const { order, bounds } = windows
   const entry = { chain, query, order, windows: bounds === null ? null : spansOf(bounds) }
-  return { kind: 'chain', ...entry, ...(feed === null ? {} : { feed: feedProgress(feed) }) }
+  return { kind: 'chain', ...entry, ...(feed === null ? {} : { feed }) }
 }
 
 /** The entry that replaces all others about a chain when the journal is compacted. */
@@ -115,7 +107,7 @@ export function afterPage(folded: FoldedChain, page: PageEntry, ids: BlobRef | n
 
 function afterPageOfFeed(
   folded: FoldedChain,
-  feed: FoldedFeed,
+  feed: FeedProgress,
   page: PageEntry,
   ids: BlobRef | null,
 ): FoldedChain {
@@ -133,7 +125,7 @@ function afterPageOfFeed(
     ...after,
     pages: folded.pages + 1,
     ...(isOver
-      ? { next: after.feed.end, size: after.feed.endSize, seen: null }
+      ? { next: after.feed.end, size: after.feed.end_size, seen: null }
       : { next, size, seen: withCursor(folded.seen, folded.next) }),
   }
 }
