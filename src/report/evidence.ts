@@ -105,7 +105,7 @@ function forgottenText({ forgotten }: Manifest): string {
   return `People were forgotten (the manifest lists this too, and is signed):\n\n${lines.join('\n')}\n\n`
 }
 
-function contents(files: readonly File[]): string {
+function contents(files: readonly PackedFile[]): string {
   return files.map(([name, , what]) => `  ${name.padEnd(16)}${what}`).join('\n')
 }
 
@@ -155,11 +155,11 @@ export async function evidenceTar(evidence: Evidence, publicKey: KeyObject | nul
   return { tar, files: files.map(([name]) => name) }
 }
 
-type File = readonly [name: string, content: string | Uint8Array, what: string]
+type PackedFile = readonly [name: string, content: string | Uint8Array, what: string]
 
-function filesOf(evidence: Evidence, publicKey: KeyObject | null): File[] {
+function filesOf(evidence: Evidence, publicKey: KeyObject | null): PackedFile[] {
   const { manifest, manifestBytes, signature, isMarked, summaryPage, settings } = evidence
-  const all: (File | false)[] = [
+  const all: (PackedFile | false)[] = [
     ['_manifest.json', manifestBytes, 'what was requested, and every file with its rows, bytes and SHA-256'],
     ['_manifest.sig', signature, 'an Ed25519 signature over the bytes of _manifest.json'],
     isMarked && ['_SUCCESS', '', 'was there: all that was planned was exported (not signed)'],

@@ -143,11 +143,7 @@ function leftOut(
     counts.quarantined_partitions++
     if (limit.isExceeded(quarantined, rows + quarantined)) counts.beyond_limit++
   }
-  const last =
-    prunes
-      .map(({ before }) => before)
-      .sort()
-      .at(-1) ?? ''
+  const last = prunes.reduce((latest, { before }) => (before > latest ? before : latest), '')
   return {
     ...counts,
     max_quarantined: limit.text,

@@ -193,7 +193,7 @@ async function removeSignature(store: OwnedStore, log: Log): Promise<void> {
   log('warn', `${SIGNATURE_PATH} is no signature of spillway; moved to ${aside}`)
 }
 
-type ShardFile = { readonly path: string; readonly bytes: number }
+export type ShardFile = { readonly path: string; readonly bytes: number }
 
 /** Reads the contents of a shard. Errors of these get its path. */
 export async function readShard<T>(
