@@ -51,11 +51,7 @@ export class Quarantine {
   }
 
   /** The lines of a page's rejected items, by partition. */
-  linesOf(
-    chain: ChainProgress,
-    page: DecodedPage,
-    refused: ReadonlyMap<number, readonly RefusedItem[]>,
-  ): readonly QuarantineLines[] {
+  linesOf(chain: ChainProgress, page: DecodedPage, refused: ReadonlyMap<number, readonly RefusedItem[]>) {
     if (this.#policy === 'fail' || page.quarantined.length === 0) return []
     const number = (chain.folded?.pages ?? 0) + 1
     return [...refused].map(([index, items]) => {
@@ -113,13 +109,6 @@ export class Quarantine {
       next: 'Check the disk and run again: the partitions concerned are exported anew.',
     })
   }
-}
-
-type QuarantineLines = {
-  readonly partition: string
-  readonly window: string
-  readonly items: number
-  readonly lines: Uint8Array
 }
 
 /** A fault of one partition of a chain. The windows before and after it can still be exported. */
