@@ -73,6 +73,19 @@ export function isExportError(error: unknown, ...kinds: ErrorKind[]): error is E
   return error instanceof ExportError && (kinds.length === 0 || kinds.includes(error.kind))
 }
 
+/** For `catch` of a promise: an {@link ExportError} of one of the kinds (without kinds, of any) gives null, other errors stay. */
+export function nullIf(...kinds: ErrorKind[]): (error: unknown) => null {
+  return (error) => {
+    if (isExportError(error, ...kinds)) return null
+    throw error
+  }
+}
+
+/** Whether it is an error of the system with one of these codes, such as `ENOENT`. */
+export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
+  return error instanceof Error && 'code' in error && codes.includes(String(error.code))
+}
+
 /** `1 row`, `24 rows`: for messages. */
 export function numberOf(value: number, one: string, many = `${one}s`): string {
   return `${value} ${value === 1 ? one : many}`

@@ -1,6 +1,7 @@
 export * from './commit-log.ts'
 export * from './concurrency.ts'
 export * from './errors.ts'
+export * from './get-or-insert.ts'
 export type * from './journal-entry.ts'
 export * from './limits.ts'
 export type * from './log.ts'

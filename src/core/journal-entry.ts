@@ -93,14 +93,25 @@ const windows = z.object({
 /** The number of the next shard, and of those that were open. */
 const shardMark = z.object({ next: count, open: z.array(count) })
 
-/** How far a feed is read; `FoldedFeed` in `state/` describes the fields. */
+/** How far a feed is read. Its chain never ends. */
 const feed = z.object({
+  /**
+   * The pass that has begun; null: none, the last one is complete.
+   * - `whole`: from its front to its end
+   * - `tail`: from the last cursor to its end
+   * - `front`: from its front until it meets what was its front
+   */
   pass: z.enum(['whole', 'tail', 'front']).nullable(),
+  /** The last cursor that was not null on the way to the end of the feed, and the size of its pages. */
   end: z.string().nullable(),
   end_size: count.nullable(),
+  /** How many of the chain's `ids`, from the first on, are the front of the feed when a pass last began there. */
   front: count,
+  /** How many after these are the front as the present pass has found it. */
   head: count,
+  /** Whether some ids of the present pass are not kept any more. */
   forgot: z.boolean(),
+  /** Pairs of adjacent rows of which the second was imported later, or earlier. */
   rising: count,
   falling: count,
 })

@@ -23,7 +23,9 @@ export class DiskFiles {
   }
 
   async read(path: string, start: number, end: number, memory?: BufferPool): Promise<Uint8Array | null> {
-    return nullIfAbsent(async () => readRange(await this.checked(path), start, end, memory))
+    return this.checked(path)
+      .then((full) => readRange(full, start, end, memory))
+      .catch(nullIfAbsent)
   }
 
   async *stream(path: string): AsyncGenerator<Uint8Array> {
@@ -32,19 +34,19 @@ export class DiskFiles {
   }
 
   async size(path: string): Promise<number | null> {
-    return nullIfAbsent(async () => {
-      const found = await lstat(await this.checked(path))
-      if (found.isSymbolicLink()) throw linkError()
-      return found.size
-    })
+    const found = await this.checked(path)
+      .then((full) => lstat(full))
+      .catch(nullIfAbsent)
+    if (found?.isSymbolicLink()) throw linkError()
+    return found?.size ?? null
   }
 
   async list(folder: string): Promise<readonly string[]> {
     const full = pathIn(this.options.root, folder)
-    const names = await nullIfAbsent(async () => {
-      await this.folders.guard.check(full)
-      return readdir(full)
-    })
+    const names = await this.folders.guard
+      .check(full)
+      .then(() => readdir(full))
+      .catch(nullIfAbsent)
     return names?.sort() ?? []
   }
 

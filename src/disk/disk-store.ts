@@ -1,11 +1,11 @@
 import { join } from 'node:path'
-import type { OwnedStore, Store } from '../core/index.ts'
+import { hasCode, type OwnedStore, type Store } from '../core/index.ts'
 import { DiskFiles, type DiskOptions } from './disk-files.ts'
 import { OwnedFiles } from './owned-files.ts'
 import { DiskScratch } from './scratch.ts'
 import { StagingDirectory } from './staging-directory.ts'
 import { statCheck } from './stat-check.ts'
-import { hasCode, isAbsent, storageError } from './storage-error.ts'
+import { isAbsent, nullIfAbsent, storageError } from './storage-error.ts'
 
 /**
  * A {@link Store} in a folder of a local disk. Files are private: they get the modes given, whatever the umask allows.
@@ -74,10 +74,8 @@ async function own(files: DiskFiles, owner: string): Promise<OwnedStore> {
     release: () =>
       at('_state', async () => {
         await staging.release()
-        await staging.fsync().catch((error: unknown) => {
-          // The whole data set was removed.
-          if (!isAbsent(error)) throw error
-        })
+        // It is absent if the whole data set was removed.
+        await staging.fsync().catch(nullIfAbsent)
       }),
   }
 }

@@ -1,9 +1,10 @@
-import { existsSync, lstatSync } from 'node:fs'
+import { existsSync, lstatSync, type Stats } from 'node:fs'
 import { lstat, mkdir, rmdir, stat } from 'node:fs/promises'
 import { dirname, relative, resolve, sep } from 'node:path'
+import { hasCode } from '../core/index.ts'
 import { fsyncFolder } from './open-file.ts'
 import { DataSetGone } from './staging-directory.ts'
-import { hasCode, isAbsent, storageError } from './storage-error.ts'
+import { isAbsent, nullIfAbsent, storageError } from './storage-error.ts'
 
 /** The full path of a file of the data set at `root`. @throws Error when it would lie outside */
 export function pathIn(root: string, path: string): string {
@@ -34,25 +35,18 @@ export class LinkGuard {
 
   /** @throws ExportError `storage` naming the link, or ENOENT where there is no such folder */
   async check(folder: string): Promise<void> {
-    for (const step of this.#unknown(folder)) {
-      const found = await lstat(step)
-      if (found.isSymbolicLink()) throw this.#link(step)
-      if (found.isDirectory()) this.#known.add(step)
-    }
+    for (const step of this.#unknown(folder)) this.#take(step, await lstat(step))
   }
 
   /** The same without promises. */
   checkSync(folder: string): void {
-    for (const step of this.#unknown(folder)) {
-      const found = lstatSync(step)
-      if (found.isSymbolicLink()) throw this.#link(step)
-      if (found.isDirectory()) this.#known.add(step)
-    }
+    for (const step of this.#unknown(folder)) this.#take(step, lstatSync(step))
   }
 
-  #link(full: string): unknown {
-    const name = relative(this.#root, full).replaceAll(sep, '/')
-    return storageError(linkError(), name)
+  #take(full: string, found: Stats): void {
+    if (found.isSymbolicLink())
+      throw storageError(linkError(), relative(this.#root, full).replaceAll(sep, '/'))
+    if (found.isDirectory()) this.#known.add(full)
   }
 
   /** Folders from the data set down to this one that were not checked yet. */
@@ -144,9 +138,7 @@ export class Folders {
    * missing parent, again and again.
    */
   async #makeNow(folder: string): Promise<void> {
-    await this.guard.check(folder).catch((error: unknown) => {
-      if (!isAbsent(error)) throw error
-    })
+    await this.guard.check(folder).catch(nullIfAbsent)
     const parent = dirname(folder)
     const isNew = await mkdirIfMissing(folder, this.#mode).catch(async (error: unknown) => {
       if (!hasCode(error, 'ENOENT') || folder === parent) throw error

@@ -1,12 +1,12 @@
 import type { Stats } from 'node:fs'
 import { type FileHandle, link, lstat, rename, rm, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { nameInUse } from '../core/index.ts'
+import { hasCode, nameInUse } from '../core/index.ts'
 import type { DiskFiles } from './disk-files.ts'
 import { linkError, pathIn } from './folders.ts'
 import { createFile, writeChunks } from './open-file.ts'
 import type { StagingDirectory } from './staging-directory.ts'
-import { hasCode, isAbsent, nullIfAbsent } from './storage-error.ts'
+import { isAbsent, nullIfAbsent } from './storage-error.ts'
 
 const COMMITS = '_state/log/'
 
@@ -60,7 +60,7 @@ export class OwnedFiles {
     const [source, target] = [this.#locate(from), this.#locate(to)]
     const { folders } = this.#files
     await this.#staging.require()
-    const fileOf = (path: string) => nullIfAbsent(async () => fileAt(await this.#files.checked(path)))
+    const fileOf = (path: string) => this.#files.checked(path).then(fileAt).catch(nullIfAbsent)
     if ((await fileOf(from)) === null) {
       if ((await fileOf(to)) !== null) return
       throw Object.assign(new Error('no such file'), { code: 'ENOENT' })
@@ -69,7 +69,7 @@ export class OwnedFiles {
       await folders.guard.check(dirname(target))
       if (!(await this.#addName(source, target))) throw nameInUse(to)
     })
-    await nullIfAbsent(() => unlink(source))
+    await unlink(source).catch(nullIfAbsent)
     await folders.fsync(dirname(source))
   }
 
@@ -93,11 +93,7 @@ export class OwnedFiles {
   /** A commit is removed when no owner needs it again, whichever removes it and whether it comes back after a crash. */
   async #removeCommit(path: string): Promise<void> {
     await this.#staging.require()
-    try {
-      await unlink(await this.#files.checked(path))
-    } catch (error) {
-      if (!isAbsent(error)) throw error
-    }
+    await this.#files.checked(path).then(unlink).catch(nullIfAbsent)
   }
 
   async takeOver(owners: Iterable<string>): Promise<void> {
@@ -185,7 +181,7 @@ export class OwnedFiles {
 
 /** @throws where something other than a file has the name */
 async function fileAt(full: string): Promise<Stats | null> {
-  const found = await nullIfAbsent(() => lstat(full))
+  const found = await lstat(full).catch(nullIfAbsent)
   if (found?.isSymbolicLink()) throw linkError()
   if (found?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
   return found

@@ -1,8 +1,8 @@
 import { lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { takenOver } from '../core/index.ts'
+import { hasCode, takenOver } from '../core/index.ts'
 import { fsyncFolder } from './open-file.ts'
-import { hasCode, isAbsent } from './storage-error.ts'
+import { isAbsent, nullIfAbsent } from './storage-error.ts'
 
 /** The whole data set is missing, so no folder of it may be made again. */
 export class DataSetGone extends Error {
@@ -68,11 +68,8 @@ export class StagingDirectory {
 
 async function removeFolder(folder: string): Promise<void> {
   for (;;) {
-    const names = await readdir(folder).catch((error: unknown) => {
-      if (isAbsent(error)) return []
-      throw error
-    })
-    for (const name of names) await rm(join(folder, name), { recursive: true, force: true })
+    const names = await readdir(folder).catch(nullIfAbsent)
+    for (const name of names ?? []) await rm(join(folder, name), { recursive: true, force: true })
     try {
       return await rmdir(folder)
     } catch (error) {
@@ -84,11 +81,5 @@ async function removeFolder(folder: string): Promise<void> {
 }
 
 async function isThere(full: string): Promise<boolean> {
-  try {
-    await lstat(full)
-    return true
-  } catch (error) {
-    if (isAbsent(error)) return false
-    throw error
-  }
+  return (await lstat(full).catch(nullIfAbsent)) !== null
 }

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { ExportError, isExportError } from '../core/index.ts'
+import { ExportError, hasCode, isExportError } from '../core/index.ts'
 
 const LINK = 'There is a symbolic link below load.path, where links are not followed'
 
@@ -74,11 +74,10 @@ export async function requireWritable(folder: string, where = folder): Promise<v
 }
 
 /** Before anything is changed, these mean that the setting is wrong, not the disk. */
-const SETTINGS: ReadonlySet<unknown> = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST'])
+const SETTINGS = ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST']
 
 function asSetting(error: unknown, translated: unknown): unknown {
-  if (!isExportError(translated) || !(error instanceof Error && 'code' in error && SETTINGS.has(error.code)))
-    return translated
+  if (!isExportError(translated) || !hasCode(error, ...SETTINGS)) return translated
   const { what, where, next } = translated
   return new ExportError({ kind: 'config', what, where, next, cause: error })
 }
@@ -87,15 +86,8 @@ export function isAbsent(error: unknown): boolean {
   return hasCode(error, 'ENOENT', 'ENOTDIR')
 }
 
-export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
-  return error instanceof Error && 'code' in error && codes.includes(String(error.code))
-}
-
-export async function nullIfAbsent<T>(work: () => Promise<T>): Promise<T | null> {
-  try {
-    return await work()
-  } catch (error) {
-    if (isAbsent(error)) return null
-    throw error
-  }
+/** For `catch` of a promise: what is not there gives null, other errors stay. */
+export function nullIfAbsent(error: unknown): null {
+  if (isAbsent(error)) return null
+  throw error
 }

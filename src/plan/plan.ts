@@ -6,7 +6,6 @@ import {
   type NamedPipeline,
   type NamedQuery,
   type Partition,
-  type PartitionBy,
   parseWindow,
   type Window,
   type WindowLength,
@@ -37,20 +36,19 @@ export function planPartitions(pipeline: NamedPipeline, now: Micros, lookUp: Beg
   const { queries, windows: settings } = pipeline.extract
   const wanted = (settings === null ? [null] : splitWindows(settings, now)).map(named)
   const wantedNames = new Set(wanted.map(({ name }) => name))
-  const names = queries.map(({ name }) => name)
   const reshaped = new Map<number, readonly Named[]>()
   let total = 0
-  for (const [index, name] of names.entries()) {
+  for (const [index, { name }] of queries.entries()) {
     const begun = begunOf(name)?.windows ?? null
     if (begun !== null && !isSubset(begun, wantedNames)) {
       reshaped.set(index, fitWindows(wanted, begun, name, pipeline.file))
     }
     total += (reshaped.get(index) ?? wanted).length
   }
-  const order = { queries, names, wanted, reshaped }
+  const order = { queries, wanted, reshaped }
   return {
     total,
-    partitions: () => (isByWindow(pipeline.load.partitionBy) ? byWindow(order) : byQuery(order)),
+    partitions: () => (pipeline.load.partitionBy.join() === 'window' ? byWindow(order) : byQuery(order)),
     *chains() {
       const chainOptions = { order: pipeline.extract.order, perChain: settings?.perChain ?? null }
       for (const [index, query] of queries.entries()) {
@@ -62,7 +60,6 @@ export function planPartitions(pipeline: NamedPipeline, now: Micros, lookUp: Beg
 
 type Work = {
   readonly queries: readonly NamedQuery[]
-  readonly names: readonly string[]
   readonly wanted: readonly Named[]
   /** The windows of queries, by index, for which earlier runs changed them. */
   readonly reshaped: ReadonlyMap<number, readonly Named[]>
@@ -77,19 +74,15 @@ function isSubset(begun: ReadonlyMap<string, unknown>, wanted: ReadonlySet<strin
   return true
 }
 
-function isByWindow(partitionBy: readonly PartitionBy[]): boolean {
-  return partitionBy.length === 1 && partitionBy[0] === 'window'
-}
-
-function* byQuery({ queries, names, wanted, reshaped }: Work): Generator<Partition> {
+function* byQuery({ queries, wanted, reshaped }: Work): Generator<Partition> {
   for (const [index, query] of queries.entries()) {
     for (const { name, window } of reshaped.get(index) ?? wanted) {
-      yield { key: `${names[index]}/${name}`, query, window }
+      yield { key: `${query.name}/${name}`, query, window }
     }
   }
 }
 
-function* byWindow({ queries, names, wanted, reshaped }: Work): Generator<Partition> {
+function* byWindow({ queries, wanted, reshaped }: Work): Generator<Partition> {
   // Windows that only some queries have are sorted among the others by their beginning.
   const all = new Map<string, Window | null>()
   for (const windows of [wanted, ...reshaped.values()])
@@ -101,7 +94,7 @@ function* byWindow({ queries, names, wanted, reshaped }: Work): Generator<Partit
   )
   for (const [name, window] of ordered) {
     for (const [index, query] of queries.entries()) {
-      if ((own.get(index) ?? common).has(name)) yield { key: `${names[index]}/${name}`, query, window }
+      if ((own.get(index) ?? common).has(name)) yield { key: `${query.name}/${name}`, query, window }
     }
   }
 }

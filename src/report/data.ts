@@ -77,7 +77,13 @@ export type SummaryPageData = {
     readonly failures: readonly { readonly partition: string; readonly kind: string }[]
     readonly failures_total: number
   }
-  readonly shards: readonly SummaryPageShard[]
+  readonly shards: readonly {
+    readonly path: string
+    /** As in `CLASSES`. */
+    readonly rows: number
+    readonly kilobytes: number
+    readonly sha256: string
+  }[]
 }
 
 /** A number of rows or items; null: not shown, as it is small or would reveal a small one. */
@@ -143,12 +149,4 @@ export type SummaryPageRun = {
   readonly repeated: Shown
   readonly quarantined: Shown
   readonly spillway: string
-}
-
-type SummaryPageShard = {
-  readonly path: string
-  /** As in `CLASSES`. */
-  readonly rows: number
-  readonly kilobytes: number
-  readonly sha256: string
 }

@@ -191,16 +191,11 @@ export function shownCells(columns: readonly (readonly Sum[])[]): {
     safe = isSafe()
   }
   const cells = columns.map((sums, i) => (together.has(i) ? sums.map(asParts) : told[i]!))
-  return { cells: cells.map((column) => column.map(finite)), together, safe }
+  return { cells, together, safe }
 }
 
 /** The bounds of a sum by the classes of its parts. */
 export function asParts({ least, most }: Sum): Between {
-  return { least, most }
-}
-
-/** JSON has no infinity. */
-function finite({ least, most }: Between): Between {
   return { least, most: most === Number.POSITIVE_INFINITY ? null : most }
 }
 

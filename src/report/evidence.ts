@@ -31,7 +31,7 @@ function checksumLines({ shards }: Manifest): string {
 }
 
 /** Describes the archive, and how to check it with openssl and sha256sum. Plain ASCII, short lines. */
-function readmeText(evidence: Evidence, publicKey: KeyObject | null): string {
+function readmeText(evidence: Evidence, publicKey: KeyObject | null, contents: string): string {
   const { manifest } = evidence
   const key = publicKey === null ? 'pub.pem' : 'public-key.pem'
   const { rows, shards } = manifest.totals
@@ -42,7 +42,7 @@ Evidence of the export "${manifest.pipeline}"
 ${shards} files with ${rows} rows of ${kindOfRows(manifest.resource)}; the last run: ${lastRun(manifest)}.
 The files themselves are not in this archive, and no rows are.
 
-${forgottenText(manifest)}${contents(evidence, publicKey)}
+${forgottenText(manifest)}${contents}
 
 How to check it: OpenSSL 3.0 or later, sha256sum, sed and diff are enough.
 Unpack the archive, and go to where it is unpacked.
@@ -105,17 +105,8 @@ function forgottenText({ forgotten }: Manifest): string {
   return `People were forgotten (the manifest lists this too, and is signed):\n\n${lines.join('\n')}\n\n`
 }
 
-function contents({ isMarked, summaryPage }: Evidence, publicKey: KeyObject | null): string {
-  const lines = [
-    ['_manifest.json', 'what was requested, and every file with its rows, bytes and SHA-256'],
-    ['_manifest.sig', 'an Ed25519 signature over the bytes of _manifest.json'],
-    ...(isMarked ? [['_SUCCESS', 'was there: all that was planned was exported (not signed)']] : []),
-    ...(summaryPage === null ? [] : [['_report.html', 'a summary for people (not signed)']]),
-    ['settings.json', 'what a row is and how it is masked; no secrets'],
-    ['SHA256SUMS', 'the checksums of the files, for sha256sum'],
-    ...(publicKey === null ? [] : [['public-key.pem', 'the key that the signature is checked with']]),
-  ]
-  return lines.map(([name = '', what]) => `  ${name.padEnd(16)}${what}`).join('\n')
+function contents(files: readonly PackedFile[]): string {
+  return files.map(([name, , what]) => `  ${name.padEnd(16)}${what}`).join('\n')
 }
 
 function aboutKey(publicKey: KeyObject | null): string {
@@ -164,21 +155,21 @@ export async function evidenceTar(evidence: Evidence, publicKey: KeyObject | nul
   return { tar, files: files.map(([name]) => name) }
 }
 
-function filesOf(
-  evidence: Evidence,
-  publicKey: KeyObject | null,
-): [name: string, content: string | Uint8Array][] {
+type PackedFile = readonly [name: string, content: string | Uint8Array, what: string]
+
+function filesOf(evidence: Evidence, publicKey: KeyObject | null): PackedFile[] {
   const { manifest, manifestBytes, signature, isMarked, summaryPage, settings } = evidence
-  return [
-    ['_manifest.json', manifestBytes],
-    ['_manifest.sig', signature],
-    ...(isMarked ? [['_SUCCESS', ''] as [string, string]] : []),
-    ...(summaryPage === null ? [] : [['_report.html', summaryPage] as [string, Uint8Array]]),
-    ['settings.json', settings],
-    ['SHA256SUMS', checksumLines(manifest)],
-    ...(publicKey === null ? [] : [['public-key.pem', pemOf(publicKey)] as [string, string]]),
-    ['README.txt', readmeText(evidence, publicKey)],
+  const all: (PackedFile | false)[] = [
+    ['_manifest.json', manifestBytes, 'what was requested, and every file with its rows, bytes and SHA-256'],
+    ['_manifest.sig', signature, 'an Ed25519 signature over the bytes of _manifest.json'],
+    isMarked && ['_SUCCESS', '', 'was there: all that was planned was exported (not signed)'],
+    summaryPage !== null && ['_report.html', summaryPage, 'a summary for people (not signed)'],
+    ['settings.json', settings, 'what a row is and how it is masked; no secrets'],
+    ['SHA256SUMS', checksumLines(manifest), 'the checksums of the files, for sha256sum'],
+    publicKey !== null && ['public-key.pem', pemOf(publicKey), 'the key that the signature is checked with'],
   ]
+  const files = all.filter((file) => file !== false)
+  return [...files, ['README.txt', readmeText(evidence, publicKey, contents(files)), '']]
 }
 
 function pemOf(publicKey: KeyObject): string {

@@ -1,8 +1,9 @@
 import {
+  type BlobRef,
   ExportError,
   isExportError,
-  type JournalEntry,
   type NamedPipeline,
+  nullIf,
   type OwnedStore,
   type Pipeline,
   plainError,
@@ -11,10 +12,10 @@ import {
 import { ORPHANS, QUARANTINE_FOLDER, quarantinePath, rowGroupRows, shardExtension } from '../load/index.ts'
 import { requireTablesToFollow } from '../open-tables/index.ts'
 import {
-  type Checkpoint,
   type CheckpointState,
   checkMaskKey,
   newList,
+  type OpenLog,
   readBlob,
   readManifest,
   type StoredList,
@@ -74,7 +75,7 @@ export function planForgetting(
     const people = People.of(identities, pipeline, options.maskKey)
     const store = openDataSet(pipeline)
     const state = await begun(pipeline, store, options)
-    const log = { read: (ref: Parameters<Checkpoint['read']>[0]) => readBlob(store, ref) }
+    const log = { read: (ref: BlobRef) => readBlob(store, ref) }
     const found = await survey(store, log, pipeline, state, people, options)
     return resultOf(pipeline, store, state, people, found)
   })
@@ -131,8 +132,7 @@ async function forget(
   await refuseLinks(store)
   await requireTablesToFollow(store, pipeline.load.tables)
   const { header } = await begun(pipeline, store, options)
-  const warn = (message: string): void => onLog('warn', message)
-  const checkpoint = await openSettledCheckpoint(owner, header, () => {}, warn)
+  const checkpoint = await openSettledCheckpoint(owner, header, onLog)
   try {
     const { state } = checkpoint
     const before = state.position.sequence
@@ -144,18 +144,11 @@ async function forget(
     const result = await resultOf(pipeline, store, state, people, found)
     if (isNew || found.rows > 0 || found.quarantined > 0 || found.isShown) {
       const at = new Date(clock.now()).toISOString()
-      const begin: JournalEntry = {
-        kind: 'forget',
-        at,
-        identities: people.count,
-        rows: 0,
-        shards: 0,
-        quarantined: 0,
-      }
-      await checkpoint.append([begin])
+      const nothingYet = { rows: 0, shards: 0, quarantined: 0 }
+      await checkpoint.append([{ kind: 'forget', at, identities: people.count, ...nothingYet }])
       await remove(pipeline, owner, checkpoint, people, found, options)
     }
-    await finish(pipeline, store, { checkpoint, before }, options)
+    await finish(pipeline, store, checkpoint, before, options)
     return result
   } finally {
     await checkpoint.close()
@@ -182,7 +175,7 @@ async function keepOut(
 async function remove(
   pipeline: NamedPipeline,
   { store }: Owner,
-  checkpoint: Checkpoint,
+  checkpoint: OpenLog,
   people: People,
   { shards, open }: Survey,
   options: ForgetOptions,
@@ -213,7 +206,8 @@ async function remove(
 async function finish(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  { checkpoint, before }: { readonly checkpoint: Checkpoint; readonly before: number },
+  checkpoint: OpenLog,
+  before: number,
   options: ForgetOptions,
 ): Promise<void> {
   const { onLog } = options
@@ -221,10 +215,7 @@ async function finish(
   const quarantine = await Quarantine.open(store, checkpoint, pipeline.transform.onInvalid)
   await quarantine.write()
   // One that cannot be read is written anew.
-  const manifest = await readManifest(store).catch((error: unknown) => {
-    if (isExportError(error, 'damaged')) return null
-    throw error
-  })
+  const manifest = await readManifest(store).catch(nullIf('damaged'))
   const isOld =
     state.invalidated.size > 0 || JSON.stringify(manifest?.forgotten) !== JSON.stringify(state.erasures)
   if (isOld) {
@@ -275,10 +266,7 @@ async function unread(store: Store, state: CheckpointState): Promise<readonly st
   const known = new Set([...state.partitions].map(([key]) => splitPath(quarantinePath(key))[1]))
   const unexpected = (await store.list(QUARANTINE_FOLDER)).filter((name) => !known.has(name))
   const orphans = await store.list(ORPHANS)
-  const folders = [
-    ...(unexpected.length > 0 ? [QUARANTINE_FOLDER] : []),
-    ...(orphans.length > 0 ? [ORPHANS] : []),
-  ]
+  const folders = [unexpected.length > 0 && QUARANTINE_FOLDER, orphans.length > 0 && ORPHANS].filter(Boolean)
   if (folders.length === 0) return []
   return [
     `Files that are not part of the data set lie in ${folders.join(' and ')}. They were not read: delete them if they may hold rows of theirs.`,

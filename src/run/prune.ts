@@ -180,8 +180,7 @@ async function finalizeWithoutRows(
 ): Promise<void> {
   const { onLog } = options
   const { store } = owner
-  const warn = (message: string): void => onLog('warn', message)
-  const checkpoint = await openSettledCheckpoint(owner, header, () => {}, warn)
+  const checkpoint = await openSettledCheckpoint(owner, header, onLog)
   try {
     const { state } = checkpoint
     // Loaded only here: most commands never encode in this thread.

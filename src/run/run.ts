@@ -3,10 +3,10 @@ import {
   ExportError,
   isBlank,
   isExportError,
-  type JournalEntry,
   type NamedPipeline,
   type OwnedStore,
   type Pipeline,
+  type RunEndEntry,
 } from '../core/index.ts'
 import { requireEngine } from '../load/index.ts'
 import { mayHaveTables, requireOwnTables } from '../open-tables/index.ts'
@@ -51,14 +51,13 @@ async function runOnDataSet(
   options: RunOptions,
 ): Promise<RunSummary> {
   const { clock, stop, abort, fresh, onLog, onOpening } = options
-  const warn = (message: string): void => onLog('warn', message)
   await requireFolder(pipeline.load.location)
   const holding = {
     clock,
     stop,
     fresh,
     hold: options.hold,
-    warn,
+    warn: (message: string) => onLog('warn', message),
     onWait(message: string, waitMs: number) {
       onLog('warn', message, { event: 'wait', for: 'lock', wait_ms: waitMs })
       onOpening?.({ kind: 'lock', untilMs: clock.now() + waitMs })
@@ -68,15 +67,11 @@ async function runOnDataSet(
     const { store, lost } = owner
     onOpening?.({ kind: 'checkpoint' })
     // A run that has lost the lock cannot commit any more, so it does not wait.
-    const held = {
-      ...options,
-      stop: AbortSignal.any([stop, lost]),
-      abort: AbortSignal.any([abort, lost]),
-    }
+    const held = { ...options, stop: AbortSignal.any([stop, lost]), abort: AbortSignal.any([abort, lost]) }
     await warnIfWorldReadable(pipeline, onLog)
     const tablesMayExist = mayHaveTables(await refuseLinks(store))
     await requireOwnTables(store, pipeline.load.tables, fresh)
-    if (fresh) await clearDataSet(store, warn)
+    if (fresh) await clearDataSet(store, onLog)
     if (options.redo.length > 0) await redoPartitions(pipeline, store, secrets, options)
     const session = await openSession(pipeline, owner, secrets, held)
     try {
@@ -94,12 +89,11 @@ export function frozenCopy(pipeline: Pipeline): Pipeline {
   try {
     return structuredClone(pipeline)
   } catch (cause) {
-    const next = 'Give it strings, numbers, booleans, lists and objects alone.'
     throw new ExportError({
       kind: 'config',
       what: 'The pipeline holds a value that cannot be copied',
       where: '',
-      next,
+      next: 'Give it strings, numbers, booleans, lists and objects alone.',
       cause,
     })
   }
@@ -157,23 +151,19 @@ async function carryOut(
     })
   }
   const figures = figuresOfRun(earlier, ending, tally, pipeline)
-  const { status } = ending
   let tablesError: ExportError | null = null
   const unfinished = await failureOf(async () => {
     const whole = isWhole()
-    const end = endEntry(run, { finished_at: isoTime(clock.now()), status }, figures)
-    tablesError = await finalizeDataSet(
-      pipeline,
-      store,
-      { session, plan, whole, end, run, tablesMayExist },
-      options,
-    )
+    const end = endEntry(run, { finished_at: isoTime(clock.now()), status: ending.status }, figures)
+    const what = { session, plan, whole, end, tablesMayExist }
+    tablesError = await finalizeDataSet(pipeline, store, what, options)
   })
   const hasManifest = unfinished === null
   const unsaved = await failureOf(() => checkpoint.close())
   // A full disk has no space for a manifest either: the first error of the run is kept.
   const error = ending.error ?? unfinished ?? tablesError ?? unsaved
   const durationMs = clock.monotonicMs() - startedMs
+  const { status } = ending
   const result = { figures, tally, session, total: counts.total, error, status, hasManifest, durationMs }
   const summary = summarize(pipeline, result)
   logSummary(summary, log)
@@ -213,16 +203,11 @@ function isoTime(epochMs: number): string {
   return new Date(epochMs).toISOString()
 }
 
-type Finalization = {
-  readonly session: Session
-  readonly plan: Plan
+type Finalization = Omit<Work, 'secrets'> & {
   /** Whether everything that the pipeline file plans is exported. */
   readonly whole: boolean
-  /** The journal entry of the run; null: it is already written. */
-  readonly end: JournalEntry | null
-  /** Id of the run. */
-  readonly run: string
-  readonly tablesMayExist: boolean
+  /** The journal entry of the run. */
+  readonly end: RunEndEntry
 }
 
 /**
@@ -232,20 +217,16 @@ type Finalization = {
 async function finalizeDataSet(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  { session, plan, whole, end, run, tablesMayExist }: Finalization,
+  { session, plan, whole, end, tablesMayExist: mayExist }: Finalization,
   options: RunOptions,
 ): Promise<ExportError | null> {
   const { checkpoint, shards } = session
   if (whole) await fillEmptyDataSet(pipeline, checkpoint.state, shards, plan)
   await session.cpu.close()
-  if (end !== null) await checkpoint.append([end])
+  await checkpoint.append([end])
   await replaceManifest(pipeline, store, checkpoint.state, options.onLog)
   const tablesError = await failureOf(async () => {
-    await updateTables(pipeline, store, checkpoint.state, {
-      ...options,
-      runId: run,
-      mayExist: tablesMayExist,
-    })
+    await updateTables(pipeline, store, checkpoint.state, { ...options, runId: end.run, mayExist })
   })
   if (tablesError === null) await removeReplaced(store, checkpoint)
   if (whole) await store.replace(SUCCESS_PATH, [])

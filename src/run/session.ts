@@ -1,6 +1,6 @@
 import { type BufferPool, bufferPool, type DecodePage, type NamedPipeline } from '../core/index.ts'
 import { ShardSet, type ShardSetOptions } from '../load/index.ts'
-import type { Checkpoint } from '../state/index.ts'
+import type { OpenLog } from '../state/index.ts'
 import { openOwnCheckpoint } from './admission/open-checkpoint.ts'
 import { type Cpu, openCpu } from './cpu/cpu.ts'
 import { decodePlan, encodePlan } from './cpu/plans.ts'
@@ -15,9 +15,14 @@ import { shardSetOptions } from './shard-set-options.ts'
 
 /** What a run holds open on its data set. */
 export type Session = {
-  readonly checkpoint: Checkpoint
+  readonly checkpoint: OpenLog
   /** The shards that were sealed since the beginning. */
-  readonly sealed: SealedSoFar
+  readonly sealed: {
+    readonly shards: number
+    readonly bytes: number
+    /** NUL characters that became U+FFFD, in CSV. */
+    readonly replacedNuls: number
+  }
   readonly shards: ShardSet
   readonly cpu: Cpu
   /** Decodes in `cpu`; its pages repeat no known secret. */
@@ -121,18 +126,10 @@ async function openOnce(
 }
 
 /** Partitions whose rejected items in the log are lost. */
-async function lostRejections(checkpoint: Checkpoint): Promise<readonly string[]> {
+async function lostRejections(checkpoint: OpenLog): Promise<readonly string[]> {
   const lost: string[] = []
   for (const [partition, blobs] of checkpoint.state.rejected) {
     for (const ref of blobs) if ((await checkpoint.read(ref)) === null) lost.push(partition)
   }
   return lost
-}
-
-/** Totals of sealed shards. */
-type SealedSoFar = {
-  shards: number
-  bytes: number
-  /** NUL characters that became U+FFFD, in CSV. */
-  replacedNuls: number
 }

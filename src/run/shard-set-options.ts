@@ -1,6 +1,6 @@
 import type { NamedPipeline } from '../core/index.ts'
 import { rowGroupRows, type ShardSetOptions, shardExtension } from '../load/index.ts'
-import { type Checkpoint, manifestShard } from '../state/index.ts'
+import { manifestShard, type OpenLog } from '../state/index.ts'
 import type { Cpu } from './cpu/cpu.ts'
 import type { Owner } from './data-set/recover.ts'
 import type { RunOptions } from './options.ts'
@@ -10,7 +10,7 @@ export function shardSetOptions(
   { load }: Pick<NamedPipeline, 'load'>,
   { store }: Owner,
   { coder }: Pick<Cpu, 'coder'>,
-  checkpoint: Checkpoint,
+  checkpoint: OpenLog,
   { onLog, onShard }: Pick<RunOptions, 'onLog' | 'onShard'>,
 ): ShardSetOptions {
   const { state } = checkpoint

@@ -3,7 +3,6 @@ import { ExportError, type OwnedStore, type Pipeline, type Store } from '../core
 import type { Evidence } from '../report/index.ts'
 import {
   asExported,
-  type CheckpointState,
   fitsManifest,
   isManifestOf,
   keyDigest,
@@ -18,7 +17,7 @@ import {
 } from '../state/index.ts'
 import { readBegunCheckpoint } from './admission/open-checkpoint.ts'
 import { type Completeness, completenessOf, leftOutClauses, withNames } from './data-set/completeness.ts'
-import { isSummaryPage } from './data-set/files.ts'
+import { isSummaryPage, mismatches } from './data-set/files.ts'
 import {
   type HoldOptions,
   holdDataSet,
@@ -165,24 +164,13 @@ function changedMeanwhile(): ExportError {
   })
 }
 
-/** A manifest that the data set agrees with. */
-type VouchedManifest = {
-  /** As on the disk. */
-  readonly bytes: Uint8Array
-  readonly manifest: Manifest
-  readonly state: CheckpointState
-}
-
 /**
  * Reads the manifest and checks that it may be signed: it has to equal the checkpoint's to the byte, and every shard
  * must have its full length. The contents of shards are not read.
+ * @returns its bytes as on the disk, what they say, and the state of the checkpoint
  * @throws ExportError `config` when nothing is exported or the pipeline is another one, `damaged` when a check fails
  */
-async function readVouchedManifest(
-  pipeline: Pipeline,
-  store: Store,
-  maskKey: Uint8Array | null,
-): Promise<VouchedManifest> {
+async function readVouchedManifest(pipeline: Pipeline, store: Store, maskKey: Uint8Array | null) {
   const bytes = await store.read(MANIFEST_PATH)
   if (bytes === null) throw noManifest(pipeline, 'vouch for')
   const manifest = parseManifest(bytes)
@@ -198,14 +186,9 @@ async function readVouchedManifest(
 
 /** @throws ExportError `damaged` with the first that is missing or has another length */
 export async function requireShards(store: Store, { shards }: Manifest): Promise<void> {
-  const looks = store.statCheck()
-  try {
-    for (const { path, bytes } of shards) looks.add({ path, bytes })
-    const [first, ...others] = await looks.mismatches()
-    if (first !== undefined) throw otherShards(first.path, others.length)
-  } finally {
-    await looks.close()
-  }
+  const expected = shards.map(({ path, bytes }) => ({ path, bytes }))
+  const [first, ...others] = await mismatches(store, expected)
+  if (first !== undefined) throw otherShards(first.path, others.length)
 }
 
 function notOfCheckpoint({ file }: Pipeline): ExportError {

@@ -1,6 +1,7 @@
 import {
   figuresOf,
   formatInstant,
+  getOrInsert,
   NO_PARTITIONS,
   NOT_MEASURED,
   type Partition,
@@ -155,7 +156,7 @@ export type QueryStatus = PartitionStates & {
 }
 
 /** Whether a partition is counted. @param query its name */
-export type PartitionFilter = (query: string, state: PartitionStatus['state']) => boolean
+export type PartitionFilter = (query: string, state: PartitionState) => boolean
 
 /** Adds up the wanted partitions of a plan by query, in the order of export. */
 export function statusByQuery(
@@ -164,18 +165,11 @@ export function statusByQuery(
   isWanted: PartitionFilter,
 ): readonly QueryStatus[] {
   const found = new Map<string, Mutable<QueryStatus>>()
-  // Usually all partitions of a query are adjacent.
-  let last: Mutable<QueryStatus> | undefined
   for (const { key, query, window } of plan.partitions()) {
     const folded = state?.partitions.get(key)
     const where = stateOf(folded)
     if (!isWanted(query.name, where)) continue
-    let sum: Mutable<QueryStatus> | undefined = last?.query === query.name ? last : found.get(query.name)
-    if (sum === undefined) {
-      sum = { ...NOTHING, query: query.name }
-      found.set(query.name, sum)
-    }
-    last = sum
+    const sum = getOrInsert(found, query.name, () => ({ ...NOTHING, query: query.name }))
     sum.partitions++
     sum[where]++
     if (folded === undefined) continue

@@ -102,7 +102,6 @@ export function summarize(
   { figures, tally, session, total, error, status, hasManifest, durationMs }: RunResult,
 ): RunSummary {
   const { state } = session.checkpoint
-  const { sealed } = session
   const { repeated, forgotten } = figures
   return {
     ...runCounts(figures),
@@ -111,9 +110,7 @@ export function summarize(
     partitions: partitionCounts(total, tally),
     added: pipeline.extract.resource === 'feed' ? addedOf(state).rows : null,
     dataSet: { rows: sumOfPartitions(state).rows, leftOut: leftOutClauses(leftOutOf(pipeline, state)) },
-    shards: sealed.shards,
-    bytes: sealed.bytes,
-    replacedNuls: sealed.replacedNuls,
+    ...session.sealed,
     repeated,
     forgotten,
     service: figuresOf(state.service),

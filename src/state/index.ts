@@ -4,14 +4,13 @@ export {
   CHECKPOINT_START,
   findCheckpoint,
   readCheckpoint,
-  readDataSetId,
   readHeader,
   saveCheckpoint,
 } from './checkpoint/checkpoint.ts'
 export { type CheckpointState, isKnown, type Omission } from './checkpoint/checkpoint-state.ts'
 export { type SealedShard, splitPath } from './checkpoint/compact-collections.ts'
-export { chainEntry, type FoldedChain } from './checkpoint/folded-chain.ts'
-export { afterFeedPage, type FoldedFeed, NEW_FEED, passOf } from './checkpoint/folded-feed.ts'
+export { chainEntry, decodeIds, encodeIds, type FoldedChain } from './checkpoint/folded-chain.ts'
+export { afterFeedPage, NEW_FEED, passOf } from './checkpoint/folded-feed.ts'
 export {
   exportedOf,
   type FoldedPartition,
@@ -23,11 +22,10 @@ export {
   sumOfPartitions,
 } from './checkpoint/folded-partition.ts'
 export { endEntry, type FoldedRun, NEW_RUN, searchesByMonth } from './checkpoint/folded-run.ts'
-export { decodeIds, encodeIds } from './checkpoint/page-ids.ts'
 export { type Hold, takeLock } from './lock/lock.ts'
 export { isAbandoned, markOwner } from './lock/private-folder.ts'
 export { commitPath, LOG_FOLDER, listCommits, readBlob } from './log/commit-object.ts'
-export { type Checkpoint, OpenLog, sweepLog } from './log/open-log.ts'
+export { OpenLog, sweepLog } from './log/open-log.ts'
 export {
   addedOf,
   fitsManifest,

@@ -62,15 +62,14 @@ export function* manifestPartitions(
   planned: Iterable<string>,
 ): Generator<ManifestPartition> {
   const keys = new Set(planned)
-  for (const [key, folded] of partitions) if (isListed(exportedOf(folded))) keys.add(key)
+  for (const [key, folded] of partitions) {
+    const exported = exportedOf(folded)
+    if (hasBegun(exported) || exported.state === 'failed') keys.add(key)
+  }
   for (const key of [...keys].sort()) {
     const found = partitions.get(key)
     const folded = found === undefined ? undefined : exportedOf(found)
     const quarantined = folded === undefined ? 0 : quarantinedOf(folded)
     yield { key, state: stateOf(folded), rows: folded?.rows ?? 0, quarantined }
   }
-}
-
-function isListed(folded: Parameters<typeof hasBegun>[0]): boolean {
-  return hasBegun(folded) || folded.state === 'failed'
 }

@@ -86,7 +86,7 @@ export function settingsDigest(settings: Settings): string {
 
 /** Input of {@link settingsDigest}: a JSON array of names and values, ordered by name, without a line break. */
 export function settingsText(settings: Settings): string {
-  return JSON.stringify(Object.entries(settings).sort(byName))
+  return JSON.stringify(Object.entries(settings).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 /** Whether only columns differ. A run that exports the whole data set again may change columns. */
@@ -161,10 +161,6 @@ const OTHER_MASK_KEY = 'the mask key is not the one used so far'
 /** Identifies a mask key. It is an HMAC under the key itself, so it reveals no more than a masked column. */
 export function maskKeyCheck(key: Uint8Array): string {
   return createHmac('sha256', key).update('spillway mask key check').digest('hex').slice(0, 32)
-}
-
-function byName([a]: [string, unknown], [b]: [string, unknown]): number {
-  return a < b ? -1 : a > b ? 1 : 0
 }
 
 /**

@@ -25,13 +25,7 @@ import {
   type Slice,
   shardHash,
 } from '../../src/load/index.ts'
-import {
-  beginCheckpoint,
-  type Checkpoint,
-  findCheckpoint,
-  OpenLog,
-  type SealedShard,
-} from '../../src/state/index.ts'
+import { beginCheckpoint, findCheckpoint, OpenLog, type SealedShard } from '../../src/state/index.ts'
 import { newOwner, temporaryStore } from '../disk/temporary-store.ts'
 import { random } from '../support/random.ts'
 import { cases } from '../support/thorough.ts'
@@ -237,7 +231,7 @@ async function exported(
   await beginCheckpoint(store, HEADER)
   const draw = random(from.length)
   const coder = slowCoder(coderOf(format, columns), () => Math.floor(draw() * slow))
-  const open = async (): Promise<[Checkpoint, ShardSet]> => {
+  const open = async (): Promise<[OpenLog, ShardSet]> => {
     // From the files alone.
     const log = new OpenLog(store, (await findCheckpoint(store))!)
     return [log, await openShards(format, coder, store, sizes, log)]
@@ -281,7 +275,7 @@ async function openShards(
   coder: ShardCoder,
   store: OwnedStore,
   sizes: Sizes,
-  log: Checkpoint,
+  log: OpenLog,
 ): Promise<ShardSet> {
   const { state } = log
   const options = {

@@ -35,10 +35,10 @@ import { type Invalidation, invalidationOf, redoEntry } from '../../src/run/data
 import { openSettledCheckpoint } from '../../src/run/data-set/recover.ts'
 import { removeReplaced, replaceRedone } from '../../src/run/data-set/replace.ts'
 import {
-  type Checkpoint,
   type CheckpointState,
   chainEntry,
   hasBegun,
+  type OpenLog,
   readCheckpoint,
   type SealedShard,
   splitPath,
@@ -194,7 +194,7 @@ export class World {
   readonly responses: readonly Responses[]
   options: WorldOptions
   shards: ShardSet | null = null
-  checkpoint: Checkpoint | null = null
+  checkpoint: OpenLog | null = null
   own: OwnedStore | null = null
   readonly warnings: string[] = []
   /** Shards that were reported once they were committed and had their names. */
@@ -224,7 +224,9 @@ export class World {
     this.own = own
     const warn = (message: string): void => void this.warnings.push(message)
     for (;;) {
-      const checkpoint = await openSettledCheckpoint({ store: own, forced }, HEADER, () => {}, warn)
+      const checkpoint = await openSettledCheckpoint({ store: own, forced }, HEADER, (_, message) =>
+        warn(message),
+      )
       this.checkpoint = checkpoint
       await removeReplaced(own, checkpoint)
       const { state } = checkpoint

@@ -2,7 +2,7 @@ import { cp, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
-import { readDataSetId } from '../../src/state/index.ts'
+import { readHeader } from '../../src/state/index.ts'
 import { storeAt } from '../disk/temporary-store.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../e2e/support/workspace.ts'
 import { shardHashes } from '../fault/support.ts'
@@ -20,7 +20,7 @@ async function run({ folder, env }: Workspace, more: { redo?: readonly string[];
 
 async function idIn(output: string): Promise<string> {
   const { data_set_id } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))
-  expect(await readDataSetId(storeAt(output))).toBe(data_set_id)
+  expect((await readHeader(storeAt(output)))?.data_set_id).toBe(data_set_id)
   return data_set_id
 }
 

@@ -15,14 +15,13 @@ const HEADER: HeaderEntry = {
   created_at: '2024-07-01T00:00:00.000Z',
   settings: { 'extract.resource': 'feed' },
 }
-const { endSize: end_size, ...rest } = NEW_FEED
 const CHAIN: ChainEntry = {
   kind: 'chain',
   chain: 0,
   query: 'feed.7',
   order: 'asc',
   windows: null,
-  feed: { ...rest, end_size },
+  feed: NEW_FEED,
 }
 const pairs = { rising: 0, falling: 3 }
 const page = (

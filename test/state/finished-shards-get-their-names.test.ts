@@ -21,12 +21,7 @@ describe('finished shards', () => {
   }
 
   async function settle(store: OwnedStore): Promise<void> {
-    const checkpoint = await openSettledCheckpoint(
-      { store, forced: false },
-      HEADER,
-      () => {},
-      () => {},
-    )
+    const checkpoint = await openSettledCheckpoint({ store, forced: false }, HEADER, () => {})
     await checkpoint.close()
   }
 

@@ -236,12 +236,8 @@ describe('invalidating', () => {
   it('new shards wait until all partitions in them are done, then take the place of the old ones in one entry', async () => {
     const { store, state } = await stateOf(LINES)
     await invalidate(await own(store), invalidationOf(state, { partitions: [FIRST], shards: [] }))
-    const checkpoint = await openSettledCheckpoint(
-      { store: await own(store), forced: false },
-      HEADER,
-      () => {},
-      () => {},
-    ).catch((error: unknown) => error)
+    const owner = { store: await own(store), forced: false }
+    const checkpoint = await openSettledCheckpoint(owner, HEADER, () => {}).catch((error: unknown) => error)
     // The shards of this imagined data set do not exist; those to be replaced need not.
     expect(checkpoint).toMatchObject({ kind: 'damaged', where: `${folder(SECOND)}/part-00000.csv` })
     const again: JournalEntry[] = [

@@ -9,13 +9,13 @@ import {
 } from '../../core/index.ts'
 import {
   CHECKPOINT_PATH,
-  type Checkpoint,
   type CheckpointState,
   checkSettings,
   differInColumns,
   frozenSettings,
   listCommits,
   MANIFEST_PATH,
+  type OpenLog,
   readCheckpoint,
   type Settings,
 } from '../../state/index.ts'
@@ -26,14 +26,7 @@ import { removeReplaced } from '../data-set/replace.ts'
 import { updateTables } from '../data-set/tables.ts'
 import type { RunOptions } from '../options.ts'
 import type { QuerySecrets } from '../queries.ts'
-import {
-  newChecks,
-  newNames,
-  requireSameNames,
-  requireSameSecrets,
-  type SecretCheck,
-  secretChecks,
-} from './same-queries.ts'
+import { newChecks, newNames, requireSameNames, requireSameSecrets, secretChecks } from './same-queries.ts'
 
 /**
  * Opens the checkpoint that this pipeline resumes from and brings the shards in line with it, or begins a new one.
@@ -44,11 +37,10 @@ export async function openOwnCheckpoint(
   owner: Owner,
   secrets: QuerySecrets,
   options: Continuation & Pick<RunOptions, 'onLog'>,
-): Promise<Checkpoint> {
+): Promise<OpenLog> {
   const { header, checks, accept } = await admission(pipeline, owner.store, secrets, options)
-  const warn = (message: string): void => options.onLog('warn', message)
   const { store } = owner
-  const checkpoint = await openSettledCheckpoint(owner, header, accept, warn)
+  const checkpoint = await openSettledCheckpoint(owner, header, options.onLog, accept)
   // After a crash. The manifest may still list them.
   if (checkpoint.state.invalidated.size > 0) {
     await replaceManifest(pipeline, store, checkpoint.state, options.onLog)
@@ -96,25 +88,19 @@ export async function requireNoManifest(store: Store): Promise<void> {
 /** The options that decide whether a run may resume from a checkpoint. */
 export type Continuation = Pick<RunOptions, 'clock' | 'maskKey'>
 
-type Admission = {
-  /** Of the checkpoint that this run would begin. */
-  readonly header: HeaderEntry
-  readonly checks: readonly SecretCheck[]
-  /** @throws ExportError when the run may not resume from what was found; null: no checkpoint */
-  readonly accept: (found: CheckpointState | null) => void
-}
-
+/** The header of the checkpoint that this run would begin, and whether it may resume from what is there. */
 async function admission(
   pipeline: NamedPipeline,
   store: Store,
   secrets: QuerySecrets,
   options: Continuation,
-): Promise<Admission> {
+) {
   const header = headerOf(pipeline, options)
   const checks = secretChecks(pipeline, secrets, options.maskKey)
   const hasManifest = (await store.size(MANIFEST_PATH)) !== null
   // One object is left of a data set that starts over.
   const hasLog = (await listCommits(store)).length > 1
+  /** @throws ExportError when the run may not resume from what was found; null: no checkpoint */
   const accept = (found: CheckpointState | null): void => {
     if (found !== null) {
       checkContinues(pipeline, found, header.settings)
@@ -173,10 +159,7 @@ function isEverything(
   return true
 }
 
-function headerOf(
-  pipeline: NamedPipeline,
-  { clock, maskKey }: Pick<RunOptions, 'clock' | 'maskKey'>,
-): HeaderEntry {
+function headerOf(pipeline: NamedPipeline, { clock, maskKey }: Continuation): HeaderEntry {
   return {
     kind: 'header',
     version: 4,

@@ -15,6 +15,9 @@ import {
 } from '../../state/index.ts'
 import type { FeedWindows } from './feed-windows.ts'
 
+type Followed = Pick<ChainProgress, 'chain' | 'query' | 'windows' | 'wanted'> &
+  Partial<Pick<ChainProgress, 'feedWindows'>>
+
 /** One chain while a run follows it: its state in the checkpoint, or before its first page the plan. */
 export class ChainProgress {
   readonly chain: number
@@ -29,28 +32,13 @@ export class ChainProgress {
   #hasEnded = false
   #watermark = 0
 
-  constructor(
-    state: CheckpointState,
-    {
-      chain,
-      query,
-      windows,
-      wanted,
-      feedWindows = null,
-    }: {
-      chain: number
-      query: NamedQuery
-      windows: WindowRun
-      wanted: number
-      feedWindows?: FeedWindows | null
-    },
-  ) {
+  constructor(state: CheckpointState, followed: Followed) {
     this.#state = state
-    this.chain = chain
-    this.query = query
-    this.wanted = wanted
-    this.feedWindows = feedWindows
-    this.#windows = windows
+    this.chain = followed.chain
+    this.query = followed.query
+    this.wanted = followed.wanted
+    this.feedWindows = followed.feedWindows ?? null
+    this.#windows = followed.windows
     this.#watermark = this.folded?.watermark ?? 0
   }
 

@@ -6,6 +6,7 @@ import {
   decodeRecordBatch,
   type ErrorKind,
   type ExportError,
+  type FeedProgress,
   type FeedQuery,
   isExportError,
   isFeed,
@@ -20,15 +21,7 @@ import {
 } from '../../core/index.ts'
 import { type Chain, ChainSize, type ExtractedPage, extractPages, PageTooLarge } from '../../extract/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
-import {
-  afterFeedPage,
-  chainEntry,
-  decodeIds,
-  encodeIds,
-  type FoldedFeed,
-  NEW_FEED,
-  passOf,
-} from '../../state/index.ts'
+import { afterFeedPage, chainEntry, decodeIds, encodeIds, NEW_FEED, passOf } from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
 import { failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
@@ -347,7 +340,7 @@ export class ChainRun {
   }
 
   /** What a page changes of a feed, and the ids that are kept. */
-  #ofFeed({ page, size }: SplitPage, feed: FoldedFeed) {
+  #ofFeed({ page, size }: SplitPage, feed: FeedProgress) {
     const over = page.next === null || (feed.pass === 'front' && page.met)
     const pairs = pairsOf(page.times)
     const change = {

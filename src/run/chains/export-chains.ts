@@ -134,13 +134,8 @@ async function beginOrResumeChain(
   const { state } = checkpoint
   if (planned.kind === 'new') {
     const { query, windows } = planned
-    return new ChainProgress(state, {
-      chain: session.nextChain(),
-      query,
-      windows,
-      wanted: windows.count,
-      feedWindows,
-    })
+    const chain = session.nextChain()
+    return new ChainProgress(state, { chain, query, windows, wanted: windows.count, feedWindows })
   }
   const { chain, query, wanted, keep } = planned
   if (keep !== null) await checkpoint.append([{ kind: 'shorten', chain, windows: keep }])

@@ -1,5 +1,5 @@
-import { ExportError, type FeedQuery, type Times } from '../../core/index.ts'
-import type { FoldedChain, FoldedFeed } from '../../state/index.ts'
+import { ExportError, type FeedProgress, type FeedQuery, type Times } from '../../core/index.ts'
+import type { FoldedChain } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 
 /** Where new rows of a feed come: at its end, at its front, or not known yet. */
@@ -15,7 +15,7 @@ const MAJORITY = 0.75
  * service that ignores that.
  */
 export function orderOf(
-  { rising, falling }: Pick<FoldedFeed, 'rising' | 'falling'>,
+  { rising, falling }: Pick<FeedProgress, 'rising' | 'falling'>,
   { type }: FeedQuery,
 ): FeedOrder {
   const pairs = rising + falling

@@ -59,23 +59,21 @@ const BYTES_A_ROW = 1024
 // For journal entries, the manifest and other small files.
 const OVERHEAD_BYTES = 1 << 20
 
-/** Bytes that the pages in flight may need on the disk. */
-function spaceNeeded({ extract }: Pipeline): number {
-  return extract.concurrency * extract.pageSize * BYTES_A_ROW + OVERHEAD_BYTES
-}
-
 /**
  * Tests whether the disk has space for the next pages: a page that does not fit was paid for in vain.
  * @returns the error if it has not; null: it has, or the free space is not known
  */
-export async function shortageOfDiskSpace(pipeline: Pipeline, store: Store): Promise<ExportError | null> {
+export async function shortageOfDiskSpace(
+  { extract, load }: Pipeline,
+  store: Store,
+): Promise<ExportError | null> {
   const free = await store.freeBytes()
-  const needed = spaceNeeded(pipeline)
+  const needed = extract.concurrency * extract.pageSize * BYTES_A_ROW + OVERHEAD_BYTES
   if (free === null || free >= needed) return null
   return new ExportError({
     kind: 'storage',
     what: `The disk has room for ${megabytes(free)} more, and the pages in flight may need ${megabytes(needed)}`,
-    where: pipeline.load.path,
+    where: load.path,
     next: 'Free some space and run again to resume from the last committed page; a smaller extract.concurrency or page_size needs less.',
   })
 }

@@ -1,6 +1,6 @@
 import { type Clock, type JournalEntry, type Month, monthOf, type ResponseTime } from '../../core/index.ts'
 import type { Service, SizeChange } from '../../extract/index.ts'
-import type { Checkpoint, FoldedRun } from '../../state/index.ts'
+import type { FoldedRun, OpenLog } from '../../state/index.ts'
 
 /** Gathers, for the journal, a run's measurements of the service and its requests and searches per month (UTC). */
 export class Measurements {
@@ -37,10 +37,8 @@ export class Measurements {
     const { searchesSpent, searchesRemaining, reportsSearchesLeft } = this.#service.counters
     const costs = this.#service.takeCosts()
     const news = {
-      ...(costs.length === 0
-        ? {}
-        : { costs: costs.map(([rows, searches]): [number, number] => [rows, searches]) }),
-      ...(time === null ? {} : { times: [[time[0], time[1]] as [number, number]] }),
+      ...(costs.length === 0 ? {} : { costs }),
+      ...(time === null ? {} : { times: [time] }),
       ...(reportsSearchesLeft === null || reportsSearchesLeft === this.#reportsSearchesLeft
         ? {}
         : { tells_searches: reportsSearchesLeft }),
@@ -56,7 +54,7 @@ export class Measurements {
   }
 
   /** Journals that a new month has begun. */
-  async enterMonth(checkpoint: Checkpoint, clock: Clock): Promise<void> {
+  async enterMonth(checkpoint: OpenLog, clock: Clock): Promise<void> {
     const month = monthOf(clock.now())
     if (month <= this.#month) return
     this.#month = month

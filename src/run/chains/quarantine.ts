@@ -12,7 +12,7 @@ import {
   type TransformSettings,
 } from '../../core/index.ts'
 import { QUARANTINE_FOLDER, quarantineLines, quarantinePath, writeQuarantine } from '../../load/index.ts'
-import { type Checkpoint, type FoldedPartition, splitPath } from '../../state/index.ts'
+import { type FoldedPartition, type OpenLog, splitPath } from '../../state/index.ts'
 import { allowedOf } from '../data-set/quarantine-limit.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { SplitPage } from './split-by-window.ts'
@@ -23,7 +23,7 @@ import type { SplitPage } from './split-by-window.ts'
  */
 export class Quarantine {
   readonly #store: OwnedStore
-  readonly #checkpoint: Checkpoint
+  readonly #checkpoint: OpenLog
   readonly #policy: InvalidPolicy
   /** Files of earlier runs. Not all items in them need be committed. */
   readonly #left: ReadonlySet<string>
@@ -34,7 +34,7 @@ export class Quarantine {
 
   private constructor(
     store: OwnedStore,
-    checkpoint: Checkpoint,
+    checkpoint: OpenLog,
     policy: InvalidPolicy,
     left: ReadonlySet<string>,
   ) {
@@ -44,18 +44,14 @@ export class Quarantine {
     this.#left = left
   }
 
-  static async open(store: OwnedStore, checkpoint: Checkpoint, policy: InvalidPolicy): Promise<Quarantine> {
+  static async open(store: OwnedStore, checkpoint: OpenLog, policy: InvalidPolicy): Promise<Quarantine> {
     const names = await store.list(QUARANTINE_FOLDER)
     const left = new Set(names.map((name) => `${QUARANTINE_FOLDER}/${name}`))
     return new Quarantine(store, checkpoint, policy, left)
   }
 
   /** The lines of a page's rejected items, by partition. */
-  linesOf(
-    chain: ChainProgress,
-    page: DecodedPage,
-    refused: ReadonlyMap<number, readonly RefusedItem[]>,
-  ): readonly QuarantineLines[] {
+  linesOf(chain: ChainProgress, page: DecodedPage, refused: ReadonlyMap<number, readonly RefusedItem[]>) {
     if (this.#policy === 'fail' || page.quarantined.length === 0) return []
     const number = (chain.folded?.pages ?? 0) + 1
     return [...refused].map(([index, items]) => {
@@ -113,13 +109,6 @@ export class Quarantine {
       next: 'Check the disk and run again: the partitions concerned are exported anew.',
     })
   }
-}
-
-type QuarantineLines = {
-  readonly partition: string
-  readonly window: string
-  readonly items: number
-  readonly lines: Uint8Array
 }
 
 /** A fault of one partition of a chain. The windows before and after it can still be exported. */

@@ -1,4 +1,11 @@
-import type { DecodedPage, RefusedItem, Times } from '../../core/index.ts'
+import {
+  type DecodedPage,
+  getOrInsert,
+  type Int64,
+  type RefusedItem,
+  type Times,
+  type WindowRun,
+} from '../../core/index.ts'
 import type { ExtractedPage } from '../../extract/index.ts'
 import { PageRows, type PartitionRange, type RowChoice, type Slice } from '../../load/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
@@ -38,18 +45,13 @@ export function splitByWindow(
   const refused = new Map<number, RefusedItem[]>()
   for (const item of page.quarantined) {
     const index = indexOf(item.at, chain)
-    if (chain.isLeftOut(index)) {
-      leftOut++
-      continue
-    }
-    const others = refused.get(index)
-    if (others === undefined) refused.set(index, [item])
-    else others.push(item)
+    if (chain.isLeftOut(index)) leftOut++
+    else getOrInsert(refused, index, () => []).push(item)
   }
   const forgotten = new Map<number, number>()
   for (const at of page.forgotten) {
     // Another chain has taken this window over, and counts it.
-    if (at !== null && isElsewhere(at, chain)) continue
+    if (at !== null && isElsewhere(at, chain.windows)) continue
     const index = indexOf(at, chain)
     if (chain.isLeftOut(index)) continue
     forgotten.set(index, (forgotten.get(index) ?? 0) + 1)
@@ -70,7 +72,7 @@ function runsOf({ rows, times }: DecodedPage, { windows, feedWindows }: ChainPro
   while (from < rows) {
     const at = times[from]!
     // Another chain has taken this window over since the page was requested.
-    if (range !== null && (at < range.from || at >= range.until)) {
+    if (isElsewhere(at, windows)) {
       from++
       continue
     }
@@ -89,14 +91,15 @@ function endOfRun(times: Times, start: number, from: number, until: number): num
   return end
 }
 
-function isElsewhere(at: number, { windows: { range } }: ChainProgress): boolean {
+/** Whether another chain has the window of an instant. */
+function isElsewhere(at: Int64, { range }: WindowRun): boolean {
   return range !== null && (at < range.from || at >= range.until)
 }
 
 function indexOf(at: number | null, chain: ChainProgress): number {
   const { windows, watermark, feedWindows } = chain
   if (feedWindows !== null) return at === null ? 0 : feedWindows.indexOfInstant(at)
-  const isOwn = at !== null && windows.range !== null && !isElsewhere(at, chain)
+  const isOwn = at !== null && windows.range !== null && !isElsewhere(at, windows)
   return isOwn ? windows.indexOfInstant(at) : Math.min(watermark, windows.count - 1)
 }
 
@@ -112,11 +115,8 @@ function slicesOf(
   const folders = new Map<string, Run[]>()
   const names = new Map<number, string>()
   for (const run of runs) {
-    const folder = names.get(run.index) ?? folderOf(run.index)
-    names.set(run.index, folder)
-    const others = folders.get(folder)
-    if (others === undefined) folders.set(folder, [run])
-    else others.push(run)
+    const folder = getOrInsert(names, run.index, () => folderOf(run.index))
+    getOrInsert(folders, folder, () => []).push(run)
   }
   return [...folders].map(([folder, own]) => ({
     page: rows,

@@ -1,4 +1,4 @@
-import type { DecodedPage, ErrorKind, ExportError, Log } from '../../core/index.ts'
+import type { DecodedPage, ErrorKind, ExportError, Log, RefusedItem } from '../../core/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { PageProgress } from './page-progress.ts'
 import { PartitionFault } from './quarantine.ts'
@@ -23,19 +23,9 @@ export type FailureCause = {
   readonly reasons: Readonly<Record<string, number>>
 }
 
-type Cause = {
-  readonly kind: ErrorKind
+type Cause = Omit<FailureCause, 'what' | 'partitions' | 'reasons'> & {
   partitions: number
-  readonly first: string
-  readonly next: string
   readonly reasons: Map<string, number>
-}
-
-/** @param items of each query */
-function minRequestsFor(items: Iterable<number>, pageSize: number): number {
-  let requests = 0
-  for (const each of items) requests += Math.max(1, Math.ceil(each / pageSize))
-  return requests
 }
 
 /** The counters of a run: what is done and what is left. */
@@ -85,7 +75,7 @@ export class Tally {
   /** @param query its name @param forgotten by window */
   page(page: DecodedPage, query: string, forgotten: ReadonlyMap<number, number>): void {
     this.#items.set(query, (this.#items.get(query) ?? 0) + page.items - page.repeated)
-    for (const { issues } of page.quarantined) this.#countReasons(issues)
+    for (const { issues } of page.quarantined) countReason(this.#reasons, issues)
     this.rows += page.rows
     this.quarantined += page.quarantined.length
     this.repeated += page.repeated
@@ -94,23 +84,21 @@ export class Tally {
   }
 
   /** Counts rejected items of an uncommitted page, for which its partition failed. */
-  refused(items: readonly DecodedPage['quarantined'][number]['issues'][]): void {
+  refused(items: readonly Issues[]): void {
     this.quarantined += items.length
-    for (const issues of items) this.#countReasons(issues)
+    for (const issues of items) countReason(this.#reasons, issues)
   }
 
   /** The least number of requests for the items of this run. Queries do not share requests. */
   minRequests(pageSize: number): number {
-    return minRequestsFor(this.#items.values(), pageSize)
+    let requests = 0
+    for (const items of this.#items.values()) requests += Math.max(1, Math.ceil(items / pageSize))
+    return requests
   }
 
   /** The number of quarantined items by reason, regardless of the index in a list. */
   get reasons(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#reasons)
-  }
-
-  #countReasons(issues: Issues): void {
-    countReason(this.#reasons, issues)
   }
 
   /** Called when a chain ends after so many pages. */
@@ -157,19 +145,16 @@ export class Tally {
 
   /** Why partitions failed, the most frequent cause first. */
   get causes(): readonly FailureCause[] {
-    const all = [...this.#causes].map(([what, { kind, partitions, first, next, reasons }]) => ({
+    const all = [...this.#causes].map(([what, cause]) => ({
       what,
-      kind,
-      partitions,
-      first,
-      next,
-      reasons: Object.fromEntries(reasons),
+      ...cause,
+      reasons: Object.fromEntries(cause.reasons),
     }))
     return all.sort((a, b) => b.partitions - a.partitions)
   }
 }
 
-type Issues = DecodedPage['quarantined'][number]['issues']
+type Issues = RefusedItem['issues']
 
 function countReason(reasons: Map<string, number>, [first]: Issues): void {
   if (first === undefined) return

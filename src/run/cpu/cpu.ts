@@ -5,6 +5,7 @@ import {
   type DecodedPage,
   type DecodePage,
   type DecodePlan,
+  getOrInsert,
 } from '../../core/index.ts'
 import {
   type EncodedRowGroupWithAggregates,
@@ -34,11 +35,15 @@ export type SharedCpu = {
   close(): Promise<void>
 }
 
-/** Threads for two processors, and the number of a run in them. A thread starts with its first request. */
-type ThreadSet = {
+/** Threads for two processors. A thread starts with its first request. */
+type Threads = {
   /** The second is for runs whose masks compute digests. */
   readonly decoders: readonly [Thread, Thread]
   readonly encoder: Thread
+}
+
+/** The same, and the number of a run in them. */
+type ThreadSet = Threads & {
   readonly run: number
   /** Returns the threads. @param used the threads in which the run was opened */
   end(used: readonly Thread[]): Promise<void>
@@ -73,7 +78,7 @@ export async function openCpu(
 
 /** A set of threads for every two processors. @param runs the number of runs at a time */
 export function shareCpu(runs: number): SharedCpu {
-  const sets: { readonly threads: Omit<ThreadSet, 'run' | 'end'>; users: number }[] = []
+  const sets: { readonly threads: Threads; users: number }[] = []
   const most = Math.min(runs, Math.ceil(availableParallelism() / 2))
   let nextRun = 0
   return {
@@ -110,7 +115,7 @@ function ownSet(): ThreadSet {
   return { ...threads, run: 0, end: () => closeSet(threads) }
 }
 
-function openSet(): Omit<ThreadSet, 'run' | 'end'> {
+function openSet(): Threads {
   return {
     decoders: [openDecoder(), openDecoder()],
     encoder: openThread(new URL('./encode-worker.js', import.meta.url), null),
@@ -120,8 +125,6 @@ function openSet(): Omit<ThreadSet, 'run' | 'end'> {
 function openDecoder(): Thread {
   return openThread(new URL('./decode-worker.js', import.meta.url), null)
 }
-
-type Threads = Pick<ThreadSet, 'decoders' | 'encoder'>
 
 function threadsOf({ decoders, encoder }: Threads): readonly Thread[] {
   return [...decoders, encoder]
@@ -141,14 +144,10 @@ function threadedCpu(
   let hashes = 0
   let closed: Promise<void> | null = null
   const opened = new Map<Thread, Promise<unknown>>()
-  const open = (thread: Thread): Promise<unknown> => {
-    let done = opened.get(thread)
-    if (done === undefined) {
-      done = thread.request('open', [run, thread === encoder ? encodePlan : decodePlan])
-      opened.set(thread, done)
-    }
-    return done
-  }
+  const open = (thread: Thread): Promise<unknown> =>
+    getOrInsert(opened, thread, () =>
+      thread.request('open', [run, thread === encoder ? encodePlan : decodePlan]),
+    )
   const encode = async <T>(
     name: string,
     args: readonly unknown[],

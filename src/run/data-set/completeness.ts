@@ -1,6 +1,6 @@
 import {
-  isExportError,
   type NamedPipeline,
+  nullIf,
   numberOf,
   type PartitionCounts,
   type Pipeline,
@@ -112,19 +112,17 @@ function* countedOf({ partitions }: CheckpointState): Generator<Counted> {
 /** The same for a data set that was moved without its state. */
 export function leftOutOfManifest(
   { transform }: Pipeline,
-  { partitions, prunes, totals }: Pick<Manifest, 'partitions' | 'prunes' | 'totals'>,
+  { partitions, prunes, totals }: typeof NO_MANIFEST,
 ): LeftOut {
   return { ...leftOut(transform, prunes, [], partitions), forgotten: totals.forgotten }
 }
 
-const NOTHING_LEFT_OUT: LeftOut = {
-  quarantined: 0,
-  quarantined_partitions: 0,
-  beyond_limit: 0,
-  max_quarantined: '',
-  reasons: [],
-  pruned: null,
-  forgotten: 0,
+const NO_MANIFEST: Pick<Manifest, 'partitions' | 'prunes'> & {
+  readonly totals: { readonly forgotten: number }
+} = {
+  partitions: [],
+  prunes: [],
+  totals: { forgotten: 0 },
 }
 
 type Counted = { readonly state: string; readonly rows: number; readonly quarantined: number }
@@ -145,16 +143,13 @@ function leftOut(
     counts.quarantined_partitions++
     if (limit.isExceeded(quarantined, rows + quarantined)) counts.beyond_limit++
   }
+  const last = prunes.reduce((latest, { before }) => (before > latest ? before : latest), '')
   return {
     ...counts,
     max_quarantined: limit.text,
     reasons: counts.quarantined === 0 ? [] : reasonsOf(runs),
-    pruned: pruned === 0 ? null : { partitions: pruned, before: lastBefore(prunes) },
+    pruned: pruned === 0 ? null : { partitions: pruned, before: last },
   }
-}
-
-function lastBefore(prunes: readonly { readonly before: string }[]): string {
-  return prunes.map(({ before }) => before).reduce((last, before) => (before > last ? before : last), '')
 }
 
 /** The most frequent first. */
@@ -188,22 +183,10 @@ export function sumOfReasons(
 export function readCompleteness(pipeline: Pipeline, maskKey: Uint8Array | null): Promise<Completeness> {
   return namingLocations(pipeline, async () => {
     const store = openDataSet(pipeline)
-    return completenessOf(pipeline, maskKey, store, await readableCheckpoint(store))
+    // If it is damaged, others report it.
+    const state = await readCheckpoint(store).catch(nullIf('damaged'))
+    return completenessOf(pipeline, maskKey, store, state)
   })
-}
-
-/** null also if it is damaged, which others report. */
-function readableCheckpoint(store: Store): Promise<CheckpointState | null> {
-  return unlessDamaged(() => readCheckpoint(store))
-}
-
-async function unlessDamaged<T>(read: () => Promise<T>): Promise<T | null> {
-  try {
-    return await read()
-  } catch (error) {
-    if (isExportError(error, 'damaged')) return null
-    throw error
-  }
 }
 
 /**
@@ -224,8 +207,8 @@ export async function completenessOf(
   const complete = isComplete(isMarked, partitions)
   if (state !== null)
     return { complete, partitions, redo: state.redo.partitions, left_out: leftOutOf(pipeline, state) }
-  const manifest = await unlessDamaged(() => readManifest(store))
-  const left_out = manifest === null ? NOTHING_LEFT_OUT : leftOutOfManifest(pipeline, manifest)
+  const manifest = await readManifest(store).catch(nullIf('damaged'))
+  const left_out = leftOutOfManifest(pipeline, manifest ?? NO_MANIFEST)
   return { complete, partitions, redo: 0, left_out }
 }
 
@@ -259,7 +242,6 @@ export function withNames(pipeline: Pipeline, maskKey: Uint8Array | null): Named
   try {
     return namePipeline(pipeline, maskKey)
   } catch (error) {
-    if (isExportError(error, 'config')) return null
-    throw error
+    return nullIf('config')(error)
   }
 }

@@ -1,8 +1,10 @@
 import {
+  type ExpectedStat,
   ExportError,
   isExportError,
   type Log,
   type NamedPipeline,
+  nullIf,
   type OwnedStore,
   plainError,
   type Resource,
@@ -45,7 +47,7 @@ import { plannedKeys, scopeOf } from './scope.ts'
  * Removes the files of earlier runs, whatever their state. A file that has such a name but is not known to be
  * Spillway's own is moved to `_state/orphans`. The lock, which this run holds, stays.
  */
-export async function clearDataSet(store: OwnedStore, warn: (message: string) => void): Promise<void> {
+export async function clearDataSet(store: OwnedStore, log: Log): Promise<void> {
   const { known, last } = await onRecord(store)
   const aside: string[] = []
   const clear = async (path: string, isOurs: boolean): Promise<void> => {
@@ -74,7 +76,7 @@ export async function clearDataSet(store: OwnedStore, warn: (message: string) =>
   await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)
   if (aside.length === 0) return
   const more = aside.length > 1 ? ` and ${aside.length - 1} more` : ''
-  warn(`what is not known to be spillway's own was kept: ${aside[0]}${more}`)
+  log('warn', `what is not known to be spillway's own was kept: ${aside[0]}${more}`)
 }
 
 /**
@@ -134,35 +136,19 @@ export async function isSummaryPage(store: Store): Promise<boolean | null> {
 }
 
 async function beginsWith(store: Store, path: string, start: string): Promise<boolean> {
-  try {
-    return Buffer.from((await store.read(path, 0, start.length)) ?? []).toString() === start
-  } catch (error) {
-    // For example a folder.
-    if (isExportError(error)) return false
-    throw error
-  }
+  // It may be a folder, for example.
+  const bytes = await store.read(path, 0, start.length).catch(nullIf())
+  return Buffer.from(bytes ?? []).toString() === start
 }
 
 /** Paths of the shards in checkpoint and manifest, and the last commit, as far as these can be read. */
 async function onRecord(store: Store): Promise<{ known: ReadonlySet<string>; last: number }> {
-  const known = new Set<string>()
-  let last = 0
-  for (const read of [
-    async () => {
-      const state = await readCheckpoint(store)
-      if (state === null) return []
-      last = state.position.sequence
-      return [...[...state.shards].map(({ path }) => path), ...state.invalidated]
-    },
-    async () => (await readManifest(store))?.shards.map(({ path }) => path) ?? [],
-  ]) {
-    try {
-      for (const path of await read()) known.add(path)
-    } catch (error) {
-      if (!isExportError(error)) throw error
-    }
-  }
-  return { known, last }
+  const state = await readCheckpoint(store).catch(nullIf())
+  const manifest = await readManifest(store).catch(nullIf())
+  const known = new Set(state?.invalidated)
+  for (const { path } of state?.shards ?? []) known.add(path)
+  for (const { path } of manifest?.shards ?? []) known.add(path)
+  return { known, last: state?.position.sequence ?? 0 }
 }
 
 async function clearShards(
@@ -207,7 +193,7 @@ async function removeSignature(store: OwnedStore, log: Log): Promise<void> {
   log('warn', `${SIGNATURE_PATH} is no signature of spillway; moved to ${aside}`)
 }
 
-type ShardFile = { readonly path: string; readonly bytes: number }
+export type ShardFile = { readonly path: string; readonly bytes: number }
 
 /** Reads the contents of a shard. Errors of these get its path. */
 export async function readShard<T>(
@@ -225,6 +211,20 @@ export async function readShard<T>(
 export function namingShard({ path }: ShardFile, error: unknown): unknown {
   if (!isExportError(error) || error.where !== '') return error
   return new ExportError({ ...plainError(error), where: path, cause: error })
+}
+
+/** What of a data set holds something else than expected. */
+export async function mismatches(
+  store: Store,
+  expected: Iterable<ExpectedStat>,
+): Promise<readonly ExpectedStat[]> {
+  const check = store.statCheck()
+  try {
+    for (const each of expected) check.add(each)
+    return await check.mismatches()
+  } finally {
+    await check.close()
+  }
 }
 
 /** A shard as a source for the reader of its format. */

@@ -1,4 +1,4 @@
-import { type NamedPipeline, parseWindow, type Window } from '../../core/index.ts'
+import { getOrInsert, type NamedPipeline, parseWindow, type Window } from '../../core/index.ts'
 import { type CheckpointState, exportedOf } from '../../state/index.ts'
 
 /** Estimates the rows of new windows from earlier ones. */
@@ -20,14 +20,7 @@ const MICROS_A_DAY = 86_400_000_000
 
 export function forecast(pipeline: NamedPipeline, state: CheckpointState | null): Forecast {
   const rates = new Map<string, number | null>()
-  const rateOf = (query: string): number | null => {
-    let rate = rates.get(query)
-    if (rate === undefined) {
-      rate = rowsADay(state, query)
-      rates.set(query, rate)
-    }
-    return rate
-  }
+  const rateOf = (query: string): number | null => getOrInsert(rates, query, () => rowsADay(state, query))
   let common: number | null | undefined
   const commonRate = (): number | null => {
     const sample = pipeline.extract.queries.slice(0, SAMPLE)

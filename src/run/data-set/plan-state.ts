@@ -1,8 +1,9 @@
 import {
   endingAfter,
-  isExportError,
+  getOrInsert,
   type NamedPipeline,
   NO_PARTITIONS,
+  nullIf,
   type Pipeline,
   type PlanStates,
   partitionKey,
@@ -26,11 +27,7 @@ export function planFor(pipeline: NamedPipeline, nowMs: number, state: Checkpoin
   if (state === null) return planPartitions(pipeline, nowMs * 1000, () => null)
   // Chains that begin from now on belong to queries that the plan has already passed.
   const chains = new Map<string, BegunChain[]>()
-  for (const chain of state.chains.values()) {
-    const others = chains.get(chain.query)
-    if (others === undefined) chains.set(chain.query, [chain])
-    else others.push(chain)
-  }
+  for (const chain of state.chains.values()) getOrInsert(chains, chain.query, () => []).push(chain)
   const isEarly = endingAfter(nowMs)
   return planPartitions(pipeline, nowMs * 1000, (query) => {
     const parts = state.partitions.branches.get(query)
@@ -127,8 +124,7 @@ function planOfFile(pipeline: NamedPipeline, nowMs: number, state: CheckpointSta
   try {
     return planFor(asInFile(pipeline), nowMs, state)
   } catch (error) {
-    if (isExportError(error, 'config')) return null
-    throw error
+    return nullIf('config')(error)
   }
 }
 

@@ -9,7 +9,6 @@ import {
 import { listSealed, QUARANTINE_FOLDER, quarantinePath, SEALED_FOLDER } from '../../load/index.ts'
 import {
   type CheckpointState,
-  type FoldedPartition,
   isOver,
   type SealedShard,
   saveCheckpoint,
@@ -107,13 +106,10 @@ export function oldPartitions(state: CheckpointState, before: Micros): OldPartit
       const window = parseWindow(name)
       if (window === null || window.until > before || folded.state === 'pruned') continue
       const key = `${query}/${name}`
-      if (folded.former !== undefined) {
-        keep(key, 'unfinished')
-        continue
-      }
+      const { former, rows, quarantined } = folded
       const mayGetMore = underWay.some(({ from, until }) => window.from >= from && window.until <= until)
-      if (isOver(folded) && !mayGetMore) old.add(key)
-      else if (holdsAnything(folded)) keep(key, 'unfinished')
+      if (former === undefined && isOver(folded) && !mayGetMore) old.add(key)
+      else if (former !== undefined || rows > 0 || quarantined > 0) keep(key, 'unfinished')
     }
   }
   for (const { partitions } of [...state.openShards.values(), ...state.held.values()]) {
@@ -158,10 +154,6 @@ function rangesUnderWay({ chains }: CheckpointState): ReadonlyMap<string, readon
     if (range !== null) ranges.set(query, [...(ranges.get(query) ?? []), range])
   }
   return ranges
-}
-
-function holdsAnything({ rows, quarantined }: FoldedPartition): boolean {
-  return rows > 0 || quarantined > 0
 }
 
 /** Shards with rows of the given partitions. A shard without rows, which shows the columns, belongs to none. */

@@ -1,6 +1,7 @@
 import {
   ExportError,
   type HeaderEntry,
+  type Log,
   numberOf,
   type OwnedStore,
   type StatCheck,
@@ -18,7 +19,6 @@ import {
 } from '../../load/index.ts'
 import {
   beginCheckpoint,
-  type Checkpoint,
   type CheckpointState,
   findCheckpoint,
   OpenLog,
@@ -38,9 +38,9 @@ import { removePrunedQuarantine } from './prune.ts'
 export async function openSettledCheckpoint(
   { store, forced }: Owner,
   header: HeaderEntry,
-  accept: (found: CheckpointState | null) => void,
-  warn: (message: string) => void,
-): Promise<Checkpoint> {
+  log: Log,
+  accept: (found: CheckpointState | null) => void = () => {},
+): Promise<OpenLog> {
   for (;;) {
     const stats = store.statCheck()
     try {
@@ -50,13 +50,13 @@ export async function openSettledCheckpoint(
         await beginCheckpoint(store, header)
         continue
       }
-      const log = new OpenLog(store, found)
+      const checkpoint = new OpenLog(store, found)
       // A late commit of the former owner: everything is read again, and that owner cannot commit any more.
-      if (forced && !(await log.claim())) continue
-      await removePrunedQuarantine(store, log.state)
-      await settleShards(store, log.state, stats, warn)
-      await log.sweep()
-      return log
+      if (forced && !(await checkpoint.claim())) continue
+      await removePrunedQuarantine(store, checkpoint.state)
+      await settleShards(store, checkpoint.state, stats, log)
+      await checkpoint.sweep()
+      return checkpoint
     } finally {
       await stats.close()
     }
@@ -101,7 +101,7 @@ async function settleShards(
   store: OwnedStore,
   state: CheckpointState,
   stats: StatCheck,
-  warn: (message: string) => void,
+  log: Log,
 ): Promise<void> {
   const { unpublished, folders, known } = await unsettledShards(store, state, stats)
   // It may have waited for long. Readers take what is published for whole.
@@ -113,24 +113,18 @@ async function settleShards(
     const path = `${SEALED_FOLDER}/${name}`
     if (!held.has(path)) await store.remove(path)
   }
+  const warn = (message: string): void => log('warn', message)
   await sideBySide(folders, (folder) => moveUnknownShards(store, folder, (path) => known.has(path), warn))
-}
-
-type Unsettled = {
-  /** Finished shards without their final names. */
-  readonly unpublished: readonly SealedShard[]
-  /** Folders that hold other files than their shards. */
-  readonly folders: readonly string[]
-  /** Paths of the shards in these folders. */
-  readonly known: ReadonlySet<string>
 }
 
 /**
  * Finds differences between the data set and the checkpoint.
  * @param stats has been given every finished shard, and every folder with one shard
+ * @returns the finished shards without their final names, the folders that hold other files than their shards, and the
+ *   paths of the shards in these folders
  * @throws ExportError `damaged` when a shard is missing or short
  */
-async function unsettledShards(store: Store, state: CheckpointState, stats: StatCheck): Promise<Unsettled> {
+async function unsettledShards(store: Store, state: CheckpointState, stats: StatCheck) {
   // Neither open nor held shards are in their folders.
   const absent = new Map(state.goneFrom)
   const folders = [

@@ -1,6 +1,6 @@
 import { type OwnedStore, sideBySide } from '../../core/index.ts'
 import { changedSinceSealed, isAsSealed, publishSealed } from '../../load/index.ts'
-import { type Checkpoint, type CheckpointState, isOver, type SealedShard } from '../../state/index.ts'
+import { type CheckpointState, isOver, type OpenLog, type SealedShard } from '../../state/index.ts'
 import { invalidationOf, redoEntry } from './invalidate.ts'
 import { removeInvalidated } from './prune.ts'
 
@@ -11,10 +11,7 @@ import { removeInvalidated } from './prune.ts'
  * @returns the shards that were published
  * @throws ExportError `damaged` when new shards are no longer what was written; they will be exported once more
  */
-export async function replaceRedone(
-  store: OwnedStore,
-  checkpoint: Checkpoint,
-): Promise<readonly SealedShard[]> {
+export async function replaceRedone(store: OwnedStore, checkpoint: OpenLog): Promise<readonly SealedShard[]> {
   const { state } = checkpoint
   if (state.redo.shards.size + state.redo.partitions === 0) return []
   const { partitions, shards, publish } = replacementOf(state)
@@ -34,21 +31,17 @@ export async function replaceRedone(
 }
 
 /** Removes the files of invalidated shards. The manifest must not list them any more. */
-export async function removeReplaced(store: OwnedStore, checkpoint: Checkpoint): Promise<void> {
+export async function removeReplaced(store: OwnedStore, checkpoint: OpenLog): Promise<void> {
   if (checkpoint.state.invalidated.size === 0) return
   await removeInvalidated(store, checkpoint.state)
   await checkpoint.append([{ kind: 'removed' }])
 }
 
-type Replacement = {
-  readonly partitions: readonly string[]
-  /** Numbers of the shards to be replaced. */
-  readonly shards: readonly number[]
-  readonly publish: readonly SealedShard[]
-}
-
-/** The partitions whose new rows are all in finished shards, without those that share a shard with others. */
-function replacementOf(state: CheckpointState): Replacement {
+/**
+ * The partitions whose new rows are all in finished shards, without those that share a shard with others; the numbers of
+ * the shards to be replaced; and the shards to be published.
+ */
+function replacementOf(state: CheckpointState) {
   const redone: string[] = []
   const waiting = new Set<string>()
   for (const [key, folded] of state.partitions) {
@@ -59,7 +52,8 @@ function replacementOf(state: CheckpointState): Replacement {
   for (const { partitions } of state.openShards.values()) for (const key of partitions) waiting.add(key)
   const isRedone = (key: string): boolean => state.partitions.get(key)?.former !== undefined
   // All shards of a data set have the same columns.
-  if (state.redo.settings !== null && redone.some((key) => waiting.has(key))) return NOTHING
+  if (state.redo.settings !== null && redone.some((key) => waiting.has(key)))
+    return { partitions: [], shards: [], publish: [] }
   const old = [...state.shards].filter(({ shard }) => state.redo.shards.has(shard))
   const waits = ({ partitions }: SealedShard): boolean =>
     partitions.some((key) => waiting.has(key) && isRedone(key))
@@ -74,5 +68,3 @@ function replacementOf(state: CheckpointState): Replacement {
     publish: [...state.held.values()].filter((shard) => !waits(shard)),
   }
 }
-
-const NOTHING: Replacement = { partitions: [], shards: [], publish: [] }

@@ -79,28 +79,17 @@ function lostList(how: string): never {
 async function readSuppressFile(pipeline: Pipeline): Promise<readonly StoredList[]> {
   const { suppressFile } = pipeline.transform
   if (suppressFile === null) return []
-  const where = locationOf(pipeline, 'transform.suppress_file')
-  const next = 'Name a file that `spillway forget --digest-file` wrote.'
-  let text: string
-  try {
-    text = await readFile(suppressFile, 'utf8')
-  } catch (cause) {
+  const fail = (how: string, cause?: unknown): never => {
     throw new ExportError({
       kind: 'config',
-      what: 'transform.suppress_file cannot be read',
-      where,
-      next,
+      what: `transform.suppress_file ${how}`,
+      where: locationOf(pipeline, 'transform.suppress_file'),
+      next: 'Name a file that `spillway forget --digest-file` wrote.',
       cause,
     })
   }
-  const lists = parseSuppression(text)
-  if (lists !== null) return lists
-  throw new ExportError({
-    kind: 'config',
-    what: 'transform.suppress_file is no list of forgotten people, or was changed',
-    where,
-    next,
-  })
+  const text = await readFile(suppressFile, 'utf8').catch((cause) => fail('cannot be read', cause))
+  return parseSuppression(text) ?? fail('is no list of forgotten people, or was changed')
 }
 
 export async function writeForgotten(store: OwnedStore, lists: readonly StoredList[]): Promise<void> {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Clock, columnsOf, type Log, type OwnedStore, type Pipeline } from '../../core/index.ts'
 import { removeTables, type TableState, updateTables as updateAll } from '../../open-tables/index.ts'
 import { asExported, type CheckpointState, MANIFEST_PATH, parseManifest } from '../../state/index.ts'
-import { readShard } from './files.ts'
+import { readShard, type ShardFile } from './files.ts'
 
 export type TableOptions = {
   readonly clock: Pick<Clock, 'now'>
@@ -38,7 +38,7 @@ export async function updateTables(
   const manifestSha256 = createHash('sha256').update(bytes).digest('hex')
   // Loaded only here: most commands read no footers.
   const { readStatistics } = await import('../../load/inspect/index.ts')
-  const statisticsOf = remembered(load.tables.formats.length, (shard: Shard) =>
+  const statisticsOf = remembered(load.tables.formats.length, (shard: ShardFile) =>
     readShard(store, shard, (reader) => readStatistics(reader, columns)),
   )
   return updateAll(
@@ -49,12 +49,10 @@ export async function updateTables(
   )
 }
 
-type Shard = { readonly path: string; readonly bytes: number }
-
 /** Keeps each result until as many callers had it, so that no footer is read twice. */
-function remembered<T>(callers: number, read: (shard: Shard) => Promise<T>) {
+function remembered<T>(callers: number, read: (shard: ShardFile) => Promise<T>) {
   const known = new Map<string, Promise<T>>()
-  return (shard: Shard): Promise<T> => {
+  return (shard: ShardFile): Promise<T> => {
     const found = known.get(shard.path)
     if (found === undefined) {
       const reading = read(shard)

@@ -7,24 +7,22 @@ import {
   ExportError,
   encodeRecordBatch,
   type Format,
+  type NamedPipeline,
   type OwnedStore,
-  type Pipeline,
-  type RowBatch,
-  type RowValue,
+  type ShardIdentity,
   type Store,
-  valueAt,
 } from '../../core/index.ts'
 import { PageRows, rewriteShard, type ShardCoder, type ShardReader } from '../../load/index.ts'
 import type { SealedShard } from '../../state/index.ts'
 import { valueColumn } from '../../transform/index.ts'
 import { readShard } from '../data-set/files.ts'
 import type { People } from './people.ts'
-import { ORIGIN_COLUMNS, type RemovedRows } from './removed-rows.ts'
+import { countedColumns, countingRows, type RemovedRows, valuesOf } from './removed-rows.ts'
 
 const BATCH_ROWS = 10_000
 
-/** A finished shard, and the path at which it lies now. */
-export type Located = { readonly shard: SealedShard; readonly path: string }
+/** A finished shard, the path at which it lies now, and the pipeline with its columns. */
+export type Located = { readonly shard: SealedShard; readonly path: string; readonly pipeline: NamedPipeline }
 
 /**
  * Finds the rows of people in a shard. It reads their identities, and what tells their partitions.
@@ -32,12 +30,11 @@ export type Located = { readonly shard: SealedShard; readonly path: string }
  */
 export async function findRows(
   store: Store,
-  pipeline: Pipeline,
-  { shard, path }: Located,
+  { shard, path, pipeline }: Located,
   people: People,
   removed: RemovedRows,
 ): Promise<void> {
-  const columns = columnsOf(pipeline, ['identity_name', ...ORIGIN_COLUMNS])
+  const columns = countedColumns(pipeline)
   await readShard(store, { path, bytes: shard.bytes }, async (reader) => {
     const { mayHold, readBatches } = await import('../../load/inspect/index.ts')
     const { exact } = people
@@ -45,23 +42,11 @@ export async function findRows(
     let rows = 0
     for await (const batch of readBatches(reader, pipeline.load.format, columns, BATCH_ROWS)) {
       rows += batch.rows
-      const [identities, ...origin] = ['identity_name', ...ORIGIN_COLUMNS].map((name) =>
-        valuesOf(batch, name),
-      )
-      for (let row = 0; row < batch.rows; row++) {
-        if (!people.has(identities!(row))) continue
-        const [queryType, queryValue, importedAt] = origin.map((value) => value(row))
-        removed.add({ queryType, queryValue, importedAt } as Parameters<RemovedRows['add']>[0])
-      }
+      const count = countingRows(batch, people, removed)
+      for (let row = 0; row < batch.rows; row++) count(row)
     }
     if (rows !== shard.rows) throw changed(path)
   })
-}
-
-/** The values of a column; null each if there is none. */
-function valuesOf(batch: RowBatch, name: string): (row: number) => RowValue {
-  const column = batch.columns.find((candidate) => candidate.name === name)
-  return (row) => (column === undefined ? null : valueAt(column, row))
 }
 
 /**
@@ -72,10 +57,9 @@ function valuesOf(batch: RowBatch, name: string): (row: number) => RowValue {
  */
 export async function rewriteWithout(
   store: OwnedStore,
-  pipeline: Pipeline,
-  { shard, path }: Located,
+  { shard, path, pipeline }: Located,
   people: People,
-  identity: { readonly shard: number; readonly folder: string; readonly part: number },
+  identity: ShardIdentity,
   gone: AggregateTally,
   how: { readonly coder: ShardCoder; readonly extension: string; readonly rowGroupRows: number },
 ): Promise<SealedShard> {

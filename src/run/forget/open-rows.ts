@@ -1,5 +1,4 @@
 import {
-  columnsOf,
   decodeRecordBatch,
   ExportError,
   encodeRecordBatch,
@@ -9,22 +8,21 @@ import {
   type JournalEntry,
   type Pipeline,
   type RecordBatch,
-  type RowBatch,
   rowBatchOf,
   type Span,
   spanOf,
 } from '../../core/index.ts'
 import { takeRows } from '../../load/index.ts'
-import type { Checkpoint } from '../../state/index.ts'
+import type { OpenLog } from '../../state/index.ts'
 import type { People } from './people.ts'
-import { ORIGIN_COLUMNS, type RemovedRows } from './removed-rows.ts'
+import { countedColumns, countingRows, type RemovedRows } from './removed-rows.ts'
 
 /** Bytes that are committed together. */
 const COMMIT_BYTES = 8 << 20
 
 /** Finds the rows of people that wait in the log. @param removed counts them */
 export async function findOpenRows(
-  log: Pick<Checkpoint, 'read'>,
+  log: Pick<OpenLog, 'read'>,
   pipeline: Pipeline,
   { batches }: FoldedShard,
   people: People,
@@ -42,7 +40,7 @@ export async function findOpenRows(
  * @param counter makes a counter for a commit
  */
 export async function forgetOpenRows(
-  checkpoint: Checkpoint,
+  checkpoint: OpenLog,
   pipeline: Pipeline,
   shard: number,
   people: People,
@@ -105,18 +103,10 @@ function othersOf(
   people: People,
   removed: RemovedRows,
 ): Uint32Array | null {
-  const rows: RowBatch = rowBatchOf(batch, columnsOf(pipeline, ['identity_name', ...ORIGIN_COLUMNS]))
-  const valuesIn = (name: string) => rows.columns.find((column) => column.name === name)?.values
-  const identities = valuesIn('identity_name')
-  const origin = ORIGIN_COLUMNS.map(valuesIn)
+  const isTheirs = countingRows(rowBatchOf(batch, countedColumns(pipeline)), people, removed)
   const others: number[] = []
-  for (let row = 0; row < rows.rows; row++) {
-    if (people.has(identities?.[row])) {
-      const [queryType, queryValue, importedAt] = origin.map((values) => values?.[row] ?? null)
-      removed.add({ queryType, queryValue, importedAt } as Parameters<RemovedRows['add']>[0])
-    } else others.push(row)
-  }
-  return others.length === rows.rows ? null : Uint32Array.from(others)
+  for (let row = 0; row < batch.rows; row++) if (!isTheirs(row)) others.push(row)
+  return others.length === batch.rows ? null : Uint32Array.from(others)
 }
 
 function lostRows(): ExportError {

@@ -1,6 +1,6 @@
 import { ExportError, type JournalEntry, type OwnedStore, type Store } from '../../core/index.ts'
 import { QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
-import { type Checkpoint, type CheckpointState, splitPath } from '../../state/index.ts'
+import { type CheckpointState, type OpenLog, splitPath } from '../../state/index.ts'
 import type { People } from './people.ts'
 
 /** The rejected items of a partition without those of people. */
@@ -17,7 +17,7 @@ type OtherItems = {
 /** Reads the quarantine of every partition, in its file and in the log, and yields those with items of people. */
 export async function* itemsOfPeople(
   store: Store,
-  log: Pick<Checkpoint, 'read'>,
+  log: Pick<OpenLog, 'read'>,
   state: CheckpointState,
   people: People,
 ): AsyncGenerator<OtherItems> {
@@ -41,7 +41,7 @@ export async function* itemsOfPeople(
 /** Commits the items that are left. Their file follows: see `Quarantine.write`. */
 export async function forgetItems(
   store: OwnedStore,
-  checkpoint: Checkpoint,
+  checkpoint: OpenLog,
   { partition, lines, removed }: OtherItems,
 ): Promise<void> {
   const folded = checkpoint.state.partitions.get(partition)
@@ -62,10 +62,7 @@ export async function forgetItems(
 }
 
 function others(bytes: Buffer, people: People, path: string): { lines: Buffer; removed: number } {
-  const lines = bytes
-    .toString()
-    .split('\n')
-    .filter((line) => line !== '')
+  const lines = bytes.toString().split('\n').filter(Boolean)
   const left = lines.filter((line) => !isOfPeople(line, people, path))
   const text = left.map((line) => `${line}\n`).join('')
   return { lines: Buffer.from(text), removed: lines.length - left.length }
@@ -82,12 +79,11 @@ function parsed(line: string, path: string): { readonly item?: unknown } {
   try {
     return JSON.parse(line) as { readonly item?: unknown }
   } catch {
-    const next = 'Restore the file, or move it out of the data set, then run it again.'
     throw new ExportError({
       kind: 'damaged',
       what: 'The quarantine file has a line that cannot be read',
       where: path,
-      next,
+      next: 'Restore the file, or move it out of the data set, then run it again.',
     })
   }
 }

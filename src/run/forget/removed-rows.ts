@@ -1,15 +1,49 @@
-import { type Int64, nameQuery, parseWindow, type Query, type Window } from '../../core/index.ts'
+import {
+  type ColumnSpec,
+  columnsOf,
+  type Int64,
+  nameQuery,
+  type Pipeline,
+  parseWindow,
+  type Query,
+  type RowBatch,
+  type RowValue,
+  valueAt,
+  type Window,
+} from '../../core/index.ts'
 import { splitPath } from '../../state/index.ts'
+import type { People } from './people.ts'
 
-/** What rows tell of their partition; null: the columns are not exported. */
-export type RowOrigin = {
-  readonly queryType: string | null
-  readonly queryValue: string | null
-  readonly importedAt: Int64 | null
+/** What rows tell of their partition, by the columns below; null: the column is not exported. */
+type RowOrigin = readonly [queryType: string | null, queryValue: string | null, importedAt: Int64 | null]
+
+const ORIGIN_COLUMNS = ['query_type', 'query_value', 'imported_at']
+
+/** The columns that {@link countingRows} reads. */
+export function countedColumns(pipeline: Pipeline): readonly ColumnSpec[] {
+  return columnsOf(pipeline, ['identity_name', ...ORIGIN_COLUMNS])
 }
 
-/** The columns of a {@link RowOrigin}. */
-export const ORIGIN_COLUMNS = ['query_type', 'query_value', 'imported_at'] as const
+/** Whether a row is of people; then it is counted as removed. */
+export function countingRows(
+  batch: RowBatch,
+  people: People,
+  removed: RemovedRows,
+): (row: number) => boolean {
+  const identity = valuesOf(batch, 'identity_name')
+  const origin = ORIGIN_COLUMNS.map((name) => valuesOf(batch, name))
+  return (row) => {
+    const isTheirs = people.has(identity(row))
+    if (isTheirs) removed.add(origin.map((value) => value(row)) as unknown as RowOrigin)
+    return isTheirs
+  }
+}
+
+/** The values of a column; null each if there is none. */
+export function valuesOf(batch: RowBatch, name: string): (row: number) => RowValue {
+  const column = batch.columns.find((candidate) => candidate.name === name)
+  return (row) => (column === undefined ? null : valueAt(column, row))
+}
 
 /**
  * Counts removed rows by partition. A shard may hold rows of many; which one a row is of, its query and its time tell.
@@ -38,7 +72,7 @@ export class RemovedRows {
     return [...this.counts.values()].reduce((sum, rows) => sum + rows, 0)
   }
 
-  add({ queryType, queryValue, importedAt }: RowOrigin): void {
+  add([queryType, queryValue, importedAt]: RowOrigin): void {
     const name =
       queryType === null || queryValue === null
         ? null

@@ -6,11 +6,12 @@ import {
   type JournalEntry,
   type NamedPipeline,
   type OwnedStore,
+  type ShardIdentity,
   type Store,
   withoutAggregates,
 } from '../../core/index.ts'
 import { publishSealed, type ShardCoder } from '../../load/index.ts'
-import { type Checkpoint, type CheckpointState, type SealedShard, splitPath } from '../../state/index.ts'
+import { type CheckpointState, type OpenLog, type SealedShard, splitPath } from '../../state/index.ts'
 import { readShard } from '../data-set/files.ts'
 import { rewriteWithout } from './finished-shards.ts'
 import type { People } from './people.ts'
@@ -32,7 +33,7 @@ type Replacing = {
  */
 export async function replaceShards(
   store: OwnedStore,
-  checkpoint: Checkpoint,
+  checkpoint: OpenLog,
   shards: readonly ShardOfPeople[],
   people: People,
   { stop, onShard, onReady, coder, ...how }: Replacing,
@@ -52,21 +53,11 @@ export async function replaceShards(
     // The last shard of a data set stays, without rows: readers get the columns from it.
     const isKept = !isEmptied || (!isHeld && left === 1)
     if (!isKept && !isHeld) left--
-    const by = isKept
-      ? await rewriteWithout(
-          store,
-          each.pipeline,
-          each,
-          people,
-          numbers.take(splitPath(shard.path)[0]),
-          gone,
-          {
-            ...how,
-            coder: coder(each.pipeline),
-          },
-        )
-      : null
-    if (!isKept) await countAll(store, each, gone)
+    let by: SealedShard | null = null
+    if (isKept) {
+      const identity = numbers.take(splitPath(shard.path)[0])
+      by = await rewriteWithout(store, each, people, identity, gone, { ...how, coder: coder(each.pipeline) })
+    } else await countAll(store, each, gone)
     replaced.push({ shard: shard.shard, by })
   }
   await onReady()
@@ -115,7 +106,7 @@ class FreeNumbers {
     this.#shard = state.nextShard
   }
 
-  take(folder: string): { readonly shard: number; readonly folder: string; readonly part: number } {
+  take(folder: string): ShardIdentity {
     const part = this.#parts.get(folder) ?? this.#state.partsOf.get(folder) ?? 0
     this.#parts.set(folder, part + 1)
     return { shard: this.#shard++, folder, part }

@@ -1,6 +1,12 @@
 import { ExportError, type FoldedShard, type NamedPipeline, type Store } from '../../core/index.ts'
 import { sealedPath } from '../../load/index.ts'
-import { asExported, type Checkpoint, type CheckpointState, type SealedShard } from '../../state/index.ts'
+import {
+  asExported,
+  type CheckpointState,
+  type OpenLog,
+  type SealedShard,
+  splitPath,
+} from '../../state/index.ts'
 import { findRows, type Located } from './finished-shards.ts'
 import { findOpenRows } from './open-rows.ts'
 import type { People } from './people.ts'
@@ -10,8 +16,6 @@ import { RemovedRows } from './removed-rows.ts'
 /** A finished shard with rows of people. */
 export type ShardOfPeople = Located & {
   readonly removed: RemovedRows
-  /** The pipeline with the columns of the shard. */
-  readonly pipeline: NamedPipeline
   /** Whether it holds what is exported of partitions, while they are exported again. */
   readonly isFormer: boolean
 }
@@ -35,7 +39,7 @@ export type OnShard = (number: number, of: number) => void
 /** Finds everything of some people; changes nothing. */
 export async function survey(
   store: Store,
-  log: Pick<Checkpoint, 'read'>,
+  log: Pick<OpenLog, 'read'>,
   pipeline: NamedPipeline,
   state: CheckpointState,
   people: People,
@@ -58,7 +62,7 @@ export async function survey(
       pipeline: isHeld ? pipeline : exported,
       isFormer,
     }
-    await findRows(store, found.pipeline, found, people, found.removed)
+    await findRows(store, found, people, found.removed)
     if (found.removed.total > 0) shards.push(found)
   }
   for (const shard of finished) await find(shard, false)
@@ -77,7 +81,7 @@ export async function survey(
   }
   const counts = [...shards.map((each) => each.removed), ...removed]
   const rows = counts.reduce((sum, { total }) => sum + total, 0)
-  const queries = new Set(counts.flatMap(({ counts }) => [...counts.keys()].map(queryOf)))
+  const queries = new Set(counts.flatMap(({ counts }) => [...counts.keys()].map((key) => splitPath(key)[0])))
   return { shards, open, rows, quarantined, isShown, queries }
 }
 
@@ -91,10 +95,6 @@ export function removedRows(
     const folded = state.partitions.get(key)
     return (isFormer ? folded?.former : folded)?.rows ?? 0
   })
-}
-
-function queryOf(key: string): string {
-  return key.slice(0, key.lastIndexOf('/'))
 }
 
 export function stopped(): ExportError {

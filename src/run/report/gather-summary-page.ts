@@ -21,7 +21,7 @@ import {
 } from '../../report/index.ts'
 import { leftOutClauses, sumOfReasons } from '../data-set/completeness.ts'
 import { heatMap, type RowsByWindow } from './heat-map.ts'
-import type { Known } from './known.ts'
+import type { Known, KnownShard } from './known.ts'
 import { liesWithin, timeline } from './timeline.ts'
 
 const MAX_QUERIES = 50
@@ -203,32 +203,26 @@ function shownRows(
   isOpen: boolean,
 ): ShownRows {
   const ofRuns = shownOfRuns(runs, rows, (run) => run.rows)
+  const nothing = { rows: null, atMost: null, atLeast: null, counted: null }
+  const hidden = { ...nothing, isNearEarlier: false, ofRuns: ofRuns.counts }
   const change = reported === null ? 0 : rows - reported
   if (reported !== null && (shown(Math.abs(change)) === null || (ofRuns.total === null && change !== 0))) {
     // The difference to the earlier page would be a small count, or reveal one.
     const bounds = { atLeast: change > 0 ? reported : null, atMost: change < 0 ? reported : null }
-    return { rows: null, ...bounds, isNearEarlier: true, ofRuns: ofRuns.counts, counted: null }
+    return { ...hidden, ...bounds, isNearEarlier: true }
   }
   const limits: number[] = []
   const { atMost } = shownTotal(rows, files)
   if (atMost !== null) limits.push(atMost)
   if ((ofRuns.total === null && rows > 0) || !isOpen) limits.push(Math.ceil((rows + MIN_ROWS) / 10) * 10)
   if (limits.length > 0) {
-    const hidden = ofRuns.counts.map((count) => (count === 0 ? 0 : null))
-    return {
-      rows: null,
-      atMost: Math.max(...limits),
-      atLeast: null,
-      isNearEarlier: false,
-      ofRuns: hidden,
-      counted: null,
-    }
+    const hiddenRuns = ofRuns.counts.map((count) => (count === 0 ? 0 : null))
+    return { ...hidden, atMost: Math.max(...limits), ofRuns: hiddenRuns }
   }
   // The uncounted rows are a group as well.
   const rest = shownCounts([], Math.max(0, rows - aggregates.rows))
   const counted = aggregates.rows === rows || rest.total !== null ? aggregates : null
-  const ofLast = ofRuns.counts
-  return { rows: shown(rows), atMost: null, atLeast: null, isNearEarlier: false, ofRuns: ofLast, counted }
+  return { ...hidden, rows: shown(rows), counted }
 }
 
 /** Counts of the listed runs, given that the total of all runs is shown too. */
@@ -257,7 +251,7 @@ function everyText(every: NonNullable<NamedPipeline['extract']['windows']>['ever
 /** The first shards by path; the manifest has all. */
 function shardsOf(known: Known) {
   let [rows, bytes, shards] = [0, 0, 0]
-  let first: ReturnType<typeof shardRow>[] = []
+  let first: ShardRow[] = []
   // The rest is not among the first.
   let last: string | null = null
   for (const shard of known.shards()) {
@@ -273,22 +267,14 @@ function shardsOf(known: Known) {
   return { rows, bytes, shards, files: firstOf(first) }
 }
 
-function firstOf(shards: ReturnType<typeof shardRow>[]): ReturnType<typeof shardRow>[] {
+type ShardRow = SummaryPageData['shards'][number]
+
+function firstOf(shards: ShardRow[]): ShardRow[] {
   return shards.sort((a, b) => (a.path < b.path ? -1 : 1)).slice(0, MAX_SHARDS)
 }
 
 /** The length of a file reveals its number of rows; a length in thousands of bytes does so only for large files. */
-function shardRow({
-  path,
-  rows,
-  bytes,
-  sha256,
-}: {
-  path: string
-  rows: number
-  bytes: number
-  sha256: string
-}) {
+function shardRow({ path, rows, bytes, sha256 }: KnownShard): ShardRow {
   return { path, rows: classOf(rows), kilobytes: Math.ceil(bytes / 1000), sha256 }
 }
 

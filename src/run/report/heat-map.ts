@@ -93,7 +93,7 @@ export function heatMap({ partitions, newQueries }: Known): RowsByWindow | null 
   return {
     map: drawn(safeCells.cells),
     bare: drawn(columns.map((sums) => sums.map(({ rows }) => (rows > 0 ? SOME : NONE)))),
-    coarse: drawn(columns.map((sums) => sums.map((sum) => bounded(asParts(sum))))),
+    coarse: drawn(columns.map((sums) => sums.map(asParts))),
     together: together.includes(null) ? null : together.filter((window) => window !== null),
     columns: [...spans.values()].filter((window) => window !== null),
     safe: safeCells.safe,
@@ -105,10 +105,6 @@ const SOME: Between = { least: 1, most: null }
 
 const RANKS = { failed: 0, partial: 1, pending: 2, done: 4 } as const
 const NEW_RANK = 3
-
-function bounded({ least, most }: Between): Between {
-  return { least, most: most === Number.POSITIVE_INFINITY ? null : most }
-}
 
 function joined(one: Window | null | undefined, other: Window | null): Window | null {
   if (one == null || other === null) return other

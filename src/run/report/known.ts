@@ -14,6 +14,7 @@ import {
   type FoldedRun,
   hasBegun,
   type Manifest,
+  type ManifestShard,
   NEW_RUN,
   settingsDigest,
   splitPath,
@@ -61,12 +62,7 @@ export type KnownPartition = {
   readonly state: Exclude<PartitionState, 'pruned'>
 }
 
-export type KnownShard = {
-  readonly path: string
-  readonly rows: number
-  readonly bytes: number
-  readonly sha256: string
-}
+export type KnownShard = Readonly<Pick<ManifestShard, 'path' | 'rows' | 'bytes' | 'sha256'>>
 
 /**
  * @param aggregates from the state, or counted again

@@ -44,22 +44,14 @@ import { namePipeline } from '../queries.ts'
 import type { SummaryPageContext } from './gather-summary-page.ts'
 import { type Known, type KnownShard, knownFromManifest, knownFromState } from './known.ts'
 
-type SummaryPageOptions = {
-  readonly nowMs: number
-  /** Spillway's own. */
-  readonly version: string
-  /** The process is about to be killed: no rows are counted again. */
-  readonly hurry: boolean
-}
-
-type PageOptions = Omit<SummaryPageOptions, 'hurry'> & { readonly retired: number }
+type PageOptions = Omit<SummaryPageContext, 'host' | 'signature'>
 
 /** The number of rows that can be read without a noticeable delay. */
 const FEW_ROWS = 100_000
 
 /**
- * Writes the summary page of a data set at the end of a run. The journal has the aggregates of its rows. They are
- * counted again only if some rows were invalidated and few are left.
+ * Writes the summary page of a data set. The journal has the aggregates of its rows. They are counted again if some rows
+ * were invalidated and at most so many are left.
  * @param append writes the counts to the journal
  * @returns the contents
  * @throws ExportError `storage` when it cannot be written, or another file has its name
@@ -68,10 +60,15 @@ async function writeSummaryPage(
   pipeline: NamedPipeline,
   store: OwnedStore,
   state: CheckpointState,
-  { mostRows = FEW_ROWS, ...options }: SummaryPageOptions & { readonly mostRows?: number },
+  { mostRows, ...options }: Omit<PageOptions, 'retired'> & { readonly mostRows: number },
   append: (entry: JournalEntry) => Promise<void>,
 ): Promise<Known> {
-  const aggregates = await aggregatesOf(pipeline, store, state, options.hurry ? 0 : mostRows, append)
+  let aggregates = state.aggregates()
+  const { rows } = state.shards
+  if (aggregates.rows !== rows && rows <= mostRows) {
+    aggregates = await countAnew(pipeline, store, state.shards)
+    await append({ kind: 'aggregates', ...aggregates, replaces: true })
+  }
   const retired = retiredQueries(pipeline, state).length
   const known = await knownOf(pipeline, store, state, aggregates)
   await writePage(pipeline, store, known, { ...options, retired }, append)
@@ -114,28 +111,13 @@ export async function tryToWriteSummaryPage(
   append: (entry: JournalEntry) => Promise<void>,
 ): Promise<void> {
   try {
-    const options = { nowMs: clock.now(), version, hurry: stop.aborted }
+    // A process that was stopped is about to be killed: no rows are counted again.
+    const options = { nowMs: clock.now(), version, mostRows: stop.aborted ? 0 : FEW_ROWS }
     await writeSummaryPage(pipeline, store, state, options, append)
   } catch (error) {
     if (!isExportError(error) || isExportError(error, 'locked')) throw error
     onLog('warn', `the summary page could not be written: ${withLocation(pipeline, error).message}`)
   }
-}
-
-/** Aggregates of all rows. They are counted again if the journal lacks them and there are few enough rows to read. */
-async function aggregatesOf(
-  pipeline: NamedPipeline,
-  store: Store,
-  state: CheckpointState,
-  mostRows: number,
-  append: (entry: JournalEntry) => Promise<void>,
-): Promise<Aggregates> {
-  const known = state.aggregates()
-  const { rows } = state.shards
-  if (known.rows === rows || rows > mostRows) return known
-  const aggregates = await countAnew(pipeline, store, state.shards)
-  await append({ kind: 'aggregates', ...aggregates, replaces: true })
-  return aggregates
 }
 
 /** @throws ExportError as {@link writeSummaryPage} */
@@ -205,11 +187,12 @@ async function countAnew(
 
 export type SummarizedDataSet = Completeness & { readonly rows: number; readonly shards: number }
 
-export type SummarizeOptions = Pick<SummaryPageOptions, 'version'> &
-  HoldOptions & {
-    /** For queries that are named by digests: under another key they have other names. */
-    readonly maskKey: Uint8Array | null
-  }
+export type SummarizeOptions = HoldOptions & {
+  /** Spillway's own. */
+  readonly version: string
+  /** For queries that are named by digests: under another key they have other names. */
+  readonly maskKey: Uint8Array | null
+}
 
 /**
  * Writes the summary page of a data set, after counting the rows whose aggregates the journal lacks. For a data set that
@@ -236,7 +219,7 @@ async function summarize(
   store: OwnedStore,
   { clock, version, maskKey }: SummarizeOptions,
 ): Promise<SummarizedDataSet> {
-  const context = { nowMs: clock.now(), version, hurry: false }
+  const context = { nowMs: clock.now(), version }
   const found = await readCheckpoint(store)
   if (found === null) {
     const manifest = await readManifest(store)

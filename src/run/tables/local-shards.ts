@@ -60,19 +60,13 @@ export async function localShards(
   }
 }
 
-/** A private temporary folder of a command. */
-type TemporaryFolder = {
-  readonly path: string
-  remove(): Promise<void>
-}
-
 const PREFIX = 'spillway-tmp-'
 
 /**
- * Creates one below the system's temporary folder. It is removed when the process ends, unless that is killed. Folders
+ * Creates a private folder of a command below the system's temporary folder. It is removed when the process ends, unless that is killed. Folders
  * of killed processes are removed here.
  */
-export async function temporaryFolder(): Promise<TemporaryFolder> {
+export async function temporaryFolder() {
   const parent = tmpdir()
   await sweep(parent)
   const path = await mkdtemp(join(parent, PREFIX)).catch((cause: unknown) => {
@@ -84,7 +78,7 @@ export async function temporaryFolder(): Promise<TemporaryFolder> {
   await markOwner(path)
   return {
     path,
-    async remove() {
+    async remove(): Promise<void> {
       await rm(path, { recursive: true, force: true })
       process.off('exit', removeNow)
     },

@@ -1,5 +1,5 @@
 import { ExportError, isExportError, type Log, type Pipeline, type Store } from '../../core/index.ts'
-import { CHECKPOINT_PATH, type ManifestShard, readDataSetId } from '../../state/index.ts'
+import { CHECKPOINT_PATH, type ManifestShard, readHeader } from '../../state/index.ts'
 import {
   type DataSet,
   loadSealed,
@@ -140,8 +140,8 @@ export class SealedLoader {
 
   /** The data set of the run, which has shards by now. */
   async #begun(): Promise<DataSet> {
-    const id = await readDataSetId(this.#store)
-    if (id !== null) return { id, pipeline: this.#pipeline.name }
+    const header = await readHeader(this.#store)
+    if (header !== null) return { id: header.data_set_id, pipeline: this.#pipeline.name }
     throw new ExportError({
       kind: 'damaged',
       what: 'The checkpoint is missing',

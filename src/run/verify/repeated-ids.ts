@@ -1,4 +1,4 @@
-import type { Pipeline } from '../../core/index.ts'
+import { getOrInsert, type Pipeline } from '../../core/index.ts'
 import type { ShardReader } from '../../load/index.ts'
 import { type ManifestShard, splitPath } from '../../state/index.ts'
 import { highWord, IdSet, lowWord, REDACTED } from '../../transform/index.ts'
@@ -6,26 +6,14 @@ import { highWord, IdSet, lowWord, REDACTED } from '../../transform/index.ts'
 // Some 130 MB. More ids are read in several rounds.
 const MAX_IDS = 8_000_000
 
-/** Counts, shard by shard, the rows with an id that an earlier row of the same query has. */
-type RepeatedIds = {
-  /** How often all shards have to be read: it holds 8,000,000 ids at a time. */
-  readonly rounds: number
-  /** Takes the ids of a shard that belong to a round, from 0 on; all shards of one round before those of the next. */
-  take(shard: ManifestShard, reader: ShardReader, round: number): Promise<void>
-  /** Number of such rows by the shard's path. */
-  readonly found: ReadonlyMap<string, number>
-}
-
 /**
- * Queries that share a shard are distinguished by the columns `query_type` and `query_value`. If these are left out, or
- * masked to the same value for several queries, nothing is counted.
+ * Counts, shard by shard, the rows with an id that an earlier row of the same query has. Queries that share a shard are
+ * distinguished by the columns `query_type` and `query_value`. If these are left out, or masked to the same value for
+ * several queries, nothing is counted.
  * @param shards all shards that may come
  * @returns null when the columns do not distinguish queries
  */
-export async function repeatedIds(
-  { extract, transform, load }: Pipeline,
-  shards: readonly ManifestShard[],
-): Promise<RepeatedIds | null> {
+export async function repeatedIds({ extract, transform, load }: Pipeline, shards: readonly ManifestShard[]) {
   const queries = new Set(shards.flatMap(({ partitions }) => partitions.map((key) => splitPath(key)[0])))
   const isShared = extract.resource === 'reports' || !load.partitionBy.includes('query')
   const byRow = isShared && queries.size > 1
@@ -41,9 +29,12 @@ export async function repeatedIds(
   let seen = new Map<string, IdSet>()
   let current = 0
   return {
+    /** How often all shards have to be read: it holds 8,000,000 ids at a time. */
     rounds,
+    /** Number of such rows by the shard's path. */
     found,
-    async take(shard, reader, round) {
+    /** Takes the ids of a shard that belong to a round, from 0 on; all shards of one round before those of the next. */
+    async take(shard: ManifestShard, reader: ShardReader, round: number): Promise<void> {
       if (round !== current) seen = new Map()
       current = round
       const own = byRow ? '' : splitPath(shard.partitions[0] ?? '')[0]
@@ -51,12 +42,7 @@ export async function repeatedIds(
         const low = lowWord(id)
         const high = highWord(id)
         if (roundOf(low, high, rounds) !== round || looksLikeOthers(type, value)) return
-        const query = byRow ? `${type} ${value}` : own
-        let ids = seen.get(query)
-        if (ids === undefined) {
-          ids = new IdSet()
-          seen.set(query, ids)
-        }
+        const ids = getOrInsert(seen, byRow ? `${type} ${value}` : own, () => new IdSet())
         if (!ids.add(low, high)) found.set(shard.path, (found.get(shard.path) ?? 0) + 1)
       })
     },

@@ -1,4 +1,4 @@
-import { type FoldedShard, numberOf } from '../../core/index.ts'
+import { type FoldedShard, getOrInsert, numberOf } from '../../core/index.ts'
 import type { CheckpointState } from '../../state/index.ts'
 import type { Problem } from './verify-shard.ts'
 
@@ -9,11 +9,7 @@ import type { Problem } from './verify-shard.ts'
 export function* rowsThatDiffer(state: CheckpointState): Generator<Problem> {
   const sums = new Map<string, Rows>()
   const sumOf = (key: string): Rows => {
-    let sum = sums.get(key)
-    if (sum === undefined) {
-      sum = { counted: 0, held: 0, first: key, joined: null, isCut: false }
-      sums.set(key, sum)
-    }
+    let sum = getOrInsert(sums, key, () => ({ counted: 0, held: 0, first: key, joined: null, isCut: false }))
     while (sum.joined !== null) sum = sum.joined
     return sum
   }

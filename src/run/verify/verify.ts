@@ -1,5 +1,12 @@
 import type { KeyObject } from 'node:crypto'
-import { isExportError, type NamedPipeline, numberOf, type Pipeline, type Store } from '../../core/index.ts'
+import {
+  isExportError,
+  type NamedPipeline,
+  nullIf,
+  numberOf,
+  type Pipeline,
+  type Store,
+} from '../../core/index.ts'
 import { partOf } from '../../load/index.ts'
 import { tableProblems } from '../../open-tables/index.ts'
 import {
@@ -20,6 +27,7 @@ import {
   splitPath,
 } from '../../state/index.ts'
 import { type Completeness, completenessOf, withNames } from '../data-set/completeness.ts'
+import { mismatches } from '../data-set/files.ts'
 import { namingLocations, nothingExported, openDataSet } from '../data-set/open-data-set.ts'
 import { asInFile } from '../data-set/plan-state.ts'
 import { otherScope, whyStale } from '../data-set/scope.ts'
@@ -111,19 +119,13 @@ async function verify(given: Pipeline, options: VerifyOptions): Promise<Verifica
   return { ok: problems.length === 0, ...completeness, ...counts, problems }
 }
 
-type OnRecord = {
-  readonly state: CheckpointState | null
-  readonly manifest: Manifest | null
-  readonly shards: readonly ManifestShard[]
-}
-
 /** The shards of the checkpoint, or of the manifest if the data set was moved without its checkpoint. */
 async function onRecord(
   store: Store,
   pipeline: Pipeline,
   { signedBy = null, notBeforeMs = null, maskKey = null }: VerifyOptions,
   problems: Problem[],
-): Promise<OnRecord> {
+) {
   const state = await reading(() => readCheckpoint(store), CHECKPOINT_PATH, 'checkpoint', problems)
   // Read once, so that the signature is checked over the same bytes.
   const bytes = await reading(() => store.read(MANIFEST_PATH), MANIFEST_PATH, 'manifest', problems)
@@ -147,7 +149,7 @@ async function onRecord(
   if (signedBy !== null && manifest !== null) {
     const faults = [
       ...otherSettings(pipeline, manifest),
-      ...scopeFaults(pipeline, manifest, maskKey),
+      scopeFault(pipeline, manifest, maskKey),
       tooOld(manifest, notBeforeMs),
     ]
     for (const problem of faults) {
@@ -161,7 +163,7 @@ async function onRecord(
     const listed = manifest.shards.filter(({ path }) => !state.invalidated.has(path))
     compareManifest(listed, shards, signedBy !== null, problems)
   }
-  if (manifest === null && isReadable && hasEnded(state))
+  if (manifest === null && isReadable && state.runs.some(({ finished_at }) => finished_at !== null))
     problems.push({ path: MANIFEST_PATH, problem: 'is missing', cause: 'manifest' })
   return { state, manifest, shards }
 }
@@ -197,14 +199,11 @@ function* otherSettings({ extract, transform, load }: Pipeline, manifest: Manife
   }
 }
 
-/** Signs that a signed manifest is of another request than the pipeline's. */
-function* scopeFaults(given: Pipeline, manifest: Manifest, maskKey: Uint8Array | null): Generator<string> {
+/** A sign that a signed manifest is of another request than the pipeline's. */
+function scopeFault(given: Pipeline, manifest: Manifest, maskKey: Uint8Array | null): string | null {
   // Names that need a mask key are not known without it.
   const pipeline = withNames(given, maskKey)
-  if (pipeline === null) return
-  const others = otherQueries(pipeline, manifest)
-  const fault = others ?? otherScope(manifest, pipeline)
-  if (fault !== null) yield fault
+  return pipeline === null ? null : (otherQueries(pipeline, manifest) ?? otherScope(manifest, pipeline))
 }
 
 /** Queries with shards in the signed manifest that the pipeline does not request and the manifest does not retire. */
@@ -249,10 +248,6 @@ async function signatureFault(
   if (manifest === null) return 'is there without the manifest that it is of'
   if (fitsManifest(signature, manifest, signedBy)) return null
   return `does not fit: the manifest was changed after it was signed, or it was signed under another key${whyStale(described)}`
-}
-
-function hasEnded(state: CheckpointState): boolean {
-  return state.runs.some(({ finished_at }) => finished_at !== null)
 }
 
 /**
@@ -325,7 +320,8 @@ async function* filesBelow(
   for (const name of names) {
     const path = `${folder}${name}`
     // No shard is checked twice: there may be half a million.
-    const below = partOf(name) === null ? await namesIn(path, store) : []
+    // null: for example a symbolic link, which readers follow.
+    const below = partOf(name) === null ? await store.list(path).catch(nullIf('storage')) : []
     if (below !== null && below.length > 0) yield* filesBelow(`${path}/`, below, wanted, pipeline, store)
     else if (!wanted.test(name)) continue
     else if (below === null) yield path
@@ -333,23 +329,6 @@ async function* filesBelow(
   }
 }
 
-/** null: for example a symbolic link, which readers follow. */
-async function namesIn(path: string, store: Store): Promise<readonly string[] | null> {
-  try {
-    return await store.list(path)
-  } catch (error) {
-    if (isExportError(error, 'storage')) return null
-    throw error
-  }
-}
-
 async function isEmptyFolder(path: string, { load }: Pipeline, store: Store): Promise<boolean> {
-  if (load.location.kind !== 'disk') return false
-  const looks = store.statCheck()
-  try {
-    looks.add({ path, names: 0 })
-    return (await looks.mismatches()).length === 0
-  } finally {
-    await looks.close()
-  }
+  return load.location.kind === 'disk' && (await mismatches(store, [{ path, names: 0 }])).length === 0
 }

@@ -1,7 +1,6 @@
 import {
   type Aggregates,
   type BlobRef,
-  type BlobTuple,
   blobTuple,
   type Erasure,
   type FoldedShard,
@@ -117,8 +116,8 @@ function* serviceEntries({ service, searchesRemaining }: CheckpointState): Gener
   if (isKnown || costs.length > 0 || times.length > 0) {
     yield {
       kind: 'measured',
-      costs: costs.map(([rows, searches]): [number, number] => [rows, searches]),
-      times: times.map(([of, ms]): [number, number] => [of, ms]),
+      costs,
+      times,
       ...tells,
       ...left,
       ...size,
@@ -161,7 +160,7 @@ function openEntry({ shard, folder, part, partitions, importedAt, batches }: Fol
   const contents = {
     partitions: [...partitions],
     imported_at: importedAt,
-    batches: batches.map(({ rows, at }): [number, ...BlobTuple] => [rows, ...blobTuple(at)]),
+    batches: batches.map(({ rows, at }) => [rows, ...blobTuple(at)] as const),
   }
   return { kind: 'open', shard, folder, part, contents }
 }

@@ -5,7 +5,14 @@ import {
   type OwnedStore,
   type Store,
 } from '../../core/index.ts'
-import { LOG_FOLDER, LOG_START, type LogPosition, listCommits, readLog } from '../log/commit-object.ts'
+import {
+  damaged,
+  LOG_FOLDER,
+  LOG_START,
+  type LogPosition,
+  listCommits,
+  readLog,
+} from '../log/commit-object.ts'
 import { LineWriter, linesOf, parseLine } from '../log/lines.ts'
 import { parseEntry, requireReadable } from '../log/parse-entry.ts'
 import { type CheckpointState, type Omission, snapshot } from './checkpoint-state.ts'
@@ -84,11 +91,6 @@ export async function readHeader(store: Store): Promise<HeaderEntry | null> {
     return entry?.kind === 'header' ? entry : null
   }
   return null
-}
-
-/** The identity of the data set; null: no checkpoint. */
-export async function readDataSetId(store: Store): Promise<string | null> {
-  return (await readHeader(store))?.data_set_id ?? null
 }
 
 /** Writes the first checkpoint of a data set. Its log goes on after the objects that an earlier data set has left. */
@@ -203,19 +205,9 @@ function noCheckpoint(): ExportError {
 }
 
 function damagedLine(line: number, how: string): ExportError {
-  return new ExportError({
-    kind: 'damaged',
-    what: `Line ${line} of the checkpoint ${how}`,
-    where: CHECKPOINT_PATH,
-    next: 'Restore the file from a backup, or start over with --fresh; nothing was changed.',
-  })
+  return damaged(`Line ${line} of the checkpoint ${how}`, CHECKPOINT_PATH)
 }
 
 function missingCommit({ sequence }: LogPosition): ExportError {
-  return new ExportError({
-    kind: 'damaged',
-    what: `Commit ${sequence + 1} of the log is missing, and there are later ones`,
-    where: LOG_FOLDER,
-    next: 'Restore the folder from a backup, or start over with --fresh; nothing was changed.',
-  })
+  return damaged(`Commit ${sequence + 1} of the log is missing, and there are later ones`, LOG_FOLDER)
 }

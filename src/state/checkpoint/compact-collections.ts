@@ -1,4 +1,4 @@
-import type { Int64Json, SealEntry } from '../../core/index.ts'
+import { getOrInsert, type Int64Json, type SealEntry } from '../../core/index.ts'
 
 /** A finished shard, as in its journal entry. */
 export type SealedShard = Omit<SealEntry, 'kind'>
@@ -47,13 +47,12 @@ export class PackedShardList implements ShardList {
 
   /** Removes shards by their numbers. @returns their paths */
   remove(shards: ReadonlySet<number>): readonly string[] {
-    const kept = [...this].filter(({ shard }) => !shards.has(shard))
-    const removed = [...this].flatMap(({ shard, path }) => (shards.has(shard) ? [path] : []))
+    const all = [...this]
     this.#blocks.length = 0
     this.#last = []
     this.rows = 0
-    for (const shard of kept) this.push(shard)
-    return removed
+    for (const each of all) if (!shards.has(each.shard)) this.push(each)
+    return all.flatMap(({ shard, path }) => (shards.has(shard) ? [path] : []))
   }
 
   *[Symbol.iterator](): Generator<SealedShard> {
@@ -91,16 +90,8 @@ export class PathMap<V> implements ReadonlyPathMap<V> {
   /** @param change gets undefined if there is no value yet */
   update(path: string, change: (value: V | undefined) => V): void {
     const [branch, ending] = splitPath(path)
-    let values = this.branches.get(branch)
-    if (values === undefined) {
-      values = new Map()
-      this.branches.set(branch, values)
-    }
-    let known = this.#endings.get(ending)
-    if (known === undefined) {
-      known = ending
-      this.#endings.set(known, known)
-    }
+    const values = getOrInsert(this.branches, branch, () => new Map<string, V>())
+    const known = getOrInsert(this.#endings, ending, () => ending)
     values.set(known, change(values.get(known)))
   }
 

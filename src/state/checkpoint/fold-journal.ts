@@ -108,7 +108,10 @@ export class JournalFold {
       case 'end':
         this.#state.searchesRemaining = entry.searches_remaining ?? this.#state.searchesRemaining
         this.#runs.end(entry)
-        this.#state.added = { since: this.#state.added.until, until: this.#shardMark() }
+        this.#state.added = {
+          since: this.#state.added.until,
+          until: { next: this.#state.nextShard, open: [...this.#shards.open.keys()] },
+        }
         break
       case 'added':
         this.#state.added = { since: entry.since, until: entry.until }
@@ -204,10 +207,6 @@ export class JournalFold {
         if (entry.query !== null) this.#limits.set(entry.query, entry.size)
         break
     }
-  }
-
-  #shardMark(): ShardMark {
-    return { next: this.#state.nextShard, open: [...this.#shards.open.keys()] }
   }
 
   /** Every run reads the feeds to their ends again. */

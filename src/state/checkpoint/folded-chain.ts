@@ -5,13 +5,14 @@ import {
   type ChainEntry,
   type FeedProgress,
   type PageEntry,
+  type PageIds,
   type Position,
   type Restart,
   SeenCursors,
   type Window,
   WindowRun,
 } from '../../core/index.ts'
-import { afterFeedPage, type FoldedFeed } from './folded-feed.ts'
+import { afterFeedPage } from './folded-feed.ts'
 
 /** A chain that has begun and not ended. */
 export type FoldedChain = {
@@ -39,46 +40,20 @@ export type FoldedChain = {
   /** Rows requested with its last page; null: no page yet. */
   readonly size: number | null
   /** How far a feed is read; null: it is a search. */
-  readonly feed: FoldedFeed | null
+  readonly feed: FeedProgress | null
 }
 
-export function chainFromEntry({ chain, query, order, windows, state, ...entry }: ChainEntry): FoldedChain {
-  const feed = entry.feed === undefined ? null : feedFrom(entry.feed)
+export function chainFromEntry(entry: ChainEntry): FoldedChain {
+  const { chain, query, order, windows, feed = null, state } = entry
   const run = new WindowRun(order, windows === null ? null : boundsOf(windows))
+  const identity = { chain, query, windows: run, feed }
   if (state === undefined) {
     const beginning = { watermark: 0, next: null, pages: 0, position: null, inOrder: true, since: null }
-    return {
-      chain,
-      query,
-      windows: run,
-      ...beginning,
-      requested: run.range,
-      seen: null,
-      ids: [],
-      size: null,
-      feed,
-    }
+    return { ...identity, ...beginning, requested: run.range, seen: null, ids: [], size: null }
   }
   const { in_order, seen, ids, ...rest } = state
   const cursors = seen === '' ? null : SeenCursors.from(Buffer.from(seen, 'base64'))
-  return {
-    chain,
-    query,
-    windows: run,
-    ...rest,
-    inOrder: in_order,
-    seen: cursors,
-    ids: ids.map(blobRef),
-    feed,
-  }
-}
-
-function feedFrom({ end_size, ...feed }: FeedProgress): FoldedFeed {
-  return { ...feed, endSize: end_size }
-}
-
-function feedProgress({ endSize, ...feed }: FoldedFeed): FeedProgress {
-  return { ...feed, end_size: endSize }
+  return { ...identity, ...rest, inOrder: in_order, seen: cursors, ids: ids.map(blobRef) }
 }
 
 /** The entry that begins a chain. */
@@ -86,11 +61,11 @@ export function chainEntry(
   chain: number,
   query: string,
   windows: WindowRun,
-  feed: FoldedFeed | null = null,
+  feed: FeedProgress | null = null,
 ): ChainEntry {
   const { order, bounds } = windows
   const entry = { chain, query, order, windows: bounds === null ? null : spansOf(bounds) }
-  return { kind: 'chain', ...entry, ...(feed === null ? {} : { feed: feedProgress(feed) }) }
+  return { kind: 'chain', ...entry, ...(feed === null ? {} : { feed }) }
 }
 
 /** The entry that replaces all others about a chain when the journal is compacted. */
@@ -102,11 +77,10 @@ export function compactedEntry(folded: FoldedChain): ChainEntry {
       next,
       watermark,
       pages,
-      position:
-        position === null ? null : { at: position.at, ids: position.ids === null ? null : [...position.ids] },
+      position,
       in_order: inOrder,
       requested,
-      since: since === null ? null : { at: since.at, ids: [...since.ids] },
+      since,
       seen: seen === null ? '' : Buffer.from(seen.toBytes()).toString('base64'),
       ids: ids.map(blobTuple),
       size,
@@ -133,7 +107,7 @@ export function afterPage(folded: FoldedChain, page: PageEntry, ids: BlobRef | n
 
 function afterPageOfFeed(
   folded: FoldedChain,
-  feed: FoldedFeed,
+  feed: FeedProgress,
   page: PageEntry,
   ids: BlobRef | null,
 ): FoldedChain {
@@ -151,9 +125,24 @@ function afterPageOfFeed(
     ...after,
     pages: folded.pages + 1,
     ...(isOver
-      ? { next: after.feed.end, size: after.feed.endSize, seen: null }
+      ? { next: after.feed.end, size: after.feed.end_size, seen: null }
       : { next, size, seen: withCursor(folded.seen, folded.next) }),
   }
+}
+
+/** The ids of a page for the log: the number of words of rows, then the words of rows and of rejected items. */
+export function encodeIds({ rows, refused }: PageIds): Uint8Array {
+  const words = new Int32Array(1 + rows.length + refused.length)
+  words[0] = rows.length
+  words.set(rows, 1)
+  words.set(refused, 1 + rows.length)
+  return new Uint8Array(words.buffer)
+}
+
+export function decodeIds(bytes: Uint8Array): PageIds {
+  const words = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 2)
+  const end = 1 + words[0]!
+  return { rows: words.slice(1, end), refused: words.slice(end) }
 }
 
 /** Ids in the bytes of `encodeIds`. */

@@ -1,35 +1,9 @@
-import { MAX_IDS, withLast } from '../../core/index.ts'
+import { type FeedProgress, MAX_IDS, withLast } from '../../core/index.ts'
 
-/**
- * How a feed is read.
- * - `whole`: from its front to its end
- * - `tail`: from the last cursor to its end
- * - `front`: from its front until it meets what was its front
- */
-export type FeedPass = 'whole' | 'tail' | 'front'
-
-/** How far a feed is read. Its chain never ends. */
-export type FoldedFeed = {
-  /** The pass that has begun; null: none, the last one is complete. */
-  readonly pass: FeedPass | null
-  /** The last cursor that was not null on the way to the end of the feed, and the size of its pages. */
-  readonly end: string | null
-  readonly endSize: number | null
-  /** How many of the chain's `ids`, from the first on, are the front of the feed when a pass last began there. */
-  readonly front: number
-  /** How many after these are the front as the present pass has found it. */
-  readonly head: number
-  /** Whether some ids of the present pass are not kept any more. */
-  readonly forgot: boolean
-  /** Pairs of adjacent rows of which the second was imported later, or earlier. */
-  readonly rising: number
-  readonly falling: number
-}
-
-export const NEW_FEED: FoldedFeed = {
+export const NEW_FEED: FeedProgress = {
   pass: 'whole',
   end: null,
-  endSize: null,
+  end_size: null,
   front: 0,
   head: 0,
   forgot: false,
@@ -52,7 +26,7 @@ export type FeedPage<Ids> = {
 }
 
 /** The pass of the next page: without one that has begun, a feed goes on from its last cursor. */
-export function passOf({ pass, end }: Pick<FoldedFeed, 'pass' | 'end'>): FeedPass {
+export function passOf({ pass, end }: Pick<FeedProgress, 'pass' | 'end'>): NonNullable<FeedProgress['pass']> {
   return pass ?? (end === null ? 'whole' : 'tail')
 }
 
@@ -61,11 +35,11 @@ export function passOf({ pass, end }: Pick<FoldedFeed, 'pass' | 'end'>): FeedPas
  * it may end, and of the last rows, which the service may repeat. Each are at least 20,000, if there are so many.
  */
 export function afterFeedPage<Ids>(
-  feed: FoldedFeed,
+  feed: FeedProgress,
   ids: readonly Ids[],
   page: FeedPage<Ids>,
   countOf: (ids: Ids) => number,
-): { readonly feed: FoldedFeed; readonly ids: readonly Ids[] } {
+): { readonly feed: FeedProgress; readonly ids: readonly Ids[] } {
   const pass = passOf(feed)
   const front = ids.slice(0, feed.front)
   const head = ids.slice(feed.front, feed.front + feed.head)
@@ -95,7 +69,7 @@ export function afterFeedPage<Ids>(
       ...after,
       pass: null,
       end: isAtEnd ? page.cursor : feed.end,
-      endSize: isAtEnd ? page.size : feed.endSize,
+      end_size: isAtEnd ? page.size : feed.end_size,
       front: found.length,
       head: 0,
     },

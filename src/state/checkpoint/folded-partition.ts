@@ -23,11 +23,7 @@ export type FoldedPartition = {
   /** Committed bytes of the partition's quarantine file. */
   readonly quarantineEnd: number
   /** `rejected`: invalid items of the page that failed. They are in quarantine, but not part of `quarantined`. */
-  readonly error: {
-    readonly kind: string
-    readonly message: string
-    readonly rejected?: number | undefined
-  } | null
+  readonly error: FailureEntry | null
   /** What is exported of it, while it is exported again; absent: it is not. */
   readonly former?: FoldedPartition | undefined
 }
@@ -53,13 +49,11 @@ export type PartitionSums = {
   readonly forgotten: number
 }
 
-export function sumOfPartitions({
-  partitions,
-}: {
+export function sumOfPartitions(state: {
   readonly partitions: Iterable<readonly [string, FoldedPartition]>
 }): PartitionSums {
   const sum = { rows: 0, requests: 0, quarantined: 0, repeated: 0, forgotten: 0 }
-  for (const [, folded] of partitions) {
+  for (const [, folded] of state.partitions) {
     const exported = exportedOf(folded)
     sum.rows += exported.rows
     sum.requests += folded.requests
@@ -105,7 +99,14 @@ export class Partitions {
   }
 
   addPage(key: string, requests: number, repeated: number): void {
-    this.#update(key, (folded) => ({ ...plusPage(folded, requests, repeated), error: null }))
+    this.#update(key, (folded) => ({
+      ...folded,
+      state: 'partial',
+      pages: folded.pages + 1,
+      requests: folded.requests + requests,
+      repeated: folded.repeated + repeated,
+      error: null,
+    }))
   }
 
   addRows(key: string, rows: number): void {
@@ -152,8 +153,9 @@ export class Partitions {
     this.#update(key, (folded) => ({ ...folded, state: 'partial' }))
   }
 
+  /** It gets no more rows. */
   markDone(key: string): void {
-    this.#update(key, finished)
+    this.#update(key, (folded) => (isOver(folded) ? folded : { ...folded, state: 'done', error: null }))
   }
 
   /** An error after the last page of a partition does not fail it: its rows are complete. */
@@ -247,20 +249,4 @@ const BEGINNING: FoldedPartition = {
   forgotten: 0,
   quarantineEnd: 0,
   error: null,
-}
-
-/** The partition after a page. */
-function plusPage(folded: FoldedPartition, requests: number, repeated: number): FoldedPartition {
-  return {
-    ...folded,
-    state: 'partial',
-    pages: folded.pages + 1,
-    requests: folded.requests + requests,
-    repeated: folded.repeated + repeated,
-  }
-}
-
-/** A partition that gets no more rows. */
-function finished(folded: FoldedPartition): FoldedPartition {
-  return isOver(folded) ? folded : { ...folded, state: 'done', error: null }
 }

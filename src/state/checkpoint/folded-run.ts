@@ -29,7 +29,7 @@ export type FoldedRun = Omit<RunCounts, 'requests'> & {
 }
 
 /** The shards at the end of a run: the number of the next one, and those that were still open. */
-export type ShardMark = { readonly next: number; readonly open: readonly number[] }
+export type ShardMark = Added['since']
 
 /** Whether a shard was finished after a mark. */
 export function comesAfter({ next, open }: ShardMark, shard: number): boolean {
@@ -37,7 +37,7 @@ export function comesAfter({ next, open }: ShardMark, shard: number): boolean {
 }
 
 /** What the last run that ended has added: the shards between two marks. */
-export type Added = { readonly since: ShardMark; readonly until: ShardMark }
+export type Added = Omit<Entry<'added'>, 'kind'>
 
 export const NOTHING_ADDED: Added = { since: { next: 0, open: [] }, until: { next: 0, open: [] } }
 

@@ -32,7 +32,7 @@ export class FoldedShards {
   next = 0
 
   begin({ shard, folder, part, contents }: Entry<'open'>): void {
-    this.#countPart(shard, folder, part)
+    this.#countPart(shard, { folder, part })
     this.open.set(shard, {
       shard,
       folder,
@@ -64,8 +64,7 @@ export class FoldedShards {
   }
 
   seal({ kind: _, ...seal }: Entry<'seal'>, isHeld: boolean): void {
-    const { folder, part } = placeOf(seal.path)
-    this.#countPart(seal.shard, folder, part)
+    this.#countPart(seal.shard, placeOf(seal.path))
     this.open.delete(seal.shard)
     if (isHeld) this.held.set(seal.shard, seal)
     else this.finished.push(seal)
@@ -75,7 +74,7 @@ export class FoldedShards {
   drop(numbers: Iterable<number>): { readonly left: readonly number[]; readonly cut: ReadonlySet<string> } {
     const cut = new Set<string>()
     const left: number[] = []
-    const dropped: { readonly folder: string; readonly part: number }[] = []
+    const dropped: Place[] = []
     for (const shard of numbers) {
       const open = this.open.get(shard)
       const held = this.held.get(shard)
@@ -96,10 +95,7 @@ export class FoldedShards {
 
   /** Held shards take the place of finished ones. */
   replace(numbers: readonly number[], isHeld: (shard: SealedShard) => boolean): void {
-    for (const path of this.finished.remove(new Set(numbers))) {
-      this.invalidated.add(path)
-      this.#countGone(splitPath(path)[0])
-    }
+    this.#invalidate(numbers)
     for (const [number, shard] of this.held) {
       if (isHeld(shard)) continue
       this.held.delete(number)
@@ -120,15 +116,8 @@ export class FoldedShards {
       this.#countGone(splitPath(held.path)[0])
       if (by !== null) this.held.set(by.shard, by)
     }
-    for (const path of this.finished.remove(new Set(finished.map(({ shard }) => shard)))) {
-      this.invalidated.add(path)
-      this.#countGone(splitPath(path)[0])
-    }
-    for (const { by } of shards) {
-      if (by === null) continue
-      const { folder, part } = placeOf(by.path)
-      this.#countPart(by.shard, folder, part)
-    }
+    this.#invalidate(finished.map(({ shard }) => shard))
+    for (const { by } of shards) if (by !== null) this.#countPart(by.shard, placeOf(by.path))
     for (const { by } of finished) if (by !== null) this.finished.push(by)
     return finished
   }
@@ -153,18 +142,27 @@ export class FoldedShards {
     this.goneFrom.set(folder, gone)
   }
 
+  #invalidate(finished: readonly number[]): void {
+    for (const path of this.finished.remove(new Set(finished))) {
+      this.invalidated.add(path)
+      this.#countGone(splitPath(path)[0])
+    }
+  }
+
   #countGone(folder: string): void {
     this.goneFrom.set(folder, (this.goneFrom.get(folder) ?? 0) + 1)
   }
 
-  #countPart(shard: number, folder: string, part: number): void {
+  #countPart(shard: number, { folder, part }: Place): void {
     this.next = Math.max(this.next, shard + 1)
     this.partsOf.update(folder, (parts = 0) => Math.max(parts, part + 1))
   }
 }
 
+type Place = Pick<FoldedShard, 'folder' | 'part'>
+
 /** `credentials/part-00012.parquet`: part 12 of `credentials` */
-function placeOf(path: string): { readonly folder: string; readonly part: number } {
+function placeOf(path: string): Place {
   const [folder, name] = splitPath(path)
   return { folder, part: Number(/part-(\d+)\.[^/]*$/.exec(name)?.[1] ?? 0) }
 }

@@ -1,7 +1,7 @@
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import * as z from 'zod'
-import { type Clock, ExportError, isExportError, type OwnedStore, serial } from '../../core/index.ts'
+import { type Clock, ExportError, hasCode, isExportError, type OwnedStore, serial } from '../../core/index.ts'
 
 const lockFileSchema = z.object({
   pid: z.number().int(),
@@ -75,7 +75,7 @@ export function ownerStatus(file: LockFile): 'alive' | 'dead' | 'unknown' {
     process.kill(file.pid, 0)
   } catch (error) {
     // EPERM: the process exists, but belongs to another user.
-    if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return 'dead'
+    if (hasCode(error, 'ESRCH')) return 'dead'
   }
   const start = processStart(file.pid)
   return start === null || file.process_start === null || start === file.process_start ? 'alive' : 'dead'

@@ -100,11 +100,11 @@ async function tryLock(data: Store, options: LockOptions): Promise<Lock> {
     await store.create(path, [lockFileText(self)])
     const heartbeat = startHeartbeat(store, path, self, clock)
     try {
-      const { dead, expired, succeeded } = await rivals(store, id, options)
+      const former = await formerOwners(store, id, options)
       // This process may have been stopped since the queue decided.
-      if (succeeded) await options.hold?.confirm()
+      if (former.succeeded) await options.hold?.confirm()
       await heartbeat.hold()
-      const forced = await takeOver(store, { dead, expired }, id)
+      const forced = await takeOver(store, former, id)
       const release = async (): Promise<void> => {
         await heartbeat.stop()
         await withdraw()
@@ -125,14 +125,11 @@ function isSucceeded({ hold }: LockFile, { hold: own }: LockOptions): boolean {
   return hold !== null && own !== undefined && (hold === own.id || own.succeeds.includes(hold))
 }
 
-type Rivals = {
+type FormerOwners = {
   /** Their processes have ended. */
   readonly dead: ReadonlySet<string>
   /** Their leases have expired; their processes may still wake up. */
   readonly expired: ReadonlySet<string>
-}
-
-type Found = Rivals & {
   /** Whether one of them is in `expired` only because this hold succeeds it. */
   readonly succeeded: boolean
 }
@@ -141,7 +138,7 @@ type Found = Rivals & {
  * Waits until no owner of another lock file is alive.
  * @throws ExportError `locked` if one of them holds the data set, or is before this process
  */
-async function rivals(store: Store, self: string, options: LockOptions): Promise<Found> {
+async function formerOwners(store: Store, self: string, options: LockOptions): Promise<FormerOwners> {
   const { clock, stop } = options
   let succeeded = false
   const dead = new Set<string>()
@@ -224,16 +221,17 @@ function warnOfWait(rivals: Iterable<Rival>, { warn }: LockOptions): void {
  * Ends the rights of former owners. Lock files are removed last, so that after a crash the next owner repeats all steps.
  * @returns whether one of them may still run
  */
-async function takeOver(store: OwnedStore, { dead, expired }: Rivals, self: string): Promise<boolean> {
+async function takeOver(store: OwnedStore, { dead, expired }: FormerOwners, self: string): Promise<boolean> {
   const names = new Set(await store.list(STATE))
   // An owner that has not written a lock file yet, or has just removed it; or a user deleted it.
   const unknown = [...names].flatMap((name) => {
     const id = idOf(name, 'open')
     return id === null || id === self || names.has(`lock.${id}`) ? [] : [id]
   })
-  await store.takeOver([...dead, ...expired, ...unknown])
+  const former = [...dead, ...expired, ...unknown]
+  await store.takeOver(former)
   // One of the unknown may have written its lock file since the names were read.
-  for (const id of [...dead, ...expired, ...unknown]) await store.remove(lockPath(id))
+  for (const id of former) await store.remove(lockPath(id))
   return expired.size > 0 || unknown.length > 0
 }
 

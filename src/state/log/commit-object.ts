@@ -122,10 +122,10 @@ function parseCommit(
 ): { readonly parts: readonly CommittedPart[]; readonly checksum: number } {
   const path = commitPath(sequence)
   const parsed = line.length === 0 ? null : parseLine(line, previous)
-  if (parsed === null) throw damaged(path, 'does not match its checksum')
-  if (!parsed.follows) throw damaged(path, 'does not follow the commit before it')
+  if (parsed === null) throw damaged('The commit does not match its checksum', path)
+  if (!parsed.follows) throw damaged('The commit does not follow the commit before it', path)
   const parts = partsOf(parsed.value)
-  if (parts === null) throw damaged(path, 'holds an entry that is not known')
+  if (parts === null) throw damaged('The commit holds an entry that is not known', path)
   return { parts: located(sequence, line.length + 1, parts), checksum: parsed.checksum }
 }
 
@@ -146,12 +146,8 @@ function partsOf(value: unknown): UnlocatedPart[] | null {
   if (!Array.isArray(parts)) return null
   const read: UnlocatedPart[] = []
   for (const { entries, blobs = [] } of parts) {
-    const parsed: JournalEntry[] = []
-    for (const each of entries) {
-      const entry = parseEntry(each)
-      if (entry === null) return null
-      parsed.push(entry)
-    }
+    const parsed = (entries as unknown[]).map(parseEntry).filter((entry) => entry !== null)
+    if (parsed.length < entries.length) return null
     read.push({ entries: parsed, blobs })
   }
   return read
@@ -168,11 +164,8 @@ export async function readBlob(
   return found === null || found.byteLength < bytes || crc32(found) !== crc ? null : found
 }
 
-function damaged(path: string, how: string): ExportError {
-  return new ExportError({
-    kind: 'damaged',
-    what: `The commit ${how}`,
-    where: path,
-    next: 'Restore the file from a backup, or start over with --fresh; nothing was changed.',
-  })
+export function damaged(what: string, where: string): ExportError {
+  const thing = where === LOG_FOLDER ? 'folder' : 'file'
+  const next = `Restore the ${thing} from a backup, or start over with --fresh; nothing was changed.`
+  return new ExportError({ kind: 'damaged', what, where, next })
 }

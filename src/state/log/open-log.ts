@@ -24,20 +24,6 @@ import {
 import { gatherings, smallObjects } from './gather.ts'
 import { requireReadable } from './parse-entry.ts'
 
-/** The open checkpoint of a run: the state of its data set, which only its commits change. */
-export type Checkpoint = CommitLog & {
-  readonly state: CheckpointState
-  /** Commits entries that refer to no bytes, all of them or none. */
-  append(entries: readonly JournalEntry[]): Promise<void>
-  /**
-   * Replaces the file, and removes every object of the log up to a number: what is still needed of them is committed
-   * again before. Then nothing is left of bytes that were in them.
-   */
-  compact(upTo: number): Promise<void>
-  /** Brings the file in line with the log. */
-  close(): Promise<void>
-}
-
 // A checkpoint is saved when the log since the last one is as large as it; at least so large, because small ones would
 // be saved with each page. Rows that no open shard needs any more stay until then.
 const MIN_ENTRY_BYTES = 1 << 20
@@ -51,10 +37,11 @@ type Waiting = CommitPart & {
 }
 
 /**
- * The log of one owner. A commit is one object with the next number, created only if no other is there: if it is, another
- * owner has taken over. Commits that arrive while one is being written go together into the next.
+ * The open checkpoint of one owner: the state of its data set, and the log of the commits, which alone change it. A
+ * commit is one object with the next number, created only if no other is there: if it is, another owner has taken over.
+ * Commits that arrive while one is being written go together into the next.
  */
-export class OpenLog implements Checkpoint {
+export class OpenLog implements CommitLog {
   readonly #store: OwnedStore
   readonly #fold: JournalFold
   /** Objects of the log, by number. */
@@ -99,6 +86,7 @@ export class OpenLog implements Checkpoint {
     return sweeping
   }
 
+  /** Commits entries that refer to no bytes, all of them or none. */
   async append(entries: readonly JournalEntry[]): Promise<void> {
     if (entries.length > 0) await this.commit(entries)
   }
@@ -126,6 +114,10 @@ export class OpenLog implements Checkpoint {
     return null
   }
 
+  /**
+   * Replaces the file, and removes every object of the log up to a number: what is still needed of them is committed
+   * again before. Then nothing is left of bytes that were in them.
+   */
   async compact(upTo: number): Promise<void> {
     await this.#turns(async () => {
       const { claims, position } = this.state
@@ -137,6 +129,7 @@ export class OpenLog implements Checkpoint {
     await this.sweep()
   }
 
+  /** Brings the file in line with the log. */
   async close(): Promise<void> {
     try {
       await this.#turns(async () => {
