@@ -49,8 +49,11 @@ async function allFiles(output: string): Promise<string> {
 }
 
 /** An export that stops after two pages. */
-async function unfinished(secret: string): Promise<Workspace> {
-  const here = await workspaceFor(sandbox, partsFor(secret), { LEAKED: FIRST, SPILLWAY_MASK_KEY: MASK_KEY })
+async function unfinished(secret: string, extract = {}): Promise<Workspace> {
+  const here = await workspaceFor(sandbox, partsFor(secret, extract), {
+    LEAKED: FIRST,
+    SPILLWAY_MASK_KEY: MASK_KEY,
+  })
   const stopped = await here.run('--max-requests', '2')
   expect(stopped.code, stopped.stderr).toBe(4)
   return here
@@ -124,6 +127,20 @@ it('under any other policy, a refused cursor ends the partition and names the va
   // With the first secret restored, the export is complete and holds nothing else.
   const ended = await here.run()
   expect(ended.code, ended.stderr).toBe(0)
+  expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
+})
+
+it('under any other policy, a refused cursor ends the windows after it as well: none gets rows of another secret', async () => {
+  const windows = { from: '2024-01-01', until: '2025-01-01', every: 'month' }
+  const here = await unfinished('redact', { windows, concurrency: 1 })
+  const rows = await rowsSoFar(here)
+  const changed = await withSecret(here, SECOND)
+  const ended = await changed.run()
+  expect(ended.code, ended.stderr).toBe(1)
+  expect(ended.summary).toMatchObject({ status: 'failed', rows: 0, requests: 1 })
+  expect(await rowsSoFar(here)).toBe(rows)
+  const restored = await here.run()
+  expect(restored.code, restored.stderr).toBe(0)
   expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
 })
 
