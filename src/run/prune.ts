@@ -30,6 +30,7 @@ import {
   type KeptPartition,
   type OldPartitions,
   oldPartitions,
+  publishLeft,
   recordPrune,
   removedBy,
   removeInvalidated,
@@ -139,6 +140,7 @@ async function finish(pipeline: NamedPipeline, owner: Owner, options: PruneOptio
   if (await isLeftToDo(store, state)) {
     // Without a shard there are no columns to read.
     if (state.shards.length === 0) await store.remove(SUCCESS_PATH)
+    await publishLeft(store, state)
     await replaceManifest(pipeline, store, state, onLog)
     await updateTables(pipeline, store, state, options)
     await removeInvalidated(store, state, stop)

@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs'
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
-import { takeLock } from '../../src/state/index.ts'
+import { sealedPath } from '../../src/load/index.ts'
+import { readCheckpoint, takeLock } from '../../src/state/index.ts'
 import { shardPaths } from '../e2e/support/read-shards.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../e2e/support/workspace.ts'
 import { treeHashes } from '../fault/support.ts'
@@ -239,6 +240,22 @@ it.each(['missing', 'damaged'])(
     expect(await json(here, 'verify')).toMatchObject({ ok: true, shards: 1 })
   },
 )
+
+it('what a run that was killed has sealed is published before the manifest lists it', async () => {
+  const here = await exported(parts('2024-05-01', { format: 'parquet', table_formats: ['delta'] }))
+  const store = diskStore({ root: here.output, fileMode: 0o600, dirMode: 0o700 })
+  // As a kill between the commit of a shard and its publication leaves it.
+  const sealed = [...(await readCheckpoint(store))!.shards].find(({ path }) => path.includes('2024-04'))!
+  const waiting = join(here.output, sealedPath(sealed.shard, sealed.sha256))
+  await mkdir(dirname(waiting), { recursive: true })
+  await rename(join(here.output, sealed.path), waiting)
+  expect(await json(here, 'prune', '--older-than', MARCH, '--yes')).toMatchObject({ partitions: 4 })
+  expect(existsSync(join(here.output, sealed.path))).toBe(true)
+  expect(existsSync(waiting)).toBe(false)
+  const { shards } = await here.manifest()
+  expect(await shardPaths(here.output)).toEqual(shards.map(({ path }) => path))
+  expect(await json(here, 'verify')).toMatchObject({ ok: true, complete: true })
+})
 
 it('unfinished partitions stay; retired ones are removed', async () => {
   const here = await newWorkspace({

@@ -6,7 +6,15 @@ import {
   sideBySide,
   type Window,
 } from '../../core/index.ts'
-import { listSealed, QUARANTINE_FOLDER, quarantinePath, SEALED_FOLDER } from '../../load/index.ts'
+import {
+  isAsSealed,
+  listSealed,
+  publishSealed,
+  QUARANTINE_FOLDER,
+  quarantinePath,
+  SEALED_FOLDER,
+  sealedPath,
+} from '../../load/index.ts'
 import {
   type CheckpointState,
   isOver,
@@ -39,6 +47,17 @@ export async function removeInvalidated(
     await store.remove(path)
   })
   await removeNameless(store, state)
+}
+
+/** Publishes what a run that crashed has sealed: the manifest is going to list it. */
+export async function publishLeft(store: OwnedStore, state: CheckpointState): Promise<void> {
+  const names = new Set(await listSealed(store))
+  if (names.size === 0) return
+  for (const shard of state.shards) {
+    const [, name] = splitPath(sealedPath(shard.shard, shard.sha256))
+    if (!names.has(name) || (await store.size(shard.path)) !== null) continue
+    if (await isAsSealed(store, shard)) await publishSealed(store, shard)
+  }
 }
 
 /** Removes sealed, never published shards that the journal no longer has. */
