@@ -12,7 +12,7 @@ import {
   readForgottenPeople,
 } from '../../run/index.ts'
 import { SUPPRESSION_START, suppressionText } from '../../state/index.ts'
-import { command, flag, type Io, stringValue } from '../command-line/command.ts'
+import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
 import { checkOwnFile, keepOutOf, type OwnFile } from '../results/own-file.ts'
 import { codeOf, saveFile } from '../results/save-file.ts'
@@ -113,7 +113,7 @@ async function readAll(source: AsyncIterable<Buffer>, where: string): Promise<st
 }
 
 function none(what: string, next: string): ExportError {
-  return new ExportError({ kind: 'config', what, where: '', next: `${next} Nothing was changed.` })
+  return wrongUsage(what, `${next} Nothing was changed.`)
 }
 
 /** A line that is drawn again and again. It names no shard: a folder may be named after an identity. */

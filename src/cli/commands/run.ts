@@ -1,8 +1,16 @@
 import { resolve } from 'node:path'
-import { ExportError, isExportError, type Pipeline } from '../../core/index.ts'
+import { type ExportError, isExportError, type Pipeline } from '../../core/index.ts'
 import type { LoadedEarlier } from '../../run/index.ts'
 import { parseTarget, type Target } from '../../warehouse/index.ts'
-import { command, flag, HOW_IT_RUNS, type Io, stringValue, stringValues } from '../command-line/command.ts'
+import {
+  command,
+  flag,
+  HOW_IT_RUNS,
+  type Io,
+  stringValue,
+  stringValues,
+  wrongUsage,
+} from '../command-line/command.ts'
 import {
   type GivenFlags,
   givenFlags,
@@ -47,7 +55,10 @@ export const run = command({
       .example("$0 run pipeline.yaml --redo 'domain.example.com/*'", 'All windows of one query anew')
       .example('$0 run a.yaml b.yaml --json 2>run.log', 'For scripts'),
   async run(args, io) {
-    if (args.fresh && args.redo !== undefined) throw redoAndFresh()
+    if (args.fresh && args.redo !== undefined) {
+      const what = '--fresh and --redo do not go together: the one removes everything, the other a part'
+      throw wrongUsage(what, 'Choose one of them.')
+    }
     const target = args.load === undefined ? null : parseTarget(args.load, io.cwd, '--load')
     return untilStopped(io, async (signals) => {
       const found = await readEach(args, io)
@@ -72,15 +83,6 @@ export const run = command({
     })
   },
 })
-
-function redoAndFresh(): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: '--fresh and --redo do not go together: the one removes everything, the other a part',
-    where: '',
-    next: 'Choose one of them.',
-  })
-}
 
 async function openMetrics(
   path: string | undefined,

@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import { checkRequirements, knownNamingKey, readNamingKey, readVerifyingKey } from '../../config/index.ts'
-import { ExportError, type Pipeline, parseInstant } from '../../core/index.ts'
+import { type Pipeline, parseInstant } from '../../core/index.ts'
 import {
   type Problem,
   type ProblemCause,
@@ -9,7 +9,7 @@ import {
   type Verification,
   verifyDataSet,
 } from '../../run/index.ts'
-import { command, flag, type Io, stringValue } from '../command-line/command.ts'
+import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import {
   givenFlags,
   pipelineFrom,
@@ -84,46 +84,42 @@ function mayBeCalledComplete({ complete, left_out }: Verification): boolean {
   return complete && left_out.beyond_limit === 0
 }
 
-type SignatureArgs = { readonly signature: boolean; readonly key?: string | undefined; readonly fix: boolean }
+type SignatureArgs = {
+  readonly signature: boolean
+  readonly key?: string | undefined
+  readonly notBefore?: string | undefined
+  readonly fix: boolean
+}
 
 /** The key of the signature that is checked; null: none is. */
 async function keyOf({ signature, key, fix }: SignatureArgs, io: Io): Promise<KeyObject | null> {
-  if (signature !== (key !== undefined)) throw togetherOnly()
+  if (signature !== (key !== undefined)) {
+    const next = 'Give both: `verify pipeline.yaml --signature --key pub.pem`.'
+    throw wrongUsage('--signature and --key go together', next)
+  }
   if (key === undefined) return null
-  if (fix) throw signatureAndFix()
+  if (fix) {
+    const what =
+      '--signature and --fix do not go together: a repair writes a new manifest, which is not signed'
+    throw wrongUsage(what, 'Use --fix alone, then `sign` again.')
+  }
   return readVerifyingKey(key, io)
 }
 
 /** Epoch ms; null: not given. */
-function notBefore({
-  signature,
-  notBefore,
-}: {
-  signature: boolean
-  notBefore?: string | undefined
-}): number | null {
+function notBefore({ signature, notBefore }: SignatureArgs): number | null {
   if (notBefore === undefined) return null
   if (!signature) {
     const next = 'Give both: `verify pipeline.yaml --signature --key pub.pem --not-before 2024-07-01`.'
-    throw new ExportError({ kind: 'config', what: '--not-before goes with --signature', where: '', next })
+    throw wrongUsage('--not-before goes with --signature', next)
   }
   const at = parseInstant(DATE.test(notBefore) ? `${notBefore}T00:00:00Z` : notBefore)
   if (at !== null) return at / 1000
   const next = 'Give a date or a time in UTC: 2024-07-01, 2024-07-01T06:00:00Z.'
-  throw new ExportError({ kind: 'config', what: '--not-before is no date and no time', where: '', next })
+  throw wrongUsage('--not-before is no date and no time', next)
 }
 
 const DATE = /^\d{4}-\d\d-\d\d$/
-
-function togetherOnly(): ExportError {
-  const next = 'Give both: `verify pipeline.yaml --signature --key pub.pem`.'
-  return new ExportError({ kind: 'config', what: '--signature and --key go together', where: '', next })
-}
-
-function signatureAndFix(): ExportError {
-  const what = '--signature and --fix do not go together: a repair writes a new manifest, which is not signed'
-  return new ExportError({ kind: 'config', what, where: '', next: 'Use --fix alone, then `sign` again.' })
-}
 
 type FixArgs = {
   readonly yes: boolean

@@ -5,7 +5,7 @@ import { work } from '../../cluster/index.ts'
 import { checkRequirements, readSubmitted } from '../../config/index.ts'
 import { ExportError, isExportError, systemClock } from '../../core/index.ts'
 import { runOptions } from '../../run-options.ts'
-import { command, stringValue } from '../command-line/command.ts'
+import { command, stringValue, wrongUsage } from '../command-line/command.ts'
 import { checkOwnFile } from '../results/own-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { withQueue } from './submit.ts'
@@ -28,12 +28,7 @@ export const worker = command({
       .example('$0 worker --concurrency 64 --log-format json', 'For many organizations'),
   async run({ concurrency, heartbeatFile }, io) {
     if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 1_000) {
-      throw new ExportError({
-        kind: 'config',
-        what: '--concurrency is an integer from 1 to 1000',
-        where: '',
-        next: 'Correct it.',
-      })
+      throw wrongUsage('--concurrency is an integer from 1 to 1000', 'Correct it.')
     }
     const { env, cwd } = io
     const heartbeat = heartbeatFile === undefined ? null : await startHeartbeat(resolve(cwd, heartbeatFile))
