@@ -71,8 +71,7 @@ export const run = command({
       const metrics = await openMetrics(args.metricsFile, pipelines, io)
       const settings = {
         ...args,
-        redo: args.redo ?? [],
-        again: null,
+        redo: args.redo,
         flags: givenFlags(args),
         metrics,
         target,
@@ -161,7 +160,7 @@ async function runEach(
   return gravest(codes)
 }
 
-type RunSettings = Omit<ExportSettings, 'onShard'> & {
+type RunSettings = ExportSettings & {
   /**
    * Where shards are loaded during the run and after its end, also if it is not complete; null: nowhere.
    */
@@ -177,7 +176,7 @@ async function runBesideLoad(
 ): Promise<RunEnding & { readonly loadedEarlier: LoadedEarlier | null }> {
   const { target } = settings
   if (target === null || each.pipeline === null) {
-    return { ...(await runOne(each, { ...settings, onShard: () => {} }, signals, io)), loadedEarlier: null }
+    return { ...(await runOne(each, settings, signals, io)), loadedEarlier: null }
   }
   const { loaderBeside } = await import('../work/load-tables.ts')
   const loader = loaderBeside(each.pipeline, target, signals.stop, io)

@@ -24,8 +24,6 @@ import { untilStopped } from '../terminal/signals.ts'
 import { count, counted, plainJson, plainLine, shownPath } from '../terminal/text.ts'
 import { exportPipeline } from '../work/export-pipeline.ts'
 
-const REDRAW_MS = 100
-
 export const verify = command({
   options: (yargs) =>
     pipelineOptions(yargs)
@@ -52,14 +50,8 @@ export const verify = command({
     const pipeline = await (args.fix ? pipelineFrom : pipelineToRead)(args.pipeline, args, io)
     const { screen, stdout } = io
     let shards = 0
-    let drawnMs = 0
-    const onShard = (path: string): void => {
-      shards++
-      const nowMs = performance.now()
-      if (!screen.canRedraw || nowMs - drawnMs < REDRAW_MS) return
-      drawnMs = nowMs
-      screen.show(`shard ${count(shards)}: ${plainLine(path)}`.slice(0, screen.columns - 1))
-    }
+    const onShard = (path: string): void =>
+      screen.showNowAndThen(`shard ${count(++shards)}: ${plainLine(path)}`)
     const maskKey = await knownNamingKey(pipeline, io)
     const options = { onShard, signedBy, notBeforeMs, maskKey }
     const result = await verifyDataSet(pipeline, options).finally(() => screen.clear())
@@ -136,13 +128,9 @@ async function fix(pipeline: Pipeline, { problems }: Verification, args: FixArgs
   if (!args.yes) await askToFix(pipeline, repair, io)
   const settings = {
     allowPlaintext,
-    failFast: false,
-    fresh: false,
     redo: repair.redo,
-    onShard: () => {},
     json,
     noProgress,
-    again: null,
     flags: givenFlags(args),
   }
   return untilStopped(io, (signals) => exportPipeline(pipeline, settings, signals, io))
