@@ -124,7 +124,6 @@ const inCommandLine = either(
     'cli/parse.ts',
     'cli/results/save-file.ts',
     'cli/run-command-line.ts',
-    'cli/start.ts',
     'cli/terminal',
   ),
   /node_modules.(?:yargs|cliui)[\\/]/,

@@ -4,7 +4,9 @@ import { encoderBuild, version } from './package/index.ts'
 import type { RunOptions } from './run/index.ts'
 
 /** Any of the options of a run, and the environment with its secrets (default: `process.env`). */
-export type RunSettings = Partial<RunOptions> & { readonly env?: Environment }
+export type RunSettings = { readonly [Key in keyof RunOptions]?: RunOptions[Key] | undefined } & {
+  readonly env?: Environment
+}
 
 /**
  * The options of a run, with defaults for all that are not given: secrets from the environment, the machine's clock, no

@@ -4,10 +4,11 @@
 try {
   const [word, ...others] = process.argv.slice(2)
   if (word === '--version' && others.length === 0) {
-    const { printVersion } = await import('./print-version.ts')
-    printVersion()
+    // It needs no other module.
+    const { version } = await import('../package/index.ts')
+    process.stdout.write(`${version}\n`)
   } else {
-    const { start } = await import('./start.ts')
+    const { start } = await import('./run-command-line.ts')
     process.exitCode = await start()
   }
 } catch (error) {

@@ -1,7 +1,7 @@
 import yargs, { type Argv } from 'yargs'
-import { ExportError } from '../core/index.ts'
+import type { ExportError } from '../core/index.ts'
 import { version } from '../package/index.ts'
-import { CommandCall, type CommonArgs, type Perform } from './command-line/command.ts'
+import { CommandCall, type CommonArgs, type Perform, wrongUsage } from './command-line/command.ts'
 import { COMMANDS } from './commands/index.ts'
 import { LOG_FORMATS, LOG_LEVELS } from './log/log.ts'
 
@@ -147,37 +147,18 @@ async function usageError(message: string, words: readonly string[], columns: nu
   // Loaded only here: it imports everything that reads pipeline files.
   const { suggestCommand, suggestFlag } = await import('./command-line/suggest.ts')
   const meant = isCommand ? null : suggestCommand(word)
-  if (meant !== null)
-    return new ExportError({
-      kind: 'config',
-      what: `Unknown command: ${word}`,
-      where: '',
-      next: `${meant} ${next}`,
-    })
   // The only text of yargs for an unknown command.
-  if (text.startsWith('Did you mean')) {
-    return new ExportError({
-      kind: 'config',
-      what: `Unknown command: ${word}`,
-      where: '',
-      next: `${text} ${next}`,
-    })
-  }
-  if (text.startsWith('Not enough non-option arguments')) {
-    return new ExportError({ kind: 'config', what: `${word}: an argument is missing`, where: '', next })
-  }
+  if (meant !== null || text.startsWith('Did you mean'))
+    return wrongUsage(`Unknown command: ${word}`, `${meant ?? text} ${next}`)
+  if (text.startsWith('Not enough non-option arguments'))
+    return wrongUsage(`${word}: an argument is missing`, next)
   const what = withoutDoubles(text)
   const flag = isCommand ? /^Unknown argument: ([a-z][a-z-]*)$/i.exec(what)?.[1] : undefined
   const advice =
     flag === undefined || !words.some((each) => each === `--${flag}` || each.startsWith(`--${flag}=`))
       ? null
       : suggestFlag(flag, await helpText([word], columns))
-  return new ExportError({
-    kind: 'config',
-    what,
-    where: '',
-    next: advice === null ? next : `${advice} ${next}`,
-  })
+  return wrongUsage(what, advice === null ? next : `${advice} ${next}`)
 }
 
 /** Of unknown flags, yargs names its own spelling in camelCase as well. */

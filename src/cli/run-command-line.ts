@@ -1,11 +1,42 @@
 import { randomUUID } from 'node:crypto'
-import { resolve } from 'node:path'
+import { basename, relative, resolve } from 'node:path'
 import { ExportError } from '../core/index.ts'
 import type { Io, ProcessContext } from './command-line/command.ts'
 import { LogFile, type LogSettings, openLogs, reportError } from './log/log.ts'
 import { helpText, parseCommandLine } from './parse.ts'
-import { DONE, exitCode, exitCodeOf } from './terminal/exit-code.ts'
-import { styleFor, wantsColour } from './terminal/screen.ts'
+import { DONE, exitCode, exitCodeOf, FAILED } from './terminal/exit-code.ts'
+import { Output } from './terminal/output.ts'
+import { Screen, styleFor, wantsColour } from './terminal/screen.ts'
+import { Signals } from './terminal/signals.ts'
+import { shellWord } from './terminal/text.ts'
+
+/** Performs the command of this process. @returns the exit code */
+export async function start(): Promise<number> {
+  const words = process.argv.slice(2)
+  const screen = new Screen(process.stderr, process.env)
+  // A defect that no command caught: the state of the process is unknown. Committed data is on disk. The message may
+  // quote data.
+  process.on('uncaughtException', (error) => {
+    screen.clear()
+    screen.write(`spillway: An unexpected error: ${error.name}\n`, 'error')
+    process.exit(FAILED)
+  })
+  // Warnings of libraries are for developers: they are logged.
+  process.removeAllListeners('warning')
+  return runCommandLine(words, {
+    env: process.env,
+    cwd: process.cwd(),
+    program: programName(process.argv[1] ?? ''),
+    stdout: new Output(process.stdout),
+    screen,
+    signals: new Signals(),
+  })
+}
+
+function programName(path: string): string {
+  const name = basename(path)
+  return name === 'main.js' ? `node ${shellWord(relative(process.cwd(), path))}` : name
+}
 
 /** Performs a command line and reports errors. @returns the exit code */
 export async function runCommandLine(words: readonly string[], context: ProcessContext): Promise<number> {

@@ -1,4 +1,3 @@
-import { Socket } from 'node:net'
 import type * as Bull from 'bullmq'
 import { type Clock, ExportError, isExportError, isLoopback, learnSecret, requireSet } from '../core/index.ts'
 import { postgresAddress } from '../warehouse/index.ts'
@@ -142,24 +141,14 @@ async function connectRedis(url: URL, { password, wait }: QueueOptions): Promise
 
 async function connectPostgres(bull: typeof Bull, given: URL, label: string): Promise<Server> {
   const { default: pg } = await import('pg')
-  const hostOf = (plain: string): string => new pg.Client({ connectionString: plain }).host
-  const { url, tls, startsWithTls } = await postgresAddress(given.href, label, process.env, hostOf)
+  const { settings, socket } = await postgresAddress(given.href, label, process.env)
   let lacksTls = false
   const pool = new pg.Pool({
-    connectionString: url,
-    ssl: tls,
-    ...(startsWithTls ? { sslnegotiation: 'direct' } : {}),
-    stream: () => {
-      const socket = new Socket()
-      // A server responds to the request for TLS with one byte.
-      if (tls !== false && !startsWithTls) {
-        socket.once('data', (response: Buffer) => {
-          lacksTls = response[0] === 'N'.charCodeAt(0)
-        })
-      }
-      return socket
-    },
-    application_name: 'spillway',
+    ...settings,
+    stream: () =>
+      socket(() => {
+        lacksTls = true
+      }),
     options: `-c search_path=${SCHEMA}`,
     max: CONNECTIONS,
     query_timeout: RESPONSE_MS,

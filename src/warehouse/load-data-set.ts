@@ -5,7 +5,6 @@ import { knowsAdded } from './table/added-rows.ts'
 import { PartitionGroups } from './table/partition-groups.ts'
 import type { TableSpec } from './table/table.ts'
 import {
-  type DataSet,
   type Loaded,
   type LoadMode,
   type LoadTarget,
@@ -263,15 +262,9 @@ type ShardFiles = {
   release(path: string): Promise<void>
 }
 
-type SealedShards = {
+/** The table is as `hold` returned it; the mode is not `replace`, which needs all shards of a partition. */
+type SealedShards = Omit<LoadTarget, 'rowsOf'> & {
   readonly files: ShardFiles
-  readonly dataSet: DataSet
-  /** As `hold` returned it. */
-  readonly table: TableSpec
-  /** Not `replace`, which needs all shards of a partition. */
-  readonly mode: LoadMode
-  /** The same as for {@link loadDataSet}. */
-  readonly loadedAt: string
   /** Paths of shards that the same command has loaded: each is added before it is loaded. */
   readonly loadedEarlier: Set<string>
   readonly rowsOf: (shard: ManifestShard) => Promise<ShardRows>

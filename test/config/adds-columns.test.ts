@@ -99,6 +99,19 @@ test.each([
   expect(await problem(columns)).toBe(message)
 })
 
+test('a column of a wrong shape does not hide what is wrong with others', async () => {
+  const columns =
+    '[{ nam: ok }, { name: spillway_x, path: a, type: string }, 7, { name: b, path: hash, type: json }]'
+  expect(await problems(withLine('transform', `extra_columns: ${columns}`))).toEqual([
+    expect.stringContaining('transform.extra_columns[0].path: missing'),
+    expect.stringContaining('transform.extra_columns[0].type: missing'),
+    expect.stringContaining('transform.extra_columns[0]: unknown key `nam`; did you mean `name`?'),
+    "p.yaml:7:40: transform.extra_columns[1].name: names that begin with `spillway_` are Spillway's own",
+    expect.stringContaining('transform.extra_columns[2]: expected event_uid'),
+    'p.yaml:7:97: transform.extra_columns[3].path: the field `hash` is the column `hash`',
+  ])
+})
+
 test('reports have no extra columns, and an unnamed column is not exported', async () => {
   const file = SMALLEST.replace('  domains: [acme.com]', '  resource: reports\n  all: true')
   expect(await problems(`${file}transform:\n  extra_columns: [event_uid]\n`)).toEqual([

@@ -507,6 +507,27 @@ load:
   ])
 })
 
+test('an invalid item of a list does not hide what is wrong with others', async () => {
+  expect(
+    await problems(`name: acme
+service:
+  base_url: https://api.example.com/firework
+extract:
+  queries: [{ type: domain }, { type: domain, fqdn: a.com, as: x }, 5, { type: domain, fqdn: b.com, as: x }]
+transform:
+  columns: [id, [domain], idd]
+`),
+  ).toEqual([
+    expect.stringContaining('extract.queries[0].fqdn: missing'),
+    expect.stringContaining('extract.queries[2]: expected a query'),
+    'p.yaml:5:72: extract.queries[3]: another query has this name already',
+    expect.stringContaining('transform.columns[1]: expected a column name, found a list'),
+    expect.stringMatching(
+      /p\.yaml:7:27: transform\.columns\[2\]: expected one of .*, found "idd"; did you mean `id`/,
+    ),
+  ])
+})
+
 test('no more than a hundred problems are reported', async () => {
   const found = await problems(SMALLEST.replace('[acme.com]', `[${'a/b, '.repeat(250)}]`))
   expect(found).toHaveLength(101)

@@ -1,6 +1,6 @@
 import type { ArgumentsCamelCase, Argv } from 'yargs'
 import type { Environment } from '../../config/index.ts'
-import type { Log } from '../../core/index.ts'
+import { ExportError, type Log } from '../../core/index.ts'
 import type { LOG_FORMATS, LOG_LEVELS, LogFile, LogSettings } from '../log/log.ts'
 import type { Output } from '../terminal/output.ts'
 import type { Screen } from '../terminal/screen.ts'
@@ -39,6 +39,11 @@ export const limitValue = (describe: string) =>
       text === 'none' || Array.isArray(text) ? (text as 'none') : Number(text),
   }) as const
 export const stringValues = (describe: string) => ({ ...stringValue(describe), array: true }) as const
+
+/** The error of a command line that makes no sense. */
+export function wrongUsage(what: string, next: string, cause?: unknown): ExportError {
+  return new ExportError({ kind: 'config', what, where: '', next, cause })
+}
 
 /** Types a command's arguments by its options. */
 export function command<Args extends CommonArgs>(definition: Command<Args>): Command<Args> {

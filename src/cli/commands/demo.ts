@@ -67,10 +67,6 @@ export const demo = command({
         const settings = {
           // So that there is something to do each time.
           fresh: true,
-          redo: [],
-          allowPlaintext: false,
-          failFast: false,
-          onShard: () => {},
           json: false,
           again: `${io.program} demo`,
           flags: NO_FLAGS,

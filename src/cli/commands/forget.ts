@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { readMaskKey } from '../../config/index.ts'
-import { ExportError, isExportError, type Pipeline, systemClock } from '../../core/index.ts'
+import { type ExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import { encoderBuild, version } from '../../package/index.ts'
 import {
   type ForgetOptions,
@@ -12,16 +12,15 @@ import {
   readForgottenPeople,
 } from '../../run/index.ts'
 import { SUPPRESSION_START, suppressionText } from '../../state/index.ts'
-import { command, flag, type Io, stringValue } from '../command-line/command.ts'
+import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
-import { checkOwnFile, keepOutOf, type OwnFile } from '../results/own-file.ts'
+import { checkOwnFile, keepOutOf, type OwnFile, ownFileError } from '../results/own-file.ts'
 import { codeOf, saveFile } from '../results/save-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { count, counted, plainJson, shownPath } from '../terminal/text.ts'
 
-const REDRAW_MS = 100
 /** Room for a million addresses. */
 const MAX_BYTES = 64 << 20
 
@@ -57,7 +56,8 @@ export const forget = command({
         version,
         build: encoderBuild(),
         maskKey,
-        onShard: progress(io),
+        // It names no shard: a folder may be named after an identity.
+        onShard: (number, of) => io.screen.showNowAndThen(`shard ${count(number)} of ${count(of)}`),
       }
       const plan = (): Promise<ForgetResult> =>
         planForgetting(pipeline, identities, options).finally(() => io.screen.clear())
@@ -113,18 +113,7 @@ async function readAll(source: AsyncIterable<Buffer>, where: string): Promise<st
 }
 
 function none(what: string, next: string): ExportError {
-  return new ExportError({ kind: 'config', what, where: '', next: `${next} Nothing was changed.` })
-}
-
-/** A line that is drawn again and again. It names no shard: a folder may be named after an identity. */
-function progress({ screen }: Io): ForgetOptions['onShard'] {
-  let drawnMs = Number.NEGATIVE_INFINITY
-  return (number, of) => {
-    const nowMs = performance.now()
-    if (!screen.canRedraw || nowMs - drawnMs < REDRAW_MS) return
-    drawnMs = nowMs
-    screen.show(`shard ${count(number)} of ${count(of)}`.slice(0, screen.columns - 1))
-  }
+  return wrongUsage(what, `${next} Nothing was changed.`)
 }
 
 async function askToForget(pipeline: Pipeline, result: ForgetResult, { screen, cwd }: Io): Promise<void> {
@@ -149,13 +138,8 @@ async function digestFileOf(given: string, pipeline: Pipeline, { cwd }: Io): Pro
   try {
     checkOwnFile(file)
   } catch (error) {
-    if (isExportError(error)) throw error
-    throw new ExportError({
-      kind: 'config',
-      what: `${file.what} cannot be written: ${codeOf(error)}`,
-      where: file.path,
-      next: 'Choose another name.',
-    })
+    const what = `${file.what} cannot be written: ${codeOf(error)}`
+    throw ownFileError(file, what, 'Choose another name.', error)
   }
   return file.path
 }

@@ -11,7 +11,7 @@ import {
 } from '../../core/index.ts'
 import { encoderBuild, version } from '../../package/index.ts'
 import { type PruneResult, planPruning, pruneDataSet } from '../../run/index.ts'
-import { command, flag, type Io, stringValue } from '../command-line/command.ts'
+import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
@@ -76,12 +76,7 @@ function ageOf(olderThan: string | undefined, { load, file }: Pipeline): Age {
   }
   const age = parseAge(olderThan)
   if (age !== null) return age
-  throw new ExportError({
-    kind: 'config',
-    what: `--older-than: expected ${AGE_EXPECTED}`,
-    where: '',
-    next: 'See `spillway prune --help`.',
-  })
+  throw wrongUsage(`--older-than: expected ${AGE_EXPECTED}`, 'See `spillway prune --help`.')
 }
 
 async function askToPrune(pipeline: Pipeline, before: Micros, { screen, cwd }: Io): Promise<void> {

@@ -2,7 +2,7 @@ import { join, resolve } from 'node:path'
 import { learnSecrets, readSecret, serviceFromEnvironment } from '../../config/index.ts'
 import { ExportError, isExportError, type ServiceSettings, systemClock } from '../../core/index.ts'
 import { fetchReports } from '../../run/index.ts'
-import { command, type Io, stringValue } from '../command-line/command.ts'
+import { command, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { tryLater } from '../log/log.ts'
 import { saveFile } from '../results/save-file.ts'
 import { DONE, exitCode, FAILED } from '../terminal/exit-code.ts'
@@ -111,12 +111,7 @@ async function eachReport(
 export function reportId(text: string): number {
   const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : Number.NaN
   if (Number.isSafeInteger(id)) return id
-  throw new ExportError({
-    kind: 'config',
-    what: 'Report ids are integers from 1 on',
-    where: '',
-    next: 'See `spillway report --help`.',
-  })
+  throw wrongUsage('Report ids are integers from 1 on', 'See `spillway report --help`.')
 }
 
 type Text = string | null | undefined

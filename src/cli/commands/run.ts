@@ -1,8 +1,16 @@
 import { resolve } from 'node:path'
-import { ExportError, isExportError, type Pipeline } from '../../core/index.ts'
+import { type ExportError, isExportError, type Pipeline } from '../../core/index.ts'
 import type { LoadedEarlier } from '../../run/index.ts'
 import { parseTarget, type Target } from '../../warehouse/index.ts'
-import { command, flag, HOW_IT_RUNS, type Io, stringValue, stringValues } from '../command-line/command.ts'
+import {
+  command,
+  flag,
+  HOW_IT_RUNS,
+  type Io,
+  stringValue,
+  stringValues,
+  wrongUsage,
+} from '../command-line/command.ts'
 import {
   type GivenFlags,
   givenFlags,
@@ -47,7 +55,10 @@ export const run = command({
       .example("$0 run pipeline.yaml --redo 'domain.example.com/*'", 'All windows of one query anew')
       .example('$0 run a.yaml b.yaml --json 2>run.log', 'For scripts'),
   async run(args, io) {
-    if (args.fresh && args.redo !== undefined) throw redoAndFresh()
+    if (args.fresh && args.redo !== undefined) {
+      const what = '--fresh and --redo do not go together: the one removes everything, the other a part'
+      throw wrongUsage(what, 'Choose one of them.')
+    }
     const target = args.load === undefined ? null : parseTarget(args.load, io.cwd, '--load')
     return untilStopped(io, async (signals) => {
       const found = await readEach(args, io)
@@ -60,8 +71,7 @@ export const run = command({
       const metrics = await openMetrics(args.metricsFile, pipelines, io)
       const settings = {
         ...args,
-        redo: args.redo ?? [],
-        again: null,
+        redo: args.redo,
         flags: givenFlags(args),
         metrics,
         target,
@@ -72,15 +82,6 @@ export const run = command({
     })
   },
 })
-
-function redoAndFresh(): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: '--fresh and --redo do not go together: the one removes everything, the other a part',
-    where: '',
-    next: 'Choose one of them.',
-  })
-}
 
 async function openMetrics(
   path: string | undefined,
@@ -159,7 +160,7 @@ async function runEach(
   return gravest(codes)
 }
 
-type RunSettings = Omit<ExportSettings, 'onShard'> & {
+type RunSettings = ExportSettings & {
   /**
    * Where shards are loaded during the run and after its end, also if it is not complete; null: nowhere.
    */
@@ -175,7 +176,7 @@ async function runBesideLoad(
 ): Promise<RunEnding & { readonly loadedEarlier: LoadedEarlier | null }> {
   const { target } = settings
   if (target === null || each.pipeline === null) {
-    return { ...(await runOne(each, { ...settings, onShard: () => {} }, signals, io)), loadedEarlier: null }
+    return { ...(await runOne(each, settings, signals, io)), loadedEarlier: null }
   }
   const { loaderBeside } = await import('../work/load-tables.ts')
   const loader = loaderBeside(each.pipeline, target, signals.stop, io)

@@ -1,5 +1,4 @@
 import { once } from 'node:events'
-import { ExportError } from '../../core/index.ts'
 import {
   type Fault,
   type Sandbox,
@@ -7,7 +6,7 @@ import {
   sandboxBanner,
   startSandbox,
 } from '../../sandbox/index.ts'
-import { command, numberValue, stringValue, stringValues } from '../command-line/command.ts'
+import { command, numberValue, stringValue, stringValues, wrongUsage } from '../command-line/command.ts'
 import { codeOf } from '../results/save-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
 
@@ -95,22 +94,18 @@ export const sandbox = command({
   },
 })
 
+const SEE_HELP = 'See `spillway sandbox --help`.'
+
 function milliseconds(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const [, number, unit] = /^(\d+(?:\.\d+)?)(ms|s|m)?$/.exec(text) ?? []
   if (number !== undefined) return Number(number) * { ms: 1, s: 1000, m: 60_000 }[unit ?? 's']!
-  const what = '--gateway-timeout is a duration such as 500ms, 30s or 1m'
-  throw new ExportError({ kind: 'config', what, where: '', next: 'See `spillway sandbox --help`.' })
+  throw wrongUsage('--gateway-timeout is a duration such as 500ms, 30s or 1m', SEE_HELP)
 }
 
 function errors(rate: number): readonly Fault[] {
   if (rate >= 0 && rate <= 1) return [{ kind: 'status', status: 503, rate }]
-  throw new ExportError({
-    kind: 'config',
-    what: '--error-rate is a share from 0 to 1',
-    where: '',
-    next: 'See `spillway sandbox --help`.',
-  })
+  throw wrongUsage('--error-rate is a share from 0 to 1', SEE_HELP)
 }
 
 async function start(options: SandboxOptions): Promise<Sandbox> {
@@ -118,11 +113,8 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
     return await startSandbox(options)
   } catch (error) {
     if (!(error instanceof Error)) throw error
-    const taken = codeOf(error) === 'EADDRINUSE'
-    const next = taken
-      ? 'Choose another with --port; --port 0 takes a free one.'
-      : 'See `spillway sandbox --help`.'
-    const what = taken ? `Port ${options.port} is taken` : error.message
-    throw new ExportError({ kind: 'config', what, where: '', next, cause: error })
+    if (codeOf(error) !== 'EADDRINUSE') throw wrongUsage(error.message, SEE_HELP, error)
+    const next = 'Choose another with --port; --port 0 takes a free one.'
+    throw wrongUsage(`Port ${options.port} is taken`, next, error)
   }
 }

@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import { checkRequirements, knownNamingKey, readNamingKey, readVerifyingKey } from '../../config/index.ts'
-import { ExportError, type Pipeline, parseInstant } from '../../core/index.ts'
+import { type Pipeline, parseInstant } from '../../core/index.ts'
 import {
   type Problem,
   type ProblemCause,
@@ -9,7 +9,7 @@ import {
   type Verification,
   verifyDataSet,
 } from '../../run/index.ts'
-import { command, flag, type Io, stringValue } from '../command-line/command.ts'
+import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import {
   givenFlags,
   pipelineFrom,
@@ -23,8 +23,6 @@ import { type Style, styleFor, wantsColour } from '../terminal/screen.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { count, counted, plainJson, plainLine, shownPath } from '../terminal/text.ts'
 import { exportPipeline } from '../work/export-pipeline.ts'
-
-const REDRAW_MS = 100
 
 export const verify = command({
   options: (yargs) =>
@@ -52,14 +50,8 @@ export const verify = command({
     const pipeline = await (args.fix ? pipelineFrom : pipelineToRead)(args.pipeline, args, io)
     const { screen, stdout } = io
     let shards = 0
-    let drawnMs = 0
-    const onShard = (path: string): void => {
-      shards++
-      const nowMs = performance.now()
-      if (!screen.canRedraw || nowMs - drawnMs < REDRAW_MS) return
-      drawnMs = nowMs
-      screen.show(`shard ${count(shards)}: ${plainLine(path)}`.slice(0, screen.columns - 1))
-    }
+    const onShard = (path: string): void =>
+      screen.showNowAndThen(`shard ${count(++shards)}: ${plainLine(path)}`)
     const maskKey = await knownNamingKey(pipeline, io)
     const options = { onShard, signedBy, notBeforeMs, maskKey }
     const result = await verifyDataSet(pipeline, options).finally(() => screen.clear())
@@ -84,46 +76,42 @@ function mayBeCalledComplete({ complete, left_out }: Verification): boolean {
   return complete && left_out.beyond_limit === 0
 }
 
-type SignatureArgs = { readonly signature: boolean; readonly key?: string | undefined; readonly fix: boolean }
+type SignatureArgs = {
+  readonly signature: boolean
+  readonly key?: string | undefined
+  readonly notBefore?: string | undefined
+  readonly fix: boolean
+}
 
 /** The key of the signature that is checked; null: none is. */
 async function keyOf({ signature, key, fix }: SignatureArgs, io: Io): Promise<KeyObject | null> {
-  if (signature !== (key !== undefined)) throw togetherOnly()
+  if (signature !== (key !== undefined)) {
+    const next = 'Give both: `verify pipeline.yaml --signature --key pub.pem`.'
+    throw wrongUsage('--signature and --key go together', next)
+  }
   if (key === undefined) return null
-  if (fix) throw signatureAndFix()
+  if (fix) {
+    const what =
+      '--signature and --fix do not go together: a repair writes a new manifest, which is not signed'
+    throw wrongUsage(what, 'Use --fix alone, then `sign` again.')
+  }
   return readVerifyingKey(key, io)
 }
 
 /** Epoch ms; null: not given. */
-function notBefore({
-  signature,
-  notBefore,
-}: {
-  signature: boolean
-  notBefore?: string | undefined
-}): number | null {
+function notBefore({ signature, notBefore }: SignatureArgs): number | null {
   if (notBefore === undefined) return null
   if (!signature) {
     const next = 'Give both: `verify pipeline.yaml --signature --key pub.pem --not-before 2024-07-01`.'
-    throw new ExportError({ kind: 'config', what: '--not-before goes with --signature', where: '', next })
+    throw wrongUsage('--not-before goes with --signature', next)
   }
   const at = parseInstant(DATE.test(notBefore) ? `${notBefore}T00:00:00Z` : notBefore)
   if (at !== null) return at / 1000
   const next = 'Give a date or a time in UTC: 2024-07-01, 2024-07-01T06:00:00Z.'
-  throw new ExportError({ kind: 'config', what: '--not-before is no date and no time', where: '', next })
+  throw wrongUsage('--not-before is no date and no time', next)
 }
 
 const DATE = /^\d{4}-\d\d-\d\d$/
-
-function togetherOnly(): ExportError {
-  const next = 'Give both: `verify pipeline.yaml --signature --key pub.pem`.'
-  return new ExportError({ kind: 'config', what: '--signature and --key go together', where: '', next })
-}
-
-function signatureAndFix(): ExportError {
-  const what = '--signature and --fix do not go together: a repair writes a new manifest, which is not signed'
-  return new ExportError({ kind: 'config', what, where: '', next: 'Use --fix alone, then `sign` again.' })
-}
 
 type FixArgs = {
   readonly yes: boolean
@@ -140,13 +128,9 @@ async function fix(pipeline: Pipeline, { problems }: Verification, args: FixArgs
   if (!args.yes) await askToFix(pipeline, repair, io)
   const settings = {
     allowPlaintext,
-    failFast: false,
-    fresh: false,
     redo: repair.redo,
-    onShard: () => {},
     json,
     noProgress,
-    again: null,
     flags: givenFlags(args),
   }
   return untilStopped(io, (signals) => exportPipeline(pipeline, settings, signals, io))

@@ -3,10 +3,10 @@ import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { work } from '../../cluster/index.ts'
 import { checkRequirements, readSubmitted } from '../../config/index.ts'
-import { ExportError, isExportError, systemClock } from '../../core/index.ts'
+import { isExportError, systemClock } from '../../core/index.ts'
 import { runOptions } from '../../run-options.ts'
-import { command, stringValue } from '../command-line/command.ts'
-import { checkOwnFile } from '../results/own-file.ts'
+import { command, stringValue, wrongUsage } from '../command-line/command.ts'
+import { checkOwnFile, type OwnFile, ownFileError } from '../results/own-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { withQueue } from './submit.ts'
 
@@ -28,12 +28,7 @@ export const worker = command({
       .example('$0 worker --concurrency 64 --log-format json', 'For many organizations'),
   async run({ concurrency, heartbeatFile }, io) {
     if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 1_000) {
-      throw new ExportError({
-        kind: 'config',
-        what: '--concurrency is an integer from 1 to 1000',
-        where: '',
-        next: 'Correct it.',
-      })
+      throw wrongUsage('--concurrency is an integer from 1 to 1000', 'Correct it.')
     }
     const { env, cwd } = io
     const heartbeat = heartbeatFile === undefined ? null : await startHeartbeat(resolve(cwd, heartbeatFile))
@@ -83,18 +78,16 @@ const OWN_BEAT = /^\d{4}-\d\d-\d\dT[\d:.]+Z\n$/
 async function startHeartbeat(file: string): Promise<NodeJS.Timeout> {
   const flag = O_CREAT | O_TRUNC | O_WRONLY | O_NOFOLLOW
   const write = (): Promise<void> => writeFile(file, `${new Date().toISOString()}\n`, { flag })
+  const own: OwnFile = {
+    path: file,
+    what: '--heartbeat-file',
+    isOwn: (beginning) => OWN_BEAT.test(beginning),
+  }
   try {
-    checkOwnFile({ path: file, what: '--heartbeat-file', isOwn: (beginning) => OWN_BEAT.test(beginning) })
+    checkOwnFile(own)
     await write()
   } catch (error) {
-    if (isExportError(error)) throw error
-    throw new ExportError({
-      kind: 'config',
-      what: '--heartbeat-file cannot be written',
-      where: file,
-      next: 'Name a file in a folder that is there.',
-      cause: error,
-    })
+    throw ownFileError(own, `${own.what} cannot be written`, 'Name a file in a folder that is there.', error)
   }
   return setInterval(() => void write().catch(() => {}), HEARTBEAT_MS)
 }

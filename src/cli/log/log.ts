@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import type { Environment } from '../../config/index.ts'
 import type { Log, LogFields, LogLevel } from '../../core/index.ts'
 import { ExportError, isExportError, type Pipeline, plainError, unlessSecret } from '../../core/index.ts'
-import { checkOwnFile, keepOutOf, type OwnFile } from '../results/own-file.ts'
+import { CHOOSE_A_FOLDER, checkOwnFile, keepOutOf, type OwnFile, ownFileError } from '../results/own-file.ts'
 import { codeOf } from '../results/save-file.ts'
 import { type Colour, type Screen, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
 import { plainJson, plainLine, plainText } from '../terminal/text.ts'
@@ -139,15 +139,8 @@ export class LogFile {
     try {
       this.#fd = openOwn(this.#own)
     } catch (error) {
-      if (isExportError(error)) throw error
-      const next = 'Choose a file in a folder that is there and can be written.'
-      throw new ExportError({
-        kind: 'config',
-        what: `The log file cannot be opened: ${codeOf(error)}`,
-        where: path,
-        next,
-        cause: error,
-      })
+      const what = `The log file cannot be opened: ${codeOf(error)}`
+      throw ownFileError(this.#own, what, CHOOSE_A_FOLDER, error)
     }
   }
 

@@ -1,15 +1,8 @@
 import { readFile } from 'node:fs/promises'
-import {
-  ExportError,
-  isExportError,
-  NO_RUN_COUNTS,
-  type Pipeline,
-  runCounts,
-  serial,
-} from '../../core/index.ts'
+import { NO_RUN_COUNTS, type Pipeline, runCounts, serial } from '../../core/index.ts'
 import { version } from '../../package/index.ts'
 import type { Progress, RunSummary } from '../../run/index.ts'
-import { checkOwnFile, keepOutOf } from '../results/own-file.ts'
+import { CHOOSE_A_FOLDER, checkOwnFile, keepOutOf, ownFileError } from '../results/own-file.ts'
 import { codeOf, replaceFile } from '../results/save-file.ts'
 import { isMetricsText, lastSuccesses, metricsText, type PipelineFigures } from './metrics-text.ts'
 
@@ -61,10 +54,8 @@ export class MetricsFile {
       await replaceFile(path, text, MODE)
       return file
     } catch (error) {
-      if (isExportError(error)) throw error
-      const next = 'Choose a file in a folder that is there and can be written.'
       const what = `The metrics file cannot be written: ${codeOf(error)}`
-      throw new ExportError({ kind: 'config', what, where: path, next, cause: error })
+      throw ownFileError(own, what, CHOOSE_A_FOLDER, error)
     }
   }
 

@@ -1,6 +1,6 @@
 import { closeSync, constants, existsSync, lstatSync, openSync, readSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { ExportError, type Pipeline } from '../../core/index.ts'
+import { ExportError, isExportError, type Pipeline } from '../../core/index.ts'
 import { pathWithin } from './save-file.ts'
 
 // Windows lacks these. Opening a pipe must not wait for a writer.
@@ -40,6 +40,14 @@ export function checkOwnFile(file: OwnFile): void {
     next,
   })
 }
+
+/** The error of a file that a flag names, if the system does not allow what is to be done with it. */
+export function ownFileError({ path }: OwnFile, what: string, next: string, cause: unknown): unknown {
+  return isExportError(cause) ? cause : new ExportError({ kind: 'config', what, where: path, next, cause })
+}
+
+/** What helps most of the time. */
+export const CHOOSE_A_FOLDER = 'Choose a file in a folder that is there and can be written.'
 
 /** The same for data sets that are still to be made. @throws ExportError `config` */
 export async function keepOutOf(file: OwnFile, { load }: Pick<Pipeline, 'load'>): Promise<void> {

@@ -6,6 +6,8 @@ import type { Environment } from '../../config/index.ts'
 type MessageLevel = 'info' | 'warn' | 'error'
 
 const ERASE_BELOW = '\x1b[J'
+// Faster changes cannot be read.
+const REDRAW_MS = 100
 const ERASE_LINE_END = '\x1b[K'
 
 /**
@@ -20,6 +22,8 @@ export class Screen {
   #shown: readonly string[] = []
   /** Width of the terminal when the lines were drawn. */
   #columns = 0
+  /** When {@link showNowAndThen} drew. */
+  #drawnMs = Number.NEGATIVE_INFINITY
   #messages: ((text: string, level: MessageLevel) => void) | null = null
 
   constructor(stream: NodeJS.WriteStream, env: Environment) {
@@ -72,6 +76,14 @@ export class Screen {
     this.stream.write(isMoved ? this.#toTop() + rest + text.join('') : this.#toTop() + text.join('') + rest)
     this.#shown = next
     this.#columns = this.columns
+  }
+
+  /** Draws one line, cut to the terminal, if it can be redrawn and the last was drawn a while ago. */
+  showNowAndThen(line: string): void {
+    const nowMs = performance.now()
+    if (!this.canRedraw || nowMs - this.#drawnMs < REDRAW_MS) return
+    this.#drawnMs = nowMs
+    this.show(line.slice(0, this.columns - 1))
   }
 
   /** Erases the drawn lines. */

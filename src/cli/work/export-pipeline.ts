@@ -8,14 +8,16 @@ import { progressView } from '../progress/progress-view.ts'
 import { printSummary } from '../results/summary.ts'
 import type { StopSignals } from '../terminal/signals.ts'
 
-export type ExportSettings = Pick<RunOptions, 'allowPlaintext' | 'failFast' | 'fresh' | 'redo'> & {
-  /** Called with each shard that is published; must not throw. */
-  readonly onShard: NonNullable<RunSettings['onShard']>
+/** Options of the run that are left out have their defaults. */
+export type ExportSettings = Pick<
+  RunSettings,
+  'allowPlaintext' | 'failFast' | 'fresh' | 'redo' | 'onShard'
+> & {
   readonly noProgress: boolean
   /** Prints the summary as JSON. */
   readonly json: boolean
-  /** The command that resumes the run; null: `run` with the flags. */
-  readonly again: string | null
+  /** The command that resumes the run. Default: `run` with the flags. */
+  readonly again?: string
   /** For the commands that are proposed. */
   readonly flags: GivenFlags
   readonly metrics?: MetricsFile | null
@@ -33,7 +35,18 @@ export async function exportPipeline(
   io: Io,
 ): Promise<number> {
   const { env, run } = io
-  const { allowPlaintext, failFast, fresh, redo, onShard, noProgress, json, again, flags, metrics } = settings
+  const {
+    allowPlaintext,
+    failFast,
+    fresh,
+    redo,
+    onShard,
+    noProgress,
+    json,
+    again = null,
+    flags,
+    metrics,
+  } = settings
   const own = { ...io, log: named(io.log, pipeline), record: named(io.record, pipeline) }
   const view = progressView(pipeline, own, stop, noProgress)
   const onStop = (): void => own.log('info', 'stopping', { event: 'stop', signal: io.signals.received })

@@ -31,6 +31,8 @@ export class Problems {
   /** Paths of which a child is touched. */
   readonly #parents = new Set<string>()
   readonly #ranks = new Map<string, number>()
+  /** The index in the file of each item that is left of a list, by the list's path. */
+  readonly #kept = new Map<string, readonly number[]>()
   readonly #tree: Tree
 
   constructor(tree: Tree) {
@@ -38,9 +40,9 @@ export class Problems {
   }
 
   /** A problem with the value at a path, or with its key. `text` must not contain a secret. */
-  add(path: Path, text: string, part: 'key' | 'value' = 'value'): void {
-    const key = keyOf(path)
-    if (this.#reported.has(key)) return
+  add(at: Path, text: string, part: 'key' | 'value' = 'value'): void {
+    const path = this.#inFile(at)
+    if (this.#reported.has(keyOf(path))) return
     this.suppress(path)
     const { location, exact } = locationAt(this.#tree, path)
     if (location?.from === 'flag') {
@@ -68,7 +70,7 @@ export class Problems {
 
   /** Describes the value at a path without secrets. */
   found(path: Path): string {
-    return describe(this.#tree, path) ?? 'nothing'
+    return describe(this.#tree, this.#inFile(path)) ?? 'nothing'
   }
 
   /** The file with the value at a path; the pipeline file itself for flags. */
@@ -95,6 +97,16 @@ export class Problems {
       const [, line, col] = problem.order
       this.#found.push({ ...problem, order: [this.#rankOf(path), line, col] })
     }
+  }
+
+  /** Invalid items of a list were left out, so from now on its items have other indexes than in the file. */
+  keepItems(list: Path, indexes: readonly number[]): void {
+    this.#kept.set(keyOf(list), indexes)
+  }
+
+  #inFile(path: Path): Path {
+    const kept = this.#kept.get(keyOf(path.slice(0, 2)))
+    return path.map((key, i) => (i === 2 && typeof key === 'number' ? (kept?.[key] ?? key) : key))
   }
 
   /** Marks a path as reported without a problem of its own, for example because a mistyped key means it. */

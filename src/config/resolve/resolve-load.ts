@@ -62,30 +62,25 @@ function parquet(
   problems: Problems,
 ): Format {
   const { engine, compression = 'snappy', parquet: settings } = load
-  if (problems.given(['load', 'csv'])) refuse('csv', 'parquet', problems)
+  const refuse = (key: string, text: string): void => problems.add(['load', key], text)
+  if (problems.given(['load', 'csv']))
+    problems.add(['load', 'csv'], 'does not go with format: parquet', 'key')
   if (compression === 'zstd' && !hasZstd(nodeVersion)) {
-    problems.add(
-      ['load', 'compression'],
+    refuse(
+      'compression',
       `zstd needs Node 22.15 or newer, and this is ${nodeVersion}; allowed here: none | snappy | gzip`,
     )
   }
   if (engine === 'csv-stringify') {
-    problems.add(
-      ['load', 'engine'],
-      'expected columnar | parquetjs-lite with format parquet, found "csv-stringify"',
-    )
+    refuse('engine', 'expected columnar | parquetjs-lite with format parquet, found "csv-stringify"')
     return { kind: 'parquet', engine: 'columnar', compression, encodings: 'compact', bloomFilters: [] }
   }
   const { bloom_filters: bloomFilters } = settings
   // parquetjs-lite knows no others.
   const encodings = engine === 'parquetjs-lite' ? 'plain' : settings.encodings
   if (engine === 'parquetjs-lite') {
-    if (compression === 'zstd') {
-      problems.add(
-        ['load', 'compression'],
-        'expected none | snappy | gzip with engine parquetjs-lite, found "zstd"',
-      )
-    }
+    if (compression === 'zstd')
+      refuse('compression', 'expected none | snappy | gzip with engine parquetjs-lite, found "zstd"')
     if (settings.encodings === 'compact' && problems.given(['load', 'parquet', 'encodings'])) {
       problems.add(
         ['load', 'parquet', 'encodings'],
@@ -106,7 +101,8 @@ function parquet(
 
 function csv(load: LoadFile, problems: Problems): Format {
   const { engine, compression = 'none' } = load
-  if (problems.given(['load', 'parquet'])) refuse('parquet', 'csv', problems)
+  if (problems.given(['load', 'parquet']))
+    problems.add(['load', 'parquet'], 'does not go with format: csv', 'key')
   if (engine === 'parquetjs-lite') {
     problems.add(
       ['load', 'engine'],
@@ -122,10 +118,6 @@ function csv(load: LoadFile, problems: Problems): Format {
     compression: compression === 'gzip' ? 'gzip' : 'none',
     escapeFormulas: load.csv.escape_formulas,
   }
-}
-
-function refuse(section: 'csv' | 'parquet', format: string, problems: Problems): void {
-  problems.add(['load', section], `does not go with format: ${format}`, 'key')
 }
 
 /** Node's zlib has zstd since 22.15, and in version 23 since 23.8. */

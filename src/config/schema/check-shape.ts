@@ -41,7 +41,7 @@ export function checkShape(tree: Tree, problems: Problems): PipelineFile {
     report(issue, tree, problems, isMissing)
   }
   if (!isMapping(tree.root)) throw problems.error()
-  const rest = parsed(withoutFaults(tree.root, issues))
+  const rest = parsed(withoutFaults(tree.root, issues, problems))
   if (rest.success) return rest.data
   throw problems.error()
 }
@@ -132,22 +132,50 @@ const PLACEHOLDERS = {
   extract: {},
 } as const
 
-/** A copy without the keys that have issues, two levels deep, as optional keys are. */
-function withoutFaults(root: unknown, issues: readonly Issue[]): Mapping {
-  const copy: Mapping = isMapping(root) ? { ...root } : {}
+/**
+ * A copy without the keys that have issues, two levels deep, as optional keys are. Of a list there, only the items that
+ * have issues are left out, which `problems` is told.
+ */
+function withoutFaults(root: Mapping, issues: readonly Issue[], problems: Problems): Mapping {
+  const copy: Mapping = { ...root }
   for (const [key, value] of Object.entries(copy)) if (isMapping(value)) copy[key] = { ...value }
   for (const issue of issues) {
     const faults =
       issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [issue.path]
-    for (const [section, key] of faults) remove(copy, section, key)
+    for (const [section, key, index] of faults) remove(copy, section, key, index)
+  }
+  for (const [section, inner] of Object.entries(copy)) {
+    if (isMapping(inner)) closeGaps(inner, section, problems)
   }
   const service = isMapping(copy.service) ? copy.service : {}
   return { ...PLACEHOLDERS, ...copy, service: { ...PLACEHOLDERS.service, ...service } }
 }
 
-function remove(root: Mapping, section: PropertyKey | undefined, key: PropertyKey | undefined): void {
+/** An item of a list leaves a gap, so that others keep their index. */
+function remove(root: Mapping, section?: PropertyKey, key?: PropertyKey, index?: PropertyKey): void {
   if (section === undefined) return
   const inner = root[String(section)]
-  if (key !== undefined && isMapping(inner)) delete inner[String(key)]
-  else delete root[String(section)]
+  if (key === undefined || !isMapping(inner)) {
+    delete root[String(section)]
+    return
+  }
+  const list = inner[String(key)]
+  if (!Array.isArray(list) || index === undefined) {
+    delete inner[String(key)]
+    return
+  }
+  const others = list.slice()
+  delete others[Number(index)]
+  inner[String(key)] = others
+}
+
+function closeGaps(inner: Mapping, section: string, problems: Problems): void {
+  for (const [key, list] of Object.entries(inner)) {
+    if (!Array.isArray(list)) continue
+    const kept = Object.keys(list).map(Number)
+    if (kept.length === list.length) continue
+    problems.keepItems([section, key], kept)
+    if (kept.length === 0) delete inner[key]
+    else inner[key] = kept.map((i) => list[i])
+  }
 }

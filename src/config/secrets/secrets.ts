@@ -50,15 +50,17 @@ export async function requireSecret(name: string, env: Environment): Promise<str
  * @throws ExportError 'config' when it is not set or cannot be one; never shows it
  */
 export async function requireCredential(name: string, env: Environment): Promise<string> {
-  const credential = requireSendable(name, await requireSecret(name, env))
-  requireAlone(name, credential)
-  return credential
-}
-
-function requireSendable(name: string, token: string): string {
-  if (isHeaderText(token)) return token
-  const what = `what ${name} holds cannot be sent: there is a line break, another control character or a character outside ASCII in it`
-  throw new ExportError({ kind: 'config', what, where: '', next: 'Set it to the token or key alone.' })
+  const credential = await requireSecret(name, env)
+  const fault = isHeaderText(credential)
+    ? AROUND.find(([pattern]) => pattern.test(credential.trim()))?.[1]
+    : 'cannot be sent: there is a line break, another control character or a character outside ASCII in it'
+  if (fault === undefined) return credential
+  throw new ExportError({
+    kind: 'config',
+    what: `what ${name} holds ${fault}`,
+    where: '',
+    next: 'Set it to the token or key alone.',
+  })
 }
 
 /** Mistakes when a token is copied. */
@@ -67,18 +69,6 @@ const AROUND: readonly (readonly [RegExp, string])[] = [
   [/^Bearer\s/i, 'begins with Bearer, which is added when it is sent'],
   [/^Authorization:/i, 'is a whole header'],
 ]
-
-function requireAlone(name: string, token: string): void {
-  for (const [pattern, fault] of AROUND) {
-    if (!pattern.test(token.trim())) continue
-    throw new ExportError({
-      kind: 'config',
-      what: `what ${name} holds ${fault}`,
-      where: '',
-      next: 'Set it to the token or key alone.',
-    })
-  }
-}
 
 /** Editors, `echo` and command substitution on Windows leave a line break. */
 function withoutLineBreak(text: string): string {

@@ -1,7 +1,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { type Clock, ExportError, isExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
-import { addedRows, addedTable, forgetAdded } from '../table/added-rows.ts'
+import { loadedShards, loadUnit, type RowLoader, replaceAdded } from '../table/load-rows.ts'
 import {
   type FoundColumn,
   prepareTable,
@@ -10,15 +10,7 @@ import {
   transaction,
 } from '../table/prepare-table.ts'
 import { columnList } from '../table/shard-rows.ts'
-import {
-  DATA_SET_COLUMN,
-  DUCKDB_TYPES,
-  LEDGER,
-  literal,
-  PARTITION_COLUMN,
-  qualified,
-  type TableSpec,
-} from '../table/table.ts'
+import { DUCKDB_TYPES, literal, type TableSpec } from '../table/table.ts'
 import {
   type Account,
   accountOf,
@@ -28,7 +20,6 @@ import {
   type LoadTarget,
   type LoadUnit,
   requireWhole,
-  takeReplaced,
   type Warehouse,
 } from '../table/warehouse.ts'
 import {
@@ -157,48 +148,15 @@ export class DuckdbWarehouse implements Warehouse {
     table: TableSpec,
     about: readonly ManifestShard[] | null,
   ): Promise<readonly Loaded[]> {
-    const ledger = `SELECT shard, sha256, partitions, rows::DOUBLE AS rows FROM ${qualified(table, LEDGER)} WHERE data_set = ${literal(dataSet)} AND table_name = ${literal(table.name)}`
-    const found: unknown[] = []
-    for (const condition of conditionsAbout(about)) {
-      // One by one: a spread of 100,000 arguments overflows the stack.
-      for (const row of await this.#query(`${ledger} AND ${condition}`)) found.push(row)
-    }
-    return found as readonly Loaded[]
+    return loadedShards(this.#query, dataSet, table, about)
   }
 
-  async load({ shards, stale, forgotten }: LoadUnit, target: LoadTarget): Promise<LoadedRows> {
-    const { dataSet, table } = target
-    const mine = `data_set = ${literal(dataSet.id)} AND table_name = ${literal(table.name)}`
-    let rows = 0
-    await transaction(this.#run, async () => {
-      for (const keys of slices(stale))
-        await this.#run(
-          `DELETE FROM ${qualified(table, table.name)} WHERE ${DATA_SET_COLUMN.name} = ${literal(dataSet.id)} AND ${PARTITION_COLUMN.name} IN (${keys})`,
-        )
-      for (const paths of slices(forgotten))
-        await this.#run(`DELETE FROM ${qualified(table, LEDGER)} WHERE ${mine} AND shard IN (${paths})`)
-      for (const shard of shards) {
-        await this.#insert(shard, target)
-        rows += shard.rows
-      }
-    })
-    return { rows, replacedTexts: 0 }
+  async load(unit: LoadUnit, target: LoadTarget): Promise<LoadedRows> {
+    return transaction(this.#run, () => loadUnit(this.#loader, unit, target))
   }
 
-  async setAdded(
-    shards: AsyncIterable<ManifestShard>,
-    { dataSet, table, rowsOf }: LoadTarget,
-  ): Promise<void> {
-    const added = addedTable(table)
-    await transaction(this.#run, async () => {
-      await this.#run(forgetAdded(dataSet, table))
-      for await (const shard of shards) {
-        const { setup, select } = addedRows(dataSet, table, rowsOf(shard))
-        for (const sql of setup) await this.#run(sql)
-        const into = `${qualified(added, added.name)} (${columnList(added)})`
-        requireWhole(shard, await this.#run(`INSERT INTO ${into} ${select}`))
-      }
-    })
+  async setAdded(shards: AsyncIterable<ManifestShard>, target: LoadTarget): Promise<void> {
+    await transaction(this.#run, () => replaceAdded(this.#loader, shards, target))
   }
 
   // No indexes: DuckDB skips row groups by their min/max statistics.
@@ -209,31 +167,6 @@ export class DuckdbWarehouse implements Warehouse {
     await this.#opened.close()
   }
 
-  /** Inserts the rows of a shard, and its ledger entry. */
-  async #insert(shard: ManifestShard, { dataSet, table, mode, loadedAt, rowsOf }: LoadTarget): Promise<void> {
-    const into = qualified(table, table.name)
-    const { setup, select } = rowsOf(shard)
-    for (const sql of setup) await this.#run(sql)
-    const columns = columnList(table)
-    let replaced = 0
-    if (mode === 'upsert') {
-      await this.#run(`CREATE OR REPLACE TEMP TABLE spillway_incoming AS SELECT * FROM ${into} LIMIT 0`)
-      requireWhole(shard, await this.#run(`INSERT INTO spillway_incoming (${columns}) ${select}`))
-      const gone = await this.#query(
-        `DELETE FROM ${into} t USING (SELECT DISTINCT query_type, query_value, id FROM spillway_incoming) n WHERE t.${DATA_SET_COLUMN.name} = ${literal(dataSet.id)} AND t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id RETURNING t.${PARTITION_COLUMN.name} AS name`,
-      )
-      await takeReplaced(this.#query, dataSet.id, table, countNames(gone))
-      replaced = shard.rows
-      replaced -= await this.#run(
-        `INSERT INTO ${into} (${columns}) SELECT DISTINCT ON (query_type, query_value, id) ${columns} FROM spillway_incoming ORDER BY query_type, query_value, id, imported_at DESC`,
-      )
-      await this.#run('DROP TABLE spillway_incoming')
-    } else requireWhole(shard, await this.#run(`INSERT INTO ${into} (${columns}) ${select}`))
-    await this.#run(
-      `INSERT INTO ${qualified(table, LEDGER)} (data_set, shard, sha256, rows, loaded_at, table_name, partitions, pipeline, replaced) VALUES (${[dataSet.id, shard.path, shard.sha256].map(literal).join(', ')}, ${shard.rows}, ${literal(loadedAt)}::TIMESTAMPTZ, ${literal(table.name)}, [${shard.partitions.map(literal).join(', ')}], ${literal(dataSet.pipeline)}, ${replaced})`,
-    )
-  }
-
   /** @returns the number of rows that the statement changed */
   readonly #run = async (sql: string): Promise<number> => {
     // A commit writes to the write-ahead log, which has to be private.
@@ -242,13 +175,17 @@ export class DuckdbWarehouse implements Warehouse {
   }
 
   readonly #query = (sql: string) => selectRows(this.#connection, this.#file, sql)
-}
 
-function* conditionsAbout(about: readonly ManifestShard[] | null): Generator<string> {
-  if (about === null) return yield 'true'
-  for (const paths of slices(about.map(({ path }) => path))) yield `shard IN (${paths})`
-  for (const keys of slices(about.flatMap(({ partitions }) => partitions)))
-    yield `list_has_any(partitions, [${keys}])`
+  readonly #loader: RowLoader = {
+    query: this.#query,
+    run: this.#run,
+    insert: async (shard, { setup, select }, table, into) => {
+      for (const sql of setup) await this.#run(sql)
+      requireWhole(shard, await this.#run(`INSERT INTO ${into} (${columnList(table)}) ${select}`))
+      return 0
+    },
+    remove: async (deletion) => countNames(await this.#query(deletion)),
+  }
 }
 
 async function findColumns(
@@ -282,16 +219,4 @@ function countNames(rows: readonly Record<string, unknown>[]): ReadonlyMap<strin
   const counts = new Map<string, number>()
   for (const { name } of rows) counts.set(String(name), (counts.get(String(name)) ?? 0) + 1)
   return counts
-}
-
-// Keeps statements short enough for the parser.
-const NAMES_AT_ONCE = 1000
-
-function* slices(names: readonly string[]): Generator<string> {
-  for (let at = 0; at < names.length; at += NAMES_AT_ONCE) {
-    yield names
-      .slice(at, at + NAMES_AT_ONCE)
-      .map(literal)
-      .join(', ')
-  }
 }

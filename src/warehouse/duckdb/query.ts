@@ -138,15 +138,12 @@ function notCarriedOut(error: unknown, source: QuerySource, sql?: string): Expor
   const says = sql !== undefined && kind !== null && IS_ABOUT_SQL.has(kind) ? messageOf(text, sql) : ''
   const at = position === null ? '' : ` at character ${position + 1} of the SQL`
   const meant = similar.length === 0 ? '' : `; similar names: ${similar.join(', ')}`
-  return new ExportError({
-    kind: 'config',
-    what: `DuckDB does not carry out the SQL: ${kind === null ? 'an error' : `${kind} Error`}${at}${says}${meant}`,
-    where: '',
-    next:
-      kind !== null && IS_ABOUT_VALUES.has(kind)
-        ? 'A value does not fit (which one is not shown, since it may be secret): try_cast() gives null for it.'
-        : 'Correct the SQL; without any, `query` shows the columns.',
-  })
+  return refusal(
+    `DuckDB does not carry out the SQL: ${kind === null ? 'an error' : `${kind} Error`}${at}${says}${meant}`,
+    kind !== null && IS_ABOUT_VALUES.has(kind)
+      ? 'A value does not fit (which one is not shown, since it may be secret): try_cast() gives null for it.'
+      : 'Correct the SQL; without any, `query` shows the columns.',
+  )
 }
 
 const IS_ABOUT_VALUES: ReadonlySet<string> = new Set([
@@ -203,12 +200,29 @@ async function requireOnlyReads(connection: DuckDBConnection, sql: string): Prom
   const explained = sql.replace(EXPLAIN, '')
   const reader = await connection.runAndReadAll('SELECT json_serialize_sql($1::VARCHAR)', [explained])
   const parsed = JSON.parse(String(reader.getRowsJson()[0]?.[0])) as Parsed
-  if (parsed.error) throw parsed.error_type === 'not implemented' ? onlyReads() : notParsed(parsed, sql)
+  if (parsed.error) {
+    if (parsed.error_type !== 'not implemented') throw notParsed(parsed, sql)
+    throw refusal(
+      'Only SELECT, and EXPLAIN of a SELECT, is carried out here: nothing may be changed',
+      'Load the data set into a database of your own to change it: `spillway load --to duckdb:<file>`.',
+    )
+  }
   const { statements } = parsed
-  if (statements.length === 0) throw empty()
-  if (statements.length !== 1) throw oneStatement(statements.length)
+  if (statements.length === 0)
+    throw refusal('The SQL is empty', 'Give one SELECT, or leave it out: `query` then shows the columns.')
+  if (statements.length !== 1)
+    throw refusal(`Expected one statement, found ${statements.length}`, 'Ask one question at a time.')
   const unsupported = tableFunctions(statements).find((name) => !TABLE_FUNCTIONS.has(name))
-  if (unsupported !== undefined) throw notHere(unsupported)
+  if (unsupported === undefined) return
+  throw refusal(
+    `The table function ${unsupported} is not available here: it does not only read rows`,
+    'Ask the view, or load the data set into a database of your own: `spillway load --to duckdb:<file>`.',
+  )
+}
+
+/** @param what holds no value of a row */
+function refusal(what: string, next: string): ExportError {
+  return new ExportError({ kind: 'config', what, where: '', next })
 }
 
 type Parsed =
@@ -240,50 +254,11 @@ function nameOf(call: unknown): string {
   return String(name).toLowerCase()
 }
 
-function empty(): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: 'The SQL is empty',
-    where: '',
-    next: 'Give one SELECT, or leave it out: `query` then shows the columns.',
-  })
-}
-
-function oneStatement(count: number): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: `Expected one statement, found ${count}`,
-    where: '',
-    next: 'Ask one question at a time.',
-  })
-}
-
-function onlyReads(): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: 'Only SELECT, and EXPLAIN of a SELECT, is carried out here: nothing may be changed',
-    where: '',
-    next: 'Load the data set into a database of your own to change it: `spillway load --to duckdb:<file>`.',
-  })
-}
-
-function notHere(name: string): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: `The table function ${name} is not available here: it does not only read rows`,
-    where: '',
-    next: 'Ask the view, or load the data set into a database of your own: `spillway load --to duckdb:<file>`.',
-  })
-}
-
-type Unparsed = { readonly error_message?: string; readonly position?: string }
-
-function notParsed({ position, error_message = '' }: Unparsed, sql: string): ExportError {
+function notParsed(
+  { position, error_message = '' }: Extract<Parsed, { error: true }>,
+  sql: string,
+): ExportError {
   const at = position === undefined ? '' : ` at character ${Number(position) + 1} of the SQL`
-  return new ExportError({
-    kind: 'config',
-    what: `DuckDB does not understand the SQL: Parser Error${at}${messageOf(error_message, sql)}`,
-    where: '',
-    next: 'Correct the SQL.',
-  })
+  const says = messageOf(error_message, sql)
+  return refusal(`DuckDB does not understand the SQL: Parser Error${at}${says}`, 'Correct the SQL.')
 }

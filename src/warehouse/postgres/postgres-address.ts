@@ -1,29 +1,29 @@
 import { readFile } from 'node:fs/promises'
+import { Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
+import type { ClientConfig } from 'pg'
 import { ExportError } from '../../core/index.ts'
 
 /** How to connect to a PostgreSQL server: from its address and the environment. */
 type PostgresAddress = {
-  /** Without parameters of TLS. */
-  readonly url: string
-  /** false: in clear. */
-  readonly tls: ConnectionOptions | false
-  readonly startsWithTls: boolean
+  /** Of the driver. */
+  readonly settings: ClientConfig
+  /** A socket to be connected. @param onNoTls called when the server offers no TLS, and the address demands it */
+  socket(onNoTls: () => void): Socket
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
  * Reads the TLS parameters of an address. The driver has no secure default for other machines.
- * @param hostOf the host that the driver makes of an address without these
  * @throws ExportError `config` when a mode is none, or a file cannot be read
  */
 export async function postgresAddress(
   url: string,
   label: string,
   env: Environment,
-  hostOf: (url: string) => string,
 ): Promise<PostgresAddress> {
+  const { default: pg } = await import('pg')
   const parsed = new URL(url)
   const take = (name: string): string | null => {
     const value = parsed.searchParams.get(name)
@@ -37,14 +37,27 @@ export async function postgresAddress(
   const files = { ca: file('sslrootcert'), cert: file('sslcert'), key: file('sslkey') }
   take('uselibpqcompat')
   const plain = parsed.href
-  const check = checkOf(mode, () => isThisMachine(hostOf(plain)), label)
-  if (check === 'none') return { url: plain, tls: false, startsWithTls: false }
+  const check = checkOf(mode, () => isThisMachine(new pg.Client({ connectionString: plain }).host), label)
+  const settings = { connectionString: plain, application_name: 'spillway' }
+  if (check === 'none') return { settings: { ...settings, ssl: false }, socket: () => new Socket() }
   const tls: ConnectionOptions = { rejectUnauthorized: check === 'full' }
   // `system`: the certificates of Node.js, which are the default.
   if (files.ca !== undefined && files.ca !== 'system') tls.ca = await read(files.ca, 'sslrootcert')
   if (files.cert !== undefined) tls.cert = await read(files.cert, 'sslcert')
   if (files.key !== undefined) tls.key = await read(files.key, 'sslkey')
-  return { url: plain, tls, startsWithTls: negotiation === 'direct' }
+  const direct = negotiation === 'direct' ? { sslnegotiation: 'direct' as const } : null
+  return {
+    settings: { ...settings, ssl: tls, ...direct },
+    socket(onNoTls) {
+      const socket = new Socket()
+      // A server responds to the request for TLS with one byte.
+      if (direct === null)
+        socket.once('data', (response: Buffer) => {
+          if (response[0] === 'N'.charCodeAt(0)) onNoTls()
+        })
+      return socket
+    },
+  }
 }
 
 /** `full`: certificate and host name are checked; `encrypt`: neither is; `none`: in clear. */

@@ -1,9 +1,8 @@
 import { stat } from 'node:fs/promises'
-import { Socket } from 'node:net'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import type { Client, ClientConfig } from 'pg'
+import type { Client } from 'pg'
 import { ExportError, learnSecret } from '../../core/index.ts'
 import { postgresAddress } from './postgres-address.ts'
 
@@ -31,27 +30,15 @@ export async function connectPostgres(
 ): Promise<PostgresConnection> {
   const { default: pg } = await import('pg')
   learnSecret(process.env.PGPASSWORD ?? '')
-  const hostOf = (plain: string): string => new pg.Client({ connectionString: plain }).host
-  const address = await postgresAddress(url, label, process.env, hostOf)
-  const socket = new Socket()
+  const address = await postgresAddress(url, label, process.env)
   const server = { lacksTls: false, isGone: false }
-  // A server responds to the request for TLS with one byte.
-  if (address.tls !== false && !address.startsWithTls) {
-    socket.once('data', (response: Buffer) => {
-      server.lacksTls = response[0] === 'N'.charCodeAt(0)
-    })
-  }
+  const socket = address.socket(() => {
+    server.lacksTls = true
+  })
   socket.once('close', () => {
     server.isGone = true
   })
-  const settings: ClientConfig & { readonly sslnegotiation?: 'direct' } = {
-    connectionString: address.url,
-    application_name: 'spillway',
-    stream: () => socket,
-    ssl: address.tls,
-    ...(address.startsWithTls ? { sslnegotiation: 'direct' } : {}),
-  }
-  const client: Client = new pg.Client(settings)
+  const client: Client = new pg.Client({ ...address.settings, stream: () => socket })
   // With a connection string, the driver ignores this option of the constructor.
   Object.assign(client, { password: () => findPassword(client, label) })
   // A broken connection fails the current query. It must not end the process.

@@ -6,7 +6,7 @@ import { type ColumnSpec, ExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { duckdbSettings, loadDuckdb } from '../duckdb/duckdb.ts'
 import type { TargetWait } from '../duckdb/duckdb-file.ts'
-import { addedRows, addedTable, forgetAdded } from '../table/added-rows.ts'
+import { loadedShards, loadUnit, type RowLoader, replaceAdded } from '../table/load-rows.ts'
 import {
   type FoundColumn,
   prepareTable,
@@ -16,12 +16,9 @@ import {
 } from '../table/prepare-table.ts'
 import { columnList } from '../table/shard-rows.ts'
 import {
-  DATA_SET_COLUMN,
   hasColumns,
   identifier,
-  LEDGER,
   OWN_COLUMNS,
-  PARTITION_COLUMN,
   POSTGRES_INDEXED,
   POSTGRES_TYPES,
   qualified,
@@ -37,7 +34,6 @@ import {
   type LoadUnit,
   requireWhole,
   type ShardRows,
-  takeReplaced,
   type Warehouse,
 } from '../table/warehouse.ts'
 import { codeOf, connectPostgres, type PostgresConnection } from './postgres-connection.ts'
@@ -130,51 +126,15 @@ export class PostgresWarehouse implements Warehouse {
     table: TableSpec,
     about: readonly ManifestShard[] | null,
   ): Promise<readonly Loaded[]> {
-    return this.#postgres.guarded(async () => {
-      const ledger = `SELECT shard, sha256, partitions, rows::float8 AS rows FROM ${qualified(table, LEDGER)} WHERE data_set = $1 AND table_name = $2`
-      const [condition, names] = conditionAbout(about)
-      const found = await this.#run(`${ledger} AND ${condition}`, [dataSet, table.name, ...names])
-      return found as unknown as readonly Loaded[]
-    })
+    return this.#postgres.guarded(() => loadedShards(this.#run, dataSet, table, about))
   }
 
-  async load({ shards, stale, forgotten }: LoadUnit, target: LoadTarget): Promise<LoadedRows> {
-    const { dataSet, table } = target
-    let [rows, replacedTexts] = [0, 0]
-    await this.#inTransaction(async () => {
-      if (stale.length > 0) {
-        await this.#run(
-          `DELETE FROM ${qualified(table, table.name)} WHERE ${DATA_SET_COLUMN.name} = $1 AND ${PARTITION_COLUMN.name} = ANY ($2)`,
-          [dataSet.id, stale],
-        )
-      }
-      if (forgotten.length > 0) {
-        await this.#run(
-          `DELETE FROM ${qualified(table, LEDGER)} WHERE data_set = $1 AND table_name = $2 AND shard = ANY ($3)`,
-          [dataSet.id, table.name, forgotten],
-        )
-      }
-      for (const shard of shards) {
-        replacedTexts += await this.#insert(shard, target)
-        rows += shard.rows
-      }
-    })
-    return { rows, replacedTexts }
+  load(unit: LoadUnit, target: LoadTarget): Promise<LoadedRows> {
+    return this.#inTransaction(() => loadUnit(this.#loader, unit, target))
   }
 
-  async setAdded(
-    shards: AsyncIterable<ManifestShard>,
-    { dataSet, table, rowsOf }: LoadTarget,
-  ): Promise<void> {
-    const added = addedTable(table)
-    await this.#inTransaction(async () => {
-      await this.#run(forgetAdded(dataSet, table))
-      for await (const shard of shards) {
-        const rows = addedRows(dataSet, table, rowsOf(shard))
-        const into = qualified(added, added.name)
-        await copyInto(this.#postgres.client, this.#reader, shard, rows, added, into)
-      }
-    })
+  setAdded(shards: AsyncIterable<ManifestShard>, target: LoadTarget): Promise<void> {
+    return this.#inTransaction(() => replaceAdded(this.#loader, shards, target))
   }
 
   async finish(table: TableSpec): Promise<void> {
@@ -196,30 +156,23 @@ export class PostgresWarehouse implements Warehouse {
     await this.#postgres.close()
   }
 
-  /** Inserts the rows of a shard, and its ledger entry. @returns how many texts were changed to fit */
-  async #insert(shard: ManifestShard, target: LoadTarget): Promise<number> {
-    const { dataSet, table, loadedAt, rowsOf } = target
-    const copied = await copyShard(this.#postgres.client, this.#reader, shard, rowsOf(shard), target)
-    await this.#run(
-      `INSERT INTO ${qualified(table, LEDGER)} (data_set, shard, sha256, rows, loaded_at, table_name, partitions, pipeline, replaced) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-      [
-        dataSet.id,
-        shard.path,
-        shard.sha256,
-        shard.rows,
-        loadedAt,
-        table.name,
-        shard.partitions,
-        dataSet.pipeline,
-        copied.replaced,
-      ],
-    )
-    return copied.replacedTexts
-  }
-
   readonly #run: Run = async (sql, values = []) => (await this.#postgres.client.query(sql, values)).rows
 
-  #inTransaction(work: () => Promise<void>): Promise<void> {
+  readonly #loader: RowLoader = {
+    query: this.#run,
+    run: async (sql) => (await this.#postgres.client.query(sql)).rowCount ?? 0,
+    insert: (shard, rows, table, into) =>
+      copyInto(this.#postgres.client, this.#reader, shard, rows, table, into),
+    // Counted by the server: an upsert may replace millions.
+    remove: async (deletion) => {
+      const gone = await this.#run(
+        `WITH gone AS (${deletion}) SELECT name, count(*)::float8 AS rows FROM gone GROUP BY 1`,
+      )
+      return new Map(gone.map(({ name, rows }) => [String(name), Number(rows)]))
+    },
+  }
+
+  #inTransaction<T>(work: () => Promise<T>): Promise<T> {
     return this.#postgres.guarded(() => transaction(this.#run, work))
   }
 }
@@ -248,14 +201,6 @@ async function holdTable(run: Run, table: TableSpec, onWait: PostgresOptions['on
   if (got?.held === true) return
   onWait({ holder: null, limitMs: null })
   await run('SELECT pg_advisory_lock(hashtextextended($1, 0))', key)
-}
-
-function conditionAbout(
-  about: readonly ManifestShard[] | null,
-): readonly [condition: string, names: readonly (readonly string[])[]] {
-  if (about === null) return ['true', []]
-  const names = [about.map(({ path }) => path), about.flatMap(({ partitions }) => partitions)]
-  return ['(shard = ANY ($3) OR partitions && $4::text[])', names]
 }
 
 async function findColumns(run: Run, table: TableSpec): Promise<readonly FoundColumn[]> {
@@ -302,33 +247,6 @@ function hasDependents(name: string): ExportError {
     where: name,
     next: `Drop these, or all of them with DROP VIEW ${name} CASCADE, and load again; nothing was changed.`,
   })
-}
-
-/** @returns how many rows an upsert left out, and how many had texts that PostgreSQL does not take */
-async function copyShard(
-  client: PgClient,
-  reader: DuckDBConnection,
-  shard: ManifestShard,
-  rows: ShardRows,
-  { dataSet, table, mode }: LoadTarget,
-): Promise<{ readonly replaced: number; readonly replacedTexts: number }> {
-  const columns = columnList(table)
-  const into = qualified(table, table.name)
-  if (mode !== 'upsert') {
-    return { replaced: 0, replacedTexts: await copyInto(client, reader, shard, rows, table, into) }
-  }
-  await client.query(`CREATE TEMP TABLE spillway_incoming (LIKE ${into}) ON COMMIT DROP`)
-  const replacedTexts = await copyInto(client, reader, shard, rows, table, 'spillway_incoming')
-  const gone = await client.query<{ name: string; rows: number }>(
-    `WITH gone AS (DELETE FROM ${into} t USING spillway_incoming n WHERE t.${DATA_SET_COLUMN.name} = n.${DATA_SET_COLUMN.name} AND t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id RETURNING t.${PARTITION_COLUMN.name} AS name) SELECT name, count(*)::float8 AS rows FROM gone GROUP BY 1`,
-  )
-  const run: Run = async (sql) => (await client.query(sql)).rows
-  await takeReplaced(run, dataSet.id, table, new Map(gone.rows.map(({ name, rows }) => [name, rows])))
-  const { rowCount } = await client.query(
-    `INSERT INTO ${into} (${columns}) SELECT DISTINCT ON (query_type, query_value, id) ${columns} FROM spillway_incoming ORDER BY query_type, query_value, id, imported_at DESC`,
-  )
-  await client.query('DROP TABLE spillway_incoming')
-  return { replaced: shard.rows - (rowCount ?? 0), replacedTexts }
 }
 
 async function copyInto(

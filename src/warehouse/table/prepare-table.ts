@@ -222,14 +222,15 @@ function missingColumns(
 }
 
 /** Does work in one transaction: all of it, or nothing. */
-export async function transaction(
+export async function transaction<T>(
   run: (sql: string) => Promise<unknown>,
-  work: () => Promise<void>,
-): Promise<void> {
+  work: () => Promise<T>,
+): Promise<T> {
   await run('BEGIN')
   try {
-    await work()
+    const result = await work()
     await run('COMMIT')
+    return result
   } catch (error) {
     // A failed commit has rolled back by itself.
     await run('ROLLBACK').catch(() => {})

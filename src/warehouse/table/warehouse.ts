@@ -130,7 +130,7 @@ export type ShardRows = {
   readonly select: string
 }
 
-type RunQuery = (sql: string) => Promise<readonly Record<string, unknown>[]>
+export type RunQuery = (sql: string) => Promise<readonly Record<string, unknown>[]>
 
 /** {@link Account} in SQL that DuckDB and PostgreSQL both understand. */
 export async function accountOf(
