@@ -1,4 +1,4 @@
-import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -6,7 +6,7 @@ import { type Pipeline, readPipeline, runOptions, runPipeline, verifyDataSet } f
 import { some, THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
 import { hurriedClock } from './hurried-clock.ts'
-import { concurrently, diskFault, type Ended, treeHashes } from './support.ts'
+import { concurrently, diskFault, type Ended, onAnotherMachine, treeHashes } from './support.ts'
 import {
   ENDS,
   expectSameResult,
@@ -97,7 +97,6 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
   test.runIf(THOROUGH)('is taken over after a wait, with a message', async () => {
     await trial(EXPORT, async (attempt) => {
       const { resume, ended } = await stopAt(attempt, Math.floor(clean.calls.length / 2))
-      await editLockFiles(attempt)
       const startedAt = performance.now()
       const next = await attempt.run()
       expect(next.code, next.stderr).toBe(0)
@@ -117,15 +116,10 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
     const faults = [{ kind: 'hang' as const, requests: [4, 5] }]
     await trial({ ...EXPORT, sandbox: { ...EXPORT.sandbox, faults } }, async (attempt) => {
       let kill: (signal: NodeJS.Signals) => void = () => {}
-      const ended = attempt.run({ onStart: (signal) => (kill = signal) })
+      const ended = attempt.run({ env: onAnotherMachine(), onStart: (signal) => (kill = signal) })
       while (attempt.sandbox.requests.length < 5) await delay(5)
-      // Each heartbeat writes the file anew.
-      const isOver = new AbortController()
-      const editing = editAgainAndAgain(attempt, isOver.signal)
       const startedAt = performance.now()
       const refused = await attempt.run()
-      isOver.abort()
-      await editing
       expect(refused.code, refused.stderr).toBe(5)
       expect(refused.stderr).toContain('heartbeat')
       expect(performance.now() - startedAt).toBeLessThan(15_000)
@@ -138,13 +132,13 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
 
 type Stopped = { readonly stopped: boolean; resume(): void; readonly ended: Promise<Ended> }
 
-/** Starts a run that stops before a call that changes files. @param call its number, or what it is listed as */
+/** Starts a run of another machine that stops before a call that changes files. @param call its number, or what it is listed as */
 async function stopAt(attempt: Trial, call: number | string): Promise<Stopped> {
   let process = 0
   let send: (signal: NodeJS.Signals) => void = () => {}
   let isOver = false
   const ended = attempt.run({
-    env: diskFault(attempt.workspace.output, `stop:${call}`),
+    env: onAnotherMachine(diskFault(attempt.workspace.output, `stop:${call}`)),
     onStart: (kill, pid) => {
       process = pid
       send = kill
@@ -160,9 +154,8 @@ async function isStopped(pid: number): Promise<boolean> {
   return stat.slice(stat.lastIndexOf(')') + 2).startsWith('T')
 }
 
-/** Runs the pipeline here, as on another machine, where the stopped process is not visible. */
+/** Runs the pipeline here, where the stopped process is not visible. */
 async function takeOver(attempt: Trial, maxRequests: number | null): Promise<void> {
-  await editLockFiles(attempt)
   const pipeline = await pipelineOf(attempt)
   const { error } = await runPipeline(
     { ...pipeline, extract: { ...pipeline.extract, maxRequests } },
@@ -173,27 +166,6 @@ async function takeOver(attempt: Trial, maxRequests: number | null): Promise<voi
 
 function pipelineOf({ workspace }: Trial): Promise<Pipeline> {
   return readPipeline(workspace.pipeline, { env: workspace.env, cwd: workspace.folder })
-}
-
-/** Changes the lock files that are there as if they were written before this machine was started. @returns their names */
-async function editLockFiles({ workspace }: Trial, only?: readonly string[]): Promise<readonly string[]> {
-  const folder = join(workspace.output, '_state')
-  const names = only ?? (await readdir(folder).catch(() => [])).filter((name) => name.startsWith('lock.'))
-  for (const name of names) {
-    const [path, edited] = [join(folder, name), join(workspace.folder, 'edited')]
-    const text = await readFile(path, 'utf8')
-    await writeFile(edited, text.replace(/"boot":"[^"]*"/, `"boot":"${'0'.repeat(36)}"`))
-    await rename(edited, path)
-  }
-  return names
-}
-
-async function editAgainAndAgain(attempt: Trial, signal: AbortSignal): Promise<void> {
-  const names = await editLockFiles(attempt)
-  while (!signal.aborted) {
-    await delay(20)
-    await editLockFiles(attempt, names)
-  }
 }
 
 async function dataHashes({ workspace }: Trial): Promise<Map<string, string>> {
