@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { Signals } from '../../src/cli/terminal/signals.ts'
 import { CLI } from '../support/run-cli.ts'
 import { accessTo, sandboxWith, start, workFolder, writePipeline } from './spillway.ts'
 
@@ -69,4 +70,23 @@ it('several pipelines end together', async () => {
     { pipeline: 'one', status: 'interrupted' },
     { pipeline: 'two', status: 'interrupted', requests: 0 },
   ])
+})
+
+it('a signal aborts requests after five seconds, and ends a command that goes on before ten have passed', () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const exit = vi.spyOn(process, 'exit').mockReturnValue(undefined as never)
+  onTestFinished(() => exit.mockRestore())
+  const { stop, abort, release } = new Signals().listen(() => {})
+  onTestFinished(release)
+  // Others in this process may listen as well.
+  process.listeners('SIGTERM').at(-1)?.('SIGTERM')
+  expect([stop.aborted, abort.aborted]).toEqual([true, false])
+  vi.advanceTimersByTime(4999)
+  expect(abort.aborted).toBe(false)
+  vi.advanceTimersByTime(1)
+  expect(abort.aborted).toBe(true)
+  expect(exit).not.toHaveBeenCalled()
+  vi.advanceTimersByTime(4999)
+  expect(exit.mock.calls).toEqual([[143]])
 })
