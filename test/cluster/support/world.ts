@@ -262,11 +262,15 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** Waits until a condition holds, and fails after three minutes. */
-export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+/** The time between two looks of {@link until}, on a machine that is not busy. */
+export const LOOK_MS = 20
+
+/** Waits until a condition holds, and fails after three minutes. @returns how often it did not hold */
+export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<number> {
   const end = Date.now() + 180_000
-  while (!(await isSo())) {
+  for (let looks = 0; ; looks++) {
+    if (await isSo()) return looks
     if (Date.now() > end) throw new Error(`it did not come to be: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
   }
 }
