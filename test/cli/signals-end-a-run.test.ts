@@ -3,18 +3,22 @@ import { once } from 'node:events'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { Signals } from '../../src/cli/terminal/signals.ts'
 import { CLI } from '../support/run-cli.ts'
+import { withoutDeadline } from '../support/without-deadline.ts'
 import { accessTo, sandboxWith, start, workFolder, writePipeline } from './spillway.ts'
 
 // What test/fault/stops-on-signals leaves out: terminals, and several pipelines.
 
-// One search in a hundred seconds: after the first, every partition waits for its permit.
-const SLOW = '  requests_per_second: 0.01'
+// One search in a thousand seconds: after the first, every partition waits for its permit.
+const SLOW = '  requests_per_second: 0.001'
+
+/** The end in order takes a busy machine longer than the nine seconds after which a command exits without it. */
+const UNHURRIED = withoutDeadline(9000)
 
 it('SIGHUP from both the system and the shell ends a run in order', async () => {
   const sandbox = await sandboxWith({ faults: [{ kind: 'stall' }] })
   const folder = workFolder()
-  const file = await writePipeline(folder)
-  const running = start(['run', file, '--json'], folder, accessTo(sandbox))
+  const file = await writePipeline(folder, { service: '  timeout: 1h' })
+  const running = start(['run', file, '--json'], folder, { ...accessTo(sandbox), ...UNHURRIED })
   await running.until(() => sandbox.requests.length > 0)
   running.child.kill('SIGHUP')
   await running.until((stderr) => stderr.includes('Stopping'))
@@ -43,7 +47,7 @@ it.skipIf(!hasPython)(
     const file = await writePipeline(folder, { service: SLOW })
     const child = spawn('python3', ['-c', ON_A_TERMINAL, process.execPath, CLI, 'run', file], {
       cwd: folder,
-      env: { PATH: process.env.PATH ?? '', ...accessTo(sandbox) },
+      env: { PATH: process.env.PATH ?? '', ...accessTo(sandbox), ...UNHURRIED },
       stdio: ['pipe', 'pipe', 'inherit'],
     })
     await expect.poll(() => sandbox.requests.length).toBeGreaterThan(0)
@@ -60,7 +64,7 @@ it('several pipelines end together', async () => {
     await writePipeline(folder, { name: 'one', service: SLOW }),
     await writePipeline(folder, { name: 'two' }),
   ]
-  const running = start(['run', ...files, '--json'], folder, accessTo(sandbox))
+  const running = start(['run', ...files, '--json'], folder, { ...accessTo(sandbox), ...UNHURRIED })
   await running.until(() => sandbox.requests.length > 0)
   running.child.kill('SIGTERM')
   const { code, stdout } = await running.result

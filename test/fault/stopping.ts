@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
 import type { Fault, LoggedRequest } from '../../src/sandbox/index.ts'
+import { withoutDeadline } from '../support/without-deadline.ts'
 import type { Figures } from './figures.ts'
 import type { Ended } from './support.ts'
 import { expectSameResult, type Scenario, scenario, type Trial, trial, type Undisturbed } from './trial.ts'
@@ -22,15 +23,6 @@ export const LARGE: Scenario = {
 /** Requests have all the time that they want: only what the test does ends a wait. */
 export function withoutTimeouts(scenario: Scenario): Scenario {
   return { ...scenario, yaml: scenario.yaml.replace('service:\n', 'service:\n  timeout: 1h\n') }
-}
-
-/**
- * The environment of a run whose deadlines after a signal never come: the nine seconds after which the process exits
- * without a summary, or the five after which it aborts its requests.
- */
-export function withoutDeadline(...deadlines: readonly (5000 | 9000)[]): Record<string, string> {
-  const NO_DEADLINE = join(import.meta.dirname, 'no-deadline.mjs')
-  return { NODE_OPTIONS: `--import ${NO_DEADLINE}`, NO_DEADLINE_MS: deadlines.join() }
 }
 
 export const CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Fault } from '../../src/sandbox/index.ts'
+import { withoutDeadline } from '../support/without-deadline.ts'
 import { faultFigures } from './figures.ts'
 import {
   CODES,
@@ -9,7 +10,6 @@ import {
   SMALL,
   stopsInTrouble,
   type Trouble,
-  withoutDeadline,
   withoutTimeouts,
 } from './stopping.ts'
 import { trial, type Undisturbed, undisturbed } from './trial.ts'
