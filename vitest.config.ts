@@ -44,6 +44,8 @@ export default defineConfig(async ({ mode }): Promise<ViteUserConfig> => {
       },
       testTimeout: 180_000,
       hookTimeout: 180_000,
+      // A busy machine takes longer than the second of Vitest.
+      expect: { poll: { timeout: 60_000, interval: 5 } },
       // All files of a worker share its process, so that the sources are loaded once. With a heap that begins large the
       // collector takes a seventh less of a file's processor time.
       isolate: false,

@@ -20,7 +20,7 @@ import { parseJson, ServiceError, serviceError, validationError } from './search
 
 const compress = promisify(gzip)
 const MAX_BODY_BYTES = 1_000_000
-const LAST_WORD_MS = 500
+const MAX_DROPPED_BYTES = 64_000_000
 
 /**
  * Handles a request: measures its time of arrival, reads and logs it, applies a fault if there is one, then the rate
@@ -50,10 +50,7 @@ export function requestListener(
     const route = found instanceof ServiceError ? null : found[0]
     const inPace = limits[route?.tier ?? 'basic'].take(at)
     const raw = await readBody(request)
-    // What is still being sent is not waited for; but the sender may read the response first.
-    if (raw instanceof ServiceError) {
-      response.once('finish', () => setTimeout(() => request.socket.destroy(), LAST_WORD_MS).unref())
-    }
+    if (raw instanceof ServiceError) response.once('finish', () => dropRest(request))
     const body = raw instanceof ServiceError ? raw : attempt(() => parseBody(raw, request, route))
     const parsed = body instanceof ServiceError ? undefined : body
     const logged = log.add({ kind: route?.kind ?? 'other', method, path, body: parsed, at })
@@ -117,10 +114,25 @@ function readBody(request: IncomingMessage): Promise<string | ServiceError> {
         parts.push(part)
         return
       }
+      if (bytes - part.length > MAX_BODY_BYTES) return
       request.pause()
       resolve(serviceError(413, 'PAYLOAD_TOO_LARGE', 'the body is too large', { connection: 'close' }))
     })
   })
+}
+
+/**
+ * Ends the connection of a request that was answered before its end. What is still being sent is read and dropped until
+ * the sender closes: bytes that nobody reads cause a reset, which may overtake the response.
+ */
+function dropRest(request: IncomingMessage): void {
+  let bytes = 0
+  request.on('data', (part: Buffer) => {
+    bytes += part.length
+    if (bytes > MAX_DROPPED_BYTES) request.socket.destroy()
+  })
+  request.resume()
+  request.socket.end()
 }
 
 function parseBody(raw: string, request: IncomingMessage, route: Route | null): unknown {

@@ -3,7 +3,15 @@ import { openQueue } from '../../src/cluster/index.ts'
 import { systemClock } from '../../src/core/index.ts'
 import { SAME } from '../e2e/support/rows.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
-import { BACKENDS, undisturbed, until, type WorkerProcess, type World, world } from './support/world.ts'
+import {
+  BACKENDS,
+  LOOK_MS,
+  undisturbed,
+  until,
+  type WorkerProcess,
+  type World,
+  world,
+} from './support/world.ts'
 
 /** Pages are slow enough for a test to act in the middle of one. */
 const SLOW = { latencyMs: 60 }
@@ -32,7 +40,8 @@ async function expectAllOfIt(
   }
 }
 
-function pages(here: World, count: number, organization = ORGANIZATION): Promise<void> {
+/** @returns looks, as of {@link until} */
+function pages(here: World, count: number, organization = ORGANIZATION): Promise<number> {
   return until(`${count} pages of ${organization}`, () => here.searches(organization).length >= count)
 }
 
@@ -50,18 +59,20 @@ async function pause(here: World): Promise<void> {
 
 describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
   it.skipIf(skip)('a worker is killed: another resumes with the next page', async () => {
-    const here = await world({ backend, sandbox: { ...SLOW, records: 300 } })
+    // The first worker cannot complete the export before the second one has started.
+    const faults = [{ kind: 'hang', requests: [4] }] as const
+    const here = await world({ backend, sandbox: { ...SLOW, records: 300, faults } })
     const first = here.worker()
     await here.submit()
-    await pages(here, 3)
+    await pages(here, 4)
     const second = here.workerHere()
+    await until('the second worker has started', () => second.log().includes('worker started'))
     first.kill('SIGKILL')
     await first.ended
     const sent = here.searches().length
-    const killed = Date.now()
-    await pages(here, sent + 1)
-    // Leases are a sixth of those outside of tests; a busy machine may start the second worker late.
-    expect(Date.now() - killed).toBeLessThan(15_000)
+    const looks = await pages(here, sent + 1)
+    // Leases are a sixth of those outside of tests. A busy machine delays looks as it delays the second worker.
+    expect(looks * LOOK_MS).toBeLessThan(15_000)
     expect(second.log()).toContain('job taken')
     await expectAllOfIt(here, [second], 1)
   })

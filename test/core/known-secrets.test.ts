@@ -94,11 +94,13 @@ describe('a known secret is recognised in a string', () => {
   })
 
   it('in little time, whatever the string contains', () => {
-    const started = performance.now()
+    const before = process.cpuUsage()
     for (const piece of ['%25', '\\u005c', '&amp;', 'QUFB', '61', '\u0301', 'é\\"', 'a ']) {
       repeatsSecret(piece.repeat(4096 / piece.length))
     }
-    expect(performance.now() - started).toBeLessThan(4000)
+    // Processor time: other processes may delay this one.
+    const { user, system } = process.cpuUsage(before)
+    expect((user + system) / 1000).toBeLessThan(4000)
   })
 })
 

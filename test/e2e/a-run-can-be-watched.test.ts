@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { runCli } from '../support/run-cli.ts'
 import { planShape, statusShape } from './support/json-shapes.ts'
 import { readParquet } from './support/read-shards.ts'
@@ -64,7 +64,7 @@ it('status and plan describe a pipeline before, during and after a run', async (
     },
   })
   // Three pages go beyond January, six beyond February. The seventh request gets no response.
-  await vi.waitUntil(() => here.searches().length === 7, { timeout: 30_000, interval: 20 })
+  await expect.poll(() => here.searches().length).toBe(7)
   const during = await watch(here)
   const [january, february, march] = during.status.partitions
   expect(january).toMatchObject({

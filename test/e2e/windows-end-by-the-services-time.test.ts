@@ -1,18 +1,38 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import { carryOut } from '../support/in-this-process.ts'
+import { THOROUGH } from '../support/thorough.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
-import { newWorkspace, PIPELINE, type PipelineParts, type Workspace } from './support/workspace.ts'
+import {
+  type Environment,
+  newWorkspace,
+  PIPELINE,
+  type PipelineParts,
+  type Workspace,
+} from './support/workspace.ts'
 
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
 
+/** The tests begin at noon, so that no day (UTC) ends while they run. */
+const NOON_MS = Math.floor(Date.now() / DAY) * DAY + DAY / 2
+const AHEAD_MS = NOON_MS - Date.now()
+// Thorough runs start the command. It takes seconds, so other runs carry it out in this process.
+const SET_AHEAD = `--import ${join(import.meta.dirname, 'support/other-time.mjs')}`
+const AT_NOON: Environment = THOROUGH ? { NODE_OPTIONS: SET_AHEAD, AHEAD_MS: String(AHEAD_MS) } : {}
+
+beforeAll(() => {
+  const now = Date.now.bind(Date)
+  vi.spyOn(Date, 'now').mockImplementation(() => now() + AHEAD_MS)
+})
+afterAll(() => void vi.restoreAllMocks())
+
 /** The beginning of a day (UTC), so many days from now. */
 function day(days: number): string {
-  return new Date(Date.now() + days * DAY).toISOString().slice(0, 10)
+  return new Date(NOON_MS + days * DAY).toISOString().slice(0, 10)
 }
 
 const DAYS: PipelineParts = {
@@ -24,7 +44,7 @@ const DAYS: PipelineParts = {
 async function skewed(aheadMs: number, parts = DAYS): Promise<Workspace & { skew: { ms: number } }> {
   const skew = { ms: aheadMs }
   const data = { from: day(-8), until: day(-3), now: () => Date.now() + skew.ms }
-  return Object.assign(await newWorkspace(parts, data), { skew })
+  return Object.assign(await newWorkspace(parts, data, AT_NOON), { skew })
 }
 
 /** Runs with another clock than this machine's. */
@@ -50,9 +70,8 @@ it.each([
   const here = await skewed(ms)
   const ended = await carryOut({ args: ['run', PIPELINE], cwd: here.folder, env: here.env })
   expect(ended.code).toBe(2)
-  const at = (offset: number): string => new Date(Date.now() + offset).toISOString().slice(0, 10)
-  expect(ended.stderr).toContain(`This machine's clock says ${at(0)}`)
-  expect(ended.stderr).toContain(`the service's ${at(ms)}`)
+  expect(ended.stderr).toContain(`This machine's clock says ${day(0)}`)
+  expect(ended.stderr).toContain(`the service's ${day(ms / DAY)}`)
   expect(ended.stderr).toContain('Set the clock right and run again; nothing was marked done.')
   const { value } = await here.json('status')
   expect(value).toMatchObject({ totals: { done: 0, rows: 0 } })
@@ -66,7 +85,7 @@ it('the response to the exchange of an API key decides before any search is sent
   const tokenUrl = `${here.sandbox.origin}/tokens/generate`
   const service = { ...DAYS.service, api_key_env: 'KEY', token_url: tokenUrl }
   await here.write({ ...DAYS, service })
-  const env = { SPILLWAY_BASE_URL: here.sandbox.baseUrl, KEY: here.sandbox.apiKey }
+  const env = { ...AT_NOON, SPILLWAY_BASE_URL: here.sandbox.baseUrl, KEY: here.sandbox.apiKey }
   const { code } = await carryOut({ args: ['run', PIPELINE], cwd: here.folder, env })
   expect(code).toBe(2)
   expect(here.searches()).toEqual([])

@@ -10,6 +10,7 @@ import {
   stopAfter,
   stopsInTrouble,
   type Trouble,
+  withoutTimeouts,
 } from './stopping.ts'
 import { trial, type Undisturbed, undisturbed } from './trial.ts'
 
@@ -27,12 +28,12 @@ beforeAll(async () => {
 
 describe.concurrent('a run that waits', () => {
   test.each<[Signal, string, Trouble]>([
-    ['SIGINT', 'the rate limit', { env: { RATE: '0.05' } }],
-    ['SIGTERM', 'the rate limit', { env: { RATE: '0.05' } }],
+    ['SIGINT', 'the rate limit', { env: { RATE: '0.001' } }],
+    ['SIGTERM', 'the rate limit', { env: { RATE: '0.001' } }],
     ['SIGHUP', 'a response that stalls', { fault: { kind: 'stall' } }],
-    ['SIGTERM', 'the end of a 429', { fault: { kind: 'status', status: 429, retryAfter: '60' } }],
+    ['SIGTERM', 'the end of a 429', { fault: { kind: 'status', status: 429, retryAfter: '600' } }],
     ['SIGINT', 'a response that stalls', { fault: { kind: 'stall' } }],
-    ['SIGINT', 'a slow download', { fault: { kind: 'drip', bytes: 8, everyMs: 50 } }],
+    ['SIGINT', 'a slow download', { fault: { kind: 'drip', bytes: 8, everyMs: 1000 } }],
   ])('%s during the wait for %s', (signal, _, trouble) =>
     stopsInTrouble(signal, trouble, { clean: small, figures }),
   )
@@ -42,7 +43,7 @@ test.each<Signal>(['SIGINT', 'SIGTERM'])('%s while large pages are decoded and w
   // Each query gets one page. The next request hangs, so the run cannot end before the signal.
   let trouble = true
   const faults: Fault[] = [{ kind: 'hang', when: ({ ordinal }) => trouble && ordinal > 2 }]
-  const held = { ...LARGE, sandbox: { ...LARGE.sandbox, faults } }
+  const held = withoutTimeouts({ ...LARGE, sandbox: { ...LARGE.sandbox, faults } })
   await trial(held, async (attempt) => {
     const stopped = await stopAfter(attempt, signal, {}, ({ requests }) =>
       requests.some(({ items }) => items > 0),

@@ -66,6 +66,15 @@ export function diskFault(root: string, fault: string, countFile = ''): Record<s
   }
 }
 
+/**
+ * The environment of a process of another machine, as far as this one can know: its lock file names another boot from
+ * the first heartbeat on. @param env variables of {@link diskFault}
+ */
+export function onAnotherMachine(env: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const OTHER_BOOT = join(import.meta.dirname, 'other-boot.mjs')
+  return { ...env, NODE_OPTIONS: `--import ${OTHER_BOOT} ${env.NODE_OPTIONS ?? ''}` }
+}
+
 export type Workspace = {
   readonly folder: string
   readonly pipeline: string

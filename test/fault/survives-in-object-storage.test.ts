@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import type { S3Double } from '../s3/double/server.ts'
-import { BUCKET, editObjects } from '../support/bucket.ts'
+import { BUCKET } from '../support/bucket.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import {
   type BucketTrial,
@@ -14,7 +14,7 @@ import {
 } from './bucket-trial.ts'
 import { faultFigures } from './figures.ts'
 import { hurriedClock } from './hurried-clock.ts'
-import { concurrently, type Ended } from './support.ts'
+import { concurrently, type Ended, onAnotherMachine } from './support.ts'
 import { ENDS, type Sample, sampledCalls, scenario, type Undisturbed, undisturbed } from './trial.ts'
 
 const figures = faultFigures('in object storage')
@@ -68,11 +68,8 @@ describe.each(['in the bucket', 'on a local disk'] as const)('with the state %s'
   }, 900_000)
 })
 
-/** Runs the pipeline here, as on another machine, where the stopped process is not visible. */
-async function takeOver({ double, workspace }: BucketTrial, maxRequests: number | null): Promise<void> {
-  editObjects(double, /_state\/lock\./, (text) =>
-    text.replace(/"boot":"[^"]*"/, `"boot":"${'0'.repeat(36)}"`),
-  )
+/** Runs the pipeline here, where the stopped process is not visible. */
+async function takeOver({ workspace }: BucketTrial, maxRequests: number | null): Promise<void> {
   const pipeline = await readPipeline(workspace.pipeline, { env: workspace.env, cwd: workspace.folder })
   const { error } = await runPipeline(
     { ...pipeline, extract: { ...pipeline.extract, maxRequests } },
@@ -121,7 +118,7 @@ test.skipIf(process.platform !== 'linux')(
 
 type Stopped = { readonly isStopped: boolean; resume(): void; readonly ended: Promise<Ended> }
 
-/** Starts a run that stops at a request, which the network holds until the run continues. */
+/** Starts a run of another machine that stops at a request, which the network holds until the run continues. */
 async function stoppedAt({ double, run }: BucketTrial, number: number): Promise<Stopped> {
   let deliver: () => void = () => {}
   const held = new Promise<void>((resolve) => (deliver = resolve))
@@ -137,7 +134,9 @@ async function stoppedAt({ double, run }: BucketTrial, number: number): Promise<
     { skip: number - 1, times: 1 },
   )
   let isOver = false
-  const ended = run({ onStart: (kill) => (send = kill) }).finally(() => (isOver = true))
+  const ended = run({ env: onAnotherMachine(), onStart: (kill) => (send = kill) }).finally(
+    () => (isOver = true),
+  )
   while (!isOver && !isStopped) await delay(5)
   const resume = (): void => {
     send('SIGCONT')

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createConnection } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Fault, Sandbox } from '../../src/sandbox/index.ts'
@@ -61,25 +62,37 @@ test.each<[Fault['kind'], string]>([
   const sandbox = await sandboxWith({ faults: [{ kind } as Fault] })
   const text = JSON.stringify(body)
   const socket = createConnection(Number(new URL(sandbox.origin).port), '127.0.0.1')
-  let bytes = 0
-  const quiet = new Promise<void>((resolve) => {
-    let timer = setTimeout(resolve, 300)
-    socket.on('data', (chunk) => {
-      bytes += chunk.length
-      clearTimeout(timer)
-      timer = setTimeout(resolve, 150)
-    })
+  const closed = once(socket, 'close')
+  let received = ''
+  socket.setEncoding('latin1').on('data', (chunk: string) => {
+    received += chunk
   })
   socket.write(
     `POST ${SEARCH} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${sandbox.token}\r\n` +
       `content-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
   )
-  await quiet
+  /** How many bytes the response announces, and how many of them have come. */
+  const sizes = (): readonly number[] => {
+    const [head = '', ...rest] = received.split('\r\n\r\n')
+    return [Number(/content-length: (\d+)/i.exec(head)?.[1]), rest.join('\r\n\r\n').length]
+  }
+  const isSent = (): boolean => {
+    const [announced = Number.NaN, came = 0] = sizes()
+    return kind === 'hang' ? sandbox.requests[0]?.fault === kind : came >= Math.floor(announced / 2)
+  }
+  await expect.poll(isSent).toBe(true)
+  // More of the response would come before this one's.
+  expect((await get(sandbox, '/tokens/test')).status).toBe(200)
   expect(socket.readyState).toBe('open')
-  if (kind === 'hang') expect(bytes).toBe(0)
-  else expect(bytes).toBeGreaterThan(10_000)
-  socket.on('error', () => {})
-  socket.destroy()
+  // Then nothing more can come.
+  await sandbox.close()
+  await closed
+  if (kind === 'hang') expect(received).toBe('')
+  else {
+    const [announced = 0, came] = sizes()
+    expect(announced).toBeGreaterThan(20_000)
+    expect(came).toBe(Math.floor(announced / 2))
+  }
 })
 
 test('Retry-After comes as seconds or as a date, and a fault can be a redirect', async () => {

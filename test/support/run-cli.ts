@@ -34,10 +34,12 @@ export type RunArgs = {
   readonly cwd?: string
   /** Called when the process has started. */
   readonly onStart?: (kill: (signal: NodeJS.Signals) => void, pid: number) => void
+  /** Called with all of stderr so far. */
+  readonly onStderr?: (text: string) => void
 }
 
 /** Runs the built command as a child process, with nothing of this process's environment but the path. */
-export function runCli({ args, env = {}, cwd, onStart }: RunArgs): Promise<Ended> {
+export function runCli({ args, env = {}, cwd, onStart, onStderr }: RunArgs): Promise<Ended> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [CLI, ...args], {
       cwd,
@@ -51,6 +53,7 @@ export function runCli({ args, env = {}, cwd, onStart }: RunArgs): Promise<Ended
     })
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       stderr += text
+      onStderr?.(stderr)
     })
     child.on('error', reject)
     child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }))

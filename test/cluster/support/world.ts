@@ -5,6 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { onTestFinished } from 'vitest'
 import { readPipeline } from '../../../src/config/index.ts'
 import { runPipeline } from '../../../src/run/index.ts'
@@ -226,18 +227,16 @@ export type Redis = {
 /** A Redis server that belongs to the test, and loses all data when it ends. */
 export async function startRedis(): Promise<Redis> {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-redis-'))
-  const port = await freePort()
+  let port = await freePort()
   let child: ChildProcess | null = null
-  const start = async (): Promise<void> => {
-    child = spawn(
-      'redis-server',
-      ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', folder, '--appendonly', 'yes'],
-      {
-        stdio: ['ignore', 'pipe', 'ignore'],
-      },
-    )
-    for await (const text of child.stdout!) if (String(text).includes('Ready to accept connections')) break
-    child.stdout?.resume()
+  /** @returns false: another process has the port */
+  const listens = async (): Promise<boolean> => {
+    const words = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', folder]
+    child = spawn('redis-server', [...words, '--appendonly', 'yes'], { stdio: ['ignore', 'pipe', 'ignore'] })
+    const output = await readUntil(child.stdout!, 'Ready to accept connections')
+    if (output.isFound) return true
+    if (output.text.includes('Address already in use')) return false
+    throw new Error(`redis-server has ended: ${output.text}`)
   }
   const kill = async (): Promise<void> => {
     if (child === null || child.exitCode !== null || child.signalCode !== null) return
@@ -245,12 +244,35 @@ export async function startRedis(): Promise<Redis> {
     child.kill('SIGKILL')
     await gone
   }
-  await start()
   onTestFinished(async () => {
     await kill()
     rmSync(folder, { recursive: true, force: true })
   })
+  // A port that was free may be taken before the server has it.
+  while (!(await listens())) port = await freePort()
+  const start = async (): Promise<void> => {
+    // Clients know the port, so another one is no help.
+    if (!(await listens())) throw new Error(`another process has taken port ${port}`)
+  }
   return { url: `redis://127.0.0.1:${port}`, port, kill, start }
+}
+
+/** Reads a stream until a text comes or it ends, and drops what comes later. */
+function readUntil(
+  stream: Readable,
+  wanted: string,
+): Promise<{ readonly isFound: boolean; readonly text: string }> {
+  let text = ''
+  return new Promise((resolve) => {
+    const read = (more: string): void => {
+      text += more
+      if (!text.includes(wanted)) return
+      stream.off('data', read).resume()
+      resolve({ isFound: true, text })
+    }
+    stream.setEncoding('utf8').on('data', read)
+    stream.once('close', () => resolve({ isFound: false, text }))
+  })
 }
 
 async function freePort(): Promise<number> {
@@ -262,11 +284,15 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** Waits until a condition holds, and fails after three minutes. */
-export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+/** The time between two looks of {@link until}, on a machine that is not busy. */
+export const LOOK_MS = 20
+
+/** Waits until a condition holds, and fails after three minutes. @returns how often it did not hold */
+export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<number> {
   const end = Date.now() + 180_000
-  while (!(await isSo())) {
+  for (let looks = 0; ; looks++) {
+    if (await isSo()) return looks
     if (Date.now() > end) throw new Error(`it did not come to be: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
   }
 }
