@@ -75,6 +75,7 @@ export function planForgetting(
     const people = People.of(identities, pipeline, options.maskKey)
     const store = openDataSet(pipeline)
     const state = await begun(pipeline, store, options)
+    await requireTablesToFollow(store, pipeline.load.tables)
     const log = { read: (ref: BlobRef) => readBlob(store, ref) }
     const found = await survey(store, log, pipeline, state, people, options)
     return resultOf(pipeline, store, state, people, found)

@@ -79,10 +79,14 @@ export type PruneOptions = {
  */
 export async function planPruning(pipeline: Pipeline, before: Micros): Promise<PruneResult> {
   requireWindows(pipeline)
-  const state = await namingLocations(pipeline, () => readBegunCheckpoint(pipeline, openDataSet(pipeline)))
-  if (state === null) return resultOf(pipeline, before, NOTHING, [])
-  const old = oldPartitions(state, before)
-  return resultOf(pipeline, before, old, removedBy(old, state).removed)
+  return namingLocations(pipeline, async () => {
+    const store = openDataSet(pipeline)
+    const state = await readBegunCheckpoint(pipeline, store)
+    if (state === null) return resultOf(pipeline, before, NOTHING, [])
+    await requireTablesToFollow(store, pipeline.load.tables)
+    const old = oldPartitions(state, before)
+    return resultOf(pipeline, before, old, removedBy(old, state).removed)
+  })
 }
 
 /**

@@ -156,6 +156,27 @@ describe('what a run needs besides its file', () => {
     expect(allowed.code).toBe(0)
   })
 
+  it('what leads to no data set is named with the line of load.path', async () => {
+    const sandbox = await sandboxWith()
+    const folder = workFolder()
+    const file = await writePipeline(folder, { rest: 'load: { path: az://container/team }' })
+    for (const command of ['run', 'status']) {
+      const { code, stderr } = await spillway([command, file], folder, accessTo(sandbox))
+      expect(code, stderr).toBe(2)
+      expect(stderr).toMatch(/AZURE_STORAGE_ACCOUNT.*trial\.yaml:8:9\)/s)
+    }
+    const early = await writePipeline(folder, { rest: 'load:\n  path: out' })
+    for (const args of [
+      ['verify', early],
+      ['load', early, '--to', 'duckdb:leaks.db'],
+    ]) {
+      const { code, stderr } = await spillway(args, folder, accessTo(sandbox))
+      expect(code, stderr).toBe(2)
+      expect(stderr).toContain(', trial.yaml:9:3)')
+    }
+    expect(sandbox.requests).toHaveLength(0)
+  })
+
   it('an unset variable in the file is exit 2 with its line', async () => {
     const folder = workFolder()
     const file = await writePipeline(folder)

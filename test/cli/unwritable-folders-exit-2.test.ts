@@ -22,6 +22,7 @@ it('a path that is a file, or lies below one, is exit 2, and no request is sent'
       const ended = await spillway(args, folder, accessTo(sandbox))
       expect([path, args[0], ended.code]).toEqual([path, args[0], 2])
       expect(ended.stderr).toContain('A part of the path is a file, not a folder')
+      expect(ended.stderr).toMatch(/, trial\.yaml:8:9\)/)
     }
   }
   expect(readdirSync(join(folder, 'half'))).toEqual(['_state'])

@@ -331,13 +331,23 @@ it('one list keeps people out of several data sets, and is for its owner alone',
     expect((await stat(path)).mode & 0o777).toBe(0o600)
 
   // The same from stdin, of which nothing is asked.
-  const piped = spawnSync(process.execPath, [CLI, 'forget', 'pipeline.yaml', '--json'], {
-    cwd: here.folder,
-    env: { ...process.env, ...here.env },
-    input: `\ufeff${person}\r\nnobody@nowhere.example`,
-    encoding: 'utf8',
+  const forgetPiped = (input: string): unknown => {
+    const piped = spawnSync(process.execPath, [CLI, 'forget', 'pipeline.yaml', '--json'], {
+      cwd: here.folder,
+      env: { ...process.env, ...here.env },
+      input,
+      encoding: 'utf8',
+    })
+    return JSON.parse(piped.stdout)
+  }
+  expect(forgetPiped(`\ufeff${person}\r\nnobody@nowhere.example`)).toMatchObject({
+    identities: 2,
+    rows: 0,
+    shards: 0,
   })
-  expect(JSON.parse(piped.stdout), piped.stderr).toMatchObject({ identities: 2, rows: 0, shards: 0 })
+  // An identity may have a carriage return, if line feeds end the lines.
+  expect(forgetPiped('one\rperson\nanother\r\n')).toMatchObject({ identities: 2 })
+  expect(forgetPiped('one person\ranother')).toMatchObject({ identities: 2 })
 
   const other = await workspaceFor(here.sandbox, parts({ transform: { suppress_file: 'forgotten.json' } }))
   await cp(join(here.folder, 'forgotten.json'), join(other.folder, 'forgotten.json'))

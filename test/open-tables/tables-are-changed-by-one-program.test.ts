@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
 import { isExportError, pruneDataSet, verifyDataSet } from '../../src/index.ts'
 import { encoderBuild } from '../../src/package/index.ts'
-import { forgetPeople } from '../../src/run/index.ts'
+import { forgetPeople, planForgetting } from '../../src/run/index.ts'
 import { treeHashes } from '../fault/support.ts'
 import { itemsOf, latestVersion, type TableWorld, tableWorld } from './world.ts'
 
@@ -96,9 +96,9 @@ describe('a commit of another program', () => {
 
 const PEOPLE = ['person-1@scatterholt.com']
 
-async function forget(world: TableWorld, onShard = () => {}): Promise<unknown> {
+async function forget(world: TableWorld, isDry = false, onShard = () => {}): Promise<unknown> {
   const pipeline = await world.pipeline()
-  return forgetPeople(pipeline, PEOPLE, {
+  return (isDry ? planForgetting : forgetPeople)(pipeline, PEOPLE, {
     clock: systemClock,
     stop: new AbortController().signal,
     onLog: () => {},
@@ -109,24 +109,26 @@ async function forget(world: TableWorld, onShard = () => {}): Promise<unknown> {
   })
 }
 
-async function prune(world: TableWorld): Promise<unknown> {
-  return pruneDataSet(await world.pipeline(), { olderThan: '12mo', env: {}, cwd: world.folder })
+async function prune(world: TableWorld, dryRun = false): Promise<unknown> {
+  return pruneDataSet(await world.pipeline(), { olderThan: '12mo', dryRun, env: {}, cwd: world.folder })
 }
 
 describe('after a commit of another program', () => {
   it.each([
     ['forget', forget],
     ['prune', prune],
-  ] as const)('%s changes nothing until the table can follow', async (_, work) => {
+  ] as const)('%s changes nothing until the table can follow, and its dry run says so', async (_, work) => {
     const world = await tableWorld(itemsOf(...DAYS))
     await world.run()
     const commit = await foreignCommit(world)
     const before = await treeHashes(world.out)
     writeFileSync(commit.file, commit.text)
-    expect(await errorOf(work(world))).toMatchObject({
-      kind: 'storage',
-      message: expect.stringContaining('--rebuild'),
-    })
+    for (const isDry of [true, false]) {
+      expect(await errorOf(work(world, isDry))).toMatchObject({
+        kind: 'storage',
+        message: expect.stringContaining('--rebuild'),
+      })
+    }
     await rm(commit.file)
     expect(await treeHashes(world.out)).toEqual(before)
     await work(world)
@@ -138,7 +140,7 @@ describe('after a commit of another program', () => {
     await world.run()
     const [first] = await world.shards()
     const commit = await foreignCommit(world)
-    const error = await errorOf(forget(world, () => writeFileSync(commit.file, commit.text)))
+    const error = await errorOf(forget(world, false, () => writeFileSync(commit.file, commit.text)))
     expect(error.kind).toBe('storage')
     expect(error.message).toContain(`these files stay, with rows of people who are forgotten: ${first} (`)
     expect(error.message).toContain('--rebuild`; then repeat the command')

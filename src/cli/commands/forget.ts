@@ -87,7 +87,8 @@ async function identitiesOf(args: Given, { cwd }: Io): Promise<readonly string[]
   }
   const where = file ?? 'stdin'
   const text = await readAll(file === undefined ? process.stdin : createReadStream(resolve(cwd, file)), where)
-  const lines = text.replace(/^\ufeff/, '').split(/\r\n|\n|\r/)
+  // A carriage return alone ends lines only where nothing else does: an identity may have one.
+  const lines = text.replace(/^\ufeff/, '').split(text.includes('\n') ? /\r?\n/ : /\r/)
   const identities = lines.filter((line) => line.trim() !== '')
   if (identities.length > 0 || digestFile !== undefined) return identities
   throw none(`There is no identity in ${where}`, 'Give one a line, and nothing else.')

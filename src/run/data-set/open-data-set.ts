@@ -7,6 +7,8 @@ import {
   type DataSetLocation,
   ExportError,
   isExportError,
+  type LoadSettings,
+  locationOf,
   type NamedPipeline,
   type Pipeline,
   plainError,
@@ -97,7 +99,7 @@ export function noManifest(pipeline: Pipeline, what: string): ExportError {
   return new ExportError({
     kind: 'config',
     what: said,
-    where: pathIn(pipeline, MANIFEST_PATH),
+    where: `${pathIn(pipeline, MANIFEST_PATH)}, ${locationOf(pipeline, 'load.path')}`,
     next: runFirst(pipeline),
   })
 }
@@ -106,7 +108,7 @@ export function nothingExported(pipeline: Pipeline): ExportError {
   return new ExportError({
     kind: 'config',
     what: 'Nothing was exported yet',
-    where: pipeline.load.path,
+    where: `${pipeline.load.path}, ${locationOf(pipeline, 'load.path')}`,
     next: runFirst(pipeline),
   })
 }
@@ -175,16 +177,29 @@ export async function namingLocations<T>(pipeline: Pipeline, work: () => Promise
   }
 }
 
-/** The same error with its path below `load.path`; unchanged if it concerns something else. */
-export function withLocation({ load }: Pipeline, error: ExportError): ExportError {
-  if (!IN_DATA_SET.test(error.where)) return error
-  const apart =
-    load.location.kind !== 'disk' && error.where.startsWith('_state') ? load.location.stateRoot : null
-  const root = (apart ?? load.pathAsGiven).replace(/(?<=.)\/+$/, '')
-  const where = error.where === '.' ? root : `${root === '/' ? '' : root}/${error.where}`
+/**
+ * The same error with its path below `load.path`, and if the settings are wrong, with the line of the one that leads
+ * there; unchanged if it concerns something else.
+ */
+export function withLocation(pipeline: Pipeline, error: ExportError): ExportError {
+  const { load } = pipeline
+  const isInside = IN_DATA_SET.test(error.where)
+  const isWrong = error.kind === 'config' && (isInside || IN_STORE.test(error.where))
+  if (!isInside && !isWrong) return error
+  const line = isWrong ? `, ${locationOf(pipeline, error.where, 'load.path')}` : ''
   const { cause, untilMs } = error
+  const where = `${isInside ? pathGiven(load, error.where) : error.where}${line}`
   return new ExportError({ ...plainError(error), where, cause, untilMs })
 }
+
+function pathGiven({ location, pathAsGiven }: LoadSettings, path: string): string {
+  const apart = location.kind !== 'disk' && path.startsWith('_state') ? location.stateRoot : null
+  const root = (apart ?? pathAsGiven).replace(/(?<=.)\/+$/, '')
+  return path === '.' ? root : `${root === '/' ? '' : root}/${path}`
+}
+
+/** What else leads to the data set: an address, a variable, a setting. */
+const IN_STORE = /^(?:(?:s3|az):\/\/\S*$|(?:AWS|AZURE)_\w+$|load\.[\w.]+$|state\.path$)/
 
 /** The first part of every path in a data set. Keys of partitions (`<type>.<value>/…`) and URLs do not match. */
 const IN_DATA_SET = /^(?:_[\w.]+|credentials|reports)(?:\/|$)|^\.$/
