@@ -296,9 +296,9 @@ function named(
 // Control characters and direction marks.
 const NOT_PLAIN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu
 
-type RunCounts = Pick<SummaryPageRun, 'rows' | 'quarantined' | 'repeated'>
+type RowsOfRuns = Pick<SummaryPageRun, 'rows' | 'quarantined' | 'repeated'>
 
-function runRow(run: Known['runs'][number], counts: RunCounts): SummaryPageRun {
+function runRow(run: Known['runs'][number], counts: RowsOfRuns): SummaryPageRun {
   return {
     started_at: run.started_at,
     finished_at: run.finished_at,
