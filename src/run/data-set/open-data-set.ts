@@ -186,7 +186,8 @@ export function withLocation(pipeline: Pipeline, error: ExportError): ExportErro
   const isInside = IN_DATA_SET.test(error.where)
   const isWrong = error.kind === 'config' && (isInside || IN_STORE.test(error.where))
   if (!isInside && !isWrong) return error
-  const line = isWrong ? `, ${locationOf(pipeline, error.where, 'load.path')}` : ''
+  const key = pipeline.locations[error.where] === undefined ? 'load.path' : error.where
+  const line = isWrong ? `, ${locationOf(pipeline, key)}` : ''
   const { cause, untilMs } = error
   const where = `${isInside ? pathGiven(load, error.where) : error.where}${line}`
   return new ExportError({ ...plainError(error), where, cause, untilMs })
