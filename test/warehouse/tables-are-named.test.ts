@@ -47,6 +47,38 @@ describe('PostgreSQL', () => {
     expect(await pgRows(url, "select 1 from pg_tables where tablename = 'credentials'")).toHaveLength(1)
   })
 
+  it('names with backslashes and quotes stay what they are where the database lets backslashes escape', async () => {
+    const url = await newDatabase()
+    await pgRows(
+      url,
+      "do $$ begin execute format('alter database %I set standard_conforming_strings = off', current_database()); end $$",
+    )
+    const warehouse = await PostgresWarehouse.connect(url, url, { ...OPTIONS, onWait: () => {} })
+    try {
+      const table = await warehouse.hold(spec(null, 'credentials'))
+      await warehouse.prepare(table, { evolve: false })
+      const name = "a\\b'c\\"
+      await pgRows(
+        url,
+        `insert into spillway_loads (data_set, shard, sha256, rows, loaded_at, table_name, partitions, pipeline, replaced)
+         values ('d', $n$${name}$n$, '', 0, now(), 'credentials', array[$n$${name}$n$], 'p', 0)`,
+      )
+      expect(await warehouse.loaded('d', table, null)).toHaveLength(1)
+      const unit = { shards: [], stale: [name], forgotten: [name] }
+      const target = {
+        dataSet: { id: 'd', pipeline: 'p' },
+        table,
+        mode: 'append' as const,
+        loadedAt: '2024-01-01T00:00:00Z',
+        rowsOf: () => ({ setup: [], select: '' }),
+      }
+      await warehouse.load(unit, target)
+      expect(await warehouse.loaded('d', table, null)).toEqual([])
+    } finally {
+      await warehouse.close()
+    }
+  })
+
   it('concurrent loads into several tables of a new schema create it once, with one ledger', async () => {
     const url = await newDatabase()
     const make = async (name: string): Promise<void> => {

@@ -86,6 +86,8 @@ export class PostgresWarehouse implements Warehouse {
   hold(table: TableSpec): Promise<TableSpec> {
     return this.#postgres.guarded(async () => {
       await this.#run("SET TimeZone = 'UTC'")
+      // Where a role or a database has it off, a backslash of a name would escape what follows it.
+      await this.#run('SET standard_conforming_strings = on')
       // Rows that a policy hides would be loaded twice: PostgreSQL then fails instead.
       await this.#run('SET row_security = off')
       // The server then ends long statements of clients that are gone, and releases their locks. Not all versions
