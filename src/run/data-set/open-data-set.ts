@@ -187,9 +187,11 @@ export function withLocation(pipeline: Pipeline, error: ExportError): ExportErro
   const isWrong = error.kind === 'config' && (isInside || IN_STORE.test(error.where))
   if (!isInside && !isWrong) return error
   const key = pipeline.locations[error.where] === undefined ? 'load.path' : error.where
-  const line = isWrong ? `, ${locationOf(pipeline, key)}` : ''
+  const line = locationOf(pipeline, key)
   const { cause, untilMs } = error
-  const where = `${isInside ? pathGiven(load, error.where) : error.where}${line}`
+  const path = isInside ? pathGiven(load, error.where) : error.where
+  // Settings of a program have no lines.
+  const where = isWrong && line !== pipeline.file ? `${path}, ${line}` : path
   return new ExportError({ ...plainError(error), where, cause, untilMs })
 }
 
