@@ -30,7 +30,7 @@ import { shardPaths, sql } from './support/read-shards.ts'
  */
 
 /** Other sequences: FAULT_SEED=<number>; more of them: FAULT_SEQUENCES=<number> or FAULT_ALL=1. */
-const SEQUENCES = Number(process.env.FAULT_SEQUENCES ?? times(6, 300))
+const SEQUENCES = Number(process.env.FAULT_SEQUENCES ?? times(4, 300))
 const SEED = Number(process.env.FAULT_SEED ?? seedOf(20_261_125))
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net', 'tarnhollow.io']
