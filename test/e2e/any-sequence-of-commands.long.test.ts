@@ -52,7 +52,8 @@ const command = fc.oneof(
   fc.record({ do: fc.constant('redo'), choice, month }),
   fc.record({ do: fc.constant('redo'), choice, month, maxRequests: requests }),
   fc.record({ do: fc.constant('kill'), event, redo: fc.record({ choice, month }) }),
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('prune'), month }) },
+  // Later months may not be over on the first day of a feed, so that more of their rows come.
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('prune'), month: fc.integer({ min: 2, max: 4 }) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('forget'), choice }) },
   {
     weight: 3,
@@ -257,6 +258,7 @@ async function runAndKill(world: World, event: number, pattern: string | undefin
     () => true,
   )
   const isKilled = existsSync(copy)
+  if (!isKilled && pattern === undefined) expect(isRefused).toBe(false)
   if (isKilled) {
     rmSync(output, { recursive: true })
     cpSync(copy, output, { recursive: true })
@@ -269,7 +271,8 @@ async function runAndKill(world: World, event: number, pattern: string | undefin
 
 /** Copies a data set without its lock. Other threads may still write, so it copies until nothing changes meanwhile. */
 function copyWhileWritten(output: string, copy: string): void {
-  for (;;) {
+  for (let attempt = 0; ; attempt++) {
+    if (attempt === 100) throw new Error('the data set can not be copied')
     const before = listing(output)
     try {
       rmSync(copy, { recursive: true, force: true })
