@@ -1,0 +1,508 @@
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
+import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
+import { inThisProcess } from '../support/in-this-process.ts'
+import { seedOf, times } from '../support/thorough.ts'
+import { ExportModel, keyOf, type ModelRow, rowsOfDomains, rowsOfFeeds } from './support/export-model.ts'
+import { shardPaths, sql } from './support/read-shards.ts'
+
+/*
+ * Commands may follow each other in any order: runs, with a budget or killed; partitions exported anew, pruned rows,
+ * forgotten people, repairs, a changed pipeline, damaged files. After each command:
+ * - no row is lost, doubled or invented; no row comes back that was pruned or forgotten;
+ * - unless the command was killed, manifest, files and open tables name the same shards and rows;
+ * - after a complete run no row is missing, `verify` finds the export complete and in order, and the manifest counts
+ *   the items in quarantine.
+ */
+
+/** Other sequences: FAULT_SEED=<number>; more of them: FAULT_SEQUENCES=<number> or FAULT_ALL=1. */
+const SEQUENCES = Number(process.env.FAULT_SEQUENCES ?? times(4, 300))
+const SEED = Number(process.env.FAULT_SEED ?? seedOf(20_261_125))
+
+const DOMAINS = ['scatterholt.com', 'quillmere.net', 'tarnhollow.io']
+const IDENTIFIERS = [1, 2]
+const DAY_MS = 86_400_000
+const BEGIN = Date.parse('2024-01-01')
+
+/** Chooses one of the things that are there when the command begins. */
+const choice = fc.nat({ max: 9999 })
+const requests = fc.integer({ min: 1, max: 6 })
+/** The log event at which a run is killed. */
+const event = fc.integer({ min: 1, max: 40 })
+const month = fc.integer({ min: 1, max: 9 })
+
+const command = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('run') }) },
+  fc.record({ do: fc.constant('run'), maxRequests: requests }),
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('kill'), event }) },
+  fc.record({ do: fc.constant('redo'), choice, month }),
+  fc.record({ do: fc.constant('redo'), choice, month, maxRequests: requests }),
+  fc.record({ do: fc.constant('kill'), event, redo: fc.record({ choice, month }) }),
+  // Later months may not be over on the first day of a feed, so that more of their rows come.
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('prune'), month: fc.integer({ min: 2, max: 4 }) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('forget'), choice }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('lose-a-shard'),
+      choice,
+      isCut: fc.boolean(),
+      next: fc.constantFrom('fix', 'run'),
+    }),
+  },
+  fc.record({
+    do: fc.constant('damage-a-commit'),
+    choice,
+    at: fc.double({ min: 0.6, max: 0.999, noNaN: true }),
+  }),
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('change'),
+      days: fc.constantFrom(0, 3, 20, 60),
+      months: fc.integer({ min: 0, max: 2 }),
+      domains: fc.subarray(DOMAINS, { minLength: 1 }),
+    }),
+  },
+  fc.record({ do: fc.constant('fresh') }),
+) as fc.Arbitrary<Command>
+
+type Redo = { readonly choice: number; readonly month: number }
+type Command =
+  | { readonly do: 'run'; readonly maxRequests?: number }
+  | { readonly do: 'kill'; readonly event: number; readonly redo?: Redo }
+  | ({ readonly do: 'redo'; readonly maxRequests?: number } & Redo)
+  | { readonly do: 'prune'; readonly month: number }
+  | { readonly do: 'forget'; readonly choice: number }
+  | LoseAShard
+  | DamageACommit
+  | Change
+  | { readonly do: 'fresh' }
+type LoseAShard = {
+  readonly do: 'lose-a-shard'
+  readonly choice: number
+  readonly isCut: boolean
+  readonly next: 'fix' | 'run'
+}
+type DamageACommit = { readonly do: 'damage-a-commit'; readonly choice: number; readonly at: number }
+type Change = {
+  readonly do: 'change'
+  readonly days: number
+  readonly months: number
+  readonly domains: readonly string[]
+}
+
+const commands = fc.array(command, { minLength: 25, maxLength: 25 })
+
+const settings = fc.record({
+  seed: fc.nat(),
+  records: fc.constantFrom(20, 60),
+  invalidRate: fc.constantFrom(0, 0.1),
+  emptyPageRate: fc.constantFrom(0, 0.2),
+  lateRate: fc.constantFrom(0, 0.1),
+  identifierOrder: fc.constantFrom('asc', 'desc'),
+  partitionBy: fc.constantFrom('[query, window]', '[query]', '[window]', 'none'),
+  shardRows: fc.constantFrom(1000, 7, 20),
+  order: fc.constantFrom('asc', 'desc'),
+  hasTables: fc.boolean(),
+  pageSize: fc.constantFrom('5', '12', 'auto'),
+  isTenant: fc.boolean(),
+  concurrency: fc.constantFrom(1, 3),
+})
+type Settings = typeof settings extends fc.Arbitrary<infer T> ? T : never
+type Resource = 'search' | 'feed'
+
+for (const resource of ['search', 'feed'] as const) {
+  test(`any sequence of commands leaves an export of a ${resource} with exactly its rows`, async () => {
+    await fc.assert(
+      fc.asyncProperty(settings, commands, async (drawn, sequence) => {
+        const world = await startWorld(resource, drawn)
+        try {
+          for (const [number, each] of sequence.entries()) {
+            await obey(world, each).catch((error: unknown) => {
+              throw new Error(`command ${number}, ${JSON.stringify(each)}: ${String(error)}`, {
+                cause: error,
+              })
+            })
+          }
+        } finally {
+          await world.sandbox.close()
+          rmSync(world.folder, { recursive: true, force: true })
+        }
+      }),
+      { numRuns: SEQUENCES, seed: SEED },
+    )
+  }, 36_000_000)
+}
+
+type World = {
+  readonly resource: Resource
+  readonly settings: Settings
+  readonly sandbox: Sandbox
+  readonly folder: string
+  readonly output: string
+  readonly model: ExportModel
+  readonly env: Readonly<Record<string, string>>
+  /** What the service has and what the pipeline asks for; `change` alters them. */
+  readonly now: { day: number; domains: readonly string[]; months: number }
+}
+
+async function startWorld(resource: Resource, settings: Settings): Promise<World> {
+  const { seed, records, invalidRate, emptyPageRate, lateRate, identifierOrder } = settings
+  const now = { day: 100, domains: DOMAINS.slice(0, 2), months: 4 }
+  const sandbox = await startSandbox({
+    ...{ seed, records, invalidRate, emptyPageRate, lateRate, identifierOrder },
+    ...{ nastyRate: 0, nullRate: 0.02, stateRate: 0, domains: DOMAINS },
+    ...{ requestsPerSecond: 0, basicRequestsPerSecond: 0 },
+    ...(resource === 'feed' ? { now: () => BEGIN + now.day * DAY_MS } : {}),
+  })
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-e2e-'))
+  const env = { SPILLWAY_TOKEN: sandbox.token }
+  const model = new ExportModel(lateRate > 0)
+  const world = { resource, settings, sandbox, folder, output: join(folder, 'out'), model, env, now }
+  writePipeline(world)
+  return world
+}
+
+function writePipeline({ resource, settings, sandbox, folder, now }: World): void {
+  const { partitionBy, shardRows, order, hasTables, pageSize, isTenant, concurrency } = settings
+  const extract =
+    resource === 'feed'
+      ? `{ resource: feed, page_size: ${pageSize}${isTenant ? '' : `, identifiers: [${IDENTIFIERS}]`} }`
+      : `{ domains: [${now.domains}], page_size: ${pageSize}, order: ${order}, concurrency: ${concurrency},
+  windows: { from: ${firstOf(1)}, until: ${firstOf(now.months + 1)}, every: month } }`
+  const format = hasTables ? 'parquet, table_formats: [iceberg, delta]' : 'csv'
+  writeFileSync(
+    join(folder, 'p.yaml'),
+    `name: trial
+service: { base_url: '${sandbox.baseUrl}', requests_per_second: 10000, basic_requests_per_second: 10000, retries: 0 }
+extract: ${extract}
+transform: { max_quarantined: '100%' }
+load: { format: ${format}, path: out, partition_by: ${partitionBy}, shard_rows: ${shardRows} }
+`,
+  )
+}
+
+async function obey(world: World, command: Command): Promise<void> {
+  switch (command.do) {
+    case 'run':
+      return run(world, budgetOf(command.maxRequests))
+    case 'kill':
+      return runAndKill(world, command.event, command.redo && patternOf(world, command.redo))
+    case 'redo':
+      return redo(world, patternOf(world, command), budgetOf(command.maxRequests))
+    case 'prune':
+      return prune(world, firstOf(command.month))
+    case 'forget':
+      return forget(world, pick([...allRows(world).values()], command.choice)!.identity)
+    case 'lose-a-shard':
+      return loseAShard(world, command)
+    case 'damage-a-commit':
+      return damageACommit(world, command)
+    case 'change':
+      return change(world, command)
+    case 'fresh':
+      world.model.startAnew()
+      await succeed(world, 'run', '--fresh', '--yes')
+      return expectPromises(world, { isComplete: true, mayGo: () => true })
+  }
+}
+
+async function run(world: World, flags: readonly string[]): Promise<void> {
+  const { code, stderr } = await cli(world, 'run', ...flags)
+  expect(flags.length > 0 ? [0, 4] : [0], stderr).toContain(code)
+  await expectPromises(world, { isComplete: code === 0 })
+}
+
+async function redo(world: World, pattern: string, flags: readonly string[]): Promise<void> {
+  const { code, stderr } = await cli(world, 'run', '--redo', pattern, ...flags)
+  // A window may have no partition yet, or share a shard with rows that the service no longer has.
+  if (code === 2) expect(stderr).toMatch(/matches no partition|would be lost/)
+  else {
+    expect(flags.length > 0 ? [0, 4] : [0], stderr).toContain(code)
+    world.model.redo(pattern, (query) => isPlanned(world, query))
+  }
+  await expectPromises(world, { isComplete: code === 0 })
+}
+
+/** Ends a run as a kill would: what the disk holds at an event is what the next command finds. */
+async function runAndKill(world: World, event: number, pattern: string | undefined): Promise<void> {
+  const { output, folder, env, model } = world
+  const copy = join(folder, 'copy')
+  const abort = new AbortController()
+  let events = 0
+  const onLog = (): void => {
+    if (++events !== event || !existsSync(output)) return
+    copyWhileWritten(output, copy)
+    abort.abort()
+  }
+  const pipeline = await readPipeline('p.yaml', { env: {}, cwd: folder })
+  const redo = pattern === undefined ? [] : [pattern]
+  const options = await runOptions(pipeline, { env, onLog, abort: abort.signal, stop: abort.signal, redo })
+  const isRefused = await runPipeline(pipeline, options).then(
+    () => false,
+    () => true,
+  )
+  const isKilled = existsSync(copy)
+  if (!isKilled && pattern === undefined) expect(isRefused).toBe(false)
+  if (isKilled) {
+    rmSync(output, { recursive: true })
+    cpSync(copy, output, { recursive: true })
+    rmSync(copy, { recursive: true })
+  }
+  if (pattern !== undefined && (isKilled || !isRefused))
+    model.redo(pattern, (query) => isPlanned(world, query))
+  await expectPromises(world, { isKilled })
+}
+
+/** Copies a data set without its lock. Other threads may still write, so it copies until nothing changes meanwhile. */
+function copyWhileWritten(output: string, copy: string): void {
+  for (let attempt = 0; ; attempt++) {
+    if (attempt === 100) throw new Error('the data set can not be copied')
+    const before = listing(output)
+    try {
+      rmSync(copy, { recursive: true, force: true })
+      cpSync(output, copy, { recursive: true })
+    } catch {
+      continue
+    }
+    if (before !== null && listing(output) === before) break
+  }
+  const state = join(copy, '_state')
+  if (!existsSync(state)) return
+  for (const name of readdirSync(state)) if (name.startsWith('lock')) rmSync(join(state, name))
+}
+
+/** @returns null if a file went away meanwhile */
+function listing(folder: string): string | null {
+  try {
+    const paths = readdirSync(folder, { recursive: true }) as string[]
+    return paths
+      .map((path) => {
+        const { size, mtimeNs } = statSync(join(folder, path), { bigint: true })
+        return `${path} ${size} ${mtimeNs}`
+      })
+      .join('\n')
+  } catch {
+    return null
+  }
+}
+
+async function prune(world: World, before: string): Promise<void> {
+  const days = Math.floor((Date.now() - Date.parse(before)) / DAY_MS)
+  const { code, stdout, stderr } = await cli(world, 'prune', '--yes', '--older-than', `${days}d`)
+  if (!hasState(world)) return
+  expect(code, stderr).toBe(0)
+  const { removed = [] } = JSON.parse(stdout) as { removed?: { partition: string }[] }
+  world.model.prune(removed.map(({ partition }) => partition))
+  await expectPromises(world, { mayGo: (row) => world.model.isPruned(row) })
+}
+
+async function forget(world: World, identity: string): Promise<void> {
+  writeFileSync(join(world.folder, 'people.txt'), `${identity}\n`)
+  const { code, stderr } = await cli(world, 'forget', '--yes', '--identities', 'people.txt')
+  if (code === 0) world.model.forget(identity)
+  else expect(hasState(world), stderr).toBe(false)
+  await expectPromises(world, { mayGo: (row) => world.model.isForgotten(row) })
+}
+
+/** A lost or cut shard is exported again by `verify --fix`; a run refuses it, or replaces it by a redo in progress. */
+async function loseAShard(world: World, { choice, isCut, next }: LoseAShard): Promise<void> {
+  const shard = pick(await shardsOf(world), choice)
+  if (shard === undefined) return
+  const path = join(world.output, shard)
+  const saved = readFileSync(path)
+  if (isCut) truncateSync(path, Math.max(0, saved.length - 3))
+  else rmSync(path)
+  const words = next === 'fix' ? ['verify', '--fix', '--yes'] : ['run']
+  const { code, stderr } = await cli(world, ...words)
+  if (code !== 0) {
+    expect(code, stderr).toBe(next === 'fix' ? 2 : 1)
+    writeFileSync(path, saved)
+    await succeed(world, 'run')
+  }
+  await expectPromises(world, { isComplete: true })
+}
+
+/** A damaged commit is healed, or refused until it is restored. */
+async function damageACommit(world: World, { choice, at }: DamageACommit): Promise<void> {
+  const folder = join(world.output, '_state/log')
+  const paths = existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : []
+  // Smaller ones hold no rows.
+  const path = pick(
+    paths.filter((each) => statSync(each).size > 2000),
+    choice,
+  )
+  if (path === undefined) return
+  const saved = readFileSync(path)
+  const damaged = Buffer.from(saved)
+  damaged[Math.floor(saved.length * at)]! ^= 0xff
+  writeFileSync(path, damaged)
+  const { code, stderr } = await cli(world, 'run')
+  if (code !== 0) {
+    expect([1, 2], stderr).toContain(code)
+    if (existsSync(path)) writeFileSync(path, saved)
+    await succeed(world, 'run')
+  }
+  await expectPromises(world, { isComplete: true })
+}
+
+/** Time goes on for a feed; a search asks for other domains or more months. */
+function change(world: World, { days, months, domains }: Change): void {
+  const { now } = world
+  now.day = Math.min(now.day + days, 330)
+  if (months === 0) now.domains = domains
+  now.months = Math.min(now.months + months, 9)
+  writePipeline(world)
+}
+
+type Expected = {
+  /** Whether the last run exported all that the pipeline asks for. */
+  readonly isComplete?: boolean
+  readonly isKilled?: boolean
+  /** Rows that the command may have removed. */
+  readonly mayGo?: (row: ModelRow) => boolean
+}
+
+async function expectPromises(world: World, expected: Expected): Promise<void> {
+  const { isComplete = false, isKilled = false, mayGo = () => false } = expected
+  const { model } = world
+  model.universe = allRows(world)
+  const found = await exportedRows(world)
+  expect(model.wrong(found)).toEqual([])
+  expect(model.lost(found, mayGo)).toEqual([])
+  if (isComplete) {
+    expect(model.missing(found, (row) => isPlanned(world, row.query, row.month))).toEqual([])
+    await expectVerified(world)
+  }
+  if (!isKilled) await expectOneTruth(world, found.length)
+  model.held = new Set(found)
+}
+
+async function expectVerified(world: World): Promise<void> {
+  const { stdout } = await succeed(world, 'verify')
+  expect(JSON.parse(stdout), stdout).toMatchObject({ ok: true, complete: true })
+  expect(existsSync(join(world.output, '_SUCCESS'))).toBe(true)
+  expect(manifestOf(world)?.totals.quarantined).toBe(quarantinedItems(world))
+}
+
+/** Manifest, files and open tables agree, and `status` can read the state. */
+async function expectOneTruth(world: World, rows: number): Promise<void> {
+  const manifest = manifestOf(world)
+  if (manifest !== null) {
+    expect(manifest.shards.map(({ path }) => path).sort()).toEqual(await shardsOf(world))
+    expect(manifest.totals.rows).toBe(rows)
+    if (world.settings.hasTables) {
+      const { stdout } = await succeed(world, 'tables')
+      const { tables } = JSON.parse(stdout) as { tables: { rows: number }[] }
+      expect(tables.length).toBeGreaterThan(0)
+      for (const table of tables) expect(table.rows, stdout).toBe(rows)
+    }
+  }
+  if (hasState(world)) await succeed(world, 'status')
+}
+
+/** Keys of the rows in the shards that the manifest names. After a kill in a redo, others may still lie beside them. */
+async function exportedRows(world: World): Promise<string[]> {
+  const { output, settings } = world
+  const named = (manifestOf(world)?.shards ?? []).map(({ path }) => join(output, path))
+  const files = named.filter((path) => existsSync(path)).map((path) => `'${path}'`)
+  if (files.length === 0) return []
+  const table = settings.hasTables
+    ? `read_parquet([${files}], hive_partitioning = false)`
+    : `read_csv([${files}], header = true, all_varchar = true, hive_partitioning = false)`
+  const rows = await sql(`select query_type, query_value, id from ${table}`)
+  return rows.map(({ query_type, query_value, id }) =>
+    keyOf(queryOf(`${query_type}`, `${query_value}`), `${id}`),
+  )
+}
+
+/** As in the name of a partition. */
+function queryOf(type: string, value: string): string {
+  if (type === 'domain') return `domain.${value}`
+  return type === 'tenant' ? 'feed.tenant' : `feed.${value}`
+}
+
+function allRows({ resource, sandbox, settings }: World): Map<string, ModelRow> {
+  if (resource === 'search') return rowsOfDomains(sandbox, DOMAINS)
+  return rowsOfFeeds(sandbox, settings.isTenant ? [null] : IDENTIFIERS)
+}
+
+function isPlanned({ resource, now }: World, query: string, month = firstOf(1)): boolean {
+  if (resource === 'feed') return true
+  return (
+    now.domains.includes(query.replace('domain.', '')) && month >= firstOf(1) && month <= firstOf(now.months)
+  )
+}
+
+/** One window of a query, all of them, or all partitions of a search. */
+function patternOf({ resource, settings, now }: World, { choice, month }: Redo): string {
+  const feeds = settings.isTenant ? ['feed.tenant'] : IDENTIFIERS.map((id) => `feed.${id}`)
+  const query = pick(resource === 'feed' ? feeds : now.domains.map((domain) => `domain.${domain}`), choice)!
+  const window = `${firstOf(month)}..${firstOf(month + 1)}`
+  const all = resource === 'feed' ? `${query}/all` : '*/*'
+  return pick([`${query}/*`, `${query}/${window}`, all], Math.floor(choice / 10))!
+}
+
+type Manifest = {
+  readonly shards: readonly { readonly path: string }[]
+  readonly totals: { readonly rows: number; readonly quarantined: number }
+}
+
+function manifestOf({ output }: World): Manifest | null {
+  const path = join(output, '_manifest.json')
+  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as Manifest) : null
+}
+
+function quarantinedItems({ output }: World): number {
+  const folder = join(output, '_quarantine')
+  const names = existsSync(folder) ? readdirSync(folder) : []
+  const lines = names.map((name) => readFileSync(join(folder, name), 'utf8').split('\n').length - 1)
+  return lines.reduce((sum, count) => sum + count, 0)
+}
+
+async function shardsOf({ output }: World): Promise<string[]> {
+  if (!existsSync(output)) return []
+  return (await shardPaths(output)).filter((path) => /\.(?:csv|parquet)$/.test(path))
+}
+
+function hasState({ output }: World): boolean {
+  return existsSync(join(output, '_state/checkpoint.jsonl'))
+}
+
+async function succeed(world: World, ...words: string[]) {
+  const ended = await cli(world, ...words)
+  expect(ended.code, `${words.join(' ')}: ${ended.stderr}`).toBe(0)
+  return ended
+}
+
+function cli({ folder, env }: World, ...[name, ...flags]: string[]) {
+  return inThisProcess([name!, 'p.yaml', '--json', ...flags], folder, env)
+}
+
+function budgetOf(maxRequests: number | undefined): string[] {
+  return maxRequests === undefined ? [] : ['--max-requests', String(maxRequests)]
+}
+
+function pick<T>(all: readonly T[], choice: number): T | undefined {
+  return all[choice % all.length]
+}
+
+/** The first day of a month of 2024. */
+function firstOf(month: number): string {
+  return `2024-${String(month).padStart(2, '0')}-01`
+}
