@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { basename, relative, resolve } from 'node:path'
-import { ExportError } from '../core/index.ts'
+import { ExportError, hasCode } from '../core/index.ts'
 import type { Io, ProcessContext } from './command-line/command.ts'
 import { LogFile, type LogSettings, openLogs, reportError } from './log/log.ts'
 import { helpText, parseCommandLine } from './parse.ts'
@@ -76,7 +76,7 @@ function wantsJson(words: readonly string[]): boolean {
 
 /** Loading a command opens files: `EMFILE` becomes an error that says what to do. */
 function fileLimit(error: unknown): unknown {
-  if (!(error instanceof Error && 'code' in error && error.code === 'EMFILE')) return error
+  if (!hasCode(error, 'EMFILE')) return error
   const next = 'Raise the limit (ulimit -n), then run again.'
   return new ExportError({ kind: 'storage', what: 'Too many files are open', where: '', next, cause: error })
 }

@@ -1,7 +1,7 @@
 import { dirname, resolve } from 'node:path'
 import {
   ExportError,
-  isExportError,
+  nullIf,
   type Pipeline,
   type Query,
   type Selection,
@@ -203,13 +203,8 @@ function locationsOf(tree: Tree, paths: Iterable<Path>): Pipeline['locations'] {
 
 /** What the file requests without flags; null: it is invalid without them, so they narrow nothing. */
 async function wanted(source: NamedText, options: ReadOptions): Promise<Selection | null> {
-  try {
-    const { queries, windows } = (await resolvePipeline(source, options)).extract
-    return { queries, windows }
-  } catch (error) {
-    if (isExportError(error, 'config')) return null
-    throw error
-  }
+  const pipeline = await resolvePipeline(source, options).catch(nullIf('config'))
+  return pipeline?.extract ?? null
 }
 
 /** A pipeline that was submitted on another machine. */

@@ -3,6 +3,7 @@ import {
   isExportError,
   keySet,
   locationOf,
+  nullIf,
   type Pipeline,
   requireConsent,
   UNKNOWN_SERVICE,
@@ -80,16 +81,11 @@ export async function readNamingKey(
 }
 
 /** {@link readNamingKey}, null also if the key cannot be read: completeness is then shown without figures. */
-export async function knownNamingKey(
+export function knownNamingKey(
   pipeline: Pipeline,
   context: Pick<Dependencies, 'env'>,
 ): Promise<Uint8Array | null> {
-  try {
-    return await readNamingKey(pipeline, context)
-  } catch (error) {
-    if (isExportError(error, 'config')) return null
-    throw error
-  }
+  return readNamingKey(pipeline, context).catch(nullIf('config'))
 }
 
 type Need = {

@@ -1,12 +1,5 @@
 import * as z from 'zod'
-import {
-  type Auth,
-  type Clock,
-  ExportError,
-  isExportError,
-  isHeaderText,
-  learnSecret,
-} from '../core/index.ts'
+import { type Auth, type Clock, ExportError, isHeaderText, learnSecret, nullIf } from '../core/index.ts'
 import { jsonBody, serverTexts } from './responses.ts'
 
 /** The credential of a request. Compared by identity: a renewed token is another object. */
@@ -152,8 +145,7 @@ export function testedToken(body: Uint8Array, where: string) {
   try {
     json = jsonBody(body, where)
   } catch (error) {
-    if (isExportError(error, 'transient')) return null
-    throw error
+    return nullIf('transient')(error)
   }
   const parsed = Tested.safeParse(json)
   return {

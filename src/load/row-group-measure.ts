@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import type { Group, RecordBatch, TextVector, Vector } from '../core/index.ts'
+import { type Group, getOrInsert, type RecordBatch, type TextVector, type Vector } from '../core/index.ts'
 import { countRows, type RowChoice } from './take-rows.ts'
 
 // Limits memory when values are long.
@@ -126,11 +126,7 @@ export function byteSizes(recordBatch: RecordBatch): BatchSizes {
     const table = group === null ? null : recordBatch.groups[group]!
     if (table === null) addRows(own, values)
     else if (values.kind !== 'text' || !SHARED.test(name)) addEntries(own, table, values)
-    else {
-      const columns = shared.get(table)
-      if (columns === undefined) shared.set(table, [values])
-      else columns.push(values)
-    }
+    else getOrInsert(shared, table, () => []).push(values)
   }
   let total = 0
   for (let row = 0; row < own.length; row++) total += own[row]!

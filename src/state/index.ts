@@ -23,7 +23,7 @@ export {
 } from './checkpoint/folded-partition.ts'
 export { endEntry, type FoldedRun, NEW_RUN, searchesByMonth } from './checkpoint/folded-run.ts'
 export { type Hold, takeLock } from './lock/lock.ts'
-export { isAbandoned, markOwner } from './lock/private-folder.ts'
+export { markOwner, sweepPrivateFolders } from './lock/private-folder.ts'
 export { commitPath, LOG_FOLDER, listCommits, readBlob } from './log/commit-object.ts'
 export { OpenLog, sweepLog } from './log/open-log.ts'
 export {

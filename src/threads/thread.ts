@@ -1,5 +1,5 @@
 import type { Worker } from 'node:worker_threads'
-import { ExportError, isExportError, type PlainError, plainError } from '../core/index.ts'
+import { ExportError, hasCode, isExportError, type PlainError, plainError } from '../core/index.ts'
 
 /** A call of a thread's function. */
 type ThreadRequest = { readonly id: number; readonly name: string; readonly args: readonly unknown[] }
@@ -88,7 +88,7 @@ export function serve(replies: Readonly<Record<string, (...args: never[]) => Pro
 
 /** Stops the run. Pages of other partitions in the thread are lost, and the next run requests them again. */
 function outOfMemory(error: unknown): ExportError | null {
-  if (!(error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY')) return null
+  if (!hasCode(error, 'ERR_WORKER_OUT_OF_MEMORY')) return null
   return new ExportError({
     kind: 'storage',
     what: 'Out of memory',

@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import { checkRequirements, knownNamingKey, readNamingKey, readVerifyingKey } from '../../config/index.ts'
-import { type Pipeline, parseInstant } from '../../core/index.ts'
+import { getOrInsert, type Pipeline, parseInstant } from '../../core/index.ts'
 import {
   type Problem,
   type ProblemCause,
@@ -212,11 +212,7 @@ function* fileLines(
 
 function byCause(problems: readonly Problem[]): readonly (readonly Problem[])[] {
   const groups = new Map<ProblemCause, Problem[]>()
-  for (const problem of problems) {
-    const group = groups.get(problem.cause)
-    if (group === undefined) groups.set(problem.cause, [problem])
-    else group.push(problem)
-  }
+  for (const problem of problems) getOrInsert(groups, problem.cause, () => []).push(problem)
   return [...groups.values()]
 }
 

@@ -138,7 +138,7 @@ const PLACEHOLDERS = {
  */
 function withoutFaults(root: Mapping, issues: readonly Issue[], problems: Problems): Mapping {
   const copy: Mapping = { ...root }
-  for (const [key, value] of Object.entries(copy)) if (isMapping(value)) copy[key] = { ...value }
+  for (const [key, value] of Object.entries(copy)) if (isMapping(value)) copy[key] = copyOf(value)
   for (const issue of issues) {
     const faults =
       issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [issue.path]
@@ -149,6 +149,12 @@ function withoutFaults(root: Mapping, issues: readonly Issue[], problems: Proble
   }
   const service = isMapping(copy.service) ? copy.service : {}
   return { ...PLACEHOLDERS, ...copy, service: { ...PLACEHOLDERS.service, ...service } }
+}
+
+function copyOf(inner: Mapping): Mapping {
+  const copy: Mapping = { ...inner }
+  for (const [key, value] of Object.entries(copy)) if (Array.isArray(value)) copy[key] = [...value]
+  return copy
 }
 
 /** An item of a list leaves a gap, so that others keep their index. */
@@ -164,9 +170,7 @@ function remove(root: Mapping, section?: PropertyKey, key?: PropertyKey, index?:
     delete inner[String(key)]
     return
   }
-  const others = list.slice()
-  delete others[Number(index)]
-  inner[String(key)] = others
+  delete list[Number(index)]
 }
 
 function closeGaps(inner: Mapping, section: string, problems: Problems): void {

@@ -99,7 +99,7 @@ export function noManifest(pipeline: Pipeline, what: string): ExportError {
   return new ExportError({
     kind: 'config',
     what: said,
-    where: `${pathIn(pipeline, MANIFEST_PATH)}, ${locationOf(pipeline, 'load.path')}`,
+    where: withLine(pipeline, pathIn(pipeline, MANIFEST_PATH)),
     next: runFirst(pipeline),
   })
 }
@@ -108,7 +108,7 @@ export function nothingExported(pipeline: Pipeline): ExportError {
   return new ExportError({
     kind: 'config',
     what: 'Nothing was exported yet',
-    where: `${pipeline.load.path}, ${locationOf(pipeline, 'load.path')}`,
+    where: withLine(pipeline, pipeline.load.path),
     next: runFirst(pipeline),
   })
 }
@@ -186,13 +186,17 @@ export function withLocation(pipeline: Pipeline, error: ExportError): ExportErro
   const isInside = IN_DATA_SET.test(error.where)
   const isWrong = error.kind === 'config' && (isInside || IN_STORE.test(error.where))
   if (!isInside && !isWrong) return error
-  const key = pipeline.locations[error.where] === undefined ? 'load.path' : error.where
-  const line = locationOf(pipeline, key)
-  const { cause, untilMs } = error
   const path = isInside ? pathGiven(load, error.where) : error.where
-  // Settings of a program have no lines.
-  const where = isWrong && line !== pipeline.file ? `${path}, ${line}` : path
+  const key = pipeline.locations[error.where] === undefined ? 'load.path' : error.where
+  const where = isWrong ? withLine(pipeline, path, key) : path
+  const { cause, untilMs } = error
   return new ExportError({ ...plainError(error), where, cause, untilMs })
+}
+
+/** A place, and the line of the setting that leads there. Settings of a program have no lines. */
+function withLine(pipeline: Pipeline, place: string, key = 'load.path'): string {
+  const line = locationOf(pipeline, key)
+  return line === pipeline.file ? place : `${place}, ${line}`
 }
 
 function pathGiven({ location, pathAsGiven }: LoadSettings, path: string): string {

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ExportError, type Pipeline, type Store } from '../../core/index.ts'
 import { diskStore } from '../../disk/index.ts'
-import { isAbandoned, markOwner } from '../../state/index.ts'
+import { markOwner, sweepPrivateFolders } from '../../state/index.ts'
 
 /** Shards as local files, for readers that need these. */
 export type LocalShards = {
@@ -63,12 +63,12 @@ export async function localShards(
 const PREFIX = 'spillway-tmp-'
 
 /**
- * Creates a private folder of a command below the system's temporary folder. It is removed when the process ends, unless that is killed. Folders
- * of killed processes are removed here.
+ * Creates a private folder of a command below the system's temporary folder. It is removed when the process ends, unless
+ * that is killed. Folders of killed processes are removed here.
  */
 export async function temporaryFolder() {
   const parent = tmpdir()
-  await sweep(parent)
+  await sweepPrivateFolders(parent, (name) => name.startsWith(PREFIX))
   const path = await mkdtemp(join(parent, PREFIX)).catch((cause: unknown) => {
     throw notMade(parent, cause)
   })
@@ -82,17 +82,6 @@ export async function temporaryFolder() {
       await rm(path, { recursive: true, force: true })
       process.off('exit', removeNow)
     },
-  }
-}
-
-async function sweep(parent: string): Promise<void> {
-  const names = await readdir(parent).catch(() => [])
-  for (const name of names) {
-    if (!name.startsWith(PREFIX)) continue
-    const path = join(parent, name)
-    // A folder that cannot be read or removed belongs to another user, or another process removes it.
-    if (await isAbandoned(path).catch(() => false))
-      await rm(path, { recursive: true, force: true }).catch(() => {})
   }
 }
 

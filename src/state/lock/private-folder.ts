@@ -1,4 +1,4 @@
-import { lstat, readFile, writeFile } from 'node:fs/promises'
+import { lstat, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describeOwner, lockFileText, ownerStatus, parseLockFile } from './lock-file.ts'
 
@@ -13,11 +13,25 @@ export async function markOwner(folder: string): Promise<void> {
   await writeFile(join(folder, OWNER), lockFileText(describeOwner(new Date())), { mode: 0o600 })
 }
 
+/** Removes the private folders of killed processes. @param isPrivate by a folder's name */
+export async function sweepPrivateFolders(
+  parent: string,
+  isPrivate: (name: string) => boolean,
+): Promise<void> {
+  for (const name of await readdir(parent).catch(() => [])) {
+    if (!isPrivate(name)) continue
+    const folder = join(parent, name)
+    // A folder that cannot be read or removed belongs to another user, or another process removes it.
+    if (await isAbandoned(folder).catch(() => false))
+      await rm(folder, { recursive: true, force: true }).catch(() => {})
+  }
+}
+
 /**
  * Whether the process that a folder belongs to has ended. A process of which that cannot be known, or that has not
  * marked its folder yet, may be alive until the folder is a week old.
  */
-export async function isAbandoned(folder: string): Promise<boolean> {
+async function isAbandoned(folder: string): Promise<boolean> {
   const { uid, mtimeMs } = await lstat(folder)
   if (process.getuid !== undefined && uid !== process.getuid()) return false
   const owner = join(folder, OWNER)

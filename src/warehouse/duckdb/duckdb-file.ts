@@ -1,9 +1,9 @@
-import { link, lstat, mkdir, mkdtemp, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises'
+import { link, lstat, mkdir, mkdtemp, open, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import type { DuckDBInstance } from '@duckdb/node-api'
 import { type Clock, ExportError } from '../../core/index.ts'
-import { isAbandoned, markOwner } from '../../state/index.ts'
+import { markOwner, sweepPrivateFolders } from '../../state/index.ts'
 import { literal } from '../table/table.ts'
 
 export type OpenedFile = {
@@ -118,15 +118,13 @@ function privatePrefix(file: string): string {
   return `.${basename(file)}-`
 }
 
-/** Removes the private folders of killed processes. Other machines may share the folder that they are in. */
-async function sweep(file: string): Promise<void> {
+/** Removes what killed processes have left. Other machines may share the folder that it is in. */
+function sweep(file: string): Promise<void> {
   const prefix = privatePrefix(file)
-  for (const name of await readdir(dirname(file)).catch(() => [])) {
-    if (!name.startsWith(prefix) || !/^\d+-\w{6}$/.test(name.slice(prefix.length))) continue
-    const folder = join(dirname(file), name)
-    if (await isAbandoned(folder).catch(() => false))
-      await rm(folder, { recursive: true, force: true }).catch(() => {})
-  }
+  return sweepPrivateFolders(
+    dirname(file),
+    (name) => name.startsWith(prefix) && /^\d+-\w{6}$/.test(name.slice(prefix.length)),
+  )
 }
 
 async function isThere(path: string): Promise<boolean> {
