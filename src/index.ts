@@ -39,6 +39,29 @@ export {
   type WindowSettings,
 } from './core/index.ts'
 export {
+  type LoadedEarlier,
+  type LoadOptions,
+  type LoadSummary,
+  loadWarehouse,
+  type PartitionStatus,
+  type Problem,
+  type PruneResult,
+  type QueryResult,
+  type QuerySettings,
+  type QueryStream,
+  queryPipeline,
+  type ReadRowsOptions,
+  readRows,
+  type Signed,
+  type StatusResult,
+  type SummarizedDataSet,
+  type SummarizeOptions,
+  streamQuery,
+  summarizeDataSet,
+  tableStatements,
+  type Verification,
+} from './data-set/index.ts'
+export {
   type ChangeSettings,
   type EvidenceSettings,
   exportRows,
@@ -59,33 +82,7 @@ export {
   verifyDataSet,
 } from './library.ts'
 export { version } from './package/index.ts'
-export {
-  type LoadedEarlier,
-  type LoadOptions,
-  type LoadSummary,
-  loadWarehouse,
-  type PartitionStatus,
-  type PlanResult,
-  type Problem,
-  type Progress,
-  type PruneResult,
-  type QueryResult,
-  type QuerySettings,
-  type QueryStream,
-  queryPipeline,
-  type ReadRowsOptions,
-  type RunOptions,
-  type RunSummary,
-  readRows,
-  type Signed,
-  type StatusResult,
-  type SummarizedDataSet,
-  type SummarizeOptions,
-  streamQuery,
-  summarizeDataSet,
-  tableStatements,
-  type Verification,
-} from './run/index.ts'
+export type { PlanResult, Progress, RunOptions, RunSummary } from './run/index.ts'
 export { type RunSettings, runOptions } from './run-options.ts'
 export type { Sandbox, SandboxOptions } from './sandbox/index.ts'
 export type { Manifest, ManifestShard } from './state/index.ts'

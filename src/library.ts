@@ -19,27 +19,29 @@ import {
   type RowBatch,
   systemClock,
 } from './core/index.ts'
-import { encoderBuild, version } from './package/index.ts'
-import { evidenceTar } from './report/index.ts'
 import {
   type ForgetResult,
   forgetPeople as forget,
-  frozenCopy,
-  type PlanResult,
   type PruneResult,
   planForgetting,
-  readPlan as planOf,
   planPruning,
   pruneDataSet as prune,
-  type RunSummary,
   readEvidence,
-  runPipeline as run,
   type Signed,
   type StatusResult,
   signDataSet as sign,
   readStatus as statusOf,
   type Verification,
   verifyDataSet as verify,
+} from './data-set/index.ts'
+import { encoderBuild, version } from './package/index.ts'
+import { evidenceTar } from './report/index.ts'
+import {
+  frozenCopy,
+  type PlanResult,
+  readPlan as planOf,
+  type RunSummary,
+  runPipeline as run,
 } from './run/index.ts'
 import { type RunSettings, runOptions } from './run-options.ts'
 import {

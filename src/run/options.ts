@@ -1,24 +1,14 @@
-import type { AllowedRequests, Clock, Log, RowBatch, RunCounts } from '../core/index.ts'
-import type { Hold, ManifestShard } from '../state/index.ts'
+import type { AllowedRequests, RowBatch, RunCounts } from '../core/index.ts'
+import type { DataSetOptions } from '../data-set/index.ts'
 import type { SharedCpu } from './cpu/cpu.ts'
 
 /** What a run needs besides its pipeline. Callbacks get no secret and no value of a record, except `onBatch`. */
-export type RunOptions = {
-  /** Reads a secret by the name of its variable; null when it is not set. */
-  readonly readSecret: (name: string) => Promise<string | null>
-  /** Key of the `hmac` policies; null if no policy needs one. */
-  readonly maskKey: Uint8Array | null
-  /** On abort the run sends no more requests and commits the pages in flight. */
-  readonly stop: AbortSignal
+export type RunOptions = DataSetOptions & {
   /** On abort, requests in flight are aborted as well. */
   readonly abort: AbortSignal
-  readonly clock: Clock
-  readonly onLog: Log
   readonly onProgress: (progress: Progress) => void
   /** Called with each step before the first progress. */
   readonly onOpening?: (step: OpeningStep) => void
-  /** Called when a shard is published. */
-  readonly onShard?: (shard: ManifestShard) => void
   /**
    * Called with the masked rows of each page after they are committed; they may not be in a finished shard yet. The chain
    * waits for the returned promise. Each row comes at most once: not again in later runs, and not after a crash between
@@ -30,19 +20,11 @@ export type RunOptions = {
   readonly failFast: boolean
   /** Removes what was exported before. */
   readonly fresh: boolean
-  /** Partitions, or globs of them, to be exported again. */
-  readonly redo: readonly string[]
-  /** Spillway's own version, for the manifest and the files. */
-  readonly version: string
-  /** The version of its encoder, for the files. */
-  readonly build: string
   /**
    * The id of the run in log and checkpoint, a UUID; default: a new one. With the id of the data set's last run, the
    * run continues that one: its requests and rows count, also against the budget.
    */
   readonly runId?: string
-  /** The owner for which a queue holds the data set; undefined: this process. */
-  readonly hold?: Hold
   /** Threads and buffers that runs of one process share; undefined: this run has its own. */
   readonly cpu?: SharedCpu
 }

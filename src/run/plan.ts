@@ -13,25 +13,32 @@ import {
   type PlanStates,
   partitionKey,
 } from '../core/index.ts'
+import {
+  type Continuation,
+  countPartitions,
+  earlyPartitions,
+  namePipeline,
+  namingLocations,
+  openDataSet,
+  type PartitionFilter,
+  type PartitionStatus,
+  planFor,
+  type QueryStatus,
+  readOwnCheckpoint,
+  readQuerySecrets,
+  readSuppression,
+  requireReachable,
+  requireRepeatable,
+  requireSendableToken,
+  statusByQuery,
+  statusOfEach,
+} from '../data-set/index.ts'
 import { requireEngine } from '../load/index.ts'
 import type { Plan, PlannedChain } from '../plan/index.ts'
 import { type CheckpointState, searchesByMonth } from '../state/index.ts'
-import { type Continuation, readOwnCheckpoint } from './admission/open-checkpoint.ts'
 import { requirePolicies } from './admission/require-policies.ts'
-import { type Forecast, forecast } from './data-set/forecast.ts'
-import { requireRepeatable } from './data-set/invalidate.ts'
-import { namingLocations, openDataSet, requireReachable } from './data-set/open-data-set.ts'
-import { countPartitions, earlyPartitions, planFor } from './data-set/plan-state.ts'
-import { readSuppression } from './data-set/suppression.ts'
+import { type Forecast, forecast } from './forecast.ts'
 import type { RunOptions } from './options.ts'
-import { namePipeline, readQuerySecrets, requireSendableToken } from './queries.ts'
-import {
-  type PartitionFilter,
-  type PartitionStatus,
-  type QueryStatus,
-  statusByQuery,
-  statusOfEach,
-} from './status.ts'
 
 export type PlanResult = {
   /** `partial`: with committed rows, or the current ones of chains; `pending`: the others that are not done. */

@@ -8,23 +8,36 @@ import {
   type Pipeline,
   type RunEndEntry,
 } from '../core/index.ts'
+import {
+  clearDataSet,
+  countFeeds,
+  countPartitions,
+  fillEmptyDataSet,
+  holdDataSet,
+  isWholeExported,
+  namePipeline,
+  namingLocations,
+  planFor,
+  type QuerySecrets,
+  readQuerySecrets,
+  redoPartitions,
+  refuseLinks,
+  removeReplaced,
+  replaceManifest,
+  replaceRedone,
+  requireFolder,
+  requireSendableToken,
+  tryToWriteSummaryPage,
+  updateTables,
+} from '../data-set/index.ts'
 import { requireEngine } from '../load/index.ts'
 import { mayHaveTables, requireOwnTables } from '../open-tables/index.ts'
 import type { Plan } from '../plan/index.ts'
 import { endEntry, NEW_RUN, SUCCESS_PATH } from '../state/index.ts'
-import { redoPartitions } from './admission/open-checkpoint.ts'
 import { requirePolicies, warnIfWorldReadable } from './admission/require-policies.ts'
 import { type Ending, exportChains, statusFor } from './chains/export-chains.ts'
 import { Tally } from './chains/tally.ts'
-import { clearDataSet, refuseLinks, replaceManifest } from './data-set/files.ts'
-import { fillEmptyDataSet } from './data-set/fill-empty-data-set.ts'
-import { holdDataSet, namingLocations, requireFolder } from './data-set/open-data-set.ts'
-import { countFeeds, countPartitions, isWholeExported, planFor } from './data-set/plan-state.ts'
-import { removeReplaced, replaceRedone } from './data-set/replace.ts'
-import { updateTables } from './data-set/tables.ts'
 import type { RunOptions } from './options.ts'
-import { namePipeline, type QuerySecrets, readQuerySecrets, requireSendableToken } from './queries.ts'
-import { tryToWriteSummaryPage } from './report/write-summary-page.ts'
 import { openSession, type Session } from './session.ts'
 import { figuresOfRun, logSummary, type RunSummary, summarize } from './summary.ts'
 

@@ -1,17 +1,23 @@
 import { type BufferPool, bufferPool, type DecodePage, type NamedPipeline } from '../core/index.ts'
+import type { Owner, QuerySecrets } from '../data-set/index.ts'
+import {
+  earlyPartitions,
+  encodePlan,
+  invalidationOf,
+  openOwnCheckpoint,
+  readForgotten,
+  readSuppression,
+  redoEntry,
+  requireForgotten,
+  requireRepeatable,
+  shardSetOptions,
+} from '../data-set/index.ts'
 import { ShardSet, type ShardSetOptions } from '../load/index.ts'
 import type { OpenLog } from '../state/index.ts'
-import { openOwnCheckpoint } from './admission/open-checkpoint.ts'
 import { type Cpu, openCpu } from './cpu/cpu.ts'
-import { decodePlan, encodePlan } from './cpu/plans.ts'
-import { invalidationOf, redoEntry, requireRepeatable } from './data-set/invalidate.ts'
-import { earlyPartitions } from './data-set/plan-state.ts'
-import type { Owner } from './data-set/recover.ts'
-import { readForgotten, readSuppression, requireForgotten } from './data-set/suppression.ts'
+import { decodePlan } from './cpu/decode-plan.ts'
 import type { RunOptions } from './options.ts'
 import { pagesWithoutSecrets } from './pages-without-secrets.ts'
-import type { QuerySecrets } from './queries.ts'
-import { shardSetOptions } from './shard-set-options.ts'
 
 /** What a run holds open on its data set. */
 export type Session = {

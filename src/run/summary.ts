@@ -10,6 +10,7 @@ import {
   runCounts,
   type ServiceFigures,
 } from '../core/index.ts'
+import { leftOutClauses, leftOutOf, pathIn, sumOfReasons, withLocation } from '../data-set/index.ts'
 import {
   addedOf,
   type CheckpointState,
@@ -20,8 +21,6 @@ import {
 } from '../state/index.ts'
 import { type Ending, statusFor } from './chains/export-chains.ts'
 import type { FailureCause, Tally } from './chains/tally.ts'
-import { leftOutClauses, leftOutOf, sumOfReasons } from './data-set/completeness.ts'
-import { pathIn, withLocation } from './data-set/open-data-set.ts'
 import type { Session } from './session.ts'
 
 /** The result of a run. */

@@ -15,11 +15,11 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   azure: ['bucket', 'core'],
   report: ['core', 'state'],
   warehouse: ['core', 'state'],
-  cluster: ['core', 'run', 'warehouse'],
+  cluster: ['core', 'data-set', 'run', 'warehouse'],
 } // biome-ignore format: a table
 
 /** They connect the others, or are on top. */
-const ON_TOP = ['run', 'cli', 'index.ts', 'library.ts', 'run-options.ts']
+const ON_TOP = ['data-set', 'run', 'cli', 'index.ts', 'library.ts', 'run-options.ts']
 
 /** Threads import the module beside it without the schemas. */
 const PAST_THE_INDEX = ['src/state/log/parse-entry.ts imports src/core/journal-entry.ts']
@@ -44,8 +44,13 @@ test('no folder imports what the architecture does not let it import', () => {
     return !ON_TOP.includes(folder) && !IMPORTS[folder]?.includes(folderOf(to))
   })
   expect(wrong).toEqual([])
-  for (const { from, to } of imports.filter(({ from }) => folderOf(from) === 'run'))
-    expect(ON_TOP, `${from} imports ${to}`).not.toContain(folderOf(to))
+  const above = (from: string) => ON_TOP.slice(ON_TOP.indexOf(from) + 1)
+  for (const { from, to } of imports.filter(({ from }) => ['data-set', 'run'].includes(folderOf(from))))
+    expect(above(folderOf(from)), `${from} imports ${to}`).not.toContain(folderOf(to))
+  // What looks after a data set that is there needs no service.
+  expect(
+    imports.filter(({ from, to }) => folderOf(from) === 'data-set' && folderOf(to) === 'extract'),
+  ).toEqual([])
 })
 
 test('no folder imports past the index.ts of another', () => {

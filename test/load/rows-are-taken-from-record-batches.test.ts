@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { decodeRecordBatch, encodeRecordBatch } from '../../src/core/index.ts'
 import { chooseRows, countRows, type RowChoice, takeRows } from '../../src/load/take-rows.ts'
 import { anyRecordBatch } from '../core/record-batches.ts'
-import { recordBatchOf } from '../load/record-batch-builder.ts'
 import { everyColumn, farRow, groupings, ordinaryRow } from './any-rows.ts'
 import { cellsOf } from './cells.ts'
+import { recordBatchOf } from './record-batch-builder.ts'
 
 /** Record batches in which every value of a table is used. */
 const soundRecordBatch = anyRecordBatch.filter(

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { OwnedStore } from '../../src/core/index.ts'
-import { invalidationOf, redoEntry } from '../../src/run/data-set/invalidate.ts'
+import { invalidationOf, redoEntry } from '../../src/data-set/redo/invalidate.ts'
 import { anError } from '../disk/errors.ts'
 import { keyOf, responsesOf, World } from './shards-world.ts'
 

@@ -19,6 +19,9 @@ import {
   type WindowRun,
   windowRange,
 } from '../../src/core/index.ts'
+import { openSettledCheckpoint } from '../../src/data-set/recover.ts'
+import { type Invalidation, invalidationOf, redoEntry } from '../../src/data-set/redo/invalidate.ts'
+import { removeReplaced, replaceRedone } from '../../src/data-set/redo/replace.ts'
 import { aggregateRows } from '../../src/load/aggregate-rows.ts'
 import { rowObjects } from '../../src/load/encode/record-batch-column.ts'
 import {
@@ -31,9 +34,6 @@ import {
   shardHash,
 } from '../../src/load/index.ts'
 import { chainsOf } from '../../src/plan/chains.ts'
-import { type Invalidation, invalidationOf, redoEntry } from '../../src/run/data-set/invalidate.ts'
-import { openSettledCheckpoint } from '../../src/run/data-set/recover.ts'
-import { removeReplaced, replaceRedone } from '../../src/run/data-set/replace.ts'
 import {
   type CheckpointState,
   chainEntry,

@@ -3,9 +3,9 @@ import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/pro
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
+import { forgetPeople, planForgetting } from '../../src/data-set/index.ts'
 import { isExportError, pruneDataSet, verifyDataSet } from '../../src/index.ts'
 import { encoderBuild } from '../../src/package/index.ts'
-import { forgetPeople, planForgetting } from '../../src/run/index.ts'
 import { treeHashes } from '../fault/support.ts'
 import { itemsOf, latestVersion, type TableWorld, tableWorld } from './world.ts'
 

@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import avro from 'avsc'
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
 import { expect, onTestFinished } from 'vitest'
+import { bringTables, type TableSummary } from '../../src/data-set/index.ts'
 import { type PipelineSettings, pipelineFrom, type RunSettings, runPipeline } from '../../src/index.ts'
-import { bringTables, type TableSummary } from '../../src/run/index.ts'
 import { type Fields, itemAt, serviceOf } from '../run/world.ts'
 
 const ENV = { SPILLWAY_TOKEN: 'token' }

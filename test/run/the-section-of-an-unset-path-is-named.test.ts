@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { ExportError, type Pipeline } from '../../src/core/index.ts'
-import { withLocation } from '../../src/run/data-set/open-data-set.ts'
+import { withLocation } from '../../src/data-set/open-data-set.ts'
 
 it('names the section where load.path is not set', () => {
   const pipeline = {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { BlobRef, JournalEntry, OwnedStore, Store } from '../../src/core/index.ts'
-import { clearDataSet } from '../../src/run/data-set/files.ts'
+import { clearDataSet } from '../../src/data-set/files.ts'
 import { blobsNeeded, type CheckpointState } from '../../src/state/checkpoint/checkpoint-state.ts'
 import { beginCheckpoint, commitPath, findCheckpoint, listCommits, OpenLog } from '../../src/state/index.ts'
 import { type CommitPart, readBlob } from '../../src/state/log/commit-object.ts'

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type JournalEntry, type Store, WindowRun } from '../../src/core/index.ts'
-import { invalidate, invalidationOf } from '../../src/run/data-set/invalidate.ts'
-import { openSettledCheckpoint } from '../../src/run/data-set/recover.ts'
+import { openSettledCheckpoint } from '../../src/data-set/recover.ts'
+import { invalidate, invalidationOf } from '../../src/data-set/redo/invalidate.ts'
 import {
   type CheckpointState,
   chainEntry,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Prune, parseWindow } from '../../src/core/index.ts'
-import { oldPartitions, recordPrune } from '../../src/run/data-set/prune.ts'
+import { oldPartitions, recordPrune } from '../../src/data-set/prune/left-out.ts'
 import { type CheckpointState, saveCheckpoint, splitPath } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { cases } from '../support/thorough.ts'

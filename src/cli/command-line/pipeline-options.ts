@@ -1,7 +1,7 @@
 import type { Argv, InferredOptionTypes } from 'yargs'
 import type { Overrides } from '../../config/index.ts'
 import type { Pipeline } from '../../core/index.ts'
-import type { PartitionFilter } from '../../run/index.ts'
+import type { PartitionFilter } from '../../data-set/index.ts'
 import { plainLine, shellWord } from '../terminal/text.ts'
 import {
   type CommonArgs,

@@ -3,14 +3,14 @@ import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { readMaskKey } from '../../config/index.ts'
 import { type ExportError, type Pipeline, systemClock } from '../../core/index.ts'
-import { encoderBuild, version } from '../../package/index.ts'
 import {
   type ForgetOptions,
   type ForgetResult,
   forgetPeople,
   planForgetting,
   readForgottenPeople,
-} from '../../run/index.ts'
+} from '../../data-set/index.ts'
+import { encoderBuild, version } from '../../package/index.ts'
 import { SUPPRESSION_START, suppressionText } from '../../state/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'

@@ -1,4 +1,4 @@
-import { tableStatements } from '../../run/index.ts'
+import { tableStatements } from '../../data-set/index.ts'
 import { DIALECT_NAMES, LOAD_MODES, parseTarget } from '../../warehouse/index.ts'
 import { command, flag, stringValue } from '../command-line/command.ts'
 import { pipelineOptions, pipelineToRead } from '../command-line/pipeline-options.ts'

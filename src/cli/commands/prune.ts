@@ -9,8 +9,8 @@ import {
   parseAge,
   systemClock,
 } from '../../core/index.ts'
+import { type PruneResult, planPruning, pruneDataSet } from '../../data-set/index.ts'
 import { encoderBuild, version } from '../../package/index.ts'
-import { type PruneResult, planPruning, pruneDataSet } from '../../run/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'

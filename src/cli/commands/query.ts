@@ -1,6 +1,6 @@
 import { stringify } from 'csv-stringify/sync'
 import { kindOfRows, type Pipeline } from '../../core/index.ts'
-import { type QueryStream, streamQuery } from '../../run/index.ts'
+import { type QueryStream, streamQuery } from '../../data-set/index.ts'
 import { command, flag, type Io, stringValue } from '../command-line/command.ts'
 import { pipelineOptions, pipelineToRead } from '../command-line/pipeline-options.ts'
 import { completenessFor, completenessText } from '../results/summary.ts'

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { type ExportError, isExportError, type Pipeline } from '../../core/index.ts'
-import type { LoadedEarlier } from '../../run/index.ts'
+import type { LoadedEarlier } from '../../data-set/index.ts'
 import { parseTarget, type Target } from '../../warehouse/index.ts'
 import {
   command,

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { isOpenToOthers, knownNamingKey, readSigningKey } from '../../config/index.ts'
 import { systemClock } from '../../core/index.ts'
-import { type Signed, signDataSet } from '../../run/index.ts'
+import { type Signed, signDataSet } from '../../data-set/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import { pipelineOptions, pipelineToRead } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'

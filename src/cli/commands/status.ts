@@ -1,5 +1,6 @@
 import { readNamingKey } from '../../config/index.ts'
-import { type PartitionFilter, readStatus, type StatusResult, serviceJson } from '../../run/index.ts'
+import { type PartitionFilter, readStatus, type StatusResult } from '../../data-set/index.ts'
+import { serviceJson } from '../../run/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import {
   choiceOptions,

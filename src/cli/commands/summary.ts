@@ -1,7 +1,7 @@
 import { readNamingKey } from '../../config/index.ts'
 import { SUMMARY_PAGE_PATH, systemClock } from '../../core/index.ts'
+import { summarizeDataSet } from '../../data-set/index.ts'
 import { version } from '../../package/index.ts'
-import { summarizeDataSet } from '../../run/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import { pipelineOptions, pipelineToRead } from '../command-line/pipeline-options.ts'
 import { completenessText } from '../results/summary.ts'

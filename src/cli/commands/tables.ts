@@ -1,5 +1,5 @@
 import { systemClock } from '../../core/index.ts'
-import { bringTables, type TableSummary } from '../../run/index.ts'
+import { bringTables, type TableSummary } from '../../data-set/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'

@@ -8,7 +8,7 @@ import {
   type Repair,
   type Verification,
   verifyDataSet,
-} from '../../run/index.ts'
+} from '../../data-set/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import {
   givenFlags,

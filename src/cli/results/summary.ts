@@ -10,15 +10,8 @@ import {
   type Pipeline,
   partitionCounts,
 } from '../../core/index.ts'
-import {
-  type Completeness,
-  figuresJson,
-  leftOutClauses,
-  leftOutText,
-  type RunSummary,
-  readCompleteness,
-  serviceJson,
-} from '../../run/index.ts'
+import { type Completeness, leftOutClauses, leftOutText, readCompleteness } from '../../data-set/index.ts'
+import { figuresJson, type RunSummary, serviceJson } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
 import type { GivenFlags } from '../command-line/pipeline-options.ts'
 import { DONE, exitCode, FAILED } from '../terminal/exit-code.ts'

@@ -6,7 +6,7 @@ import {
   type LoadSummary,
   loadWarehouse,
   SealedLoader,
-} from '../../run/index.ts'
+} from '../../data-set/index.ts'
 import { requireDuckdbFile, type Target, type TargetWait } from '../../warehouse/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { pathWithin } from '../results/save-file.ts'

@@ -1,15 +1,13 @@
 import type { NamedPipeline, OwnedStore } from '../../core/index.ts'
+import type { PlanCounts, Quarantine, QuerySecrets } from '../../data-set/index.ts'
 import type { PageSizes, Prefetch, Service } from '../../extract/index.ts'
 import type { Plan } from '../../plan/index.ts'
 import type { FoldedRun } from '../../state/index.ts'
-import type { PlanCounts } from '../data-set/plan-state.ts'
 import type { RunOptions } from '../options.ts'
-import type { QuerySecrets } from '../queries.ts'
 import type { Session } from '../session.ts'
 import type { ChainQueue } from './chain-queue.ts'
 import type { DeferredFailure, Halt } from './halt.ts'
 import type { Measurements } from './measurements.ts'
-import type { Quarantine } from './quarantine.ts'
 import type { Tally } from './tally.ts'
 
 /** The dependencies of a run. */

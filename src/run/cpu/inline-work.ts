@@ -1,11 +1,6 @@
 import type { DecodePage, DecodePlan } from '../../core/index.ts'
-import {
-  createEncoder,
-  type EncodePlan,
-  encodeWithAggregates,
-  type ShardCoder,
-  shardHash,
-} from '../../load/index.ts'
+import { inlineCoder } from '../../data-set/index.ts'
+import type { EncodePlan, ShardCoder } from '../../load/index.ts'
 import { createDecoder } from '../../transform/index.ts'
 
 /** Decoding and encoding in the calling thread. */
@@ -15,15 +10,4 @@ export function inlineWork(
 ): { readonly decode: DecodePage; readonly coder: ShardCoder } {
   const decode = createDecoder(decodePlan)
   return { decode: async (body, context) => decode(body, context), coder: inlineCoder(encodePlan) }
-}
-
-/** Encoding in the calling thread. */
-export function inlineCoder(plan: EncodePlan): ShardCoder {
-  const encoder = createEncoder(plan)
-  return {
-    header: async () => encoder.header(),
-    encode: (recordBatches) => encodeWithAggregates(encoder, recordBatches),
-    footer: (rowGroups) => encoder.footer(rowGroups),
-    hash: shardHash,
-  }
 }

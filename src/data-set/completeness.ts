@@ -1,0 +1,247 @@
+import {
+  type NamedPipeline,
+  nullIf,
+  numberOf,
+  type PartitionCounts,
+  type Pipeline,
+  partitionCounts,
+  type Store,
+  unlessSecret,
+} from '../core/index.ts'
+import {
+  type CheckpointState,
+  checkMaskKey,
+  exportedOf,
+  type FoldedRun,
+  type Manifest,
+  quarantinedOf,
+  readCheckpoint,
+  readManifest,
+  SUCCESS_PATH,
+  sumOfPartitions,
+} from '../state/index.ts'
+import { namingLocations, openDataSet } from './open-data-set.ts'
+import { countPartitions, earlyPartitions, planAsOfLastRun } from './plan-state.ts'
+import { allowedOf } from './quarantine-limit.ts'
+import { namePipeline } from './queries.ts'
+
+/** Whether a data set holds everything that its pipeline file plans. The files alone cannot show this. */
+export type Completeness = {
+  readonly complete: boolean
+  /** Of the file's plan as of the last run; null: the data set was moved without its state, or its names need a key. */
+  readonly partitions: PartitionCounts | null
+  /** Partitions that are to be exported again; until then their former rows stay. */
+  readonly redo: number
+  readonly left_out: LeftOut
+}
+
+/** What a data set lacks by intent, however complete it is. */
+export type LeftOut = {
+  /** Items in quarantine. */
+  readonly quarantined: number
+  /** Partitions that have such items. */
+  readonly quarantined_partitions: number
+  /** Those of them that have more than `transform.max_quarantined` permits now. */
+  readonly beyond_limit: number
+  readonly max_quarantined: string
+  /** Why, as far as runs recorded it: fields and rules, no values. */
+  readonly reasons: readonly string[]
+  /** Partitions that `prune` removed, and the time before which the last of them ended. */
+  readonly pruned: { readonly partitions: number; readonly before: string } | null
+  /** Items of forgotten people. */
+  readonly forgotten: number
+}
+
+const MAX_REASONS = 3
+
+/**
+ * What is left out, for everybody who calls a data set complete: a clause for each kind; none: nothing is.
+ * @param shown the numbers of items that may be shown; null: not
+ */
+export function leftOutClauses(
+  leftOut: LeftOut,
+  shown: { readonly quarantined: number | null; readonly forgotten: number | null } = leftOut,
+): readonly string[] {
+  const { quarantined, quarantined_partitions, beyond_limit, max_quarantined, reasons } = leftOut
+  const { pruned, forgotten } = leftOut
+  const clauses: string[] = []
+  if (quarantined > 0) {
+    const first = reasons.slice(0, MAX_REASONS).join('; ')
+    const why = first === '' ? '' : `: ${first}${reasons.length > MAX_REASONS ? '; …' : ''}`
+    const limit =
+      beyond_limit === 0
+        ? ''
+        : `; ${numberOf(beyond_limit, 'partition')} beyond max_quarantined: ${max_quarantined}`
+    const where = `${numberOf(quarantined_partitions, 'partition')}, see _quarantine`
+    clauses.push(`${wereLeftOut(shown.quarantined)} (quarantine, in ${where}${why}${limit})`)
+  }
+  if (pruned !== null) {
+    const { partitions, before } = pruned
+    const were = partitions === 1 ? 'was' : 'were'
+    clauses.push(
+      `${numberOf(partitions, 'partition')} that ended by ${before.slice(0, 10)} ${were} removed (prune)`,
+    )
+  }
+  if (forgotten > 0) clauses.push(`${wereLeftOut(shown.forgotten, ' of forgotten people')} (forget)`)
+  return clauses
+}
+
+function wereLeftOut(items: number | null, of = ''): string {
+  if (items === null) return `some items${of} were left out`
+  return `${numberOf(items, 'item')}${of} ${items === 1 ? 'was' : 'were'} left out`
+}
+
+/** `, but …`, or empty. */
+export function leftOutText(clauses: readonly string[]): string {
+  return clauses.length === 0 ? '' : `, but ${clauses.join(', and ')}`
+}
+
+/** @param state of the data set */
+export function leftOutOf({ transform }: Pipeline, state: CheckpointState): LeftOut {
+  const { forgotten } = sumOfPartitions(state)
+  return { ...leftOut(transform, state.prunes, state.runs, countedOf(state)), forgotten }
+}
+
+function* countedOf({ partitions }: CheckpointState): Generator<Counted> {
+  for (const [, folded] of partitions) {
+    const exported = exportedOf(folded)
+    yield { state: exported.state, rows: exported.rows, quarantined: quarantinedOf(exported) }
+  }
+}
+
+/** The same for a data set that was moved without its state. */
+export function leftOutOfManifest(
+  { transform }: Pipeline,
+  { partitions, prunes, totals }: typeof NO_MANIFEST,
+): LeftOut {
+  return { ...leftOut(transform, prunes, [], partitions), forgotten: totals.forgotten }
+}
+
+const NO_MANIFEST: Pick<Manifest, 'partitions' | 'prunes'> & {
+  readonly totals: { readonly forgotten: number }
+} = {
+  partitions: [],
+  prunes: [],
+  totals: { forgotten: 0 },
+}
+
+type Counted = { readonly state: string; readonly rows: number; readonly quarantined: number }
+
+function leftOut(
+  { maxQuarantined }: Pipeline['transform'],
+  prunes: readonly { readonly before: string }[],
+  runs: readonly Reasons[],
+  folded: Iterable<Counted>,
+): Omit<LeftOut, 'forgotten'> {
+  const limit = allowedOf(maxQuarantined)
+  const counts = { quarantined: 0, quarantined_partitions: 0, beyond_limit: 0 }
+  let pruned = 0
+  for (const { state, rows, quarantined } of folded) {
+    if (state === 'pruned') pruned++
+    if (quarantined === 0) continue
+    counts.quarantined += quarantined
+    counts.quarantined_partitions++
+    if (limit.isExceeded(quarantined, rows + quarantined)) counts.beyond_limit++
+  }
+  const last = prunes.reduce((latest, { before }) => (before > latest ? before : latest), '')
+  return {
+    ...counts,
+    max_quarantined: limit.text,
+    reasons: counts.quarantined === 0 ? [] : reasonsOf(runs),
+    pruned: pruned === 0 ? null : { partitions: pruned, before: last },
+  }
+}
+
+/** The most frequent first. */
+function reasonsOf(runs: Iterable<Reasons>): string[] {
+  const sums = [...sumOfReasons(runs, unlessSecret)]
+  return sums.sort(([a, one], [b, other]) => other - one || (a < b ? -1 : 1)).map(([reason]) => reason)
+}
+
+type Reasons = Pick<FoldedRun, 'reasons'>
+
+/** Why items were quarantined, and how many. */
+export function sumOfReasons(
+  runs: Iterable<Reasons>,
+  shown: (reason: string) => string = (reason) => reason,
+): ReadonlyMap<string, number> {
+  const sums = new Map<string, number>()
+  for (const { reasons } of runs) {
+    for (const [given, items] of Object.entries(reasons)) {
+      const reason = shown(given)
+      sums.set(reason, (sums.get(reason) ?? 0) + items)
+    }
+  }
+  return sums
+}
+
+/**
+ * Reads whether a data set is complete; changes nothing and takes no lock.
+ * @param maskKey for queries that are named by digests; null: there is none, or it is not known
+ * @throws ExportError `config` when the data set was begun with another mask key
+ */
+export function readCompleteness(pipeline: Pipeline, maskKey: Uint8Array | null): Promise<Completeness> {
+  return namingLocations(pipeline, async () => {
+    const store = openDataSet(pipeline)
+    // If it is damaged, others report it.
+    const state = await readCheckpoint(store).catch(nullIf('damaged'))
+    return completenessOf(pipeline, maskKey, store, state)
+  })
+}
+
+/**
+ * @param state null: the data set was moved without it
+ * @throws ExportError `config` when the data set was begun with another mask key: under this one its queries have other
+ *   names, so all would count as missing
+ */
+export async function completenessOf(
+  pipeline: Pipeline,
+  maskKey: Uint8Array | null,
+  store: Store,
+  state: CheckpointState | null,
+  nowMs = Date.now(),
+): Promise<Completeness> {
+  checkMaskKey(state?.header, maskKey, pipeline)
+  const isMarked = (await store.size(SUCCESS_PATH)) !== null
+  const partitions = state === null ? null : partitionsOf(pipeline, maskKey, state, nowMs)
+  const complete = isComplete(isMarked, partitions)
+  if (state !== null)
+    return { complete, partitions, redo: state.redo.partitions, left_out: leftOutOf(pipeline, state) }
+  const manifest = await readManifest(store).catch(nullIf('damaged'))
+  const left_out = leftOutOfManifest(pipeline, manifest ?? NO_MANIFEST)
+  return { complete, partitions, redo: 0, left_out }
+}
+
+/** @param isMarked whether the data set has `_SUCCESS` @param partitions of the file's plan; null: not known */
+export function isComplete(
+  isMarked: boolean,
+  partitions: Pick<PartitionCounts, 'total' | 'done'> | null,
+): boolean {
+  return isMarked && (partitions === null || partitions.done === partitions.total)
+}
+
+function partitionsOf(
+  given: Pipeline,
+  maskKey: Uint8Array | null,
+  state: CheckpointState,
+  nowMs: number,
+): PartitionCounts | null {
+  const pipeline = withNames(given, maskKey)
+  const plan = pipeline === null ? null : planAsOfLastRun(pipeline, state)
+  if (pipeline === null || plan === null) return null
+  const { total, done, failed } = countPartitions(pipeline, plan, state, exportedOf)
+  // Planned by the clock of the last run, which may have been the wrong one.
+  const early = new Set(earlyPartitions(pipeline, nowMs, state))
+  let counted = 0
+  if (early.size > 0) for (const { key } of plan.partitions()) if (early.has(key)) counted++
+  return partitionCounts(total + early.size - counted, { done: done - counted, failed })
+}
+
+/** null: the names of queries need a key. */
+export function withNames(pipeline: Pipeline, maskKey: Uint8Array | null): NamedPipeline | null {
+  try {
+    return namePipeline(pipeline, maskKey)
+  } catch (error) {
+    return nullIf('config')(error)
+  }
+}

@@ -1,0 +1,25 @@
+import { columnsOf, type Pipeline } from '../core/index.ts'
+import type { EncodePlan } from '../load/index.ts'
+import type { DataSetOptions } from './options.ts'
+
+/** The settings for encoding shards. */
+export function encodePlan(
+  pipeline: Pipeline,
+  { version, build }: Pick<DataSetOptions, 'version' | 'build'>,
+): EncodePlan {
+  const { name, transform, load } = pipeline
+  const columns = columnsOf(pipeline)
+  return {
+    format: load.format,
+    columns,
+    // In this exact form: parquet-java ignores the statistics of a writer whose name it cannot parse.
+    createdBy: `spillway version ${version} (build ${build})`,
+    fileMetadata: {
+      'spillway.pipeline': name,
+      'spillway.masking': JSON.stringify({ secret: transform.secret, identity: transform.identity }),
+      'spillway.columns': JSON.stringify(
+        Object.fromEntries(columns.map((column) => [column.name, column.meaning])),
+      ),
+    },
+  }
+}

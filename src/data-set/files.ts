@@ -1,0 +1,237 @@
+import {
+  type ExpectedStat,
+  ExportError,
+  isExportError,
+  type Log,
+  type NamedPipeline,
+  nullIf,
+  type OwnedStore,
+  plainError,
+  type Resource,
+  type Store,
+  SUMMARY_PAGE_PATH,
+  SUMMARY_PAGE_START,
+} from '../core/index.ts'
+import {
+  listSealed,
+  moveToOrphans,
+  ORPHANS,
+  partOf,
+  QUARANTINE_FOLDER,
+  SEALED_FOLDER,
+  type ShardReader,
+} from '../load/index.ts'
+import { DELTA_FOLDER, ICEBERG_FOLDER, METADATA_FOLDER, removeTables } from '../open-tables/index.ts'
+import {
+  asExported,
+  CHECKPOINT_PATH,
+  CHECKPOINT_START,
+  type CheckpointState,
+  commitPath,
+  LOG_FOLDER,
+  listCommits,
+  MANIFEST_PATH,
+  MANIFEST_START,
+  readCheckpoint,
+  readManifest,
+  SIGNATURE_BYTES,
+  SIGNATURE_PATH,
+  SUCCESS_PATH,
+  SUPPRESSION_PATH,
+  writeManifest,
+} from '../state/index.ts'
+import { retiredQueries } from './plan-state.ts'
+import { plannedKeys, scopeOf } from './scope.ts'
+
+/**
+ * Removes the files of earlier runs, whatever their state. A file that has such a name but is not known to be
+ * Spillway's own is moved to `_state/orphans`. The lock, which this run holds, stays.
+ */
+export async function clearDataSet(store: OwnedStore, log: Log): Promise<void> {
+  const { known, last } = await onRecord(store)
+  const aside: string[] = []
+  const clear = async (path: string, isOurs: boolean): Promise<void> => {
+    if (isOurs) await store.remove(path)
+    else aside.push(await moveToOrphans(store, path))
+  }
+  await clearFile(store, SUCCESS_PATH, '', clear)
+  // Before the shards that they name.
+  await removeTables(store)
+  for (const resource of RESOURCES) {
+    await clearShards(store, resource, (path) => clear(path, known.has(path)))
+  }
+  for (const path of await quarantineFiles(store)) await store.remove(path)
+  const signature = await store.size(SIGNATURE_PATH)
+  if (signature !== null) await clear(SIGNATURE_PATH, signature === SIGNATURE_BYTES)
+  await clearFile(store, SUMMARY_PAGE_PATH, SUMMARY_PAGE_START, clear)
+  await clearFile(store, MANIFEST_PATH, MANIFEST_START, clear)
+  for (const name of await listSealed(store)) await store.remove(`${SEALED_FOLDER}/${name}`)
+  // The last one stays until the new data set has begun, or takes its place: its log goes on with the next number, so
+  // that a former owner finds its own next number taken.
+  const commits = await listCommits(store)
+  const end = Math.max(last, ...commits.slice(-1))
+  if (end > 0) await store.create(commitPath(end), [])
+  for (const sequence of commits) if (sequence < end) await store.remove(commitPath(sequence))
+  // Removed last: until then, a run without --fresh detects that something is missing.
+  await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)
+  if (aside.length === 0) return
+  const more = aside.length > 1 ? ` and ${aside.length - 1} more` : ''
+  log('warn', `what is not known to be spillway's own was kept: ${aside[0]}${more}`)
+}
+
+/**
+ * Call it before anything is changed.
+ * @returns the names in the folder of the data set
+ * @throws ExportError `storage` naming a symbolic link at a path that a run may use
+ */
+export async function refuseLinks(store: Store): Promise<readonly string[]> {
+  // One list, instead of a request for each path that a bucket does not have.
+  const names = await store.list('')
+  for (const path of [
+    SUCCESS_PATH,
+    MANIFEST_PATH,
+    SIGNATURE_PATH,
+    SUMMARY_PAGE_PATH,
+    CHECKPOINT_PATH,
+    QUARANTINE_FOLDER,
+    ORPHANS,
+    LOG_FOLDER,
+    SEALED_FOLDER,
+    SUPPRESSION_PATH,
+    ICEBERG_FOLDER,
+    METADATA_FOLDER,
+    DELTA_FOLDER,
+    ...RESOURCES,
+  ]) {
+    const [first = ''] = path.split('/')
+    // The state may be elsewhere.
+    if (first === STATE_FOLDER || names.includes(first)) await store.size(path)
+  }
+  return names
+}
+
+const STATE_FOLDER = '_state'
+const RESOURCES: readonly Resource[] = ['credentials', 'reports']
+
+async function quarantineFiles(store: Store): Promise<readonly string[]> {
+  const names = await store.list(QUARANTINE_FOLDER)
+  return names.filter((name) => name.endsWith('.jsonl')).map((name) => `${QUARANTINE_FOLDER}/${name}`)
+}
+
+type Clear = (path: string, isOurs: boolean) => Promise<void>
+
+/** @param start the beginning of Spillway's own file; '': it is empty */
+async function clearFile(store: Store, path: string, start: string, clear: Clear): Promise<void> {
+  const size = await store.size(path)
+  if (size === null) return
+  const isOurs = start === '' ? size === 0 : await beginsWith(store, path, start)
+  await clear(path, isOurs)
+}
+
+/** Whether the file at its path is a summary page of Spillway; null: there is none. */
+export async function isSummaryPage(store: Store): Promise<boolean | null> {
+  return (await store.size(SUMMARY_PAGE_PATH)) === null
+    ? null
+    : beginsWith(store, SUMMARY_PAGE_PATH, SUMMARY_PAGE_START)
+}
+
+async function beginsWith(store: Store, path: string, start: string): Promise<boolean> {
+  // It may be a folder, for example.
+  const bytes = await store.read(path, 0, start.length).catch(nullIf())
+  return Buffer.from(bytes ?? []).toString() === start
+}
+
+/** Paths of the shards in checkpoint and manifest, and the last commit, as far as these can be read. */
+async function onRecord(store: Store): Promise<{ known: ReadonlySet<string>; last: number }> {
+  const state = await readCheckpoint(store).catch(nullIf())
+  const manifest = await readManifest(store).catch(nullIf())
+  const known = new Set(state?.invalidated)
+  for (const { path } of state?.shards ?? []) known.add(path)
+  for (const { path } of manifest?.shards ?? []) known.add(path)
+  return { known, last: state?.position.sequence ?? 0 }
+}
+
+async function clearShards(
+  store: OwnedStore,
+  folder: string,
+  clear: (path: string) => Promise<void>,
+): Promise<void> {
+  for (const name of await store.list(folder)) {
+    const path = `${folder}/${name}`
+    if (partOf(name) !== null) await clear(path)
+    else if (/^(?:query|import_window)=/.test(name)) await clearShards(store, path, clear)
+  }
+}
+
+/**
+ * Writes the manifest of a checkpoint. The signature of the previous manifest is removed first: it must never be found
+ * beside the new one.
+ */
+export async function replaceManifest(
+  pipeline: NamedPipeline,
+  store: OwnedStore,
+  state: CheckpointState,
+  log: Log,
+): Promise<void> {
+  await removeSignature(store, log)
+  await writeManifest(store, asExported(pipeline, state), state, {
+    scope: scopeOf(pipeline),
+    planned: plannedKeys(pipeline, state),
+    retired: retiredQueries(pipeline, state),
+  })
+}
+
+async function removeSignature(store: OwnedStore, log: Log): Promise<void> {
+  const size = await store.size(SIGNATURE_PATH)
+  if (size === null) return
+  if (size === SIGNATURE_BYTES) {
+    await store.remove(SIGNATURE_PATH)
+    log('info', 'the manifest changed, so its former signature was removed')
+    return
+  }
+  const aside = await moveToOrphans(store, SIGNATURE_PATH)
+  log('warn', `${SIGNATURE_PATH} is no signature of spillway; moved to ${aside}`)
+}
+
+export type ShardFile = { readonly path: string; readonly bytes: number }
+
+/** Reads the contents of a shard. Errors of these get its path. */
+export async function readShard<T>(
+  store: Store,
+  shard: ShardFile,
+  read: (reader: ShardReader) => Promise<T>,
+): Promise<T> {
+  try {
+    return await read(shardReader(store, shard))
+  } catch (error) {
+    throw namingShard(shard, error)
+  }
+}
+
+export function namingShard({ path }: ShardFile, error: unknown): unknown {
+  if (!isExportError(error) || error.where !== '') return error
+  return new ExportError({ ...plainError(error), where: path, cause: error })
+}
+
+/** What of a data set holds something else than expected. */
+export async function mismatches(
+  store: Store,
+  expected: Iterable<ExpectedStat>,
+): Promise<readonly ExpectedStat[]> {
+  const check = store.statCheck()
+  try {
+    for (const each of expected) check.add(each)
+    return await check.mismatches()
+  } finally {
+    await check.close()
+  }
+}
+
+/** A shard as a source for the reader of its format. */
+export function shardReader(store: Store, { path, bytes }: ShardFile): ShardReader {
+  return {
+    size: bytes,
+    slice: async (start, end) => (await store.read(path, start, end)) ?? new Uint8Array(),
+    stream: () => store.stream(path),
+  }
+}

@@ -1,0 +1,83 @@
+export { bringTables, type TableSummary, type TablesOptions } from './bring-tables.ts'
+export {
+  type Completeness,
+  leftOutClauses,
+  leftOutOf,
+  leftOutText,
+  readCompleteness,
+  sumOfReasons,
+} from './completeness.ts'
+export { encodePlan } from './encode-plan.ts'
+export { clearDataSet, refuseLinks, replaceManifest } from './files.ts'
+export { fillEmptyDataSet } from './fill-empty-data-set.ts'
+export {
+  type ForgetOptions,
+  type ForgetResult,
+  forgetPeople,
+  planForgetting,
+  readForgottenPeople,
+} from './forget/forget.ts'
+export { inlineCoder } from './inline-coder.ts'
+export { type Continuation, openOwnCheckpoint, readOwnCheckpoint, redoPartitions } from './open-checkpoint.ts'
+export {
+  holdDataSet,
+  namingLocations,
+  openDataSet,
+  pathIn,
+  requireFolder,
+  requireReachable,
+  withLocation,
+} from './open-data-set.ts'
+export type { DataSetOptions } from './options.ts'
+export {
+  countFeeds,
+  countPartitions,
+  earlyPartitions,
+  isWholeExported,
+  type PlanCounts,
+  planFor,
+} from './plan-state.ts'
+export { type PruneResult, planPruning, pruneDataSet } from './prune/prune.ts'
+export { Quarantine } from './quarantine-files.ts'
+export { allowedOf } from './quarantine-limit.ts'
+export { namePipeline, type QuerySecrets, readQuerySecrets, requireSendableToken } from './queries.ts'
+export { type ReadRowsOptions, readRows } from './read-rows.ts'
+export type { Owner } from './recover.ts'
+export { invalidationOf, planRepair, type Repair, redoEntry, requireRepeatable } from './redo/invalidate.ts'
+export { removeReplaced, replaceRedone } from './redo/replace.ts'
+export { shardSetOptions } from './shard-set-options.ts'
+export { readEvidence, type Signed, signDataSet } from './sign.ts'
+export {
+  type PartitionFilter,
+  type PartitionStatus,
+  type QueryStatus,
+  readStatus,
+  type StatusResult,
+  statusByQuery,
+  statusOfEach,
+} from './status.ts'
+export {
+  type SummarizedDataSet,
+  type SummarizeOptions,
+  summarizeDataSet,
+  tryToWriteSummaryPage,
+} from './summary-page/write-summary-page.ts'
+export { readForgotten, readSuppression, requireForgotten } from './suppression.ts'
+export { updateTables } from './table-formats.ts'
+export { type Verification, verifyDataSet } from './verify/verify.ts'
+export type { Problem, ProblemCause } from './verify/verify-shard.ts'
+export {
+  type LoadedEarlier,
+  type LoadOptions,
+  type LoadSummary,
+  loadWarehouse,
+  tableStatements,
+} from './warehouse/load-warehouse.ts'
+export {
+  type QueryResult,
+  type QuerySettings,
+  type QueryStream,
+  queryPipeline,
+  streamQuery,
+} from './warehouse/query.ts'
+export { SealedLoader } from './warehouse/sealed-loader.ts'

@@ -1,0 +1,217 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { azureDriver } from '../azure/index.ts'
+import { bucketStore, type Driver, requireState, splitStore } from '../bucket/index.ts'
+import {
+  type Clock,
+  type DataSetLocation,
+  ExportError,
+  isExportError,
+  type LoadSettings,
+  locationOf,
+  type NamedPipeline,
+  type Pipeline,
+  plainError,
+  type Store,
+} from '../core/index.ts'
+import { diskStore, requireWritable } from '../disk/index.ts'
+import { s3Driver } from '../s3/index.ts'
+import {
+  type CheckpointState,
+  checkMaskKey,
+  type Hold,
+  MANIFEST_PATH,
+  type Manifest,
+  readCheckpoint,
+  readManifest,
+  takeLock,
+} from '../state/index.ts'
+import { namePipeline } from './queries.ts'
+import type { Owner } from './recover.ts'
+
+/** Opens the store that a pipeline writes to. @param fresh the data set starts over, wherever its state was kept */
+export function openDataSet({ load }: Pipeline, fresh = false): Store {
+  const { location } = load
+  if (location.kind === 'disk') return folderStore(load, location.root)
+  const { stateRoot } = location
+  const driver = driverOf(location)
+  if (stateRoot === null) return bucketStore(driver, fresh)
+  return splitStore(driver, folderStore(load, stateRoot), { folder: stateRoot, fresh })
+}
+
+function driverOf(location: Exclude<DataSetLocation, { kind: 'disk' }>): Driver {
+  return location.kind === 's3' ? s3Driver(location) : azureDriver(location)
+}
+
+function folderStore({ fileMode, dirMode }: Pipeline['load'], root: string): Store {
+  return diskStore({ root, fileMode, dirMode })
+}
+
+/** @throws ExportError as the first write there would, as far as that is known without writing */
+export async function requireReachable(pipeline: Pipeline): Promise<void> {
+  const { location } = pipeline.load
+  await requireFolder(location)
+  if (location.kind === 'disk') return
+  await bucketStore(driverOf(location)).list('')
+  await requireOwnState(pipeline)
+}
+
+/** @throws ExportError `config` when a bucket names another location of the state, as a run would */
+export async function requireOwnState({ load }: Pipeline): Promise<void> {
+  const { location } = load
+  if (location.kind === 'disk') return
+  const { stateRoot } = location
+  await requireState(driverOf(location), stateRoot === null ? null : folderStore(load, stateRoot))
+}
+
+/** @throws ExportError `config` when the folder of a data set, or of its state, cannot be written */
+export async function requireFolder(location: DataSetLocation): Promise<void> {
+  const root = location.kind === 'disk' ? location.root : location.stateRoot
+  if (root === null) return
+  await requireWritable(root, location.kind === 'disk' ? '.' : '_state')
+  await requireWritable(join(root, '_state'), '_state')
+}
+
+/**
+ * Reads the checkpoint of a data set, and gives the pipeline's queries their names in it.
+ * @param maskKey for queries that are named by digests: under another key they have other names
+ * @throws ExportError `damaged` or `config` when the checkpoint cannot be read, or the key is missing or another one
+ */
+export async function readNamed(
+  given: Pipeline,
+  maskKey: Uint8Array | null,
+): Promise<{ pipeline: NamedPipeline; state: CheckpointState | null }> {
+  const pipeline = namePipeline(given, maskKey)
+  const state = await namingLocations(pipeline, () => readCheckpoint(openDataSet(pipeline)))
+  checkMaskKey(state?.header, maskKey, pipeline)
+  return { pipeline, state }
+}
+
+/** @param what the action that needs a manifest @throws ExportError `config` when there is none */
+export async function requireManifest(store: Store, pipeline: Pipeline, what: string): Promise<Manifest> {
+  const manifest = await readManifest(store)
+  if (manifest === null) throw noManifest(pipeline, what)
+  return manifest
+}
+
+export function noManifest(pipeline: Pipeline, what: string): ExportError {
+  const said = `There is no manifest, so there is nothing to ${what} yet`
+  return new ExportError({
+    kind: 'config',
+    what: said,
+    where: withLine(pipeline, pathIn(pipeline, MANIFEST_PATH)),
+    next: runFirst(pipeline),
+  })
+}
+
+export function nothingExported(pipeline: Pipeline): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: 'Nothing was exported yet',
+    where: withLine(pipeline, pipeline.load.path),
+    next: runFirst(pipeline),
+  })
+}
+
+/** In another directory a run would begin a second export, and pay for it. */
+function runFirst({ file, load }: Pipeline): string {
+  const { besideFile } = load
+  if (besideFile !== undefined && existsSync(join(besideFile, '_state')))
+    return `${besideFile} holds a data set: relative paths start in the working directory, so call spillway where you ran it, or write an absolute load.path.`
+  return `Run the pipeline first: \`spillway run ${file}\`.`
+}
+
+/** Not derived from `LockOptions`: the library's declarations would show the whole store. */
+export type HoldOptions = {
+  readonly clock: Clock
+  /** Ends the wait for another run. */
+  readonly stop: AbortSignal
+  /** undefined: no queue is involved. */
+  readonly hold?: Hold | undefined
+  /** Default: false. */
+  readonly fresh?: boolean
+  readonly warn: (message: string) => void
+  /** Called with the reason and the maximum time of a wait; default: `warn`. */
+  readonly onWait?: (message: string, waitMs: number) => void
+}
+
+/** A data set that this process may change. */
+export type Held = Owner & {
+  /** Aborts when another run has taken over. */
+  readonly lost: AbortSignal
+}
+
+/**
+ * Locks a data set while `work` runs.
+ * @throws ExportError `locked` when another run holds it
+ */
+export async function holdDataSet<T>(
+  pipeline: Pipeline,
+  { warn, onWait = warn, fresh = false, ...options }: HoldOptions,
+  work: (held: Held) => Promise<T>,
+): Promise<T> {
+  const waiting = { ...options, warn: onWait, fresh }
+  const lock = await takeLock(openDataSet(pipeline, fresh), waiting)
+  try {
+    return await work(lock)
+  } finally {
+    // The work is on disk, so its result is still reported. A lock file that remains gets no more heartbeats.
+    await lock.release().catch((error: unknown) => {
+      if (!isExportError(error)) throw error
+      warn(
+        `the lock could not be released; the next run takes it over once this process has ended, or on another machine once its lease has expired: ${error.message}`,
+      )
+    })
+  }
+}
+
+/**
+ * Does work on a data set. Its errors name paths relative to the data set; they become paths below `load.path`, in the
+ * form of the pipeline file.
+ */
+export async function namingLocations<T>(pipeline: Pipeline, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw isExportError(error) ? withLocation(pipeline, error) : error
+  }
+}
+
+/**
+ * The same error with its path below `load.path`, and if the settings are wrong, with the line of the one that leads
+ * there; unchanged if it concerns something else.
+ */
+export function withLocation(pipeline: Pipeline, error: ExportError): ExportError {
+  const { load } = pipeline
+  const isInside = IN_DATA_SET.test(error.where)
+  const isWrong = error.kind === 'config' && (isInside || IN_STORE.test(error.where))
+  if (!isInside && !isWrong) return error
+  const path = isInside ? pathGiven(load, error.where) : error.where
+  const key = pipeline.locations[error.where] === undefined ? 'load.path' : error.where
+  const where = isWrong ? withLine(pipeline, path, key) : path
+  const { cause, untilMs } = error
+  return new ExportError({ ...plainError(error), where, cause, untilMs })
+}
+
+/** A place, and the line of the setting that leads there. Settings of a program have no lines. */
+function withLine(pipeline: Pipeline, place: string, key = 'load.path'): string {
+  const line = locationOf(pipeline, key)
+  return line === pipeline.file ? place : `${place}, ${line}`
+}
+
+function pathGiven({ location, pathAsGiven }: LoadSettings, path: string): string {
+  const apart = location.kind !== 'disk' && path.startsWith('_state') ? location.stateRoot : null
+  const root = (apart ?? pathAsGiven).replace(/(?<=.)\/+$/, '')
+  return path === '.' ? root : `${root === '/' ? '' : root}/${path}`
+}
+
+/** What else leads to the data set: an address, a variable, a setting. */
+const IN_STORE = /^(?:(?:s3|az):\/\/\S*$|(?:AWS|AZURE)_\w+$|load\.[\w.]+$|state\.path$)/
+
+/** The first part of every path in a data set. Keys of partitions (`<type>.<value>/…`) and URLs do not match. */
+const IN_DATA_SET = /^(?:_[\w.]+|credentials|reports)(?:\/|$)|^\.$/
+
+/** Absolute path of a file of the data set, or its address. */
+export function pathIn({ load }: Pipeline, path: string): string {
+  return load.location.kind === 'disk' ? join(load.location.root, path) : `${load.path}/${path}`
+}

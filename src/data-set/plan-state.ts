@@ -1,0 +1,190 @@
+import {
+  endingAfter,
+  getOrInsert,
+  type NamedPipeline,
+  NO_PARTITIONS,
+  nullIf,
+  type Pipeline,
+  type PlanStates,
+  partitionKey,
+} from '../core/index.ts'
+import { folderOf, ownsFolder } from '../load/index.ts'
+import { type BegunChain, type Plan, planFeeds, planPartitions } from '../plan/index.ts'
+import {
+  type CheckpointState,
+  exportedOf,
+  type FoldedPartition,
+  hasBegun,
+  holdingsOf,
+  isOver,
+  type RetiredQuery,
+  stateOf,
+} from '../state/index.ts'
+
+/** The plan, given what the checkpoint has of it. */
+export function planFor(pipeline: NamedPipeline, nowMs: number, state: CheckpointState | null): Plan {
+  if (pipeline.extract.resource === 'feed') return planOfFeeds(pipeline, state)
+  if (state === null) return planPartitions(pipeline, nowMs * 1000, () => null)
+  // Chains that begin from now on belong to queries that the plan has already passed.
+  const chains = new Map<string, BegunChain[]>()
+  for (const chain of state.chains.values()) getOrInsert(chains, chain.query, () => []).push(chain)
+  const isEarly = endingAfter(nowMs)
+  return planPartitions(pipeline, nowMs * 1000, (query) => {
+    const parts = state.partitions.branches.get(query)
+    if (parts === undefined) return null
+    const windows = new Map<string, { done: boolean }>()
+    for (const [name, folded] of parts) {
+      // Done too early, also while it is to be exported again: it has yet to end.
+      if ((folded.state === 'done' || folded.former !== undefined) && isEarly(name)) continue
+      // What is exported again keeps its window.
+      if (hasBegun(folded) || folded.former !== undefined) windows.set(name, { done: isOver(folded) })
+    }
+    return { windows, chains: chains.get(query) ?? [] }
+  })
+}
+
+/** A run that goes on after an interruption does not read the feeds again that it has read to their ends. */
+function planOfFeeds(pipeline: NamedPipeline, state: CheckpointState | null): Plan {
+  return planFeeds(
+    pipeline,
+    (query) => {
+      const parts = state?.partitions.branches.get(query)
+      if (parts === undefined) return null
+      const windows = new Map([...parts].map(([name, folded]) => [name, { done: isOver(folded) }]))
+      return { windows, chains: [...state!.chains.values()].filter((chain) => chain.query === query) }
+    },
+    (query) =>
+      state?.runs.at(-1)?.finished_at === null &&
+      state.partitions.get(partitionKey(query, null))?.state === 'done',
+  )
+}
+
+/**
+ * Partitions of the file that are done although their windows end after now, because a clock was wrong. Rows that are
+ * imported until then would never be exported, so a run exports them again.
+ */
+export function earlyPartitions(
+  pipeline: NamedPipeline,
+  nowMs: number,
+  state: CheckpointState | null,
+): readonly string[] {
+  // A feed's windows are done as far as the feed is read.
+  if (pipeline.extract.resource === 'feed') return []
+  const isEarly = endingAfter(nowMs)
+  const early: string[] = []
+  for (const { name: query } of asInFile(pipeline).extract.queries) {
+    for (const [window, folded] of state?.partitions.branches.get(query) ?? []) {
+      if (folded.state === 'done' && isEarly(window)) early.push(`${query}/${window}`)
+    }
+  }
+  return early
+}
+
+/** The pipeline of the file, without the flags that change what this run exports. */
+export function asInFile(pipeline: NamedPipeline): NamedPipeline {
+  const { extract } = pipeline
+  return extract.unfiltered === null
+    ? pipeline
+    : { ...pipeline, extract: { ...extract, ...extract.unfiltered } }
+}
+
+/**
+ * Whether everything that the pipeline file plans is exported and readable, which is the meaning of `_SUCCESS`. Flags
+ * that narrow a run do not count, nor do queries that the file no longer has, nor pruned partitions.
+ * @param plan of this run, which is the file's if no flags changed it
+ */
+export function isWholeExported(
+  pipeline: NamedPipeline,
+  plan: Plan,
+  nowMs: number,
+  state: CheckpointState,
+): boolean {
+  const filePlan = pipeline.extract.unfiltered === null ? plan : planOfFile(pipeline, nowMs, state)
+  return filePlan !== null && isExported(filePlan, state)
+}
+
+/** Whether everything of a plan is exported and readable. */
+export function isExported(plan: Plan, state: CheckpointState): boolean {
+  for (const { key } of plan.partitions()) {
+    const folded = state.partitions.get(key)
+    if (folded === undefined || !isOver(exportedOf(folded))) return false
+  }
+  // After a crash, a used-up budget or a signal, the shard of a shared folder may still be open.
+  for (const { partitions } of state.openShards.values()) {
+    for (const key of partitions) {
+      const folded = state.partitions.get(key)
+      if (folded?.state === 'done' && folded.former === undefined) return false
+    }
+  }
+  return true
+}
+
+/** The plan of the pipeline file. @returns null when its windows would cut partly exported ones */
+function planOfFile(pipeline: NamedPipeline, nowMs: number, state: CheckpointState): Plan | null {
+  try {
+    return planFor(asInFile(pipeline), nowMs, state)
+  } catch (error) {
+    return nullIf('config')(error)
+  }
+}
+
+/** The plan of the pipeline file as of the last run's beginning: later windows were not requested yet. */
+export function planAsOfLastRun(pipeline: NamedPipeline, state: CheckpointState): Plan | null {
+  return planOfFile(pipeline, Date.parse(state.runs.at(-1)?.started_at ?? state.header.created_at), state)
+}
+
+/** Queries with partitions in the data set that the pipeline file no longer has, by name. */
+export function retiredQueries(pipeline: NamedPipeline, state: CheckpointState): readonly RetiredQuery[] {
+  const requested = new Set(asInFile(pipeline).extract.queries.map(({ name }) => name))
+  const retired: RetiredQuery[] = []
+  for (const query of state.partitions.branches.keys()) {
+    const holdings = requested.has(query) ? null : holdingsOf(query, state)
+    if (holdings !== null) retired.push(holdings)
+  }
+  return retired.sort((a, b) => (a.query < b.query ? -1 : 1))
+}
+
+/** The number of partitions of a plan by state. */
+export type PlanCounts = PlanStates & {
+  /** Unfinished partitions that have rows or are the current one of a chain. */
+  readonly begun: number
+  /** Unfinished partitions that are exported again, and whose former rows are complete. */
+  readonly redo: number
+  /** Unfinished partitions by shared folder; folders without any are absent. */
+  readonly unfinished: Map<string, number>
+}
+
+/** The feeds that a run reads, and those that it has read before an interruption. */
+export function countFeeds(plan: Plan, { extract }: NamedPipeline): Pick<PlanCounts, 'total' | 'done'> {
+  const total = extract.queries.length
+  return { total, done: total - [...plan.chains()].length }
+}
+
+/**
+ * Counts what of a plan is done and what is left.
+ * @param viewOf what counts of a partition that is exported again; default: what is exported again so far
+ */
+export function countPartitions(
+  pipeline: Pipeline,
+  plan: Plan,
+  state: CheckpointState | null,
+  viewOf: (folded: FoldedPartition) => FoldedPartition = (folded) => folded,
+): PlanCounts {
+  const { extract, load } = pipeline
+  const shared = !ownsFolder(extract.resource, load.partitionBy)
+  const unfinished = new Map<string, number>()
+  const counts = { ...NO_PARTITIONS, begun: 0, redo: 0 }
+  for (const partition of plan.partitions()) {
+    const found = state?.partitions.get(partition.key)
+    const folded = found === undefined ? undefined : viewOf(found)
+    const where = stateOf(folded)
+    counts[where]++
+    if (folded !== undefined && isOver(folded)) continue
+    if (folded !== undefined && isOver(exportedOf(folded))) counts.redo++
+    if (folded !== undefined && (where === 'partial' || hasBegun(folded))) counts.begun++
+    if (!shared) continue
+    const folder = folderOf(extract.resource, partition, load.partitionBy)
+    unfinished.set(folder, (unfinished.get(folder) ?? 0) + 1)
+  }
+  return { total: plan.total - counts.pruned, ...counts, unfinished }
+}

@@ -1,0 +1,120 @@
+import {
+  ExportError,
+  hidesIdentity,
+  isHeaderText,
+  learnSecret,
+  type NamedPipeline,
+  type NamedQuery,
+  nameQuery,
+  type Pipeline,
+  type Query,
+  queryLabel,
+  requireSet,
+  visibleLabel,
+} from '../core/index.ts'
+import { maskedQueryValue } from '../transform/index.ts'
+import type { DataSetOptions } from './options.ts'
+
+/** Characters of a digest in a name: enough to distinguish queries, and short enough for the name of a folder. */
+const DIGEST_DIGITS = 16
+
+/**
+ * Gives every query its name. If the policy hides a query's identity and the user gave it no name, it is named by the
+ * beginning of the digest in its rows' `query_value`.
+ * @throws ExportError 'config' when that needs a mask key and there is none, or two queries would share a name
+ */
+export function namePipeline(pipeline: Pipeline, maskKey: Uint8Array | null): NamedPipeline {
+  const { extract } = pipeline
+  const named = (queries: readonly Query[]): readonly NamedQuery[] => {
+    const all = queries.map((query) => nameQuery(query, labelOf(query, pipeline, maskKey)))
+    requireDistinct(all, pipeline.file)
+    return all
+  }
+  const unfiltered =
+    extract.unfiltered == null ? null : { ...extract.unfiltered, queries: named(extract.unfiltered.queries) }
+  return { ...pipeline, extract: { ...extract, queries: named(extract.queries), unfiltered } }
+}
+
+function labelOf(query: Query, { transform, file }: Pipeline, maskKey: Uint8Array | null): string {
+  const label = visibleLabel(query, transform.identity)
+  if (label !== null) return label
+  if (transform.identity === 'hmac') {
+    return maskedQueryValue(query, null, { ...transform, maskKey }).slice(0, DIGEST_DIGITS)
+  }
+  throw new ExportError({
+    kind: 'config',
+    what: `transform.identity hides the value of a query of type ${query.type}, and the query has no other name`,
+    where: file,
+    next: 'Give the query a name with as.',
+  })
+}
+
+function requireDistinct(queries: readonly NamedQuery[], file: string): void {
+  const names = new Set<string>()
+  for (const { name } of queries) {
+    if (names.has(name)) {
+      throw new ExportError({
+        kind: 'config',
+        what: `Two queries have the name ${name}`,
+        where: file,
+        next: 'Give one of them another name with as.',
+      })
+    }
+    names.add(name)
+  }
+}
+
+/** The values of a pipeline's secret queries, by the name of the variable. */
+export type QuerySecrets = ReadonlyMap<string, string>
+
+/**
+ * Reads the value of every secret query once for the whole run. A file that changes meanwhile must not mix the rows of
+ * two secrets, and messages must not show a secret that is not requested yet.
+ * @param isNeeded false: nothing is requested, so those that are not set are left out
+ * @throws ExportError `config` when a variable is not set
+ */
+export async function readQuerySecrets(
+  { extract, transform, file }: Pipeline,
+  { readSecret, maskKey }: Pick<DataSetOptions, 'readSecret' | 'maskKey'>,
+  isNeeded = true,
+): Promise<QuerySecrets> {
+  if (maskKey !== null) learnSecret(new TextDecoder().decode(maskKey))
+  const secrets = new Map<string, string>()
+  for (const query of extract.queries) {
+    if (hidesIdentity(query, transform.identity)) learnSecret(queryLabel(query), 'whole')
+    if (query.type !== 'secret' || secrets.has(query.secretEnv)) continue
+    const found = await readSecret(query.secretEnv)
+    if (!isNeeded && (found === null || found === '')) continue
+    const secret = requireSet(query.secretEnv, found, file)
+    learnSecret(secret)
+    secrets.set(query.secretEnv, secret)
+  }
+  return secrets
+}
+
+/**
+ * Checks, before anything is written, that the token or API key can be sent. A missing one is an error only when it is
+ * needed: a finished export needs none.
+ * @param isNeeded whether it must be set in any case
+ * @throws ExportError `config`
+ */
+export async function requireSendableToken(
+  { service: { auth }, file }: Pipeline,
+  { readSecret }: Pick<DataSetOptions, 'readSecret'>,
+  isNeeded = false,
+): Promise<void> {
+  const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
+  const token = await readSecret(variable)
+  if (token === null || token === '') {
+    if (isNeeded) requireSet(variable, token, file)
+    return
+  }
+  learnSecret(token)
+  if (isHeaderText(token)) return
+  throw new ExportError({
+    kind: 'config',
+    what: `${variable} holds a line break, another control character or a character outside ASCII, so it cannot be sent`,
+    where: file,
+    next: 'Set it to the token or key alone.',
+  })
+}

@@ -1,0 +1,260 @@
+import {
+  ExportError,
+  formatTimestamp,
+  type HeaderEntry,
+  int64FromJson,
+  type JournalEntry,
+  type NamedPipeline,
+  type OwnedStore,
+  type Pipeline,
+} from '../../core/index.ts'
+import type { Plan } from '../../plan/index.ts'
+import {
+  CHECKPOINT_PATH,
+  type CheckpointState,
+  exportedOf,
+  findCheckpoint,
+  isOver,
+  OpenLog,
+} from '../../state/index.ts'
+import { readNamed } from '../open-data-set.ts'
+import { asInFile, planFor } from '../plan-state.ts'
+
+/**
+ * The partitions that a run exports again.
+ * @param patterns keys of partitions, or globs; one without a slash matches all windows of a query. `planRepair` also
+ *   names shards without rows, by their paths
+ * @returns null when none of them is exported yet
+ * @throws ExportError `config` when a pattern matches nothing that the pipeline requests, or when a shard to be removed
+ *   holds rows that the pipeline does not request, which would be lost
+ */
+export async function planRedo(
+  pipeline: NamedPipeline,
+  state: CheckpointState | null,
+  patterns: readonly string[],
+  nowMs: number,
+): Promise<Invalidation | null> {
+  const plan = planFor(pipeline, nowMs, state)
+  const { default: picomatch } = await import('picomatch')
+  const matchers = patterns.map((pattern) => ({
+    pattern,
+    matches: picomatch(pattern.includes('/') ? pattern : `${pattern}/*`, { dot: true }),
+    isUsed: false,
+  }))
+  const begun = new Set<string>()
+  for (const { key } of plan.partitions()) {
+    for (const matcher of matchers) {
+      if (!matcher.matches(key)) continue
+      matcher.isUsed = true
+      if (state?.partitions.get(key) !== undefined) begun.add(key)
+    }
+  }
+  const shards = new Set<number>()
+  for (const { shard, path, rows } of state?.shards ?? []) {
+    for (const matcher of rows === 0 ? matchers : []) {
+      if (matcher.pattern !== path) continue
+      matcher.isUsed = true
+      shards.add(shard)
+    }
+  }
+  const unused = matchers.filter(({ isUsed }) => !isUsed).map(({ pattern }) => pattern)
+  if (unused.length > 0) throw matchesNothing(pipeline, unused)
+  if (state === null || begun.size + shards.size === 0) return null
+  const redo = invalidationOf(state, { partitions: begun, shards })
+  requirePlanned(pipeline, plan, redo, new Set())
+  return redo
+}
+
+/** @param known partitions that need not be planned @throws ExportError `config` when rows of others would be lost */
+function requirePlanned(
+  pipeline: Pipeline,
+  plan: Plan,
+  redo: Invalidation,
+  known: ReadonlySet<string>,
+): void {
+  const planned = new Set(known)
+  for (const { key } of plan.partitions()) if (redo.partitions.has(key)) planned.add(key)
+  for (const key of redo.partitions) if (!planned.has(key)) throw wouldBeLost(pipeline, key)
+}
+
+/**
+ * Whether partitions that were done before their windows ended can be exported again.
+ * @throws ExportError `config` when rows would be lost that the pipeline does not request, or when not the earlier clock
+ *   was wrong but this machine's is: it is behind times that the service gave
+ */
+export function requireRepeatable(
+  pipeline: NamedPipeline,
+  state: CheckpointState,
+  early: readonly string[],
+  nowMs: number,
+): void {
+  const { windows } = pipeline.extract
+  const latest = (nowMs + (windows?.lagMs ?? 0)) * 1000
+  for (const { imported_at } of state.shards) {
+    const newest = imported_at === null ? null : int64FromJson(imported_at.max)
+    if (newest === null || newest <= latest) continue
+    throw new ExportError({
+      kind: 'config',
+      what: `This machine's clock is behind: it says ${new Date(nowMs).toISOString()}, and rows were imported at ${formatTimestamp(newest)}`,
+      where: CHECKPOINT_PATH,
+      next: 'Set the clock right and run again; nothing was changed.',
+    })
+  }
+  const redo = invalidationOf(state, { partitions: early, shards: [] })
+  requirePlanned(pipeline, planFor(asInFile(pipeline), nowMs, state), redo, new Set(early))
+}
+
+/**
+ * Journals that partitions are exported again. Their finished shards and rows stay until they are replaced
+ * (`replaceRedone`); what is not finished is dropped.
+ */
+export async function invalidate(store: OwnedStore, given: Invalidation): Promise<void> {
+  const found = await findCheckpoint(store)
+  if (found === null) return
+  const log = new OpenLog(store, found)
+  try {
+    await log.append([redoEntry(given)])
+  } finally {
+    await log.close()
+  }
+}
+
+export function redoEntry({ partitions, shards, chains, settings }: Invalidation): JournalEntry {
+  return {
+    kind: 'redo',
+    partitions: [...partitions],
+    shards: [...shards],
+    chains: [...chains],
+    ...(settings === null ? {} : { settings }),
+  }
+}
+
+function matchesNothing({ file }: Pipeline, patterns: readonly string[]): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: `--redo ${patterns.join(', ')} matches no partition of the pipeline`,
+    where: file,
+    next: 'Name a partition as `status` does, such as domain.example.com/2024-01-01..2024-02-01, or a glob such as "domain.example.com/*"; nothing was changed.',
+  })
+}
+
+function wouldBeLost({ file }: Pipeline, key: string): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: `${key} shares a shard with a partition to be exported anew, and the pipeline no longer requests it, so its rows would be lost`,
+    where: CHECKPOINT_PATH,
+    next: `Put its query and window back into ${file}, or start over with --fresh; nothing was changed.`,
+  })
+}
+
+/** Everything that a repeated export of some partitions concerns. */
+export type Invalidation = {
+  /** Keys. */
+  readonly partitions: ReadonlySet<string>
+  /** Numbers of all shards with rows of these partitions. */
+  readonly shards: ReadonlySet<number>
+  /** Numbers of chains that begin anew. */
+  readonly chains: ReadonlySet<number>
+  /** Paths of the finished shards, which stay until they are replaced. */
+  readonly invalidated: readonly string[]
+  /** New settings of the data set; null: as before. */
+  readonly settings: HeaderEntry['settings'] | null
+  readonly rows: number
+  /** The pages of their first export, which is the expected cost. */
+  readonly pages: number
+}
+
+/**
+ * Everything that is invalidated with some partitions and shards. A shard is invalidated as a whole, with all
+ * partitions that have rows in it, which may have rows in other shards as well. So is an unfinished chain of such a
+ * partition, with its unfinished windows. Pruned partitions stay out, unless they are in the seed.
+ */
+export function invalidationOf(
+  state: CheckpointState,
+  seed: { readonly partitions: Iterable<string>; readonly shards: Iterable<number> },
+): Invalidation {
+  const partitions = new Set(seed.partitions)
+  const shards = new Set<number>()
+  const chains = new Set<number>()
+  const invalidated: string[] = []
+  const lost = new Set(seed.shards)
+  const add = (key: string): void => {
+    if (state.partitions.get(key)?.state !== 'pruned') partitions.add(key)
+  }
+  const take = (shard: number, within: Iterable<string>): boolean => {
+    if (shards.has(shard)) return false
+    const all = [...within]
+    if (!lost.has(shard) && !all.some((key) => partitions.has(key))) return false
+    shards.add(shard)
+    for (const key of all) add(key)
+    return true
+  }
+  for (let size = -1; size < partitions.size + shards.size; ) {
+    size = partitions.size + shards.size
+    for (const { shard, path, partitions: within } of state.shards)
+      if (take(shard, within)) invalidated.push(path)
+    for (const { shard, partitions: within } of [...state.openShards.values(), ...state.held.values()])
+      take(shard, within)
+    for (const { chain, query, windows, feed } of state.chains.values()) {
+      if (chains.has(chain)) continue
+      // A feed can only be read again as a whole.
+      const names = feed === null ? windows.names : [...(state.partitions.branches.get(query)?.keys() ?? [])]
+      const keys = names.map((name) => `${query}/${name}`)
+      if (!keys.some((key) => partitions.has(key))) continue
+      chains.add(chain)
+      for (const key of keys) {
+        const folded = state.partitions.get(key)
+        if (folded !== undefined && (feed !== null || !isOver(folded))) add(key)
+      }
+    }
+  }
+  let [rows, pages] = [0, 0]
+  for (const key of partitions) {
+    const folded = state.partitions.get(key)
+    if (folded === undefined) continue
+    rows += exportedOf(folded).rows
+    pages += exportedOf(folded).pages
+  }
+  return { partitions, shards, chains, invalidated, settings: null, rows, pages }
+}
+
+/** The cost of repairing a data set. */
+export type Repair = {
+  /** Partitions to be exported again, and shards without rows; none if a plain run repairs everything. */
+  readonly redo: readonly string[]
+  readonly rows: number
+  readonly shards: number
+  /** The pages of their first export. */
+  readonly pages: number
+}
+
+/**
+ * Plans the repair of a data set; changes nothing. A file that is no committed shard needs only a run: it moves unknown
+ * files away and writes the manifest again.
+ * @param maskKey as for `readStatus`
+ * @throws ExportError `config` when rows would be lost that the pipeline no longer requests
+ */
+export async function planRepair(
+  given: Pipeline,
+  problems: readonly { readonly path: string }[],
+  nowMs: number,
+  maskKey: Uint8Array | null = null,
+): Promise<Repair> {
+  const { pipeline, state } = await readNamed(given, maskKey)
+  const paths = new Set(problems.map(({ path }) => path))
+  const damaged = new Set<string>()
+  for (const { path, partitions } of state?.shards ?? []) {
+    if (!paths.has(path)) continue
+    // Where all rows are pruned, the shard without rows bears the name of a pruned partition.
+    for (const key of partitions) damaged.add(state?.partitions.get(key)?.state === 'pruned' ? path : key)
+  }
+  for (const path of paths) if (state?.partitions.get(path) !== undefined) damaged.add(path)
+  if (damaged.size === 0) return { redo: [], rows: 0, shards: 0, pages: 0 }
+  const redo = await planRedo(pipeline, state, [...damaged], nowMs)
+  return {
+    redo: [...damaged],
+    rows: redo?.rows ?? 0,
+    shards: redo?.invalidated.length ?? 0,
+    pages: redo?.pages ?? 0,
+  }
+}

@@ -1,0 +1,70 @@
+import { type OwnedStore, sideBySide } from '../../core/index.ts'
+import { changedSinceSealed, isAsSealed, publishSealed } from '../../load/index.ts'
+import { type CheckpointState, isOver, type OpenLog, type SealedShard } from '../../state/index.ts'
+import { removeInvalidated } from '../prune/left-out.ts'
+import { invalidationOf, redoEntry } from './invalidate.ts'
+
+/**
+ * Replaces what was exported again, in one journal entry, and publishes the new shards. The old ones are invalidated:
+ * once the manifest does not list them any more, `removeReplaced` removes their files. What is not complete again stays
+ * as it was, with all that shares a shard with it.
+ * @returns the shards that were published
+ * @throws ExportError `damaged` when new shards are no longer what was written; they will be exported once more
+ */
+export async function replaceRedone(store: OwnedStore, checkpoint: OpenLog): Promise<readonly SealedShard[]> {
+  const { state } = checkpoint
+  if (state.redo.shards.size + state.redo.partitions === 0) return []
+  const { partitions, shards, publish } = replacementOf(state)
+  if (partitions.length + shards.length === 0) return []
+  const lost = new Set<number>()
+  for (const shard of publish) if (!(await isAsSealed(store, shard))) lost.add(shard.shard)
+  if (lost.size > 0) {
+    await checkpoint.append([redoEntry(invalidationOf(state, { partitions: [], shards: lost }))])
+    throw changedSinceSealed(
+      publish.find(({ shard }) => lost.has(shard))!,
+      'Run again: its partitions are exported once more; the former shards stay until then.',
+    )
+  }
+  await checkpoint.append([{ kind: 'replaced', partitions, shards }])
+  await sideBySide(publish, (shard) => publishSealed(store, shard))
+  return publish
+}
+
+/** Removes the files of invalidated shards. The manifest must not list them any more. */
+export async function removeReplaced(store: OwnedStore, checkpoint: OpenLog): Promise<void> {
+  if (checkpoint.state.invalidated.size === 0) return
+  await removeInvalidated(store, checkpoint.state)
+  await checkpoint.append([{ kind: 'removed' }])
+}
+
+/**
+ * The partitions whose new rows are all in finished shards, without those that share a shard with others; the numbers of
+ * the shards to be replaced; and the shards to be published.
+ */
+function replacementOf(state: CheckpointState) {
+  const redone: string[] = []
+  const waiting = new Set<string>()
+  for (const [key, folded] of state.partitions) {
+    if (folded.former === undefined) continue
+    redone.push(key)
+    if (!isOver(folded)) waiting.add(key)
+  }
+  for (const { partitions } of state.openShards.values()) for (const key of partitions) waiting.add(key)
+  const isRedone = (key: string): boolean => state.partitions.get(key)?.former !== undefined
+  // All shards of a data set have the same columns.
+  if (state.redo.settings !== null && redone.some((key) => waiting.has(key)))
+    return { partitions: [], shards: [], publish: [] }
+  const old = [...state.shards].filter(({ shard }) => state.redo.shards.has(shard))
+  const waits = ({ partitions }: SealedShard): boolean =>
+    partitions.some((key) => waiting.has(key) && isRedone(key))
+  for (let size = -1; size < waiting.size; ) {
+    size = waiting.size
+    for (const shard of [...old, ...state.held.values()])
+      if (waits(shard)) for (const key of shard.partitions) waiting.add(key)
+  }
+  return {
+    partitions: redone.filter((key) => !waiting.has(key)),
+    shards: old.filter((shard) => !waits(shard)).map(({ shard }) => shard),
+    publish: [...state.held.values()].filter((shard) => !waits(shard)),
+  }
+}

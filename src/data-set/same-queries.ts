@@ -1,0 +1,122 @@
+import {
+  ExportError,
+  hidesIdentity,
+  type JournalEntry,
+  locationOf,
+  type NamedPipeline,
+  type NamedQuery,
+  nameQuery,
+  queryLabel,
+} from '../core/index.ts'
+import { type CheckpointState, isKnown, secretCheck } from '../state/index.ts'
+import { maskedQueryValue } from '../transform/index.ts'
+import type { QuerySecrets } from './queries.ts'
+
+/**
+ * Refuses a name that belonged to another query before: that query's rows would count as this one's, and this one would
+ * never be requested. Under `drop` this cannot be detected, as no digest of the query is kept.
+ * @throws ExportError 'config'
+ */
+export function requireSameNames(
+  pipeline: NamedPipeline,
+  found: CheckpointState,
+  maskKey: Uint8Array | null,
+): void {
+  for (const query of pipeline.extract.queries) {
+    const [given, known] = [givenTo(query), found.queries.get(query.name)]
+    if (!given && known === undefined) continue
+    const value = valueFor(query, pipeline, maskKey)
+    if (value === null || value === known) continue
+    // A name that the user did not give is made of the query itself.
+    const isAnothers =
+      known !== undefined ||
+      (isKnown(found, query.name) && nameQuery(query, queryLabel(query)).name !== query.name)
+    if (isAnothers) throw standsForAnother(query, pipeline)
+  }
+}
+
+/** Journal entries for the queries of the given names, if the journal has none yet. */
+export function newNames(
+  pipeline: NamedPipeline,
+  found: CheckpointState,
+  maskKey: Uint8Array | null,
+): readonly JournalEntry[] {
+  return pipeline.extract.queries.flatMap((query): JournalEntry[] => {
+    if (!givenTo(query) || found.queries.has(query.name)) return []
+    const value = valueFor(query, pipeline, maskKey)
+    return value === null ? [] : [{ kind: 'query', name: query.name, value }]
+  })
+}
+
+function givenTo(query: NamedQuery): boolean {
+  return 'as' in query && query.as !== undefined
+}
+
+/** What distinguishes a query from others of its kind and may be stored: its `query_value`; null: nothing may. */
+function valueFor(
+  query: NamedQuery,
+  { transform }: NamedPipeline,
+  maskKey: Uint8Array | null,
+): string | null {
+  if (!hidesIdentity(query, transform.identity)) return queryLabel(query)
+  return transform.identity === 'hmac' ? maskedQueryValue(query, null, { ...transform, maskKey }) : null
+}
+
+function standsForAnother(query: NamedQuery, pipeline: NamedPipeline): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: `The data set has ${query.name} as the name of another query`,
+    // Domains without `as` may be in any of three keys.
+    where: locationOf(pipeline, givenTo(query) ? 'extract.queries' : 'extract'),
+    next: 'Give the query another name with as, write to another load.path, or start over with --fresh.',
+  })
+}
+
+/** A secret query's name, its variable, and a check value that distinguishes its secret from others. */
+export type SecretCheck = { readonly query: string; readonly variable: string; readonly check: string }
+
+/**
+ * Check values for the secrets of a pipeline's queries. There are none unless secrets are masked by hmac: under other
+ * policies no digests of secrets are on disk, and without a key there must be none.
+ */
+export function secretChecks(
+  { extract, transform }: NamedPipeline,
+  secrets: QuerySecrets,
+  maskKey: Uint8Array | null,
+): readonly SecretCheck[] {
+  if (maskKey === null || transform.secret !== 'hmac') return []
+  return extract.queries.flatMap((query) => {
+    if (query.type !== 'secret') return []
+    const secret = secrets.get(query.secretEnv)
+    if (secret === undefined) return []
+    return [{ query: query.name, variable: query.secretEnv, check: secretCheck(maskKey, secret) }]
+  })
+}
+
+/**
+ * Rows of two secrets under one name could not be told apart.
+ * @throws ExportError `config` naming the variables that hold another secret than the one whose rows are exported
+ */
+export function requireSameSecrets(
+  found: CheckpointState,
+  checks: readonly SecretCheck[],
+  pipeline: NamedPipeline,
+): void {
+  const changed = checks
+    .filter(({ query, check }) => (found.secretChecks.get(query) ?? check) !== check && isKnown(found, query))
+    .map(({ variable }) => variable)
+  if (changed.length === 0) return
+  throw new ExportError({
+    kind: 'config',
+    what: `Another secret than the one that rows were exported for is now in ${changed.join(', ')}`,
+    where: locationOf(pipeline, 'extract.queries'),
+    next: 'Restore the value, name another variable for another secret, write to another load.path, or start over with --fresh.',
+  })
+}
+
+/** Journal entries for checks that the checkpoint does not have yet. */
+export function newChecks(found: CheckpointState, checks: readonly SecretCheck[]): readonly JournalEntry[] {
+  return checks
+    .filter(({ query, check }) => found.secretChecks.get(query) !== check)
+    .map(({ query, check }) => ({ kind: 'secret', query, check }))
+}

@@ -1,0 +1,34 @@
+import type { NamedPipeline } from '../core/index.ts'
+import { rowGroupRows, type ShardCoder, type ShardSetOptions, shardExtension } from '../load/index.ts'
+import { manifestShard, type OpenLog } from '../state/index.ts'
+import type { DataSetOptions } from './options.ts'
+import type { Owner } from './recover.ts'
+
+/** How the open shards of a pipeline go on by its checkpoint. */
+export function shardSetOptions(
+  { load }: Pick<NamedPipeline, 'load'>,
+  { store }: Owner,
+  { coder }: { readonly coder: ShardCoder },
+  checkpoint: OpenLog,
+  { onLog, onShard }: Pick<DataSetOptions, 'onLog' | 'onShard'>,
+): ShardSetOptions {
+  const { state } = checkpoint
+  return {
+    store,
+    coder,
+    log: checkpoint,
+    readsCost: load.location.kind !== 'disk',
+    extension: shardExtension(load.format),
+    rowGroupRows: rowGroupRows(load.format),
+    shardRows: load.shardRows,
+    nextShard: state.nextShard,
+    partsOf: (folder) => state.partsOf.get(folder) ?? 0,
+    held: state.held,
+    warn: (message) => onLog('warn', message),
+    onSealed: () => {},
+    onPublished: (entry) => {
+      onLog('info', 'shard published', { event: 'shard.published', path: entry.path })
+      onShard?.(manifestShard(entry))
+    },
+  }
+}

@@ -1,0 +1,220 @@
+import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
+import { ExportError, type OwnedStore, type Pipeline, type Store } from '../core/index.ts'
+import type { Evidence } from '../report/index.ts'
+import {
+  asExported,
+  fitsManifest,
+  isManifestOf,
+  keyDigest,
+  MANIFEST_PATH,
+  type Manifest,
+  parseManifest,
+  SIGNATURE_BYTES,
+  SIGNATURE_PATH,
+  SUCCESS_PATH,
+  settingsText,
+  signatureOf,
+} from '../state/index.ts'
+import { type Completeness, completenessOf, leftOutClauses, withNames } from './completeness.ts'
+import { isSummaryPage, mismatches } from './files.ts'
+import { readBegunCheckpoint } from './open-checkpoint.ts'
+import {
+  type HoldOptions,
+  holdDataSet,
+  namingLocations,
+  noManifest,
+  openDataSet,
+  pathIn,
+} from './open-data-set.ts'
+import { otherScope, whyStale } from './scope.ts'
+import { summaryPageAnew } from './summary-page/write-summary-page.ts'
+
+export type Signed = {
+  readonly pipeline: string
+  /** Absolute path. */
+  readonly signature: string
+  /** In hex. */
+  readonly manifestSha256: string
+  readonly keySha256: string
+  /** Whether everything that the file plans was exported, as `_SUCCESS` says. */
+  readonly complete: boolean
+  readonly shards: number
+  readonly rows: number
+  readonly bytes: number
+}
+
+/**
+ * Signs the manifest, and with it the digest of every shard that it lists, after the checks of
+ * {@link readVouchedManifest}. `verifyDataSet` reads the contents of shards.
+ * @param key a private Ed25519 key
+ * @throws ExportError `config` when nothing is exported, `damaged` when the data set differs from its manifest,
+ *   `locked` during a run
+ */
+export function signDataSet(pipeline: Pipeline, key: KeyObject, options: SignOptions): Promise<Signed> {
+  return namingLocations(pipeline, async () => {
+    // Before the lock, which would create the folder, also if there is no data set.
+    if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw noManifest(pipeline, 'vouch for')
+    return holdDataSet(pipeline, options, ({ store }) => sign(pipeline, store, key, options.maskKey ?? null))
+  })
+}
+
+export type SignOptions = HoldOptions & {
+  /** For queries that are named by digests; null: what the manifest says of the file is not compared with it. */
+  readonly maskKey?: Uint8Array | null
+}
+
+async function sign(
+  pipeline: Pipeline,
+  store: OwnedStore,
+  key: KeyObject,
+  maskKey: Uint8Array | null,
+): Promise<Signed> {
+  const { bytes, manifest } = await readVouchedManifest(pipeline, store, maskKey)
+  const size = await store.size(SIGNATURE_PATH)
+  if (size !== null && size !== SIGNATURE_BYTES) throw isTaken()
+  await store.replace(SIGNATURE_PATH, [signatureOf(bytes, key)])
+  const { shards, rows, bytes: shardBytes } = manifest.totals
+  return {
+    pipeline: pipeline.name,
+    signature: pathIn(pipeline, SIGNATURE_PATH),
+    manifestSha256: createHash('sha256').update(bytes).digest('hex'),
+    keySha256: keyDigest(createPublicKey(key)),
+    complete: (await store.size(SUCCESS_PATH)) !== null,
+    shards,
+    rows,
+    bytes: shardBytes,
+  }
+}
+
+function isTaken(): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: 'The file with the name of the signature is no signature of spillway',
+    where: SIGNATURE_PATH,
+    next: 'Move it away; nothing was changed.',
+  })
+}
+
+/**
+ * Reads the evidence that an export is complete and unchanged. Changes nothing and takes no lock, so it works on
+ * read-only media, but not during a run.
+ * @param maskKey for queries that are named by digests; null: completeness has no figures then
+ * @param publicKey the key that the signature has to fit; null: it is not checked
+ * @throws ExportError `config` when nothing is exported or signed, `damaged` when data set or signature do not fit the
+ *   manifest, `locked` when a run wrote another manifest meanwhile
+ */
+export function readEvidence(
+  pipeline: Pipeline,
+  publicKey: KeyObject | null,
+  maskKey: Uint8Array | null = null,
+): Promise<FoundEvidence> {
+  return namingLocations(pipeline, () => read(pipeline, openDataSet(pipeline), publicKey, maskKey))
+}
+
+type FoundEvidence = Evidence & { readonly completeness: Completeness }
+
+async function read(
+  pipeline: Pipeline,
+  store: Store,
+  publicKey: KeyObject | null,
+  maskKey: Uint8Array | null,
+): Promise<FoundEvidence> {
+  const { bytes, manifest, state } = await readVouchedManifest(pipeline, store, maskKey)
+  const signature = await store.read(SIGNATURE_PATH)
+  const isMarked = (await store.size(SUCCESS_PATH)) !== null
+  const completeness = await completenessOf(pipeline, maskKey, store, state)
+  const named = (await isSummaryPage(store)) === true ? withNames(pipeline, maskKey) : null
+  // The file itself may hold anything, even rows.
+  const summaryPage = named === null ? null : await summaryPageAnew(named, store, state)
+  const again = await store.read(MANIFEST_PATH)
+  if (again === null || !Buffer.from(again).equals(bytes)) throw changedMeanwhile()
+  if (signature === null) throw notSigned(pipeline, manifest)
+  if (publicKey !== null && !fitsManifest(signature, bytes, publicKey)) throw doesNotFit(manifest)
+  const settings = settingsText(state.header.settings)
+  const { complete, partitions } = completeness
+  const leftOut = leftOutClauses(completeness.left_out)
+  const found = { manifest, manifestBytes: bytes, signature, isMarked, summaryPage, settings }
+  return { ...found, complete, partitions, leftOut, completeness }
+}
+
+function notSigned({ file }: Pipeline, manifest: Manifest): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: `The manifest is not signed, so nothing shows that it is untouched${whyStale(manifest)}`,
+    where: SIGNATURE_PATH,
+    next: `Run \`spillway sign ${file} --key <private key>\` first.`,
+  })
+}
+
+function doesNotFit(manifest: Manifest): ExportError {
+  return new ExportError({
+    kind: 'damaged',
+    what: `The signature does not fit the manifest under this key${whyStale(manifest)}`,
+    where: SIGNATURE_PATH,
+    next: 'Give the public key of the one that signed it, or sign it again.',
+  })
+}
+
+function changedMeanwhile(): ExportError {
+  return new ExportError({
+    kind: 'locked',
+    what: 'A run wrote another manifest meanwhile',
+    where: MANIFEST_PATH,
+    next: 'Wait for runs to end, and sign again.',
+  })
+}
+
+/**
+ * Reads the manifest and checks that it may be signed: it has to equal the checkpoint's to the byte, and every shard
+ * must have its full length. The contents of shards are not read.
+ * @returns its bytes as on the disk, what they say, and the state of the checkpoint
+ * @throws ExportError `config` when nothing is exported or the pipeline is another one, `damaged` when a check fails
+ */
+async function readVouchedManifest(pipeline: Pipeline, store: Store, maskKey: Uint8Array | null) {
+  const bytes = await store.read(MANIFEST_PATH)
+  if (bytes === null) throw noManifest(pipeline, 'vouch for')
+  const manifest = parseManifest(bytes)
+  const state = await readBegunCheckpoint(pipeline, store)
+  if (state === null || !isManifestOf(bytes, asExported(pipeline, state), state))
+    throw notOfCheckpoint(pipeline)
+  const named = withNames(pipeline, maskKey)
+  const other = named === null ? null : otherScope(manifest, named)
+  if (other !== null) throw ofAnotherScope(pipeline, other)
+  await requireShards(store, manifest)
+  return { bytes, manifest, state }
+}
+
+/** @throws ExportError `damaged` with the first that is missing or has another length */
+export async function requireShards(store: Store, { shards }: Manifest): Promise<void> {
+  const expected = shards.map(({ path, bytes }) => ({ path, bytes }))
+  const [first, ...others] = await mismatches(store, expected)
+  if (first !== undefined) throw otherShards(first.path, others.length)
+}
+
+function notOfCheckpoint({ file }: Pipeline): ExportError {
+  return new ExportError({
+    kind: 'damaged',
+    what: 'The manifest does not match the checkpoint: it was changed, or a run ended before it wrote its own',
+    where: MANIFEST_PATH,
+    next: `Run \`spillway run ${file}\`, which writes it anew and requests nothing that is exported.`,
+  })
+}
+
+function ofAnotherScope({ file }: Pipeline, difference: string): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: `The manifest ${difference}: the file was changed since the last run`,
+    where: MANIFEST_PATH,
+    next: `Run \`spillway run ${file}\` first, or restore the file as it was.`,
+  })
+}
+
+function otherShards(path: string, others: number): ExportError {
+  const more = others === 0 ? '' : `, and ${others} more`
+  return new ExportError({
+    kind: 'damaged',
+    what: `A shard is missing or not as long as the manifest says${more}`,
+    where: path,
+    next: 'List the differences with `verify`, and repair them with `verify --fix`.',
+  })
+}

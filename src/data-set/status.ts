@@ -1,0 +1,206 @@
+import {
+  figuresOf,
+  formatInstant,
+  getOrInsert,
+  NO_PARTITIONS,
+  NOT_MEASURED,
+  type Partition,
+  type PartitionState,
+  type PartitionStates,
+  type Pipeline,
+  partitionKey,
+  type ServiceFigures,
+  windowRange,
+} from '../core/index.ts'
+import type { Plan } from '../plan/index.ts'
+import {
+  type CheckpointState,
+  exportedOf,
+  type FoldedPartition,
+  type PartitionSums,
+  type RetiredQuery,
+  stateOf,
+  sumOfPartitions,
+} from '../state/index.ts'
+import { requireNoManifest } from './open-checkpoint.ts'
+import { namingLocations, openDataSet, readNamed, requireOwnState } from './open-data-set.ts'
+import { countPartitions, earlyPartitions, planFor, retiredQueries } from './plan-state.ts'
+
+export type StatusResult = {
+  /** In the order of export; made on demand. */
+  partitions(): Iterable<PartitionStatus>
+  /** Totals of each query, over the wanted partitions (default: all). */
+  queries(isWanted?: PartitionFilter): readonly QueryStatus[]
+  /** Queries that the pipeline file no longer has; their shards stay. */
+  readonly retired: readonly RetiredQuery[]
+  readonly totals: PartitionStates &
+    PartitionSums & {
+      /** Without pruned partitions. */
+      readonly partitions: number
+      /** Done before their windows ended, so that the next run exports them again; not part of `partitions`. */
+      readonly early: number
+      /** Partitions that are exported again, and whose former shards stay until then. */
+      readonly redo: number
+      readonly shards: number
+      readonly bytes: number
+      readonly openShards: number
+      /** Quota that runs have spent; null: the service never reported it. */
+      readonly searchesSpent: number | null
+    }
+  /** As measured. */
+  readonly service: ServiceFigures
+  /** Searches left, as the service last reported; null: never. */
+  readonly searchesRemaining: number | null
+}
+
+/**
+ * Reads the status of a pipeline from its checkpoint, also during a run; changes nothing.
+ * @param maskKey for queries that are named by digests: under another key they have other names
+ * @throws ExportError `damaged` or `config` when the checkpoint is lost, kept elsewhere or cannot be read, or the key is
+ *   missing or another one
+ */
+export async function readStatus(
+  given: Pipeline,
+  nowMs: number,
+  maskKey: Uint8Array | null = null,
+): Promise<StatusResult> {
+  const { pipeline, state } = await readNamed(given, maskKey)
+  await namingLocations(pipeline, async () => {
+    await requireOwnState(pipeline)
+    if (state === null) await requireNoManifest(openDataSet(pipeline))
+  })
+  const plan = planFor(pipeline, nowMs, state)
+  const { total, done, partial, failed, pending, pruned } = countPartitions(pipeline, plan, state)
+  const early = earlyPartitions(pipeline, nowMs, state).length
+  return {
+    partitions: () => statusOfEach(plan, state),
+    queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),
+    retired: state === null ? [] : retiredQueries(pipeline, state),
+    totals: {
+      partitions: total,
+      done,
+      partial,
+      failed,
+      pending,
+      pruned,
+      early,
+      redo: state?.redo.partitions ?? 0,
+      ...sums(state),
+    },
+    service: figuresOf(state?.service ?? NOT_MEASURED),
+    searchesRemaining: state?.searchesRemaining ?? null,
+  }
+}
+
+/** The status of each partition of a plan, in the order of export; made on demand. */
+export function* statusOfEach(plan: Plan, state: CheckpointState | null): Generator<PartitionStatus> {
+  const nextOf = new Map<string, string | null>()
+  for (const { query, windows, watermark, next } of state?.chains.values() ?? []) {
+    nextOf.set(partitionKey(query, windows.at(watermark)), next)
+  }
+  for (const partition of plan.partitions()) {
+    const next = nextOf.get(partition.key) ?? null
+    yield statusOf(partition, state?.partitions.get(partition.key), next)
+  }
+}
+
+function statusOf(
+  { key, query, window }: Partition,
+  folded: FoldedPartition | undefined,
+  next: string | null,
+): PartitionStatus {
+  return {
+    key,
+    query: query.name,
+    window: window === null ? null : { from: formatInstant(window.from), until: formatInstant(window.until) },
+    state: stateOf(folded),
+    rows: folded === undefined ? 0 : exportedOf(folded).rows,
+    requests: folded?.requests ?? 0,
+    repeated: folded?.repeated ?? 0,
+    next,
+    error: folded?.error?.message ?? null,
+    redo: folded?.former !== undefined,
+  }
+}
+
+function sums(state: CheckpointState | null) {
+  if (state === null) return { ...NO_SUMS, searchesSpent: null }
+  let searchesSpent: number | null = null
+  for (const run of state.runs) {
+    if (run.searchesSpent !== null) searchesSpent = (searchesSpent ?? 0) + run.searchesSpent
+  }
+  let bytes = 0
+  for (const shard of state.shards) bytes += shard.bytes
+  const { shards, openShards } = state
+  return {
+    ...sumOfPartitions(state),
+    shards: shards.length,
+    bytes,
+    openShards: openShards.size,
+    searchesSpent,
+  }
+}
+
+const NO_SUMS = { ...sumOfPartitions({ partitions: [] }), shards: 0, bytes: 0, openShards: 0 }
+
+/** The status of the partitions of one query. */
+export type QueryStatus = PartitionStates & {
+  /** `domain.acme.com`, as in folder names. */
+  readonly query: string
+  readonly partitions: number
+  /** Committed rows, those in open shards too. */
+  readonly rows: number
+  readonly requests: number
+  /** The last failed partition: its window and error. */
+  readonly error: { readonly window: string; readonly message: string } | null
+}
+
+/** Whether a partition is counted. @param query its name */
+export type PartitionFilter = (query: string, state: PartitionState) => boolean
+
+/** Adds up the wanted partitions of a plan by query, in the order of export. */
+export function statusByQuery(
+  plan: Plan,
+  state: CheckpointState | null,
+  isWanted: PartitionFilter,
+): readonly QueryStatus[] {
+  const found = new Map<string, Mutable<QueryStatus>>()
+  for (const { key, query, window } of plan.partitions()) {
+    const folded = state?.partitions.get(key)
+    const where = stateOf(folded)
+    if (!isWanted(query.name, where)) continue
+    const sum = getOrInsert(found, query.name, () => ({ ...NOTHING, query: query.name }))
+    sum.partitions++
+    sum[where]++
+    if (folded === undefined) continue
+    sum.rows += exportedOf(folded).rows
+    sum.requests += folded.requests
+    const { error } = folded
+    if (error !== null) sum.error = { window: windowRange(window), message: error.message }
+  }
+  return [...found.values()]
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
+const NOTHING = { partitions: 0, ...NO_PARTITIONS, rows: 0, requests: 0, error: null }
+
+/** The status of one partition; the names are those of `status --json`. */
+export type PartitionStatus = {
+  readonly key: string
+  /** `domain.acme.com`, as in folder names. */
+  readonly query: string
+  readonly window: { readonly from: string; readonly until: string } | null
+  readonly state: PartitionState
+  /** Committed rows, those in open shards too. */
+  readonly rows: number
+  /** Requests of pages that began in it. */
+  readonly requests: number
+  /** Items that the service repeated within the chain. */
+  readonly repeated: number
+  /** The cursor of the chain of which it is the current partition. */
+  readonly next: string | null
+  readonly error: string | null
+  /** Whether it is exported again. Until it is replaced, `rows` are its former ones, which stay. */
+  readonly redo: boolean
+}

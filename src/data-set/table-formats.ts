@@ -1,0 +1,65 @@
+import { createHash } from 'node:crypto'
+import { type Clock, columnsOf, type Log, type OwnedStore, type Pipeline } from '../core/index.ts'
+import { removeTables, type TableState, updateTables as updateAll } from '../open-tables/index.ts'
+import { asExported, type CheckpointState, MANIFEST_PATH, parseManifest } from '../state/index.ts'
+import { readShard, type ShardFile } from './files.ts'
+
+export type TableOptions = {
+  readonly clock: Pick<Clock, 'now'>
+  readonly onLog: Log
+  /** Of the run that changed shards; default: another command did. */
+  readonly runId?: string | null
+  /** Makes the tables anew, for readers that see the data set at another address. Default: false. */
+  readonly rebuild?: boolean
+  /** Whether there may be tables already; false saves a bucket the requests that look for them. Default: true. */
+  readonly mayExist?: boolean
+}
+
+/**
+ * Brings the Iceberg and Delta tables in line with the manifest. Call it after the manifest is written and before the
+ * files of shards that it no longer lists are removed, so that whoever reads a current snapshot finds every shard.
+ * @throws ExportError when a table cannot be changed: `config` if it is another program's or names other addresses,
+ *   `storage` if another program has committed to it, `damaged`
+ */
+export async function updateTables(
+  { load, ...pipeline }: Pipeline,
+  store: OwnedStore,
+  state: CheckpointState,
+  { clock, onLog, runId = null, rebuild = false, mayExist = true }: TableOptions,
+): Promise<readonly TableState[]> {
+  if (load.tables.formats.length === 0) {
+    if (mayExist) await removeTables(store)
+    return []
+  }
+  const bytes = await store.read(MANIFEST_PATH)
+  if (bytes === null) return []
+  const { data_set_id: dataSetId, shards } = parseManifest(bytes)
+  const columns = columnsOf(asExported({ load, ...pipeline }, state))
+  const manifestSha256 = createHash('sha256').update(bytes).digest('hex')
+  // Loaded only here: most commands read no footers.
+  const { readStatistics } = await import('../load/inspect/index.ts')
+  const statisticsOf = remembered(load.tables.formats.length, (shard: ShardFile) =>
+    readShard(store, shard, (reader) => readStatistics(reader, columns)),
+  )
+  return updateAll(
+    store,
+    load.tables,
+    { dataSetId, columns, shards, manifestSha256, runId },
+    { statisticsOf, nowMs: clock.now(), rebuild, warn: (message) => onLog('warn', message) },
+  )
+}
+
+/** Keeps each result until as many callers had it, so that no footer is read twice. */
+function remembered<T>(callers: number, read: (shard: ShardFile) => Promise<T>) {
+  const known = new Map<string, Promise<T>>()
+  return (shard: ShardFile): Promise<T> => {
+    const found = known.get(shard.path)
+    if (found === undefined) {
+      const reading = read(shard)
+      if (callers > 1) known.set(shard.path, reading)
+      return reading
+    }
+    known.delete(shard.path)
+    return found
+  }
+}

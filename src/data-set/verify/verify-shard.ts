@@ -1,0 +1,168 @@
+import { createHash } from 'node:crypto'
+import {
+  columnsOf,
+  hidesIdentity,
+  type IdentityPolicy,
+  isExportError,
+  numberOf,
+  type Pipeline,
+  type Query,
+  queryLabel,
+  type Store,
+  typeName,
+} from '../../core/index.ts'
+import type { InspectedShard, ShardReader } from '../../load/index.ts'
+import type { ManifestShard } from '../../state/index.ts'
+import { looksMasked } from '../../transform/index.ts'
+import { shardReader } from '../files.ts'
+
+/** `cause` is the kind, which many shards may share; `problem` describes this shard. */
+export type Problem = { readonly path: string; readonly problem: string; readonly cause: ProblemCause }
+
+export type ProblemCause =
+  | 'missing'
+  | 'size'
+  | 'checksum'
+  | 'unreadable'
+  | 'rows'
+  | 'partition_rows'
+  | 'columns'
+  | 'unmasked'
+  | 'repeated_ids'
+  | 'not_on_record'
+  | 'manifest'
+  | 'table'
+  | 'signature'
+  | 'another_data_set'
+  | 'checkpoint'
+  | 'nothing_exported'
+
+type Finding = Omit<Problem, 'path'>
+
+/** @param onSound gets the contents if there is no problem */
+export async function verifyShard(
+  store: Store,
+  pipeline: Pipeline,
+  shard: ManifestShard,
+  onSound: (reader: ShardReader) => Promise<void> | undefined,
+): Promise<Finding | null> {
+  const size = await store.size(shard.path)
+  if (size === null) return { problem: 'is missing', cause: 'missing' }
+  if (size !== shard.bytes) {
+    return { problem: `holds ${numberOf(size, 'byte')} instead of ${shard.bytes}`, cause: 'size' }
+  }
+  const reader = await readerOf(store, pipeline, shard)
+  const hash = createHash('sha256')
+  for await (const chunk of reader.stream()) hash.update(chunk)
+  if (hash.digest('hex') !== shard.sha256) {
+    return { problem: 'its SHA-256 is not the one on record', cause: 'checksum' }
+  }
+  try {
+    const finding = await verifyContent(reader, pipeline, shard)
+    if (finding === null) await onSound(reader)
+    return finding
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    return { problem: error.what, cause: 'unreadable' }
+  }
+}
+
+async function verifyContent(
+  reader: ShardReader,
+  pipeline: Pipeline,
+  shard: ManifestShard,
+): Promise<Finding | null> {
+  const { load } = pipeline
+  const columns = columnsOf(pipeline)
+  const checks = maskingChecks(pipeline)
+  const unmasked = new Map<string, number>()
+  // Loaded here, so that other commands start faster.
+  const { inspectShard } = await import('../../load/inspect/index.ts')
+  const found = await inspectShard(reader, load.format, {
+    columns,
+    watch: [...checks.keys()],
+    onText: (column, value) => {
+      if (checks.get(column)?.(value) !== true) {
+        unmasked.set(column, (unmasked.get(column) ?? 0) + 1)
+      }
+    },
+  })
+  if (found.rows !== shard.rows) {
+    return { problem: `holds ${numberOf(found.rows, 'row')} instead of ${shard.rows}`, cause: 'rows' }
+  }
+  const namesOnly = load.format.kind === 'csv'
+  const expected = columns.map((column) => ({ ...column, type: typeName(column.type, load.format) }))
+  const difference = differenceOf(typesByName(found.columns, namesOnly), typesByName(expected, namesOnly))
+  if (difference !== null) return { problem: `its columns differ: ${difference}`, cause: 'columns' }
+  for (const [column, times] of unmasked) {
+    return {
+      problem: `${numberOf(times, 'value')} of ${column} ${times === 1 ? 'is' : 'are'} not masked`,
+      cause: 'unmasked',
+    }
+  }
+  return null
+}
+
+/** In the order of the columns; CSV has names only. */
+function typesByName(columns: InspectedShard['columns'], names: boolean): ReadonlyMap<string, string> {
+  const types = columns.map(
+    ({ name, type, nullable }) => [name, names ? '' : `${type}${nullable ? '' : ' not null'}`] as const,
+  )
+  return new Map(types)
+}
+
+/** Describes the difference; null: there is none. */
+function differenceOf(is: ReadonlyMap<string, string>, wanted: ReadonlyMap<string, string>): string | null {
+  const lacking = [...wanted.keys()].filter((name) => !is.has(name))
+  const besides = [...is.keys()].filter((name) => !wanted.has(name))
+  const others = [...is].filter(([name, type]) => wanted.has(name) && wanted.get(name) !== type)
+  const parts = [
+    ...(lacking.length === 0 ? [] : [`without ${lacking.join(', ')}`]),
+    ...(besides.length === 0 ? [] : [`with ${besides.join(', ')}`]),
+    ...others.map(([name, type]) => `${name} is ${type} instead of ${wanted.get(name)}`),
+  ]
+  if (parts.length > 0) return parts.join('; ')
+  return [...is.keys()].join() === [...wanted.keys()].join() ? null : 'they are in another order'
+}
+
+type Check = (value: string | null) => boolean
+
+/** Checks that values can be results of the masking policies, by column; reports hold no secrets. */
+function maskingChecks({ extract, transform }: Pipeline): ReadonlyMap<string, Check> {
+  const checks = new Map<string, Check>()
+  if (extract.resource === 'reports') return checks
+  const watch = (column: string, check: Check): void => {
+    if (transform.columns.includes(column)) checks.set(column, check)
+  }
+  watch('hash', (value) => looksMasked(transform.secret, value))
+  if (transform.identity !== 'keep') {
+    watch('identity_name', (value) => looksMasked(transform.identity, value))
+    const hidden = hiddenValues(extract.queries, transform.identity)
+    if (hidden.size > 0) watch('query_value', (value) => value === null || !hidden.has(value))
+  }
+  return checks
+}
+
+/** Values that must not be in `query_value`, without those of other, unmasked queries. */
+function hiddenValues(queries: readonly Query[], identity: IdentityPolicy): ReadonlySet<string> {
+  const hides = (query: Query): boolean => hidesIdentity(query, identity)
+  const hidden = new Set(queries.filter(hides).map(queryLabel))
+  for (const query of queries) if (!hides(query)) hidden.delete(queryLabel(query))
+  return hidden
+}
+
+// Of a shard of 1,000,000 rows not a third.
+const MAX_HELD_BYTES = 256 << 20
+
+/** In object storage every range is a request, so a shard is read as a whole unless it is too large for memory. */
+export async function readerOf(store: Store, { load }: Pipeline, shard: ManifestShard): Promise<ShardReader> {
+  if (load.location.kind === 'disk' || shard.bytes > MAX_HELD_BYTES) return shardReader(store, shard)
+  const bytes = (await store.read(shard.path)) ?? new Uint8Array()
+  return {
+    size: bytes.byteLength,
+    slice: async (start, end) => bytes.subarray(start, end),
+    async *stream() {
+      yield bytes
+    },
+  }
+}

@@ -1,0 +1,334 @@
+import type { KeyObject } from 'node:crypto'
+import {
+  isExportError,
+  type NamedPipeline,
+  nullIf,
+  numberOf,
+  type Pipeline,
+  type Store,
+} from '../../core/index.ts'
+import { partOf } from '../../load/index.ts'
+import { tableProblems } from '../../open-tables/index.ts'
+import {
+  asExported,
+  CHECKPOINT_PATH,
+  type CheckpointState,
+  checkMaskKey,
+  fitsManifest,
+  MANIFEST_PATH,
+  type Manifest,
+  type ManifestShard,
+  manifestShards,
+  parseManifest,
+  readCheckpoint,
+  SIGNATURE_BYTES,
+  SIGNATURE_PATH,
+  settingsDigest,
+  splitPath,
+} from '../../state/index.ts'
+import { type Completeness, completenessOf, withNames } from '../completeness.ts'
+import { mismatches } from '../files.ts'
+import { namingLocations, nothingExported, openDataSet } from '../open-data-set.ts'
+import { asInFile } from '../plan-state.ts'
+import { otherScope, whyStale } from '../scope.ts'
+import { repeatedIds } from './repeated-ids.ts'
+import { rowsThatDiffer } from './rows-that-differ.ts'
+import { type Problem, type ProblemCause, readerOf, verifyShard } from './verify-shard.ts'
+
+/** Whether the files match checkpoint and manifest (`ok`), and whether the whole plan is exported (`complete`). */
+export type Verification = Completeness & {
+  readonly ok: boolean
+  readonly shards: number
+  readonly rows: number
+  /** Items that are not among the rows by intent: with the rows they are everything that the service returned. */
+  readonly quarantined: number
+  readonly forgotten: number
+  readonly problems: readonly Problem[]
+}
+
+type VerifyOptions = {
+  /** Called before each shard. */
+  readonly onShard?: (path: string) => void
+  /** A public Ed25519 key under which the manifest has to be signed; null: its signature is not checked. */
+  readonly signedBy?: KeyObject | null
+  /** With a signature: the last run in the manifest has to have ended then or later, epoch ms; null: any time. */
+  readonly notBeforeMs?: number | null
+  /** For queries that are named by digests; null: completeness has no figures then. */
+  readonly maskKey?: Uint8Array | null
+}
+
+/**
+ * Reads every shard and compares it with checkpoint and manifest: existence, length, SHA-256, rows, columns, masking,
+ * repeated ids of a query, rows by partition, and unknown files. Changes nothing and sends no requests.
+ * @throws ExportError `config` when nothing was exported yet, or the data set was begun with another mask key
+ */
+export function verifyDataSet(pipeline: Pipeline, options: VerifyOptions = {}): Promise<Verification> {
+  return namingLocations(pipeline, () => verify(pipeline, options))
+}
+
+async function verify(given: Pipeline, options: VerifyOptions): Promise<Verification> {
+  const { onShard, maskKey = null } = options
+  const store = openDataSet(given)
+  const problems: Problem[] = []
+  // Listed first: a run commits a shard before it publishes it.
+  const files: string[] = []
+  for await (const path of filesOfRows(given, store)) files.push(path)
+  const { state, manifest, shards: expected } = await onRecord(store, given, options, problems)
+  const pipeline = state === null ? given : asExported(given, state)
+  if (
+    problems.every(({ cause }) => cause === 'nothing_exported') &&
+    problems.length > 0 &&
+    files.length === 0
+  )
+    throw nothingExported(pipeline)
+  // Before the shards are read, which may take hours.
+  checkMaskKey(state?.header, maskKey, pipeline)
+  let rows = 0
+  const sound: ManifestShard[] = []
+  const ids = await repeatedIds(pipeline, expected)
+  for (const shard of expected) {
+    onShard?.(shard.path)
+    const finding = await verifyShard(store, pipeline, shard, (reader) => ids?.take(shard, reader, 0))
+    if (finding !== null) problems.push({ path: shard.path, ...finding })
+    else {
+      rows += shard.rows
+      sound.push(shard)
+    }
+  }
+  for (let round = 1; ids !== null && round < ids.rounds; round++) {
+    for (const shard of sound) await ids.take(shard, await readerOf(store, pipeline, shard), round)
+  }
+  for (const [path, times] of ids?.found ?? []) {
+    const problem = `${times} of its rows ${times === 1 ? 'has' : 'have'} an id that their query already has`
+    problems.push({ path, problem, cause: 'repeated_ids' })
+  }
+  const known = new Set(expected.map(({ path }) => path))
+  for (const path of files) {
+    if (known.has(path)) continue
+    const problem = 'is not on record: a reader would take its rows for data'
+    problems.push({ path, problem, cause: 'not_on_record' })
+  }
+  if (state !== null) for (const problem of rowsThatDiffer(state)) problems.push(problem)
+  if (manifest !== null) {
+    const found = await tableProblems(store, given.load.tables, manifest.shards)
+    for (const problem of found) problems.push({ ...problem, cause: 'table' })
+  }
+  const completeness = await completenessOf(given, maskKey, store, state)
+  const { quarantined, forgotten } = completeness.left_out
+  const counts = { shards: expected.length, rows, quarantined, forgotten }
+  return { ok: problems.length === 0, ...completeness, ...counts, problems }
+}
+
+/** The shards of the checkpoint, or of the manifest if the data set was moved without its checkpoint. */
+async function onRecord(
+  store: Store,
+  pipeline: Pipeline,
+  { signedBy = null, notBeforeMs = null, maskKey = null }: VerifyOptions,
+  problems: Problem[],
+) {
+  const state = await reading(() => readCheckpoint(store), CHECKPOINT_PATH, 'checkpoint', problems)
+  // Read once, so that the signature is checked over the same bytes.
+  const bytes = await reading(() => store.read(MANIFEST_PATH), MANIFEST_PATH, 'manifest', problems)
+  const manifest =
+    bytes === null
+      ? null
+      : await reading(async () => parseManifest(bytes), MANIFEST_PATH, 'manifest', problems)
+  const isReadable = problems.length === 0
+  if (state === null && manifest === null && isReadable) {
+    const problem = 'is not there: nothing was exported yet'
+    problems.push({ path: MANIFEST_PATH, problem, cause: 'nothing_exported' })
+    return { state, manifest, shards: [] }
+  }
+  if (signedBy !== null) {
+    const fault = await signatureFault(store, bytes, signedBy, manifest)
+    if (fault !== null) problems.push({ path: SIGNATURE_PATH, problem: fault, cause: 'signature' })
+  }
+  for (const problem of foreignParts(pipeline, manifest, state)) {
+    problems.push({ path: MANIFEST_PATH, problem, cause: 'another_data_set' })
+  }
+  if (signedBy !== null && manifest !== null) {
+    const faults = [
+      ...otherSettings(pipeline, manifest),
+      scopeFault(pipeline, manifest, maskKey),
+      tooOld(manifest, notBeforeMs),
+    ]
+    for (const problem of faults) {
+      if (problem !== null) problems.push({ path: MANIFEST_PATH, problem, cause: 'signature' })
+    }
+  }
+  if (state === null) return { state, manifest, shards: manifest?.shards ?? [] }
+  const shards = [...manifestShards(state)]
+  if (manifest !== null) {
+    // After a crash it may still list shards that were replaced.
+    const listed = manifest.shards.filter(({ path }) => !state.invalidated.has(path))
+    compareManifest(listed, shards, signedBy !== null, problems)
+  }
+  if (manifest === null && isReadable && state.runs.some(({ finished_at }) => finished_at !== null))
+    problems.push({ path: MANIFEST_PATH, problem: 'is missing', cause: 'manifest' })
+  return { state, manifest, shards }
+}
+
+/** Signs that manifest or checkpoint belong to another data set than the pipeline's, or not to each other. */
+function* foreignParts(
+  { name }: Pipeline,
+  manifest: Manifest | null,
+  state: CheckpointState | null,
+): Generator<string> {
+  const owner = manifest?.pipeline ?? state?.header.pipeline ?? name
+  if (owner !== name) yield `is of the pipeline "${owner}", not of "${name}"`
+  if (manifest === null || state === null) return
+  if (manifest.pipeline !== state.header.pipeline) {
+    yield `is of the pipeline "${manifest.pipeline}", and the checkpoint of "${state.header.pipeline}"`
+  }
+  if (manifest.data_set_id !== state.header.data_set_id) {
+    yield 'has another data_set_id than the checkpoint: they are not of one data set'
+  }
+  if (manifest.config_digest !== settingsDigest(state.header.settings)) {
+    yield 'has another config_digest than the checkpoint: they are not of one data set'
+  }
+}
+
+/** Settings in which a signed manifest differs from the pipeline. */
+function* otherSettings({ extract, transform, load }: Pipeline, manifest: Manifest): Generator<string> {
+  const { resource, format, masking } = manifest
+  if (resource !== extract.resource) yield `lists ${resource}, and the pipeline requests ${extract.resource}`
+  else if (format !== load.format.kind) yield `lists ${format}, and the pipeline exports ${load.format.kind}`
+  for (const policy of ['secret', 'identity'] as const) {
+    if (masking[policy] === transform[policy]) continue
+    yield `says that transform.${policy} was ${masking[policy]}, and the pipeline says ${transform[policy]}`
+  }
+}
+
+/** A sign that a signed manifest is of another request than the pipeline's. */
+function scopeFault(given: Pipeline, manifest: Manifest, maskKey: Uint8Array | null): string | null {
+  // Names that need a mask key are not known without it.
+  const pipeline = withNames(given, maskKey)
+  return pipeline === null ? null : (otherQueries(pipeline, manifest) ?? otherScope(manifest, pipeline))
+}
+
+/** Queries with shards in the signed manifest that the pipeline does not request and the manifest does not retire. */
+function otherQueries(pipeline: NamedPipeline, manifest: Manifest): string | null {
+  if (manifest.resource === 'reports') return null
+  const { extract } = asInFile(pipeline)
+  const known = new Set([
+    ...extract.queries.map(({ name }) => name),
+    ...manifest.retired.map(({ query }) => query),
+  ])
+  const unknownQueries = new Set<string>()
+  for (const { partitions } of manifest.shards) {
+    for (const key of partitions) if (!known.has(splitPath(key)[0])) unknownQueries.add(splitPath(key)[0])
+  }
+  if (unknownQueries.size === 0) return null
+  return `lists rows of ${numberOf(unknownQueries.size, 'query', 'queries')} that the pipeline does not request: it may be another data set's`
+}
+
+/** A signature has no time; the runs in the manifest have. */
+function tooOld({ runs }: Manifest, notBeforeMs: number | null): string | null {
+  if (notBeforeMs === null) return null
+  const run = runs.at(-1)
+  const ended = run === undefined ? null : (run.finished_at ?? run.started_at)
+  if (ended !== null && Date.parse(ended) >= notBeforeMs) return null
+  const when = ended === null ? 'has no run' : `is older than required: its last run ended ${ended}`
+  return `${when}, not at ${new Date(notBeforeMs).toISOString()} or later`
+}
+
+/** Why a manifest cannot be taken for one that the key's owner signed; null: it can. */
+async function signatureFault(
+  store: Store,
+  manifest: Uint8Array | null,
+  signedBy: KeyObject,
+  described: Manifest | null,
+): Promise<string | null> {
+  const signature = await store.read(SIGNATURE_PATH)
+  if (signature === null) return `is missing: the manifest is not signed${whyStale(described)}`
+  const { byteLength } = signature
+  if (byteLength !== SIGNATURE_BYTES) {
+    return `is no signature: it holds ${byteLength} bytes instead of ${SIGNATURE_BYTES}`
+  }
+  if (manifest === null) return 'is there without the manifest that it is of'
+  if (fitsManifest(signature, manifest, signedBy)) return null
+  return `does not fit: the manifest was changed after it was signed, or it was signed under another key${whyStale(described)}`
+}
+
+/**
+ * A manifest may be older than the checkpoint (a run was killed), but must not contradict it. If its signature is
+ * checked, it has to list every shard: others are not signed.
+ */
+function compareManifest(
+  listed: readonly ManifestShard[],
+  onRecord: readonly ManifestShard[],
+  isSigned: boolean,
+  problems: Problem[],
+): void {
+  const byPath = new Map(onRecord.map((shard) => [shard.path, shard]))
+  const tell = (path: string, problem: string): void => {
+    problems.push({ path, problem, cause: 'manifest' })
+  }
+  for (const { path, sha256, rows, bytes } of listed) {
+    const shard = byPath.get(path)
+    if (shard === undefined) tell(path, 'is in the manifest but not in the checkpoint')
+    else if (shard.sha256 !== sha256 || shard.rows !== rows || shard.bytes !== bytes) {
+      tell(path, 'differs between manifest and checkpoint')
+    }
+    byPath.delete(path)
+  }
+  if (!isSigned) return
+  for (const path of byPath.keys()) {
+    problems.push({ path, problem: 'is not in the manifest that was signed', cause: 'signature' })
+  }
+}
+
+async function reading<T>(
+  read: () => Promise<T>,
+  path: string,
+  cause: ProblemCause,
+  problems: Problem[],
+): Promise<T | null> {
+  try {
+    return await read()
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    problems.push({ path, problem: error.what, cause })
+    return null
+  }
+}
+
+const FOLDERS = ['credentials', 'reports']
+/** Names that patterns of readers end with. */
+const LIKE_A_SHARD = /\.(?:parquet|csv|csv\.\w+)$/i
+
+/**
+ * Every file in the folders of shards, whatever its name: patterns match all names that end like a shard's, and some
+ * engines read every file. Beside them, every file that ends like a shard: a pattern may begin at the data set. Names
+ * that begin with `_` are skipped there, as readers do.
+ */
+async function* filesOfRows(pipeline: Pipeline, store: Store): AsyncGenerator<string> {
+  for (const folder of FOLDERS)
+    yield* filesBelow(`${folder}/`, await store.list(folder), /./, pipeline, store)
+  const others = (await store.list('')).filter((name) => !name.startsWith('_') && !FOLDERS.includes(name))
+  yield* filesBelow('', others, LIKE_A_SHARD, pipeline, store)
+}
+
+/** @param folder with its slash @param wanted names of files that count */
+async function* filesBelow(
+  folder: string,
+  names: readonly string[],
+  wanted: RegExp,
+  pipeline: Pipeline,
+  store: Store,
+): AsyncGenerator<string> {
+  for (const name of names) {
+    const path = `${folder}${name}`
+    // No shard is checked twice: there may be half a million.
+    // null: for example a symbolic link, which readers follow.
+    const below = partOf(name) === null ? await store.list(path).catch(nullIf('storage')) : []
+    if (below !== null && below.length > 0) yield* filesBelow(`${path}/`, below, wanted, pipeline, store)
+    else if (!wanted.test(name)) continue
+    else if (below === null) yield path
+    else if (partOf(name) !== null || !(await isEmptyFolder(path, pipeline, store))) yield path
+  }
+}
+
+async function isEmptyFolder(path: string, { load }: Pipeline, store: Store): Promise<boolean> {
+  return load.location.kind === 'disk' && (await mismatches(store, [{ path, names: 0 }])).length === 0
+}

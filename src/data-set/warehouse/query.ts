@@ -1,0 +1,116 @@
+import { join } from 'node:path'
+import { columnsOf, ExportError, kindOfRows, type Pipeline } from '../../core/index.ts'
+import {
+  dataSetRows,
+  parseTarget,
+  type QueryOptions,
+  type QueryRow,
+  type QuerySource,
+  type QueryStream,
+  queryDataSet,
+} from '../../warehouse/index.ts'
+import { openDataSet, requireManifest } from '../open-data-set.ts'
+import { requireShards } from '../sign.ts'
+import { localShards, temporaryFolder } from './local-shards.ts'
+
+export type { QueryStream } from '../../warehouse/index.ts'
+
+export type QuerySettings = {
+  /** `duckdb:<file>`; null: the files */
+  readonly database: string | null
+  readonly cwd: string
+  /** Cancels the query. */
+  readonly stop?: AbortSignal
+}
+
+/** A complete result. */
+export type QueryResult = {
+  readonly columns: readonly string[]
+  readonly rows: readonly QueryRow[]
+}
+
+/** {@link streamQuery} for results that fit into memory. */
+export function queryPipeline(
+  pipeline: Pipeline,
+  sql: string,
+  settings: QuerySettings,
+): Promise<QueryResult> {
+  return streamQuery(pipeline, sql, settings, async ({ columns, batches }) => {
+    const rows: QueryRow[] = []
+    for await (const batch of batches) for (const row of batch) rows.push(row)
+    return { columns, rows }
+  })
+}
+
+/**
+ * Queries an export: the shards of the manifest as the view `credentials` (or `reports`), or a DuckDB file into which
+ * they were loaded.
+ * @param take gets the result as a stream
+ * @throws ExportError `config` when nothing is exported, or the SQL does more than read; `damaged` when a shard is
+ *   missing, has another length than the manifest says, or cannot be read; the reason of `stop`
+ */
+export async function streamQuery<T>(
+  pipeline: Pipeline,
+  sql: string,
+  settings: QuerySettings,
+  take: (result: QueryStream) => Promise<T>,
+): Promise<T> {
+  const { stop = new AbortController().signal } = settings
+  const temporary = await temporaryFolder()
+  try {
+    const options = { temporary: temporary.path, stop }
+    return settings.database === null
+      ? await queryFiles(pipeline, sql, options, take)
+      : await queryDataSet(databaseOf(settings.database, settings.cwd), sql, options, take)
+  } finally {
+    await temporary.remove()
+  }
+}
+
+function databaseOf(database: string, cwd: string): QuerySource {
+  const target = parseTarget(database, cwd, '--in')
+  if (target.kind !== 'duckdb') throw onlyDuckdb()
+  return { kind: 'database', file: target.file }
+}
+
+async function queryFiles<T>(
+  pipeline: Pipeline,
+  sql: string,
+  options: QueryOptions,
+  take: (result: QueryStream) => Promise<T>,
+): Promise<T> {
+  const { extract, transform, load } = pipeline
+  const store = openDataSet(pipeline)
+  const manifest = await requireManifest(store, pipeline, 'ask')
+  const columns = columnsOf(
+    pipeline,
+    manifest.columns.map(({ name }) => name).filter((name) => transform.columns.includes(name)),
+  )
+  await requireShards(store, manifest)
+  const paths = manifest.shards.map(({ path }) => path)
+  const shards = await localShards(pipeline, store, options.stop)
+  try {
+    const { root } = shards
+    const source: QuerySource = {
+      kind: 'files',
+      view: kindOfRows(extract.resource),
+      select: dataSetRows({ root, format: load.format }, columns, paths),
+      files: paths.map((path) => join(root, path)),
+      async download() {
+        for (const path of paths) await shards.download(path)
+      },
+    }
+    return await queryDataSet(source, sql, options, take)
+  } finally {
+    await shards.close()
+  }
+}
+
+function onlyDuckdb(): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: 'Only a duckdb:<file> can be queried here',
+    where: '--in',
+    next: 'Use psql for PostgreSQL.',
+  })
+}
