@@ -3,7 +3,6 @@ export {
   type Overrides,
   type PipelineSettings,
   pipelineJsonSchema,
-  starterPipeline,
 } from './config/index.ts'
 export {
   type Auth,

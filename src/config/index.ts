@@ -1,10 +1,3 @@
-export {
-  type ExplainedSecret,
-  type ExplainedSetting,
-  type Explanation,
-  explainPipeline,
-  type Origin,
-} from './explain.ts'
 export { nearest } from './problems/describe.ts'
 export { pipelineFrom, type ReadOptions, readPipeline, readSettings, readSubmitted } from './read-pipeline.ts'
 export {
@@ -14,6 +7,7 @@ export {
   readNamingKey,
 } from './requirements.ts'
 export { serviceFromEnvironment } from './resolve/resolve-service.ts'
+export { resolvedSettings } from './resolved-settings.ts'
 export type { PipelineSettings } from './schema/file-schema.ts'
 export { pipelineJsonSchema } from './schema/json-schema.ts'
 export {
@@ -24,6 +18,5 @@ export {
   readSigningKey,
   readVerifyingKey,
 } from './secrets/secrets.ts'
-export { type StarterAnswers, settingFault, starterPipeline } from './starter.ts'
-export { isOpenToOthers, warningsFor } from './warnings.ts'
+export { warningsFor } from './warnings.ts'
 export type { Overrides } from './yaml/read-tree.ts'

@@ -10,6 +10,7 @@ import {
 import { didYouMean } from './problems/describe.ts'
 import { PipelineError, type Problems } from './problems/problems.ts'
 import { dotted, isMapping, lineOf, locationAt, type Path, type Tree, valueAt } from './problems/tree.ts'
+import { refuseIdleKeys } from './resolve/refuse-idle-keys.ts'
 import { resolveExtract } from './resolve/resolve-extract.ts'
 import { resolveLoad } from './resolve/resolve-load.ts'
 import { resolveService } from './resolve/resolve-service.ts'
@@ -67,14 +68,15 @@ export function pipelineFrom(settings: PipelineSettings | string, options: ReadO
 }
 
 /**
- * The settings of a pipeline file, complete: with what it extends, with variables expanded, with the domains of
- * `domains_file`, and with absolute paths. {@link pipelineFrom} makes the same pipeline of it in any directory, except
+ * The settings of a pipeline file, complete: with what it extends, flags, variables expanded, the domains of
+ * `domains_file`, and absolute paths. {@link pipelineFrom} makes the same pipeline of it in any directory, except
  * for `file`.
  * @param pipeline as it was read with the same options
  */
 export async function readSettings(pipeline: Pipeline, options: ReadOptions): Promise<PipelineSettings> {
   const { file, extract, transform, load } = pipeline
   const { tree, problems } = await rereadTree(file, options)
+  override(tree, options.overrides ?? {})
   expandTree(tree, options.env, problems)
   // Gives values of variables their type.
   checkShape(tree, problems)
@@ -121,6 +123,7 @@ async function resolvePipeline(
   expandTree(tree, options.env, problems, options.sendsNothing === true ? FOR_REQUESTS : new Map())
   const settings = checkShape(tree, problems)
 
+  refuseIdleKeys(settings, problems)
   const service = resolveService(settings.service, problems)
   const resolved = await resolveExtract(settings, problems)
   const extract = own === null ? resolved : { ...resolved, queries: chosen(own, settings, problems) }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { pipelineJsonSchema, readPipeline, starterPipeline } from '../../src/config/index.ts'
+import { pipelineJsonSchema, readPipeline } from '../../src/config/index.ts'
 import { read, SMALLEST } from './pipeline-file.ts'
 
 const FOLDER = join(import.meta.dirname, '../../pipelines')
@@ -14,14 +14,8 @@ const ENV = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
 const schema = z.fromJSONSchema(pipelineJsonSchema())
 const accepts = (text: string) => schema.safeParse(parse(text)).success
 
-test('the starter is a valid pipeline once the base URL is set', async () => {
-  const pipeline = await read(starterPipeline(), { env: ENV })
-  expect(pipeline.service.baseUrl).toBe(ENV.SPILLWAY_BASE_URL)
-  expect(accepts(starterPipeline())).toBe(true)
-})
-
 test('every commented line of the starter is valid too', async () => {
-  const text = starterPipeline()
+  const text = readFileSync(join(FOLDER, 'starter.yaml'), 'utf8')
     .replace('  token_env: SPILLWAY_TOKEN', '  # token_env: SPILLWAY_TOKEN')
     .replaceAll(/^ {2}# (\w+:| {2}- )/gm, '  $1')
     .replace('  # token_env', '  #token_env')

@@ -423,7 +423,7 @@ test('an unknown column is reported with the nearest known one and the list', as
 
 test('both ways to authenticate together are refused', async () => {
   expect(await problems(withLine('service', 'api_key_env: A\n  token_env: B'))).toEqual([
-    'p.yaml:3:3: service.api_key_env: expected token_env or api_key_env, found both',
+    'p.yaml:4:3: service.token_env: expected token_env or api_key_env, found both',
   ])
 })
 

@@ -2,22 +2,30 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type Environment, pipelineFrom, readPipeline, readSettings } from '../../src/config/index.ts'
+import {
+  type Environment,
+  pipelineFrom,
+  readPipeline,
+  readSettings,
+  resolvedSettings,
+} from '../../src/config/index.ts'
 import type { Pipeline } from '../../src/core/index.ts'
 import { read, temporaryFolder } from './pipeline-file.ts'
 
 const EXAMPLES = join(import.meta.dirname, '../../pipelines')
 const nodeVersion = 'v24.0.0'
 
-/** The same pipeline, built in another folder, without variables, from the resolved settings. */
+/** The same pipeline, built in another folder, without variables, from the settings: as given, and with defaults. */
 async function expectTheSame(pipeline: Pipeline, cwd: string, env: Environment): Promise<void> {
-  const settings = JSON.stringify(await readSettings(pipeline, { env, cwd, nodeVersion }))
-  const there = await pipelineFrom(settings, { env: {}, cwd: temporaryFolder(), nodeVersion })
-  const { file, locations } = pipeline
-  expect({ ...there, file, locations }).toEqual({
-    ...pipeline,
-    load: { ...pipeline.load, pathAsGiven: pipeline.load.path },
-  })
+  for (const settingsOf of [readSettings, resolvedSettings]) {
+    const settings = JSON.stringify(await settingsOf(pipeline, { env, cwd, nodeVersion }))
+    const there = await pipelineFrom(settings, { env: {}, cwd: temporaryFolder(), nodeVersion })
+    const { file, locations } = pipeline
+    expect({ ...there, file, locations }).toEqual({
+      ...pipeline,
+      load: { ...pipeline.load, pathAsGiven: pipeline.load.path },
+    })
+  }
 }
 
 test.each(readdirSync(EXAMPLES).filter((name) => name.endsWith('.yaml')))('%s', async (file) => {

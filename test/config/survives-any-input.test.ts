@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { starterPipeline } from '../../src/config/index.ts'
 import { isExportError } from '../../src/core/index.ts'
 import { cases } from '../support/thorough.ts'
 import { read, SMALLEST, temporaryFolder } from './pipeline-file.ts'
@@ -11,8 +10,9 @@ import { read, SMALLEST, temporaryFolder } from './pipeline-file.ts'
 const FOLDER = join(import.meta.dirname, '../../pipelines')
 const VALID = [
   SMALLEST,
-  starterPipeline(),
-  ...['demo', 'compliance', 'backfill'].map((name) => readFileSync(join(FOLDER, `${name}.yaml`), 'utf8')),
+  ...['starter', 'demo', 'compliance', 'backfill'].map((name) =>
+    readFileSync(join(FOLDER, `${name}.yaml`), 'utf8'),
+  ),
 ]
 
 const TOKENS = [

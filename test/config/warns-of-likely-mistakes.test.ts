@@ -1,32 +1,11 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type Environment, warningsFor } from '../../src/config/index.ts'
-import { problems, read, SMALLEST, temporaryFolder } from './pipeline-file.ts'
+import { problems, read, SMALLEST } from './pipeline-file.ts'
 
 async function warnings(text: string, env: Environment = {}): Promise<string[]> {
   const cautions = await warningsFor(await read(text), env)
   return cautions.map(({ message, fields }) => `${message} ${JSON.stringify(fields)}`)
 }
-
-test('one warning covers all domains that begin with www.', async () => {
-  const four = ['www.alpha.test', 'www.beta.test', 'www.gamma.test', 'www.delta.test', 'wwwx.test']
-  const [warning = '', ...more] = await warnings(SMALLEST.replace('acme.com', four.join(', ')))
-  expect(more).toEqual([])
-  expect(warning).toContain('www.alpha.test, www.beta.test, www.gamma.test and 1 more')
-  expect(await warnings(SMALLEST)).toEqual([])
-})
-
-test('a secret that is set twice is warned of, with the one that is used', async () => {
-  const file = join(temporaryFolder(), 'token')
-  writeFileSync(file, 'from-the-file', { mode: 0o600 })
-  const env = { SPILLWAY_TOKEN: 'from-the-variable', SPILLWAY_TOKEN_FILE: file }
-  const [warning = '', ...more] = await warnings(SMALLEST, env)
-  expect(more).toEqual([])
-  expect(warning).toContain('SPILLWAY_TOKEN and SPILLWAY_TOKEN_FILE are both set: SPILLWAY_TOKEN is used')
-  expect(warning).not.toMatch(/from-the/)
-  expect(await warnings(SMALLEST, { SPILLWAY_TOKEN: 'one-token' })).toEqual([])
-})
 
 test('windows that make thousands of folders are warned of, with their number', async () => {
   const over = (every: string) =>
@@ -87,16 +66,6 @@ test.each([
   expect(found.join('\n')).toContain(hint)
   // It may be a password.
   if (!hint.includes('HOME')) expect(found.join('\n')).not.toMatch(/MY_TOKEN|\$BASE/)
-})
-
-test('a field of include that is not known is warned of, and corrected', async () => {
-  const including = (field: string) => `${SMALLEST}  include: [urls, ${field}]\n`
-  const [warning = '', ...more] = await warnings(including('known_pasword_id'))
-  expect(more).toEqual([])
-  expect(warning).toMatch(/did you mean `known_password_id`\? \{"field":"known_pasword_id"\}$/)
-  expect(await warnings(including('auth_domains'))).toEqual([])
-  const [other] = await warnings(including('breach_score'))
-  expect(other).toMatch(/`check --probe` tests that \{"field":"breach_score"\}$/)
 })
 
 test('a secret of a few characters is warned of without it, since messages that contain it are left out', async () => {

@@ -1,12 +1,8 @@
 import {
   checkRequirements,
-  type ExplainedSecret,
-  type ExplainedSetting,
-  type Explanation,
-  explainPipeline,
-  type Origin,
   readMaskKey,
   readSecret,
+  resolvedSettings,
   warningsFor,
 } from '../../config/index.ts'
 import { ExportError, isExportError, type Pipeline, systemClock } from '../../core/index.ts'
@@ -21,18 +17,25 @@ import {
   testToken,
 } from '../../run/index.ts'
 import { command, flag, type Io } from '../command-line/command.ts'
-import { overridesFrom, pipelineFrom, runPipelineOptions } from '../command-line/pipeline-options.ts'
+import {
+  type OverrideFlags,
+  overridesFrom,
+  pipelineFrom,
+  runPipelineOptions,
+} from '../command-line/pipeline-options.ts'
 import { tryLater } from '../log/log.ts'
 import { DONE, exitCode } from '../terminal/exit-code.ts'
 import { styleFor, wantsColour } from '../terminal/screen.ts'
 import { untilStopped } from '../terminal/signals.ts'
-import { count, counted, plainJson, plainLine } from '../terminal/text.ts'
+import { counted, plainJson, plainLine, plainText } from '../terminal/text.ts'
 
 export const check = command({
   options: (yargs) =>
     runPipelineOptions(yargs)
       .options({
-        all: flag('Show settings that have their default as well'),
+        resolved: flag(
+          'Instead, print the pipeline with everything resolved, as YAML: flags, variables, defaults',
+        ),
         json: flag('Print it as JSON'),
         probe: flag('Send at most two requests, which cost searches, to measure what a page costs'),
       })
@@ -41,13 +44,15 @@ export const check = command({
         '$0 check pipeline.yaml --probe',
         'Is a page one search of the quota, or one for each 100 rows?',
       )
+      .example('$0 check pipeline.yaml --resolved', 'What the file, its flags and variables come to')
       .example('$0 check pipeline.yaml && $0 run pipeline.yaml', 'Only run if the check passes'),
   async run(args, io) {
     const style = styleFor(wantsColour(io.stdout.terminal, io.env))
     const pipeline = await pipelineFrom(args.pipeline, args, io)
-    const overrides = overridesFrom(args)
-    const explanation = await explainPipeline(pipeline, { env: io.env, cwd: io.cwd, overrides })
-    if (!args.json) for (const text of explanationLines(explanation, args)) await io.stdout.line(text)
+    if (args.resolved) {
+      await io.stdout.line(await resolvedText(pipeline, args, io))
+      return DONE
+    }
     const checks: { name: string; ok: boolean; finding: string }[] = []
     const show = async (name: string, ok: boolean, finding: string): Promise<void> => {
       checks.push({ name, ok, finding })
@@ -70,13 +75,22 @@ export const check = command({
     }
     if (args.json) {
       const { name } = pipeline
-      await io.stdout.line(
-        plainJson({ pipeline: name, ok: code === DONE, checks, ...explanationJson(explanation) }),
-      )
+      await io.stdout.line(plainJson({ pipeline: name, ok: code === DONE, checks }))
     }
     return code
   },
 })
+
+async function resolvedText(
+  pipeline: Pipeline,
+  args: OverrideFlags & { readonly json: boolean },
+  { env, cwd }: Io,
+): Promise<string> {
+  const settings = await resolvedSettings(pipeline, { env, cwd, overrides: overridesFrom(args) })
+  if (args.json) return plainJson(settings)
+  const { stringify } = await import('yaml')
+  return plainText(stringify(settings, { lineWidth: 0 }).trimEnd())
+}
 
 function line(name: string, verdict: string, finding: string): string {
   return `${verdict}  ${name.padEnd(12)}${plainLine(finding)}`
@@ -206,76 +220,4 @@ function searchText({ url, found }: SearchPath): string {
     where: url,
     next: 'Correct service.base_url (its prefix segment is a part of it: https://api.example.com/firework) or service.search_path.',
   })
-}
-
-// --json shows whole lists.
-const MAX_ITEMS = 5
-const MAX_VALUE = 60
-
-/**
- * A line for each setting and secret: its value and its origin.
- * @param all with the settings that have their default
- */
-function explanationLines(
-  { settings, secrets }: Explanation,
-  { all }: { readonly all: boolean },
-): readonly string[] {
-  const shown = all ? settings : settings.filter(({ from }) => from.by !== 'default')
-  const hidden = settings.length - shown.length
-  const rows = [
-    ...shown.map(({ key, value, from }) => [key, valueText(value), originText(from)] as const),
-    ...secrets.map((secret) => [secret.variable, ...secretText(secret)] as const),
-  ]
-  const keyWidth = Math.max(...rows.map(([key]) => key.length))
-  const valueWidth = Math.max(...rows.map(([, value]) => Math.min(value.length, MAX_VALUE)))
-  return [
-    ...rows.map(
-      ([key, value, from]) => `${key.padEnd(keyWidth)}  ${value.padEnd(valueWidth)}  ${plainLine(from)}`,
-    ),
-    ...(hidden > 0 ? [`${counted(hidden, 'setting')} more at their defaults; --all shows them`] : []),
-  ]
-}
-
-/** The same for scripts. */
-function explanationJson({ settings, secrets }: Explanation) {
-  return {
-    settings: settings.map(({ key, value, from }: ExplainedSetting) => ({ key, value, from })),
-    secrets: secrets.map(({ variable, isSet, fileVariable }) => ({
-      variable,
-      set: isSet,
-      file_variable: fileVariable,
-    })),
-  }
-}
-
-function valueText(value: unknown): string {
-  if (!Array.isArray(value))
-    return shortened(typeof value === 'object' ? JSON.stringify(value) : String(value))
-  const items = value.slice(0, MAX_ITEMS).map(String)
-  const more = value.length - items.length
-  return shortened(`[${items.join(', ')}${more > 0 ? `, … ${count(more)} more` : ''}]`)
-}
-
-function shortened(text: string): string {
-  const line = plainLine(text)
-  return line.length > MAX_VALUE ? `${line.slice(0, MAX_VALUE - 1)}…` : line
-}
-
-function originText(from: Origin): string {
-  switch (from.by) {
-    case 'default':
-      return 'default'
-    case 'flag':
-      return from.flag
-    case 'file': {
-      const at = `${from.file}:${from.line}:${from.column}`
-      const made = from.variables.map((name) => `\${${name}}`).join(', ')
-      return `${made === '' ? '' : `${made} in `}${at}${from.extended ? ' (extended)' : ''}`
-    }
-  }
-}
-
-function secretText({ variable, isSet, fileVariable }: ExplainedSecret): readonly [string, string] {
-  if (!isSet) return ['not set', `neither ${variable} nor ${variable}_FILE`]
-  return ['set', fileVariable === null ? 'environment' : `the file that ${fileVariable} names`]
 }

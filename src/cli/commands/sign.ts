@@ -1,5 +1,6 @@
+import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { isOpenToOthers, knownNamingKey, readSigningKey } from '../../config/index.ts'
+import { knownNamingKey, readSigningKey } from '../../config/index.ts'
 import { systemClock } from '../../core/index.ts'
 import { type Signed, signDataSet } from '../../data-set/index.ts'
 import { command, flag } from '../command-line/command.ts'
@@ -45,6 +46,14 @@ export const sign = command({
     })
   },
 })
+
+/**
+ * Whether users other than a file's owner and group may do anything with it. A group is often how a service is given
+ * one. Windows has no such permissions: Node.js emulates them.
+ */
+async function isOpenToOthers(path: string): Promise<boolean> {
+  return process.platform !== 'win32' && ((await stat(path)).mode & 0o007) !== 0
+}
 
 function signedJson({ manifestSha256, keySha256, ...rest }: Signed) {
   return { ...rest, manifest_sha256: manifestSha256, key_sha256: keySha256 }

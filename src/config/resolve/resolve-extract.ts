@@ -25,26 +25,12 @@ export const UNIT_MICROS = { hour: 3_600_000_000, day: 86_400_000_000 } as const
 /** Longest name of a file or folder on the file systems in use (NAME_MAX). */
 const MAX_FOLDER_BYTES = 255
 
-/** Keys that only some resources have. */
-const KEYS_OF = {
-  credentials: ['domains', 'domains_file', 'queries', 'windows', 'lag', 'include'],
-  reports: ['ids', 'all'],
-  feed: ['identifiers', 'windows', 'include'],
-} as const
-/** Keys below `extract` and `service` that a feed has no use for. */
-const NOT_FOR_FEEDS = [
-  ['extract', 'windows', 'from', 'it is read from where the last run ended'],
-  ['extract', 'windows', 'until', 'it is read to its end'],
-  ['extract', 'windows', 'per_chain', 'it is read in one sequence'],
-  ['service', 'search_path', 'its addresses are feed_path and identifier_feed_path'],
-] as const
-
 /** Collects the queries, removes duplicates, checks windows, and fills in the defaults of the resource. */
 export async function resolveExtract(settings: PipelineFile, problems: Problems): Promise<ExtractSettings> {
   const { extract, transform, load } = settings
   const { resource } = extract
   const [reports, feed] = [resource === 'reports', resource === 'feed']
-  if (!problems.isReported(['extract', 'resource'])) refuseOthers(extract, problems)
+  if (feed && !problems.isReported(['extract', 'resource'])) checkFeed(extract, problems)
   const queries = new Queries(load.partition_by.includes('query'), transform.identity)
   if (reports) addReports(extract, queries, problems)
   else if (feed) addFeeds(extract, queries, problems)
@@ -64,23 +50,7 @@ export async function resolveExtract(settings: PipelineFile, problems: Problems)
   }
 }
 
-/** Reports the keys that do not go with the resource. */
-function refuseOthers(extract: ExtractFile, problems: Problems): void {
-  const { resource } = extract
-  const own: readonly string[] = KEYS_OF[resource]
-  for (const key of new Set(Object.values(KEYS_OF).flat())) {
-    if (!problems.given(['extract', key]) || own.includes(key)) continue
-    problems.add(['extract', key], `does not go with resource: ${resource}`, 'key')
-  }
-  if (resource !== 'credentials' && extract.monthly_searches !== null) {
-    const path = ['extract', 'monthly_searches']
-    problems.add(path, `does not go with resource: ${resource}, which costs no searches`, 'key')
-  }
-  if (resource !== 'feed') return
-  for (const [...path] of NOT_FOR_FEEDS) {
-    const why = path.pop()!
-    if (problems.given(path)) problems.add(path, `does not go with resource: feed: ${why}`, 'key')
-  }
+function checkFeed(extract: ExtractFile, problems: Problems): void {
   if (extract.order === 'desc') {
     problems.add(['extract', 'order'], 'expected asc, the order in which a feed is read, found desc')
   }
@@ -201,8 +171,9 @@ async function addCredentials(extract: ExtractFile, queries: Queries, problems: 
     queries.add(asQuery(query), reportAt('extract', 'queries', i))
   }
   // An invalid key of these is reported already.
-  const others = [...KEYS_OF.reports, 'identifiers']
-  const sources = ['domains', 'domains_file', 'queries', 'resource', ...others].map((key) => ['extract', key])
+  const sources = ['domains', 'domains_file', 'queries', 'resource', 'ids', 'all', 'identifiers'].map(
+    (key) => ['extract', key],
+  )
   if (queries.all.length > 0 || problems.isReported(...sources)) return
   reportEmptyKeys(
     {

@@ -63,8 +63,6 @@ function parquet(
 ): Format {
   const { engine, compression = 'snappy', parquet: settings } = load
   const refuse = (key: string, text: string): void => problems.add(['load', key], text)
-  if (problems.given(['load', 'csv']))
-    problems.add(['load', 'csv'], 'does not go with format: parquet', 'key')
   if (compression === 'zstd' && !hasZstd(nodeVersion)) {
     refuse(
       'compression',
@@ -101,8 +99,6 @@ function parquet(
 
 function csv(load: LoadFile, problems: Problems): Format {
   const { engine, compression = 'none' } = load
-  if (problems.given(['load', 'parquet']))
-    problems.add(['load', 'parquet'], 'does not go with format: csv', 'key')
   if (engine === 'parquetjs-lite') {
     problems.add(
       ['load', 'engine'],

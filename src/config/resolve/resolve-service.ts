@@ -15,8 +15,6 @@ const ADDRESSES = [
   'token_url',
   'token_test_url',
 ] as const
-/** Settings for the exchange of an API key for tokens. */
-const EXCHANGE = ['token_url', 'tenant_id', 'token_lifetime'] as const
 
 /** Makes addresses absolute, checks their scheme, and chooses the way to authenticate. */
 export function resolveService(service: ServiceFile, problems: Problems): ServiceSettings {
@@ -24,7 +22,7 @@ export function resolveService(service: ServiceFile, problems: Problems): Servic
   const { origin } = new URL(service.base_url)
   return {
     baseUrl: service.base_url,
-    auth: resolveAuth(service, origin, problems),
+    auth: resolveAuth(service, origin),
     organization: service.organization ?? null,
     searchPath: service.search_path,
     reportPath: service.report_path,
@@ -52,21 +50,9 @@ function checkSchemes(service: ServiceFile, problems: Problems): void {
   }
 }
 
-function resolveAuth(service: ServiceFile, origin: string, problems: Problems): Auth {
+function resolveAuth(service: ServiceFile, origin: string): Auth {
   const { token_env: tokenEnv, api_key_env: apiKeyEnv, token_url, tenant_id, token_lifetime } = service
-  if (apiKeyEnv === undefined) {
-    if (!problems.isReported(['service', 'api_key_env'])) {
-      for (const key of EXCHANGE) {
-        if (problems.given(['service', key])) {
-          problems.add(['service', key], 'goes with api_key_env, which is not there', 'key')
-        }
-      }
-    }
-    return { kind: 'token', tokenEnv }
-  }
-  if (problems.given(['service', 'token_env'])) {
-    problems.add(['service', 'api_key_env'], 'expected token_env or api_key_env, found both', 'key')
-  }
+  if (apiKeyEnv === undefined) return { kind: 'token', tokenEnv }
   return {
     kind: 'api-key',
     apiKeyEnv,

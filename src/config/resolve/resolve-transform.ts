@@ -43,18 +43,16 @@ export function resolveTransform(file: PipelineFile, problems: Problems): Transf
     maskKeyEnv: transform.mask_key_env,
     columns: columns === undefined ? available : [...own.filter((name) => columns.includes(name)), ...extra],
     extraColumns,
-    suppressFile: suppressFileOf(file, problems),
+    suppressFile: suppressFileOf(file.transform, problems),
     onInvalid: transform.on_invalid,
     maxQuarantined: transform.max_quarantined,
   }
 }
 
 /** Relative to the file that names it. */
-function suppressFileOf({ extract, transform }: PipelineFile, problems: Problems): string | null {
+function suppressFileOf(transform: PipelineFile['transform'], problems: Problems): string | null {
   if (transform.suppress_file === undefined) return null
   const key = ['transform', 'suppress_file']
-  if (extract.resource === 'reports' && !problems.isReported(['extract', 'resource']))
-    problems.add(key, 'does not go with resource: reports', 'key')
   return resolve(dirname(problems.sourceOf(key).path), transform.suppress_file)
 }
 
@@ -104,12 +102,7 @@ function resolveExtraColumns(
   problems: Problems,
 ): readonly ExtraField[] {
   const key = ['transform', 'extra_columns']
-  const given = transform.extra_columns ?? []
-  if (extract.resource === 'reports' && transform.extra_columns !== undefined) {
-    if (!problems.isReported(['extract', 'resource']))
-      problems.add(key, 'does not go with resource: reports', 'key')
-    return []
-  }
+  const given = extract.resource === 'reports' ? [] : (transform.extra_columns ?? [])
   const fields: ExtraField[] = []
   for (const [i, column] of given.entries()) {
     const fault = faultOf(column, fields) ?? (extract.resource === 'feed' ? feedFault(column) : null)

@@ -1,9 +1,10 @@
-import type { Pipeline } from '../../core/index.ts'
-import { isMapping } from '../problems/tree.ts'
-import { parseDomain } from '../values/addresses.ts'
-import { key } from './key.ts'
+import { key, onlyFor } from './key.ts'
 import { choice, duration, flag, integer, integerOrAuto, limit, list, section, text } from './leaves.ts'
 import { domain, query, windows } from './query-schema.ts'
+
+const SEARCHED = onlyFor(['credentials'])
+const IN_WINDOWS = onlyFor(['credentials', 'feed'])
+const COUNTED = onlyFor(['credentials'], ', which costs no searches')
 
 export const extract = section({
   resource: key(
@@ -15,40 +16,44 @@ export const extract = section({
     list(domain(), 'a list of domain names').optional(),
     'Short for domain queries. Default: none.',
     ['acme.com', 'acme.org'],
-    { item: (domain) => (typeof domain === 'string' ? parseDomain(domain) : domain) },
+    SEARCHED,
   ),
   domains_file: key(
     text(/./, 'the path of a file').optional(),
     'File with one domain a line and # comments, relative to the file that names it. Default: none.',
     'domains.txt',
+    SEARCHED,
   ),
   queries: key(
     list(query, 'a list of queries').optional(),
     'Queries of any kind. Default: none.',
     [{ type: 'auth_domain', fqdn: 'login.acme.com' }],
-    { item: shownQuery },
+    SEARCHED,
   ),
   ids: key(
     list(integer(0), 'a list of report ids').optional(),
     'Reports to fetch, by id. Default: none.',
     [1, 2],
+    onlyFor(['reports']),
   ),
-  all: key(flag().optional(), 'Fetch every report. Default: false.', true),
+  all: key(flag().optional(), 'Fetch every report. Default: false.', true, onlyFor(['reports'])),
   identifiers: key(
     list(integer(1), 'a list of identifier ids').optional(),
     'With resource: feed, the identifiers whose feeds are read. Default: the feed of the tenant.',
     [123, 456],
+    onlyFor(['feed']),
   ),
   windows: key(
     windows.optional(),
     'Range of import times, cut into windows. Default: everything, as one window.',
     { from: '2024-01-01', until: 'now', every: 'month' },
+    IN_WINDOWS,
   ),
   lag: key(
     duration('0s', '365d').prefault('15m'),
     'With until: now, windows that ended less than this ago wait.',
     '6h',
-    { appliesTo: ({ extract }) => extract.windows?.until === 'now' },
+    SEARCHED,
   ),
   order: key(
     choice('asc', 'desc').prefault('asc'),
@@ -64,6 +69,7 @@ export const extract = section({
     list(text(/^[a-z0-9_]+$/, 'a field name (a-z, 0-9 and _)'), 'a list of field names').optional(),
     'Optional fields to request, such as known_password_id, auth_domains or urls. Default: none.',
     ['known_password_id'],
+    IN_WINDOWS,
   ),
   concurrency: key(integer(1, 64).prefault(4), 'Chains in flight; they share the rate.', 8),
   max_requests: key(
@@ -75,18 +81,12 @@ export const extract = section({
     limit(1).prefault('none'),
     'Searches of the quota that all runs of the data set may spend in a calendar month (UTC); a page may cost several. none: no such share.',
     5000,
+    COUNTED,
   ),
   min_searches_remaining: key(
     limit(0).prefault(100),
     'Searches of the quota to be left, by the service’s count: a page that may cost more is not requested. none: no reserve.',
     1000,
+    COUNTED,
   ),
 })
-
-function shownQuery(query: unknown, { transform }: Pipeline): unknown {
-  if (!isMapping(query)) return query
-  const { type, as, fqdn, email, keyword, secret_env } = query
-  const isHidden = transform.identity !== 'keep' && (type === 'email' || type === 'keyword')
-  const asked = isHidden ? '(hidden by transform.identity)' : (fqdn ?? email ?? keyword ?? secret_env)
-  return `${type} ${as ?? asked}`
-}

@@ -1,23 +1,24 @@
 import * as z from 'zod'
-import type { Pipeline } from '../../core/index.ts'
+import type { Resource } from '../../core/index.ts'
 
-/** How `check` shows a key that other keys have a say in. */
-type Shown = {
-  /** Whether the default applies; without it: always. */
-  readonly appliesTo?: (pipeline: Pipeline) => boolean
-  /** The default, if other keys decide it. */
-  readonly resolved?: (pipeline: Pipeline) => unknown
-  /** An item of a list, as one line. */
-  readonly item?: (item: unknown, pipeline: Pipeline) => unknown
+/** The settings that decide whether others have an effect. */
+export type Deciding = {
+  readonly service: { readonly api_key_env?: string | undefined }
+  readonly extract: { readonly resource: Resource }
+  readonly transform: { readonly on_invalid: string }
+  readonly load: { readonly format: string; readonly table_formats: readonly string[] }
 }
 
-type Declared = Shown & { readonly example: unknown }
+/** Why a key has no effect, so that a file that sets it is refused; null: it has one. */
+export type WhyIdle = (settings: Deciding) => string | null
+
+type Declared = { readonly example: unknown; readonly whyIdle: WhyIdle }
 
 const declarations = z.registry<Declared>()
 
 /**
  * Declares a key of a pipeline file. This is the only declaration: the types of settings, messages, the JSON Schema,
- * `check`, the starter of `init` and the test of docs/pipeline.md follow it.
+ * `check --resolved` and the test of docs/pipeline.md follow it.
  * @param type what it accepts; a default is a part of it (`.prefault`), as the file would spell it
  * @param meaning for users; says what omitting the key does, if there is neither a default nor a need for it
  */
@@ -25,10 +26,10 @@ export function key<Type extends z.ZodType>(
   type: Type,
   meaning: string,
   example: z.input<Type>,
-  shown: Shown = {},
+  whyIdle: WhyIdle = () => null,
 ): Type {
   const declared = type.meta({ description: meaning })
-  declarations.add(declared, { ...shown, example })
+  declarations.add(declared, { example, whyIdle })
   return declared
 }
 
@@ -38,8 +39,9 @@ export function exampleOf(type: z.core.$ZodType): unknown {
 }
 
 /** A declared key, for what lists them. */
-export type Key = Partial<Declared> & {
+export type Key = {
   readonly name: string
+  readonly whyIdle: WhyIdle
   /** As in a pipeline file; undefined: none. */
   readonly byDefault: unknown
   /** The keys of a section; null: it is none. */
@@ -52,12 +54,18 @@ export function keysOf(section: z.ZodObject): readonly Key[] {
     const { def } = declared._zod
     const type = withoutDefault(declared)
     return {
-      ...declarations.get(declared),
       name,
+      whyIdle: declarations.get(declared)?.whyIdle ?? (() => null),
       byDefault: 'defaultValue' in def ? def.defaultValue : undefined,
       keys: type instanceof z.ZodObject ? keysOf(type) : null,
     }
   })
+}
+
+/** Refuses a key with other resources. @param why with its beginning */
+export function onlyFor(resources: readonly Resource[], why = ''): WhyIdle {
+  return ({ extract: { resource } }) =>
+    resources.includes(resource) ? null : `does not go with resource: ${resource}${why}`
 }
 
 function withoutDefault(type: z.core.$ZodType): z.core.$ZodType {

@@ -8,8 +8,15 @@ import {
   URL_EXPECTED,
   URL_PATTERN,
 } from '../values/addresses.ts'
-import { key } from './key.ts'
+import { key, type WhyIdle } from './key.ts'
 import { choice, columnName, flag, integer, list, parsed, section, text } from './leaves.ts'
+
+const inTables: WhyIdle = ({ load }) =>
+  load.table_formats.length > 0 ? null : 'goes with table_formats, which names none'
+const onlyWith =
+  (format: string): WhyIdle =>
+  ({ load }) =>
+    load.format === format ? null : `does not go with format: ${load.format}`
 
 const partitionBy = choice('query', 'window')
 
@@ -24,7 +31,6 @@ export const load = section({
     text(/^[^\0]+$/, 'the path of a folder, s3://bucket/prefix or az://container/prefix').optional(),
     'Folder of the data set, relative to the working directory, or s3://bucket/prefix, or az://container/prefix. Default output/<name>.',
     'output/acme',
-    { resolved: ({ load }) => load.pathAsGiven },
   ),
   s3: key(
     section({
@@ -85,24 +91,23 @@ export const load = section({
     choice('none', 'snappy', 'gzip', 'zstd').optional(),
     'parquet: none, snappy, gzip or zstd (Node 22.15 or newer); csv: none or gzip. Default: snappy for parquet, none for csv.',
     'gzip',
-    { resolved: ({ load }) => load.format.compression },
   ),
   table_formats: key(
     list(choice(...TABLE_FORMATS), 'a list of iceberg and delta').prefault([]),
     'Table formats that the data set has besides its files: iceberg, delta, or both. Only with parquet and its columnar engine.',
     ['iceberg', 'delta'],
-    { appliesTo: ({ load }) => load.format.kind === 'parquet' },
   ),
   table_location: key(
     parsed(LOCATION_PATTERN, LOCATION_EXPECTED, parseLocation).optional(),
     'Address of load.path for readers of the Iceberg table. Default: load.path.',
     's3://lake/acme',
+    inTables,
   ),
   table_snapshots: key(
     integer(1, 1000).prefault(10),
     'How many snapshots of the Iceberg table are kept.',
     100,
-    { appliesTo: ({ load }) => load.tables.formats.includes('iceberg') },
+    inTables,
   ),
   keep: key(
     parsed(AGE_PATTERN, AGE_EXPECTED, parseAge).optional(),
@@ -127,7 +132,7 @@ export const load = section({
     }).prefault({}),
     'Settings for csv alone.',
     { escape_formulas: true },
-    { appliesTo: ({ load }) => load.format.kind === 'csv' },
+    onlyWith('csv'),
   ),
   parquet: key(
     section({
@@ -135,7 +140,6 @@ export const load = section({
         choice('compact', 'plain').prefault('compact'),
         'compact: smaller encodings, which most readers support; plain: encodings that all readers support, in larger files. The engine parquetjs-lite writes these only.',
         'plain',
-        { resolved: ({ load: { format } }) => (format.kind === 'parquet' ? format.encodings : undefined) },
       ),
       bloom_filters: key(
         list(columnName(), 'a list of column names').prefault([]),
@@ -145,6 +149,6 @@ export const load = section({
     }).prefault({}),
     'Settings for parquet alone.',
     { encodings: 'plain' },
-    { appliesTo: ({ load }) => load.format.kind === 'parquet' },
+    onlyWith('parquet'),
   ),
 })

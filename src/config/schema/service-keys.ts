@@ -1,4 +1,3 @@
-import type { Pipeline } from '../../core/index.ts'
 import {
   ADDRESS_EXPECTED,
   ADDRESS_PATTERN,
@@ -10,13 +9,14 @@ import {
   URL_EXPECTED,
   URL_PATTERN,
 } from '../values/addresses.ts'
-import { key } from './key.ts'
+import { key, type WhyIdle } from './key.ts'
 import { byteSize, duration, flag, integer, parsed, rate, section, text, variableName } from './leaves.ts'
 
 const address = () => parsed(ADDRESS_PATTERN, ADDRESS_EXPECTED, parseAddress)
 
 /** Keys for the exchange of an API key for tokens. */
-const exchange = { appliesTo: ({ service }: Pipeline) => service.auth.kind === 'api-key' }
+const exchange: WhyIdle = ({ service }) =>
+  service.api_key_env === undefined ? 'goes with api_key_env, which is not there' : null
 
 export const service = section({
   base_url: key(
@@ -33,7 +33,8 @@ export const service = section({
     variableName().prefault('SPILLWAY_TOKEN'),
     'Environment variable with the access token; <name>_FILE may name a file instead.',
     'ACME_TOKEN',
-    { appliesTo: ({ service }) => service.auth.kind === 'token' },
+    ({ service }) =>
+      service.api_key_env === undefined ? null : 'expected token_env or api_key_env, found both',
   ),
   api_key_env: key(
     variableName().optional(),
@@ -46,7 +47,12 @@ export const service = section({
     '/tokens/generate',
     exchange,
   ),
-  tenant_id: key(integer(0).optional(), 'Tenant that exchanged tokens are for. Default: that of the key.', 1),
+  tenant_id: key(
+    integer(0).optional(),
+    'Tenant that exchanged tokens are for. Default: that of the key.',
+    1,
+    exchange,
+  ),
   token_lifetime: key(
     duration('1s', '365d').prefault('1h'),
     'How long an exchanged token lives; it is renewed before.',
@@ -67,6 +73,10 @@ export const service = section({
     address().prefault('/v4/credentials/global/_search'),
     'Credential search: a path under base_url, or a URL.',
     '/v4/credentials/global/_search',
+    ({ extract }) =>
+      extract.resource === 'feed'
+        ? 'does not go with resource: feed: its addresses are feed_path and identifier_feed_path'
+        : null,
   ),
   report_path: key(
     address().prefault('/v4/threat_flow/reports'),

@@ -6,8 +6,7 @@ import {
   KNOWN_EXTRAS,
   SECRET_POLICIES,
 } from '../../core/index.ts'
-import { isMapping } from '../problems/tree.ts'
-import { key } from './key.ts'
+import { key, onlyFor } from './key.ts'
 import { choice, columnName, countOrShare, list, section, text, variableName } from './leaves.ts'
 
 const knownExtras = KNOWN_EXTRAS.map(({ name }) => name) as [string, ...string[]]
@@ -49,22 +48,23 @@ export const transform = section({
     'Environment variable with the key of the hmac policies, 32 bytes or more.',
     'ACME_MASK_KEY',
   ),
-  columns: key(
-    list(columnName(), 'a list of column names').optional(),
-    'Columns to export. Default: all.',
-    ['id', 'domain', 'imported_at', 'source_name'],
-    { resolved: ({ transform }) => transform.columns },
-  ),
+  columns: key(list(columnName(), 'a list of column names').optional(), 'Columns to export. Default: all.', [
+    'id',
+    'domain',
+    'imported_at',
+    'source_name',
+  ]),
   extra_columns: key(
     list(extraColumn, 'a list of columns').optional(),
     'Columns after the others, in this order: fields of the public documentation by name, and fields that this version does not know. Default: none.',
     ['event_uid', { name: 'severity', path: 'details.severity', type: 'string' }],
-    { item: (column) => (isMapping(column) ? `${column.name} (${column.path}, ${column.type})` : column) },
+    onlyFor(['credentials', 'feed']),
   ),
   suppress_file: key(
     text(/./, 'the path of a file').optional(),
     'A list of forgotten people, which `forget --digest-file` wrote: their items are dropped. Relative to this file. Default: none.',
     'forgotten.json',
+    onlyFor(['credentials', 'feed']),
   ),
   on_invalid: key(
     choice(...INVALID_POLICIES).prefault('quarantine'),
@@ -75,5 +75,7 @@ export const transform = section({
     countOrShare().prefault('1%'),
     'Items of a partition that may be quarantined, as a count or a share (of at least 100 items); beyond it the partition fails.',
     '0.5%',
+    ({ transform }) =>
+      transform.on_invalid === 'fail' ? 'goes with on_invalid: quarantine, not with fail' : null,
   ),
 })

@@ -1,0 +1,80 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pipeline files refer to variables that way
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { accessTo, type Environment, sandboxWith, spillway, workFolder } from './spillway.ts'
+
+const BASE = `service:
+  base_url: \${SPILLWAY_BASE_URL}
+  retries: \${RETRIES:-4}
+extract:
+  windows: { from: 2024-01-01, until: now, every: month }
+`
+const FILE = `extends: base.yaml
+name: acme
+extract:
+  domains: [Bücher.example]
+  queries:
+    - { type: email, email: jane.doe@acme.com }
+    - { type: secret, secret_env: LEAKED }
+  max_requests: 7
+transform: { secret: hmac, identity: hmac }
+`
+
+async function checked(...flags: string[]) {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  writeFileSync(join(folder, 'base.yaml'), BASE)
+  writeFileSync(join(folder, 'acme.yaml'), FILE)
+  writeFileSync(join(folder, 'key'), 'k'.repeat(40), { mode: 0o600 })
+  const env: Environment = {
+    ...accessTo(sandbox),
+    SPILLWAY_MASK_KEY_FILE: join(folder, 'key'),
+    LEAKED: 'correct horse',
+  }
+  const result = await spillway(['check', 'acme.yaml', '--concurrency', '2', ...flags], folder, env)
+  return { ...result, env }
+}
+
+it('--resolved prints the pipeline with flags, bases, variables and defaults, and no secret', async () => {
+  const { code, stdout, stderr, env } = await checked('--resolved')
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(parse(stdout)).toMatchObject({
+    name: 'acme',
+    service: { base_url: env.SPILLWAY_BASE_URL, token_env: 'SPILLWAY_TOKEN', retries: 4, timeout: '60s' },
+    extract: {
+      domains: ['Bücher.example'],
+      queries: [
+        { type: 'email', email: 'hidden by transform.identity' },
+        { type: 'secret', secret_env: 'LEAKED' },
+      ],
+      lag: '15m',
+      page_size: 'auto',
+      concurrency: 2,
+      max_requests: 7,
+    },
+    transform: { secret: 'hmac', mask_key_env: 'SPILLWAY_MASK_KEY' },
+    load: { path: expect.stringMatching(/^\/.*output\/acme$/), compression: 'snappy' },
+  })
+  // Keys without effect here.
+  expect(stdout).not.toMatch(/^ +(?:csv|token_url|ids|identifiers|table_snapshots):/m)
+  expect(stdout).not.toMatch(/jane|correct horse|kkkk/)
+  expect(stdout).not.toContain(env.SPILLWAY_TOKEN)
+  const json = await checked('--resolved', '--json')
+  expect(JSON.parse(json.stdout)).toMatchObject({ name: 'acme', extract: { concurrency: 2 } })
+})
+
+it('without it, check prints its verdict', async () => {
+  const { code, stdout } = await checked()
+  expect(code).toBe(0)
+  expect(stdout.replaceAll(/ +.*/g, '')).toBe('ok\nok\nok\nok\n')
+  const report = JSON.parse((await checked('--json')).stdout)
+  expect(report).toMatchObject({ pipeline: 'acme', ok: true })
+  expect(report.checks.map(({ name, ok }: { name: string; ok: boolean }) => [name, ok])).toEqual([
+    ['file', true],
+    ['environment', true],
+    ['data set', true],
+    ['service', true],
+  ])
+})
