@@ -5,8 +5,6 @@ import { CommandCall, type CommonArgs, type Perform, wrongUsage } from './comman
 import { COMMANDS } from './commands/index.ts'
 import { LOG_FORMATS, LOG_LEVELS } from './log/log.ts'
 
-const FORMATS = ['parquet', 'csv']
-
 const EXIT_CODES = `Exit codes:
   0 all done                        4 stopped at the budget or quota (resumable)
   1 something failed; run again     5 another run holds the pipeline
@@ -30,7 +28,7 @@ export async function parseCommandLine(
     if (error instanceof CommandCall) return perform(error.args, error.work)
     // When options are loaded late, yargs throws some errors past `fail`.
     const message = error instanceof UsageFault || isYargsError(error) ? error.message : null
-    throw message === null ? error : await usageError(message, words, columns)
+    throw message === null ? error : usageError(message, words)
   }
 }
 
@@ -83,9 +81,7 @@ function parserOf(words: readonly string[], columns: number): Argv<CommonArgs> {
       throw message ? new UsageFault(message) : error
     })
   for (const add of Object.values(COMMANDS)) add(parser)
-  // `completion` is a command of ours: its scripts have the shell complete files as well.
-  parser.completion('yargs-completion', false, complete(words))
-  return parser
+  return parser.completion('completion', 'Print a script that completes commands and flags in the shell')
 }
 
 /** Longer lines are hard to read. */
@@ -93,32 +89,11 @@ function widthOf(columns: number): number {
   return Math.min(110, columns)
 }
 
-/** Loads the command of a command line for which yargs requests completions. */
+/** Loads the command of a command line that yargs completes: it does not wait for options. */
 async function loadForCompletion(words: readonly string[]): Promise<void> {
   if (!words.some((word) => /^--get-yargs-completions(?:=|$)/.test(word))) return
   const name = words.find((word) => Object.hasOwn(COMMANDS, word))
   if (name !== undefined) await COMMANDS[name]!.load()
-}
-
-type ByYargs = (onDone?: (error: Error | null, found: string[] | undefined) => void) => unknown
-
-/** Unless a flag is begun after a command, the shell completes the name of a file. */
-function complete(words: readonly string[]) {
-  // A pipeline's format is checked with the file, so that yargs does not know what it may be.
-  const isFormat = words.at(-2) === '--format' && !words.includes('report')
-  return (
-    current: string,
-    { _: given }: { readonly _: readonly unknown[] },
-    byYargs: ByYargs,
-    done: (found: string[]) => void,
-  ): void => {
-    if (isFormat) {
-      done(FORMATS.filter((format) => format.startsWith(current)))
-      return
-    }
-    const isFile = !current.startsWith('-') && given.some((word) => Object.hasOwn(COMMANDS, String(word)))
-    byYargs((_error, found = []) => done(found.filter((text) => !(isFile && text.startsWith('--')))))
-  }
 }
 
 /**
@@ -139,26 +114,16 @@ function rejectRepeatedOrInvalid(
 
 const LISTS: ReadonlySet<string> = new Set(['_', 'domain', 'redo', 'pipeline', 'id', 'state', 'query'])
 
-async function usageError(message: string, words: readonly string[], columns: number): Promise<ExportError> {
+function usageError(message: string, words: readonly string[]): ExportError {
   const [word = ''] = words
   const isCommand = Object.hasOwn(COMMANDS, word)
   const next = `See \`${isCommand ? `spillway ${word} --help` : 'spillway --help'}\`.`
   const text = message.trim()
-  // Loaded only here: it imports everything that reads pipeline files.
-  const { suggestCommand, suggestFlag } = await import('./command-line/suggest.ts')
-  const meant = isCommand ? null : suggestCommand(word)
   // The only text of yargs for an unknown command.
-  if (meant !== null || text.startsWith('Did you mean'))
-    return wrongUsage(`Unknown command: ${word}`, `${meant ?? text} ${next}`)
+  if (text.startsWith('Did you mean')) return wrongUsage(`Unknown command: ${word}`, `${text} ${next}`)
   if (text.startsWith('Not enough non-option arguments'))
     return wrongUsage(`${word}: an argument is missing`, next)
-  const what = withoutDoubles(text)
-  const flag = isCommand ? /^Unknown argument: ([a-z][a-z-]*)$/i.exec(what)?.[1] : undefined
-  const advice =
-    flag === undefined || !words.some((each) => each === `--${flag}` || each.startsWith(`--${flag}=`))
-      ? null
-      : suggestFlag(flag, await helpText([word], columns))
-  return wrongUsage(what, advice === null ? next : `${advice} ${next}`)
+  return wrongUsage(withoutDoubles(text), next)
 }
 
 /** Of unknown flags, yargs names its own spelling in camelCase as well. */

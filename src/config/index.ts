@@ -1,4 +1,3 @@
-export { nearest } from './problems/describe.ts'
 export { pipelineFrom, type ReadOptions, readPipeline, readSettings, readSubmitted } from './read-pipeline.ts'
 export {
   checkRequirements,

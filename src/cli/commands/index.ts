@@ -112,11 +112,6 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     'Print the JSON Schema of pipeline files, for editors',
     async () => (await import('./init.ts')).schema,
   ),
-  completion: lazyCommand(
-    'completion [shell]',
-    'Print a script that completes commands, flags, their values and files in the shell',
-    async () => (await import('./completion.ts')).completion,
-  ),
   demo: lazyCommand(
     'demo',
     'Export made-up data into output/demo, and show it',
