@@ -91,7 +91,6 @@ const windows = z.object({
 })
 
 /** The number of the next shard, and of those that were open. */
-const shardMark = z.object({ next: count, open: z.array(count) })
 
 /** How far a feed is read. Its chain never ends. */
 const feed = z.object({
@@ -409,8 +408,6 @@ export const ENTRY_SCHEMAS = {
     requests: count,
     searches_remaining: count.optional(),
   }),
-  /** The shards of feeds that the last run added: those after `since` and not after `until`. */
-  added: z.object({ kind: z.literal('added'), since: shardMark, until: shardMark }),
   chain,
   /** The chain keeps its first `windows` windows; other chains take the rest. */
   shorten: z.object({ kind: z.literal('shorten'), chain: count, windows: count }),

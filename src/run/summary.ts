@@ -12,7 +12,6 @@ import {
 } from '../core/index.ts'
 import { leftOutClauses, leftOutOf, pathIn, sumOfReasons, withLocation } from '../data-set/index.ts'
 import {
-  addedOf,
   type CheckpointState,
   type FoldedRun,
   MANIFEST_PATH,
@@ -28,8 +27,6 @@ export type RunSummary = RunCounts & {
   readonly pipeline: string
   readonly status: RunStatus
   readonly partitions: PartitionCounts
-  /** Of feeds: rows that readers see since the end of the run before, those of killed runs too; null: no feed. */
-  readonly added: number | null
   /** Of all runs: the rows, and what is left out by intent, a clause each. */
   readonly dataSet: { readonly rows: number; readonly leftOut: readonly string[] }
   readonly shards: number
@@ -107,7 +104,6 @@ export function summarize(
     pipeline: pipeline.name,
     status: error === null ? status : statusFor(error),
     partitions: partitionCounts(total, tally),
-    added: pipeline.extract.resource === 'feed' ? addedOf(state).rows : null,
     dataSet: { rows: sumOfPartitions(state).rows, leftOut: leftOutClauses(leftOutOf(pipeline, state)) },
     ...session.sealed,
     repeated,
@@ -128,15 +124,13 @@ function lastCompleteMs({ runs }: CheckpointState): number | null {
   return finished == null ? null : Date.parse(finished)
 }
 
-type Figures = RunCounts &
-  Pick<RunSummary, 'added' | 'shards' | 'bytes' | 'replacedNuls' | 'repeated' | 'forgotten'>
+type Figures = RunCounts & Pick<RunSummary, 'shards' | 'bytes' | 'replacedNuls' | 'repeated' | 'forgotten'>
 
 /** The figures of a run by the names that scripts read. */
 export function figuresJson(figures: Figures): Readonly<Record<string, number | null>> {
-  const { rows, added, shards, bytes, requests, retries, quarantined, repeated, forgotten } = figures
+  const { rows, shards, bytes, requests, retries, quarantined, repeated, forgotten } = figures
   return {
     rows,
-    ...(added === null ? {} : { new: added }),
     shards,
     bytes,
     requests,

@@ -27,7 +27,6 @@ export { markOwner, sweepPrivateFolders } from './lock/private-folder.ts'
 export { commitPath, LOG_FOLDER, listCommits, readBlob } from './log/commit-object.ts'
 export { OpenLog, sweepLog } from './log/open-log.ts'
 export {
-  addedOf,
   fitsManifest,
   holdingsOf,
   isManifestOf,

@@ -15,7 +15,6 @@ import {
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import type { SealedShard } from './checkpoint/compact-collections.ts'
 import { exportedOf, hasBegun, sumOfPartitions } from './checkpoint/folded-partition.ts'
-import { comesAfter } from './checkpoint/folded-run.ts'
 import { ENTRY_SCHEMAS } from './log/parse-entry.ts'
 import {
   type ManifestPartition,
@@ -71,8 +70,6 @@ export const manifestSchema = z.object({
     /** Number of NUL characters that U+FFFD replaces, in CSV. */
     replaced_nuls: count,
   }),
-  /** Of feeds: what the last run added, and any before that did not end. */
-  new: z.object({ rows: count, shards: z.array(z.string()) }).optional(),
   unknown_fields: z.record(z.string(), count),
   retired: z.array(z.object({ query: z.string(), partitions: count, rows: count })),
   settings: z.record(z.string(), z.unknown()),
@@ -131,8 +128,6 @@ export type Manifest = {
     /** Number of NUL characters that U+FFFD replaces, in CSV. */
     replaced_nuls: number
   }
-  /** Of feeds: the rows and the paths of the shards that the last run added, and any before that did not end. */
-  new?: { rows: number; shards: string[] } | undefined
   /** Number of occurrences of each unknown field. */
   unknown_fields: Record<string, number>
   retired: RetiredQuery[]
@@ -260,15 +255,6 @@ export function* manifestShards(state: CheckpointState): Generator<ManifestShard
   for (const shard of byPath) yield manifestShard(shard)
 }
 
-/** The rows of feeds that the last run has added, with those of runs before it that did not end. */
-export function addedOf(state: CheckpointState): { rows: number; shards: string[] } {
-  const { since, until } = state.added
-  const isNew = ({ shard }: SealedShard): boolean => comesAfter(since, shard) && !comesAfter(until, shard)
-  const added = [...state.shards].filter(isNew)
-  const rows = added.reduce((sum, shard) => sum + shard.rows, 0)
-  return { rows, shards: added.map(({ path }) => path).sort() }
-}
-
 /** A finished shard as the manifest lists it. */
 export function manifestShard({
   path,
@@ -322,7 +308,6 @@ function* manifestText(
   }
   const tail = {
     totals,
-    ...(extract.resource === 'feed' ? { new: addedOf(state) } : {}),
     unknown_fields: Object.fromEntries([...state.unknownFields].sort(([a], [b]) => (a < b ? -1 : 1))),
     retired,
     prunes: state.prunes,

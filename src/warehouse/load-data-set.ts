@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { ExportError, type Store } from '../core/index.ts'
 import { MANIFEST_PATH, type Manifest, type ManifestShard } from '../state/index.ts'
-import { knowsAdded } from './table/added-rows.ts'
 import { PartitionGroups } from './table/partition-groups.ts'
 import type { TableSpec } from './table/table.ts'
 import {
@@ -98,10 +97,6 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
     result.loaded += added - inPlace
     result.removed += gone - inPlace
   }
-  if (knowsAdded(table)) {
-    const added = addedShards(manifest, files)
-    await warehouse.setAdded(added, { dataSet, table, mode, loadedAt, rowsOf })
-  }
   await warehouse.finish(table)
   for (const rows of loadedEarlier.values()) {
     result.loaded++
@@ -113,20 +108,6 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
     ...rest,
     isEmptied: account.isEmptied && !reload,
     others: account.others,
-  }
-}
-
-/** The shards that the last export added, each while it is available. */
-async function* addedShards(
-  { shards, new: added }: Manifest,
-  files: ShardFiles,
-): AsyncGenerator<ManifestShard> {
-  const paths = new Set(added?.shards)
-  for (const shard of shards) {
-    if (!paths.has(shard.path)) continue
-    await files.download(shard.path)
-    yield shard
-    await files.release(shard.path)
   }
 }
 

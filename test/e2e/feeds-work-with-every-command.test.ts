@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { FeedItem } from '../../src/sandbox/index.ts'
 import { statusShape } from './support/json-shapes.ts'
-import { readParquet, shardPaths, sql } from './support/read-shards.ts'
+import { readParquet, shardPaths } from './support/read-shards.ts'
 import { difference, microsOf, type Row, SAME } from './support/rows.ts'
 import { newWorkspace, PIPELINE, type Workspace } from './support/workspace.ts'
 
@@ -95,37 +95,6 @@ test('status, plan and verify tell how far feeds are read', async () => {
   expect((await here.cli('verify', PIPELINE, '--complete')).code).toBe(1)
   expect((await here.run()).code).toBe(0)
   expect((await here.cli('verify', PIPELINE, '--complete')).code).toBe(0)
-})
-
-test('the view of what is new is what the last export counts', async () => {
-  const { here, clock } = await feeds({ page_size: 20 })
-  const target = `duckdb:${join(here.folder, 'new.duckdb')}`
-  const isNew = async (): Promise<number[]> => {
-    const loaded = await here.cli('load', PIPELINE, '--to', target)
-    expect(loaded.code, loaded.stderr).toBe(0)
-    const all = await sql(
-      `ATTACH '${target.slice(7)}' AS w (READ_ONLY); SELECT (SELECT count(*) FROM w.credentials_new)::int AS added, (SELECT count(*) FROM w.credentials)::int AS total`,
-    )
-    await sql('DETACH w')
-    return [Number(all[0]!.added), Number(all[0]!.total)]
-  }
-  const run = async (...flags: string[]): Promise<number> => {
-    const { stdout, stderr } = await here.run(...flags)
-    expect(stderr).not.toContain('rror')
-    return (JSON.parse(stdout) as { new: number }).new
-  }
-  let total = rowsOf(here, null).length
-  expect(await run()).toBe(total)
-  expect(await isNew()).toEqual([total, total])
-  expect(await run()).toBe(0)
-  expect(await isNew()).toEqual([0, total])
-  // Rows of a run that was stopped before its shards were finished come with the next one.
-  clock.day = 120
-  expect(await run('--max-requests', '1')).toBe(0)
-  const added = rowsOf(here, null).length - total
-  expect(await run()).toBe(added)
-  total += added
-  expect(await isNew()).toEqual([added, total])
 })
 
 test('an identifier that fails leaves the others exported', async () => {
@@ -234,12 +203,11 @@ test('a feed that is read again for a repair or a refused cursor leaves out what
   expect(difference(await readParquet(here.output), rowsOf(here, null))).toEqual(SAME)
 })
 
-test('people are forgotten in a feed: what is new stays new, and their later rows are dropped', async () => {
+test('people are forgotten in a feed, and their later rows are dropped', async () => {
   const { here, clock } = await feeds({ page_size: 20 }, { stateRate: 0 })
   await here.run()
   clock.day = 90
   await here.run()
-  const before = await here.manifest()
   const rows = rowsOf(here, null)
   const person = String(rows.at(-1)!.identity_name)
   const isTheirs = ({ identity_name }: Row) =>
@@ -254,17 +222,12 @@ test('people are forgotten in a feed: what is new stays new, and their later row
   })
   const left = rows.filter((row) => !isTheirs(row))
   expect(difference(await readParquet(here.output), left)).toEqual(SAME)
-  const after = await here.manifest()
-  const gone = (before.new?.rows ?? 0) - (after.new?.rows ?? 0)
-  expect(gone).toBeGreaterThan(0)
-  expect(gone).toBeLessThanOrEqual(rows.length - left.length)
   clock.day = 120
   expect((await here.run()).code).toBe(0)
   const later = rowsOf(here, null)
   expect(later.length).toBeGreaterThan(rows.length)
   const kept = later.filter((row) => !isTheirs(row))
   expect(difference(await readParquet(here.output), kept)).toEqual(SAME)
-  expect((await here.manifest()).new?.rows).toBe(kept.length - left.length)
 })
 
 test('a feed is an open table, which gets the rows of each run', async () => {

@@ -3,7 +3,6 @@ import type { ChainEntry, HeaderEntry, JournalEntry, PageEntry } from '../../src
 import { snapshot } from '../../src/state/checkpoint/checkpoint-state.ts'
 import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
 import { afterFeedPage, NEW_FEED } from '../../src/state/checkpoint/folded-feed.ts'
-import { comesAfter } from '../../src/state/checkpoint/folded-run.ts'
 import { LOG_START } from '../../src/state/log/commit-object.ts'
 import { faultyField } from '../../src/state/log/parse-entry.ts'
 
@@ -61,7 +60,6 @@ function folded(...entries: JournalEntry[]) {
   for (const { state } of [fold, again]) {
     expect(state.chains).toEqual(fold.state.chains)
     expect([...state.partitions]).toEqual([...fold.state.partitions])
-    expect(state.added).toEqual(fold.state.added)
   }
   return fold.state
 }
@@ -131,33 +129,4 @@ test('of a long feed the first and the last 20,000 ids are kept, and what was fo
   expect(first).toEqual(Array.from({ length: 20 }, (_, id) => id))
   expect(last).toEqual(Array.from({ length: 20 }, (_, i) => 80 + i))
   expect(feed).toMatchObject({ head: 20, forgot: true })
-})
-
-test('a shard that takes the place of another one is as new as that was', () => {
-  const seal = (shard: number) => ({
-    shard,
-    path: `credentials/query=feed.7/import_window=2024-01-01/part-0000${shard}.parquet`,
-    rows: 10,
-    bytes: 100,
-    sha256: 'e1de',
-    partitions: ['feed.7/2024-01-01..2024-02-01'],
-    imported_at: null,
-  })
-  const sealed = (shard: number): JournalEntry => ({ kind: 'seal', ...seal(shard) })
-  const forgets = (shard: number, by: number): JournalEntry[] => [
-    { kind: 'forget', at: '', identities: 1, rows: 0, shards: 0, quarantined: 0 },
-    { kind: 'forgotten', partitions: [], shards: [{ shard, by: seal(by) }] },
-  ]
-  const added = (...entries: JournalEntry[]): number[] => {
-    const { shards, added } = folded(...entries)
-    return Array.from(shards, ({ shard }) => shard).filter(
-      (shard) => comesAfter(added.since, shard) && !comesAfter(added.until, shard),
-    )
-  }
-  const before = [run('a'), sealed(0), end('a'), run('b'), sealed(1), end('b')]
-  expect(added(...before)).toEqual([1])
-  expect(added(...before, ...forgets(0, 2))).toEqual([1])
-  expect(added(...before, ...forgets(0, 2), ...forgets(1, 3))).toEqual([3])
-  expect(added(...before, ...forgets(0, 2), ...forgets(1, 3), run('c'), end('c'))).toEqual([])
-  expect(added(...before, ...forgets(1, 2), run('c'), sealed(3), end('c'))).toEqual([3])
 })

@@ -76,7 +76,6 @@ const NOTHING_DONE = {
   ...NO_RUN_COUNTS,
   pipeline: '',
   partitions: partitionCounts(0, { done: 0, failed: 0 }),
-  added: null,
   shards: 0,
   bytes: 0,
   replacedNuls: 0,

@@ -14,7 +14,7 @@ import type { LogPosition } from '../log/commit-object.ts'
 import { type ReadonlyPathMap, type SealedShard, type ShardList, splitPath } from './compact-collections.ts'
 import { compactedEntry, type FoldedChain } from './folded-chain.ts'
 import { exportedOf, type FoldedPartition, hasBegun, stateOf, withoutRows } from './folded-partition.ts'
-import { type Added, endEntry, type FoldedRun } from './folded-run.ts'
+import { endEntry, type FoldedRun } from './folded-run.ts'
 
 /** What a prune leaves out. */
 export type Omission = {
@@ -69,8 +69,6 @@ export function* snapshot(state: CheckpointState, pruned: Omission | null): Gene
       yield { kind: 'rejected', partition, blobs: blobs.map(blobTuple) }
   }
   for (const chain of state.chains.values()) yield compactedEntry(chain)
-  // Of other data sets nobody asks what is new.
-  if (state.header.settings['extract.resource'] === 'feed') yield { kind: 'added', ...state.added }
   for (const sequence of state.claims) yield { kind: 'claim', sequence }
   yield* serviceEntries(state)
   if (state.unknownFields.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(state.unknownFields) }
@@ -202,7 +200,6 @@ export type CheckpointState = {
   /** Aggregates of finished shards. They cover fewer rows if shards were invalidated since. */
   readonly aggregates: () => Aggregates
   readonly runs: readonly FoldedRun[]
-  readonly added: Added
   readonly prunes: readonly Prune[]
   /** When people were forgotten, oldest first. */
   readonly erasures: readonly Erasure[]

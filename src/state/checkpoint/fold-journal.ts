@@ -22,7 +22,7 @@ import type { CheckpointState } from './checkpoint-state.ts'
 import type { SealedShard } from './compact-collections.ts'
 import { afterPage, chainFromEntry, type FoldedChain } from './folded-chain.ts'
 import { Partitions } from './folded-partition.ts'
-import { comesAfter, NOTHING_ADDED, Runs, type ShardMark } from './folded-run.ts'
+import { Runs } from './folded-run.ts'
 import { FoldedShards } from './folded-shards.ts'
 
 /** A state to which entries are applied in order. The cost of an entry does not depend on earlier ones. */
@@ -66,7 +66,6 @@ export class JournalFold {
       unknownFields: this.#unknownFields,
       aggregates: () => this.#aggregates.aggregates(),
       runs: this.#runs.all,
-      added: NOTHING_ADDED,
       prunes: this.#prunes,
       erasures: this.#erasures,
       reported: null,
@@ -102,19 +101,10 @@ export class JournalFold {
         break
       case 'run':
         if (this.#runs.begin(entry)) this.#beginRun()
-        // It goes on: its end is yet to come.
-        else this.#state.added = { ...this.#state.added, until: this.#state.added.since }
         break
       case 'end':
         this.#state.searchesRemaining = entry.searches_remaining ?? this.#state.searchesRemaining
         this.#runs.end(entry)
-        this.#state.added = {
-          since: this.#state.added.until,
-          until: { next: this.#state.nextShard, open: [...this.#shards.open.keys()] },
-        }
-        break
-      case 'added':
-        this.#state.added = { since: entry.since, until: entry.until }
         break
       case 'month':
         this.#runs.beginMonth(entry)
@@ -385,7 +375,6 @@ export class JournalFold {
       }
       // Those of a single shard are not known.
       this.#aggregates = new AggregateTally(DATA_SET_LIMITS)
-      this.#keepMarks(shards)
     }
     if (open !== undefined) {
       const batches = open.batches.map(([rows, blob]) => ({ rows, at: blobs[blob]! }))
@@ -395,20 +384,6 @@ export class JournalFold {
       this.#rejected.set(partition, [blobs[blob]!])
       this.#partitions.renewQuarantine(partition)
     }
-  }
-
-  /** Of feeds: shards that take the place of others are as new as those were. */
-  #keepMarks(shards: NonNullable<ForgottenEntry['shards']>): void {
-    if (this.#state.header.settings['extract.resource'] !== 'feed') return
-    const former = new Map(shards.flatMap(({ shard, by }) => (by === null ? [] : [[by.shard, shard]])))
-    const numbers = [...this.#shards.open.keys(), ...this.#shards.held.keys()]
-    for (const { shard } of this.#shards.finished) numbers.push(shard)
-    const kept = (mark: ShardMark): ShardMark => ({
-      next: this.#shards.next,
-      open: numbers.filter((shard) => comesAfter(mark, former.get(shard) ?? shard)),
-    })
-    const { since, until } = this.#state.added
-    this.#state.added = { since: kept(since), until: kept(until) }
   }
 
   #measure({

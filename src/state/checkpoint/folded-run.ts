@@ -28,19 +28,6 @@ export type FoldedRun = Omit<RunCounts, 'requests'> & {
   readonly reasons: Readonly<Record<string, number>>
 }
 
-/** The shards at the end of a run: the number of the next one, and those that were still open. */
-export type ShardMark = Added['since']
-
-/** Whether a shard was finished after a mark. */
-export function comesAfter({ next, open }: ShardMark, shard: number): boolean {
-  return shard >= next || open.includes(shard)
-}
-
-/** What the last run that ended has added: the shards between two marks. */
-export type Added = Omit<Entry<'added'>, 'kind'>
-
-export const NOTHING_ADDED: Added = { since: { next: 0, open: [] }, until: { next: 0, open: [] } }
-
 /** Figures of a run that has just begun. */
 export const NEW_RUN = {
   ...NO_RUN_COUNTS,

@@ -1,7 +1,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { type Clock, ExportError, isExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
-import { loadedShards, loadUnit, type RowLoader, replaceAdded } from '../table/load-rows.ts'
+import { loadedShards, loadUnit, type RowLoader } from '../table/load-rows.ts'
 import {
   type FoundColumn,
   prepareTable,
@@ -153,10 +153,6 @@ export class DuckdbWarehouse implements Warehouse {
 
   async load(unit: LoadUnit, target: LoadTarget): Promise<LoadedRows> {
     return transaction(this.#run, () => loadUnit(this.#loader, unit, target))
-  }
-
-  async setAdded(shards: AsyncIterable<ManifestShard>, target: LoadTarget): Promise<void> {
-    await transaction(this.#run, () => replaceAdded(this.#loader, shards, target))
   }
 
   // No indexes: DuckDB skips row groups by their min/max statistics.

@@ -6,7 +6,7 @@ import { type ColumnSpec, ExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { duckdbSettings, loadDuckdb } from '../duckdb/duckdb.ts'
 import type { TargetWait } from '../duckdb/duckdb-file.ts'
-import { loadedShards, loadUnit, type RowLoader, replaceAdded } from '../table/load-rows.ts'
+import { loadedShards, loadUnit, type RowLoader } from '../table/load-rows.ts'
 import {
   type FoundColumn,
   prepareTable,
@@ -133,10 +133,6 @@ export class PostgresWarehouse implements Warehouse {
 
   load(unit: LoadUnit, target: LoadTarget): Promise<LoadedRows> {
     return this.#inTransaction(() => loadUnit(this.#loader, unit, target))
-  }
-
-  setAdded(shards: AsyncIterable<ManifestShard>, target: LoadTarget): Promise<void> {
-    return this.#inTransaction(() => replaceAdded(this.#loader, shards, target))
   }
 
   async finish(table: TableSpec): Promise<void> {

@@ -1,5 +1,4 @@
 import type { ManifestShard } from '../../state/index.ts'
-import { addedRows, addedTable, forgetAdded } from './added-rows.ts'
 import { columnList } from './shard-rows.ts'
 import { DATA_SET_COLUMN, LEDGER, literal, PARTITION_COLUMN, qualified, type TableSpec } from './table.ts'
 import {
@@ -120,16 +119,3 @@ async function insertShard(loader: RowLoader, shard: ManifestShard, target: Load
 
 /** The rows of one shard before an upsert. */
 const INCOMING = 'spillway_incoming'
-
-/** `Warehouse.setAdded`, within a transaction. */
-export async function replaceAdded(
-  { run, insert }: RowLoader,
-  shards: AsyncIterable<ManifestShard>,
-  { dataSet, table, rowsOf }: LoadTarget,
-): Promise<void> {
-  const added = addedTable(table)
-  await run(forgetAdded(dataSet, table))
-  for await (const shard of shards) {
-    await insert(shard, addedRows(dataSet, table, rowsOf(shard)), added, qualified(added, added.name))
-  }
-}

@@ -1,7 +1,5 @@
 import { type ColumnSpec, type ColumnType, ExportError } from '../../core/index.ts'
-import { addedSelect, addedTable, knowsAdded } from './added-rows.ts'
 import {
-  ADDED,
   columnLines,
   DATA_SET_COLUMN,
   hasColumns,
@@ -76,12 +74,6 @@ export async function prepareTable(
   if (foundLines.length === 0)
     await run(`CREATE TABLE ${ledger} (\n${columnLines(LEDGER_COLUMNS, types)}${ledgerKey}\n)`)
   if (found.length === 0) await run(`DELETE FROM ${ledger} WHERE table_name = ${literal(table.name)}`)
-  if (knowsAdded(table)) {
-    const added = addedTable(table)
-    requireKind('table', await kindOf(ADDED), table, ADDED)
-    if ((await findColumns(added)).length === 0)
-      await run(`CREATE TABLE ${qualified(table, ADDED)} (\n${columnLines(added.columns, types)}\n)`)
-  }
   for (const { name: view, meaning, select } of viewsOf(table)) {
     requireKind('view', await kindOf(view), table, view)
     await makeView(qualified(table, view), select)
@@ -126,19 +118,7 @@ type View = { readonly name: string; readonly meaning: string; readonly select: 
 function viewsOf({ catalog, ...named }: TableSpec): readonly View[] {
   // DuckDB looks beside the view for names without a schema. The name of the catalog changes with that of the file.
   const table = catalog === undefined ? named : { ...named, schema: null }
-  const ledger = qualified(table, LEDGER)
-  const views = table.resource === 'reports' ? viewsOfReports(table) : viewsOfCredentials(table)
-  const name = `${table.name}${VIEW_ENDINGS.added}`
-  if (table.resource === 'feed') {
-    const meaning = 'rows that the last export of each feed has added, as of the last load'
-    return knowsAdded(table) ? [...views, { name, meaning, select: addedSelect(table) }] : views
-  }
-  const added = {
-    name,
-    meaning: 'rows of the partitions that the last load brought',
-    select: `SELECT t.* FROM ${qualified(table, table.name)} t WHERE (t.${DATA_SET_COLUMN.name}, t.${PARTITION_COLUMN.name}) IN (SELECT l.data_set, unnest(l.partitions) FROM ${ledger} l WHERE l.table_name = ${literal(table.name)} AND l.loaded_at = (SELECT max(m.loaded_at) FROM ${ledger} m WHERE m.table_name = l.table_name))`,
-  }
-  return [...views, added]
+  return table.resource === 'reports' ? viewsOfReports(table) : viewsOfCredentials(table)
 }
 
 function viewsOfReports(table: TableSpec): readonly View[] {

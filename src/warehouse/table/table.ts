@@ -60,15 +60,11 @@ export const POSTGRES_INDEXED: readonly string[] = ['identity_name', 'domain', '
 /** The name of the ledger, in the schema of the tables. */
 export const LEDGER = 'spillway_loads'
 
-/** The name of the table that says what is new of feeds, likewise. */
-export const ADDED = 'spillway_new'
-
 /** Endings of the names of views, after the name of the table. */
 export const VIEW_ENDINGS = {
   latest: '_latest',
   bySource: '_by_source',
   byDomainMonth: '_by_domain_month',
-  added: '_new',
 } as const
 
 // PostgreSQL cuts longer names without an error. Two names could become one.
@@ -86,8 +82,6 @@ export function requireNames(
   if (table === '') throw noName('--table', 'The name of the table is empty', LEFT_OUT)
   if (table?.toLowerCase() === LEDGER)
     throw noName('--table', `${LEDGER} is the table that says what is loaded`, OTHER)
-  if (table?.toLowerCase() === ADDED)
-    throw noName('--table', `${ADDED} is the table that says what is new`, OTHER)
   if (kind === 'duckdb') return
   const longest = Math.max(...Object.values(VIEW_ENDINGS).map((ending) => ending.length))
   requireShort('--schema', schema, POSTGRES_MAX_BYTES, '')

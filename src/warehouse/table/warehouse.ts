@@ -81,11 +81,6 @@ export type Warehouse = {
   account(dataSet: DataSet, table: TableSpec): Promise<Account>
   /** Carries out one unit in one transaction. */
   load(unit: LoadUnit, into: LoadTarget): Promise<LoadedRows>
-  /**
-   * Replaces what the table says is new of a data set, in one transaction. Only of tables that know what is new.
-   * @param shards those that the last export added
-   */
-  setAdded(shards: AsyncIterable<ManifestShard>, into: LoadTarget): Promise<void>
   /** Makes what is faster to make after the rows are loaded: indexes, if they are missing. */
   finish(table: TableSpec): Promise<void>
   close(): Promise<void>

@@ -98,7 +98,6 @@ export const manifestShape = z.object({
   ),
   totals: z.object({ rows: count, bytes: count, shards: count, quarantined: count, replaced_nuls: count }),
   /** Of feeds. */
-  new: z.object({ rows: z.number(), shards: z.array(z.string()) }).optional(),
   unknown_fields: z.record(z.string(), count),
   retired: z.array(retired),
   runs: z.array(
