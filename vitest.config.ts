@@ -16,11 +16,7 @@ const forgetful = {
   transform: (code: string, id: string) =>
     id.endsWith('/src/core/secrets/known-secrets.ts') ? `${code}\n${FORGET}` : undefined,
 }
-const FORGET = `export function forgetSecrets() {
-  known.clear()
-  encodings.clear()
-  unmatchable.length = 0
-}`
+const FORGET = 'export function forgetSecrets() { known.clear() }'
 
 /** Only Vite's own modules can be watched, and have their coverage measured. */
 const asModules = !process.argv.includes('run') || process.argv.some((word) => word.startsWith('--coverage'))

@@ -4,6 +4,7 @@ import {
   type Clock,
   ExportError,
   hidesIdentity,
+  hidesQueries,
   isExportError,
   type Pipeline,
   repeatsSecret,
@@ -83,12 +84,19 @@ function asStored(data: SubmittedPipeline): unknown {
  * The organization whose rate limit and quota a pipeline shares: the name in the file, else the one that the service
  * returns for the token, else one organization for the whole address.
  */
-async function organizationOf({ service }: Pipeline, options: RunOptions): Promise<string> {
+async function organizationOf(pipeline: Pipeline, options: RunOptions): Promise<string> {
+  const { service } = pipeline
   if (service.organization !== null) return service.organization
   const { clock, readSecret, stop, onLog } = options
   const { host } = new URL(service.baseUrl)
   try {
-    const { info } = await testToken(service, { clock, readSecret, stop, log: onLog })
+    const { info } = await testToken(service, {
+      clock,
+      readSecret,
+      stop,
+      log: onLog,
+      hidesTexts: hidesQueries(pipeline),
+    })
     if (info?.organizationId != null) return `${host}/organization-${info.organizationId}`
   } catch (error) {
     // The submitting machine may not have the token.

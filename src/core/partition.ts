@@ -1,4 +1,4 @@
-import type { FeedQuery, IdentityPolicy, NamedQuery, Order, Query } from './pipeline.ts'
+import type { FeedQuery, IdentityPolicy, NamedQuery, Order, Pipeline, Query } from './pipeline.ts'
 import type { Int64 } from './rows/int64.ts'
 import { formatInstant, type Micros, parseTimestamp } from './time.ts'
 
@@ -60,6 +60,15 @@ export function visibleLabel(query: Query, identity: IdentityPolicy): string | n
 /** Whether the value of a query is an identity that the policy hides: any policy but `keep`. */
 export function hidesIdentity(query: Query, identity: IdentityPolicy): boolean {
   return (query.type === 'email' || query.type === 'keyword') && identity !== 'keep'
+}
+
+/**
+ * Whether a run of the pipeline holds a value that nobody may read: of a secret query, or one that the policy masks. Then
+ * no text of the service is quoted, because the service may repeat such a value in any spelling.
+ */
+export function hidesQueries({ extract, transform }: Pick<Pipeline, 'extract' | 'transform'>): boolean {
+  const queries = [...extract.queries, ...(extract.unfiltered?.queries ?? [])]
+  return queries.some((query) => query.type === 'secret' || hidesIdentity(query, transform.identity))
 }
 
 /** The value of a query, or the variable that holds its secret. {@link hidesIdentity} says when to hide it. */

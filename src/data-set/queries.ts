@@ -81,7 +81,7 @@ export async function readQuerySecrets(
   if (maskKey !== null) learnSecret(new TextDecoder().decode(maskKey))
   const secrets = new Map<string, string>()
   for (const query of extract.queries) {
-    if (hidesIdentity(query, transform.identity)) learnSecret(queryLabel(query), 'whole')
+    if (hidesIdentity(query, transform.identity)) learnSecret(queryLabel(query))
     if (query.type !== 'secret' || secrets.has(query.secretEnv)) continue
     const found = await readSecret(query.secretEnv)
     if (!isNeeded && (found === null || found === '')) continue

@@ -28,6 +28,8 @@ export type AttemptParts = {
   readonly auth: Auth
   readonly clock: Clock
   readonly log: Log
+  /** As in `ServiceDeps`. */
+  readonly hidesTexts: boolean
   readonly counters: ServiceCounters
   readonly board: CurrentWaits
   /** As in `ServiceDeps`. */

@@ -65,7 +65,7 @@ export class ErrorResponses {
   /** @param ms the time it took */
   outcome(response: HttpResponse, outgoing: Outgoing, token: Token, ms: number): Failure {
     const { status } = response
-    const error = responseError(response, this.#parts.auth, outgoing)
+    const error = responseError(response, this.#parts, outgoing)
     if (status === 401) return { next: 'renew token', token, error }
     const isUnknown = isUnknownSize(outgoing, status)
     if (outgoing.sizing?.canShrink === true && (isUnknown || isTooLarge(response, error))) {

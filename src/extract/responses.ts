@@ -26,14 +26,15 @@ export class ResponseError extends ExportError {
 
 /**
  * What a response other than 2xx means, with the service's own message if it can be shown.
+ * @param hidesTexts as in `ServiceDeps`: then of the message only the code is shown
  * Source: public API documentation, errors; the spec shows none.
  */
 export function responseError(
   { status, headers, body }: HttpResponse,
-  auth: Auth,
+  { auth, hidesTexts }: { readonly auth: Auth; readonly hidesTexts: boolean },
   request: Pick<Outgoing, 'where' | 'hasCursor' | 'feed'>,
 ): ResponseError {
-  const said = serviceWords(body, headers['content-type'])
+  const said = serviceWords(body, headers['content-type'], hidesTexts)
   const what = `The service responded with ${status}${said}`
   const isGateways = body.byteLength > 0 && parsed(body) === null
   const fail = (kind: ErrorKind, next: string) =>
@@ -96,21 +97,27 @@ const Detail = z.object({ detail: z.string() })
 const LESS_THAN = 0x3c
 
 /** The service's message as `: …`, to be appended to the status, or nothing. */
-function serviceWords(body: Uint8Array, contentType: string | undefined): string {
+function serviceWords(body: Uint8Array, contentType: string | undefined, hidesTexts: boolean): string {
   if (contentType?.includes('html') || body[0] === LESS_THAN) return ' and an HTML page'
-  const shown = serverTexts(errorWords(parsed(body))).filter((words) => words !== '')
-  return shown.length === 0 ? '' : `: ${shown.join(': ')}`
+  const { code = '', text } = errorWords(parsed(body))
+  const isCode = CODE.test(code) && !repeatsSecret(code)
+  const words =
+    hidesTexts && isCode ? [code, ...serverTexts([text], true)] : serverTexts([code, text], hidesTexts)
+  return words.length === 0 ? '' : `: ${words.join(': ')}`
 }
 
-function errorWords(json: unknown): readonly string[] {
+/** A code names a kind of error. Other strings may quote the request. */
+const CODE = /^[A-Z][A-Z0-9_]{2,63}$/
+
+function errorWords(json: unknown): { readonly code?: string; readonly text: string } {
   const coded = CodedError.safeParse(json)
-  if (coded.success) return [coded.data.error.code ?? '', coded.data.error.message ?? '']
+  if (coded.success) return { code: coded.data.error.code ?? '', text: coded.data.error.message ?? '' }
   const invalid = Invalid.safeParse(json)
   if (invalid.success) {
-    return [invalid.data.detail.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; ')]
+    return { text: invalid.data.detail.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; ') }
   }
   const detail = Detail.safeParse(json)
-  return detail.success ? [detail.data.detail] : []
+  return { text: detail.success ? detail.data.detail : '' }
 }
 
 function parsed(body: Uint8Array): unknown {
@@ -122,9 +129,6 @@ function parsed(body: Uint8Array): unknown {
 }
 
 const MAX_LENGTH = 300
-
-// This part is searched for secrets; the rest is never shown.
-const MAX_EXAMINED = 4096
 
 // Tokens, reports and errors.
 const MAX_BYTES = 16 << 20
@@ -160,15 +164,20 @@ function brokenResponse(what: string, where: string): ExportError {
   })
 }
 
+/** Stands for texts of the service that a run must not quote. */
+const NOT_QUOTED = '[left out: the run holds a query whose value must not be shown]'
+
 /**
- * The service's strings, made safe for a message: each on one line, without control characters, and truncated. A string
- * that repeats any secret known to this process, of this request or another, is left out. Strings that repeat a secret
- * only together are all left out.
+ * The service's strings, but for empty ones, made safe for a message: each on one line, without control characters, and
+ * truncated. A string that repeats any secret known to this process, of this request or another, is left out.
+ * @param hidesTexts as in `ServiceDeps`: one remark stands for all of them
  */
-export function serverTexts(texts: readonly string[]): readonly string[] {
-  const examined = texts.map((text) => text.slice(0, MAX_EXAMINED))
-  const shown = examined.map((text) => (repeatsSecret(text) ? LEFT_OUT : cut(oneLine(text))))
-  return repeatsSecret(shown.join('')) ? [LEFT_OUT] : shown
+export function serverTexts(texts: readonly string[], hidesTexts: boolean): readonly string[] {
+  const given = texts.filter((text) => text !== '')
+  if (hidesTexts) return given.length === 0 ? [] : [NOT_QUOTED]
+  return given
+    .map((text) => (repeatsSecret(text) ? LEFT_OUT : cut(oneLine(text))))
+    .filter((text) => text !== '')
 }
 
 function cut(line: string): string {

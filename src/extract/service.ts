@@ -42,6 +42,8 @@ export type ServiceDeps = {
   /** The pool of response buffers. */
   readonly buffers: BufferPool
   readonly log: Log
+  /** Whether texts of the service are left out of messages: `hidesQueries` of the pipeline. */
+  readonly hidesTexts: boolean
   /** Measurements of earlier runs; undefined: none. */
   readonly measures?: Measures
   /** Searches left, as earlier runs last saw; undefined or null: not known. */
@@ -71,6 +73,7 @@ export class Service {
   readonly endpoints: Endpoints
   readonly #settings: ServiceSettings
   readonly #log: Log
+  readonly #hidesTexts: boolean
   /** Ends every wait. */
   readonly #signal: AbortSignal
   readonly #http: HttpClient
@@ -85,6 +88,7 @@ export class Service {
     const { auth, timeoutMs, maxResponseBytes, retries } = settings
     this.#settings = settings
     this.#log = log
+    this.#hidesTexts = deps.hidesTexts
     this.endpoints = endpointsOf(settings)
     this.#signal = AbortSignal.any([stop, abort])
     // There is one listener per wait: with many chains in flight this is not a leak.
@@ -110,8 +114,8 @@ export class Service {
       stop,
       abort,
     })
-    const [http, board, { counters }, { onDate }] = [this.#http, this.#board, this, deps]
-    const parts = { http, pace, budget, ledger, auth, clock, log, counters, board, onDate }
+    const [http, board, { counters }, { hidesTexts, onDate }] = [this.#http, this.#board, this, deps]
+    const parts = { http, pace, budget, ledger, auth, clock, log, hidesTexts, counters, board, onDate }
     this.#sender = new Sender(parts, retries)
     this.#tokens = tokenSource({
       auth,
@@ -162,7 +166,7 @@ export class Service {
    */
   async testToken(url: string): Promise<TokenInfo | null> {
     const outgoing = this.#free('GET', endpoint(this.#settings.baseUrl, url), 'token test')
-    return this.#sender.send(outgoing, async (body, where) => testedToken(body, where))
+    return this.#sender.send(outgoing, async (body, where) => testedToken(body, where, this.#hidesTexts))
   }
 
   /**

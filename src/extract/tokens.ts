@@ -139,8 +139,9 @@ export function exchangedToken(body: Uint8Array, where: string): string {
 /**
  * Parses the response to a token test; null: it is no JSON, as when a service returns a page for any address.
  * Source: public API, `GET /tokens/test`. JSON of another shape has null fields.
+ * @param hidesTexts as in `ServiceDeps`
  */
-export function testedToken(body: Uint8Array, where: string) {
+export function testedToken(body: Uint8Array, where: string, hidesTexts: boolean) {
   let json: unknown
   try {
     json = jsonBody(body, where)
@@ -151,6 +152,6 @@ export function testedToken(body: Uint8Array, where: string) {
   return {
     tenantId: parsed.data?.tenant_id ?? null,
     organizationId: parsed.data?.organization_id ?? null,
-    scopes: serverTexts(parsed.data?.scopes ?? []),
+    scopes: serverTexts(parsed.data?.scopes ?? [], hidesTexts),
   }
 }

@@ -5,18 +5,23 @@ import {
   LEFT_OUT,
   MAX_CURSOR_BYTES,
   type PageContext,
-  type RefusedItem,
   repeatsSecret,
   unlessSecret,
 } from '../core/index.ts'
-import { isKnownField } from '../transform/index.ts'
+import { isKnownField, UNNAMED_FIELDS } from '../transform/index.ts'
 
 /**
  * A decoder whose pages hold known secrets only in their rows, which are the data itself: not in names of unknown
  * fields, nor in quarantine. A cursor with a secret cannot be stored, so the chain fails.
  * @param release gets a page that is discarded because of its cursor
+ * @param hidesTexts whether names are shown only if they look like names: `hidesQueries` of the pipeline
  */
-export function pagesWithoutSecrets(decode: DecodePage, release: (page: DecodedPage) => void): DecodePage {
+export function pagesWithoutSecrets(
+  decode: DecodePage,
+  release: (page: DecodedPage) => void,
+  hidesTexts: boolean,
+): DecodePage {
+  const shownName = hidesTexts ? plainName : nameWithoutSecret
   return async (body, context) => {
     const page = await decode(body, context)
     if (page.next !== null && isKept(page.next) && repeatsSecret(page.next, 'long')) {
@@ -25,8 +30,8 @@ export function pagesWithoutSecrets(decode: DecodePage, release: (page: DecodedP
     }
     return {
       ...page,
-      unknownFields: namesWithoutSecrets(page.unknownFields),
-      quarantined: page.quarantined.map(clearedItem),
+      unknownFields: countedBy(shownName, page.unknownFields),
+      quarantined: page.quarantined.map((item) => ({ ...item, item: cleared(item.item, shownName) })),
     }
   }
 }
@@ -36,7 +41,12 @@ function isKept(cursor: string): boolean {
   return Buffer.byteLength(cursor) <= MAX_CURSOR_BYTES
 }
 
-function namesWithoutSecrets(counts: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
+type ShownName = (name: string) => string
+
+function countedBy(
+  shownName: ShownName,
+  counts: Readonly<Record<string, number>>,
+): Readonly<Record<string, number>> {
   const cleared = new Map<string, number>()
   for (const [name, times] of Object.entries(counts)) {
     const shown = shownName(name)
@@ -45,35 +55,28 @@ function namesWithoutSecrets(counts: Readonly<Record<string, number>>): Readonly
   return Object.fromEntries(cleared)
 }
 
-function clearedItem(quarantined: RefusedItem): RefusedItem {
-  const { issues, item } = quarantined
-  return {
-    ...quarantined,
-    issues: issues.map((issue) => ({ ...issue, path: unlessSecret(issue.path, 'long') })),
-    item: cleared(item),
-  }
-}
-
 /** The same value without strings, or names of fields, that repeat a secret. */
-function cleared(value: unknown): unknown {
+function cleared(value: unknown, shownName: ShownName): unknown {
   if (typeof value === 'string') return unlessSecret(value, 'long')
-  if (Array.isArray(value)) return value.map(cleared)
+  if (Array.isArray(value)) return value.map((item) => cleared(item, shownName))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [
       isKnownField(name) ? name : shownName(name),
-      cleared(inner),
+      cleared(inner, shownName),
     ]),
   )
 }
 
 const MAX_NAME_LENGTH = 100
 
-/**
- * The name of a field that the service does not document. It is searched before it is cut, and before characters are
- * removed: those of U+0080 to U+009F are bytes of a secret in UTF-8 that was taken for Latin-1.
- */
-function shownName(name: string): string {
+/** Another name may quote the request: it is one of the unnamed. */
+function plainName(name: string): string {
+  return /^[A-Za-z_][A-Za-z0-9_.-]{0,63}$/.test(name) && !repeatsSecret(name) ? name : UNNAMED_FIELDS
+}
+
+/** The name of a field that the service does not document. It is searched before it is cut. */
+function nameWithoutSecret(name: string): string {
   return unlessSecret(name)
     .replace(/\p{Cc}/gu, '')
     .slice(0, MAX_NAME_LENGTH)

@@ -34,6 +34,8 @@ export type ServiceCallOptions = {
   readonly stop: AbortSignal
   readonly log: Log
   /** As of `ServiceDeps`. */
+  readonly hidesTexts: boolean
+  /** As of `ServiceDeps`. */
   readonly onDate?: (dateMs: number) => void
 }
 

@@ -1,4 +1,10 @@
-import { type BufferPool, bufferPool, type DecodePage, type NamedPipeline } from '../core/index.ts'
+import {
+  type BufferPool,
+  bufferPool,
+  type DecodePage,
+  hidesQueries,
+  type NamedPipeline,
+} from '../core/index.ts'
 import type { Owner, QuerySecrets } from '../data-set/index.ts'
 import {
   earlyPartitions,
@@ -99,7 +105,7 @@ async function openOnce(
         checkpoint,
         sealed,
         cpu,
-        decode: pagesWithoutSecrets(cpu.decode, cpu.release),
+        decode: pagesWithoutSecrets(cpu.decode, cpu.release, hidesQueries(pipeline)),
         buffers,
         shards,
         nextChain: () => chains++,

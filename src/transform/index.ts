@@ -9,4 +9,4 @@ export {
   REDACTED,
   suppressionDigest,
 } from './mask/index.ts'
-export { isKnownField } from './schema.ts'
+export { isKnownField, UNNAMED_FIELDS } from './schema.ts'

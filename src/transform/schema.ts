@@ -111,7 +111,8 @@ export function isKnownField(name: string): boolean {
 const MAX_NAMES = 50
 /** This part is searched for secrets; less of it is shown. */
 const MAX_NAME_LENGTH = 1000
-const REST = '…'
+/** Under which fields are counted whose names are not shown. */
+export const UNNAMED_FIELDS = '…'
 
 /** Counts unknown fields by name. */
 export class UnknownFields {
@@ -120,7 +121,7 @@ export class UnknownFields {
   /** @param name from {@link fieldName} */
   count(name: string): void {
     const isFull = this.#counts.size >= MAX_NAMES && !this.#counts.has(name)
-    const key = isFull ? REST : name
+    const key = isFull ? UNNAMED_FIELDS : name
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
   }
 

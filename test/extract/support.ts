@@ -182,6 +182,7 @@ export type OpenOptions = {
   stop?: AbortSignal
   abort?: AbortSignal
   log?: ServiceDeps['log']
+  hidesTexts?: boolean
   buffers?: BufferPool
 }
 
@@ -212,6 +213,7 @@ export function open(url: string, options: OpenOptions = {}): Service {
       abort: options.abort ?? new AbortController().signal,
       buffers: options.buffers ?? bufferPool(2),
       log: options.log ?? (() => {}),
+      hidesTexts: options.hidesTexts ?? false,
     },
   )
   onTestFinished(() => service.close())

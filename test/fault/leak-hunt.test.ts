@@ -61,7 +61,7 @@ test.concurrent.each(SETUPS.filter(({ always }) => THOROUGH || always))(
       const ended = await (setup.every ? hunt.call : hunt.callHere)([...run, '--json'])
       expect(ended.code, ended.stderr).toBe(1)
       expect(JSON.parse(ended.stdout)).toMatchObject({ partitions: { done: 2, failed: 1 } })
-      expect(ended.stderr).toContain('left out: it repeats a secret')
+      expect(ended.stderr).toContain('[left out: the run holds a query whose value must not be shown')
       const again = await hunt.callHere(['verify', hunt.pipeline])
       expect(again.code, again.stdout + again.stderr).toBe(0)
       if (setup.every) await everyCommand(hunt)

@@ -3,72 +3,112 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { carryOut } from '../support/in-this-process.ts'
-import { CODES, QUOTATIONS } from '../support/quotations.ts'
+import { CODES, FORMS, OTHER_SPELLINGS } from '../support/quotations.ts'
 import { some } from '../support/thorough.ts'
-import { credential, type HostileService, startService } from './hostile-service.ts'
+import { credential, type Exchange, type HostileService, startService } from './hostile-service.ts'
 import { haystacksOf } from './leak-search.ts'
 
-/** Stands in every text that quotes the secret. Such a text is left out as a whole, so it must be nowhere. */
+/** Stands in every text that quotes the secret. No such text may be anywhere. */
 const MARKER = 'quotes-it'
 
-const QUOTED = Object.values({ ...QUOTATIONS, ...CODES })
+const QUOTED = Object.values({ ...FORMS, ...CODES, ...OTHER_SPELLINGS })
 
-/** Refuses each domain `d<i>` with a quotation of the secret, and has fields that are named so. */
+/** Refusals that quote a text, each at another place: a retry is logged, and what remains fails a partition. */
+const REFUSALS: readonly ((exchange: Exchange, text: string) => void)[] = [
+  (exchange, text) => exchange.json({ error: { code: 'BUSY', message: text } }, 503),
+  (exchange, text) => exchange.json({ error: { code: text, message: null, data: text } }, 400),
+  (exchange, text) => exchange.json({ detail: [{ loc: ['body', text, 7], msg: text, input: text }] }, 422),
+  (exchange, text) => exchange.json({ detail: text }, 409),
+  (exchange, text) => exchange.json(`<html><h1>${text}</h1></html>`, 500, { 'content-type': 'text/html' }),
+  (exchange, text) => exchange.json(`Bad request: ${text}`, 400, { 'content-type': 'text/plain' }),
+  // No JSON, and JSON of another shape.
+  (exchange, text) => exchange.json(`{"items": [${JSON.stringify(text)}`),
+  (exchange, text) => exchange.json({ items: { [text]: text } }),
+  (exchange, text) => exchange.json({ items: [], next: { [text]: text } }),
+  ({ response }, text) => response.writeHead(307, { location: `/${encodeURIComponent(text)}` }).end(),
+  (exchange, text) => exchange.json(text, 200, { 'content-encoding': encodeURIComponent(text) }),
+]
+
+/**
+ * Refuses each domain `d<i>` with a quotation of the secret, and has fields that are named so; its headers quote it too.
+ */
 function startQuotingService(secret: string): Promise<HostileService> {
   return startService((exchange) => {
-    const { fqdn } = exchange.body.query
-    const quote = QUOTED[Number(/^d(\d+)\./.exec(fqdn ?? '')?.[1] ?? -1)]
-    const text = quote === undefined ? '' : `${MARKER} {"secret":"${quote(secret)}"}`
-    if (quote === undefined) {
-      const quotations = QUOTED.map((each) => `${MARKER} ${each(secret)}`)
-      // One that would be cut in the middle of the secret.
-      const cut = `${MARKER} `.padEnd(100 - secret.length + 2, 'y') + secret
-      const named = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, 1]))
-      const broken = [
-        credential(2, { ...named(quotations), id: 'x' }),
-        credential(3, { ...named([cut]), id: 'x' }),
-      ]
-      exchange.json({ items: [credential(1, named([...quotations, cut])), ...broken], next: null })
-    } else if (exchange.number % 2 === 0) exchange.json({ error: { code: 'BUSY', message: text } }, 503)
-    else exchange.json({ error: { code: 'REFUSED', message: text } }, 400)
+    const { fqdn } = exchange.body?.query ?? {}
+    const number = Number(/^d(\d+)\./.exec(fqdn ?? '')?.[1] ?? -1)
+    const quotations = QUOTED.map((each) => `${MARKER} {"secret":"${each(secret)}"}`)
+    const { response } = exchange
+    const inHeader = `${MARKER} ${encodeURIComponent(secret.toWellFormed())}`
+    for (const name of ['x-error', 'warning', 'x-flare-global-searches-remaining', 'retry-after', 'date'])
+      response.setHeader(name, inHeader)
+    response.setHeader('x-flare-global-searches-batch-reached', inHeader)
+    response.statusMessage = MARKER
+    if (exchange.path === '/tokens/test') exchange.json({ scopes: quotations, tenant_id: 7 })
+    else if (number >= 0) REFUSALS[number % REFUSALS.length]!(exchange, quotations[number % QUOTED.length]!)
+    else {
+      const named = Object.fromEntries(quotations.map((name) => [name, { [name]: name }]))
+      const wrong = (field: string, value: unknown, id: number) =>
+        credential(id, { ...named, [field]: value })
+      const [text] = quotations
+      exchange.json({
+        items: [
+          credential(1, named),
+          ...['id', 'imported_at', 'known_password_id'].map((field, i) =>
+            wrong(field, { [text!]: text }, 2 + i),
+          ),
+          ...['id', 'imported_at', 'source', 'auth_domains'].map((field, i) => wrong(field, text, 7 + i)),
+          wrong('source', { id: 7, is_alert_enabled: text, leaked_at: text, ...named }, 20),
+          ...quotations,
+          { [text!]: text },
+        ],
+        next: null,
+      })
+    }
   })
 }
 
 test.each(some(['Québec2024', '😀2024ab', 'Ærø=daf%41e', 'hunté', 'p"\\w&é;9', 'ключ2024'], 2))(
-  'a secret query is in no output, log or file, however the service quotes it: %s',
+  'a secret query is in no output, log or file, however and wherever the service quotes it: %s',
   async (secret) => {
     const service = await startQuotingService(secret)
     const folder = await mkdtemp(join(tmpdir(), 'spillway-quoted-'))
     try {
-      const domains = QUOTED.flatMap((_, i) => [`d${i}.example`, `fine-${i}.example`])
+      const refused = QUOTED.length * REFUSALS.length
+      // All spellings at all places, where everything is tried.
+      const numbers = some([...Array(refused).keys()], QUOTED.length + REFUSALS.length)
+      const domains = numbers.flatMap((number, i) => [`d${number}.example`, `fine-${i}.example`])
       await writeFile(
         join(folder, 'pipeline.yaml'),
         `
 name: quoted
-service: { base_url: "${service.baseUrl}", requests_per_second: 1000, retries: 1 }
+service: { base_url: "${service.baseUrl}", requests_per_second: 1000, retries: 1, token_test_url: /tokens/test }
 extract:
   domains: [${domains.join(', ')}]
   queries: [{ type: secret, secret_env: LEAKED_PASSWORD }]
-  concurrency: 1
-transform: { max_quarantined: 100% }
+  concurrency: 16
+transform: { max_quarantined: 100%, extra_columns: [{ name: note, path: note.text, type: string }] }
 load: { format: csv, path: out }
 `,
       )
       const env = { SPILLWAY_TOKEN: 'tok.M4rlin-0b7de911', LEAKED_PASSWORD: secret }
       const call = (...args: string[]) => carryOut({ args, cwd: folder, env })
-      const run = await call(
-        'run',
-        'pipeline.yaml',
-        '--json',
-        '--log-level',
-        'trace',
-        '--log-file',
-        'run.log',
-      )
+      const trace = ['--log-level', 'trace', '--log-file', 'run.log']
+      const files = ['--metrics-file', 'metrics.prom']
+      const run = await call('run', 'pipeline.yaml', '--json', ...trace, ...files)
       expect(run.code, run.stderr).toBe(1)
       const status = await call('status', 'pipeline.yaml', '--json')
-      expect(JSON.parse(status.stdout).totals.failed).toBe(QUOTED.length)
-      const results = [run, status, await call('status', 'pipeline.yaml')]
+      expect(JSON.parse(status.stdout).totals.failed).toBe(numbers.length)
+      const check = await call('check', 'pipeline.yaml', '--log-level', 'trace')
+      expect(check.stdout).toContain('tenant 7, scopes [left out: the run holds a query')
+      const results = [
+        run,
+        status,
+        check,
+        await call('run', 'pipeline.yaml', '--log-level', 'debug', '--log-format', 'json'),
+        await call('status', 'pipeline.yaml', '--all'),
+        await call('verify', 'pipeline.yaml', '--json'),
+        await call('summary', 'pipeline.yaml'),
+      ]
       const texts = [
         ...results.flatMap(({ stdout, stderr }, i) => [
           { name: `stdout ${i}`, bytes: Buffer.from(stdout) },
@@ -78,14 +118,22 @@ load: { format: csv, path: out }
       ]
       const names = texts.map(({ name }) => name)
       expect(names).toEqual(
-        expect.arrayContaining(['run.log', 'out/_manifest.json', 'out/_state/checkpoint.jsonl']),
+        expect.arrayContaining([
+          'run.log',
+          'metrics.prom',
+          'out/_manifest.json',
+          'out/_report.html',
+          'out/_state/checkpoint.jsonl',
+        ]),
       )
+      expect(names.join()).toContain('out/_quarantine/')
       // A failure of this line shows only where it is, and the first of them.
       const leaks = texts.flatMap(({ name, bytes }) => {
         const at = bytes.indexOf(MARKER)
         return at === -1 ? [] : [`${name}: ${bytes.toString('utf8', at, at + 120)}`]
       })
       expect(leaks).toEqual([])
+      expect(run.stderr).toContain('[left out: the run holds a query whose value must not be shown')
     } finally {
       await service.close()
       await rm(folder, { recursive: true, force: true })

@@ -17,6 +17,7 @@ async function probeOf(sandbox: Sandbox, extract = 'domains: [a.example]', servi
     readSecret: async () => sandbox.token,
     stop: new AbortController().signal,
     log: () => {},
+    hidesTexts: false,
   })
   expect(before + probe.requests).toBe(sandbox.requests.length)
   return probe

@@ -3,7 +3,7 @@ import * as knownSecrets from '../../src/core/secrets/known-secrets.ts'
 
 // Test files share a process. The next file must see neither the environment of this one nor its known secrets.
 const before = { ...process.env }
-const { forgetSecrets } = knownSecrets as typeof knownSecrets & { forgetSecrets(): void }
+export const { forgetSecrets } = knownSecrets as typeof knownSecrets & { forgetSecrets(): void }
 forgetSecrets()
 
 afterAll(() => {

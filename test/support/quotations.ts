@@ -40,47 +40,22 @@ const named = escaping((code) => {
   return name === undefined ? `&#${code};` : `&${name};`
 })
 
-export const QUOTATIONS: Readonly<Record<string, (secret: string) => string>> = {
+/** The forms in which a secret is looked for. */
+export const FORMS: Readonly<Record<string, (secret: string) => string>> = {
   'as it is': (secret) => secret,
+  'in capitals': (secret) => secret.toUpperCase(),
   'as JSON': json,
   'as ASCII JSON': asciiJson,
   'as ASCII JSON, digits in capitals': (secret) =>
     asciiJson(secret).replace(/\\u[0-9a-f]{4}/g, (found) => `\\u${found.slice(2).toUpperCase()}`),
-  'as ASCII JSON all in capitals': (secret) => asciiJson(secret).toUpperCase(),
-  'as ASCII JSON in JSON': (secret) => json(asciiJson(secret)),
-  'as ASCII JSON in JSON in JSON': (secret) => json(json(asciiJson(secret))),
   'as JSON with everything escaped': escaping(u4, units, true),
-  'as braced code points': escaping((code) => `\\u{${code.toString(16)}}`),
-  'as braced code points with zeros': escaping((code) => `\\u{${digits(code, 6)}}`),
-  'as code points of eight digits': escaping((code) => `\\U${digits(code, 8)}`),
-  'as code points of eight digits, in capitals': escaping((code) => `\\U${digits(code, 8).toUpperCase()}`),
-  'as UTF-8 bytes in hex': escaping((code) => `\\x${digits(code, 2)}`, latin1),
-  'as Python writes it': escaping((code) =>
-    code < 0x100 ? `\\x${digits(code, 2)}` : code < 0x10000 ? u4(code) : `\\U${digits(code, 8)}`,
-  ),
-  'as Perl writes it': escaping((code) => `\\x{${code.toString(16)}}`),
-  'as UTF-8 bytes in octal': escaping((code) => `\\${digits(code, 3, 8)}`, latin1),
   'percent-encoded': (secret) => encodeURIComponent(secret.toWellFormed()),
   'percent-encoded in small letters': (secret) =>
     encodeURIComponent(secret.toWellFormed()).replace(/%../g, (found) => found.toLowerCase()),
   'percent-encoded all over': escaping((code) => `%${digits(code, 2)}`, latin1, true),
-  'percent-encoded twice': (secret) => encodeURIComponent(encodeURIComponent(secret.toWellFormed())),
   'as a parameter of a URL': (secret) =>
     `https://shop.test/login?a=b&password=${encodeURIComponent(secret.toWellFormed())}&c=d`,
   'as a form': (secret) => new URLSearchParams({ password: secret.toWellFormed() }).toString(),
-  "by JavaScript's escape": escape,
-  'as quoted-printable': escaping((code) => `=${digits(code, 2).toUpperCase()}`, latin1),
-  'as an encoded URL in quoted-printable': (secret) =>
-    `https://shop.test/=\r\n?password=3D${encodeURIComponent(secret.toWellFormed())}`,
-  'as HTML names': named,
-  'as HTML numbers': escaping((code) => `&#${code};`),
-  'as HTML numbers in hex': escaping((code) => `&#x${digits(code, 4)};`),
-  'as HTML names in JSON': (secret) => json(named(secret)),
-  'as HTML names, encoded again': (secret) => named(secret).replaceAll('&', '&amp;'),
-  'as percent in JSON': (secret) => json(encodeURIComponent(secret.toWellFormed())),
-  'as UTF-8 taken for Latin-1': (secret) => Buffer.from(secret).toString('latin1'),
-  'as UTF-8 taken for Windows-1252': (secret) => new TextDecoder('windows-1252').decode(Buffer.from(secret)),
-  'in capitals': (secret) => secret.toUpperCase(),
 }
 
 /** Codes need no escapes; a string of fewer bytes than four is not looked for in them. */
@@ -90,10 +65,37 @@ export const CODES: Readonly<Record<string, (secret: string) => string>> = {
   'as base64url': (secret) => Buffer.from(secret).toString('base64url'),
   'as base64 one byte on': (secret) => Buffer.from(`:${secret}`).toString('base64'),
   'as base64 two bytes on': (secret) => Buffer.from(`u:${secret};x`).toString('base64'),
+  'as base64 glued to a word': (secret) => `value${Buffer.from(secret).toString('base64')}`,
   'as base64 in a URL': (secret) =>
     `?auth=${encodeURIComponent(Buffer.from(`ab:${secret}`).toString('base64'))}`,
   'as hex': (secret) => Buffer.from(secret).toString('hex'),
   'as hex in capitals': (secret) => Buffer.from(secret).toString('hex').toUpperCase(),
+  'as hex after an odd digit': (secret) => `f${Buffer.from(secret).toString('hex')}`,
+}
+
+/** In these no secret is looked for: where they may turn up, no text is shown at all. */
+export const OTHER_SPELLINGS: Readonly<Record<string, (secret: string) => string>> = {
+  'as ASCII JSON in JSON': (secret) => json(asciiJson(secret)),
+  'as ASCII JSON in JSON in JSON': (secret) => json(json(asciiJson(secret))),
+  'as braced code points': escaping((code) => `\\u{${code.toString(16)}}`),
+  'as code points of eight digits': escaping((code) => `\\U${digits(code, 8)}`),
+  'as UTF-8 bytes in hex': escaping((code) => `\\x${digits(code, 2)}`, latin1),
+  'as Python writes it': escaping((code) =>
+    code < 0x100 ? `\\x${digits(code, 2)}` : code < 0x10000 ? u4(code) : `\\U${digits(code, 8)}`,
+  ),
+  'as UTF-8 bytes in octal': escaping((code) => `\\${digits(code, 3, 8)}`, latin1),
+  'percent-encoded twice': (secret) => encodeURIComponent(encodeURIComponent(secret.toWellFormed())),
+  "by JavaScript's escape": escape,
+  'as quoted-printable': escaping((code) => `=${digits(code, 2).toUpperCase()}`, latin1),
+  'as HTML names': named,
+  'as HTML numbers': escaping((code) => `&#${code};`),
+  'as HTML numbers in hex': escaping((code) => `&#x${digits(code, 4)};`),
+  'as HTML names, encoded again': (secret) => named(secret).replaceAll('&', '&amp;'),
+  'as percent in JSON': (secret) => json(encodeURIComponent(secret.toWellFormed())),
+  'as UTF-8 taken for Latin-1': (secret) => Buffer.from(secret).toString('latin1'),
+  'as UTF-8 taken for Windows-1252': (secret) => new TextDecoder('windows-1252').decode(Buffer.from(secret)),
+  'with words between': (secret) => [...secret].join(' and then '),
+  'by its beginning': (secret) => [...secret].slice(0, -1).join(''),
 }
 
 /** Each is at the edge of some rule: hex digits, letters or escapes after an escape, few letters, several planes. */
@@ -109,13 +111,8 @@ const UNPLEASANT = [
   '\\u', '\\x', '%u', '%C3', '=C3', '&#', '&amp;', '\\"', 'u00e9', '4',
 ] // biome-ignore format: a list
 
-/** Accents and widths are not letters of their own, and a lone surrogate is none. */
-function lettersOf(text: string): string {
-  return text.toWellFormed().replaceAll('\u{FFFD}', '').normalize('NFKC').trim()
-}
-
 /** Passwords of at least four characters, which is what is looked for within a string. */
 export const unpleasantSecret: fc.Arbitrary<string> = fc
   .array(fc.constantFrom(...UNPLEASANT), { minLength: 1, maxLength: 14 })
   .map((parts) => parts.join(''))
-  .filter((text) => /^.{4}/su.test(lettersOf(text)))
+  .filter((text) => text.trim().length >= 4)

@@ -5,7 +5,7 @@ import {
   resolvedSettings,
   warningsFor,
 } from '../../config/index.ts'
-import { ExportError, isExportError, type Pipeline, systemClock } from '../../core/index.ts'
+import { ExportError, hidesQueries, isExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import {
   clockCheck,
   type Probe,
@@ -156,6 +156,7 @@ async function checkService(pipeline: Pipeline, io: Io): Promise<string> {
       readSecret: (name: string) => readSecret(name, io.env),
       stop: signals.stop,
       log: io.log,
+      hidesTexts: hidesQueries(pipeline),
       onDate: clockCheck(pipeline, systemClock, io.log),
     }
     if (extract.resource !== 'credentials') return tokenText(await testToken(service, options))
@@ -176,6 +177,7 @@ async function checkCost(pipeline: Pipeline, io: Io): Promise<string> {
         readSecret: (name) => readSecret(name, io.env),
         stop: signals.stop,
         log: io.log,
+        hidesTexts: hidesQueries(pipeline),
       }),
     )
   })

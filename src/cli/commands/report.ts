@@ -84,7 +84,13 @@ async function eachReport(
   onReport: Deliver,
 ): Promise<number> {
   const { env, log } = io
-  const options = { clock: systemClock, readSecret: (name: string) => readSecret(name, env), stop, log }
+  const options = {
+    clock: systemClock,
+    readSecret: (name: string) => readSecret(name, env),
+    stop,
+    log,
+    hidesTexts: false,
+  }
   let code = DONE
   let at = 0
   while (at < ids.length) {

@@ -172,7 +172,7 @@ export async function readSigningKey(
   { env, cwd }: { readonly env: Environment; readonly cwd: string },
 ): Promise<KeyObject> {
   const text = await readPem(file, cwd)
-  for (const [, body = ''] of text.matchAll(PRIVATE)) learnSecret(body.replaceAll(/\s/g, ''))
+  for (const [, body = ''] of text.matchAll(PRIVATE)) body.split(/\s+/).forEach(learnSecret)
   if (!text.includes('PRIVATE KEY-----')) {
     const what = text.includes('PUBLIC KEY-----')
       ? 'a public key, which cannot sign'

@@ -1,6 +1,7 @@
 import {
   allowedRequests,
   ExportError,
+  hidesQueries,
   isExportError,
   isFeed,
   type RunCounts,
@@ -185,6 +186,7 @@ function openOwnService(context: RunContext, halt: Halt, onWait: () => void): Se
       abort: options.abort,
       buffers: session.buffers,
       log: options.onLog,
+      hidesTexts: hidesQueries(pipeline),
       measures: session.checkpoint.state.service,
       searchesLeft: session.checkpoint.state.searchesRemaining,
       onWait,

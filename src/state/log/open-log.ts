@@ -8,7 +8,6 @@ import {
   serial,
   sideBySide,
   takenOver,
-  unlessSecret,
 } from '../../core/index.ts'
 import { type Found, saveCheckpoint } from '../checkpoint/checkpoint.ts'
 import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-state.ts'
@@ -92,10 +91,9 @@ export class OpenLog implements CommitLog {
   }
 
   async commit(
-    given: readonly JournalEntry[],
+    entries: readonly JournalEntry[],
     blobs: readonly Uint8Array[] = [],
   ): Promise<readonly BlobRef[]> {
-    const entries = given.map(withoutSecret)
     for (const entry of entries) requireReadable(entry)
     if (this.#failure !== null) throw this.#failure.error
     return new Promise((resolve, reject) => {
@@ -265,10 +263,4 @@ function requireOpenShards(parts: readonly CommitPart[], { openShards }: Checkpo
       })
     }
   }
-}
-
-/** Removes secrets from error messages, the only strings in entries that may quote a response. */
-function withoutSecret(entry: JournalEntry): JournalEntry {
-  if (entry.kind !== 'failed') return entry
-  return { ...entry, error: { ...entry.error, message: unlessSecret(entry.error.message, 'long') } }
 }

@@ -3,9 +3,8 @@ import type { ColumnValue } from '../columns/value-columns.ts'
 
 /** A secret or identity of a row, which its other values must not repeat. */
 export class OwnSecret {
-  readonly #isIn: (text: string) => boolean
-
   readonly #secret: string
+  readonly #isIn: (text: string) => boolean
 
   constructor(secret: string) {
     this.#secret = secret
@@ -24,44 +23,27 @@ export class OwnSecret {
       case 'json':
         return this.#isInJson(value as string) ? JSON.stringify(LEFT_OUT) : value
       case 'int64':
-        return this.#isNumber(raw) || this.#isInNumber(String(value)) ? null : value
+        return this.#isNumber(raw) || this.#isNumber(String(value)) ? null : value
       case 'timestamp':
-        return this.#isTime(raw, value) ? null : value
+        return this.#isNumber(raw) || parseTimestamp(this.#secret) === value ? null : value
       case 'boolean':
       case 'strings':
         return value
     }
   }
 
-  /** By what its strings, names and numbers mean; and as a whole, since a secret may look like JSON. */
+  /** By its strings, names and numbers; and as a whole, since a secret may look like JSON. */
   #isInJson(json: string): boolean {
     if (this.#isIn(json)) return true
     // Not by JSON.parse: of two members of one name it returns the last.
     for (const token of tokensOf(json)) {
-      const isString = token.startsWith('"')
-      if (this.#isIn(isString ? JSON.parse(token) : token)) return true
-      if (!isString && (this.#isNumber(token) || this.#isInNumber(token))) return true
+      if (token.startsWith('"') ? this.#isIn(JSON.parse(token)) : this.#isNumber(token)) return true
     }
     return false
   }
 
   #isNumber(written: string): boolean {
-    if (written === this.#secret) return true
-    const decimal = decimalOf(written)
-    return (
-      decimal !== null &&
-      (decimal === decimalOf(this.#secret) || decimal === decimalOf(digitsOf(this.#secret)))
-    )
-  }
-
-  #isInNumber(number: string): boolean {
-    const digits = digitsOf(this.#secret)
-    return digits.length >= MIN_IN_NUMBER && number.includes(digits)
-  }
-
-  #isTime(written: string, value: ColumnValue): boolean {
-    if (written === this.#secret || parseTimestamp(this.#secret) === value) return true
-    return this.#secret.length >= MIN_IN_NUMBER && this.#isIn(written)
+    return written === this.#secret || (this.#secret.length >= MIN_IN_NUMBER && this.#isIn(written))
   }
 }
 
@@ -83,26 +65,3 @@ function* tokensOf(json: string): Generator<string> {
 }
 
 const PUNCTUATION = '{}[],:'
-
-/** A number, a date or a telephone number as digits alone; empty: it is none. */
-function digitsOf(text: string): string {
-  const plain = text.normalize('NFKC')
-  return /^[\d\s+\-().,'_/]+$/.test(plain) ? plain.replace(/\D/g, '').replace(/^0+(?=\d)/, '') : ''
-}
-
-/** No number with a longer spelling is anybody's secret, and reading one takes quadratic time. */
-const MAX_DECIMAL = 200
-
-/** One spelling of a decimal number, whatever its sign: `12.50` and `125e-1` are `125e-1`. Null: it is none. */
-function decimalOf(text: string): string | null {
-  if (text.length > MAX_DECIMAL) return null
-  const match = /^[+-]?(\d*)\.?(\d*)(?:e([+-]?\d{1,9}))?$/i.exec(text.normalize('NFKC').trim())
-  if (match === null) return null
-  const [, integer = '', fraction = '', exponent = '0'] = match
-  const digits = integer + fraction
-  if (digits === '') return null
-  const significant = digits.replace(/0+$/, '')
-  const power = Number(exponent) - fraction.length + digits.length - significant.length
-  const shown = significant.replace(/^0+/, '')
-  return shown === '' ? '0' : `${shown}e${power}`
-}
