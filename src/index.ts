@@ -13,7 +13,6 @@ export {
   type Credential,
   type CredentialColumn,
   column,
-  credentialsOf,
   type ErrorKind,
   ExportError,
   type ExtractSettings,
@@ -63,7 +62,6 @@ export {
 export {
   type ChangeSettings,
   type EvidenceSettings,
-  exportRows,
   type ForgetSettings,
   forgetPeople,
   type PruneSettings,

@@ -10,15 +10,7 @@ import {
   readPipeline as resolveFile,
   pipelineFrom as resolveSettings,
 } from './config/index.ts'
-import {
-  AGE_EXPECTED,
-  ago,
-  ExportError,
-  type Pipeline,
-  parseAge,
-  type RowBatch,
-  systemClock,
-} from './core/index.ts'
+import { AGE_EXPECTED, ago, ExportError, type Pipeline, parseAge, systemClock } from './core/index.ts'
 import {
   type ForgetResult,
   forgetPeople as forget,
@@ -87,74 +79,6 @@ export async function runPipeline(pipeline: Pipeline, settings: RunSettings = {}
   // A copy, because the program may change it while the options are made.
   const own = frozenCopy(pipeline)
   return run(own, await runOptions(own, settings))
-}
-
-/**
- * The same, yielding the masked rows of each page after they are committed. Files are written as well. A `break` stops
- * the run in order. Rows of earlier runs are not yielded: `readRows` reads them.
- * @returns the summary of the run, as the generator's result
- * @throws ExportError as `runPipeline`
- */
-export async function* exportRows(
-  pipeline: Pipeline,
-  settings: RunSettings = {},
-): AsyncGenerator<RowBatch, RunSummary, undefined> {
-  const own = frozenCopy(pipeline)
-  const batches = new Handover<RowBatch>()
-  const onBatch = async (batch: RowBatch): Promise<void> => {
-    await settings.onBatch?.(batch)
-    await batches.give(batch)
-  }
-  const leave = new AbortController()
-  const stop = AbortSignal.any([leave.signal, ...(settings.stop === undefined ? [] : [settings.stop])])
-  const options = await runOptions(own, { ...settings, onBatch, stop })
-  const running = run(own, options).finally(() => batches.close())
-  // A caller that leaves early does not get the summary.
-  running.catch(() => {})
-  try {
-    yield* batches.taken()
-    return await running
-  } finally {
-    leave.abort()
-    batches.close()
-    await running.catch(() => {})
-  }
-}
-
-/** A queue between a producer and one consumer: `give` resolves when the consumer has processed the item. */
-class Handover<T> {
-  readonly #waiting: { readonly value: T; readonly done: () => void }[] = []
-  #isClosed = false
-  #wake: () => void = () => {}
-
-  give(value: T): Promise<void> {
-    if (this.#isClosed) return Promise.resolve()
-    return new Promise((done) => {
-      this.#waiting.push({ value, done })
-      this.#wake()
-    })
-  }
-
-  async *taken(): AsyncGenerator<T, void, undefined> {
-    for (;;) {
-      const next = this.#waiting.shift()
-      if (next !== undefined) {
-        // Also if the consumer leaves.
-        try {
-          yield next.value
-        } finally {
-          next.done()
-        }
-      } else if (this.#isClosed) return
-      else await new Promise<void>((wake) => (this.#wake = wake))
-    }
-  }
-
-  close(): void {
-    this.#isClosed = true
-    for (const { done } of this.#waiting.splice(0)) done()
-    this.#wake()
-  }
 }
 
 /** Plans a run with these settings; sends nothing. @throws ExportError when such a run could not begin */

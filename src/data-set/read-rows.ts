@@ -1,4 +1,5 @@
 import {
+  type CredentialColumn,
   columnsOf,
   ExportError,
   isExportError,
@@ -10,9 +11,9 @@ import { manifestShards, readCheckpoint, readManifest } from '../state/index.ts'
 import { namingShard, shardReader } from './files.ts'
 import { namingLocations, openDataSet, withLocation } from './open-data-set.ts'
 
-export type ReadRowsOptions = {
+export type ReadRowsOptions<Name extends string = string> = {
   /** Columns to read. Default: all that the pipeline exports. */
-  readonly columns?: readonly string[]
+  readonly columns?: readonly Name[]
   /** The maximum number of rows in a batch. Default: 10,000. */
   readonly batchRows?: number
   /** Paths of the shards to read, as in the manifest. Default: all finished ones. */
@@ -24,14 +25,18 @@ export type ReadRowsOptions = {
  * are not included.
  * @throws ExportError `config` for an unknown column or shard, `damaged` when a shard violates its format
  */
-export async function* readRows(pipeline: Pipeline, options: ReadRowsOptions = {}): AsyncGenerator<RowBatch> {
+export async function* readRows<const Name extends CredentialColumn | (string & {}) = string>(
+  pipeline: Pipeline,
+  options: ReadRowsOptions<Name> = {},
+): AsyncGenerator<RowBatch<Name>> {
   const { batchRows = 10_000 } = options
   const store = openDataSet(pipeline)
   const columns = columnsToRead(pipeline, options.columns)
   const { readBatches } = await import('../load/inspect/index.ts')
   for (const shard of await shardsOf(pipeline, store, options.shards)) {
     try {
-      yield* readBatches(shardReader(store, shard), pipeline.load.format, columns, batchRows)
+      const batches = readBatches(shardReader(store, shard), pipeline.load.format, columns, batchRows)
+      yield* batches as AsyncGenerator<RowBatch<Name>>
     } catch (error) {
       const named = namingShard(shard, error)
       throw isExportError(named) ? withLocation(pipeline, named) : named

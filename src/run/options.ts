@@ -1,20 +1,14 @@
-import type { AllowedRequests, RowBatch, RunCounts } from '../core/index.ts'
+import type { AllowedRequests, RunCounts } from '../core/index.ts'
 import type { DataSetOptions } from '../data-set/index.ts'
 import type { SharedCpu } from './cpu/cpu.ts'
 
-/** What a run needs besides its pipeline. Callbacks get no secret and no value of a record, except `onBatch`. */
+/** What a run needs besides its pipeline. Callbacks get no secret and no value of a record. */
 export type RunOptions = DataSetOptions & {
   /** On abort, requests in flight are aborted as well. */
   readonly abort: AbortSignal
   readonly onProgress: (progress: Progress) => void
   /** Called with each step before the first progress. */
   readonly onOpening?: (step: OpeningStep) => void
-  /**
-   * Called with the masked rows of each page after they are committed; they may not be in a finished shard yet. The chain
-   * waits for the returned promise. Each row comes at most once: not again in later runs, and not after a crash between
-   * commit and call.
-   */
-  readonly onBatch?: (batch: RowBatch) => void | Promise<void>
   /** Consent to `transform.secret: plaintext`, needed for each run. */
   readonly allowPlaintext: boolean
   readonly failFast: boolean

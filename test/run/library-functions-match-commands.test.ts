@@ -7,13 +7,13 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import * as library from '../../src/index.ts'
 import {
-  credentialsOf,
   forgetPeople,
   isExportError,
   packEvidence,
   pipelineFrom,
   pruneDataSet,
   readRows,
+  rowsOf,
   runPipeline,
   signDataSet,
   startSandbox,
@@ -58,8 +58,8 @@ it('signs an export, packs its evidence, and prunes it', async () => {
   expect(() => tableStatements(pipeline, 'duckdb', '')).toThrow(/The name of the table is empty/)
 
   const names: string[] = []
-  for await (const batch of readRows(pipeline)) {
-    for (const { identity_name } of credentialsOf(batch)) names.push(identity_name)
+  for await (const batch of readRows(pipeline, { columns: ['identity_name'] })) {
+    for (const { identity_name } of rowsOf(batch)) names.push(identity_name)
   }
   const person = names[0]!.toUpperCase()
   const theirs = names.filter((name) => name.toUpperCase() === person).length

@@ -1,13 +1,15 @@
-import { ExportError } from '../errors.ts'
 import { type Int64, int64 } from './int64.ts'
 import type { Column, RecordBatch, Vector } from './record-batch.ts'
-import { allColumns, type ColumnSpec, type ColumnType } from './schema.ts'
+import type { ColumnSpec, ColumnType } from './schema.ts'
 
-/** Masked rows in columns: value i of each column belongs to row i. The receiver may keep it. */
-export type RowBatch = {
+/**
+ * Masked rows in columns: value i of each column belongs to row i. The receiver may keep it.
+ * @typeParam Name of its columns
+ */
+export type RowBatch<Name extends string = string> = {
   readonly rows: number
   /** In the column order of the files. */
-  readonly columns: readonly BatchColumn[]
+  readonly columns: readonly (BatchColumn & { readonly name: Name })[]
 }
 
 export type BatchColumn = { readonly name: string } & (
@@ -44,18 +46,23 @@ export type RowsOptions<As extends TimesAs = TimesAs> = {
   readonly times?: As
 }
 
+/** A row as an object; the columns of credentials have their own types. */
+export type RowOf<Name extends string, Time = Int64> = {
+  [Column in Name]: Column extends CredentialColumn ? Credential<Time>[Column] : RowValue | Time
+}
+
 /** Iterates over the rows of a batch as objects. This is convenient, and much slower than the columns. */
-export function* rowsOf<As extends TimesAs = 'micros'>(
-  { rows, columns }: RowBatch,
+export function* rowsOf<Name extends string, As extends TimesAs = 'micros'>(
+  { rows, columns }: RowBatch<Name>,
   { times }: RowsOptions<As> = {},
-): Generator<Record<string, RowValue | TimeOf<As>>> {
+): Generator<RowOf<Name, TimeOf<As>>> {
   const read = columns.map((column) => ({ column, isTime: times === 'date' && column.type === 'timestamp' }))
   for (let row = 0; row < rows; row++) {
     const values = read.map(({ column, isTime }) => {
       const value = valueAt(column, row)
       return [column.name, isTime && value !== null ? dateOf(value as Int64) : value] as const
     })
-    yield Object.fromEntries(values) as Record<string, RowValue | TimeOf<As>>
+    yield Object.fromEntries(values) as RowOf<Name, TimeOf<As>>
   }
 }
 
@@ -79,7 +86,11 @@ export function rowBatchOf(recordBatch: RecordBatch, specs: readonly ColumnSpec[
 }
 
 /** A column from one value for each row. */
-export function batchColumn(name: string, type: ColumnType, values: readonly RowValue[]): BatchColumn {
+export function batchColumn<Name extends string>(
+  name: Name,
+  type: ColumnType,
+  values: readonly RowValue[],
+): BatchColumn & { readonly name: Name } {
   switch (type) {
     case 'int64':
     case 'timestamp':
@@ -158,10 +169,7 @@ export type Credential<Time = Int64> = {
   source_leaked_at: Time | null
   query_type: string
   query_value: string
-} & CredentialExtras
-
-/** Exported only if `extract.include` or `transform.extra_columns` names them. */
-type CredentialExtras = {
+  // Exported only if `extract.include` or `transform.extra_columns` names them.
   known_password_id: string | null
   auth_domains: readonly (string | null)[] | null
   urls: readonly (string | null)[] | null
@@ -172,32 +180,6 @@ type CredentialExtras = {
 }
 
 export type CredentialColumn = keyof Credential
-/** Columns that a pipeline exports by default. */
-export type StandardColumn = Exclude<CredentialColumn, keyof CredentialExtras>
-
-const STANDARD_COLUMNS = allColumns('credentials', []).map(({ name }) => name as StandardColumn)
-
-/**
- * Iterates over the rows of a batch as credentials, with the columns in `options.columns`, or the default columns.
- * @throws ExportError 'config' if the batch lacks one of them
- */
-export function* credentialsOf<Name extends CredentialColumn = StandardColumn, As extends TimesAs = 'micros'>(
-  batch: RowBatch,
-  options: RowsOptions<As> & { readonly columns?: readonly Name[] } = {},
-): Generator<Pick<Credential<TimeOf<As>>, Name>> {
-  const { columns: names = STANDARD_COLUMNS, ...rest } = options
-  const columns = names.map((name) => column(batch, name) ?? lacking(name))
-  yield* rowsOf({ rows: batch.rows, columns }, rest) as Generator<Pick<Credential<TimeOf<As>>, Name>>
-}
-
-function lacking(name: string): never {
-  throw new ExportError({
-    kind: 'config',
-    what: `The rows have no column ${name}`,
-    where: '',
-    next: 'Name in `columns` what is to be read, all of it columns that the pipeline exports.',
-  })
-}
 
 type ColumnOf<Value> = Value extends Date
   ? IntegerColumn

@@ -1,9 +1,7 @@
 import { pipeline as streamPipeline } from 'node:stream/promises'
 import {
-  columnsOf,
   countOfIds,
   type DecodedPage,
-  decodeRecordBatch,
   type ErrorKind,
   type ExportError,
   type FeedProgress,
@@ -13,8 +11,6 @@ import {
   type JournalEntry,
   type PageEntry,
   type PageIds,
-  type RowBatch,
-  rowBatchOf,
   SeenCursors,
   windowRange,
   withPage,
@@ -319,7 +315,6 @@ export class ChainRun {
         ? [chainEntry(chain.chain, chain.query.name, windows, feed === null ? null : NEW_FEED)]
         : []
     const measured = measurements.entries([size, ms])
-    const batch = this.#batchOf(page)
     const advanced = chain.advanced
     await session.shards.commit({
       slices,
@@ -331,7 +326,7 @@ export class ChainRun {
     chain.committed(progress.watermark)
     this.#run.tally.advanced += chain.advanced - advanced
     this.#count(split, progress)
-    await this.#afterCommit(progress, batch)
+    await this.#afterCommit(progress)
   }
 
   #byWindow(items: ReadonlyMap<number, number>): NonNullable<PageEntry['forgotten']> {
@@ -356,13 +351,6 @@ export class ChainRun {
     const isMore =
       over && this.#mayNeedFront && isFeed(query) && orderOf(after.feed, query) !== 'oldest first'
     return { entry: { over, ...pairs, ...(isMore ? { more: true as const } : {}) }, ids: after.ids }
-  }
-
-  /** A copy of a page's rows for `onBatch`: the memory of the page itself may be reused after the commit. */
-  #batchOf({ recordBatch, rows }: DecodedPage): RowBatch | null {
-    const { options, pipeline } = this.#run
-    if (options.onBatch === undefined || recordBatch === null || rows === 0) return null
-    return rowBatchOf(decodeRecordBatch(recordBatch), columnsOf(pipeline))
   }
 
   /** Folders that can get no more rows and may have an open shard. */
@@ -400,11 +388,10 @@ export class ChainRun {
   }
 
   /** The steps after a commit. */
-  async #afterCommit(progress: PageProgress, batch: RowBatch | null): Promise<void> {
+  async #afterCommit(progress: PageProgress): Promise<void> {
     const { session, measurements, options, deferred, reportProgress } = this.#run
     this.#events.committed(progress)
     await measurements.enterMonth(session.checkpoint, options.clock)
-    if (batch !== null) await options.onBatch?.(batch)
     await deferred.settle()
     await this.#sealFoldersLeft(progress)
     reportProgress()
