@@ -50,7 +50,7 @@ export async function runCommandLine(words: readonly string[], context: ProcessC
     if (words.length === 0) context.screen.write(`${await helpText(words, context.screen.columns)}\n\n`)
     await parseCommandLine(words, context.screen.columns, async ({ logFormat, logLevel, logFile }, work) => {
       const onTrouble = (message: string): void => context.screen.write(`${message}\n`, 'warn')
-      const file = logFile === undefined ? null : new LogFile(resolve(context.cwd, logFile), onTrouble)
+      const file = logFile === undefined ? null : await LogFile.open(resolve(context.cwd, logFile), onTrouble)
       io = openIo(context, run, { format: logFormat, level: logLevel }, file)
       code = await work(io)
     })

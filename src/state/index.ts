@@ -65,7 +65,6 @@ export {
   parseSuppression,
   type StoredList,
   SUPPRESSION_PATH,
-  SUPPRESSION_START,
   suppressionText,
   withDigests,
   withKey,

@@ -1,9 +1,10 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { newDatabase } from '../support/postgres/database.ts'
 import { PASSWORD } from '../support/postgres/server.mjs'
-import { accessTo, sandboxWith, spillway, start, workFolder, writePipeline } from './spillway.ts'
+import { accessTo, ROOT, sandboxWith, spillway, start, workFolder, writePipeline } from './spillway.ts'
 
 const SHARD = 'out/credentials/query=domain.scatterholt.com/import_window=2024-01-01'
 
@@ -16,12 +17,14 @@ async function exported() {
   const file = await writePipeline(folder, { rest: 'load: { path: out }' })
   expect((await spillway(['run', file], folder, env)).code).toBe(0)
   writeFileSync(path('notes.txt'), 'do not lose this')
-  writeFileSync(path('notes.jsonl'), '{"level":7}\n')
   symlinkSync('notes.txt', path('link'))
   symlinkSync('nowhere', path('dangling'))
   symlinkSync('out', path('way-in'))
   const kept = [
-    ...['notes.txt', 'notes.jsonl', file, 'out/_manifest.json', 'out/_state/checkpoint.jsonl'],
+    'notes.txt',
+    file,
+    'out/_manifest.json',
+    'out/_state/checkpoint.jsonl',
     `${SHARD}/part-00000.parquet`,
   ]
   const contents = () => kept.map((name) => readFileSync(path(name), 'latin1'))
@@ -34,52 +37,56 @@ async function exported() {
 }
 
 const REFUSED = [
-  ['notes.txt', 'a file that is not from spillway'],
-  ['notes.jsonl', 'a file that is not from spillway'],
-  ['trial.yaml', 'a file that is not from spillway'],
+  ['trial.yaml', 'the name of a pipeline file'],
   ['link', 'is a symbolic link'],
   ['dangling', 'is a symbolic link'],
   ['out/_manifest.json', 'in the folder of the data set'],
   ['out/new', 'in the folder of the data set'],
-  ['out/_state/checkpoint.jsonl', 'in the folder of the data set'],
+  ['nowhere/../out/new', 'in the folder of the data set'],
   ['out/_state/new', 'in the folder of the data set'],
   [`${SHARD}/part-00000.parquet`, 'in the folder of the data set'],
-  [`${SHARD}/part-00001.parquet`, 'in the folder of the data set'],
   ['way-in/new', 'in the folder of the data set'],
 ] as const
 
-it('a log file is new, empty or a log, and lies in no data set', async () => {
-  const { folder, env, path, file, unchanged } = await exported()
-  for (const command of [['run', file], ['verify', file], ['schema']]) {
+it('a file that a flag names is in no data set, and neither a pipeline file nor a link', async () => {
+  const { folder, env, file, unchanged } = await exported()
+  const queue = { ...env, SPILLWAY_QUEUE_URL: await newDatabase(), PGPASSWORD: PASSWORD }
+  for (const command of [
+    ['schema', '--log-file'],
+    ['run', file, '--log-file'],
+    ['run', file, '--metrics-file'],
+    ['evidence', file, '--output'],
+    ['worker', '--heartbeat-file'],
+  ]) {
     for (const [name, why] of REFUSED) {
-      const { code, stderr } = await spillway([...command, '--log-file', name], folder, env)
-      expect([name, code, stderr]).toEqual([name, 2, expect.stringContaining(why)])
+      const { code, stderr } = await spillway([...command, name], folder, queue)
+      expect([...command, name, code, stderr]).toEqual([...command, name, 2, expect.stringContaining(why)])
     }
   }
   unchanged()
-  writeFileSync(path('empty.log'), '')
-  for (const name of ['new.log', 'empty.log', 'new.log']) {
-    const { code, stderr } = await spillway(['verify', file, '--log-file', name], folder, env)
-    expect(code, stderr).toBe(0)
-  }
 })
 
-it('a list of digests replaces its own file alone, and lies in no data set', async () => {
-  const { folder, env, path, file, unchanged } = await exported()
-  writeFileSync(path('people.txt'), 'nobody@nowhere.example')
-  const forget = (name: string) =>
-    spillway(['forget', file, '--identities', 'people.txt', '--digest-file', name], folder, env)
-  for (const [name, why] of REFUSED) {
-    const { code, stderr } = await forget(name)
-    expect([name, code, stderr]).toEqual([name, 2, expect.stringContaining(why)])
+it('devices and pipes are written to, and never replaced', async () => {
+  const { folder, env, path, file } = await exported()
+  const call = (...words: readonly string[]) => {
+    const command = [process.execPath, join(ROOT, 'dist/cli/main.js'), ...words].join(' ')
+    return spawnSync('sh', ['-c', command], {
+      cwd: folder,
+      env: { ...process.env, ...env },
+      encoding: 'utf8',
+    })
   }
-  rmSync(path('people.txt'))
-  unchanged()
-  writeFileSync(path('people.txt'), 'nobody@nowhere.example')
-  for (const name of ['new.json', 'new.json']) {
-    const { code, stderr } = await forget(name)
-    expect(code, stderr).toBe(0)
-  }
+  expect(call('run', file, '--log-file /dev/null --metrics-file /dev/null').status).toBe(0)
+  const shown = call('run', file, '--no-progress --log-file /dev/stderr --metrics-file /dev/stderr')
+  expect([shown.status, shown.stderr]).toEqual([
+    0,
+    expect.stringMatching(/"event":"run.start".*^# HELP spillway_/ms),
+  ])
+  expect(spawnSync('mkfifo', [path('pipe')]).status).toBe(0)
+  const nobody = call('schema', '--log-file pipe')
+  expect([nobody.status, nobody.stderr]).toEqual([2, expect.stringContaining('cannot be written: ENXIO')])
+  const piped = call('run', file, '--no-progress --log-file pipe & timeout 60 cat pipe; wait')
+  expect(piped.stdout).toContain('"event":"run.start"')
 })
 
 it('a log file in the folder of a data set that is still to be made is refused, and removed', async () => {
@@ -93,21 +100,12 @@ it('a log file in the folder of a data set that is still to be made is refused, 
   expect(sandbox.requests).toEqual([])
 })
 
-it('a heartbeat file is new, empty or a heartbeat, and lies in no data set', async () => {
-  const { folder, env, path, unchanged } = await exported()
+it('a worker writes its heartbeat file anew', async () => {
+  const { folder, env, path } = await exported()
   const access = { ...env, SPILLWAY_QUEUE_URL: await newDatabase(), PGPASSWORD: PASSWORD }
-  for (const [name, why] of REFUSED) {
-    const { code, stderr } = await spillway(['worker', '--heartbeat-file', name], folder, access)
-    expect([name, code, stderr]).toEqual([name, 2, expect.stringContaining(why)])
-  }
-  unchanged()
-  writeFileSync(path('alive'), '')
-  for (const last of ['', /^....-..-..T.*Z\n$/]) {
-    const before = readFileSync(path('alive'), 'utf8')
-    expect(before).toMatch(last)
-    const worker = start(['worker', '--heartbeat-file', 'alive'], folder, access)
-    await worker.until(() => !['', before].includes(readFileSync(path('alive'), 'utf8')))
-    worker.child.kill('SIGTERM')
-    await worker.result
-  }
+  writeFileSync(path('alive'), 'before')
+  const worker = start(['worker', '--heartbeat-file', 'alive'], folder, access)
+  await worker.until(() => /^....-..-..T.*Z\n$/.test(readFileSync(path('alive'), 'utf8')))
+  worker.child.kill('SIGTERM')
+  await worker.result
 })

@@ -1,30 +1,15 @@
 import { createHash } from 'node:crypto'
-import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { knownNamingKey, readVerifyingKey } from '../../config/index.ts'
-import { ExportError, type Pipeline } from '../../core/index.ts'
 import { readEvidence } from '../../data-set/index.ts'
 import { evidenceTar } from '../../report/index.ts'
 import { command, flag, stringValue } from '../command-line/command.ts'
 import { pipelineAndFormat, pipelineToRead } from '../command-line/pipeline-options.ts'
-import { codeOf, pathWithin, saveFile } from '../results/save-file.ts'
+import { requireApart } from '../results/flag-file.ts'
+import { saveFile } from '../results/save-file.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { bytes, counted, plainJson, plainLine } from '../terminal/text.ts'
-
-/** Names below load.path that are in use. */
-const OWN: ReadonlySet<string> = new Set([
-  '_manifest.json',
-  '_manifest.sig',
-  '_quarantine',
-  '_report.html',
-  '_state',
-  '_SUCCESS',
-])
-
-const MAGIC = 'ustar'
-
-const MAGIC_AT = 257
 
 export const evidence = command({
   options: (yargs) =>
@@ -41,13 +26,13 @@ export const evidence = command({
         ),
         json: flag('Print the result as JSON'),
       })
-      .example('$0 evidence pipeline.yaml --output acme.tar --key pub.pem', 'Once the manifest is signed')
-      .example('$0 evidence pipeline.yaml --output output/acme/_evidence.tar', 'Beside the data'),
+      .example('$0 evidence pipeline.yaml --output acme.tar --key pub.pem', 'Once the manifest is signed'),
   async run(args, io) {
     const { pipeline: file, format, key, json } = args
     const pipeline = await pipelineToRead(file, { format }, io)
     const publicKey = key === undefined ? null : await readVerifyingKey(key, io)
-    const path = await evidencePath(args.output, io.cwd, pipeline)
+    const path = resolve(io.cwd, args.output)
+    await requireApart({ path, what: 'The archive' }, [pipeline])
     const found = await readEvidence(pipeline, publicKey, await knownNamingKey(pipeline, io))
     const { tar, files } = await evidenceTar(found, publicKey)
     await saveFile(path, tar, 'The archive')
@@ -82,54 +67,4 @@ function packedText({ manifest, completeness }: Found, packed: Packed, output: s
     `SHA-256 ${packed.sha256}; in it: ${packed.files.join(', ')}`,
     `${completenessText(completeness)}.`,
   ].join('\n')
-}
-
-/**
- * Checks the path of an archive. It may not be in the data set, unless its name begins with `_` (readers take other
- * files for data), and may not replace a file that is no archive.
- * @returns the absolute path
- * @throws ExportError `config`
- */
-async function evidencePath(output: string, cwd: string, { load }: Pipeline): Promise<string> {
-  const path = resolve(cwd, output)
-  const within = await pathWithin(path, load.path)
-  const [first = ''] = within ?? []
-  if (within !== null && (!first.startsWith('_') || OWN.has(first))) throw amongData(output)
-  const found = await kindOf(path)
-  if (found === 'other') throw notAnArchive(output)
-  return path
-}
-
-async function kindOf(path: string): Promise<'nothing' | 'archive' | 'other'> {
-  try {
-    const handle = await open(path, 'r')
-    try {
-      if (!(await handle.stat()).isFile()) return 'other'
-      const { buffer } = await handle.read(Buffer.alloc(MAGIC.length), 0, MAGIC.length, MAGIC_AT)
-      return buffer.toString('latin1') === MAGIC ? 'archive' : 'other'
-    } finally {
-      await handle.close()
-    }
-  } catch (error) {
-    // Other errors show when the file is written.
-    return codeOf(error) === 'ENOENT' ? 'nothing' : 'other'
-  }
-}
-
-function amongData(output: string): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: 'The archive would lie in the folder of the data set, where readers take it for data',
-    where: output,
-    next: 'Write it elsewhere, or give it a name that begins with _ and is not used there yet.',
-  })
-}
-
-function notAnArchive(output: string): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: 'There is something of that name that is no tar archive, so it is not replaced',
-    where: output,
-    next: 'Choose another name.',
-  })
 }

@@ -11,10 +11,10 @@ import {
   readForgottenPeople,
 } from '../../data-set/index.ts'
 import { encoderBuild, version } from '../../package/index.ts'
-import { SUPPRESSION_START, suppressionText } from '../../state/index.ts'
+import { suppressionText } from '../../state/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
-import { checkOwnFile, keepOutOf, type OwnFile, ownFileError } from '../results/own-file.ts'
+import { requireApart } from '../results/flag-file.ts'
 import { codeOf, saveFile } from '../results/save-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
@@ -130,19 +130,9 @@ async function askToForget(pipeline: Pipeline, result: ForgetResult, { screen, c
 
 /** @returns its absolute path @throws ExportError `config` when writing it would harm another file */
 async function digestFileOf(given: string, pipeline: Pipeline, { cwd }: Io): Promise<string> {
-  const file: OwnFile = {
-    path: resolve(cwd, given),
-    what: 'The list of digests',
-    isOwn: (beginning) => beginning.startsWith(SUPPRESSION_START),
-  }
-  await keepOutOf(file, pipeline)
-  try {
-    checkOwnFile(file)
-  } catch (error) {
-    const what = `${file.what} cannot be written: ${codeOf(error)}`
-    throw ownFileError(file, what, 'Choose another name.', error)
-  }
-  return file.path
+  const path = resolve(cwd, given)
+  await requireApart({ path, what: 'The list of digests' }, [pipeline])
+  return path
 }
 
 async function saveDigests(pipeline: Pipeline, path: string): Promise<void> {

@@ -1,12 +1,11 @@
-import { constants } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { work } from '../../cluster/index.ts'
 import { checkRequirements, readSubmitted } from '../../config/index.ts'
 import { isExportError, systemClock } from '../../core/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, stringValue, wrongUsage } from '../command-line/command.ts'
-import { checkOwnFile, type OwnFile, ownFileError } from '../results/own-file.ts'
+import { notWritable, requireApart } from '../results/flag-file.ts'
+import { replaceFile } from '../results/save-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { withQueue } from './submit.ts'
 
@@ -67,27 +66,18 @@ export const worker = command({
 
 const HEARTBEAT_MS = 5_000
 
-// Windows knows no such flag.
-const { O_CREAT, O_TRUNC, O_WRONLY, O_NOFOLLOW = 0 } = constants
-const OWN_BEAT = /^\d{4}-\d\d-\d\dT[\d:.]+Z\n$/
-
 /**
  * Shows that this process is alive and does not hang.
- * @throws ExportError `config` when the file cannot be written, or has the name of another file
+ * @throws ExportError `config` when the file cannot be written, or would harm a pipeline
  */
-async function startHeartbeat(file: string): Promise<NodeJS.Timeout> {
-  const flag = O_CREAT | O_TRUNC | O_WRONLY | O_NOFOLLOW
-  const write = (): Promise<void> => writeFile(file, `${new Date().toISOString()}\n`, { flag })
-  const own: OwnFile = {
-    path: file,
-    what: '--heartbeat-file',
-    isOwn: (beginning) => OWN_BEAT.test(beginning),
-  }
+async function startHeartbeat(path: string): Promise<NodeJS.Timeout> {
+  const own = { path, what: 'The heartbeat file' }
+  const write = (): Promise<void> => replaceFile(path, `${new Date().toISOString()}\n`, 0o600)
+  await requireApart(own)
   try {
-    checkOwnFile(own)
     await write()
   } catch (error) {
-    throw ownFileError(own, `${own.what} cannot be written`, 'Name a file in a folder that is there.', error)
+    throw notWritable(own, error)
   }
   return setInterval(() => void write().catch(() => {}), HEARTBEAT_MS)
 }

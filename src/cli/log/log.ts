@@ -1,10 +1,10 @@
-import { closeSync, constants, existsSync, fstatSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
+import { constants, existsSync, openSync, rmSync, writeSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { Environment } from '../../config/index.ts'
 import type { Log, LogFields, LogLevel } from '../../core/index.ts'
 import { ExportError, isExportError, type Pipeline, plainError, unlessSecret } from '../../core/index.ts'
-import { CHOOSE_A_FOLDER, checkOwnFile, keepOutOf, type OwnFile, ownFileError } from '../results/own-file.ts'
-import { codeOf } from '../results/save-file.ts'
+import { type FlagFile, notWritable, requireApart } from '../results/flag-file.ts'
+import { closeDevice, isDevice, openDevice } from '../results/save-file.ts'
 import { type Colour, type Screen, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
 import { plainJson, plainLine, plainText } from '../terminal/text.ts'
 
@@ -111,58 +111,58 @@ function plainFields(fields: LogFields): LogFields {
   )
 }
 
-// Opening a pipe must not wait for a reader. Windows has no such flag, and none for links.
-const { O_APPEND, O_CREAT, O_WRONLY, O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants
-const LOOK_MS = 1000
+// Windows has no such flag for links.
+const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW = 0 } = constants
 
-/**
- * The log file. If it was moved away, as logrotate does, a new one is made within a second; if it was truncated, the
- * log continues at its beginning. Private: 0600.
- */
+/** The log file: lines are appended. Private: 0600. */
 export class LogFile {
-  readonly #own: OwnFile
+  readonly #file: FlagFile
   readonly #isNew: boolean
   readonly #onTrouble: (message: string) => void
   #fd: number | null
-  #isGivenUp = false
-  #statMs = 0
   #isTroubled = false
+
+  private constructor(file: FlagFile, isNew: boolean, fd: number, onTrouble: (message: string) => void) {
+    this.#file = file
+    this.#isNew = isNew
+    this.#fd = fd
+    this.#onTrouble = onTrouble
+  }
 
   /**
    * @param onTrouble called once when nothing can be written any more; the work matters more than the log
-   * @throws ExportError `config` when it cannot be opened, or has the name of another file
+   * @throws ExportError `config` when it cannot be opened, or would harm a pipeline
    */
-  constructor(path: string, onTrouble: (message: string) => void) {
-    this.#own = { path, what: 'The log file', isOwn: (beginning) => OWN_LINE.test(beginning) }
-    this.#isNew = !existsSync(path)
-    this.#onTrouble = onTrouble
+  static async open(path: string, onTrouble: (message: string) => void): Promise<LogFile> {
+    const file = { path, what: 'The log file' }
+    await requireApart(file)
+    const isNew = !existsSync(path)
     try {
-      this.#fd = openOwn(this.#own)
+      const fd = isDevice(path)
+        ? openDevice(path)
+        : openSync(path, O_APPEND | O_CREAT | O_WRONLY | O_NOFOLLOW, 0o600)
+      return new LogFile(file, isNew, fd, onTrouble)
     } catch (error) {
-      const what = `The log file cannot be opened: ${codeOf(error)}`
-      throw ownFileError(this.#own, what, CHOOSE_A_FOLDER, error)
+      throw notWritable(file, error)
     }
   }
 
   /** Nothing is written to a file in the folder of a data set. @throws ExportError `config` */
   async keepOutOf(pipeline: Pipeline): Promise<void> {
     try {
-      await keepOutOf(this.#own, pipeline)
+      await requireApart(this.#file, [pipeline])
     } catch (error) {
-      if (this.#fd !== null) closeSync(this.#fd)
-      if (this.#isNew) rmSync(this.#own.path, { force: true })
+      if (this.#fd !== null) closeDevice(this.#fd)
+      if (this.#isNew) rmSync(this.#file.path, { force: true })
       this.#fd = null
-      this.#isGivenUp = true
       throw error
     }
   }
 
   /** @param line with its end */
   write(line: string): void {
-    if (this.#isGivenUp) return
+    if (this.#fd === null) return
     try {
-      this.#followPath()
-      if (this.#fd === null) return
       for (let bytes = Buffer.from(line); bytes.length > 0; ) {
         bytes = bytes.subarray(writeSync(this.#fd, bytes))
       }
@@ -170,34 +170,9 @@ export class LogFile {
     } catch (error) {
       if (this.#isTroubled) return
       this.#isTroubled = true
-      const why = isExportError(error) ? error.what : `The log file cannot be written: ${codeOf(error)}`
-      this.#onTrouble(`${why} (${this.#own.path})`)
+      this.#onTrouble(notWritable(this.#file, error).what)
     }
   }
-
-  /** Opens the file again if the path is another file now. */
-  #followPath(): void {
-    const nowMs = performance.now()
-    if (nowMs - this.#statMs < LOOK_MS) return
-    this.#statMs = nowMs
-    const there = statSync(this.#own.path, { throwIfNoEntry: false })
-    const own = this.#fd === null ? null : fstatSync(this.#fd)
-    if (own !== null && there?.ino === own.ino && there.dev === own.dev) return
-    if (this.#fd !== null) closeSync(this.#fd)
-    this.#fd = null
-    this.#fd = openOwn(this.#own)
-  }
-}
-
-/** The beginning of what {@link jsonLine} makes. */
-const OWN_LINE = /^\{"level":"[a-z]+","time":"/
-
-function openOwn(file: OwnFile): number {
-  checkOwnFile(file)
-  const fd = openSync(file.path, O_APPEND | O_CREAT | O_WRONLY | O_NONBLOCK | O_NOFOLLOW, 0o600)
-  if (fstatSync(fd).isFile()) return fd
-  closeSync(fd)
-  throw Object.assign(new Error('no file'), { code: 'not a regular file' })
 }
 
 type ErrorOutput = {

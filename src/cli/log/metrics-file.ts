@@ -1,10 +1,11 @@
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { NO_RUN_COUNTS, type Pipeline, runCounts, serial } from '../../core/index.ts'
 import { version } from '../../package/index.ts'
 import type { Progress, RunSummary } from '../../run/index.ts'
-import { CHOOSE_A_FOLDER, checkOwnFile, keepOutOf, ownFileError } from '../results/own-file.ts'
-import { codeOf, replaceFile } from '../results/save-file.ts'
-import { isMetricsText, lastSuccesses, metricsText, type PipelineFigures } from './metrics-text.ts'
+import { notWritable, requireApart } from '../results/flag-file.ts'
+import { codeOf, isDevice, replaceFile } from '../results/save-file.ts'
+import { lastSuccesses, metricsText, type PipelineFigures } from './metrics-text.ts'
 
 // About the interval at which collectors read it.
 const WRITE_MS = 30_000
@@ -35,27 +36,22 @@ export class MetricsFile {
   /**
    * @param pipelines it may not lie among what they export
    * @param onTrouble called when it cannot be written later on; the work matters more
-   * @throws ExportError `config` when it cannot be written, or another file has its name
+   * @throws ExportError `config` when it cannot be written, or would harm a pipeline
    */
   static async open(
     path: string,
     pipelines: readonly Pick<Pipeline, 'load'>[],
     onTrouble: (message: string) => void,
   ): Promise<MetricsFile> {
-    const own = { path, what: 'The metrics file', isOwn: isMetricsText }
-    for (const pipeline of pipelines) await keepOutOf(own, pipeline)
+    const own = { path, what: 'The metrics file' }
+    await requireApart(own, pipelines)
     try {
-      checkOwnFile(own)
-      const text = await readFile(path, 'utf8').catch((error: unknown) => {
-        if (codeOf(error) === 'ENOENT') return ''
-        throw error
-      })
+      const text = isDevice(path) || !existsSync(path) ? '' : await readFile(path, 'utf8')
       const file = new MetricsFile(path, lastSuccesses(text), onTrouble)
       await replaceFile(path, text, MODE)
       return file
     } catch (error) {
-      const what = `The metrics file cannot be written: ${codeOf(error)}`
-      throw ownFileError(own, what, CHOOSE_A_FOLDER, error)
+      throw notWritable(own, error)
     }
   }
 

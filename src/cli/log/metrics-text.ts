@@ -49,11 +49,6 @@ export function metricsText({ version, pipelines, successes, exitCode }: Metrics
   return families.join('')
 }
 
-/** Whether {@link metricsText} wrote it. */
-export function isMetricsText(text: string): boolean {
-  return /^# HELP spillway_[a-z_]+ /.test(text)
-}
-
 /** The time of each pipeline's last success, as {@link metricsText} wrote it. */
 export function lastSuccesses(text: string): ReadonlyMap<string, number> {
   const found = text.matchAll(

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { closeSync, constants, openSync, statSync, writeFileSync } from 'node:fs'
 import { mkdir, realpath, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { ExportError } from '../../core/index.ts'
@@ -19,8 +20,17 @@ export async function saveFile(path: string, content: string | Uint8Array, what:
   }
 }
 
-/** Writes a file, or replaces the one of that name, in one step. */
+/** Writes a file, or replaces the one of that name, in one step; a device or a pipe is written to. */
 export async function replaceFile(path: string, content: string | Uint8Array, mode: number): Promise<void> {
+  if (isDevice(path)) {
+    const fd = openDevice(path)
+    try {
+      writeFileSync(fd, content)
+    } finally {
+      closeDevice(fd)
+    }
+    return
+  }
   // The name has an ending of its own: collectors of metrics look for *.prom.
   const unfinished = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`)
   try {
@@ -30,6 +40,34 @@ export async function replaceFile(path: string, content: string | Uint8Array, mo
     await rm(unfinished, { force: true }).catch(() => {})
     throw error
   }
+}
+
+/** Whether it is a pipe, `/dev/null` or the like: written to, and never replaced. */
+export function isDevice(path: string): boolean {
+  const found = statSync(path, { throwIfNoEntry: false })
+  return found !== undefined && !found.isFile() && !found.isDirectory()
+}
+
+// The system cannot open these where they are sockets.
+const STANDARD: Readonly<Record<string, number>> = { '/dev/stdout': 1, '/dev/stderr': 2 }
+// Windows lacks the last.
+const { O_APPEND, O_WRONLY, O_NONBLOCK = 0 } = constants
+
+/** Opens a device or a pipe for writing; a pipe that nobody reads is an error: `ENXIO`. */
+export function openDevice(path: string): number {
+  const standard = STANDARD[path]
+  if (standard !== undefined) return standard
+  const probe = openSync(path, O_WRONLY | O_NONBLOCK)
+  try {
+    // Writes wait for the reader.
+    return openSync(path, O_WRONLY | O_APPEND)
+  } finally {
+    closeSync(probe)
+  }
+}
+
+export function closeDevice(fd: number): void {
+  if (fd > 2) closeSync(fd)
 }
 
 /** The code of an error of the system, for messages. */

@@ -1,0 +1,59 @@
+import { existsSync, lstatSync, realpathSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { ExportError, type Pipeline } from '../../core/index.ts'
+import { codeOf, isDevice, pathWithin } from './save-file.ts'
+
+/** A file that a flag names and that is written: a log, metrics, a heartbeat, an archive. */
+export type FlagFile = {
+  readonly path: string
+  /** For messages: `The log file`. */
+  readonly what: string
+}
+
+/** What tells that a folder is a data set. */
+const IN_DATA_SETS = ['_manifest.json', '_state']
+
+/**
+ * Makes sure that writing the file harms no pipeline: it lies in no data set, and is neither a pipeline file nor a
+ * link. Devices and pipes are none of these.
+ * @param pipelines whose data sets may still have to be made
+ * @throws ExportError `config`
+ */
+export async function requireApart(
+  { path, what }: FlagFile,
+  pipelines: readonly Pick<Pipeline, 'load'>[] = [],
+): Promise<void> {
+  const refused = (how: string, next: string): ExportError =>
+    new ExportError({ kind: 'config', what: `${what} ${how}`, where: path, next })
+  if (isDevice(path)) return
+  const next = 'Choose another name.'
+  if (/\.ya?ml$/i.test(path)) throw refused('would have the name of a pipeline file', next)
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true)
+    throw refused('is a symbolic link', next)
+  const roots = pipelines.flatMap(({ load: { location } }) =>
+    location.kind === 'disk' ? [location.root] : [],
+  )
+  const within = await Promise.all(roots.map((root) => pathWithin(path, root)))
+  if (isInDataSet(dirname(path)) || within.some((names) => names !== null))
+    throw refused('would lie in the folder of the data set', 'Choose another folder.')
+}
+
+function isInDataSet(folder: string): boolean {
+  // A folder that is not there is reported where the file is opened.
+  if (!existsSync(folder)) return false
+  for (let at = realpathSync(folder); ; at = dirname(at)) {
+    if (IN_DATA_SETS.some((name) => existsSync(join(at, name)))) return true
+    if (at === dirname(at)) return false
+  }
+}
+
+/** The error of a file that cannot be written. */
+export function notWritable({ path, what }: FlagFile, cause: unknown): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: `${what} cannot be written: ${codeOf(cause)}`,
+    where: path,
+    next: 'Choose a file in a folder that is there and can be written.',
+    cause,
+  })
+}
