@@ -461,5 +461,5 @@ export const ENTRY_SCHEMAS = {
   unknown: z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
   measured,
   /** The page size of a query from here on; null: the greatest. `query` null: the initial page size of new queries. */
-  limit: z.object({ kind: z.literal('limit'), query: z.string().nullable(), size: count.nullable() }),
+  limit: z.object({ kind: z.literal('limit'), size: count.nullable() }),
 }

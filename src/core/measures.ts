@@ -8,13 +8,11 @@ export type ResponseTime = readonly [size: number, ms: number]
 export type Measures = {
   /** Rows requested with the last served page; null: no page was served. */
   readonly pageSize: number | null
-  /** Initial page size, if the endpoint could not serve the greatest; null: it could, or it was not tried. */
+  /** The size of pages, where the endpoint could not serve the greatest in time; null: it could, or it was not tried. */
   readonly limit: number | null
-  /** The same by query, for queries with their own limit. */
-  readonly limits: ReadonlyMap<string, number | null>
   /** Of the last {@link MAX_COSTS} pages. */
   readonly costs: readonly PageCost[]
-  /** Of the last {@link MAX_TIMES} responses. */
+  /** Of the last {@link MAX_TIMES} responses since `limit` changed. */
   readonly times: readonly ResponseTime[]
   /** Whether responses report how many searches are left; null: no response yet. */
   readonly reportsSearchesLeft: boolean | null
@@ -23,7 +21,6 @@ export type Measures = {
 export const NOT_MEASURED: Measures = {
   pageSize: null,
   limit: null,
-  limits: new Map(),
   costs: [],
   times: [],
   reportsSearchesLeft: null,

@@ -1,6 +1,6 @@
-import { type Auth, type Clock, isExportError, type Log } from '../core/index.ts'
+import { type Auth, type Clock, ExportError, isExportError, type Log } from '../core/index.ts'
 import type { Tier } from './endpoints.ts'
-import { afterError, ErrorResponses, type Outcome, type Outgoing, smallerPage } from './outcome.ts'
+import { afterError, ErrorResponses, type Outcome, type Outgoing } from './outcome.ts'
 import type { Budget, Reservation } from './pace/budget.ts'
 import type { RateLimit } from './pace/rate-limit.ts'
 import type { ChargedRequest, SearchLedger } from './pace/search-ledger.ts'
@@ -78,6 +78,7 @@ export class Attempts {
       try {
         // The wait for a permit can be long. A token that expires during each wait must not keep the request here.
         if (!tokens.isCurrent(token) && tries <= MAX_STALE_TOKENS) continue
+        if (sizing?.isTooLarge() === true) return { next: 'other size', error: tooLarge(outgoing.where) }
         response = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, () => {
           if (!reservation.holds() || !permit.take()) return false
           reservation.spend()
@@ -87,9 +88,9 @@ export class Attempts {
           return true
         })
       } catch (error) {
-        const ms = hasEnded({ reason: isExportError(error) ? error.what : 'unexpected error' })
-        return error instanceof ResponseTimeout && sizing?.canShrink === true
-          ? smallerPage(sizing, error, ms, false)
+        hasEnded({ reason: isExportError(error) ? error.what : 'unexpected error' })
+        return error instanceof ResponseTimeout && sizing?.timedOut(error.what) === true
+          ? { next: 'other size', error }
           : afterError(error)
       } finally {
         permit.end()
@@ -99,7 +100,7 @@ export class Attempts {
         this.#readLimits(response, outgoing, reservation.flight)
         if (isSuccess(response.status)) return this.#read(response, outgoing, read, ms, reservation.flight)
         response.release()
-        return this.#errorResponses.outcome(response, outgoing, token, ms)
+        return this.#errorResponses.outcome(response, outgoing, token)
       }
       // If the reservation holds, all requests were paused between the permit and the write.
       if (!reservation.holds()) return { next: 'reserve' }
@@ -170,6 +171,11 @@ function searchesLeft(header: string | readonly string[] | undefined): number | 
   if (typeof header !== 'string' || !/^\d+$/.test(header)) return null
   const left = Number(header)
   return Number.isSafeInteger(left) ? left : null
+}
+
+function tooLarge(where: string): ExportError {
+  const what = 'Pages of this size do not come in time'
+  return new ExportError({ kind: 'transient', what, where, next: 'Run again.' })
 }
 
 async function reserve(budget: Budget, outgoing: Outgoing): Promise<Reservation> {

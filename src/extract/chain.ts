@@ -12,7 +12,7 @@ export type Chain = {
   readonly order: Order
   /** Rows to request for each of its pages: the same for all cursors of a sequence. */
   readonly pageSize: number
-  /** How the size of pages changes; null: it does not. */
+  /** How a page that does not come in time is requested in another size; null: it is not. */
   readonly sizing: Sizing | null
   /** The value of a secret query, the same for all of its chains in a run; null for other queries. */
   readonly secret: string | null

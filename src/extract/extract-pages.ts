@@ -20,8 +20,6 @@ export type ExtractedPage = {
   readonly size: number
   /** How long the response took. */
   readonly ms: number
-  /** Whether the following pages may be larger: no other page is in flight, so the chain can drop its cursors. */
-  readonly mayGrow: boolean
 }
 
 // An empty page does not end a chain, nor does a page of repeated rows. But a service that sends nothing else would
@@ -31,8 +29,7 @@ const MAX_EMPTY_PAGES = 100
 /**
  * Follows a chain of cursors to its end. Only a missing `next` ends it: short and empty pages do not. If
  * `chain.prefetch` has a slot, the next page is requested as soon as its cursor arrives; otherwise when the consumer
- * requests it. At most one page is prefetched. A chain may be over before its last page: see `Chain.isOver`. The
- * consumer may stop after a page with `mayGrow`, to continue with larger pages.
+ * requests it. At most one page is prefetched. A chain may be over before its last page: see `Chain.isOver`.
  * @param release called with decoded pages that the consumer does not get
  * @throws ExportError `data` when a cursor is repeated or too long, or when pages without new rows keep coming; else as
  *   `Service.request`
@@ -58,7 +55,7 @@ export async function* extractPages(
     const { next } = current
     if (following !== null || next === null || chain.seen.has(next)) return
     // After an empty page, the next may exceed the limit of empty pages.
-    if (emptyPages > 0 || chain.sizing?.mayGrowNext === true || !chain.prefetch.take()) return
+    if (emptyPages > 0 || !chain.prefetch.take()) return
     following = request(next, page + 1, current.known)
   }
   /** @returns the requests that were sent for it */
@@ -87,9 +84,7 @@ export async function* extractPages(
       if (next !== null) chain.seen.add(next)
       current.isHandedOut = true
       const { ms } = current
-      const grows = chain.sizing?.served({ ms, isNew: decoded.items > decoded.repeated }) === true
-      const mayGrow = grows && following === null
-      yield { page: decoded, requests: current.requests + wasted, size: chain.pageSize, ms, mayGrow }
+      yield { page: decoded, requests: current.requests + wasted, size: chain.pageSize, ms }
       if (next === null || chain.isOver()) return
       wasted = 0
       emptyPages = decoded.items === decoded.repeated ? emptyPages + 1 : 0

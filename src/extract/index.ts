@@ -1,7 +1,7 @@
 export { type Chain, type Prefetch, prefetchSlots } from './chain.ts'
 export { type ExtractedPage, extractPages } from './extract-pages.ts'
 export { fetchReport, type Report } from './fetch-report.ts'
-export { ChainSize, PageSizes, PageTooLarge, type SizeChange } from './pace/page-sizes.ts'
+export { PageSizes, PageTooLarge, type SizeChange, type Sizing } from './pace/page-sizes.ts'
 export { type RateLimit, rateLimit } from './pace/rate-limit.ts'
 export { ResponseError } from './responses.ts'
 export { Service, type ServiceDeps, type ServiceLimits } from './service.ts'

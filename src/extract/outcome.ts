@@ -3,7 +3,7 @@ import { ExportError, isExportError } from '../core/index.ts'
 import type { AttemptParts } from './attempts.ts'
 import type { Tier } from './endpoints.ts'
 import type { Sizing } from './pace/page-sizes.ts'
-import { type ResponseError, responseError } from './responses.ts'
+import { responseError } from './responses.ts'
 import type { Token, TokenSource } from './tokens.ts'
 import type { HttpRequest } from './transport/exchange.ts'
 import type { HttpResponse } from './transport/http-client.ts'
@@ -18,7 +18,7 @@ export type Outgoing = Omit<HttpRequest, 'headers'> & {
   readonly metered: boolean
   /** Requested rows, if they may cost searches; null: the request costs none. */
   readonly size: number | null
-  /** How the size of the page changes; null: it does not. */
+  /** As of `Chain`. */
   readonly sizing: Sizing | null
   /** The feed that is requested, for messages: `the tenant`, `identifier 123`; absent: none is. */
   readonly feed?: string | undefined
@@ -38,7 +38,7 @@ export type Outcome<T> =
   | { readonly next: 'retry'; readonly error: ExportError; readonly minWaitMs: number | null }
   /** Status 401: `token` is not accepted, or no longer. */
   | { readonly next: 'renew token'; readonly error: ExportError; readonly token: Token }
-  | { readonly next: 'smaller page'; readonly error: ExportError }
+  | { readonly next: 'other size'; readonly error: ExportError }
   | { readonly next: 'fail'; readonly error: unknown }
 
 type Failure = Exclude<Outcome<never>, { readonly next: 'done' | 'reserve' }>
@@ -62,16 +62,13 @@ export class ErrorResponses {
     this.#parts = parts
   }
 
-  /** @param ms the time it took */
-  outcome(response: HttpResponse, outgoing: Outgoing, token: Token, ms: number): Failure {
+  outcome(response: HttpResponse, outgoing: Outgoing, token: Token): Failure {
     const { status } = response
     const error = responseError(response, this.#parts, outgoing)
     if (status === 401) return { next: 'renew token', token, error }
-    const isUnknown = isUnknownSize(outgoing, status)
-    if (outgoing.sizing?.canShrink === true && (isUnknown || isTooLarge(response, error))) {
-      const isRefusal = !isUnknown && status !== 504 && status !== 408
-      return smallerPage(outgoing.sizing, error, ms, isRefusal)
-    }
+    // A service that sends Retry-After only needs time.
+    const isOfSize = SIZE_STATUSES.has(status) && response.headers['retry-after'] === undefined
+    if (isOfSize && outgoing.sizing?.timedOut(error.what) === true) return { next: 'other size', error }
     return error.kind === 'transient'
       ? this.#demandedWait(response, outgoing, error)
       : { next: 'fail', error }
@@ -133,25 +130,5 @@ export function afterError(error: unknown): Failure {
   return isExportError(error, 'transient') ? { next: 'retry', error, minWaitMs: 0 } : { next: 'fail', error }
 }
 
-/** Tells all chains at once that a page could not be served: their next requests may be about to be written. */
-export function smallerPage(sizing: Sizing, error: ExportError, ms: number, isRefusal: boolean): Failure {
-  sizing.failed({ ms, why: error.what, isRefusal })
-  return { next: 'smaller page', error }
-}
-
-/**
- * Whether a smaller page may help: no response came in time, or it is a gateway's. A service that sends Retry-After
- * only needs time.
- */
-function isTooLarge({ status, headers }: HttpResponse, { isGateways }: ResponseError): boolean {
-  if (headers['retry-after'] !== undefined) return false
-  return status === 504 || status === 408 || ((status === 502 || status === 503) && isGateways)
-}
-
-/** The largest page of a feed is not known, so a first refusal of a larger one may concern its size. */
-function isUnknownSize({ tier, hasCursor, sizing }: Outgoing, status: number): boolean {
-  return tier === 'feed' && !hasCursor && sizing?.isLarger === true && SIZE_STATUSES.has(status)
-}
-
-// Statuses by which a service may reject a parameter.
-const SIZE_STATUSES = new Set([400, 413, 422])
+// Statuses that speak of the size of a page. Everything else may happen to a page of any size.
+const SIZE_STATUSES = new Set([408, 413, 504])

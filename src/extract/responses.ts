@@ -16,8 +16,6 @@ import type { HttpResponse } from './transport/http-client.ts'
 export class ResponseError extends ExportError {
   constructor(
     readonly status: number,
-    /** Whether the response is a gateway's: an HTML page, or plain text. */
-    readonly isGateways: boolean,
     details: PlainError,
   ) {
     super(details)
@@ -34,14 +32,15 @@ export function responseError(
   { auth, hidesTexts }: { readonly auth: Auth; readonly hidesTexts: boolean },
   request: Pick<Outgoing, 'where' | 'hasCursor' | 'feed'>,
 ): ResponseError {
-  const said = serviceWords(body, headers['content-type'], hidesTexts)
-  const what = `The service responded with ${status}${said}`
-  const isGateways = body.byteLength > 0 && parsed(body) === null
+  const isPage = isHtml(body, headers['content-type'])
+  const what = `The service responded with ${status}${isPage ? ' and an HTML page' : serviceWords(body, hidesTexts)}`
   const fail = (kind: ErrorKind, next: string) =>
-    new ResponseError(status, isGateways, { kind, what, where: request.where, next })
+    new ResponseError(status, { kind, what, where: request.where, next })
   if (OUT_OF_SEARCHES.has(status) && headers['x-flare-global-searches-remaining'] === '0') {
     return fail('quota', 'Wait for the next quota period, then run again: the export resumes from there.')
   }
+  // A gateway's page, which says nothing about the cursor: the pages before it came from this address.
+  if (isPage && request.hasCursor && CURSOR_STATUSES.has(status)) return fail('transient', RUN_AGAIN)
   const { feed } = request
   if (feed !== undefined && (status === 404 || (status === 403 && feed !== TENANT))) {
     return fail(
@@ -60,7 +59,7 @@ export function responseError(
     )
   }
   if (status === 408 || status === 429 || status >= 500) {
-    return fail('transient', 'Run again later: the export resumes where it stopped.')
+    return fail('transient', RUN_AGAIN)
   }
   if (status >= 300 && status < 400) {
     return fail(
@@ -80,6 +79,8 @@ export function responseError(
 
 export const TENANT = 'the tenant'
 
+const RUN_AGAIN = 'Run again later: the export resumes where it stopped.'
+
 // Statuses by which a service may report that no searches are left; the public documentation names none.
 const OUT_OF_SEARCHES = new Set([402, 403, 429])
 
@@ -96,9 +97,12 @@ const Detail = z.object({ detail: z.string() })
 
 const LESS_THAN = 0x3c
 
+function isHtml(body: Uint8Array, contentType: string | undefined): boolean {
+  return contentType?.includes('html') === true || body[0] === LESS_THAN
+}
+
 /** The service's message as `: …`, to be appended to the status, or nothing. */
-function serviceWords(body: Uint8Array, contentType: string | undefined, hidesTexts: boolean): string {
-  if (contentType?.includes('html') || body[0] === LESS_THAN) return ' and an HTML page'
+function serviceWords(body: Uint8Array, hidesTexts: boolean): string {
   const { code = '', text } = errorWords(parsed(body))
   const isCode = CODE.test(code) && !repeatsSecret(code)
   const words =

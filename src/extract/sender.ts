@@ -6,9 +6,6 @@ import { PageTooLarge } from './pace/page-sizes.ts'
 import { interrupted } from './transport/exchange.ts'
 import { UnreachableError } from './transport/network-error.ts'
 
-// After a page that the service could not serve, the next request waits.
-const SMALLER_PAGE_MS = 500
-
 // A host or port that was never reached is more often mistyped than briefly unavailable: retries take some 6 s.
 const RETRIES_OF_A_FIRST_CONNECTION = 4
 
@@ -77,8 +74,7 @@ export class Sender {
             isRenewed = true
             await outgoing.tokens.replace(outcome.token, outcome.error)
             throw new FailedAttempt(tokenExpired(outgoing.where), null)
-          case 'smaller page':
-            await this.#wait(outgoing, SMALLER_PAGE_MS, { number: 1, of: 1, reason: outcome.error.what })
+          case 'other size':
             throw new PageTooLarge(outcome.error)
           default:
             throw outcome satisfies never

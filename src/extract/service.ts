@@ -77,6 +77,7 @@ export class Service {
   /** Ends every wait. */
   readonly #signal: AbortSignal
   readonly #http: HttpClient
+  readonly #budget: Budget
   readonly #board: CurrentWaits
   readonly #sender: Sender
   readonly #tokens: TokenSource
@@ -100,6 +101,7 @@ export class Service {
       deps.searchesLeft,
     )
     const budget = new Budget(limits, ledger, clock)
+    this.#budget = budget
     const pace = rateLimits(settings, this.endpoints, clock)
     this.counters = new ServiceCounters({ budget, ledger, pace, clock })
     this.#board = new CurrentWaits(
@@ -136,7 +138,7 @@ export class Service {
    * `read` requests another attempt by throwing ExportError `transient`.
    * @param onSent called each time the request is written to a connection
    * @throws ExportError `transient`, `refused`, `cursor`, `credentials`, `quota`, `config`, `data`, `interrupted`;
-   *   `PageTooLarge` if a smaller page can be requested
+   *   `PageTooLarge` if a page of another size is to be requested
    */
   request<T>(
     { abort, ...request }: ServiceRequest,
@@ -150,6 +152,11 @@ export class Service {
       { ...request, where, tokens, signal, abort: abort ?? null, metered: true, onSent },
       read,
     )
+  }
+
+  /** Whether the searches left, as last reported, pay for a page of so many rows. */
+  pays(size: number): boolean {
+    return this.#budget.pays(size)
   }
 
   /** The costs of pages measured since the last call. */

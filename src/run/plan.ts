@@ -120,7 +120,7 @@ export async function readPlan(
   const { resource, monthlySearches } = pipeline.extract
   const rate = resource === 'reports' ? basicRequestsPerSecond : requestsPerSecond
   const measures = state?.service ?? NOT_MEASURED
-  const pageSize = Math.min(pipeline.extract.pageSize, measures.limit ?? pipeline.extract.pageSize)
+  const pageSize = pageSizeOf(pipeline, measures)
   // If responses are slow, each chain has one request in flight.
   const ms = millisecondsAPage(measures.times, pageSize) ?? 0
   const secondsAPage = Math.max(1 / rate, ms / 1000 / pipeline.extract.concurrency)
@@ -192,7 +192,7 @@ function* chainCosts(
     const rows = rowsOf(chain, seen, state)
     const query = chain.query.name
     const measures = state?.service ?? NOT_MEASURED
-    const size = pageSizeOf(query, pipeline, measures)
+    const size = pageSizeOf(pipeline, measures)
     const expected = rows === null ? null : Math.max(1, Math.ceil(rows / size))
     const high = rows === null || expected === null ? null : Math.max(expected, maxCost(rows))
     const searches =
@@ -218,10 +218,9 @@ function sumOf(costs: Iterable<Cost>): Cost {
   return sum
 }
 
-/** The size of a query's pages, by measurements. */
-function pageSizeOf(query: string, { extract }: NamedPipeline, { limit, limits }: Measures): number {
-  const own = limits.has(query) ? limits.get(query)! : limit
-  return Math.min(extract.pageSize, own ?? extract.pageSize)
+/** The size of pages, by measurements. */
+function pageSizeOf({ extract }: NamedPipeline, { limit }: Measures): number {
+  return Math.min(extract.pageSize, limit ?? extract.pageSize)
 }
 
 function rowsOf(chain: PlannedChain, seen: Forecast, state: CheckpointState | null): number | null {

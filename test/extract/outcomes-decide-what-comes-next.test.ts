@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { expect, it } from 'vitest'
-import { NOT_MEASURED } from '../../src/core/index.ts'
-import { ChainSize, PageSizes, PageTooLarge } from '../../src/extract/index.ts'
+import { PageTooLarge } from '../../src/extract/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { collect, domainChain, failure, fakeClock, open, sendPage, serve } from './support.ts'
 
@@ -10,16 +9,14 @@ function pageWithLeft(response: ServerResponse, left: number): void {
   sendPage(response, null, [])
 }
 
-it('a page that could not be served is sent once; after a rest a smaller one may be requested', async () => {
+it('a page that did not come in time is sent once, where another size can be requested', async () => {
   const server = await serve((_request, response) => response.writeHead(504).end())
-  const clock = fakeClock()
-  const sizes = new PageSizes({ most: 100, timeoutMs: 10_000 }, NOT_MEASURED, () => {})
-  const sizing = new ChainSize(sizes, 'domain.acme.example', 100)
-  const error = await failure(collect(open(server.url, { clock }), domainChain({ sizing, pageSize: 100 })))
+  const reasons: string[] = []
+  const sizing = { isTooLarge: () => false, timedOut: (why: string) => reasons.push(why) === 1 }
+  const error = await failure(collect(open(server.url), domainChain({ sizing })))
   expect(error).toBeInstanceOf(PageTooLarge)
-  expect(sizing.next).toBe(50)
+  expect(reasons).toEqual(['The service responded with 504'])
   expect(server.received).toHaveLength(1)
-  expect(clock.waits.filter((ms) => ms >= 200)).toEqual([500])
 })
 
 it('a request with a new token does not wait as after an error', async () => {

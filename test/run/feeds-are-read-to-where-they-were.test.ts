@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
 import { orderOf } from '../../src/run/chains/feed.ts'
+import { sendPage, serve } from '../extract/support.ts'
 import { type FeedWorld, feedWorld, sorted } from './feed-world.ts'
+import { exportsTo } from './quick-export.ts'
+import { itemAt } from './world.ts'
 
 const TENANT = 'query=feed.tenant'
 const SECOND = 'query=feed.2'
@@ -65,32 +68,22 @@ test('the order of a feed is that of most of its rows, once there are enough', (
   expect(orderOf({ rising: 0, falling: 30 }, { type: 'tenant' })).toBe('newest first')
 })
 
-test('pages grow from 100 while a feed is at its beginning, and no row comes twice', async () => {
-  const world = await feedWorld(ONE_SLOT, { records: 1000 })
-  world.day = 366
-  const summary = await world.run()
-  expect(summary.status).toBe('complete')
-  expect(summary.rows).toBe(3000)
-  expect(sorted(world.ids()[TENANT])).toEqual(sorted(world.expected(null)))
-  expect(requests(world).map(({ size }) => size)).toEqual([100, 200, 400, 800, 1600, 3200])
-})
-
-test('pages stay as they are where responses take long', async () => {
-  const service = 'timeout: 2s'
-  const world = await feedWorld(ONE_SLOT, { records: 150, latencyMs: 150 }, service)
-  world.day = 366
-  expect((await world.run()).status).toBe('complete')
-  expect(requests(world).every(({ size }) => size === 100)).toBe(true)
-})
-
-test('a size that the service refuses is not asked for again', async () => {
-  const world = await feedWorld(ONE_SLOT, { records: 200, feedMaxSize: 250 })
-  world.day = 366
-  expect((await world.run()).status).toBe('complete')
-  expect(sorted(world.ids()[TENANT])).toEqual(sorted(world.expected(null)))
-  const sizes = requests(world).map(({ size }) => size)
-  expect(sizes.slice(0, 4)).toEqual([100, 200, 400, 200])
-  expect(sizes.slice(4).every((size) => size === 200)).toBe(true)
+test('a feed keeps one size from the first page to the last, also where pages are short', async () => {
+  const server = await serve(({ url }, response) => {
+    const from = Number(new URL(url, 'http://feed').searchParams.get('from') ?? 0)
+    const items = Array.from({ length: 60 }, (_, i) => itemAt(900_000_001 + from + i, '2024-01-05T00:00:00Z'))
+    sendPage(response, from + 60 < 600 ? String(from + 60) : null, items)
+  })
+  const here = await exportsTo()
+  const run = (budget: string) => here.run(server.url, 'token', `resource: feed, max_requests: ${budget}`)
+  for (const done of [3, 6, 9]) {
+    await run('3')
+    expect(server.received).toHaveLength(done)
+  }
+  expect(await run('none')).toMatchObject({ status: 'complete' })
+  expect(server.received).toHaveLength(10)
+  expect(server.received.every(({ url }) => url.includes('size=100'))).toBe(true)
+  expect(new Set(await here.ids()).size).toBe(600)
 })
 
 test('a refused cursor begins the pass again while all of its rows are known', async () => {

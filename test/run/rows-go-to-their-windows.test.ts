@@ -68,7 +68,7 @@ async function split(
   chain: ChainProgress,
   folder: (index: number) => string = String,
 ): Promise<SplitPage> {
-  return splitByWindow({ page, requests: 2, size: 10, ms: 1, mayGrow: false }, chain, folder)
+  return splitByWindow({ page, requests: 2, size: 10, ms: 1 }, chain, folder)
 }
 
 /** The rows of a slice, by their indexes on the page. */

@@ -204,7 +204,7 @@ class ImaginedRun {
         times: [[100, count]],
         ...(count % 2 === 0 ? {} : { tells_searches: true, spent: count, left: 2000 - count }),
       },
-      { kind: 'limit', query: 'domain.b.com', size: count % 2 === 0 ? null : 50 + count },
+      { kind: 'limit', size: count % 2 === 0 ? null : 50 + count },
       {
         kind: 'end',
         run: `run-${this.#runs - 1}`,

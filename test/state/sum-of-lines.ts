@@ -221,10 +221,10 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Journ
   expect(state.service).toMatchObject({
     pageSize: null,
     limit: of('limit').at(-1)?.size ?? null,
-    limits: new Map(of('limit').map(({ query, size }) => [query, size])),
     costs: of('measured').flatMap(({ costs = [] }) => costs),
-    times: of('measured')
-      .flatMap(({ times = [] }) => times)
+    times: facts
+      .slice(facts.findLastIndex(({ kind }) => kind === 'limit') + 1)
+      .flatMap((fact) => (fact.kind === 'measured' ? (fact.times ?? []) : []))
       .slice(-32),
     reportsSearchesLeft:
       of('measured').findLast(({ tells_searches }) => tells_searches !== undefined)?.tells_searches ?? null,

@@ -25,6 +25,10 @@ export const UNIT_MICROS = { hour: 3_600_000_000, day: 86_400_000_000 } as const
 /** Longest name of a file or folder on the file systems in use (NAME_MAX). */
 const MAX_FOLDER_BYTES = 255
 
+// Source: public documentation: reports come by 10 and searches by at most 10,000; the largest page of a feed is not
+// documented.
+const PAGE_SIZE = { credentials: 10_000, reports: 10, feed: 100 }
+
 /** Collects the queries, removes duplicates, checks windows, and fills in the defaults of the resource. */
 export async function resolveExtract(settings: PipelineFile, problems: Problems): Promise<ExtractSettings> {
   const { extract, transform, load } = settings
@@ -41,7 +45,7 @@ export async function resolveExtract(settings: PipelineFile, problems: Problems)
     windows: feed ? feedWindows(extract) : resolveWindows(extract, problems),
     unfiltered: null,
     order: extract.order,
-    pageSize: extract.page_size ?? (reports ? 10 : 10_000),
+    pageSize: extract.page_size ?? PAGE_SIZE[resource],
     include: [...new Set(extract.include)],
     concurrency: extract.concurrency,
     maxRequests: extract.max_requests,

@@ -62,7 +62,7 @@ export const extract = section({
   ),
   page_size: key(
     integerOrAuto(1, 10_000).prefault('auto'),
-    'Maximum number of items in one request; fewer if the service cannot serve so many. auto: 10000, for reports 10; feeds begin at 100.',
+    'Maximum number of items in one request; fewer if the service cannot serve so many in time. auto: 10000, for reports 10, for feeds 100.',
     1000,
   ),
   include: key(

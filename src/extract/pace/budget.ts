@@ -11,11 +11,10 @@ import {
   searchesToSpend,
 } from '../../core/index.ts'
 import type { Outgoing } from '../outcome.ts'
-import { PageTooLarge } from './page-sizes.ts'
 import type { ChargedRequest, SearchLedger } from './search-ledger.ts'
 
 /** A request that is to be paid from the budget. `signal` ends the wait for what other requests cost. */
-type Spending = Pick<Outgoing, 'where' | 'size' | 'sizing' | 'signal'>
+type Spending = Pick<Outgoing, 'where' | 'size' | 'signal'>
 
 export type Reservation = {
   /** Receives the limits in the response; null: the request costs no searches. */
@@ -32,8 +31,6 @@ export type Reservation = {
 type Shortage = {
   readonly what: string
   readonly next: string
-  /** Searches that a page may cost to be requested. */
-  readonly affords: number
   /** When the request may be sent; undefined: not known. */
   readonly untilMs?: number
 }
@@ -41,7 +38,6 @@ type Shortage = {
 const NOT_KNOWN: Shortage = {
   what: 'The service has not said how many searches are left',
   next: 'Run again.',
-  affords: 0,
 }
 
 /** What other requests may cost, and how many are in flight. */
@@ -50,8 +46,7 @@ type Others = { readonly searches: number; readonly requests: number }
 /**
  * Enforces the {@link RunLimits} of a run. A request reserves its cost before any other wait, so an exhausted budget is
  * known at once. The highest cost of a page is reserved until its response shows what is left. A page that exceeds the
- * budget is not requested, but first waits for pages in flight, which may cost less than reserved. Then a smaller page
- * is requested, if the rest pays for one.
+ * budget is not requested, but first waits for pages in flight, which may cost less than reserved.
  */
 export class Budget {
   readonly #limits: RunLimits
@@ -110,8 +105,6 @@ export class Budget {
 
   /**
    * @throws ExportError `quota` when nothing may be sent any more
-   * @throws PageTooLarge when a smaller page is to be requested: other chains could not get this size, or the searches
-   *   left pay for no more
    */
   async reserve(spending: Spending): Promise<Reservation> {
     const { where } = spending
@@ -131,7 +124,6 @@ export class Budget {
       flight,
       holds: () => {
         this.checkOpen(where)
-        if (spending.sizing?.isTooLarge === true) return false
         if (flight === null) return true
         const others = { searches: this.#ledger.reserved - flight.cost, requests: this.#ledger.inFlight - 1 }
         return this.#shortageFor(flight.cost, others) === null
@@ -150,9 +142,8 @@ export class Budget {
     }
   }
 
-  async #flightFor({ size, sizing, signal, where }: Spending): Promise<ChargedRequest | null> {
+  async #flightFor({ size, signal, where }: Spending): Promise<ChargedRequest | null> {
     for (;;) {
-      if (sizing?.isTooLarge === true) throw smallerPage('Pages of this size could not be served', where)
       if (size === null) return null
       if (this.#ledger.isReported === false) return null
       const cost = this.#ledger.mayCost(size)
@@ -160,10 +151,6 @@ export class Budget {
         searches: this.#ledger.reserved,
         requests: this.#ledger.inFlight,
       })
-      const affords = shortage === null ? this.#affordsFirst(cost) : leastFor(shortage.affords)
-      if (this.#ledger.inFlight === 0 && sizing?.afford(this.#ledger.rowsFor(affords)) === true) {
-        throw smallerPage('The searches left pay for fewer rows', where)
-      }
       if (shortage === null) return this.#ledger.begin(cost)
       if (this.#ledger.inFlight === 0) {
         const options = shortage.untilMs === undefined ? {} : { untilMs: shortage.untilMs }
@@ -175,14 +162,15 @@ export class Budget {
   }
 
   /**
-   * Searches that the first page of a run may cost; Infinity: no limit, or not the first page. The quota may have been
-   * renewed since the last run. If it was not, and too few searches were left, a page of one search tells so as well.
+   * Whether the searches left, as this run or earlier ones last saw, pay for a page of so many rows. The quota may have
+   * been renewed since the last run.
    */
-  #affordsFirst(cost: number): number {
-    const { remaining, remainingBefore } = this.#ledger
-    const isKnown = remaining !== null || remainingBefore === null
-    const isEnough = isKnown || searchesToSpend(this.#limits, remainingBefore) >= cost
-    return isEnough || this.#limits.minSearchesRemaining === null ? Number.POSITIVE_INFINITY : 1
+  pays(size: number): boolean {
+    const left = this.#ledger.remaining ?? this.#ledger.remainingBefore
+    if (left === null || this.#limits.minSearchesRemaining === null) return true
+    return (
+      this.#ledger.isReported === false || searchesToSpend(this.#limits, left) >= this.#ledger.mayCost(size)
+    )
   }
 
   /** Why a request of this cost is not sent; null: it may be sent. */
@@ -197,8 +185,7 @@ export class Budget {
     if (least === null) return null
     // The first response shows how many are left. Until then, one request at a time is sent.
     if (remaining === null) return requests > 0 ? NOT_KNOWN : null
-    const affords = searchesToSpend(this.#limits, remaining) - others
-    if (affords >= cost) return null
+    if (searchesToSpend(this.#limits, remaining) - others >= cost) return null
     const searches = numberOf(remaining, 'search is', 'searches are')
     const kept = least === 0 ? '' : `, of which ${least} are to be kept`
     return {
@@ -207,7 +194,6 @@ export class Budget {
           ? `The service reports that ${searches} left, fewer than the ${least} to be kept`
           : `The service reports that ${searches} left${kept}${this.#lostText()}, and the next page may cost ${cost}`,
       next: `${least === 0 ? 'Wait' : 'Lower extract.min_searches_remaining or wait'} for the next quota period, then run again.`,
-      affords,
     }
   }
 
@@ -216,20 +202,17 @@ export class Budget {
     const { searches } = this.#limits.monthly
     const month = this.#thisMonth()
     const left = searchesLeftIn(month, this.#limits.monthly, this.searchesIn(month) ?? 0)
-    const affords = left - others
-    if (affords >= cost) return null
+    if (left - others >= cost) return null
     if (left >= cost) {
       return {
         what: `Of the ${searches} searches for ${month}, ${left} are left${this.#lostText()}, and the next page may cost ${cost}`,
         next: 'Run again: the export resumes where it stopped.',
-        affords,
       }
     }
     if (cost > searches) {
       return {
         what: `A page may cost ${cost} searches, more than the ${searches} of extract.monthly_searches`,
         next: `Set extract.page_size to ${searches * 100} or less, or raise extract.monthly_searches, then run again.`,
-        affords: 0,
       }
     }
     return {
@@ -238,7 +221,6 @@ export class Budget {
           ? `The ${searches} searches for ${month} are used up`
           : `Of the ${searches} searches for ${month}, ${left} are left, and the next page may cost ${cost}`,
       next: `Run again from ${endOfMonth(month)} on, or raise extract.monthly_searches: the export resumes where it stopped.`,
-      affords,
       untilMs: Date.parse(endOfMonth(month)),
     }
   }
@@ -263,13 +245,4 @@ export class Budget {
     if (!this.#spentBefore.has(month)) this.#spentBefore.set(month, this.#ledger.spent ?? 0)
     return month
   }
-}
-
-/** A search may be free for ten minutes after the last one. Pages of a single search would then go on without end. */
-function leastFor(searches: number): number {
-  return searches > 1 ? searches : 0
-}
-
-function smallerPage(what: string, where: string): PageTooLarge {
-  return new PageTooLarge({ kind: 'quota', what, where, next: 'Run again.' })
 }

@@ -15,7 +15,13 @@ import {
   windowRange,
   withPage,
 } from '../../core/index.ts'
-import { type Chain, ChainSize, type ExtractedPage, extractPages, PageTooLarge } from '../../extract/index.ts'
+import {
+  type Chain,
+  type ExtractedPage,
+  extractPages,
+  PageTooLarge,
+  type Sizing,
+} from '../../extract/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
 import { afterFeedPage, chainEntry, decodeIds, encodeIds, NEW_FEED, passOf } from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
@@ -26,7 +32,7 @@ import { type FeedOrder, lostPlace, mayBeginAgain, orderOf, pairsOf } from './fe
 import { shortageOfDiskSpace } from './halt.ts'
 import { type PageProgress, positionAfter, progressOf } from './page-progress.ts'
 import { excessOf, excessOfPage } from './quarantine.ts'
-import { type RestartPoint, repeatedRows, requiredRestart, restartPoint } from './restart.ts'
+import { type RestartPoint, requiredRestart, restartPoint } from './restart.ts'
 import type { ChainsContext } from './run-context.ts'
 import { type SplitPage, splitByWindow } from './split-by-window.ts'
 import { PartitionEvents } from './tally.ts'
@@ -34,8 +40,8 @@ import { PartitionEvents } from './tally.ts'
 const REFUSED_CURSOR = 'The service refuses the saved cursor'
 const LOST_IDS = 'The ids of the last pages are damaged or missing'
 
-// A page of twice the size then takes a tenth of the time that it may.
-const FEED_MARGIN = 20
+// One search by both readings of the documentation.
+const ROWS_OF_A_SEARCH = 100
 
 /** Errors that concern one partition only. */
 const OWN_ERRORS: ReadonlySet<ErrorKind> = new Set(['transient', 'refused', 'cursor', 'data'])
@@ -49,14 +55,16 @@ export class ChainRun {
   readonly #chain: ChainProgress
   readonly #slot: Slot
   readonly #events: PartitionEvents
-  readonly #size: ChainSize
+  /** Rows that the pages of the present sequence of cursors are requested with. */
+  #size: number
   /** The value of a secret query; null for other queries. */
   readonly #secret: string | null
   /** The ids of the last pages, by which rows are recognized that the service repeats. */
   #recent: readonly PageIds[] = []
   /** Requests sent for pages that are not committed yet. */
   #requests = 0
-  #isBoundLogged = false
+  /** Whether pages are small because few searches were left. */
+  #isShort = false
   /** Items of pruned windows that this run has left out. */
   #leftOut = 0
   /** Whether a feed is read from its front after this pass, unless its rows come oldest first. */
@@ -69,7 +77,7 @@ export class ChainRun {
     this.#chain = chain
     this.#slot = slot
     this.#events = new PartitionEvents(chain, run.options.onLog)
-    this.#size = new ChainSize(run.sizes, query.name, run.sizes.startOf(query.name))
+    this.#size = run.sizes.size
     this.#secret = query.type === 'secret' ? (run.secrets.get(query.secretEnv) ?? null) : null
   }
 
@@ -148,7 +156,7 @@ export class ChainRun {
       try {
         isOver = await this.#followCursors()
       } catch (error) {
-        if (error instanceof PageTooLarge) await this.#shrinkPages()
+        if (error instanceof PageTooLarge) await this.#resize(this.#run.sizes.size)
         else if (isRefused || !isExportError(error, 'cursor')) throw error
         else {
           isRefused = true
@@ -195,19 +203,11 @@ export class ChainRun {
       await this.#commit(split)
       if (split.page.next === null || this.#chain.isOver) return true
       await this.#haltWithoutSpace()
-      const point = split.mayGrow && this.#hasTimeToSpare(split) ? this.#growthPoint(this.#size.size) : null
-      if (point !== null) {
-        this.#size.grow()
-        await this.#leaveCursors(point)
-        return false
-      }
+      const { size } = this.#run.sizes
+      // More searches are left than earlier runs saw.
+      if (this.#isShort && this.#run.service.pays(size) && (await this.#resize(size))) return false
     }
     return true
-  }
-
-  /** Pages of a feed cannot shrink again once they have a cursor to keep, so they grow only while they are far from late. */
-  #hasTimeToSpare({ ms }: SplitPage): boolean {
-    return this.#chain.feedWindows === null || ms * FEED_MARGIN < this.#run.pipeline.service.timeoutMs
   }
 
   /** The settings of every request in a sequence of cursors. */
@@ -227,8 +227,8 @@ export class ChainRun {
       secret: this.#secret,
       include: extract.include,
       order: extract.order,
-      pageSize: this.#size.size,
-      sizing: extract.resource === 'reports' ? null : this.#size,
+      pageSize: this.#size,
+      sizing: extract.resource === 'reports' ? null : this.#sizing,
       requestsBefore: this.#requests,
       cursor: folded?.next ?? null,
       since: folded?.since ?? null,
@@ -322,6 +322,7 @@ export class ChainRun {
       entries: (placement) => [...begin, { ...entry, ...placement }, ...measured],
       blobs,
     })
+    this.#run.sizes.served(size)
     this.#recent = recent
     chain.committed(progress.watermark)
     this.#run.tally.advanced += chain.advanced - advanced
@@ -422,78 +423,53 @@ export class ChainRun {
     if (shortage !== null) this.#run.halt.stopFor(shortage)
   }
 
-  /** Drops, if possible, a cursor that belongs to another page size than the present one. */
+  /** A chain begins with the size of the data set, where it can; else it keeps the size that its cursor was given for. */
   async #chooseSize(): Promise<void> {
-    const { folded, query } = this.#chain
-    if (folded?.next == null || folded.size === null) return
-    const { most } = this.#run.sizes
-    const start = this.#run.sizes.startOf(query.name)
-    if (folded.feed !== null) return this.#keepSize(folded.size)
-    const isSmaller = folded.size < start && start === most
-    const point = isSmaller
-      ? this.#growthPoint(folded.size)
-      : folded.size > start
-        ? this.#restartPoint()
-        : null
-    if (point !== null) return this.#leaveCursors(point)
-    this.#keepSize(folded.size)
-  }
-
-  #keepSize(size: number): void {
-    this.#size.keep(size)
-    if (size > this.#run.sizes.most) this.#logBound()
-  }
-
-  /** The next pages have fewer rows, if the cursor can be dropped. */
-  async #shrinkPages(): Promise<void> {
-    const { size, next, isUnpaid } = this.#size
-    if (next === size) return
-    const hasCursor = this.#chain.folded?.next != null
-    const point = hasCursor ? this.#restartPoint() : null
-    // Where only the quota is short, a page of repeated rows would be spent in vain.
-    const isInVain = isUnpaid && point !== null && repeatedRows(point) >= next
-    if (hasCursor && (point === null || isInVain)) {
-      this.#size.bind()
-      this.#logBound()
+    const { sizes, service } = this.#run
+    const { folded } = this.#chain
+    if (!this.#canResize) {
+      this.#size = folded?.size ?? sizes.size
       return
     }
-    this.#size.shrink()
-    const { session, measurements } = this.#run
-    if (point !== null) await this.#leaveCursors(point)
-    else await session.checkpoint.append(measurements.entries(null))
+    const size = sizes.begin()
+    this.#isShort = this.#chain.requested !== null && !service.pays(size)
+    await this.#resize(this.#isShort ? Math.min(size, ROWS_OF_A_SEARCH) : size)
   }
 
-  #logBound(): void {
-    if (this.#isBoundLogged) return
-    this.#isBoundLogged = true
-    const message =
-      'the size of pages cannot change here: the only safe resume position is the cursor, which belongs to this size'
-    const fields = { partition: this.#chain.current.key, page_size: this.#size.size }
-    this.#run.options.onLog('warn', message, fields)
+  /** Whether pages of another size can be requested: a cursor is dropped only for its last row. */
+  get #canResize(): boolean {
+    return this.#chain.folded?.next == null || this.#restartPoint() !== null
   }
 
-  /** Where to restart for larger pages; null: a restart would request a page of this size or more again. */
-  #growthPoint(size: number): RestartPoint | null {
-    const point = this.#restartPoint()
-    // The size of a feed's pages is found at its beginning, where larger ones repeat what there is so far.
-    const most = this.#chain.feedWindows === null ? size : 2 * size
-    return point === null || repeatedRows(point) >= most ? null : point
-  }
-
-  #restartPoint(): RestartPoint | null {
-    const { folded } = this.#chain
-    if (folded != null && folded.feed !== null) {
-      if (!mayBeginAgain(folded)) return null
-      const pass = this.#recent.slice(folded.feed.front)
-      return { since: null, repeated: pass.reduce((sum, ids) => sum + countOfIds(ids), 0) }
+  /** How a page that does not come in time is requested in the size of the data set. */
+  get #sizing(): Sizing {
+    const { sizes } = this.#run
+    return {
+      isTooLarge: () => this.#size > sizes.size && this.#canResize,
+      timedOut: (why) => sizes.timedOut(this.#size, why) && this.#canResize,
     }
-    return restartPoint(this.#chain, this.#slot.pages, this.#run.pipeline)
   }
 
-  async #leaveCursors({ since }: RestartPoint): Promise<void> {
-    const { session, measurements } = this.#run
-    const restart = { kind: 'restart', chain: this.#chain.chain, since } as const
-    await session.checkpoint.append([...measurements.entries(null), restart])
+  /** Continues with pages of this size. @returns false if the cursor cannot be dropped */
+  async #resize(size: number): Promise<boolean> {
+    const { folded } = this.#chain
+    if (folded?.next != null && folded.size !== size) {
+      const point = this.#restartPoint()
+      if (point === null) return false
+      const { session, measurements } = this.#run
+      const restart = { kind: 'restart', chain: this.#chain.chain, ...point } as const
+      await session.checkpoint.append([...measurements.entries(null), restart])
+    }
+    this.#size = size
+    return true
+  }
+
+  /** Where pages of another size begin; null: the cursor is kept. */
+  #restartPoint(): RestartPoint | null {
+    if (this.#chain.feedWindows !== null) return null
+    const point = restartPoint(this.#chain, this.#slot.pages, this.#run.pipeline)
+    // A page of rows that are exported already would be paid for in vain.
+    return (point?.since?.ids.length ?? 0) < this.#run.sizes.size ? point : null
   }
 
   /** Makes the chain restart after its last row. @throws ExportError `refused` when that is not possible */

@@ -51,7 +51,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   const seen = forecast(pipeline, session.checkpoint.state)
   const queue = new ChainQueue(plan.chains(), concurrency, ({ name }, { range }) => {
     const expected = seen.rowsOf(name, range)
-    return expected === null ? tally.chainsAreLong : expected > sizes.startOf(name)
+    return expected === null ? tally.chainsAreLong : expected > sizes.size
   })
   const slots = new Slots(concurrency)
   // No chain prefetches while there is a chain for every slot.
@@ -145,33 +145,18 @@ async function beginOrResumeChain(
   return new ChainProgress(state, { chain, query, windows: folded.windows, wanted, feedWindows })
 }
 
-// Source: the largest page of a feed is not documented; the default is 20, and a search has 100 rows.
-const FIRST_OF_FEED = 100
-
-/** The size of pages for each query. Changes are logged. */
+/** The size of pages. Changes are logged. */
 function pageSizes({ pipeline, session, options }: RunContext, measurements: Measurements): PageSizes {
-  const { extract, service } = pipeline
-  return new PageSizes(
-    {
-      most: extract.pageSize,
-      timeoutMs: service.timeoutMs,
-      start: extract.resource === 'feed' ? FIRST_OF_FEED : null,
-    },
-    session.checkpoint.state.service,
-    (change, from, reason) => {
-      measurements.changed(change)
-      const to = change.size ?? extract.pageSize
-      const message =
-        to < from ? 'the service could not serve a page; the next ones are smaller' : 'pages are larger now'
-      options.onLog(to < from ? 'warn' : 'info', message, {
-        event: 'page_size',
-        query: change.query,
-        from,
-        page_size: to,
-        reason,
-      })
-    },
-  )
+  const onChange: ConstructorParameters<typeof PageSizes>[2] = (change, from, to, reason) => {
+    measurements.changed(change)
+    const isSmaller = to < from
+    const message = isSmaller
+      ? 'a page did not come in time; the next ones are smaller'
+      : 'pages are larger now'
+    const fields = { event: 'page_size', from, page_size: to, reason }
+    options.onLog(isSmaller ? 'warn' : 'info', message, fields)
+  }
+  return new PageSizes(pipeline.extract.pageSize, session.checkpoint.state.service, onChange)
 }
 
 function openOwnService(context: RunContext, halt: Halt, onWait: () => void): Service {

@@ -26,7 +26,7 @@ export class Measurements {
     this.#month = months.at(-1)?.month ?? started_at.slice(0, 7)
   }
 
-  /** The size of a query's pages has changed. */
+  /** The size of pages has changed. */
   changed(change: SizeChange): void {
     this.#limits.push(change)
   }

@@ -3,19 +3,11 @@ import type { FoldedChain } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 
 /** The resume position after the last committed row; `since` null: the chain's beginning. */
-export type RestartPoint = {
-  readonly since: Restart | null
-  /** Of a feed: rows of its pass that the service sends again. */
-  readonly repeated?: number
-}
-
-/** The number of rows that the service sends again after a restart: those of the last instant. */
-export function repeatedRows({ since, repeated = 0 }: RestartPoint): number {
-  return since?.ids.length ?? repeated
-}
+export type RestartPoint = { readonly since: Restart | null }
 
 /**
- * The position from which a chain can resume without its cursors.
+ * The position from which a chain can resume without its cursors, with pages of another size. Only where the pipeline
+ * has windows: a service that ignores a filter that nobody asked for would end a healthy export.
  * @param pages committed in this run
  * @returns null if rows might be repeated or lost, or belong to another secret
  */
@@ -25,7 +17,7 @@ export function restartPoint(
   { transform }: Pipeline,
 ): RestartPoint | null {
   const { folded, query } = chain
-  if (folded === undefined) return null
+  if (folded === undefined || chain.requested === null) return null
   if (!chain.hasItems()) return { since: null }
   // The service rejects the cursor of another secret. Until it accepts this one, the variable may have changed.
   if (query.type === 'secret' && transform.secret !== 'hmac' && pages === 0) return null

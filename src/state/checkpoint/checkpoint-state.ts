@@ -106,10 +106,11 @@ function* runEntries({ runs }: CheckpointState): Generator<JournalEntry> {
 }
 
 function* serviceEntries({ service, searchesRemaining }: CheckpointState): Generator<JournalEntry> {
-  const { pageSize, limit, limits, costs, times, reportsSearchesLeft } = service
+  const { pageSize, limit, costs, times, reportsSearchesLeft } = service
   const size = pageSize === null ? {} : { page_size: pageSize }
   const tells = reportsSearchesLeft === null ? {} : { tells_searches: reportsSearchesLeft }
   const left = searchesRemaining === null ? {} : { left: searchesRemaining }
+  if (limit !== null) yield { kind: 'limit', size: limit }
   const isKnown = pageSize !== null || reportsSearchesLeft !== null || searchesRemaining !== null
   if (isKnown || costs.length > 0 || times.length > 0) {
     yield {
@@ -122,8 +123,6 @@ function* serviceEntries({ service, searchesRemaining }: CheckpointState): Gener
       replaces: true,
     }
   }
-  for (const [query, own] of limits) yield { kind: 'limit', query, size: own }
-  if (limit !== null || limits.size > 0) yield { kind: 'limit', query: null, size: limit }
 }
 
 function figuresOf({ rows, quarantined, repeated, forgotten, failures, searchesSpent }: FoldedRun) {

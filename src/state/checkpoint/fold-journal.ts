@@ -37,7 +37,6 @@ export class JournalFold {
   readonly #unknownFields = new Map<string, number>()
   readonly #secretChecks = new Map<string, string>()
   readonly #queries = new Map<string, string>()
-  readonly #limits = new Map<string, number | null>()
   readonly #rejected = new Map<string, BlobRef[]>()
   readonly #claims = new Set<number>()
   readonly #service: { -readonly [K in keyof Measures]: Measures[K] }
@@ -45,7 +44,7 @@ export class JournalFold {
   #aggregates = new AggregateTally(DATA_SET_LIMITS)
 
   constructor(header: HeaderEntry) {
-    this.#service = { ...NOT_MEASURED, limits: this.#limits }
+    this.#service = { ...NOT_MEASURED }
     const shards = this.#shards
     this.#state = {
       header,
@@ -194,7 +193,7 @@ export class JournalFold {
         break
       case 'limit':
         this.#service.limit = entry.size
-        if (entry.query !== null) this.#limits.set(entry.query, entry.size)
+        this.#service.times = []
         break
     }
   }
