@@ -201,7 +201,6 @@ describe('the rows of a page', () => {
         requests: 2,
         size: 10,
         ms: 1,
-        mayGrow: false,
         slices: [],
         rows: new Map(),
         refused: new Map(),
