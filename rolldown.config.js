@@ -185,7 +185,6 @@ const inSomeRuns = isIn(
   'extract/index.ts',
   'extract/transport/connections.ts',
   'extract/transport/tunnel.ts',
-  'load/aggregate-rows.ts',
   'load/index.ts',
   'report/index.ts',
   'run/cpu/inline-work.ts',

@@ -111,7 +111,7 @@ export function verifyDataSet(
   pipeline: Pipeline,
   settings: { readonly onShard?: (path: string) => void } = {},
 ): Promise<Verification> {
-  return verify(pipeline, settings)
+  return verify(pipeline, { ...settings, version })
 }
 
 /** Environment and working directory, as in {@link ReadSettings}, and callbacks. */
@@ -155,7 +155,7 @@ export async function packEvidence(
 ): Promise<{ readonly tar: Uint8Array; readonly files: readonly string[] }> {
   const options = readOptions(settings)
   const key = keyFile === undefined ? null : await readVerifyingKey(keyFile, options)
-  const found = await readEvidence(pipeline, key, await knownNamingKey(pipeline, options))
+  const found = await readEvidence(pipeline, key, await knownNamingKey(pipeline, options), version)
   return evidenceTar(found, key)
 }
 

@@ -72,8 +72,6 @@ const end = runFigures.extend({
   retries: count,
   /** As the service last reported it; absent: never reported. */
   searches_remaining: count.optional(),
-  /** The fewest requests that could have returned its items. */
-  min_requests: count.optional(),
   /** Why items were quarantined, and how many. */
   reasons: z.record(z.string(), count).optional(),
 })
@@ -241,35 +239,12 @@ const seal = z.object({
 })
 export type SealEntry = Entry<'seal'>
 
-/** One check for a whole pair, because an entry may have thousands of pairs. */
-const counts = <Key extends number | string | null>(isKey: (key: unknown) => boolean) =>
-  z.object({
-    counts: z.array(
-      z.custom<[Key, number]>(
-        (pair) => Array.isArray(pair) && pair.length === 2 && isKey(pair[0]) && isCount(pair[1]),
-      ),
-    ),
-    others: count,
-  })
-
-const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 0
-const isName = (value: unknown): boolean => typeof value === 'string' || value === null
-
-/** Aggregates of the shards that are sealed in the same transaction; after a rewrite, of all shards. */
-const aggregates = z.object({
-  kind: z.literal('aggregates'),
-  rows: count,
-  days: counts<number>(Number.isSafeInteger),
-  sources: counts<string | null>(isName),
-  hash_types: counts<string | null>(isName),
-  nulls: z.record(z.string(), count),
-  /** They are of all shards, and replace all earlier ones. */
-  replaces: z.literal(true).optional(),
-})
-
 const failure = z.object({
   kind: z.string(),
   message: z.string(),
+  /** What all partitions with this fault share, and what to do. */
+  cause: z.string(),
+  next: z.string(),
   /** Invalid items of the page that failed. They are in quarantine, and are requested again; absent: none. */
   rejected: count.optional(),
 })
@@ -289,8 +264,6 @@ const partition = z.object({
   forgotten: count.optional(),
   quarantine_end: count.optional(),
   error: failure.optional(),
-  /** Its query began in the last run; absent: earlier. */
-  new: z.literal(true).optional(),
 })
 export type PartitionEntry = Entry<'partition'>
 
@@ -437,7 +410,6 @@ export const ENTRY_SCHEMAS = {
    */
   claim: z.object({ kind: z.literal('claim'), sequence: count.optional() }),
   seal,
-  aggregates,
   failed: z.object({ kind: z.literal('failed'), partition: z.string(), requests: count, error: failure }),
   partition,
   redo,
@@ -456,8 +428,6 @@ export const ENTRY_SCHEMAS = {
   prune,
   forget,
   forgotten,
-  /** The number of rows that the last summary page showed, as far as it showed an exact one. */
-  reported: z.object({ kind: z.literal('reported'), rows: count }),
   unknown: z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
   measured,
   /** The page size of a query from here on; null: the greatest. `query` null: the initial page size of new queries. */

@@ -22,7 +22,7 @@ import {
 } from '../state/index.ts'
 import { namingLocations, openDataSet } from './open-data-set.ts'
 import { countPartitions, earlyPartitions, planAsOfLastRun } from './plan-state.ts'
-import { allowedOf } from './quarantine-limit.ts'
+import { allowedOf, limitFrom } from './quarantine-limit.ts'
 import { namePipeline } from './queries.ts'
 
 /** Whether a data set holds everything that its pipeline file plans. The files alone cannot show this. */
@@ -54,14 +54,8 @@ export type LeftOut = {
 
 const MAX_REASONS = 3
 
-/**
- * What is left out, for everybody who calls a data set complete: a clause for each kind; none: nothing is.
- * @param shown the numbers of items that may be shown; null: not
- */
-export function leftOutClauses(
-  leftOut: LeftOut,
-  shown: { readonly quarantined: number | null; readonly forgotten: number | null } = leftOut,
-): readonly string[] {
+/** What is left out, for everybody who calls a data set complete: a clause for each kind; none: nothing is. */
+export function leftOutClauses(leftOut: LeftOut): readonly string[] {
   const { quarantined, quarantined_partitions, beyond_limit, max_quarantined, reasons } = leftOut
   const { pruned, forgotten } = leftOut
   const clauses: string[] = []
@@ -73,7 +67,7 @@ export function leftOutClauses(
         ? ''
         : `; ${numberOf(beyond_limit, 'partition')} beyond max_quarantined: ${max_quarantined}`
     const where = `${numberOf(quarantined_partitions, 'partition')}, see _quarantine`
-    clauses.push(`${wereLeftOut(shown.quarantined)} (quarantine, in ${where}${why}${limit})`)
+    clauses.push(`${wereLeftOut(quarantined)} (quarantine, in ${where}${why}${limit})`)
   }
   if (pruned !== null) {
     const { partitions, before } = pruned
@@ -82,12 +76,11 @@ export function leftOutClauses(
       `${numberOf(partitions, 'partition')} that ended by ${before.slice(0, 10)} ${were} removed (prune)`,
     )
   }
-  if (forgotten > 0) clauses.push(`${wereLeftOut(shown.forgotten, ' of forgotten people')} (forget)`)
+  if (forgotten > 0) clauses.push(`${wereLeftOut(forgotten, ' of forgotten people')} (forget)`)
   return clauses
 }
 
-function wereLeftOut(items: number | null, of = ''): string {
-  if (items === null) return `some items${of} were left out`
+function wereLeftOut(items: number, of = ''): string {
   return `${numberOf(items, 'item')}${of} ${items === 1 ? 'was' : 'were'} left out`
 }
 
@@ -109,26 +102,16 @@ function* countedOf({ partitions }: CheckpointState): Generator<Counted> {
   }
 }
 
-/** The same for a data set that was moved without its state. */
-export function leftOutOfManifest(
-  { transform }: Pipeline,
-  { partitions, prunes, totals }: typeof NO_MANIFEST,
-): LeftOut {
-  return { ...leftOut(transform, prunes, [], partitions), forgotten: totals.forgotten }
-}
-
-const NO_MANIFEST: Pick<Manifest, 'partitions' | 'prunes'> & {
-  readonly totals: { readonly forgotten: number }
-} = {
-  partitions: [],
-  prunes: [],
-  totals: { forgotten: 0 },
+/** The same, as the manifest has it. */
+export function leftOutOfManifest({ scope, partitions, prunes, runs, totals }: Manifest): LeftOut {
+  const maxQuarantined = limitFrom(scope.max_quarantined)
+  return { ...leftOut({ maxQuarantined }, prunes, runs, partitions), forgotten: totals.forgotten }
 }
 
 type Counted = { readonly state: string; readonly rows: number; readonly quarantined: number }
 
 function leftOut(
-  { maxQuarantined }: Pipeline['transform'],
+  { maxQuarantined }: Pick<Pipeline['transform'], 'maxQuarantined'>,
   prunes: readonly { readonly before: string }[],
   runs: readonly Reasons[],
   folded: Iterable<Counted>,
@@ -208,7 +191,10 @@ export async function completenessOf(
   if (state !== null)
     return { complete, partitions, redo: state.redo.partitions, left_out: leftOutOf(pipeline, state) }
   const manifest = await readManifest(store).catch(nullIf('damaged'))
-  const left_out = leftOutOfManifest(pipeline, manifest ?? NO_MANIFEST)
+  const left_out =
+    manifest === null
+      ? { ...leftOut(pipeline.transform, [], [], []), forgotten: 0 }
+      : leftOutOfManifest(manifest)
   return { complete, partitions, redo: 0, left_out }
 }
 

@@ -1,7 +1,7 @@
 import {
   createEncoder,
+  decodeRecordBatches,
   type EncodePlan,
-  encodeWithAggregates,
   type ShardCoder,
   shardHash,
 } from '../load/index.ts'
@@ -11,7 +11,7 @@ export function inlineCoder(plan: EncodePlan): ShardCoder {
   const encoder = createEncoder(plan)
   return {
     header: async () => encoder.header(),
-    encode: (recordBatches) => encodeWithAggregates(encoder, recordBatches),
+    encode: (recordBatches) => encoder.encode(decodeRecordBatches(recordBatches)),
     footer: (rowGroups) => encoder.footer(rowGroups),
     hash: shardHash,
   }

@@ -17,3 +17,9 @@ export function allowedOf(limit: QuarantineLimit): Allowed {
       }
   }
 }
+
+/** Reads the text of {@link allowedOf} back. */
+export function limitFrom(text: string): QuarantineLimit {
+  const value = Number.parseFloat(text)
+  return text.endsWith('%') ? { kind: 'share', percent: value } : { kind: 'count', items: value }
+}

@@ -16,7 +16,7 @@ import {
   signatureOf,
 } from '../state/index.ts'
 import { type Completeness, completenessOf, leftOutClauses, withNames } from './completeness.ts'
-import { isSummaryPage, mismatches } from './files.ts'
+import { mismatches } from './files.ts'
 import { readBegunCheckpoint } from './open-checkpoint.ts'
 import {
   type HoldOptions,
@@ -27,7 +27,7 @@ import {
   pathIn,
 } from './open-data-set.ts'
 import { otherScope, whyStale } from './scope.ts'
-import { summaryPageAnew } from './summary-page/write-summary-page.ts'
+import { pageOfManifest } from './summary-page/write-summary-page.ts'
 
 export type Signed = {
   readonly pipeline: string
@@ -100,15 +100,17 @@ function isTaken(): ExportError {
  * read-only media, but not during a run.
  * @param maskKey for queries that are named by digests; null: completeness has no figures then
  * @param publicKey the key that the signature has to fit; null: it is not checked
+ * @param version Spillway's own, for the summary page
  * @throws ExportError `config` when nothing is exported or signed, `damaged` when data set or signature do not fit the
  *   manifest, `locked` when a run wrote another manifest meanwhile
  */
 export function readEvidence(
   pipeline: Pipeline,
   publicKey: KeyObject | null,
-  maskKey: Uint8Array | null = null,
+  maskKey: Uint8Array | null,
+  version: string,
 ): Promise<FoundEvidence> {
-  return namingLocations(pipeline, () => read(pipeline, openDataSet(pipeline), publicKey, maskKey))
+  return namingLocations(pipeline, () => read(pipeline, openDataSet(pipeline), publicKey, maskKey, version))
 }
 
 type FoundEvidence = Evidence & { readonly completeness: Completeness }
@@ -118,14 +120,14 @@ async function read(
   store: Store,
   publicKey: KeyObject | null,
   maskKey: Uint8Array | null,
+  version: string,
 ): Promise<FoundEvidence> {
   const { bytes, manifest, state } = await readVouchedManifest(pipeline, store, maskKey)
   const signature = await store.read(SIGNATURE_PATH)
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
   const completeness = await completenessOf(pipeline, maskKey, store, state)
-  const named = (await isSummaryPage(store)) === true ? withNames(pipeline, maskKey) : null
   // The file itself may hold anything, even rows.
-  const summaryPage = named === null ? null : await summaryPageAnew(named, store, state)
+  const summaryPage = pageOfManifest(bytes, isMarked, version)
   const again = await store.read(MANIFEST_PATH)
   if (again === null || !Buffer.from(again).equals(bytes)) throw changedMeanwhile()
   if (signature === null) throw notSigned(pipeline, manifest)

@@ -1,6 +1,7 @@
-export { type EncodedRowGroupWithAggregates, encodeWithAggregates } from './aggregate-rows.ts'
 export { createEncoder } from './encode/create-encoder.ts'
+export { decodeRecordBatches } from './encode/decode-record-batches.ts'
 export {
+  type EncodedRowGroup,
   type EncodePlan,
   rowGroupRows,
   type ShardEncoder,

@@ -1,10 +1,7 @@
 import { createHash } from 'node:crypto'
 import {
-  type Aggregates,
-  AggregateTally,
   ExportError,
   type OwnedStore,
-  ROW_GROUP_LIMITS,
   type Scratch,
   type SealEntry,
   type Serial,
@@ -12,8 +9,7 @@ import {
   type Span,
   spanOf,
 } from '../core/index.ts'
-import type { EncodedRowGroupWithAggregates } from './aggregate-rows.ts'
-import type { WrittenRowGroup } from './encode/encoder.ts'
+import type { EncodedRowGroup, WrittenRowGroup } from './encode/encoder.ts'
 import { sealedPath, shardPath } from './layout.ts'
 import type { LoggedBatch } from './row-cache.ts'
 import type { RowGroupMeasure } from './row-group-measure.ts'
@@ -25,7 +21,7 @@ export type ShardCoder = {
    * Transfers the buffers of the record batches, except shared memory: they may be detached afterwards. The result is
    * valid until the next call.
    */
-  encode(recordBatches: readonly Uint8Array[]): Promise<EncodedRowGroupWithAggregates>
+  encode(recordBatches: readonly Uint8Array[]): Promise<EncodedRowGroup>
   footer(rowGroups: readonly WrittenRowGroup[]): Promise<Uint8Array>
   /** Begins the hash of a shard. */
   hash(): ShardHash
@@ -59,7 +55,6 @@ export class OpenShard {
   readonly #tools: OpenShardTools
   readonly #partitions = new Set<string>()
   readonly #rowGroups: WrittenRowGroup[] = []
-  readonly #aggregates = new AggregateTally(ROW_GROUP_LIMITS)
   readonly #hash: ShardHash
   #span: Span | null = null
   #replaced = 0
@@ -76,11 +71,6 @@ export class OpenShard {
     this.shard = shard
     this.folder = folder
     this.part = part
-  }
-
-  /** Aggregates over the encoded rows. */
-  get aggregates(): Aggregates {
-    return this.#aggregates.aggregates()
   }
 
   /** Counts rows of a partition that belong to it. */
@@ -158,7 +148,6 @@ export class OpenShard {
     const offset = scratch.size
     this.#rowGroups.push({ offset, rows: encoded.rows, meta: encoded.meta })
     this.#replaced += encoded.replaced ?? 0
-    this.#aggregates.add(encoded.aggregates)
     await this.#append(scratch, encoded.bytes)
   }
 

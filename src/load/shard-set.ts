@@ -1,12 +1,10 @@
 import {
-  AggregateTally,
   type BlobRef,
   type CommitLog,
   decodeRecordBatch,
   type FoldedShard,
   type JournalEntry,
   type OwnedStore,
-  ROW_GROUP_LIMITS,
   type SealEntry,
   type ShardIdentity,
   serial,
@@ -156,7 +154,7 @@ export class ShardSet {
       sealing.catch(() => {})
       const { seals, logged } = await this.#handing(async () => {
         const seals = await sealing
-        const all = [...sealEntries(seals), ...placed.opened, ...entries(placed.placement)]
+        const all = [...seals.map(({ seal }) => seal), ...placed.opened, ...entries(placed.placement)]
         return { seals, logged: all.length === 0 ? null : this.#options.log.commit(all, placed.blobs) }
       })
       return { seals, blobs: (await logged) ?? [] }
@@ -292,7 +290,7 @@ export class ShardSet {
       const ready = this.#sealed
       if (ready.length === 0) return
       this.#sealed = []
-      await this.#options.log.commit(sealEntries(ready))
+      await this.#options.log.commit(ready.map(({ seal }) => seal))
       for (const { seal: each } of ready) this.#options.onSealed(each)
     })
     await this.#publish(shard, seal)
@@ -347,11 +345,3 @@ export class ShardSet {
 type Committed = { readonly seals: readonly Sealed[]; readonly blobs: readonly BlobRef[] }
 
 type Sealed = { readonly shard: OpenShard; readonly seal: SealEntry }
-
-/** The entries of some shards, with one for their aggregates: a page may complete a thousand with the same sources. */
-function sealEntries(sealed: readonly Sealed[]): JournalEntry[] {
-  if (sealed.length === 0) return []
-  const tally = new AggregateTally(ROW_GROUP_LIMITS)
-  for (const { shard } of sealed) tally.add(shard.aggregates)
-  return [...sealed.map(({ seal }) => seal), { kind: 'aggregates', ...tally.aggregates() }]
-}

@@ -19,8 +19,8 @@ export type Evidence = {
   readonly partitions: PartitionCounts | null
   /** What is missing by intent, a clause each. */
   readonly leftOut: readonly string[]
-  /** The summary page; null: none was made. */
-  readonly summaryPage: Uint8Array | null
+  /** The summary page of the manifest. */
+  readonly summaryPage: Uint8Array
   /** The text that the manifest's `config_digest` is the SHA-256 of. */
   readonly settings: string
 }
@@ -163,7 +163,7 @@ function filesOf(evidence: Evidence, publicKey: KeyObject | null): PackedFile[] 
     ['_manifest.json', manifestBytes, 'what was requested, and every file with its rows, bytes and SHA-256'],
     ['_manifest.sig', signature, 'an Ed25519 signature over the bytes of _manifest.json'],
     isMarked && ['_SUCCESS', '', 'was there: all that was planned was exported (not signed)'],
-    summaryPage !== null && ['_report.html', summaryPage, 'a summary for people (not signed)'],
+    ['_report.html', summaryPage, 'a summary for people, written anew (not signed)'],
     ['settings.json', settings, 'what a row is and how it is masked; no secrets'],
     ['SHA256SUMS', checksumLines(manifest), 'the checksums of the files, for sha256sum'],
     publicKey !== null && ['public-key.pem', pemOf(publicKey), 'the key that the signature is checked with'],

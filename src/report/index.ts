@@ -1,18 +1,4 @@
-export type { Between, HeatCell, Shown, SummaryPageData, SummaryPageRun, TimeUnit } from './data.ts'
-export {
-  asParts,
-  classOf,
-  largestGroups,
-  MIN_ROWS,
-  NO_ROWS,
-  type Sum,
-  shareOf,
-  shown,
-  shownCells,
-  shownCounts,
-  shownSeries,
-  shownTotal,
-  withPart,
-} from './disclosure.ts'
+export { type Groups, type RowFacts, type SummaryInput, verdictOf } from './contents.ts'
 export { type Evidence, evidenceTar, type PackedEvidence } from './evidence.ts'
-export { summaryPage } from './page.ts'
+export { summaryMarkdown } from './markdown.ts'
+export { isPageOf, summaryPage } from './page.ts'

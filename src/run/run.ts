@@ -163,7 +163,7 @@ async function carryOut(
       characters: sealed.replacedNuls,
     })
   }
-  const figures = figuresOfRun(earlier, ending, tally, pipeline)
+  const figures = figuresOfRun(earlier, ending, tally)
   let tablesError: ExportError | null = null
   const unfinished = await failureOf(async () => {
     const whole = isWhole()
@@ -243,8 +243,6 @@ async function finalizeDataSet(
   })
   if (tablesError === null) await removeReplaced(store, checkpoint)
   if (whole) await store.replace(SUCCESS_PATH, [])
-  await tryToWriteSummaryPage(pipeline, store, checkpoint.state, options, (entry) =>
-    checkpoint.append([entry]),
-  )
+  await tryToWriteSummaryPage(pipeline, store, options)
   return tablesError
 }

@@ -53,17 +53,11 @@ export type RunSummary = RunCounts & {
 }
 
 /** The figures of a run, for the journal, the log and the summary. */
-type RunFigures = Pick<FoldedRun, keyof RunCounts | 'repeated' | 'forgotten' | 'minRequests' | 'reasons'>
+type RunFigures = Pick<FoldedRun, keyof RunCounts | 'repeated' | 'forgotten' | 'reasons'>
 
 /** @param earlier figures of the same run before an interruption */
-export function figuresOfRun(
-  earlier: RunFigures,
-  ending: Ending,
-  tally: Tally,
-  { extract }: Pipeline,
-): RunFigures {
+export function figuresOfRun(earlier: RunFigures, ending: Ending, tally: Tally): RunFigures {
   const { searchesSpent, searchesRemaining } = ending
-  const isSearch = extract.resource === 'credentials'
   return {
     rows: earlier.rows + tally.rows,
     quarantined: earlier.quarantined + tally.quarantined,
@@ -74,7 +68,6 @@ export function figuresOfRun(
     searchesSpent:
       searchesSpent === null ? earlier.searchesSpent : searchesSpent + (earlier.searchesSpent ?? 0),
     searchesRemaining,
-    minRequests: isSearch ? (earlier.minRequests ?? 0) + tally.minRequests(extract.pageSize) : null,
     reasons: Object.fromEntries(sumOfReasons([earlier, tally])),
   }
 }

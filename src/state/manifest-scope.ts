@@ -33,6 +33,7 @@ export const manifestPartitionSchema = z.object({
   state: z.enum(PARTITION_STATES),
   rows: count,
   quarantined: count,
+  error: z.object({ cause: z.string(), next: z.string() }).optional(),
 })
 
 export type ManifestPartition = {
@@ -40,6 +41,8 @@ export type ManifestPartition = {
   state: PartitionState
   rows: number
   quarantined: number
+  /** Why it failed, as all partitions say that failed for the same reason, and what to do. */
+  error?: { cause: string; next: string } | undefined
 }
 
 /** What a `prune` removed. */
@@ -70,6 +73,8 @@ export function* manifestPartitions(
     const found = partitions.get(key)
     const folded = found === undefined ? undefined : exportedOf(found)
     const quarantined = folded === undefined ? 0 : quarantinedOf(folded)
-    yield { key, state: stateOf(folded), rows: folded?.rows ?? 0, quarantined }
+    const failure = folded?.state === 'failed' ? folded.error : null
+    const error = failure === null ? {} : { error: { cause: failure.cause, next: failure.next } }
+    yield { key, state: stateOf(folded), rows: folded?.rows ?? 0, quarantined, ...error }
   }
 }

@@ -83,8 +83,14 @@ export const manifestSchema = z.object({
       started_at: z.string(),
       finished_at: z.string().nullable(),
       status: z.string(),
+      rows: count,
       requests: count,
       retries: count,
+      quarantined: count,
+      /** Failures of partitions. */
+      failures: count,
+      /** Why items were quarantined, and how many. */
+      reasons: z.record(z.string(), count),
       /** Searches that it spent and that were left, as the service reports; null: it does not report them. */
       searches_spent: count.nullable(),
       searches_remaining: count.nullable(),
@@ -144,8 +150,14 @@ export type Manifest = {
     started_at: string
     finished_at: string | null
     status: string
+    rows: number
     requests: number
     retries: number
+    quarantined: number
+    /** Failures of partitions. */
+    failures: number
+    /** Why items were quarantined, by field and rule, and how many. */
+    reasons: Record<string, number>
     /** Searches that it spent and that were left, as the service reports; null: it does not report them. */
     searches_spent: number | null
     searches_remaining: number | null
@@ -312,13 +324,17 @@ function* manifestText(
     retired,
     prunes: state.prunes,
     forgotten: state.erasures,
-    runs: state.runs.map(({ started_at, finished_at, status, requests, retries, version, ...run }, i) => ({
+    runs: state.runs.map(({ started_at, finished_at, status, version, ...run }, i) => ({
       started_at,
       finished_at,
       // A run without an end entry was killed.
       status: status ?? 'interrupted',
-      requests,
-      retries,
+      rows: run.rows,
+      requests: run.requests,
+      retries: run.retries,
+      quarantined: run.quarantined,
+      failures: run.failures,
+      reasons: run.reasons,
       searches_spent: run.searchesSpent,
       searches_remaining: run.searchesRemaining,
       version,

@@ -4,9 +4,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import type { SummaryPageData } from '../../src/report/index.ts'
+import type { Groups } from '../../src/report/index.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { runCli } from '../support/run-cli.ts'
+import { summaryPageIn } from '../support/summary-page.ts'
 import { some } from '../support/thorough.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
 import type { Row } from './support/rows.ts'
@@ -14,22 +15,14 @@ import { newWorkspace, type Workspace } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const WINDOWS = { from: '2024-01-01', until: '2024-07-01', every: 'month' }
-const pageIn = (output: string): Promise<string> => readFile(join(output, '_report.html'), 'utf8')
 
-/** The JSON in the page. */
-function dataOf(page: string): SummaryPageData {
-  const [, json] = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(page)!
-  return JSON.parse(json!)
-}
-
-function counted(names: readonly string[]): Map<string, number> {
-  const counts = new Map<string, number>()
-  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
+function counted<Key>(keys: readonly Key[]): Map<Key, number> {
+  const counts = new Map<Key, number>()
+  for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1)
   return counts
 }
 
-/** A name as the report shows it. */
-const inReport = (name: unknown, none: string): string =>
+const inPage = (name: unknown, none: string): string =>
   name === null
     ? none
     : String(name)
@@ -39,63 +32,46 @@ const inReport = (name: unknown, none: string): string =>
 const monthOf = ({ imported_at }: Row): string =>
   new Date(Number(BigInt(String(imported_at)) / 1000n)).toISOString().slice(0, 7)
 
-/** Each group has the rows that were counted, and `others` is the rest. */
-function expectGroups(
-  { groups, others }: SummaryPageData['rows']['sources'],
-  names: readonly string[],
-): void {
+const shown = (value: number): string => value.toLocaleString('en')
+
+/** Each group has its rows, and the others have the rest. */
+function expectGroups({ groups, others }: Groups, names: readonly string[]): void {
   const counts = counted(names)
   for (const { name, rows } of groups) expect([name, rows]).toEqual([name, counts.get(name)])
-  const rest = names.length - groups.reduce((sum, { rows }) => sum + rows, 0)
-  expect(others).toBe(rest > 0 && rest < 5 ? null : rest)
-  const least = Math.min(...groups.map(({ rows }) => rows))
-  expect(least).toBeGreaterThanOrEqual(5)
+  const largest = [...counts.values()].sort((a, b) => b - a).slice(0, groups.length)
+  expect(groups.map(({ rows }) => rows)).toEqual(largest)
+  expect(others).toBe(names.length - largest.reduce((sum, rows) => sum + rows, 0))
 }
 
-function expectReport(
-  { rows: counts, runs: history, shards, verdict, from }: SummaryPageData,
-  rows: readonly Row[],
-  paths: number,
-): void {
-  expect([counts.rows, counts.counted_rows, counts.shards]).toEqual([rows.length, rows.length, paths])
-  expectGroups(counts.timeline, rows.map(monthOf))
-  expectGroups(
-    counts.sources,
-    rows.map(({ source_name }) => inReport(source_name, 'no name')),
-  )
-  expectGroups(
-    counts.hash_types,
-    rows.map(({ hash_type }) => inReport(hash_type, 'no type')),
-  )
-  for (const { column, share } of counts.nulls) {
-    const nulls = rows.filter((row) => row[column] === null).length
-    if (typeof share === 'number')
-      expect(Math.abs(share - (100 * nulls) / rows.length)).toBeLessThanOrEqual(1)
-    else if (share === 'none' || share === 'all') expect(nulls).toBe(share === 'none' ? 0 : rows.length)
-    else expect(share === 'few' ? nulls : rows.length - nulls).toBeLessThan(5)
+async function expectPage(here: Workspace, rows: readonly Row[]): Promise<void> {
+  const { heading, figures, heat } = await summaryPageIn(here.output)
+  expect(heading).toBe('Complete: all 12 partitions')
+  expect(figures).toMatchObject({ rows: shown(rows.length), 'partitions done': '12' })
+  for (const domain of DOMAINS) {
+    const own = counted(rows.filter(({ query_value }) => query_value === domain).map(monthOf))
+    const cells = [1, 2, 3, 4, 5, 6].map((month) => own.get(`2024-0${month}`) ?? 0)
+    const total = cells.reduce((sum, count) => sum + count, 0)
+    expect(heat[`domain.${domain}`]).toEqual([...cells, total].map(shown))
   }
-  expect(counts.heat!.rows.map(({ query }) => query)).toEqual(
-    DOMAINS.toSorted().map((name) => `domain.${name}`),
-  )
-  for (const { query, cells } of counts.heat!.rows) {
-    const own = counted(rows.filter(({ query_value }) => `domain.${query_value}` === query).map(monthOf))
-    for (const [i, cell] of cells.entries()) {
-      const rows = own.get(counts.heat!.columns[i]!.slice(0, 7)) ?? 0
-      expect(cell!.state).toBe('done')
-      expect(cell!.least).toBeLessThanOrEqual(rows)
-      expect(cell!.most).toBeGreaterThanOrEqual(rows)
-      // A range spans at most one power of ten.
-      expect([cell!.least === 0, cell!.most! <= Math.max(9, 10 * cell!.least)]).toEqual([rows === 0, true])
-    }
-  }
-  expect(shards).toHaveLength(paths)
-  expect(history.failures).toEqual([])
-  expect(verdict.complete).toBe(true)
-  if (from === 'checkpoint') expect(verdict.partitions).toMatchObject({ total: 12, done: 12 })
 }
 
-async function readAll(here: Workspace, format: string): Promise<Row[]> {
-  return format === 'csv' ? readCsv(here.output) : readParquet(here.output)
+/** What `summary` adds. */
+async function expectFacts(here: Workspace, rows: readonly Row[]): Promise<void> {
+  expect((await here.cli('summary', 'pipeline.yaml')).code).toBe(0)
+  await expectPage(here, rows)
+  const { facts, figures } = await summaryPageIn(here.output)
+  expect(facts!.people).toBe(new Set(rows.map(({ identity_name }) => identity_name)).size)
+  expect(figures.people).toBe(shown(facts!.people!))
+  expectGroups(
+    facts!.sources,
+    rows.map(({ source_name }) => inPage(source_name, 'no name')),
+  )
+  expectGroups(
+    facts!.hash_types,
+    rows.map(({ hash_type }) => inPage(hash_type, 'no type')),
+  )
+  expect(new Map(facts!.months.map(({ month, rows }) => [month, rows]))).toEqual(counted(rows.map(monthOf)))
+  expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
 }
 
 const LOADS = [
@@ -119,75 +95,78 @@ it.each(some(LOADS, 1))('after runs, a kill, a --redo: $format by $partition_by'
 
   const { stderr, summary } = await here.run()
   expect(stderr).not.toContain('report')
-  const manifest = await here.manifest()
-  const rows = await readAll(here, load.format)
-  const first = dataOf(await pageIn(here.output))
-  expectReport(first, rows, manifest.shards.length)
-  expect(first.runs.runs.map(({ status }) => status)).toEqual(['interrupted', 'complete'])
-  expect(first.runs.runs.at(-1)).toMatchObject({
-    rows: summary.rows,
-    requests: summary.requests,
-    searches: summary.searches_spent,
-    quarantined: summary.quarantined,
-    left: summary.searches_remaining,
-  })
-  const [begun, ended] = first.runs.runs
-  expect((begun!.rows ?? 0) + ended!.rows!).toBe(rows.length)
-  expect(first.shards.map(({ path, sha256 }) => [path, sha256])).toEqual(
-    manifest.shards.map(({ path, sha256 }) => [path, sha256]),
-  )
-  expect(first.request).toMatchObject({ queries: DOMAINS.map((name) => `domain.${name}`), retired: 0 })
-  expect(first.request.config_digest).toBe(
-    JSON.parse(await readFile(join(here.output, '_manifest.json'), 'utf8')).config_digest,
-  )
-
+  const rows = await (load.format === 'csv' ? readCsv : readParquet)(here.output)
+  await expectPage(here, rows)
+  const { figures } = await summaryPageIn(here.output)
+  expect(figures['new in the last run']).toBe(shown(Number(summary.rows)))
+  await expectFacts(here, rows)
   expect((await here.run('--redo', 'domain.quillmere.net/2024-03*')).code).toBe(0)
-  expectReport(dataOf(await pageIn(here.output)), rows, manifest.shards.length)
+  await expectPage(here, rows)
 
-  // Without the state, the report is made from manifest and shards.
+  // Without the state, the page is made from manifest and shards.
   await rm(join(here.output, '_state'), { recursive: true })
   await rm(join(here.output, '_report.html'))
-  expect((await here.cli('summary', 'pipeline.yaml')).code).toBe(0)
-  const moved = dataOf(await pageIn(here.output))
-  expect(moved.from).toBe('manifest')
-  expect(moved.rows).toMatchObject({
-    ...first.rows,
-    new_rows: 0,
-    heat: moved.rows.heat,
-    bytes: moved.rows.bytes,
-  })
+  await expectFacts(here, rows)
 })
 
-it('a later run adds the new rows; a file that is not our report is kept', async () => {
+it('a later run adds the new rows; a file that is no page of ours is kept', async () => {
   const parts = (until: string) => ({ extract: { domains: DOMAINS, windows: { ...WINDOWS, until } } })
   const here = await newWorkspace(parts('2024-03-01'), { records: 400 })
   await here.run()
-  const before = await readAll(here, 'parquet')
+  const before = await readParquet(here.output)
   await here.write(parts('2024-07-01'))
   await here.run()
-  const rows = await readAll(here, 'parquet')
-  const data = dataOf(await pageIn(here.output))
-  expectReport(data, rows, (await here.manifest()).shards.length)
-  expect(data.rows.new_rows).toBe(rows.length - before.length)
+  const rows = await readParquet(here.output)
+  await expectPage(here, rows)
+  const { figures } = await summaryPageIn(here.output)
+  expect(figures['new in the last run']).toBe(shown(rows.length - before.length))
 
-  await writeFile(join(here.output, '_report.html'), '<!doctype html><p>mine')
+  const page = join(here.output, '_report.html')
+  await writeFile(page, '<!doctype html><p>mine')
   const { code, stderr } = await here.run()
   expect(code).toBe(0)
   expect(stderr).toContain('_report.html')
-  expect(await pageIn(here.output)).toBe('<!doctype html><p>mine')
+  expect(await readFile(page, 'utf8')).toBe('<!doctype html><p>mine')
   expect((await here.run('--fresh', '--yes')).code).toBe(0)
-  expectReport(dataOf(await pageIn(here.output)), rows, data.rows.shards)
+  await expectPage(here, rows)
+})
+
+it('verify says when the page is not what the manifest says', async () => {
+  const here = await newWorkspace({ extract: { domains: DOMAINS, windows: WINDOWS } }, { records: 400 })
+  await here.run()
+  const path = join(here.output, '_report.html')
+  const page = await readFile(path, 'utf8')
+  for (const edited of [
+    page.replace('all 12 partitions', 'all 13 partitions'),
+    page.replace(/[0-9a-f]{64}/g, 'a'.repeat(64)),
+  ]) {
+    await writeFile(path, edited)
+    const { code, stdout } = await here.cli('verify', 'pipeline.yaml')
+    expect([code, stdout]).toEqual([1, expect.stringMatching(/_report\.html.*summary/)])
+  }
+  expect((await here.cli('summary', 'pipeline.yaml')).code).toBe(0)
+  expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
+})
+
+it('as Markdown it goes to stdout, and nothing is written', async () => {
+  const here = await newWorkspace({ extract: { domains: DOMAINS, windows: WINDOWS } }, { records: 400 })
+  await here.run()
+  const before = await readFile(join(here.output, '_report.html'), 'utf8')
+  const { code, stdout } = await here.cli('summary', 'pipeline.yaml', '--format', 'markdown')
+  expect(code).toBe(0)
+  const people = new Set((await readParquet(here.output)).map(({ identity_name }) => identity_name)).size
+  expect(stdout).toMatch(/^## trial: Complete: all 12 partitions\n/)
+  expect(stdout).toContain(`| people | ${shown(people)} |`)
+  expect(await readFile(join(here.output, '_report.html'), 'utf8')).toBe(before)
 })
 
 it('an export of reports has one as well', async () => {
   const here = await newWorkspace({ extract: { resource: 'reports', all: true } })
   expect((await here.run()).code).toBe(0)
-  const data = dataOf(await pageIn(here.output))
-  expect(data).toMatchObject({
-    resource: 'reports',
-    rows: { rows: 25, counted_rows: 25, sources: { groups: [] } },
+  expect(await summaryPageIn(here.output)).toMatchObject({
+    heading: 'Complete: its one partition',
+    figures: { rows: '25' },
   })
-  await here.write({ extract: { resource: 'reports', all: true, max_requests: 1 } })
   expect((await here.cli('summary', 'pipeline.yaml', '--json')).stdout).toContain('_report.html')
 })
 
@@ -216,15 +195,13 @@ it('names from the service are text, never markup', async () => {
   onTestFinished(() => void server.close())
   const here = await newWorkspace({})
   const env = { SPILLWAY_BASE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/firework` }
-  const { code, stderr } = await carryOut({
-    args: ['run', 'pipeline.yaml'],
-    cwd: here.folder,
-    env: { ...here.env, ...env },
-  })
-  expect(code, stderr).toBe(0)
-  const page = await pageIn(here.output)
-  expect(page).not.toMatch(/<img|<b onclick|somebody-|leaked-secret/)
-  expect(page.match(/<script/g)).toHaveLength(1)
-  expect(page).toContain('class="bar"')
-  expect(dataOf(page).rows.sources.groups).toEqual([{ name, rows: 2000 }])
+  for (const command of ['run', 'summary']) {
+    const options = { args: [command, 'pipeline.yaml'], cwd: here.folder, env: { ...here.env, ...env } }
+    const { code, stderr } = await carryOut(options)
+    expect(code, stderr).toBe(0)
+  }
+  const { html, facts } = await summaryPageIn(here.output)
+  expect(html).not.toMatch(/<img|<b onclick|somebody-|leaked-secret/)
+  expect(html.match(/<script/g)).toHaveLength(1)
+  expect(facts!.sources.groups).toEqual([{ name, rows: 2000 }])
 })

@@ -182,7 +182,6 @@ describe('a shard', () => {
         partitions: [keyOf(0, 0)],
         imported_at: null,
       },
-      { kind: 'aggregates', rows: 0 },
     ])
     const text = Buffer.from((await store.read(`${FOLDER}/part-00000.csv`)) ?? []).toString()
     expect(text).toBe('a shard\n#[]\n')
@@ -248,7 +247,7 @@ describe('a page', () => {
     // Forty rows for one folder, twenty for the other: the rows of whole shards need not be in the log.
     const [lines = []] = commits
     expect(lines.map(({ kind }) => kind).toSorted()).toEqual(
-      ['seal', 'seal', 'open', 'seal', 'open', 'aggregates', 'page'].toSorted(),
+      ['seal', 'seal', 'open', 'seal', 'open', 'page'].toSorted(),
     )
     expect(lines.at(-1)?.kind).toBe('page')
     expect(
@@ -346,11 +345,11 @@ describe('a commit', () => {
       ['page'],
       ['page'],
       ['open', 'page'],
-      ['seal', 'aggregates'],
+      ['seal'],
       // The second is filled from the log; the third comes with its page.
-      ['seal', 'aggregates', 'open', 'page'],
-      ['seal', 'aggregates'],
-      ['seal', 'aggregates'],
+      ['seal', 'open', 'page'],
+      ['seal'],
+      ['seal'],
     ])
     expect(await store.list(FOLDER)).toEqual([0, 1, 2, 3].map((part) => `part-0000${part}.csv`))
     expect(await store.list('_state/sealed')).toEqual([])

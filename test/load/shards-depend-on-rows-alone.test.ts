@@ -16,7 +16,7 @@ import { createEncoder } from '../../src/load/encode/create-encoder.ts'
 import { shardExtension } from '../../src/load/encode/encoder.ts'
 import {
   type Commit,
-  encodeWithAggregates,
+  decodeRecordBatches,
   PageRows,
   type PartitionRange,
   type RowChoice,
@@ -302,7 +302,7 @@ function coderOf(format: Format, specs: readonly ColumnSpec[]): ShardCoder {
   const encoder = createEncoder({ format, columns: specs, createdBy, fileMetadata: {} })
   return {
     header: async () => encoder.header(),
-    encode: (recordBatches) => encodeWithAggregates(encoder, recordBatches),
+    encode: (recordBatches) => encoder.encode(decodeRecordBatches(recordBatches)),
     footer: (rowGroups) => encoder.footer(rowGroups),
     hash: shardHash,
   }

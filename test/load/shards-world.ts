@@ -12,7 +12,6 @@ import {
   type OwnedStore,
   type PageEntry,
   partitionKey,
-  type RecordBatch,
   type SealEntry,
   type Store,
   type Window,
@@ -22,7 +21,6 @@ import {
 import { openSettledCheckpoint } from '../../src/data-set/recover.ts'
 import { type Invalidation, invalidationOf, redoEntry } from '../../src/data-set/redo/invalidate.ts'
 import { removeReplaced, replaceRedone } from '../../src/data-set/redo/replace.ts'
-import { aggregateRows } from '../../src/load/aggregate-rows.ts'
 import { rowObjects } from '../../src/load/encode/record-batch-column.ts'
 import {
   type Commit,
@@ -78,7 +76,6 @@ export const textCoder: ShardCoder = {
   header: async () => Buffer.from('a shard\n'),
   encode: async (recordBatches) => {
     const texts: string[] = []
-    const decoded: RecordBatch[] = []
     let rows = 0
     for (const given of recordBatches) {
       // As a worker thread transfers them: the buffers are detached afterwards.
@@ -87,15 +84,12 @@ export const textCoder: ShardCoder = {
       for (const row of rowObjects(recordBatch, COLUMNS))
         texts.push(`${COLUMNS.map(({ name }) => row[name]).join(' ')}\n`)
       rows += recordBatch.rows
-      decoded.push(recordBatch)
     }
-    const sums = aggregateRows(decoded)
     const bytes = new Uint8Array(Buffer.from(texts.join('')))
     return {
       bytes,
       rows,
       meta: { lines: texts.length },
-      aggregates: sums,
     }
   },
   footer: async (rowGroups) => Buffer.from(`#${JSON.stringify(rowGroups)}\n`),

@@ -1,14 +1,33 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { type Browser, chromium } from 'playwright-core'
+import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { summaryPage } from '../../src/report/index.ts'
-import { SOME_REPORT } from './some-report.ts'
+import { DOMAINS, SOME_INPUT, withManifest } from './some-report.ts'
 
 // Debian's path. Without it, these tests are skipped.
 const CHROMIUM = '/usr/bin/chromium'
-const TITLE =
-  'acme-backfill: INCOMPLETE: 6 of 144 partitions failed, 6 not finished, 12 not begun; the figures below are too low'
+const TITLE = 'acme-backfill: INCOMPLETE: 2 of 48 partitions failed'
+
+/** Each of these domains in each month of so many years, with 1,234 rows. */
+function manyMonths(years: number, domains: readonly string[]) {
+  const month = (i: number): string => new Date(Date.UTC(2020, i)).toISOString().slice(0, 10)
+  return withManifest(
+    {
+      partitions: domains.flatMap((domain) =>
+        Array.from({ length: 12 * years }, (_, i) => ({
+          key: `domain.${domain}/${month(i)}..${month(i + 1)}`,
+          state: 'done' as const,
+          rows: 1234,
+          quarantined: 0,
+        })),
+      ),
+    },
+    { rows: null },
+  )
+}
+
+const textOf = (page: Page, selector: string): Promise<string[]> => page.locator(selector).allInnerTexts()
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
@@ -38,20 +57,25 @@ describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
     page.on('request', (request) => noise.push(request.url()))
     page.on('dialog', (dialog) => noise.push(dialog.message()))
     await page.emulateMedia({ media, colorScheme })
-    await page.setContent(summaryPage(SOME_REPORT))
+    await page.setContent(summaryPage(SOME_INPUT))
     expect(noise).toEqual([])
     expect(await page.title()).toBe(TITLE)
     expect(await page.locator('img').count()).toBe(0)
-    const bars = await page.locator('.bars').count()
-    expect([bars, await page.locator('.bars:visible').count()]).toEqual([4, 4])
-    // Bars leave room for the names beside them: a month is on one line.
-    const month = page.locator('.bars tbody th', { hasText: /^2024-01$/ }).first()
-    expect((await month.boundingBox())!.height).toBeLessThan(40)
+    expect([
+      await page.locator('.bars:visible').count(),
+      await page.locator('.months li:visible').count(),
+    ]).toEqual([3, 14])
+    // The first screen of a phone has numbers, and the heading is one line.
+    const bottomOf = async (selector: string): Promise<number> => {
+      const { y, height } = (await page.locator(selector).first().boundingBox())!
+      return y + height
+    }
+    if (media === 'screen') expect(await bottomOf('.figures')).toBeLessThan(640)
+    expect((await page.locator('h1').boundingBox())!.height).toBeLessThan(width < 400 ? 75 : 50)
     // Wide elements scroll within themselves.
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
-    const data = await page.evaluate('JSON.parse(document.getElementById("data").textContent)')
-    expect(data).toEqual(SOME_REPORT)
-    await page.evaluate('for (const details of document.querySelectorAll("details")) details.open = true')
+    const rows = await page.evaluate('JSON.parse(document.getElementById("rows").textContent)')
+    expect(rows).toEqual(SOME_INPUT.rows)
     await page.evaluate(AXE)
     const { violations } = (await page.evaluate('axe.run()')) as { violations: readonly Violation[] }
     expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([])
@@ -61,46 +85,50 @@ describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
   it('lets no script run as delivered, whatever its data', async () => {
     const page = await browser.newPage()
     const name = '<script>document.title = "x"</script>'
-    const text = summaryPage(SOME_REPORT).replace('</main>', `${name}</main>`)
+    const text = summaryPage(SOME_INPUT).replace('</main>', `${name}</main>`)
     await page.setContent(text)
     expect(await page.title()).toBe(TITLE)
     await page.close()
   })
 
-  it('filters queries by a part of their names, with the one script that its policy names', async () => {
-    const [line] = SOME_REPORT.rows.heat!.rows
-    const rows = Array.from({ length: 30 }, (_, i) => ({ ...line!, query: `domain.example-${i}.com` }))
-    const heat = { ...SOME_REPORT.rows.heat!, rows, folded: 0 }
+  it('filters queries by a part of their names, totals too, with the one script that its policy names', async () => {
+    const domains = Array.from({ length: 30 }, (_, i) => `example-${i}.com`)
     const page = await browser.newPage({ viewport: { width: 1400, height: 900 } })
-    await page.setContent(summaryPage({ ...SOME_REPORT, rows: { ...SOME_REPORT.rows, heat } }))
+    await page.setContent(summaryPage(manyMonths(1, domains)))
     expect(await page.locator('.heat tbody tr:visible').count()).toBe(30)
+    expect((await textOf(page, '.heat tfoot td')).slice(-2)).toEqual(['37,020', '444,240'])
     await page.getByLabel('Find a query').fill('EXAMPLE-2')
     expect(await page.locator('.heat tbody tr:visible').count()).toBe(11)
-    expect(await page.title()).toBe(TITLE)
+    expect((await textOf(page, '.heat tfoot td')).slice(-2)).toEqual(['13,574', '162,888'])
+    expect(await page.title()).toContain('INCOMPLETE')
     await page.close()
   })
 
-  it('fits a table of two years into 1400 pixels', async () => {
-    const [line] = SOME_REPORT.rows.heat!.rows
-    const two = <T>(all: readonly T[]): T[] => [...all, ...all]
-    const columns = Array.from({ length: 24 }, (_, i) =>
-      new Date(Date.UTC(2023, i)).toISOString().slice(0, 10),
-    )
-    const heat = { columns, rows: two([{ ...line!, cells: two(line!.cells) }]), folded: 0 }
+  it('fits a table of two years into 1400 pixels, and a chart of five into a phone', async () => {
     const page = await browser.newPage({ viewport: { width: 1400, height: 900 } })
-    await page.setContent(summaryPage({ ...SOME_REPORT, rows: { ...SOME_REPORT.rows, heat } }))
+    await page.setContent(summaryPage(manyMonths(2, DOMAINS)))
     const box = `document.querySelector('.scroll:has(.heat)')`
     expect(await page.evaluate(`${box}.scrollWidth - ${box}.clientWidth`)).toBe(0)
+    await page.setViewportSize({ width: 360, height: 800 })
+    await page.setContent(summaryPage(manyMonths(5, DOMAINS)))
+    expect(await page.locator('.months li:visible').count()).toBe(60)
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360)
     await page.close()
   })
 
-  it('fits on paper', async () => {
+  it('fits on pages of A4, and breaks no heading in a word', async () => {
     const page = await browser.newPage()
-    await page.setContent(summaryPage(SOME_REPORT))
-    const pdf = await page.pdf({ format: 'A4' })
-    const pages = pdf.toString('latin1').match(/\/Type \/Page\b/g) ?? []
+    await page.setContent(summaryPage(SOME_INPUT))
+    const pdf = (await page.pdf({ preferCSSPageSize: true })).toString('latin1')
+    const pages = pdf.match(/\/Type \/Page\b/g) ?? []
     expect(pages.length).toBeGreaterThan(1)
-    expect(pages.length).toBeLessThan(8)
+    expect(pages.length).toBeLessThan(6)
+    expect(pdf).toMatch(/\/MediaBox \[0 0 59[45]\S* 84[12]/)
+    await page.emulateMedia({ media: 'print' })
+    const breaks = await page.evaluate(
+      `[...document.querySelectorAll('h1,h2,thead th')].filter((each) => getComputedStyle(each).overflowWrap === 'anywhere').length`,
+    )
+    expect(breaks).toBe(0)
     await page.close()
   })
 })
@@ -108,7 +136,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
 type Violation = { readonly id: string; readonly nodes: readonly { readonly html: string }[] }
 
 it('is one page of HTML without external resources', async () => {
-  const text = summaryPage(SOME_REPORT)
+  const text = summaryPage(SOME_INPUT)
   expect(text.startsWith('<!doctype html>\n<!-- spillway report -->\n')).toBe(true)
   expect(text).not.toMatch(/<(?:img|link|iframe|object|embed|base)\b/)
   expect(text.match(/<script/g)).toHaveLength(1)

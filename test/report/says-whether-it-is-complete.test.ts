@@ -1,156 +1,161 @@
 import { expect, it } from 'vitest'
-import type { SummaryPageData } from '../../src/report/index.ts'
-import { summaryPage } from '../../src/report/index.ts'
-import { SOME_REPORT } from './some-report.ts'
+import { isPageOf, type SummaryInput, summaryMarkdown, summaryPage } from '../../src/report/index.ts'
+import { DOMAINS, keyOf, SOME_INPUT, WHOLE, withManifest } from './some-report.ts'
 
-type Verdict = SummaryPageData['verdict']
+const textOf = (html: string): string =>
+  html
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
 
-const ALL = { total: 144, done: 144, failed: 0, partial: 0, pending: 0 }
-const YEAR = { from: '2024-01-01T00:00:00Z', until: '2025-01-01T00:00:00Z' }
+function tableOf(page: string, kind: string): string[] {
+  const [table = ''] = new RegExp(`<table class="${kind}[^>]*>.*?</table>`, 's').exec(page) ?? []
+  return [...table.matchAll(/<tr>(.*?)<\/tr>/gs)].map(([, row]) => textOf(row!))
+}
 
-it.each<readonly [Omit<Verdict, 'left_out'> & Partial<Verdict>, string]>([
-  [{ complete: true, partitions: ALL, span: YEAR }, 'Complete: all 144 partitions, 2024-01-01 to 2024-12-31'],
-  [{ complete: true, partitions: { ...ALL, total: 1, done: 1 }, span: null }, 'Complete: its one partition'],
-  [{ complete: true, partitions: null, span: null }, 'Complete'],
+const partition = (month: number, state: 'done' | 'failed' | 'pending') => ({
+  key: keyOf('unit2.example', month),
+  state,
+  rows: 5,
+  quarantined: 0,
+})
+
+it.each<readonly [SummaryInput, string]>([
+  [WHOLE, 'Complete: all 48 partitions'],
+  [withManifest({ partitions: [partition(1, 'done')] }, { complete: true }), 'Complete: its one partition'],
+  [SOME_INPUT, 'INCOMPLETE: 2 of 48 partitions failed'],
   [
-    { complete: false, partitions: { ...ALL, done: 126, failed: 6, pending: 12 }, span: YEAR },
-    'INCOMPLETE: 6 of 144 partitions failed, 12 not begun; the figures below are too low',
+    withManifest({ partitions: [partition(1, 'done'), partition(2, 'pending')] }),
+    'INCOMPLETE: 1 of 2 partitions not done',
   ],
-  [
-    { complete: false, partitions: { ...ALL, done: 0, failed: 144 }, span: YEAR },
-    'INCOMPLETE: 144 of 144 partitions failed; the figures below are too low',
-  ],
-  [
-    { complete: false, partitions: { ...ALL, done: 143, partial: 1 }, span: YEAR },
-    'INCOMPLETE: 1 of 144 partitions not finished; the figures below are too low',
-  ],
-  [
-    { complete: false, partitions: null, span: null },
-    'INCOMPLETE: it has no _SUCCESS; the figures below may be too low',
-  ],
-  [
-    {
-      complete: true,
-      partitions: ALL,
-      span: YEAR,
-      left_out: ['171 items were left out', 'two were removed'],
-    },
-    'Complete: all 144 partitions, 2024-01-01 to 2024-12-31, but 171 items were left out, and two were removed',
-  ],
-])('title and heading say so: %j', async (given, text) => {
-  const verdict = { left_out: [], ...given }
-  const page = summaryPage({ ...SOME_REPORT, verdict })
+  [withManifest({ partitions: [partition(1, 'done')] }), 'INCOMPLETE: it has no _SUCCESS'],
+])('title and heading say so in one line', (input, text) => {
+  const page = summaryPage(input)
   expect(page).toContain(`<title>acme-backfill: ${text}</title>`)
-  const kind = verdict.complete ? 'whole' : 'lacking'
-  expect(page).toContain(`<h1 class="${kind}"><bdi>acme-backfill</bdi>: ${text}</h1>`)
+  expect(page).toContain(`<h1 class="${input.complete ? 'whole' : 'lacking'}">${text}</h1>`)
 })
 
-it('failed and pending cells are named, and totals say that more is to come', async () => {
-  const heat = {
-    columns: ['2024-01-01', '2024-02-01'],
-    rows: [
-      {
-        query: 'domain.a',
-        cells: [
-          { least: 1200, most: 1299, state: 'done' as const },
-          { least: 0, most: 0, state: 'failed' as const },
-        ],
-      },
-      {
-        query: 'domain.b',
-        isNew: true,
-        cells: [
-          { least: 100, most: 999, state: 'done' as const },
-          { least: 0, most: 0, state: 'pending' as const },
-        ],
-      },
-    ],
-    folded: 0,
-  }
-  const page = summaryPage({ ...SOME_REPORT, rows: { ...SOME_REPORT.rows, heat } })
-  const [table] = /<table class="heat">.*?<\/table>/s.exec(page)!
-  const texts = [...table.matchAll(/<t[dh][^>]*>(.*?)<\/t[dh]>/gs)].map(([, text]) =>
-    text!.replace(/<[^>]*>/g, ' ').trim(),
-  )
-  expect(texts).toEqual([
-    ...['query', '2024', 'total', 'Jan', 'Feb'],
-    ...['domain.a', '1.2k', 'failed', '≥1,200'],
-    ...['domain.b   new', '≥100', 'pending', '≥100'],
-    ...['total', '≥1,300', '–', '≥1,300'],
+it('reasons follow the heading, without the words of a validator', () => {
+  const [header] = /<header>.*?<\/header>/s.exec(summaryPage(SOME_INPUT))!
+  expect([...header.matchAll(/<li>(.*?)<\/li>/g)].map(([, text]) => text)).toEqual([
+    '4 partitions not finished',
+    '4 partitions not begun',
+    '9 items were left out (quarantine, in 1 partition, see _quarantine)',
   ])
-  expect(table).toContain('<td class="failed"')
+  expect(summaryPage(SOME_INPUT)).not.toContain('Invalid input')
 })
 
-it('failures are a table of query, period, reason and what next', async () => {
-  const page = summaryPage(SOME_REPORT)
-  const [, cells] =
-    /<tr>(<th scope="row"><bdi>domain\.quillmere\.net<\/bdi><\/th><td>2024-01-01 to.*?)<\/tr>/.exec(page)!
-  expect(cells!.replace(/<[^>]*>/g, '|')).toBe(
-    '||domain.quillmere.net|||2024-01-01 to 2024-01-31||the service or the network did not give a usable response||run again|',
-  )
+it('figures come first; scope, files and checksums last', () => {
+  const page = summaryPage(SOME_INPUT)
+  const places = [
+    'class="figures"',
+    'id="failed"',
+    'id="months"',
+    'id="heat"',
+    'id="runs"',
+    'id="scope"',
+    'id="shards"',
+  ].map((part) => page.indexOf(part))
+  expect(places).toEqual(places.toSorted((a, b) => a - b))
+  expect(places[0]).toBeGreaterThan(0)
 })
 
-it('its ranges all include their last day, and the order of queries is said', async () => {
-  const windows = {
-    from: '2024-01-01T00:00:00Z',
-    until: '2025-01-01T00:00:00Z',
-    every: 'a window each month',
-  }
-  const page = summaryPage({ ...SOME_REPORT, request: { ...SOME_REPORT.request, windows } })
-  expect(page).toContain('<dt>Windows</dt><dd>2024-01-01 to 2024-12-31, a window each month</dd>')
-  expect(page).toContain(
-    'First come queries with failed windows, then those that are not finished, then new ones',
-  )
+it('failures are a line for each cause', () => {
+  const [list] = /<ul class="failures">.*?<\/ul>/s.exec(summaryPage(SOME_INPUT))!
+  expect([...list.matchAll(/<li>(.*?)<\/li>/g)].map(([, text]) => textOf(text!))).toEqual([
+    '2 partitions, the first: domain.quillmere.net, 2024-01-01 to 2024-01-31 : The service responds 503. Run again.',
+  ])
 })
 
-it('rows of files and rows of the last run do not look like one figure while partitions are not finished', async () => {
-  const page = summaryPage(SOME_REPORT)
-  expect(page).toContain('</b>rows in finished files</li>')
-  expect(page).toContain('Partitions that are not finished have more rows')
-  const verdict = { complete: true, partitions: null, span: null, left_out: [] }
-  const whole = summaryPage({ ...SOME_REPORT, verdict })
-  expect(whole).toContain('</b>rows</li>')
-  expect(whole).not.toContain('Partitions that are not finished have more rows')
+it('counts are exact, queries in natural order, and what is not exported is named', () => {
+  const partitions = DOMAINS.flatMap((domain, i) => [
+    { key: keyOf(domain, 1), state: 'done' as const, rows: 1200 + i, quarantined: 0 },
+    {
+      key: keyOf(domain, 2),
+      state: i === 0 ? ('failed' as const) : ('done' as const),
+      rows: 3 * i,
+      quarantined: 0,
+    },
+  ])
+  expect(tableOf(summaryPage(withManifest({ partitions })), 'heat')).toEqual([
+    'query 2024 total',
+    'Jan Feb',
+    'domain.quillmere.net 1,200 failed 1,200',
+    'domain.scatterholt.com 1,201 3 1,204',
+    'domain.unit2.example 1,202 6 1,208',
+    'domain.unit10.example 1,203 9 1,212',
+    'total 4,806 18 4,824',
+  ])
 })
 
-it('captions break on narrow screens', async () => {
-  const page = summaryPage(SOME_REPORT)
-  expect(page).toMatch(/@media screen and \(max-width:40rem\)\{.*caption\{white-space:normal/)
-  // The word makes columns of a table of two years too wide; it stays for readers of the screen.
-  expect(page).toContain('.many .pending b{font-size:0}')
+it('months are columns of one chart, those without rows too, and unfinished ones are hatched', () => {
+  const [chart] = /<ol class="months">.*?<\/ol>/s.exec(summaryPage({ ...SOME_INPUT, rows: null }))!
+  const columns = [...chart.matchAll(/<li( class="part")? style="--s:([\d.]+)" title="(.*?)"/g)]
+  expect(columns).toHaveLength(12)
+  expect(columns.at(-1)!.slice(1)).toEqual([' class="part"', '0.0', '2024-12: 0'])
+  expect(columns.at(-3)!.slice(1)).toEqual([undefined, '100.0', '2024-10: 42,028'])
+  const counted = /<ol class="months">.*?<\/ol>/s.exec(summaryPage(SOME_INPUT))![0]
+  expect(counted.match(/<li/g)).toHaveLength(14)
+  expect(counted).toContain('title="2023-03: 0"')
 })
 
-it('bars show the share of the largest group, and times without a number have none', () => {
-  const groups = [
-    { name: '2024-01', rows: 400 },
-    { name: '2024-03', rows: 100 },
+it('windows longer than a month have no months', () => {
+  const partitions = [
+    { key: 'domain.a/2023-01-01..2024-01-01', state: 'done' as const, rows: 9, quarantined: 0 },
   ]
-  const axis = ['2024-01', '2024-02', '2024-03']
-  const timeline = { unit: 'month' as const, groups, others: null, axis, incomplete: ['2024-03'] }
-  const page = summaryPage({ ...SOME_REPORT, rows: { ...SOME_REPORT.rows, timeline } })
-  const table = /<caption>When rows were imported<\/caption>.*?<\/table>/s.exec(page)?.[0] ?? ''
-  const lines = Array.from(table.matchAll(/<tr>(<th scope="row">.*?)<\/tr>/gs), ([, cells = '']) => cells)
-  expect(lines.map((cells) => cells.replace(/<[^>]*>/g, '|').replace(/\|+/g, '|'))).toEqual([
-    '|2024-01|400|',
-    '|2024-02|',
-    '|2024-03| (not complete)|100|',
-    '|all others|not shown|',
-  ])
-  const shares = Array.from(table.matchAll(/class="(bar[^"]*)" style="--s:([\d.]+)"/g), ([, ...each]) => each)
-  expect(shares).toEqual([
-    ['bar', '100.0'],
-    ['bar', '0.0'],
-    ['bar part', '25.0'],
-    ['bar', '0.0'],
-  ])
-  expect(page).toContain('Without a number: no rows, or too few to be shown.')
+  expect(summaryPage(withManifest({ partitions }, { rows: null }))).not.toContain('class="months"')
 })
 
-it('bars of incomplete periods are hatched', async () => {
-  const page = summaryPage(SOME_REPORT)
-  expect(page).toContain('class="bar part"')
-  expect(page).toContain('Hatched: not everything of it is exported.')
-  const { timeline } = SOME_REPORT.rows
-  const whole = { ...SOME_REPORT.rows, timeline: { ...timeline, incomplete: [] } }
-  expect(summaryPage({ ...SOME_REPORT, rows: whole })).not.toContain('class="bar part"')
+it('what only rows tell is there when they were asked', () => {
+  const page = summaryPage(SOME_INPUT)
+  expect(page).toContain('<b>4,321</b>people')
+  expect(tableOf(page, 'bars')).toContainEqual('all others 530,000')
+  // The others are no bar: they would be the longest.
+  expect(page).toMatch(/all others<\/th><td class="n">530,000<\/td><td><\/td>/)
+  expect(textOf(page)).toContain('month rows a year before people a year before 2024-01 1,002 1,000 12 10')
+  expect(summaryPage({ ...SOME_INPUT, rows: null })).not.toMatch(/<\/b>people|Where it leaked/)
+})
+
+it('as Markdown it has verdict, figures and failures', () => {
+  expect(summaryMarkdown(SOME_INPUT).split('\n')).toEqual([
+    '## acme-backfill: INCOMPLETE: 2 of 48 partitions failed',
+    '',
+    '- 4 partitions not finished',
+    '- 4 partitions not begun',
+    '- 9 items were left out (quarantine, in 1 partition, see \\_quarantine)',
+    '',
+    '| figure | |',
+    '|---|--:|',
+    '| rows | 1,234,567 |',
+    '| people | 4,321 |',
+    '| partitions done | 38 of 48 |',
+    '| new in the last run | 500,000 |',
+    '| last run | 2024-12-03 |',
+    '| searches left | 9,000 |',
+    '| quarantined | 9 |',
+    '| files | 20 |',
+    '| size | 98.8 MB |',
+    '',
+    '| what failed | why | what next |',
+    '|---|---|---|',
+    '| 2 partitions, the first: domain.quillmere.net, 2024-01-01 to 2024-01-31 | The service responds 503 | Run again. |',
+  ])
+})
+
+it('a page is known again, and no longer once somebody edits it', () => {
+  for (const input of [SOME_INPUT, { ...SOME_INPUT, rows: null }]) {
+    const page = summaryPage(input)
+    expect(isPageOf(page, SOME_INPUT)).toBe(true)
+    expect(isPageOf(page.replace('INCOMPLETE', 'Complete'), SOME_INPUT)).toBe(false)
+    expect(isPageOf(page.replace('1,234,567', '1,234,568'), SOME_INPUT)).toBe(false)
+    expect(isPageOf(`${page}x`, SOME_INPUT)).toBe(false)
+    expect(isPageOf(summaryPage({ ...SOME_INPUT, complete: true }), SOME_INPUT)).toBe(false)
+    // A run that has begun has removed `_SUCCESS`.
+    expect(isPageOf(summaryPage(WHOLE), { ...WHOLE, complete: false })).toBe(true)
+    expect(isPageOf(page, { ...SOME_INPUT, manifestSha256: '00'.repeat(32) })).toBe(false)
+    // What another version made cannot be made again.
+    expect(isPageOf(page, { ...SOME_INPUT, version: '2.0.0' })).toBe(true)
+  }
+  const page = summaryPage(SOME_INPUT)
+  expect(isPageOf(page.replace('"people":4321', '"people":{}'), SOME_INPUT)).toBe(false)
 })

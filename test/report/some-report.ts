@@ -1,76 +1,94 @@
-import type { HeatCell, SummaryPageData } from '../../src/report/index.ts'
+import type { SummaryInput } from '../../src/report/index.ts'
+import type { Manifest, ManifestPartition } from '../../src/state/index.ts'
 
-const months = Array.from({ length: 12 }, (_, month) => `2024-${String(month + 1).padStart(2, '0')}`)
+export const DOMAINS = ['quillmere.net', 'scatterholt.com', 'unit2.example', 'unit10.example']
 
-const CELLS: readonly (readonly [least: number, most: number | null])[] = [
-  [0, 0],
-  [1, 9],
-  [10, 99],
-  [57, 57],
-  [340, 349],
-  [1200, 1299],
-  [10_000, 99_999],
-  [1_000_000, null],
-]
+const next = (month: number): string => (month === 12 ? '2025-01-01' : `2024-${two(month + 1)}-01`)
+const two = (value: number): string => String(value).padStart(2, '0')
 
-function cellAt(i: number): HeatCell {
-  const [least, most] = CELLS[i % 8]!
-  return {
-    least,
-    most,
-    state: (['done', 'done', 'done', 'failed', 'done', 'partial', 'done'] as const)[i % 7]!,
-  }
+export const keyOf = (domain: string, month: number): string =>
+  `domain.${domain}/2024-${two(month)}-01..${next(month)}`
+
+const FAILURE = { cause: 'The service responds 503', next: 'Run again.' }
+
+const partitions: ManifestPartition[] = DOMAINS.flatMap((domain, row) =>
+  Array.from({ length: 12 }, (_, i) => {
+    const key = keyOf(domain, i + 1)
+    if (i === 11) return { key, state: 'pending', rows: 0, quarantined: 0 }
+    if (i === 10) return { key, state: 'partial', rows: 40, quarantined: 0 }
+    if (row === 0 && i < 2) return { key, state: 'failed', rows: 0, quarantined: 0, error: FAILURE }
+    return { key, state: 'done', rows: 1000 * (i + row) + 7, quarantined: 0 }
+  }),
+)
+
+const MANIFEST: Manifest = {
+  version: 1,
+  pipeline: 'acme-backfill',
+  data_set_id: '7b3f8f6e-2f3c-4a52-9d0f-0d6c3b1f2a10',
+  resource: 'credentials',
+  format: 'parquet',
+  columns: ['id', 'domain', 'identity_name', 'hash'].map((name) => ({
+    name,
+    type: 'STRING',
+    nullable: false,
+  })),
+  masking: { secret: 'hmac', identity: 'hmac' },
+  config_digest: 'ab'.repeat(32),
+  shards: Array.from({ length: 20 }, (_, i) => ({
+    path: `credentials/query=domain.scatterholt.com/import_window=2024-01-01/part-${String(i).padStart(5, '0')}.parquet`,
+    rows: 1234 + i,
+    bytes: 280_123 + i,
+    sha256: 'cd'.repeat(32),
+    partitions: [keyOf('scatterholt.com', 1)],
+    imported_at: null,
+  })),
+  totals: {
+    rows: 1_234_567,
+    bytes: 98_765_432,
+    shards: 20,
+    quarantined: 9,
+    repeated: 17,
+    forgotten: 0,
+    replaced_nuls: 0,
+  },
+  unknown_fields: {},
+  retired: [{ query: 'domain.gone.example', partitions: 1, rows: 3 }],
+  settings: {},
+  scope: {
+    service: 'api.example.com',
+    queries: DOMAINS.map((domain) => `domain.${domain}`),
+    windows: { from: '2024-01-01T00:00:00Z', until: '2025-01-01T00:00:00Z', every: 'month', lag_seconds: 0 },
+    on_invalid: 'quarantine',
+    max_quarantined: '1%',
+  },
+  partitions,
+  prunes: [],
+  forgotten: [],
+  runs: ['complete', 'failed', 'interrupted'].map((status, i) => ({
+    started_at: `2024-12-0${i + 1}T02:00:00.000Z`,
+    finished_at: `2024-12-0${i + 1}T02:10:00.000Z`,
+    status,
+    rows: 500_000,
+    requests: 60 + i,
+    retries: i,
+    quarantined: 3,
+    failures: i,
+    reasons: { 'source: Invalid input: expected object, received null': 3 },
+    searches_spent: i % 2 === 0 ? null : 6000 + i,
+    searches_remaining: i === 2 ? null : 9000,
+    version: '1.0.0',
+  })),
 }
 
 /** One with all sections, and with malicious names. */
-export const SOME_REPORT: SummaryPageData = {
-  version: 1,
-  pipeline: 'acme-backfill',
-  resource: 'credentials',
-  format: 'parquet',
-  written_at: '2024-12-31T08:00:00.000Z',
-  spillway: '1.0.0',
-  from: 'checkpoint',
-  verdict: {
-    complete: false,
-    partitions: { total: 144, done: 120, failed: 6, partial: 6, pending: 12 },
-    left_out: [],
-    span: { from: '2024-01-01T00:00:00Z', until: '2025-01-01T00:00:00Z' },
-  },
-  request: {
-    queries: ['domain.scatterholt.com', 'domain.quillmere.net', 'email.case-17'],
-    queries_total: 60,
-    retired: 1,
-    windows: { from: '2024-01-01T00:00:00Z', until: 'now', every: 'a window each month' },
-    masking: { secret: 'hmac', identity: 'hmac' },
-    columns: ['id', 'domain', 'identity_name', 'hash', 'hash_type', 'imported_at'],
-    config_digest: 'ab'.repeat(32),
-  },
-  provenance: {
-    host: 'api.example.com',
-    organization: 'acme <b>',
-    manifest: 'ef'.repeat(32),
-    signed: true,
-    pruned: { partitions: 12, before: '2023-01-01T00:00:00Z' },
-  },
+export const SOME_INPUT: SummaryInput = {
+  manifest: MANIFEST,
+  manifestSha256: 'ef'.repeat(32),
+  complete: false,
+  leftOut: ['9 items were left out (quarantine, in 1 partition, see _quarantine)'],
+  version: '1.0.0',
   rows: {
-    rows: 1_234_567,
-    rows_at_most: null,
-    rows_at_least: null,
-    forgotten: 0,
-    bytes: 98_765_000,
-    shards: 900,
-    new_rows: 12_345,
-    quarantined: null,
-    repeated: 17,
-    counted_rows: 1_200_000,
-    timeline: {
-      unit: 'month',
-      groups: months.map((name, i) => ({ name, rows: 50_000 + 9000 * ((i * 7) % 11) })),
-      others: null,
-      axis: months,
-      incomplete: ['2024-11', '2024-12'],
-    },
+    people: 4321,
     sources: {
       groups: [
         { name: `</script><img src=x onerror="document.title='x'">`, rows: 500_000 },
@@ -82,55 +100,21 @@ export const SOME_REPORT: SummaryPageData = {
       ],
       others: 530_000,
     },
-    hash_types: {
-      groups: [
-        { name: 'md5', rows: 700_000 },
-        { name: 'no type', rows: 500_000 },
-      ],
-      others: 0,
-    },
-    nulls: [
-      { column: 'domain', share: 'few' },
-      { column: 'hash', share: 12 },
-      { column: 'id', share: 'none' },
-    ],
-    heat: {
-      columns: months,
-      rows: ['domain.quillmere.net', 'domain.scatterholt.com', '58 others'].map((query, row) => ({
-        query,
-        cells: months.map((_, i) => {
-          if (i + row === 11) return { least: 0, most: 0, state: 'pending' as const }
-          return i + row > 11 ? null : cellAt(i + row)
-        }),
-      })),
-      folded: 58,
-    },
-  },
-  runs: {
-    runs: ['complete', 'failed', 'interrupted'].map((status, i) => ({
-      started_at: `2024-12-0${i + 1}T02:00:00.000Z`,
-      finished_at: null,
-      status,
-      rows: i === 2 ? null : 500_000,
-      requests: 60 + i,
-      searches: i % 2 === 0 ? null : 6000 + i,
-      min_requests: i === 2 ? null : 55,
-      left: i === 2 ? null : 9000,
-      retries: i,
-      failures: i,
-      repeated: 0,
-      quarantined: null,
-      spillway: '1.0.0',
+    hash_types: { groups: [{ name: 'md5', rows: 700_000 }], others: 0 },
+    months: ['2023-01', '2023-02', '2024-01', '2024-02'].map((month, i) => ({
+      month,
+      rows: 1000 + i,
+      people: 10 + i,
     })),
-    runs_total: 30,
-    reasons: { groups: [{ name: 'id: Invalid input', rows: 7 }], others: null },
-    failures: [{ partition: 'domain.quillmere.net/2024-01-01..2024-02-01', kind: 'transient' }],
-    failures_total: 1,
   },
-  shards: Array.from({ length: 20 }, (_, i) => ({
-    path: `credentials/query=domain.scatterholt.com/import_window=2024-01-01/part-${String(i).padStart(5, '0')}.parquet`,
-    rows: i % 8,
-    kilobytes: 280 + i,
-    sha256: 'cd'.repeat(32),
-  })),
 }
+
+export function withManifest(changes: Partial<Manifest>, others: Partial<SummaryInput> = {}): SummaryInput {
+  return { ...SOME_INPUT, ...others, manifest: { ...MANIFEST, ...changes } }
+}
+
+/** The same with every partition done. */
+export const WHOLE: SummaryInput = withManifest(
+  { partitions: partitions.map(({ key, rows }) => ({ key, state: 'done', rows: rows + 1, quarantined: 0 })) },
+  { complete: true, leftOut: [] },
+)

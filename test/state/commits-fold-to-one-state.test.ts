@@ -97,7 +97,7 @@ describe('the state of a data set', () => {
 
   it('keeps a finished partition finished, whatever entries follow', async () => {
     const { store } = temporaryStore()
-    const error = { kind: 'data', message: 'could not be encoded' }
+    const error = { kind: 'data', message: 'could not be encoded', cause: 'no', next: '' }
     const failed = { kind: 'failed', partition: KEY, requests: 0, error } as const
     const log = await commitLines(store, [HEADER, CHAIN, page({ next: null }), failed])
     expect((await stateIn(store)).partitions.get(KEY)).toMatchObject({ state: 'done', error })
@@ -113,7 +113,7 @@ describe('the state of a data set', () => {
       started_at: '2024-07-01T00:00:00.000Z',
       version: '1.0.0',
     } as const
-    const error = { kind: 'data', message: 'no', rejected: 1 } as const
+    const error = { kind: 'data', message: 'no', cause: 'no', next: '', rejected: 1 } as const
     const failed = { kind: 'failed', partition: 'domain.b.com/all', requests: 0, error } as const
     await (await commitLines(store, [HEADER, run, failed])).close()
     expect((await stateIn(store)).runs).toMatchObject([{ run: 'run-0', failures: 1, quarantined: 1 }])

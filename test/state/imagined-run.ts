@@ -1,11 +1,5 @@
 import fc from 'fast-check'
-import {
-  type Aggregates,
-  type JournalEntry,
-  type PageEntry,
-  partitionKey,
-  WindowRun,
-} from '../../src/core/index.ts'
+import { type JournalEntry, type PageEntry, partitionKey, WindowRun } from '../../src/core/index.ts'
 import { chainEntry } from '../../src/state/index.ts'
 import { DAY, days, HEADER, type JournalLine, keysOf, seal } from './lines.ts'
 
@@ -213,7 +207,7 @@ class ImaginedRun {
         requests: 5 + count,
         retries: count,
         ...(count % 3 === 0 ? {} : { searches_remaining: 1000 - count }),
-        ...(count % 2 === 0 ? { least: count, reasons: { 'id: missing': count } } : {}),
+        ...(count % 2 === 0 ? { reasons: { 'id: missing': count } } : {}),
       },
     ])
   }
@@ -222,7 +216,7 @@ class ImaginedRun {
   #fail(chain: ImaginedChain, count: number): void {
     const partition = keysOf(chain)[chain.watermark]!
     const refused = count % 3 === 0 ? { rejected: count + 1 } : {}
-    const error = { kind: 'transient', message: `no answer ${count}`, ...refused }
+    const error = { kind: 'transient', message: `no answer ${count}`, cause: 'no', next: '', ...refused }
     this.#write([{ kind: 'failed', partition, requests: count, error }])
     if (count % 2 === 0 && chain.watermark + 1 < chain.windows.count)
       this.#shorten(chain, chain.watermark + 1)
@@ -232,7 +226,8 @@ class ImaginedRun {
   #failAtOnce(count: number): void {
     if (!this.#free.get('domain.b.com')!.has(count)) return
     const partition = partitionKey('domain.b.com', days(1, count)[0]!)
-    this.#write([{ kind: 'failed', partition, requests: 3, error: { kind: 'refused', message: 'no' } }])
+    const error = { kind: 'refused', message: 'no', cause: 'no', next: '' }
+    this.#write([{ kind: 'failed', partition, requests: 3, error }])
   }
 
   /** As a rewrite says it of a window that was done once and has no shard any more. */
@@ -414,20 +409,7 @@ class ImaginedRun {
   #seal(folder: string, { shard, part, rows, partitions }: ImaginedShard): JournalEntry[] {
     this.#open.delete(folder)
     const path = `${folder}/part-${String(part).padStart(5, '0')}.csv`
-    return [
-      seal(shard, path, { rows, partitions: [...partitions] }),
-      { kind: 'aggregates', ...aggregatesOf(shard, rows) },
-    ]
-  }
-}
-
-function aggregatesOf(shard: number, rows: number): Aggregates {
-  return {
-    rows,
-    days: { counts: [[shard % 5, rows]], others: 0 },
-    sources: { counts: [[shard % 3 === 0 ? null : `source-${shard % 4}`, rows]], others: 0 },
-    hash_types: { counts: [], others: rows },
-    nulls: { hash: shard % 2, domain: rows },
+    return [seal(shard, path, { rows, partitions: [...partitions] })]
   }
 }
 

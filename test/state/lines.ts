@@ -1,8 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import {
-  type Aggregates,
   type BlobRef,
-  type Counts,
   type FoldedShard,
   type HeaderEntry,
   type JournalEntry,
@@ -162,22 +160,14 @@ export function plain(state: CheckpointState) {
     goneFrom: [...state.goneFrom].sort(byKey),
     nextShard: state.nextShard,
     unknownFields: [...state.unknownFields].sort(byKey),
-    sums: plainSums(state.aggregates()),
     runs: state.runs.map((run) => ({ ...run })),
     prunes: state.prunes.map((prune) => ({ ...prune })),
     erasures: state.erasures.map((erasure) => ({ ...erasure })),
-    reported: state.reported,
     searchesRemaining: state.searchesRemaining,
     service: state.service,
     secretChecks: [...state.secretChecks].sort(byKey),
     queries: [...state.queries].sort(byKey),
   }
-}
-
-/** In no order. */
-export function plainSums({ rows, days, sources, hash_types, nulls }: Aggregates) {
-  const counts = <Key>({ counts, others }: Counts<Key>) => ({ counts: new Map(counts), others })
-  return { rows, days: counts(days), sources: counts(sources), hash_types: counts(hash_types), nulls }
 }
 
 /** Cursors by how many they are and, in no order, by their digests. */

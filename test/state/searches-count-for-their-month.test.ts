@@ -32,7 +32,12 @@ const LINES: readonly JournalEntry[] = [
   ended('a', 20),
   // Killed in February.
   begun('b', '2024-01-31T23:59:00.000Z'),
-  { kind: 'failed', partition: 'a/all', requests: 1, error: { kind: 'data', message: '' } },
+  {
+    kind: 'failed',
+    partition: 'a/all',
+    requests: 1,
+    error: { kind: 'data', message: '', cause: '', next: '' },
+  },
   spent(4),
   { kind: 'month', run: 'b', month: '2024-02', before: 1, searches: 4 },
   spent(10),

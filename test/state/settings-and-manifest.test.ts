@@ -37,7 +37,13 @@ const PLAN: Parameters<typeof writeManifest>[3] = {
 const PARTITIONS = [
   { key: 'domain.acme.com/all', state: 'done', rows: 0, quarantined: 4 },
   { key: 'domain.acme.dev/all', state: 'pending', rows: 0, quarantined: 0 },
-  { key: 'domain.acme.net/all', state: 'failed', rows: 0, quarantined: 0 },
+  {
+    key: 'domain.acme.net/all',
+    state: 'failed',
+    rows: 0,
+    quarantined: 0,
+    error: { cause: 'no answer', next: 'Run again.' },
+  },
 ]
 
 function changed(change: (pipeline: Pipeline) => Pipeline): Pipeline {
@@ -305,7 +311,7 @@ describe('the manifest', () => {
         kind: 'failed',
         partition: 'domain.acme.net/all',
         requests: 2,
-        error: { kind: 'transient', message: 'x' },
+        error: { kind: 'transient', message: 'x', cause: 'no answer', next: 'Run again.' },
       },
     ])
     await writeManifest(await own(store), base, state, PLAN)
@@ -346,8 +352,12 @@ describe('the manifest', () => {
           started_at: '2024-07-01T00:00:00.000Z',
           finished_at: '2024-07-01T00:01:00.000Z',
           status: 'complete',
+          rows: 0,
           requests: 3,
           retries: 1,
+          quarantined: 4,
+          failures: 0,
+          reasons: {},
           searches_spent: 12,
           searches_remaining: 988,
           version: '1.2.3',
@@ -356,8 +366,12 @@ describe('the manifest', () => {
           started_at: '2024-07-02T00:00:00.000Z',
           finished_at: null,
           status: 'interrupted',
+          rows: 0,
           requests: 6,
           retries: 0,
+          quarantined: 0,
+          failures: 1,
+          reasons: {},
           searches_spent: 20,
           searches_remaining: 968,
           version: '1.2.3',

@@ -1,6 +1,5 @@
 import { expect } from 'vitest'
 import {
-  type Counts,
   type JournalEntry,
   type PageEntry,
   type Span,
@@ -10,7 +9,7 @@ import {
 } from '../../src/core/index.ts'
 import { chainFromEntry } from '../../src/state/checkpoint/folded-chain.ts'
 import type { CheckpointState } from '../../src/state/index.ts'
-import { factsOf, type JournalLine, keysOf, plainSums } from './lines.ts'
+import { factsOf, type JournalLine, keysOf } from './lines.ts'
 
 /** The events of one partition, in order. */
 type Event =
@@ -212,7 +211,6 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Journ
   }
   expect(new Map(state.partsOf)).toEqual(new Map([...folders].map(([folder, parts]) => [folder, parts.size])))
 
-  expect(plainSums(state.aggregates())).toEqual(sumsOf(of('aggregates')))
   expect(state.runs).toEqual(runsOf(facts))
   const left = facts.map((fact) =>
     fact.kind === 'end' ? fact.searches_remaining : fact.kind === 'measured' ? fact.left : undefined,
@@ -232,27 +230,6 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Journ
   expect(state.secretChecks).toEqual(new Map(of('secret').map(({ query, check }) => [query, check])))
   expect(state.queries).toEqual(new Map(of('query').map(({ name, value }) => [name, value])))
   expect(state.prunes).toEqual(of('prune').map(({ kind: _, ...prune }) => prune))
-}
-
-/** The aggregates of all finished shards together. */
-function sumsOf(lines: readonly Extract<JournalEntry, { kind: 'aggregates' }>[]) {
-  const added = <Key>(all: readonly Counts<Key>[]) => {
-    const counts = new Map<Key, number>()
-    for (const [key, rows] of all.flatMap(({ counts }) => counts))
-      counts.set(key, (counts.get(key) ?? 0) + rows)
-    return { counts, others: all.reduce((sum, { others }) => sum + others, 0) }
-  }
-  const nulls: Record<string, number> = {}
-  for (const line of lines) {
-    for (const [column, rows] of Object.entries(line.nulls)) nulls[column] = (nulls[column] ?? 0) + rows
-  }
-  return {
-    rows: lines.reduce((sum, { rows }) => sum + rows, 0),
-    days: added(lines.map(({ days }) => days)),
-    sources: added(lines.map(({ sources }) => sources)),
-    hash_types: added(lines.map(({ hash_types }) => hash_types)),
-    nulls,
-  }
 }
 
 /** A run without a count of its requests sent those of its pages and failures. */
@@ -290,7 +267,6 @@ function runsOf(facts: readonly JournalEntry[]) {
       forgotten: sum(pages.flatMap(({ forgotten = [] }) => forgotten.map(({ items }) => items))),
       failures: own.slice(0, first).filter(({ kind }) => kind === 'failed').length,
       searchesSpent: measured.findLast(({ spent }) => spent !== undefined)?.spent ?? null,
-      minRequests: ends.findLast(({ min_requests }) => min_requests !== undefined)?.min_requests ?? null,
       searchesRemaining:
         ends.findLast(({ searches_remaining }) => searches_remaining !== undefined)?.searches_remaining ??
         measured.findLast(({ left }) => left !== undefined)?.left ??

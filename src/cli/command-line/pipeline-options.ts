@@ -50,6 +50,12 @@ export function pipelineAndFormat(yargs: Argv<CommonArgs>) {
   return yargs.positional('pipeline', FILE).options({ format }).group('format', GROUP)
 }
 
+/** The pipeline file and `--output`, for a command with a `--format` of its own. */
+export function summaryOptions(yargs: Argv<CommonArgs>) {
+  const { output } = OVERRIDES
+  return yargs.positional('pipeline', FILE).options({ output }).group('output', GROUP)
+}
+
 /** The pipeline file, `--format` and `--output`, for commands that do not depend on the queries. */
 export function dataSetOptions(yargs: Argv<CommonArgs>) {
   const { output } = OVERRIDES

@@ -1,9 +1,9 @@
 import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { readPipeline } from '../../config/index.ts'
-import type { Pipeline } from '../../core/index.ts'
-import { queryPipeline } from '../../data-set/index.ts'
-import { packageFile } from '../../package/index.ts'
+import { type Pipeline, SUMMARY_PAGE_PATH, systemClock } from '../../core/index.ts'
+import { queryPipeline, summarizeDataSet } from '../../data-set/index.ts'
+import { packageFile, version } from '../../package/index.ts'
 import { startSandbox } from '../../sandbox/index.ts'
 import { lacksDuckdb, parseTarget } from '../../warehouse/index.ts'
 import { command, flag, type Io } from '../command-line/command.ts'
@@ -19,7 +19,7 @@ const DEMO_PIPELINE = packageFile('pipelines/demo.yaml')
 
 const DATABASE = 'output/demo.db'
 const QUESTION =
-  'SELECT source_name, credentials FROM credentials_by_source ORDER BY credentials DESC, source_name LIMIT 5'
+  'SELECT source_name, count(*) AS credentials FROM credentials GROUP BY source_name ORDER BY credentials DESC LIMIT 5'
 
 /** Loads the files into a table and queries it; prints the commands. */
 async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise<void> {
@@ -34,6 +34,12 @@ async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise
   const { columns, rows } = await queryPipeline(pipeline, QUESTION, { database: target.label, cwd })
   for (const line of alignedTable(resultTable(columns, rows), 78, styleFor(false)))
     await stdout.line(`  ${line}`)
+  await stdout.line(`\n  ${program} summary ${file}`)
+  const warn = (message: string): void => void io.screen.write(`${message}\n`)
+  await summarizeDataSet(pipeline, { clock: systemClock, stop, version, format: 'html', warn })
+  await stdout.line(
+    `  ${pipeline.load.path}/${SUMMARY_PAGE_PATH}: people, sources and kinds of hash, for a browser`,
+  )
 }
 
 /** `npm run demo`: the demo pipeline against a sandbox in the same process. No token, no network. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
 import { knownNamingKey, readVerifyingKey } from '../../config/index.ts'
 import { readEvidence } from '../../data-set/index.ts'
+import { version } from '../../package/index.ts'
 import { evidenceTar } from '../../report/index.ts'
 import { command, flag, stringValue } from '../command-line/command.ts'
 import { pipelineAndFormat, pipelineToRead } from '../command-line/pipeline-options.ts'
@@ -33,7 +34,7 @@ export const evidence = command({
     const publicKey = key === undefined ? null : await readVerifyingKey(key, io)
     const path = resolve(io.cwd, args.output)
     await requireApart({ path, what: 'The archive' }, [pipeline])
-    const found = await readEvidence(pipeline, publicKey, await knownNamingKey(pipeline, io))
+    const found = await readEvidence(pipeline, publicKey, await knownNamingKey(pipeline, io), version)
     const { tar, files } = await evidenceTar(found, publicKey)
     await saveFile(path, tar, 'The archive')
     const packed = { output: path, bytes: tar.byteLength, sha256: sha256(tar), files }

@@ -1,40 +1,49 @@
-import { readNamingKey } from '../../config/index.ts'
 import { SUMMARY_PAGE_PATH, systemClock } from '../../core/index.ts'
 import { summarizeDataSet } from '../../data-set/index.ts'
 import { version } from '../../package/index.ts'
 import { command, flag } from '../command-line/command.ts'
-import { pipelineOptions, pipelineToRead } from '../command-line/pipeline-options.ts'
-import { completenessText } from '../results/summary.ts'
+import { pipelineToRead, summaryOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
-import { counted, plainJson, shownPath } from '../terminal/text.ts'
+import { counted, plainJson, plainLine, shownPath } from '../terminal/text.ts'
 
 export const summary = command({
   options: (yargs) =>
-    pipelineOptions(yargs)
-      .options({ json: flag('Print where it is as JSON') })
-      .example('$0 summary pipeline.yaml', 'Whether all is exported, scope, result, runs: one page of HTML'),
-  async run(args, io) {
-    const pipeline = await pipelineToRead(args.pipeline, args, io)
-    return untilStopped(io, async (signals) => {
-      const { rows, shards, ...completeness } = await summarizeDataSet(pipeline, {
-        maskKey: await readNamingKey(pipeline, io),
-        clock: systemClock,
-        stop: signals.stop,
-        version,
-        warn: (message) => void io.screen.write(`${message}\n`),
+    summaryOptions(yargs)
+      .options({
+        format: {
+          choices: ['html', 'markdown'] as const,
+          default: 'html' as const,
+          describe: 'The page _report.html, or verdict, figures and failures on stdout',
+        },
+        json: flag('Print where the page is as JSON'),
       })
+      .example(
+        '$0 summary pipeline.yaml',
+        'Whether all is exported, figures, failures, runs: one page of HTML',
+      )
+      .example(
+        '$0 summary pipeline.yaml --format markdown >> "$GITHUB_STEP_SUMMARY"',
+        'For a job, or a mail',
+      ),
+  async run({ pipeline: file, output, format, json }, io) {
+    const pipeline = await pipelineToRead(file, { output }, io)
+    return untilStopped(io, async (signals) => {
+      const warn = (message: string): void => void io.screen.write(`${message}\n`)
+      const options = { clock: systemClock, stop: signals.stop, version, format, warn }
+      const { rows, shards, complete, hasFacts, verdict, markdown } = await summarizeDataSet(
+        pipeline,
+        options,
+      )
       const path = `${pipeline.load.path}/${SUMMARY_PAGE_PATH}`
+      if (!hasFacts && pipeline.extract.resource !== 'reports')
+        warn('DuckDB is not installed, so the summary has nothing that only rows tell.')
       await io.stdout.line(
-        args.json
-          ? plainJson({
-              pipeline: pipeline.name,
-              report: path,
-              rows,
-              shards,
-              complete: completeness.complete,
-            })
-          : `${shownPath(path, io.cwd)}: ${counted(rows, 'row')}, ${counted(shards, 'shard')}\n${completenessText(completeness)}.`,
+        format === 'markdown'
+          ? markdown
+          : json
+            ? plainJson({ pipeline: pipeline.name, report: path, rows, shards, complete })
+            : `${shownPath(path, io.cwd)}: ${counted(rows, 'row')}, ${counted(shards, 'shard')}\nThe export is ${plainLine(verdict)}.`,
       )
       return DONE
     })

@@ -9,6 +9,7 @@ import {
   type Verification,
   verifyDataSet,
 } from '../../data-set/index.ts'
+import { version } from '../../package/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import {
   givenFlags,
@@ -53,7 +54,7 @@ export const verify = command({
     const onShard = (path: string): void =>
       screen.showNowAndThen(`shard ${count(++shards)}: ${plainLine(path)}`)
     const maskKey = await knownNamingKey(pipeline, io)
-    const options = { onShard, signedBy, notBeforeMs, maskKey }
+    const options = { onShard, signedBy, notBeforeMs, maskKey, version }
     const result = await verifyDataSet(pipeline, options).finally(() => screen.clear())
     const style = styleFor(wantsColour(stdout.terminal, io.env))
     if (args.json) await stdout.line(plainJson(result))
@@ -172,10 +173,13 @@ function* verificationLines(result: Verification, view: VerificationView): Gener
   const { style } = view
   if (!result.ok) {
     const hint = result.complete ? 'Everything planned was exported' : completenessText(result)
-    const isOfSignature = result.problems.every(({ cause }) => cause === 'signature')
-    yield isOfSignature
-      ? `${style('red', 'The export is NOT SIGNED as it is, see above')}. ${hint}; \`verify\` without --signature checks the files alone.`
-      : `${style('red', 'The export is DAMAGED, see above')}. ${hint}; \`verify --fix\` exports again what is damaged.`
+    const areAll = (cause: ProblemCause): boolean =>
+      result.problems.every((problem) => problem.cause === cause)
+    yield areAll('summary_page')
+      ? `${style('red', 'The summary page is WRONG, see above')}; the files are intact. ${hint}.`
+      : areAll('signature')
+        ? `${style('red', 'The export is NOT SIGNED as it is, see above')}. ${hint}; \`verify\` without --signature checks the files alone.`
+        : `${style('red', 'The export is DAMAGED, see above')}. ${hint}; \`verify --fix\` exports again what is damaged.`
     return
   }
   const [first, ...rest] = completenessText(result).split(': ')
@@ -241,6 +245,7 @@ const COMMON: Readonly<Record<ProblemCause, (first: string) => string>> = {
   not_on_record: () => 'files are in no journal entry: a reader would take their rows for data',
   manifest: () => 'shards are others in the manifest than in the journal',
   another_data_set: (first) => `problems with whose data set it is (the first: ${first})`,
+  summary_page: (first) => `problems with the summary page (the first: ${first})`,
   signature: (first) => `problems with the signature (the first: ${first})`,
   table: (first) => `problems with the tables over the shards (the first: ${first})`,
   checkpoint: (first) => `problems with the checkpoint (the first: ${first})`,

@@ -1,7 +1,5 @@
 import { createHash } from 'node:crypto'
 import {
-  type AggregateTally,
-  batchColumn,
   type ColumnSpec,
   columnsOf,
   ExportError,
@@ -53,14 +51,12 @@ export async function findRows(
  * Writes a shard anew without the rows of people, the others in their order. The shard must be what was sealed: else
  * damage would get a new checksum.
  * @param identity of the new one
- * @param gone gets the aggregates of the rows that are left out
  */
 export async function rewriteWithout(
   store: OwnedStore,
   { shard, path, pipeline }: Located,
   people: People,
   identity: ShardIdentity,
-  gone: AggregateTally,
   how: { readonly coder: ShardCoder; readonly extension: string; readonly rowGroupRows: number },
 ): Promise<SealedShard> {
   const hash = createHash('sha256')
@@ -70,7 +66,7 @@ export async function rewriteWithout(
   const { format } = pipeline.load
   return readShard(store, { path, bytes: shard.bytes }, async (reader) => {
     const { kind: _, ...seal } = await rewriteShard(
-      otherRows(reader, format, columns, people, gone),
+      otherRows(reader, format, columns, people),
       { ...identity, partitions: shard.partitions },
       { store, ...how },
     )
@@ -84,9 +80,8 @@ async function* otherRows(
   format: Format,
   columns: readonly ColumnSpec[],
   people: People,
-  gone: AggregateTally,
 ): AsyncGenerator<PageRows> {
-  const { aggregateBatch, readBatches } = await import('../../load/inspect/index.ts')
+  const { readBatches } = await import('../../load/inspect/index.ts')
   // Names of sources and values of queries repeat.
   const values = columns.map(({ name, type }) => valueColumn(type, /^(?:source|query)_/.test(name)))
   for await (const batch of readBatches(reader, format, columns, BATCH_ROWS)) {
@@ -94,17 +89,11 @@ async function* otherRows(
     const read = columns.map(({ name }) => valuesOf(batch, name))
     for (const each of values) each.reset()
     let rows = 0
-    const theirs: number[] = []
     for (let row = 0; row < batch.rows; row++) {
-      if (people.has(identity(row))) {
-        theirs.push(row)
-        continue
-      }
+      if (people.has(identity(row))) continue
       rows++
       for (const [i, each] of values.entries()) each.add(read[i]!(row) as Parameters<typeof each.add>[0])
     }
-    const left = columns.map(({ name, type }, i) => batchColumn(name, type, theirs.map(read[i]!)))
-    aggregateBatch({ rows: theirs.length, columns: left }, gone)
     if (rows === 0) continue
     const groups: Parameters<(typeof values)[number]['column']>[1] = []
     const made = columns.map(({ name }, i) => values[i]!.column(name, groups))

@@ -221,7 +221,6 @@ async function finish(
     state.invalidated.size > 0 || JSON.stringify(manifest?.forgotten) !== JSON.stringify(state.erasures)
   if (isOld) {
     await replaceManifest(pipeline, store, state, onLog)
-    await tryToWriteSummaryPage(pipeline, store, state, options, (entry) => checkpoint.append([entry]))
     // After the manifest, and before files that tables name are removed.
     try {
       await updateTables(pipeline, store, state, options)
@@ -234,6 +233,7 @@ async function finish(
   const plan = planAsOfLastRun(pipeline, state)
   const isWhole = state.erasures.length > 0 && plan !== null && isExported(plan, state)
   if (isWhole && (await store.size(SUCCESS_PATH)) === null) await store.replace(SUCCESS_PATH, [])
+  if (isOld) await tryToWriteSummaryPage(pipeline, store, options)
 }
 
 /** Adds which files stay, although people in them are forgotten. */

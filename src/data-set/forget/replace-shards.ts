@@ -1,18 +1,6 @@
-import {
-  AggregateTally,
-  columnsOf,
-  DATA_SET_LIMITS,
-  type ForgottenEntry,
-  type JournalEntry,
-  type NamedPipeline,
-  type OwnedStore,
-  type ShardIdentity,
-  type Store,
-  withoutAggregates,
-} from '../../core/index.ts'
+import type { ForgottenEntry, NamedPipeline, OwnedStore, ShardIdentity } from '../../core/index.ts'
 import { publishSealed, type ShardCoder } from '../../load/index.ts'
 import { type CheckpointState, type OpenLog, type SealedShard, splitPath } from '../../state/index.ts'
-import { readShard } from '../files.ts'
 import { rewriteWithout } from './finished-shards.ts'
 import type { People } from './people.ts'
 import { type OnShard, type ShardOfPeople, stopped } from './survey.ts'
@@ -42,7 +30,6 @@ export async function replaceShards(
   const { state } = checkpoint
   const numbers = new FreeNumbers(state)
   const replaced: { shard: number; by: SealedShard | null }[] = []
-  const gone = new AggregateTally(DATA_SET_LIMITS)
   let left = state.shards.length
   for (const [index, each] of shards.entries()) {
     if (stop.aborted) throw stopped()
@@ -56,32 +43,16 @@ export async function replaceShards(
     let by: SealedShard | null = null
     if (isKept) {
       const identity = numbers.take(splitPath(shard.path)[0])
-      by = await rewriteWithout(store, each, people, identity, gone, { ...how, coder: coder(each.pipeline) })
-    } else await countAll(store, each, gone)
+      by = await rewriteWithout(store, each, people, identity, { ...how, coder: coder(each.pipeline) })
+    }
     replaced.push({ shard: shard.shard, by })
   }
   await onReady()
-  const forgotten = { kind: 'forgotten', partitions: countsOf(shards), shards: replaced } as const
-  await checkpoint.append([forgotten, ...aggregatesAfter(state, gone)])
+  await checkpoint.append([{ kind: 'forgotten', partitions: countsOf(shards), shards: replaced }])
   for (const { by } of replaced) {
     // What is exported again is published when it is complete.
     if (by !== null && !checkpoint.state.held.has(by.shard)) await publishSealed(store, by)
   }
-}
-
-async function countAll(store: Store, { pipeline, shard, path }: ShardOfPeople, tally: AggregateTally) {
-  const { readAggregates } = await import('../../load/inspect/index.ts')
-  await readShard(store, { path, bytes: shard.bytes }, (reader) =>
-    readAggregates(reader, pipeline.load.format, columnsOf(pipeline), tally),
-  )
-}
-
-/** The aggregates of what is left; none if those of all rows are not known. */
-function aggregatesAfter(state: CheckpointState, gone: AggregateTally): readonly JournalEntry[] {
-  const all = state.aggregates()
-  if (all.rows !== state.shards.rows || state.redo.partitions > 0) return []
-  const left = withoutAggregates(all, gone.aggregates())
-  return left === null ? [] : [{ kind: 'aggregates', ...left, replaces: true }]
 }
 
 function countsOf(shards: readonly ShardOfPeople[]): ForgottenEntry['partitions'] {

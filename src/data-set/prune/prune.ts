@@ -148,14 +148,9 @@ async function finish(pipeline: NamedPipeline, owner: Owner, options: PruneOptio
     await replaceManifest(pipeline, store, state, onLog)
     await updateTables(pipeline, store, state, options)
     await removeInvalidated(store, state, stop)
-    // The summary page must not include pruned rows any longer. The checkpoint is rewritten from the state here; the next
-    // run counts the rows again if needed.
-    let { reported } = state
-    await tryToWriteSummaryPage(pipeline, store, state, options, async (entry) => {
-      if (entry.kind === 'reported') reported = entry.rows
-    })
+    await tryToWriteSummaryPage(pipeline, store, options)
     // Later commands need not search for these files.
-    await saveCheckpoint(store, { ...state, reported, invalidated: new Set() })
+    await saveCheckpoint(store, { ...state, invalidated: new Set() })
     await sweepLog(store, state)
   }
   await removePrunedQuarantine(store, state)
@@ -203,7 +198,7 @@ async function finalizeWithoutRows(
     await replaceManifest(pipeline, store, state, onLog)
     await updateTables(pipeline, store, state, options)
     await store.replace(SUCCESS_PATH, [])
-    await tryToWriteSummaryPage(pipeline, store, state, options, (entry) => checkpoint.append([entry]))
+    await tryToWriteSummaryPage(pipeline, store, options)
   } finally {
     await checkpoint.close()
   }

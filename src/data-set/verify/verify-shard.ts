@@ -33,6 +33,7 @@ export type ProblemCause =
   | 'manifest'
   | 'table'
   | 'signature'
+  | 'summary_page'
   | 'another_data_set'
   | 'checkpoint'
   | 'nothing_exported'

@@ -6,6 +6,7 @@ import {
   numberOf,
   type Pipeline,
   type Store,
+  SUMMARY_PAGE_PATH,
 } from '../../core/index.ts'
 import { partOf } from '../../load/index.ts'
 import { tableProblems } from '../../open-tables/index.ts'
@@ -31,6 +32,7 @@ import { mismatches } from '../files.ts'
 import { namingLocations, nothingExported, openDataSet } from '../open-data-set.ts'
 import { asInFile } from '../plan-state.ts'
 import { otherScope, whyStale } from '../scope.ts'
+import { isPageOfManifest } from '../summary-page/write-summary-page.ts'
 import { repeatedIds } from './repeated-ids.ts'
 import { rowsThatDiffer } from './rows-that-differ.ts'
 import { type Problem, type ProblemCause, readerOf, verifyShard } from './verify-shard.ts'
@@ -55,6 +57,8 @@ type VerifyOptions = {
   readonly notBeforeMs?: number | null
   /** For queries that are named by digests; null: completeness has no figures then. */
   readonly maskKey?: Uint8Array | null
+  /** Spillway's own; null: the summary page is not looked at. */
+  readonly version?: string | null
 }
 
 /**
@@ -123,7 +127,7 @@ async function verify(given: Pipeline, options: VerifyOptions): Promise<Verifica
 async function onRecord(
   store: Store,
   pipeline: Pipeline,
-  { signedBy = null, notBeforeMs = null, maskKey = null }: VerifyOptions,
+  { signedBy = null, notBeforeMs = null, maskKey = null, version = null }: VerifyOptions,
   problems: Problem[],
 ) {
   const state = await reading(() => readCheckpoint(store), CHECKPOINT_PATH, 'checkpoint', problems)
@@ -155,6 +159,10 @@ async function onRecord(
     for (const problem of faults) {
       if (problem !== null) problems.push({ path: MANIFEST_PATH, problem, cause: 'signature' })
     }
+  }
+  if (manifest !== null && version !== null && (await isPageOfManifest(store, bytes!, version)) === false) {
+    const problem = 'is not what the manifest gives; `spillway summary` writes it anew'
+    problems.push({ path: SUMMARY_PAGE_PATH, problem, cause: 'summary_page' })
   }
   if (state === null) return { state, manifest, shards: manifest?.shards ?? [] }
   const shards = [...manifestShards(state)]

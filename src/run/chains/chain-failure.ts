@@ -3,7 +3,7 @@ import { ResponseError, type Service, UnreachableError } from '../../extract/ind
 import type { ChainProgress } from './chain-progress.ts'
 import { PartitionFault } from './quarantine.ts'
 import type { ChainsContext } from './run-context.ts'
-import type { PartitionEvents } from './tally.ts'
+import { causeOf, type PartitionEvents } from './tally.ts'
 
 // When so many chains fail in a row, without a usable response in between, they have one cause, and more requests would
 // be wasted.
@@ -26,11 +26,11 @@ export async function failPartition(
   const fail = async (): Promise<void> => {
     const alike = tally.partitionFailed(key, error)
     events.failed(index, error, { requests, alike })
-    const { kind, message } = error
+    const { kind, message, next } = error
     const refused = error instanceof PartitionFault ? error.refused : []
     tally.refused(refused)
     const inQuarantine = refused.length === 0 ? {} : { rejected: refused.length }
-    const failure = { kind, message, ...inQuarantine }
+    const failure = { kind, message, cause: causeOf(error), next, ...inQuarantine }
     await checkpoint.append([{ kind: 'failed', partition: key, requests, error: failure }])
   }
   if (error.kind === 'refused' && service.counters.notFound > 1) {

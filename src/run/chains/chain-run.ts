@@ -380,7 +380,7 @@ export class ChainRun {
       const message = 'late rows for finished partitions; they are written to additional shards'
       log('warn', message, { partition: chain.partitionAt(reopened[0]!).key })
     }
-    tally.page(page, chain.query.name, forgotten)
+    tally.page(page, forgotten)
     tally.reopened += reopened.length
     tally.done += finished.length - reopened.length
     for (const field of tally.newFields(page)) {

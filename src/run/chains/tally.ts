@@ -49,8 +49,6 @@ export class Tally {
   #chainPages = 0
   readonly failures: { readonly partition: string; readonly message: string }[] = []
   readonly #unknownFields = new Set<string>()
-  /** Items by query. */
-  readonly #items = new Map<string, number>()
   readonly #reasons = new Map<string, number>()
   readonly #causes = new Map<string, Cause>()
 
@@ -72,9 +70,8 @@ export class Tally {
     return first?.sinceMs ?? null
   }
 
-  /** @param query its name @param forgotten by window */
-  page(page: DecodedPage, query: string, forgotten: ReadonlyMap<number, number>): void {
-    this.#items.set(query, (this.#items.get(query) ?? 0) + page.items - page.repeated)
+  /** @param forgotten by window */
+  page(page: DecodedPage, forgotten: ReadonlyMap<number, number>): void {
     for (const { issues } of page.quarantined) countReason(this.#reasons, issues)
     this.rows += page.rows
     this.quarantined += page.quarantined.length
@@ -87,13 +84,6 @@ export class Tally {
   refused(items: readonly Issues[]): void {
     this.quarantined += items.length
     for (const issues of items) countReason(this.#reasons, issues)
-  }
-
-  /** The least number of requests for the items of this run. Queries do not share requests. */
-  minRequests(pageSize: number): number {
-    let requests = 0
-    for (const items of this.#items.values()) requests += Math.max(1, Math.ceil(items / pageSize))
-    return requests
   }
 
   /** The number of quarantined items by reason, regardless of the index in a list. */
@@ -127,7 +117,7 @@ export class Tally {
     this.failuresInRow++
     // A summary of ten thousand failures is not readable; `status` shows the rest.
     if (this.failures.length < 100) this.failures.push({ partition, message })
-    const what = error instanceof PartitionFault ? error.common : error.what
+    const what = causeOf(error)
     const known = this.#causes.get(what)
     const cause = known ?? {
       kind: error.kind,
@@ -152,6 +142,11 @@ export class Tally {
     }))
     return all.sort((a, b) => b.partitions - a.partitions)
   }
+}
+
+/** What all partitions that fail for the same reason share. */
+export function causeOf(error: ExportError): string {
+  return error instanceof PartitionFault ? error.common : error.what
 }
 
 type Issues = RefusedItem['issues']

@@ -7,12 +7,7 @@ import {
   type DecodePlan,
   getOrInsert,
 } from '../../core/index.ts'
-import {
-  type EncodedRowGroupWithAggregates,
-  type EncodePlan,
-  type ShardCoder,
-  shardHashIn,
-} from '../../load/index.ts'
+import { type EncodedRowGroup, type EncodePlan, type ShardCoder, shardHashIn } from '../../load/index.ts'
 import { canStartThreads, openThread, owned, type Thread } from '../../threads/index.ts'
 
 /** The work that takes processor time: responses to rows, rows to bytes of shards. */
@@ -165,7 +160,7 @@ function threadedCpu(
     coder: {
       header: () => encode<Uint8Array>('header', []),
       encode: (recordBatches) =>
-        encode<EncodedRowGroupWithAggregates>(
+        encode<EncodedRowGroup>(
           'encode',
           [recordBatches],
           recordBatches.flatMap(({ buffer }) => owned(buffer)),

@@ -1,8 +1,8 @@
 import { createHash, type Hash } from 'node:crypto'
 import {
   createEncoder,
+  decodeRecordBatches,
   type EncodePlan,
-  encodeWithAggregates,
   type ShardEncoder,
   type WrittenRowGroup,
 } from '../../load/index.ts'
@@ -20,7 +20,7 @@ serve({
   },
   header: async (run: number) => ({ value: encoders.get(run)!.header() }),
   async encode(run: number, recordBatches: readonly Uint8Array[]) {
-    const value = await encodeWithAggregates(encoders.get(run)!, recordBatches)
+    const value = await encoders.get(run)!.encode(decodeRecordBatches(recordBatches))
     return { value, transfer: owned(value.bytes.buffer) }
   },
   footer: async (run: number, rowGroups: readonly WrittenRowGroup[]) => ({

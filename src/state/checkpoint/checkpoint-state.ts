@@ -1,5 +1,4 @@
 import {
-  type Aggregates,
   type BlobRef,
   blobTuple,
   type Erasure,
@@ -34,15 +33,10 @@ export function* snapshot(state: CheckpointState, pruned: Omission | null): Gene
   for (const prune of state.prunes) yield { kind: 'prune', ...prune }
   if (pruned !== null) yield { kind: 'prune', ...pruned.prune }
   for (const erasure of state.erasures) yield { kind: 'forget', ...erasure }
-  if (state.reported !== null) yield { kind: 'reported', rows: state.reported }
   for (const [partition, folded] of state.partitions) {
     const exported = exportedOf(folded)
     const isPruned = pruned?.partitions.has(partition) === true
-    const isNew = state.newQueries.has(splitPath(partition)[0])
-    yield {
-      ...partitionEntry(partition, isPruned ? withoutRows(exported) : exported),
-      ...(isNew ? { new: true } : {}),
-    }
+    yield partitionEntry(partition, isPruned ? withoutRows(exported) : exported)
   }
   const paths = new Set(state.invalidated)
   const goneFrom = new Map(state.goneFrom)
@@ -55,10 +49,6 @@ export function* snapshot(state: CheckpointState, pruned: Omission | null): Gene
     const [folder] = splitPath(shard.path)
     goneFrom.set(folder, (goneFrom.get(folder) ?? 0) + 1)
   }
-  // The aggregates of a single shard are unknown. Without one shard they must be computed again.
-  const aggregates = state.aggregates()
-  const isShardOmitted = paths.size > state.invalidated.size
-  if (!isShardOmitted && aggregates.rows > 0) yield { kind: 'aggregates', ...aggregates }
   if (state.redo.partitions + state.redo.shards.size > 0) yield* redoEntries(state)
   // Paths are not used again, so the numbers of parts that are gone are kept.
   for (const [folder, gone] of goneFrom)
@@ -167,8 +157,6 @@ export type CheckpointState = {
   readonly header: HeaderEntry
   /** Partitions that have begun, by key: query and window. */
   readonly partitions: ReadonlyPathMap<FoldedPartition>
-  /** Names of queries whose first partition began in the last run; empty in a first run. */
-  readonly newQueries: ReadonlySet<string>
   /** Chains that have begun and not ended, by number. */
   readonly chains: ReadonlyMap<number, FoldedChain>
   /** Number of the next chain. */
@@ -196,14 +184,10 @@ export type CheckpointState = {
   /** Paths of invalidated shards whose files may still exist. */
   readonly invalidated: ReadonlySet<string>
   readonly unknownFields: ReadonlyMap<string, number>
-  /** Aggregates of finished shards. They cover fewer rows if shards were invalidated since. */
-  readonly aggregates: () => Aggregates
   readonly runs: readonly FoldedRun[]
   readonly prunes: readonly Prune[]
   /** When people were forgotten, oldest first. */
   readonly erasures: readonly Erasure[]
-  /** The last exact number of rows in a summary page; null: none. */
-  readonly reported: number | null
   /** Searches left, as the service last reported; null: never reported. */
   readonly searchesRemaining: number | null
   /** Measurements of the data set's endpoint. */

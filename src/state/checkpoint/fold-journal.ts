@@ -1,8 +1,6 @@
 import {
-  AggregateTally,
   type BlobRef,
   blobRef,
-  DATA_SET_LIMITS,
   type Entry,
   type Erasure,
   type ForgottenEntry,
@@ -41,7 +39,6 @@ export class JournalFold {
   readonly #claims = new Set<number>()
   readonly #service: { -readonly [K in keyof Measures]: Measures[K] }
   readonly #state: { -readonly [K in keyof CheckpointState]: CheckpointState[K] }
-  #aggregates = new AggregateTally(DATA_SET_LIMITS)
 
   constructor(header: HeaderEntry) {
     this.#service = { ...NOT_MEASURED }
@@ -49,7 +46,6 @@ export class JournalFold {
     this.#state = {
       header,
       partitions: this.#partitions.all,
-      newQueries: this.#partitions.newQueries,
       chains: this.#chains,
       nextChain: 0,
       shards: shards.finished,
@@ -63,11 +59,9 @@ export class JournalFold {
       },
       invalidated: shards.invalidated,
       unknownFields: this.#unknownFields,
-      aggregates: () => this.#aggregates.aggregates(),
       runs: this.#runs.all,
       prunes: this.#prunes,
       erasures: this.#erasures,
-      reported: null,
       searchesRemaining: null,
       service: this.#service,
       secretChecks: this.#secretChecks,
@@ -142,12 +136,6 @@ export class JournalFold {
       case 'seal':
         this.#shards.seal(entry, this.#isRedone(entry))
         break
-      case 'aggregates':
-        // While partitions are exported again, some of these rows are not published yet.
-        if (entry.replaces !== true && this.#redo.partitions > 0) break
-        if (entry.replaces === true) this.#aggregates = new AggregateTally(DATA_SET_LIMITS)
-        this.#aggregates.add(entry)
-        break
       case 'failed':
         this.#fail(entry)
         break
@@ -182,9 +170,6 @@ export class JournalFold {
       case 'forgotten':
         this.#forget(entry, blobs)
         break
-      case 'reported':
-        this.#state.reported = entry.rows
-        break
       case 'unknown':
         addCounts(this.#unknownFields, entry.fields)
         break
@@ -200,7 +185,6 @@ export class JournalFold {
 
   /** Every run reads the feeds to their ends again. */
   #beginRun(): void {
-    this.#partitions.beginRun(this.#runs.all.length)
     for (const chain of this.#chains.values())
       if (chain.feed !== null) this.#partitions.markPartial(this.#keyAt(chain, 0))
   }
@@ -338,8 +322,6 @@ export class JournalFold {
     }
     for (const shard of shards) this.#redo.shards.delete(shard)
     this.#shards.replace(shards, (shard) => this.#isRedone(shard))
-    // Those of a single shard are not known.
-    this.#aggregates = new AggregateTally(DATA_SET_LIMITS)
     const { settings } = this.#redo
     if (settings === null || this.#redo.partitions > 0) return
     this.#state.header = { ...this.#state.header, settings }
@@ -372,8 +354,6 @@ export class JournalFold {
       for (const { shard, by } of this.#shards.replaceEach(shards)) {
         if (this.#redo.shards.delete(shard) && by !== null) this.#redo.shards.add(by.shard)
       }
-      // Those of a single shard are not known.
-      this.#aggregates = new AggregateTally(DATA_SET_LIMITS)
     }
     if (open !== undefined) {
       const batches = open.batches.map(([rows, blob]) => ({ rows, at: blobs[blob]! }))

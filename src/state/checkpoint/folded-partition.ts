@@ -5,7 +5,7 @@ import {
   type Window,
   windowRange,
 } from '../../core/index.ts'
-import { PathMap, splitPath } from './compact-collections.ts'
+import { PathMap } from './compact-collections.ts'
 
 export type FoldedPartition = {
   /** `partial`: some rows are committed, or a chain has reached it; `pruned`: its rows were removed permanently. */
@@ -87,9 +87,6 @@ export function withoutRows({ pages, requests }: FoldedPartition): FoldedPartiti
 /** Partitions by key. Journal entries change them. */
 export class Partitions {
   readonly all = new PathMap<FoldedPartition>()
-  /** Queries whose first partition began in the last run. */
-  readonly newQueries = new Set<string>()
-  #isFirstRun = true
   readonly #oneOf = shareEqual()
   readonly #nameOf = windowNames()
 
@@ -140,7 +137,8 @@ export class Partitions {
   renewQuarantine(key: string): void {
     this.#update(key, (folded) => {
       const { error } = folded
-      const left = error === null ? null : { kind: error.kind, message: error.message }
+      if (error === null) return { ...folded, quarantineEnd: 0 }
+      const { rejected: _, ...left } = error
       return { ...folded, quarantineEnd: 0, error: left }
     })
   }
@@ -183,7 +181,6 @@ export class Partitions {
 
   /** Sets the figures from a compacted journal. */
   set({ partition, ...entry }: PartitionEntry): void {
-    if (entry.new === true) this.newQueries.add(splitPath(partition)[0])
     const state = entry.state ?? 'done'
     const { rows, pages, requests, quarantined, repeated = 0, forgotten = 0 } = entry
     const { quarantine_end: quarantineEnd = 0, error = null } = entry
@@ -194,17 +191,7 @@ export class Partitions {
     })
   }
 
-  /** @param runs number of runs so far, including this one; in the first run no query is new */
-  beginRun(runs: number): void {
-    this.newQueries.clear()
-    this.#isFirstRun = runs < 2
-  }
-
   #update(key: string, change: (folded: FoldedPartition) => FoldedPartition): void {
-    if (!this.#isFirstRun) {
-      const [query] = splitPath(key)
-      if (!this.all.branches.has(query)) this.newQueries.add(query)
-    }
     this.all.update(key, (folded) => this.#oneOf(change(folded ?? BEGINNING)))
   }
 }

@@ -22,8 +22,6 @@ export type FoldedRun = Omit<RunCounts, 'requests'> & {
   readonly forgotten: number
   /** Failures of partitions. */
   readonly failures: number
-  /** The fewest requests that could have returned its items; null: not known. */
-  readonly minRequests: number | null
   /** Why items were quarantined, and how many. */
   readonly reasons: Readonly<Record<string, number>>
 }
@@ -36,7 +34,6 @@ export const NEW_RUN = {
   repeated: 0,
   forgotten: 0,
   failures: 0,
-  minRequests: null,
   reasons: {},
 }
 
@@ -67,7 +64,6 @@ export class Runs {
     run.status = entry.status
     run.requests = entry.requests
     run.retries = entry.retries
-    run.minRequests = entry.min_requests ?? run.minRequests
     run.searchesRemaining = entry.searches_remaining ?? run.searchesRemaining
     run.reasons = entry.reasons ?? run.reasons
     takeFigures(run, entry)
@@ -102,9 +98,9 @@ export class Runs {
 export function endEntry(
   run: string,
   { finished_at, status }: Pick<RunEndEntry, 'finished_at' | 'status'>,
-  figures: Pick<FoldedRun, keyof Omit<RunCounts, 'rows' | 'quarantined'> | 'minRequests' | 'reasons'>,
+  figures: Pick<FoldedRun, keyof Omit<RunCounts, 'rows' | 'quarantined'> | 'reasons'>,
 ): RunEndEntry {
-  const { requests, retries, searchesSpent, searchesRemaining, minRequests, reasons } = figures
+  const { requests, retries, searchesSpent, searchesRemaining, reasons } = figures
   return {
     kind: 'end',
     run,
@@ -114,7 +110,6 @@ export function endEntry(
     retries,
     ...(searchesSpent === null ? {} : { searches: searchesSpent }),
     ...(searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }),
-    ...(minRequests === null ? {} : { min_requests: minRequests }),
     ...(Object.keys(reasons).length === 0 ? {} : { reasons }),
   }
 }

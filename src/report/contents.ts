@@ -1,0 +1,156 @@
+import type { Manifest, ManifestPartition } from '../state/index.ts'
+import { counted, number, rangeText, size } from './words.ts'
+
+/** What a summary is made of. The same input gives the same page, to the byte. */
+export type SummaryInput = {
+  readonly manifest: Manifest
+  /** SHA-256 of the manifest's bytes. */
+  readonly manifestSha256: string
+  /** Whether the data set has `_SUCCESS`. */
+  readonly complete: boolean
+  /** What it lacks by intent, a clause each. */
+  readonly leftOut: readonly string[]
+  /** Spillway's own. */
+  readonly version: string
+  /** What only the rows tell; null: nobody has read them. */
+  readonly rows: RowFacts | null
+}
+
+/** What only the rows of a data set tell. A column that is not exported gives null or no entries. */
+export type RowFacts = {
+  /** Different identities, masked ones too. */
+  readonly people: number | null
+  /** The largest, and the rows of all others. */
+  readonly sources: Groups
+  readonly hash_types: Groups
+  /** By month of `imported_at`, `2024-01`, oldest first. */
+  readonly months: readonly {
+    readonly month: string
+    readonly rows: number
+    readonly people: number | null
+  }[]
+}
+
+export type Groups = {
+  readonly groups: readonly { readonly name: string; readonly rows: number }[]
+  readonly others: number
+}
+
+export type Counts = Readonly<Record<'total' | 'done' | 'failed' | 'partial' | 'pending', number>>
+
+/** Partitions of the queries that were last requested, by state; pruned ones do not count. */
+export function countsOf({ partitions, scope }: Manifest): Counts {
+  const queries = new Set(scope.queries)
+  const counts = { total: 0, done: 0, failed: 0, partial: 0, pending: 0 }
+  for (const { key, state } of partitions) {
+    if (state === 'pruned' || !queries.has(splitKey(key).query)) continue
+    counts[state]++
+    counts.total++
+  }
+  return counts
+}
+
+/** `domain.acme.com/2024-01-01..2024-02-01` → the name of the query and that of the window. */
+export function splitKey(key: string): { readonly query: string; readonly window: string } {
+  const cut = key.lastIndexOf('/')
+  return { query: key.slice(0, cut), window: key.slice(cut + 1) }
+}
+
+/** Whether everything is exported, in one line: `The export is` may precede it. */
+export function verdictOf({ manifest, complete }: SummaryInput): string {
+  const { total, done, failed } = countsOf(manifest)
+  if (complete) return done === 1 ? 'complete: its one partition' : `complete: all ${number(done)} partitions`
+  const of = `of ${counted(total, 'partition')}`
+  if (failed > 0) return `INCOMPLETE: ${number(failed)} ${of} failed`
+  return done < total
+    ? `INCOMPLETE: ${number(total - done)} ${of} not done`
+    : 'INCOMPLETE: it has no _SUCCESS'
+}
+
+/** What the verdict does not say: the other partitions, and what is missing by intent. */
+export function reasonsOf({ manifest, complete, leftOut }: SummaryInput): readonly string[] {
+  const { failed, partial, pending } = countsOf(manifest)
+  const states = [
+    [partial, 'not finished'],
+    [failed > 0 || partial > 0 ? pending : 0, 'not begun'],
+  ] as const
+  return [
+    ...(complete ? [] : states).flatMap(([partitions, what]) =>
+      partitions > 0 ? [`${counted(partitions, 'partition')} ${what}`] : [],
+    ),
+    ...leftOut,
+  ]
+}
+
+/** The figures that people ask for. */
+export function figuresOf(input: SummaryInput): readonly (readonly [name: string, value: string])[] {
+  const { manifest, rows } = input
+  const { totals, runs } = manifest
+  const { total, done } = countsOf(manifest)
+  const last = runs.at(-1)
+  const left = runs.findLast(({ searches_remaining }) => searches_remaining !== null)?.searches_remaining
+  return [
+    ['rows', number(totals.rows)],
+    ...(rows?.people == null ? [] : [['people', number(rows.people)] as const]),
+    ['partitions done', done === total ? number(done) : `${number(done)} of ${number(total)}`],
+    ...(last === undefined
+      ? []
+      : [
+          ['new in the last run', number(last.rows)] as const,
+          ['last run', last.started_at.slice(0, 10)] as const,
+        ]),
+    ...(left == null ? [] : [['searches left', number(left)] as const]),
+    ...(totals.quarantined === 0 ? [] : [['quarantined', number(totals.quarantined)] as const]),
+    ...(totals.forgotten === 0 ? [] : [['of forgotten people, left out', number(totals.forgotten)] as const]),
+    [totals.shards === 1 ? 'file' : 'files', number(totals.shards)],
+    ['size', size(totals.bytes)],
+  ]
+}
+
+export type FailureGroup = {
+  readonly cause: string
+  readonly next: string
+  /** In the manifest's order. */
+  readonly partitions: readonly ManifestPartition[]
+}
+
+/** Failed partitions by cause, as a run prints them, the most frequent cause first. */
+export function failuresOf({ partitions }: Manifest): readonly FailureGroup[] {
+  const groups = new Map<string, { cause: string; next: string; partitions: ManifestPartition[] }>()
+  for (const partition of partitions) {
+    const { error } = partition
+    if (error === undefined) continue
+    const group = groups.get(error.cause) ?? { ...error, partitions: [] }
+    groups.set(error.cause, group)
+    group.partitions.push(partition)
+  }
+  return [...groups.values()].sort(
+    (a, b) => b.partitions.length - a.partitions.length || (a.cause < b.cause ? -1 : 1),
+  )
+}
+
+/** Who failed: the partition, or how many and the first of them. */
+export function whoFailed({ partitions }: FailureGroup): string {
+  const { query, window } = splitKey(partitions[0]!.key)
+  const [from = '', until = ''] = window.split('..')
+  const first = until === '' ? query : `${query}, ${rangeText(from, until)}`
+  return partitions.length === 1 ? first : `${counted(partitions.length, 'partition')}, the first: ${first}`
+}
+
+/** Items in quarantine by the field that was at fault, the most frequent first. */
+export function quarantineReasons({ runs }: Manifest): readonly { name: string; rows: number }[] {
+  const sums = new Map<string, number>()
+  for (const { reasons } of runs) {
+    for (const [reason, items] of Object.entries(reasons)) {
+      const [field = ''] = reason.split(': ', 1)
+      const name = field === '' ? 'the item itself' : field
+      sums.set(name, (sums.get(name) ?? 0) + items)
+    }
+  }
+  return [...sums]
+    .map(([name, rows]) => ({ name, rows }))
+    .sort((a, b) => b.rows - a.rows || (a.name < b.name ? -1 : 1))
+}
+
+/** Orders names as people do: `unit2` before `unit10`. */
+export const naturally = new Intl.Collator('en', { numeric: true }).compare
