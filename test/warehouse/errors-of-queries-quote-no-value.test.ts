@@ -45,23 +45,16 @@ it('an error of DuckDB about a row shows its kind and the position in the SQL, n
   }
 })
 
-it('an error in the SQL shows what DuckDB says, its position and similar names, without texts of the SQL', async () => {
+it('an error in the SQL shows its kind, its position and similar names', async () => {
   const { refusal } = await exported()
-  const column = await refusal("SELECT identity FROM credentials WHERE hash = 'hunter2'")
-  expect(column.message).toMatch(
-    /Binder Error at character 8 of the SQL: Referenced column "identity" not found in FROM clause!; similar names: .*identity_name/,
-  )
-  const table = await refusal("SELECT 'hunter2' FROM credential")
-  expect(table.message).toMatch(
-    /Catalog Error at character 23 of the SQL: Table with name credential does not exist!; similar names: credentials/,
-  )
-  const syntax = await refusal("SELECT * FRM credentials WHERE hash = 'hunter2'")
-  expect(syntax.message).toMatch(
-    /Parser Error at character 14 of the SQL: syntax error at or near "credentials"/,
-  )
-  const grouped = await refusal('SELECT id, count(*) FROM credentials')
-  expect(grouped.message).toMatch(/Binder Error .*column "id" must appear in the GROUP BY clause/)
-  for (const error of [column, table, syntax]) expect(inspect(error)).not.toContain('hunter2')
+  const statements: Readonly<Record<string, RegExp>> = {
+    'SELECT identity FROM credentials':
+      /Binder Error at character 8 of the SQL; similar names: .*identity_name/,
+    'SELECT 1 FROM credential': /Catalog Error at character 15 of the SQL; similar names: credentials/,
+    'SELECT * FRM credentials': /Parser Error at character 14 of the SQL/,
+    'SELECT id, count(*) FROM credentials': /Binder Error at character 8 of the SQL/,
+  }
+  for (const [sql, told] of Object.entries(statements)) expect((await refusal(sql)).message).toMatch(told)
 })
 
 it('texts of the SQL are not repeated, however they are quoted', async () => {
@@ -83,10 +76,9 @@ it('texts of the SQL are not repeated, however they are quoted', async () => {
   ]
   for (const sql of statements) {
     const { message } = await refusal(sql)
-    expect(message, sql).toMatch(/^DuckDB does not/)
+    expect(message, sql).toMatch(/^(?:DuckDB does not|Only SELECT)/)
     expect(message.toLowerCase(), sql).not.toContain('hunter2')
   }
-  expect((await refusal(statements[0]!)).message).toContain('Referenced column "…" not found')
 })
 
 it('neither stderr nor the log file contains a value, at any level', async () => {

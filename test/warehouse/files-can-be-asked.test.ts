@@ -55,6 +55,15 @@ it('a data set without rows can be queried as well', async () => {
   expect(JSON.parse(stdout)).toEqual([{ n: 0 }])
 })
 
+it('columns of one name stay apart, and times are in UTC wherever the query runs', async () => {
+  const here = await exported()
+  Object.assign(here.env, { TZ: 'America/New_York' })
+  const at = "TIMESTAMPTZ '2024-07-22 19:25:52.5+02'"
+  const { stdout } = await query(here, `SELECT 1 AS a, 2 AS a, ${at} AS t, [${at}] AS ts`, '--json')
+  const time = '2024-07-22 17:25:52.5+00'
+  expect(JSON.parse(stdout)).toEqual([{ a: 1, 'a:1': 2, t: time, ts: [time] }])
+})
+
 it('a loaded database is queried with --in', async () => {
   const here = await exported()
   expect((await here.cli('load', 'pipeline.yaml', '--to', 'duckdb:leaks.db')).code).toBe(0)

@@ -1,9 +1,15 @@
-import type { DuckDBConnection, DuckDBInstance, DuckDBResult } from '@duckdb/node-api'
+import type {
+  DuckDBConnection,
+  DuckDBInstance,
+  DuckDBPreparedStatement,
+  DuckDBResult,
+  DuckDBValueConverter,
+  Json,
+} from '@duckdb/node-api'
 import { ExportError } from '../../core/index.ts'
 import { identifier, literal } from '../table/table.ts'
 import { loadDuckdb } from './duckdb.ts'
 import { duckdbError, ERRORS_WITH_CODES, requireDuckdbFile } from './duckdb-file.ts'
-import { messageOf } from './message-about-sql.ts'
 
 /** What is queried: the files of a data set as one view, or the tables of a DuckDB file. */
 export type QuerySource =
@@ -14,16 +20,17 @@ export type QuerySource =
       readonly select: string
       /** Absolute paths of the shards: no other file can be read. */
       readonly files: readonly string[]
-      /** Makes them available. Called once the SQL is known to only read. */
+      /** Makes them available. Called once the SQL is known to be one statement. */
       download(): Promise<void>
     }
   | { readonly kind: 'database'; readonly file: string }
 
-/** Values as JSON has them; integers beyond 2^53 and timestamps are strings. */
+/** Values as JSON has them; integers beyond 2^53 and timestamps, in UTC, are strings. */
 export type QueryRow = readonly unknown[]
 
 /** A streamed result: rows come some thousand at a time and are not kept. */
 export type QueryStream = {
+  /** Each name once. */
   readonly columns: readonly string[]
   readonly batches: AsyncIterable<readonly QueryRow[]>
 }
@@ -59,16 +66,13 @@ export async function queryDataSet<T>(
   stop.addEventListener('abort', interrupt)
   try {
     stop.throwIfAborted()
-    await requireOnlyReads(connection, sql)
+    const statements = await extract(connection, sql)
     if (source.kind === 'files') await source.download()
     await shutIn(connection, source, temporary)
     stop.throwIfAborted()
-    // Until here no row was read, so that the message is about the SQL alone.
-    const statement = await connection.prepare(sql).catch((error: unknown) => {
-      throw notCarriedOut(error, source, sql)
-    })
+    const statement = await prepareQuestion(statements)
     const result = await statement.stream()
-    return await take({ columns: result.columnNames(), batches: await batchesOf(result) })
+    return await take({ columns: result.deduplicatedColumnNames(), batches: await batchesOf(result) })
   } catch (error) {
     if (stop.aborted) throw stop.reason
     throw error instanceof ExportError ? error : notCarriedOut(error, source)
@@ -109,37 +113,35 @@ async function shutIn(connection: DuckDBConnection, source: QuerySource, tempora
 }
 
 async function batchesOf(result: DuckDBResult): Promise<AsyncIterable<readonly QueryRow[]>> {
-  const { DuckDBTypeId } = await loadDuckdb()
-  const integers: readonly number[] = [DuckDBTypeId.BIGINT, DuckDBTypeId.UBIGINT, DuckDBTypeId.HUGEINT]
-  const isInteger = result.columnTypes().map(({ typeId }) => integers.includes(typeId))
-  return (async function* () {
-    for await (const rows of result.yieldRowsJson()) yield rows.map((row) => plainNumbers(row, isInteger))
-  })()
+  const { DuckDBTimestampValue, DuckDBTimestampTZValue, DuckDBTypeId, JsonDuckDBValueConverter } =
+    await loadDuckdb()
+  const integers: ReadonlySet<number> = new Set([
+    DuckDBTypeId.BIGINT,
+    DuckDBTypeId.UBIGINT,
+    DuckDBTypeId.HUGEINT,
+  ])
+  const convert: DuckDBValueConverter<Json> = (value, type, converter) => {
+    // The package would write them in the time zone of this process.
+    if (value instanceof DuckDBTimestampTZValue) return `${new DuckDBTimestampValue(value.micros)}+00`
+    // It would have all 64-bit integers as strings.
+    const number = integers.has(type.typeId) && value !== null ? Number(value) : Number.NaN
+    return Number.isSafeInteger(number) ? number : JsonDuckDBValueConverter(value, type, converter)
+  }
+  return result.yieldConvertedRows(convert)
 }
 
-/** DuckDB's JSON has all 64-bit integers as strings. Those that are safe integers become numbers. */
-function plainNumbers(row: readonly unknown[], isInteger: readonly boolean[]): QueryRow {
-  return row.map((value, i) => {
-    const number = isInteger[i] && value !== null ? Number(value) : Number.NaN
-    return Number.isSafeInteger(number) ? number : value
-  })
-}
-
-/**
- * Without a cause: DuckDB's own message may quote a value of a row, or of the statement.
- * @param sql which DuckDB did not even prepare; absent: rows may have been read
- */
-function notCarriedOut(error: unknown, source: QuerySource, sql?: string): ExportError {
+/** Without a cause: DuckDB's own message may quote a value of a row, or of the statement. */
+function notCarriedOut(error: unknown, source: QuerySource): ExportError {
   const message = error instanceof Error ? error.message : ''
   // No code says that it is a shard that cannot be read; its path, which only spillway and DuckDB know, does.
   const shard = source.kind === 'files' ? source.files.find((file) => message.includes(file)) : undefined
   if (shard !== undefined) return notAShard(shard)
-  const { kind, position, similar, text } = duckdbError(error)
-  const says = sql !== undefined && kind !== null && IS_ABOUT_SQL.has(kind) ? messageOf(text, sql) : ''
+  const { kind, position, similar } = duckdbError(error)
+  if (kind === 'Permission') return onlyReads()
   const at = position === null ? '' : ` at character ${position + 1} of the SQL`
   const meant = similar.length === 0 ? '' : `; similar names: ${similar.join(', ')}`
   return refusal(
-    `DuckDB does not carry out the SQL: ${kind === null ? 'an error' : `${kind} Error`}${at}${says}${meant}`,
+    `DuckDB does not carry out the SQL: ${kind === null ? 'an error' : `${kind} Error`}${at}${meant}`,
     kind !== null && IS_ABOUT_VALUES.has(kind)
       ? 'A value does not fit (which one is not shown, since it may be secret): try_cast() gives null for it.'
       : 'Correct the SQL; without any, `query` shows the columns.',
@@ -153,8 +155,6 @@ const IS_ABOUT_VALUES: ReadonlySet<string> = new Set([
   'Mismatch Type',
   'Out of Range',
 ])
-
-const IS_ABOUT_SQL: ReadonlySet<string> = new Set(['Parser', 'Binder', 'Catalog'])
 
 function notAShard(file: string): ExportError {
   return new ExportError({
@@ -175,90 +175,47 @@ function notReadable(file: string, cause: unknown): ExportError {
   })
 }
 
-/**
- * Table functions that only read. The others that DuckDB 1.5 has change its settings, write logs and profiles, or carry
- * out SQL that is made at run time. Files are out of reach of these too, but for the shards (`allowed_paths`).
- */
-const TABLE_FUNCTIONS: ReadonlySet<string> = new Set(
-  `range generate_series unnest repeat repeat_row summary histogram histogram_values json_each json_tree
-   read_parquet parquet_scan parquet_schema parquet_metadata parquet_file_metadata parquet_kv_metadata
-   parquet_full_metadata parquet_bloom_probe read_csv read_csv_auto
-   duckdb_columns duckdb_constraints duckdb_databases duckdb_functions duckdb_indexes duckdb_keywords
-   duckdb_memory duckdb_schemas duckdb_settings duckdb_tables duckdb_temporary_files duckdb_types duckdb_views
-   pragma_table_info pragma_storage_info pragma_version pg_timezone_names icu_calendar_names`.split(/\s+/),
-)
-
-/** `EXPLAIN`, and `ANALYZE` and the options that it may have; nothing that could hold another statement. */
-const EXPLAIN = /^\s*EXPLAIN(?:\s+ANALYZE)?(?:\s*\((?=\s*(?:FORMAT|ANALYZE)\b)[\w\s,]*\))?(?=[\s(])/i
-
-/**
- * Checks that SQL is one SELECT, or EXPLAIN of one, and uses nothing that writes. DuckDB's own parser decides: it turns
- * a SELECT into JSON, and fails for everything else. EXPLAIN is cut off before.
- * @throws ExportError `config`
- */
-async function requireOnlyReads(connection: DuckDBConnection, sql: string): Promise<void> {
-  const explained = sql.replace(EXPLAIN, '')
-  const reader = await connection.runAndReadAll('SELECT json_serialize_sql($1::VARCHAR)', [explained])
-  const parsed = JSON.parse(String(reader.getRowsJson()[0]?.[0])) as Parsed
-  if (parsed.error) {
-    if (parsed.error_type !== 'not implemented') throw notParsed(parsed, sql)
-    throw refusal(
-      'Only SELECT, and EXPLAIN of a SELECT, is carried out here: nothing may be changed',
-      'Load the data set into a database of your own to change it: `spillway load --to duckdb:<file>`.',
-    )
-  }
-  const { statements } = parsed
-  if (statements.length === 0)
+/** @throws ExportError `config` when it is not one statement */
+async function extract(connection: DuckDBConnection, sql: string): Promise<Statements> {
+  try {
+    return await connection.extractStatements(sql)
+  } catch (error) {
+    // Of SQL without a statement DuckDB says no more than that.
+    if (duckdbError(error).kind !== null) throw error
     throw refusal('The SQL is empty', 'Give one SELECT, or leave it out: `query` then shows the columns.')
-  if (statements.length !== 1)
-    throw refusal(`Expected one statement, found ${statements.length}`, 'Ask one question at a time.')
-  const unsupported = tableFunctions(statements).find((name) => !TABLE_FUNCTIONS.has(name))
-  if (unsupported === undefined) return
-  throw refusal(
-    `The table function ${unsupported} is not available here: it does not only read rows`,
-    'Ask the view, or load the data set into a database of your own: `spillway load --to duckdb:<file>`.',
+  }
+}
+
+type Statements = Awaited<ReturnType<DuckDBConnection['extractStatements']>>
+
+/**
+ * Prepares the one SELECT, or EXPLAIN of one. DuckDB makes several statements of a PIVOT: first one that creates a
+ * type.
+ * @throws ExportError `config` when there is another statement
+ */
+async function prepareQuestion(statements: Statements): Promise<DuckDBPreparedStatement> {
+  const { StatementType } = await loadDuckdb()
+  const last = statements.count - 1
+  for (let at = 0; ; at++) {
+    const statement = await statements.prepare(at)
+    const { statementType } = statement
+    if (at < last && statementType === StatementType.CREATE) await statement.run()
+    else if (at < last)
+      throw refusal(`Expected one statement, found ${statements.count}`, 'Ask one question at a time.')
+    else if (statementType === StatementType.SELECT || statementType === StatementType.EXPLAIN)
+      return statement
+    else throw onlyReads()
+  }
+}
+
+function onlyReads(): ExportError {
+  return refusal(
+    'Only SELECT, and EXPLAIN of a SELECT, is carried out here: nothing may be changed, and no other file is read',
+    'Load the data set into a database of your own to change it: `spillway load --to duckdb:<file>`.',
   )
 }
 
 /** @param what holds no value of a row */
 function refusal(what: string, next: string): ExportError {
   return new ExportError({ kind: 'config', what, where: '', next })
-}
-
-type Parsed =
-  | {
-      readonly error: true
-      readonly error_type: string
-      readonly error_message?: string
-      readonly position?: string
-    }
-  | { readonly error: false; readonly statements: readonly unknown[] }
-
-/** The names of all table functions in a tree of DuckDB's parser. */
-function tableFunctions(tree: unknown): readonly string[] {
-  const names: string[] = []
-  // A list of what is left, as SQL may be nested deeper than the stack.
-  const left: unknown[] = [tree]
-  while (left.length > 0) {
-    const node = left.pop()
-    if (typeof node !== 'object' || node === null) continue
-    if ('type' in node && node.type === 'TABLE_FUNCTION' && 'function' in node)
-      names.push(nameOf(node.function))
-    for (const child of Object.values(node)) left.push(child)
-  }
-  return names
-}
-
-function nameOf(call: unknown): string {
-  const name = typeof call === 'object' && call !== null && 'function_name' in call ? call.function_name : ''
-  return String(name).toLowerCase()
-}
-
-function notParsed(
-  { position, error_message = '' }: Extract<Parsed, { error: true }>,
-  sql: string,
-): ExportError {
-  const at = position === undefined ? '' : ` at character ${Number(position) + 1} of the SQL`
-  const says = messageOf(error_message, sql)
-  return refusal(`DuckDB does not understand the SQL: Parser Error${at}${says}`, 'Correct the SQL.')
 }
