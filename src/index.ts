@@ -37,7 +37,6 @@ export {
   type WindowSettings,
 } from './core/index.ts'
 export {
-  type LoadedEarlier,
   type LoadOptions,
   type LoadSummary,
   loadWarehouse,

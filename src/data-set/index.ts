@@ -67,7 +67,6 @@ export { updateTables } from './table-formats.ts'
 export { type Verification, verifyDataSet } from './verify/verify.ts'
 export type { Problem, ProblemCause } from './verify/verify-shard.ts'
 export {
-  type LoadedEarlier,
   type LoadOptions,
   type LoadSummary,
   loadWarehouse,
@@ -80,4 +79,3 @@ export {
   queryPipeline,
   streamQuery,
 } from './warehouse/query.ts'
-export { SealedLoader } from './warehouse/sealed-loader.ts'

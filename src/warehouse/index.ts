@@ -9,17 +9,10 @@ export {
   type QueryStream,
   queryDataSet,
 } from './duckdb/query.ts'
-export { type LoadResult, loadDataSet, loadSealed } from './load-data-set.ts'
+export { type LoadResult, loadDataSet } from './load-data-set.ts'
 export { PostgresWarehouse } from './postgres/postgres.ts'
 export { postgresAddress } from './postgres/postgres-address.ts'
 export { dataSetRows, shardRows } from './table/shard-rows.ts'
 export { requireNames, rowColumns, type TableSpec, tableOf } from './table/table.ts'
-export {
-  type DataSet,
-  LOAD_MODES,
-  type LoadMode,
-  type PartitionRule,
-  requireAccounted,
-  type Warehouse,
-} from './table/warehouse.ts'
+export { LOAD_MODES, type LoadMode, type Warehouse } from './table/warehouse.ts'
 export { parseTarget, type Target } from './target.ts'

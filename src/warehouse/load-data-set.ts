@@ -1,41 +1,41 @@
 import { createHash } from 'node:crypto'
 import { ExportError, type Store } from '../core/index.ts'
 import { MANIFEST_PATH, type Manifest, type ManifestShard } from '../state/index.ts'
-import { PartitionGroups } from './table/partition-groups.ts'
-import type { TableSpec } from './table/table.ts'
 import {
+  countRows,
+  deleteRows,
+  insertShard,
+  isLoaded,
   type Loaded,
-  type LoadMode,
   type LoadTarget,
-  type LoadUnit,
-  requireAccounted,
-  type ShardRows,
-  type Warehouse,
-} from './table/warehouse.ts'
-
-// After `run --fresh`, none of the loaded shards exists.
-const AT_ONCE = 32
+  loadedShards,
+  otherDataSets,
+} from './table/load-rows.ts'
+import { partitionOf } from './table/shard-rows.ts'
+import { LEDGER, shownName, type TableSpec } from './table/table.ts'
+import type { Database, LoadMode, Warehouse } from './table/warehouse.ts'
 
 type LoadRequest = {
-  /** The data set. */
-  readonly store: Store
   readonly shards: ShardFiles
   readonly manifest: Manifest
   readonly table: TableSpec
   readonly mode: LoadMode
   readonly evolve: boolean
-  /** Replaces all rows that the table has of the data set. */
-  readonly reload: boolean
   /** ISO 8601, in milliseconds. */
   readonly loadedAt: string
-  /** Paths of shards that this command loaded before the manifest was written: they count as loaded now. */
-  readonly loadedEarlier: ReadonlySet<string>
   readonly rowsOf: LoadTarget['rowsOf']
-  /** Paths of shards that were replaced or pruned; asked only where the ledger has shards that the manifest lacks. */
-  readonly invalidated: () => Promise<ReadonlySet<string>>
   readonly stop: AbortSignal
   /** Called before each shard, with its number among those that are loaded. */
   readonly onShard: (path: string, number: number, of: number) => void
+}
+
+/** Shards as local files, which the database can read. */
+type ShardFiles = {
+  readonly store: Pick<Store, 'size' | 'stream'>
+  /** Makes a shard available. */
+  download(path: string): Promise<void>
+  /** The shard is not needed any more. */
+  release(path: string): Promise<void>
 }
 
 export type LoadResult = {
@@ -45,133 +45,147 @@ export type LoadResult = {
   readonly rows: number
   /** Rows with strings that were changed because the database rejects them. */
   readonly replacedTexts: number
-  /** Whether the ledger lists rows of the data set and the table had none: somebody removed them. */
-  readonly isEmptied: boolean
   /** Identities of other data sets of the same pipeline with rows in the table. */
   readonly others: readonly string[]
 }
 
 /**
- * Loads what the manifest lists and the ledger lacks, each shard in one transaction with its ledger entry. What was
- * exported anew replaces whole partitions.
+ * Loads what the manifest lists and the ledger lacks, each shard in one transaction with its ledger entry. Where rows
+ * have to go, they go in one transaction with all that comes in their place.
  * @throws ExportError `damaged` when a shard's bytes are not those of the manifest; what was loaded before stays
  */
 export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): Promise<LoadResult> {
-  const { shards: files, manifest, mode, evolve, reload, loadedAt, rowsOf, stop, onShard } = request
+  const { manifest, mode, evolve, loadedAt, rowsOf, stop } = request
   if (mode === 'upsert') requireKey(request.table)
-  const dataSet = { id: manifest.data_set_id, pipeline: manifest.pipeline }
-  const table = await warehouse.hold(request.table)
+  const table = await warehouse.find(request.table)
   await warehouse.prepare(table, { evolve })
-  const loaded = await warehouse.loaded(dataSet.id, table, null)
-  const account = await warehouse.account(dataSet, table)
-  const shards = [...manifest.shards, ...(await unlistedShards(request, loaded))]
-  const replacesWrong = reload || (mode === 'replace' && !account.isEmptied)
-  const wrong = replacesWrong ? account.differences.flatMap(({ partitions }) => partitions) : []
-  const units = unitsOf(shards, loaded, mode, { reload, wrong })
-  if (!reload) requireAccounted(account, table, new Set(units.flatMap(({ stale }) => stale)))
-  const isFromThisCommand = ({ shard }: Loaded): boolean => request.loadedEarlier.has(shard)
-  const known = new Set(loaded.filter((entry) => !isFromThisCommand(entry)).map(({ shard }) => shard))
-  // Replaced ones are removed below.
-  const loadedEarlier = new Map(loaded.filter(isFromThisCommand).map(({ shard, rows }) => [shard, rows]))
-  const total = units.reduce((sum, { shards }) => sum + shards.length, 0)
-  const listed = new Set(shards.map(({ path }) => path))
-  const result = { loaded: 0, replaced: 0, removed: 0, rows: 0, replacedTexts: 0 }
-  let number = 0
-  for (const unit of units) {
+  const dataSet = { id: manifest.data_set_id, pipeline: manifest.pipeline }
+  const target = { dataSet, table, mode, loadedAt, rowsOf }
+  const done = { shards: 0, rows: 0, replacedTexts: 0, byOthers: 0 }
+  const load = async (database: Database, shard: ManifestShard, plan: LoadPlan): Promise<void> => {
     if (stop.aborted) throw interrupted()
-    for (const shard of unit.shards) {
-      onShard(shard.path, ++number, total)
-      await files.download(shard.path)
-      await requireUnchanged(files.store, shard)
-    }
-    const done = await warehouse.load(unit, { dataSet, table, mode, loadedAt, rowsOf })
-    result.rows += done.rows
-    result.replacedTexts += done.replacedTexts
-    for (const path of unit.forgotten) loadedEarlier.delete(path)
-    for (const { path } of unit.shards) await files.release(path)
-    // What is exported again has other paths.
-    const gone = unit.forgotten.filter((path) => !listed.has(path)).length
-    const added = unit.shards.filter(({ path }) => !known.has(path)).length
-    const inPlace = Math.min(gone, added)
-    result.replaced += unit.shards.length - added + inPlace
-    result.loaded += added - inPlace
-    result.removed += gone - inPlace
+    request.onShard(shard.path, ++done.shards, plan.instead.length + plan.added.length)
+    await request.shards.download(shard.path)
+    await requireUnchanged(request.shards.store, shard)
+    done.replacedTexts += await insertShard(database, shard, target)
+    done.rows += shard.rows
+    await request.shards.release(shard.path)
+  }
+  const { plan, loaded, others } = await warehouse.transaction(table, async (database) => {
+    const loaded = await loadedShards(database, target)
+    const plan = await planFor(database, manifest.shards, loaded, target)
+    if (plan.gone?.size !== 0) await deleteRows(database, target, plan.gone)
+    for (const shard of plan.instead) await load(database, shard, plan)
+    return { plan, loaded, others: await otherDataSets(database, target) }
+  })
+  for (const shard of plan.added) {
+    await warehouse.transaction(table, async (database) => {
+      if (await isLoaded(database, shard, target)) done.byOthers++
+      else await load(database, shard, plan)
+    })
   }
   await warehouse.finish(table)
-  for (const rows of loadedEarlier.values()) {
-    result.loaded++
-    result.rows += rows
-  }
-  const { loaded: added, replaced, ...rest } = result
-  return {
-    shards: { loaded: added, skipped: shards.length - total - loadedEarlier.size, replaced },
-    ...rest,
-    isEmptied: account.isEmptied && !reload,
-    others: account.others,
+  const { rows, replacedTexts, byOthers } = done
+  const { shards, removed } = countsOf(plan, manifest.shards, loaded)
+  const counts = { ...shards, loaded: shards.loaded - byOthers, skipped: shards.skipped + byOthers }
+  return { shards: counts, removed, rows, replacedTexts, others }
+}
+
+/** What a load does. */
+export type LoadPlan = {
+  /** The `spillway_partition` of rows that are deleted; null: all of the data set. */
+  readonly gone: ReadonlySet<string> | null
+  /** Shards that are loaded in the same transaction. */
+  readonly instead: readonly ManifestShard[]
+  /** Other shards that the ledger lacks, each a transaction of its own. */
+  readonly added: readonly ManifestShard[]
+}
+
+/** @throws ExportError `target` when the table has other rows than the ledger lists */
+async function planFor(
+  database: Database,
+  shards: readonly ManifestShard[],
+  loaded: readonly Loaded[],
+  target: LoadTarget,
+): Promise<LoadPlan> {
+  const rows = await countRows(database, target)
+  const listed = loaded.reduce((sum, entry) => sum + entry.rows, 0)
+  const plan = planOf(shards, loaded)
+  const all = { gone: null, instead: shards, added: [] }
+  switch (target.mode) {
+    // Rows that were replaced by rows that go have to come back, wherever they are.
+    case 'upsert':
+      return rows < listed && plan.gone?.size !== 0 ? all : plan
+    case 'replace':
+      return rows === listed ? plan : all
+    case 'append':
+      if (rows !== listed) throw otherRows(rows, listed, target.table)
+      return plan
   }
 }
 
 /**
- * The transactions of a load. A new shard is one. Where shards changed or are gone, their partitions are deleted and
- * all shards of these partitions are loaded in one transaction, with the partitions that share a shard with them.
- * @param wrong partitions with other rows in the table than the ledger lists: they are replaced too. Those that neither
- *   shards nor ledger name are deleted with `reload`, which loads everything again
+ * If a shard is gone or changed, the rows of its partition go, or, if it held several, its own. With them come the
+ * shards of these partitions, in the same transaction.
  */
-export function unitsOf(
-  shards: readonly ManifestShard[],
-  loaded: readonly Loaded[],
-  mode: LoadMode,
-  { reload, wrong }: { readonly reload: boolean; readonly wrong: readonly string[] } = {
-    reload: false,
-    wrong: [],
-  },
-): readonly LoadUnit[] {
-  const ledger = new Map(loaded.map((entry) => [entry.shard, entry]))
-  const byPath = new Map(shards.map((shard) => [shard.path, shard]))
-  const isNew = ({ path }: ManifestShard): boolean => !ledger.has(path)
-  const isWrong = new Set(wrong)
-  const changed = loaded.filter(
-    ({ shard, sha256, partitions }) =>
-      reload || byPath.get(shard)?.sha256 !== sha256 || partitions.some((key) => isWrong.has(key)),
-  )
-  const groups = new PartitionGroups()
-  // If another shard has its path now, the partitions of both.
-  for (const { shard, partitions } of changed)
-    groups.join([...partitions, ...(byPath.get(shard)?.partitions ?? [])])
-  if (mode === 'replace' || reload) {
-    for (const shard of shards) if (isNew(shard)) groups.join(shard.partitions)
+export function planOf(shards: readonly ManifestShard[], loaded: readonly Loaded[]): LoadPlan {
+  const digests = new Map(shards.map(({ path, sha256 }) => [path, sha256]))
+  const outdated = loaded.filter(({ shard, sha256 }) => digests.get(shard) !== sha256)
+  const gone = new Set(outdated.map(({ partition }) => partition))
+  // The ledger does not say which partitions they held.
+  const isShared = outdated.some(({ shard, partition }) => shard === partition)
+  const ledger = new Map(loaded.map((entry) => [entry.shard, entry.sha256]))
+  const isMissing = ({ path, sha256 }: ManifestShard): boolean => ledger.get(path) !== sha256
+  const isInstead = (shard: ManifestShard): boolean =>
+    isMissing(shard)
+      ? gone.size > 0 && (isShared || shard.partitions.some((key) => gone.has(key)))
+      : gone.has(partitionOf(shard))
+  return {
+    gone,
+    instead: shards.filter(isInstead),
+    added: shards.filter((shard) => isMissing(shard) && !isInstead(shard)),
   }
-  if (reload) for (const partition of wrong) groups.join([partition])
-  // Partitions that share a shard are replaced together.
-  for (let before = -1; before < groups.size; ) {
-    before = groups.size
-    for (const { partitions } of [...loaded, ...shards]) groups.spread(partitions)
-  }
-
-  const units = new Map<string, { shards: ManifestShard[]; stale: string[]; forgotten: string[] }>()
-  for (const [partition, root] of groups.members()) {
-    const unit = units.get(root) ?? { shards: [], stale: [], forgotten: [] }
-    units.set(root, unit)
-    unit.stale.push(partition)
-  }
-  const unitOf = (partitions: readonly string[]) => units.get(groups.rootOf(partitions) ?? '')
-  for (const { shard, partitions } of loaded) unitOf(partitions)?.forgotten.push(shard)
-  const single: LoadUnit[] = []
-  for (const shard of shards) {
-    const unit = unitOf(shard.partitions)
-    if (unit !== undefined) unit.shards.push(shard)
-    else if (isNew(shard)) single.push({ shards: [shard], stale: [], forgotten: [] })
-  }
-  return [...units.values(), ...single]
 }
 
-export function requireKey(table: TableSpec): void {
+/** What is exported again has other paths. */
+function countsOf(
+  { gone, instead, added }: LoadPlan,
+  shards: readonly ManifestShard[],
+  loaded: readonly Loaded[],
+): Pick<LoadResult, 'shards' | 'removed'> {
+  const known = new Set(loaded.map(({ shard }) => shard))
+  const listed = new Set(shards.map(({ path }) => path))
+  const fresh = instead.filter(({ path }) => !known.has(path)).length
+  const left = loaded.filter(
+    ({ shard, partition }) => !listed.has(shard) && (gone === null || gone.has(partition)),
+  ).length
+  const inPlace = Math.min(fresh, left)
+  return {
+    shards: {
+      loaded: added.length + fresh - inPlace,
+      skipped: shards.length - instead.length - added.length,
+      replaced: instead.length - fresh + inPlace,
+    },
+    removed: left - inPlace,
+  }
+}
+
+function otherRows(rows: number, listed: number, table: TableSpec): ExportError {
+  return new ExportError({
+    kind: 'target',
+    what: `The table has ${rows} rows of this data set, and ${LEDGER} lists ${listed}: somebody changed one of the two, restored it, or loaded with --mode upsert`,
+    where: shownName(table, table.name),
+    next: 'Load with --mode replace, which replaces all rows that the table has of this data set; nothing was changed.',
+  })
+}
+
+function requireKey(table: TableSpec): void {
   const names = new Set(table.columns.map(({ name }) => name))
-  const missing = ['query_type', 'query_value', 'id'].filter((name) => !names.has(name))
+  const missing = ['query_type', 'query_value', 'id', 'imported_at'].filter((name) => !names.has(name))
   if (missing.length === 0) return
   throw new ExportError({
     kind: 'config',
-    what: `--mode upsert tells rows apart by query_type, query_value and id, and these are not exported: ${missing.join(', ')}`,
+    what: `--mode upsert needs query_type, query_value, id and imported_at, and these are not exported: ${missing.join(', ')}`,
     where: MANIFEST_PATH,
     next: 'Choose --mode append or replace, or export with these columns.',
   })
@@ -186,114 +200,18 @@ function interrupted(): ExportError {
   })
 }
 
-/**
- * Shards that the manifest does not list yet, loaded while a run is in progress or after it was killed. Invalidated
- * shards are not among them.
- */
-async function unlistedShards(
-  { store, manifest, invalidated }: Pick<LoadRequest, 'store' | 'manifest' | 'invalidated'>,
-  loaded: readonly Loaded[],
-): Promise<readonly ManifestShard[]> {
-  const listed = new Set(manifest.shards.map(({ path }) => path))
-  const unlisted = loaded.filter(({ shard }) => !listed.has(shard))
-  if (unlisted.length === 0) return []
-  // After a crash their files may still be there.
-  const gone = await invalidated()
-  const others = unlisted.filter(({ shard }) => !gone.has(shard))
-  const found: ManifestShard[] = []
-  for (let at = 0; at < others.length; at += AT_ONCE) {
-    const some = others.slice(at, at + AT_ONCE)
-    const sizes = await Promise.all(some.map(({ shard }) => store.size(shard)))
-    for (const [i, { shard: path, sha256, rows, partitions }] of some.entries()) {
-      const bytes = sizes[i] ?? null
-      if (bytes === null) continue
-      const shard = { path, sha256, rows, bytes, partitions: [...partitions], imported_at: null }
-      if (await isUnchanged(store, shard)) found.push(shard)
-    }
-  }
-  return found
-}
-
 /** A shard that is not what the manifest says must not get into a table. @throws ExportError `damaged` */
-async function requireUnchanged(store: ShardFiles['store'], shard: ManifestShard): Promise<void> {
-  if (await isUnchanged(store, shard)) return
+async function requireUnchanged(
+  store: ShardFiles['store'],
+  { path, sha256, bytes }: ManifestShard,
+): Promise<void> {
+  const hash = createHash('sha256')
+  if ((await store.size(path)) === bytes) for await (const chunk of store.stream(path)) hash.update(chunk)
+  if (hash.digest('hex') === sha256) return
   throw new ExportError({
     kind: 'damaged',
     what: 'The shard is missing or its bytes are not those that were exported',
-    where: shard.path,
+    where: path,
     next: 'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
   })
-}
-
-async function isUnchanged(
-  store: ShardFiles['store'],
-  { path, sha256, bytes }: ManifestShard,
-): Promise<boolean> {
-  const hash = createHash('sha256')
-  if ((await store.size(path)) === bytes) for await (const chunk of store.stream(path)) hash.update(chunk)
-  return hash.digest('hex') === sha256
-}
-
-/** Shards as local files, which the database can read. */
-type ShardFiles = {
-  readonly store: Pick<Store, 'size' | 'stream'>
-  /** Makes a shard available. */
-  download(path: string): Promise<void>
-  /** The shard is not needed any more. */
-  release(path: string): Promise<void>
-}
-
-/** The table is as `hold` returned it; the mode is not `replace`, which needs all shards of a partition. */
-type SealedShards = Omit<LoadTarget, 'rowsOf'> & {
-  readonly files: ShardFiles
-  /** Paths of shards that the same command has loaded: each is added before it is loaded. */
-  readonly loadedEarlier: Set<string>
-  readonly rowsOf: (shard: ManifestShard) => Promise<ShardRows>
-  /** Called before each shard. */
-  readonly isStopped: () => boolean
-}
-
-/**
- * Loads sealed shards that the manifest does not list yet, each in one transaction with its row in the ledger. Shards
- * that may replace others are left to `loadDataSet`.
- * @returns the number of rows with strings that were changed because the database rejects them
- * @throws ExportError as `loadDataSet` does; what was loaded before stays
- */
-export async function loadSealed(
-  warehouse: Warehouse,
-  shards: readonly ManifestShard[],
-  { files, dataSet, table, mode, loadedAt, loadedEarlier, rowsOf, isStopped }: SealedShards,
-): Promise<number> {
-  if (mode === 'upsert') requireKey(table)
-  const loaded = await warehouse.loaded(dataSet.id, table, shards)
-  let replacedTexts = 0
-  for (const shard of independentShards(shards, loaded, loadedEarlier)) {
-    if (isStopped()) break
-    await files.download(shard.path)
-    await requireUnchanged(files.store, shard)
-    const rows = await rowsOf(shard)
-    const into = { dataSet, table, mode, loadedAt, rowsOf: () => rows }
-    loadedEarlier.add(shard.path)
-    const done = await warehouse.load({ shards: [shard], stale: [], forgotten: [] }, into)
-    replacedTexts += done.replacedTexts
-    await files.release(shard.path)
-  }
-  return replacedTexts
-}
-
-/**
- * The shards that can be loaded before the manifest is known: the ledger has neither them nor their partitions, except
- * for shards that the same command has loaded.
- */
-export function independentShards(
-  shards: readonly ManifestShard[],
-  loaded: readonly Loaded[],
-  loadedEarlier: ReadonlySet<string>,
-): readonly ManifestShard[] {
-  const paths = new Set(loaded.map(({ shard }) => shard))
-  const before = loaded.filter(({ shard }) => !loadedEarlier.has(shard))
-  const settled = new Set(before.flatMap(({ partitions }) => partitions))
-  return shards.filter(
-    ({ path, partitions }) => !paths.has(path) && !partitions.some((key) => settled.has(key)),
-  )
 }

@@ -178,27 +178,3 @@ it('with another mask key, every command refuses instead of calling a complete e
   expect((await own(query)).stderr).toBe('')
   expect((await own(load)).stdout).toContain('The export is complete: all 6 partitions.')
 })
-
-it('a key that only secrets need is compared where a load needs it', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder, {
-    extract: '  queries: [{ type: secret, secret_env: LEAKED }]',
-    rest: 'transform: { secret: hmac }\nload: { path: out, partition_by: none }',
-  })
-  const all = sandbox.expected({
-    query: { type: 'domain', fqdn: 'scatterholt.com' },
-    from: '2024-01-01',
-    until: '2024-04-01',
-  })
-  const leaked = [...all].find(({ hash }) => typeof hash === 'string' && hash.length > 5)?.hash
-  const env = { ...accessTo(sandbox), LEAKED: String(leaked) }
-  const call = (key: string, ...args: string[]) =>
-    spillway(args, folder, { ...env, SPILLWAY_MASK_KEY: key.repeat(32) })
-  expect((await call('k', 'run', file)).code).toBe(0)
-  const load = ['load', file, '--to', 'duckdb:leaks.db'] as const
-  const { code, stderr } = await call('l', ...load)
-  expect(code).toBe(2)
-  expect(stderr).toContain('the mask key is not the one used so far')
-  expect((await call('k', ...load)).code).toBe(0)
-})

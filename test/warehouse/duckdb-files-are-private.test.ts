@@ -1,25 +1,20 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdir, readdir, stat, utimes, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { chmod, mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { type Clock, isExportError, systemClock } from '../../src/core/index.ts'
-import { describeOwner, lockFileText } from '../../src/state/lock/lock-file.ts'
 import { DuckdbWarehouse, parseTarget, type TargetWait } from '../../src/warehouse/index.ts'
-import { OWN_COLUMNS } from '../../src/warehouse/table/table.ts'
 import { temporaryFolder } from '../e2e/support/workspace.ts'
-
-const TABLE = {
-  schema: null,
-  name: 'credentials',
-  resource: 'credentials' as const,
-  columns: [{ name: 'id', type: 'int64' as const, nullable: true, meaning: 'id' }, ...OWN_COLUMNS],
-}
+import { exportedWorkspace } from '../support/exported-data-set.ts'
+import { start } from './start.ts'
 
 async function open(file: string, clock: Clock = systemClock, onWait: (wait: TargetWait) => void = () => {}) {
-  return DuckdbWarehouse.open(file, { clock, stop: new AbortController().signal, onWait, threads: 1 })
+  return DuckdbWarehouse.open(file, { clock, stop: new AbortController().signal, onWait })
 }
 
 /** Name and mode of every file in a folder. */
@@ -61,69 +56,27 @@ function fastClock(): Clock & { readonly waits: () => number } {
   }
 }
 
-it('only its owner can read a file that a load creates, and the files beside it during the load', async () => {
+it('only its owner can read a file that load creates, and what DuckDB puts beside it', async () => {
+  const here = await exportedWorkspace({ extract: { domains: ['quillmere.net'] } })
   const before = process.umask(0o022)
   onTestFinished(() => void process.umask(before))
-  const folder = temporaryFolder()
-  const file = join(folder, 'leaks.db')
-  const warehouse = await open(file)
-  const table = await warehouse.hold(TABLE)
-  await warehouse.prepare(table, { evolve: false })
-  for (const path of ['a', 'b']) {
-    const shard = { path, sha256: 'x', rows: 1000, bytes: 1, partitions: [path], imported_at: null }
-    await warehouse.load(
-      { shards: [shard], stale: [], forgotten: [] },
-      {
-        dataSet: { id: 'd', pipeline: 'p' },
-        table,
-        mode: 'append',
-        loadedAt: '2024-07-01T00:00:00.000Z',
-        rowsOf: () => ({ setup: [], select: `SELECT range, 'd', '${path}' FROM range(1000)` }),
-      },
-    )
-    expect(await modesIn(folder)).toEqual({ 'leaks.db': '600', 'leaks.db.tmp': '700', 'leaks.db.wal': '600' })
-  }
-  await warehouse.close()
+  const load = () => here.cli('load', 'pipeline.yaml', '--to', 'duckdb:db/leaks.db')
+  const folder = join(here.folder, 'db')
+  await mkdir(folder)
+  expect((await load()).code).toBe(0)
   expect(await modesIn(folder)).toEqual({ 'leaks.db': '600' })
   // A mode that the owner has set stays.
-  await chmod(file, 0o640)
-  await (await open(file)).close()
+  await chmod(join(folder, 'leaks.db'), 0o640)
+  expect((await load()).code).toBe(0)
   expect(await modesIn(folder)).toEqual({ 'leaks.db': '640' })
-})
 
-it('folders of killed processes beside the file are removed by the next load, those of live ones and of other machines are not', async () => {
-  const folder = temporaryFolder()
-  const file = join(folder, 'leaks.db')
-  const { pid, close } = await notebook(join(folder, 'other.db'))
-  await close()
-  const self = describeOwner(new Date())
-  const left = {
-    [`.leaks.db-${pid}-Ab12Cd`]: { ...self, pid: pid!, process_start: '1' },
-    [`.leaks.db-${process.pid}-Ab12Cd`]: self,
-    [`.leaks.db-${pid}-Remote`]: { ...self, pid: pid!, host: 'etl-2' },
-    [`.leaks.db-${pid}-Reboot`]: { ...self, pid: pid!, boot: 'another' },
-    [`.leaks.db-${pid}-OldOne`]: { ...self, pid: pid!, host: 'etl-2' },
-    // Of a process that has made it just now.
-    [`.leaks.db-${pid}-Newest`]: null,
-    '.leaks.db-backup': null,
-  }
-  for (const [name, owner] of Object.entries(left)) {
-    await mkdir(join(folder, name))
-    if (owner !== null) await writeFile(join(folder, name, 'owner'), lockFileText(owner))
-  }
-  const weekAgo = Date.now() / 1000 - 8 * 24 * 60 * 60
-  await utimes(join(folder, `.leaks.db-${pid}-OldOne`), weekAgo, weekAgo)
-  await (await open(file)).close()
-  const names = await readdir(folder)
-  expect(names.filter((name) => name.startsWith('.')).sort()).toEqual(
-    [
-      `.leaks.db-${process.pid}-Ab12Cd`,
-      `.leaks.db-${pid}-Remote`,
-      `.leaks.db-${pid}-Reboot`,
-      `.leaks.db-${pid}-Newest`,
-      '.leaks.db-backup',
-    ].sort(),
-  )
+  const log = join(folder, 'leaks.db.wal')
+  await rm(join(folder, 'leaks.db'))
+  const child = start(here, 'load', 'pipeline.yaml', '--to', 'duckdb:db/leaks.db')
+  while (!existsSync(log)) await wait(1)
+  child.kill('SIGKILL')
+  await child.ended
+  expect(Object.values(await modesIn(folder))).toEqual(['600', '600'])
 })
 
 it('the error about a file that cannot be created names it, with the reason', async () => {

@@ -1,20 +1,12 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { columnsOf } from '../../src/core/index.ts'
-import {
-  loadWarehouse,
-  parseTarget,
-  queryPipeline,
-  readPipeline,
-  systemClock,
-  verifyDataSet,
-} from '../../src/index.ts'
+import { queryPipeline, readPipeline, verifyDataSet } from '../../src/index.ts'
 import { DIALECTS } from '../../src/warehouse/index.ts'
 import { readCsv, readParquet } from '../e2e/support/read-shards.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../e2e/support/workspace.ts'
-import { PASSWORD } from '../support/postgres/client.ts'
-import { exportHere } from './in-process.ts'
-import { newTarget, type TargetKind, type TestTarget } from './targets.ts'
+import { exportHere, loadHere } from './in-process.ts'
+import { newTarget, type TargetKind } from './targets.ts'
 
 const DOMAIN = 'scatterholt.com'
 const FIELDS = { unknownFields: true, publicFields: true }
@@ -76,23 +68,6 @@ function plain(name: string, value: unknown): unknown {
 const pipelineOf = ({ folder, env }: Workspace) =>
   readPipeline(join(folder, 'pipeline.yaml'), { env, cwd: folder })
 
-async function load(here: Workspace, { url }: TestTarget, evolve: boolean) {
-  process.env.PGPASSWORD = PASSWORD
-  return loadWarehouse(await pipelineOf(here), parseTarget(url, here.folder), {
-    clock: systemClock,
-    stop: new AbortController().signal,
-    readSecret: async () => null,
-    readMaskKey: async () => null,
-    schema: null,
-    table: null,
-    mode: 'append',
-    evolve,
-    reload: false,
-    onWait: () => {},
-    onShard: () => {},
-  })
-}
-
 describe('extra columns', () => {
   it.each([
     { format: 'parquet' },
@@ -130,7 +105,7 @@ describe('extra columns', () => {
       const here = await newWorkspace(parts({ secret: 'partial' }), FIELDS)
       const target = await newTarget(kind, here)
       await exportHere(here)
-      await load(here, target, false)
+      await loadHere(here, target)
       const before = await here.manifest()
 
       await here.write(parts({ secret: 'partial', extra_columns: EXTRA_COLUMNS }))
@@ -148,8 +123,8 @@ describe('extra columns', () => {
       expect(byId(await readParquet(here.output))).toEqual(expected(here))
       // From here on it is a setting of the data set.
       await exportHere(here)
-      await expect(load(here, target, false)).rejects.toThrow('--evolve adds it')
-      await load(here, target, true)
+      await expect(loadHere(here, target)).rejects.toThrow('--evolve adds it')
+      await loadHere(here, target, 'append', { evolve: true })
       const rows = await target.rows(`select id::text as id, ${NAMES.join(', ')} from credentials`)
       expect(rows).toHaveLength(150)
       expect(byId(rows)).toEqual(expected(here))

@@ -44,13 +44,10 @@ export async function loadHere(
   return loadWarehouse(pipeline, parseTarget(url, folder), {
     clock: systemClock,
     stop: new AbortController().signal,
-    readSecret: async () => null,
-    readMaskKey: async () => null,
     schema: null,
     table: null,
     mode,
     evolve: false,
-    reload: false,
     onWait: () => {},
     onShard: () => {},
     ...more,

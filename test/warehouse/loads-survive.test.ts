@@ -41,7 +41,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     await neighbourIsUnchanged()
   })
 
-  it('loads wait for a target in use, with a message; then one loads, and the other has nothing to load', async () => {
+  it('loads wait for a target in use, with a message; then each shard is loaded once', async () => {
     const here = await exported('year')
     const target = await newTarget(kind, here)
     Object.assign(here.env, target.env)
@@ -52,8 +52,8 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     const ended = await Promise.all(loads.map(({ ended }) => ended))
     expect(ended.map(({ code }) => code)).toEqual([0, 0])
     const { shards } = await here.manifest()
-    const loaded = ended.map(({ stdout }) => JSON.parse(stdout).shards.loaded as number)
-    expect(loaded.sort((a, b) => a - b)).toEqual([0, shards.length])
+    const [one, other] = ended.map(({ stdout }) => JSON.parse(stdout).shards.loaded as number)
+    expect(one! + other!).toBe(shards.length)
     await holdsAll(here, target)
   })
 

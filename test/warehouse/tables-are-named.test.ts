@@ -7,6 +7,7 @@ import { sql } from '../e2e/support/read-shards.ts'
 import { temporaryFolder } from '../e2e/support/workspace.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
+import { loadValues } from './load-values.ts'
 
 const TIME = { name: 'imported_at', type: 'timestamp' as const, nullable: true, meaning: 'time' }
 
@@ -16,7 +17,7 @@ const spec = (schema: string | null, name: string): TableSpec => ({
   resource: 'credentials',
   columns: [{ name: 'id', type: 'int64', nullable: true, meaning: 'id' }, ...OWN_COLUMNS],
 })
-const OPTIONS = { stop: new AbortController().signal, threads: 1 }
+const OPTIONS = { stop: new AbortController().signal }
 
 describe('PostgreSQL', () => {
   const before = process.env.PGPASSWORD
@@ -37,16 +38,22 @@ describe('PostgreSQL', () => {
     const waits = new Promise<void>((resolve) => {
       waited = resolve
     })
-    const table = await first!.hold(spec(null, 'credentials'))
+    const table = await first!.find(spec(null, 'credentials'))
     expect(table.schema).toBe('public')
-    const held = second!.hold(spec('public', 'credentials'))
-    await waits
-    await first!.prepare(table, { evolve: false })
+    const order: string[] = []
+    await first!
+      .transaction(table, async () => {
+        const held = second!.transaction(await second!.find(spec('public', 'credentials')), async () => {
+          order.push('second')
+        })
+        await waits
+        order.push('first')
+        return { held }
+      })
+      .then(({ held }) => held)
+    expect(order).toEqual(['first', 'second'])
     await first!.close()
-    expect(await held).toEqual(table)
-    await second!.prepare(table, { evolve: false })
     await second!.close()
-    expect(await pgRows(url, "select 1 from pg_tables where tablename = 'credentials'")).toHaveLength(1)
   })
 
   it('names with backslashes and quotes stay what they are where the database lets backslashes escape', async () => {
@@ -57,25 +64,15 @@ describe('PostgreSQL', () => {
     )
     const warehouse = await PostgresWarehouse.connect(url, url, { ...OPTIONS, onWait: () => {} })
     try {
-      const table = await warehouse.hold(spec(null, 'credentials'))
-      await warehouse.prepare(table, { evolve: false })
       const name = "a\\b'c\\"
-      await pgRows(
-        url,
-        `insert into spillway_loads (data_set, shard, sha256, rows, loaded_at, table_name, partitions, pipeline, replaced)
-         values ('d', $n$${name}$n$, '', 0, now(), 'credentials', array[$n$${name}$n$], 'p', 0)`,
+      const table = spec(null, 'credentials')
+      for (const rows of [1, 0])
+        expect(await loadValues(warehouse, table, { [name]: { rows: ['1'] } })).toMatchObject({ rows })
+      expect(await pgRows(url, 'select spillway_partition as p from credentials')).toEqual([{ p: name }])
+      expect(await loadValues(warehouse, table, {})).toMatchObject({ removed: 1 })
+      expect(await pgRows(url, 'select 1 from credentials union all select 1 from spillway_loads')).toEqual(
+        [],
       )
-      expect(await warehouse.loaded('d', table, null)).toHaveLength(1)
-      const unit = { shards: [], stale: [name], forgotten: [name] }
-      const target = {
-        dataSet: { id: 'd', pipeline: 'p' },
-        table,
-        mode: 'append' as const,
-        loadedAt: '2024-01-01T00:00:00Z',
-        rowsOf: () => ({ setup: [], select: '' }),
-      }
-      await warehouse.load(unit, target)
-      expect(await warehouse.loaded('d', table, null)).toEqual([])
     } finally {
       await warehouse.close()
     }
@@ -86,7 +83,7 @@ describe('PostgreSQL', () => {
     const make = async (name: string): Promise<void> => {
       const warehouse = await PostgresWarehouse.connect(url, url, { ...OPTIONS, onWait: () => {} })
       try {
-        await warehouse.prepare(await warehouse.hold(spec('leaks', name)), { evolve: false })
+        await warehouse.prepare(await warehouse.find(spec('leaks', name)), { evolve: false })
       } finally {
         await warehouse.close()
       }
@@ -107,7 +104,7 @@ describe('PostgreSQL', () => {
       meaning: name,
     }))
     const given = spec('s'.repeat(63), longest)
-    const table = await warehouse.hold({ ...given, columns: [...columns, TIME, ...given.columns] })
+    const table = await warehouse.find({ ...given, columns: [...columns, TIME, ...given.columns] })
     await warehouse.prepare(table, { evolve: false })
     await warehouse.close()
     const [found] = await pgRows(url, `select count(*) as n from pg_views where viewname like '${longest}%'`)
@@ -118,9 +115,9 @@ describe('PostgreSQL', () => {
 it('in DuckDB names differ not by case alone', async () => {
   const file = `${temporaryFolder()}/leaks.db`
   const warehouse = await DuckdbWarehouse.open(file, { ...OPTIONS, clock: systemClock, onWait: () => {} })
-  const table = await warehouse.hold(spec(null, 'Credentials'))
+  const table = await warehouse.find(spec(null, 'Credentials'))
   await warehouse.prepare(table, { evolve: false })
-  const same = await warehouse.hold(spec('MAIN', 'CREDENTIALS'))
+  const same = await warehouse.find(spec('MAIN', 'CREDENTIALS'))
   expect(qualified(same, same.name)).toBe('"leaks"."main"."Credentials"')
   await warehouse.prepare(same, { evolve: false })
   await warehouse.close()
@@ -131,23 +128,13 @@ it.each(['leaks', 'temp', 'system'])(
   async (schema) => {
     const file = `${temporaryFolder()}/leaks.db`
     const warehouse = await DuckdbWarehouse.open(file, { ...OPTIONS, clock: systemClock, onWait: () => {} })
-    const shard = { path: 'a', sha256: 'x', rows: 3, bytes: 1, partitions: ['a'], imported_at: null }
     // The same names in the schema that is looked into by default.
     for (const [of, rows] of [['main', 1] as const, [schema, 3] as const]) {
       const given = spec(of, 'credentials')
-      const table = await warehouse.hold({ ...given, columns: [TIME, ...given.columns] })
+      const table = await warehouse.find({ ...given, columns: [TIME, ...given.columns] })
       for (let again = 0; again < 2; again++) await warehouse.prepare(table, { evolve: false })
-      const select = `SELECT now(), range, 'd', 'a' FROM range(${rows})`
-      await warehouse.load(
-        { shards: [{ ...shard, rows }], stale: [], forgotten: [] },
-        {
-          dataSet: { id: 'd', pipeline: 'p' },
-          table,
-          mode: 'append',
-          loadedAt: '2024-07-01T00:00:00.000Z',
-          rowsOf: () => ({ setup: [], select }),
-        },
-      )
+      const values = Array.from({ length: rows }, (_, i) => `now(), ${i}`)
+      await loadValues(warehouse, table, { a: { rows: values } })
     }
     await warehouse.close()
     await sql(`ATTACH '${file}' AS renamed (READ_ONLY)`)

@@ -4,7 +4,7 @@ import { command, flag, stringValue } from '../command-line/command.ts'
 import { pipelineOptions, pipelineToRead } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
-import { loadTables, PLAIN_LOAD, requireUsable } from '../work/load-tables.ts'
+import { loadTables, requireUsable } from '../work/load-tables.ts'
 
 export const load = command({
   options: (yargs) =>
@@ -24,7 +24,6 @@ export const load = command({
           describe: 'How rows that exist already are treated',
         },
         evolve: flag('Add columns that the table lacks'),
-        reload: flag('Load every shard again; replaces all rows of this data set in the table'),
         json: flag('Print the result as JSON'),
       })
       .example('$0 load pipeline.yaml --to duckdb:leaks.db', 'Into a file')
@@ -37,14 +36,8 @@ export const load = command({
     const pipeline = await pipelineToRead(args.pipeline, args, io)
     await requireUsable(target, pipeline)
     return untilStopped(io, async (signals) => {
-      const { schema = null, table = null, mode, evolve, reload, json } = args
-      await loadTables(
-        pipeline,
-        target,
-        { ...PLAIN_LOAD, schema, table, mode, evolve, reload, json },
-        signals.stop,
-        io,
-      )
+      const { schema = null, table = null, mode, evolve, json } = args
+      await loadTables(pipeline, target, { schema, table, mode, evolve, json }, signals.stop, io)
       return DONE
     })
   },

@@ -1,6 +1,5 @@
 import { resolve } from 'node:path'
 import { type ExportError, isExportError, type Pipeline } from '../../core/index.ts'
-import type { LoadedEarlier } from '../../data-set/index.ts'
 import { parseTarget, type Target } from '../../warehouse/index.ts'
 import {
   command,
@@ -40,7 +39,7 @@ export const run = command({
         'fail-fast': flag('Stop at the first partition that fails'),
         fresh: flag('Delete the earlier export and start over; asks first'),
         redo: stringValues('Export this partition anew, or those that a glob matches; repeatable'),
-        load: stringValue('Load the shards as they come, as `load --to` does: duckdb:<file> or postgres://…'),
+        load: stringValue('Then load the shards, as `load --to` does: duckdb:<file> or postgres://…'),
         yes: flag('Do not ask'),
         json: flag('Print the summary as JSON, one object a line'),
         'no-progress': flag('No progress lines'),
@@ -145,11 +144,11 @@ async function runEach(
 ): Promise<number> {
   const codes: number[] = []
   for (const each of found) {
-    const { code, error, loadedEarlier } = await runBesideLoad(each, settings, signals, io)
+    const { code, error } = await runOne(each, settings, signals, io)
     codes.push(code)
     if (each.pipeline !== null && error === null && settings.target !== null && !signals.stop.aborted) {
       const { json, flags } = settings
-      const how = { json, loadedEarlier, flags, isExported: code === DONE }
+      const how = { json, flags, isExported: code === DONE }
       codes.push(await loadAfter(each.pipeline, settings.target, how, signals, io))
     }
     // With several pipelines, each has a line of JSON.
@@ -161,42 +160,21 @@ async function runEach(
 }
 
 type RunSettings = ExportSettings & {
-  /**
-   * Where shards are loaded during the run and after its end, also if it is not complete; null: nowhere.
-   */
+  /** Where shards are loaded when the run has ended, also if it is not complete; null: nowhere. */
   readonly target: Target | null
-}
-
-/** Runs a pipeline and loads its shards during the run. */
-async function runBesideLoad(
-  each: Found,
-  settings: RunSettings,
-  signals: StopSignals,
-  io: Io,
-): Promise<RunEnding & { readonly loadedEarlier: LoadedEarlier | null }> {
-  const { target } = settings
-  if (target === null || each.pipeline === null) {
-    return { ...(await runOne(each, settings, signals, io)), loadedEarlier: null }
-  }
-  const { loaderBeside } = await import('../work/load-tables.ts')
-  const loader = loaderBeside(each.pipeline, target, signals.stop, io)
-  const running = runOne(each, { ...settings, onShard: loader.offer }, signals, io)
-  // Also after a defect.
-  const ending = await running.finally(() => loader.end())
-  return { ...ending, loadedEarlier: await loader.end() }
 }
 
 /** @returns the exit code of the load */
 async function loadAfter(
   pipeline: Pipeline,
   target: Target,
-  { json, loadedEarlier, flags, isExported }: LoadAfter,
+  { json, flags, isExported }: LoadAfter,
   signals: StopSignals,
   io: Io,
 ): Promise<number> {
   try {
     const { loadTables, PLAIN_LOAD } = await import('../work/load-tables.ts')
-    await loadTables(pipeline, target, { ...PLAIN_LOAD, json, loadedEarlier }, signals.stop, io)
+    await loadTables(pipeline, target, { ...PLAIN_LOAD, json }, signals.stop, io)
     return DONE
   } catch (error) {
     if (!isExportError(error)) throw error
@@ -213,7 +191,6 @@ async function loadAfter(
 
 type LoadAfter = {
   readonly json: boolean
-  readonly loadedEarlier: LoadedEarlier | null
   readonly flags: GivenFlags
   /** Whether the run ended with nothing left to export. */
   readonly isExported: boolean

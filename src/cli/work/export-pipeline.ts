@@ -9,10 +9,7 @@ import { printSummary } from '../results/summary.ts'
 import type { StopSignals } from '../terminal/signals.ts'
 
 /** Options of the run that are left out have their defaults. */
-export type ExportSettings = Pick<
-  RunSettings,
-  'allowPlaintext' | 'failFast' | 'fresh' | 'redo' | 'onShard'
-> & {
+export type ExportSettings = Pick<RunSettings, 'allowPlaintext' | 'failFast' | 'fresh' | 'redo'> & {
   readonly noProgress: boolean
   /** Prints the summary as JSON. */
   readonly json: boolean
@@ -35,18 +32,7 @@ export async function exportPipeline(
   io: Io,
 ): Promise<number> {
   const { env, run } = io
-  const {
-    allowPlaintext,
-    failFast,
-    fresh,
-    redo,
-    onShard,
-    noProgress,
-    json,
-    again = null,
-    flags,
-    metrics,
-  } = settings
+  const { allowPlaintext, failFast, fresh, redo, noProgress, json, again = null, flags, metrics } = settings
   const own = { ...io, log: named(io.log, pipeline), record: named(io.record, pipeline) }
   const view = progressView(pipeline, own, stop, noProgress)
   const onStop = (): void => own.log('info', 'stopping', { event: 'stop', signal: io.signals.received })
@@ -59,7 +45,7 @@ export async function exportPipeline(
   let summary: RunSummary
   metrics?.begin(pipeline.name)
   try {
-    const callbacks = { onLog, onOpening, onProgress, onShard }
+    const callbacks = { onLog, onOpening, onProgress }
     const options = { env, stop, abort, ...callbacks, allowPlaintext, failFast, fresh, redo, runId: run }
     summary = await runPipeline(pipeline, await runOptions(pipeline, options))
   } finally {

@@ -1,23 +1,14 @@
-import { readMaskKey, readSecret } from '../../config/index.ts'
 import { ExportError, type Pipeline, systemClock } from '../../core/index.ts'
-import {
-  type LoadedEarlier,
-  type LoadOptions,
-  type LoadSummary,
-  loadWarehouse,
-  SealedLoader,
-} from '../../data-set/index.ts'
+import { type LoadOptions, type LoadSummary, loadWarehouse } from '../../data-set/index.ts'
 import { requireDuckdbFile, type Target, type TargetWait } from '../../warehouse/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { pathWithin } from '../results/save-file.ts'
 import { completenessFor, completenessText } from '../results/summary.ts'
 import { count, counted, duration, plainJson, plainLine } from '../terminal/text.ts'
 
-export type LoadSettings = Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evolve' | 'reload'> & {
+export type LoadSettings = Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evolve'> & {
   /** Prints the result as JSON. */
   readonly json: boolean
-  /** What a {@link loaderBeside} has loaded; null: nothing. */
-  readonly loadedEarlier: LoadedEarlier | null
 }
 
 /** The defaults of `load`. */
@@ -26,9 +17,7 @@ export const PLAIN_LOAD: LoadSettings = {
   table: null,
   mode: 'append',
   evolve: false,
-  reload: false,
   json: false,
-  loadedEarlier: null,
 }
 
 /**
@@ -53,47 +42,33 @@ export async function requireUsable(target: Target, { load: { location } }: Pipe
 export async function loadTables(
   pipeline: Pipeline,
   target: Target,
-  { json, loadedEarlier, ...settings }: LoadSettings,
+  { json, ...settings }: LoadSettings,
   stop: AbortSignal,
   { env, cwd, screen, stdout }: Io,
 ): Promise<void> {
   const options = {
     ...settings,
-    ...loadDependencies(pipeline, stop, env),
+    clock: systemClock,
+    stop,
     onWait: (wait: TargetWait) => screen.write(`${waitText(wait, plainLine(target.label))}\n`),
     onShard: (path: string, number: number, of: number) => {
       if (!screen.canRedraw) return
       screen.show(`shard ${count(number)} of ${count(of)}: ${plainLine(path)}`.slice(0, screen.columns - 1))
     },
   }
-  // Before the load: what it loads is on record by now, and a wrong mask key is refused before rows are loaded.
+  // A wrong mask key is refused before rows are loaded.
   const completeness = await completenessFor(pipeline, { env, cwd })
-  const loading = loadWarehouse(pipeline, target, options, loadedEarlier ?? undefined)
-  const summary = await loading.finally(() => screen.clear())
+  // DuckDB makes its files with the permissions of the umask.
+  const umask = process.umask(0o077)
+  const summary = await loadWarehouse(pipeline, target, options).finally(() => {
+    process.umask(umask)
+    screen.clear()
+  })
   await stdout.line(
     json
       ? plainJson({ ...summaryJson(summary), complete: completeness.complete })
       : `${summaryText(summary)}\n${completenessText(completeness)}.`,
   )
-}
-
-/** Loads the shards of a run during it. {@link loadTables} loads the rest afterwards. */
-export function loaderBeside(
-  pipeline: Pipeline,
-  target: Target,
-  stop: AbortSignal,
-  { env, log }: Io,
-): SealedLoader {
-  return new SealedLoader(pipeline, target, { ...PLAIN_LOAD, ...loadDependencies(pipeline, stop, env), log })
-}
-
-function loadDependencies(pipeline: Pipeline, stop: AbortSignal, env: Io['env']) {
-  return {
-    clock: systemClock,
-    stop,
-    readSecret: (name: string) => readSecret(name, env),
-    readMaskKey: () => readMaskKey(pipeline, env),
-  }
 }
 
 function waitText({ holder, limitMs }: TargetWait, target: string): string {
@@ -103,8 +78,7 @@ function waitText({ holder, limitMs }: TargetWait, target: string): string {
 }
 
 function summaryJson(summary: LoadSummary) {
-  const { target, table, dataSet, shards, removed, rows, replacedTexts, isEmptied, others, durationMs } =
-    summary
+  const { target, table, dataSet, shards, removed, rows, replacedTexts, others, durationMs } = summary
   return {
     target,
     table,
@@ -113,14 +87,13 @@ function summaryJson(summary: LoadSummary) {
     removed,
     rows,
     replaced_texts: replacedTexts,
-    emptied: isEmptied,
     other_data_sets: others,
     duration_ms: durationMs,
   }
 }
 
 function summaryText(summary: LoadSummary): string {
-  const { target, table, shards, removed, rows, replacedTexts, isEmptied, others, durationMs } = summary
+  const { target, table, shards, removed, rows, replacedTexts, others, durationMs } = summary
   const { loaded, skipped, replaced } = shards
   const lines = [
     `${plainLine(table)} in ${plainLine(target)}: ${counted(rows, 'row')} loaded in ${duration(durationMs)}`,
@@ -129,11 +102,6 @@ function summaryText(summary: LoadSummary): string {
   if (replacedTexts > 0) {
     lines.push(
       `${counted(replacedTexts, 'row')} held a NUL, which PostgreSQL does not take: it is U+FFFD there`,
-    )
-  }
-  if (isEmptied) {
-    lines.push(
-      'The table had no row of this data set, though rows were loaded: they were removed by hand. --reload loads them again.',
     )
   }
   if (others.length > 0) {

@@ -1,17 +1,9 @@
-import { link, lstat, mkdir, mkdtemp, open, rename, rm, rmdir, stat } from 'node:fs/promises'
+import { access, open, stat } from 'node:fs/promises'
 import { constants } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname } from 'node:path'
 import type { DuckDBInstance } from '@duckdb/node-api'
 import { type Clock, ExportError } from '../../core/index.ts'
-import { markOwner, sweepPrivateFolders } from '../../state/index.ts'
 import { literal } from '../table/table.ts'
-
-export type OpenedFile = {
-  readonly instance: DuckDBInstance
-  /** Called before each commit: DuckDB makes its write-ahead log anew when it needs one. */
-  keepPrivate(): Promise<void>
-  close(): Promise<void>
-}
 
 /** Why a load waits for its target. */
 export type TargetWait = {
@@ -34,35 +26,30 @@ const LIMIT_MS = 10 * 60_000
 type Create = (path: string) => Promise<DuckDBInstance>
 
 /**
- * Opens a DuckDB file exclusively. Its write-ahead log and its temporary folder are as private as the file.
+ * Opens a DuckDB file exclusively.
  * @throws ExportError `locked` when another process has it open for ten minutes, `target` when it cannot be opened,
  *   `config` when it is a file of another kind
  */
 export async function openDuckdbFile(
   file: string,
   create: Create,
-  options: OpenFileOptions,
-): Promise<OpenedFile> {
+  { clock, stop, onWait }: OpenFileOptions,
+): Promise<DuckDBInstance> {
   await guarded(file, async () => {
-    await sweep(file)
-    await makePrivate(file, create)
+    await access(dirname(file))
     await requireDuckdbFile(file)
   })
-  const instance = await openAlone(file, create, options)
-  const spilled = `${file}.tmp`
-  await mkdir(spilled, { mode: 0o700 }).catch(() => {})
-  return {
-    instance,
-    keepPrivate: () =>
-      guarded(file, async () => {
-        const { mode } = await stat(file)
-        const log = await open(`${file}.wal`, 'a', mode & 0o666)
-        await log.close()
-      }),
-    async close() {
-      instance.closeSync()
-      await rmdir(spilled).catch(() => {})
-    },
+  const startedMs = clock.monotonicMs()
+  for (let waits = 0; ; waits++) {
+    try {
+      return await create(file)
+    } catch (error) {
+      if (!(await isLocked(file, create))) throw refusal(file, error)
+      const holder = holderOf(error)
+      if (waits === 0) onWait({ holder, limitMs: LIMIT_MS })
+      if (clock.monotonicMs() - startedMs >= LIMIT_MS) throw held(file, holder, error)
+      await clock.sleep(RETRY_MS, stop)
+    }
   }
 }
 
@@ -88,66 +75,6 @@ export async function requireDuckdbFile(file: string): Promise<void> {
     where: file,
     next: 'Name a DuckDB file, or one that is not there yet, which is then created; nothing was changed.',
   })
-}
-
-/**
- * DuckDB makes its file with the permissions of the umask, and opens no empty file. So the file is made in a private
- * folder and then linked to its name, unless that exists by then.
- */
-async function makePrivate(file: string, create: Create): Promise<void> {
-  if (await isThere(file)) return
-  const folder = await mkdtemp(join(dirname(file), `${privatePrefix(file)}${process.pid}-`))
-  try {
-    await markOwner(folder)
-    const made = join(folder, 'new')
-    const instance = await create(made)
-    instance.closeSync()
-    const handle = await open(made, 'r+')
-    await handle.chmod(0o600)
-    await handle.close()
-    await link(made, file).catch(async () => {
-      // Some file systems have no hard links.
-      if (!(await isThere(file))) await rename(made, file)
-    })
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
-}
-
-function privatePrefix(file: string): string {
-  return `.${basename(file)}-`
-}
-
-/** Removes what killed processes have left. Other machines may share the folder that it is in. */
-function sweep(file: string): Promise<void> {
-  const prefix = privatePrefix(file)
-  return sweepPrivateFolders(
-    dirname(file),
-    (name) => name.startsWith(prefix) && /^\d+-\w{6}$/.test(name.slice(prefix.length)),
-  )
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return (await lstat(path).catch(() => null)) !== null
-}
-
-async function openAlone(
-  file: string,
-  create: Create,
-  { clock, stop, onWait }: OpenFileOptions,
-): Promise<DuckDBInstance> {
-  const startedMs = clock.monotonicMs()
-  for (let waits = 0; ; waits++) {
-    try {
-      return await create(file)
-    } catch (error) {
-      if (!(await isLocked(file, create))) throw refusal(file, error)
-      const holder = holderOf(error)
-      if (waits === 0) onWait({ holder, limitMs: LIMIT_MS })
-      if (clock.monotonicMs() - startedMs >= LIMIT_MS) throw held(file, holder, error)
-      await clock.sleep(RETRY_MS, stop)
-    }
-  }
 }
 
 /**
@@ -223,8 +150,6 @@ type DuckdbError = {
   readonly position: number | null
   /** Names of columns or tables that the statement may have meant. */
   readonly similar: readonly string[]
-  /** The message: to be shown only of what holds no value. */
-  readonly text: string
 }
 
 /** Has DuckDB write its errors as JSON, with their kind and position, instead of as text. */
@@ -239,14 +164,13 @@ export function duckdbError(error: unknown): DuckdbError {
   const fields = fieldsOf(message)
   // Errors of opening a file, and some of parsing, have their kind in front in either case.
   const kind = fields.exception_type ?? /^([A-Z]\w*(?: [A-Z]\w*)?) Error: /.exec(message)?.[1]
-  const { position, candidates, exception_message: text } = fields
+  const { position, candidates } = fields
   const number = (value: unknown): number | null =>
     typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : null
   return {
     kind: typeof kind === 'string' && kind !== '' ? kind : null,
     errno: number(fields.errno),
     position: number(position),
-    text: typeof text === 'string' ? text : '',
     similar:
       typeof candidates === 'string' && NAMES_SOMETHING.has(fields.error_subtype)
         ? candidates.split(',').filter(Boolean)

@@ -1,7 +1,5 @@
-import type { DuckDBConnection } from '@duckdb/node-api'
+import type { DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import { type Clock, ExportError, isExportError } from '../../core/index.ts'
-import type { ManifestShard } from '../../state/index.ts'
-import { loadedShards, loadUnit, type RowLoader } from '../table/load-rows.ts'
 import {
   type FoundColumn,
   prepareTable,
@@ -11,32 +9,14 @@ import {
 } from '../table/prepare-table.ts'
 import { columnList } from '../table/shard-rows.ts'
 import { DUCKDB_TYPES, literal, type TableSpec } from '../table/table.ts'
-import {
-  type Account,
-  accountOf,
-  type DataSet,
-  type Loaded,
-  type LoadedRows,
-  type LoadTarget,
-  type LoadUnit,
-  requireWhole,
-  type Warehouse,
-} from '../table/warehouse.ts'
-import {
-  ERRORS_WITH_CODES,
-  guarded,
-  type OpenedFile,
-  openDuckdbFile,
-  type TargetWait,
-} from './duckdb-file.ts'
+import { type Database, requireWhole, type Warehouse } from '../table/warehouse.ts'
+import { ERRORS_WITH_CODES, guarded, openDuckdbFile, type TargetWait } from './duckdb-file.ts'
 
 type DuckdbOptions = {
   readonly clock: Clock
   readonly stop: AbortSignal
   /** Called once when another process has the file open, with what is known of that process. */
   readonly onWait: (wait: TargetWait) => void
-  /** Threads of DuckDB; null: one a processor. */
-  readonly threads: number | null
 }
 
 const DUCKDB_PACKAGE = '@duckdb/node-api'
@@ -67,34 +47,31 @@ export async function loadDuckdb(): Promise<typeof import('@duckdb/node-api')> {
 /** A DuckDB file as a warehouse. */
 export class DuckdbWarehouse implements Warehouse {
   readonly #file: string
-  readonly #opened: OpenedFile
+  readonly #instance: DuckDBInstance
   readonly #connection: DuckDBConnection
 
-  private constructor(file: string, opened: OpenedFile, connection: DuckDBConnection) {
+  private constructor(file: string, instance: DuckDBInstance, connection: DuckDBConnection) {
     this.#file = file
-    this.#opened = opened
+    this.#instance = instance
     this.#connection = connection
   }
 
   /**
-   * Opens the file; made, for its owner alone, if it is not there. Waits while another process has it open.
+   * Opens the file; made, if it is not there. Waits while another process has it open.
    * @throws ExportError `locked` when that takes too long
    */
   static async open(file: string, options: DuckdbOptions): Promise<DuckdbWarehouse> {
     const { DuckDBInstance } = await loadDuckdb()
-    const opened = await openDuckdbFile(
-      file,
-      (path) => DuckDBInstance.create(path, duckdbSettings(options.threads)),
-      options,
-    )
-    const connection = await guarded(file, () => opened.instance.connect())
-    const warehouse = new DuckdbWarehouse(file, opened, connection)
+    const create = (path: string) => DuckDBInstance.create(path, ERRORS_WITH_CODES)
+    const instance = await openDuckdbFile(file, create, options)
+    const connection = await guarded(file, () => instance.connect())
+    const warehouse = new DuckdbWarehouse(file, instance, connection)
     await warehouse.#run("SET TimeZone = 'UTC'")
     return warehouse
   }
 
   // The open file is locked already. Names are case-insensitive in DuckDB.
-  async hold(table: TableSpec): Promise<TableSpec> {
+  async find(table: TableSpec): Promise<TableSpec> {
     const given = table.schema === null ? 'current_schema()' : literal(table.schema)
     const [schema] = await this.#query(
       `SELECT schema_name AS name FROM duckdb_schemas() WHERE database_name = current_database() AND lower(schema_name) = lower(${given})`,
@@ -139,20 +116,8 @@ export class DuckdbWarehouse implements Warehouse {
     return transaction(this.#run, () => prepareTable(maker, table, options))
   }
 
-  account(dataSet: DataSet, table: TableSpec): Promise<Account> {
-    return accountOf(this.#query, dataSet, table)
-  }
-
-  async loaded(
-    dataSet: string,
-    table: TableSpec,
-    about: readonly ManifestShard[] | null,
-  ): Promise<readonly Loaded[]> {
-    return loadedShards(this.#query, dataSet, table, about)
-  }
-
-  async load(unit: LoadUnit, target: LoadTarget): Promise<LoadedRows> {
-    return transaction(this.#run, () => loadUnit(this.#loader, unit, target))
+  transaction<T>(_table: TableSpec, work: (database: Database) => Promise<T>): Promise<T> {
+    return transaction(this.#run, () => work(this.#database))
   }
 
   // No indexes: DuckDB skips row groups by their min/max statistics.
@@ -160,27 +125,23 @@ export class DuckdbWarehouse implements Warehouse {
 
   async close(): Promise<void> {
     this.#connection.closeSync()
-    await this.#opened.close()
+    this.#instance.closeSync()
   }
 
   /** @returns the number of rows that the statement changed */
   readonly #run = async (sql: string): Promise<number> => {
-    // A commit writes to the write-ahead log, which has to be private.
-    if (sql === 'COMMIT') await this.#opened.keepPrivate()
     return (await guarded(this.#file, () => this.#connection.run(sql))).rowsChanged
   }
 
   readonly #query = (sql: string) => selectRows(this.#connection, this.#file, sql)
 
-  readonly #loader: RowLoader = {
+  readonly #database: Database = {
     query: this.#query,
     run: this.#run,
-    insert: async (shard, { setup, select }, table, into) => {
-      for (const sql of setup) await this.#run(sql)
+    insert: async (shard, select, table, into) => {
       requireWhole(shard, await this.#run(`INSERT INTO ${into} (${columnList(table)}) ${select}`))
       return 0
     },
-    remove: async (deletion) => countNames(await this.#query(deletion)),
   }
 }
 
@@ -197,11 +158,6 @@ async function findColumns(
   return rows as unknown as readonly FoundColumn[]
 }
 
-/** @param threads null: as many as there are processors */
-export function duckdbSettings(threads: number | null): Record<string, string> {
-  return { ...ERRORS_WITH_CODES, ...(threads === null ? {} : { threads: String(threads) }) }
-}
-
 /** Values as JavaScript has them. */
 async function selectRows(
   connection: DuckDBConnection,
@@ -209,10 +165,4 @@ async function selectRows(
   sql: string,
 ): Promise<readonly Record<string, unknown>[]> {
   return (await guarded(file, () => connection.runAndReadAll(sql))).getRowObjectsJS()
-}
-
-function countNames(rows: readonly Record<string, unknown>[]): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>()
-  for (const { name } of rows) counts.set(String(name), (counts.get(String(name)) ?? 0) + 1)
-  return counts
 }

@@ -4,9 +4,8 @@ import type { DuckDBBlobValue, DuckDBConnection, DuckDBInstance } from '@duckdb/
 import type { Client as PgClient } from 'pg'
 import { type ColumnSpec, ExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
-import { duckdbSettings, loadDuckdb } from '../duckdb/duckdb.ts'
-import type { TargetWait } from '../duckdb/duckdb-file.ts'
-import { loadedShards, loadUnit, type RowLoader } from '../table/load-rows.ts'
+import { loadDuckdb } from '../duckdb/duckdb.ts'
+import { ERRORS_WITH_CODES, type TargetWait } from '../duckdb/duckdb-file.ts'
 import {
   type FoundColumn,
   prepareTable,
@@ -24,26 +23,13 @@ import {
   qualified,
   type TableSpec,
 } from '../table/table.ts'
-import {
-  type Account,
-  accountOf,
-  type DataSet,
-  type Loaded,
-  type LoadedRows,
-  type LoadTarget,
-  type LoadUnit,
-  requireWhole,
-  type ShardRows,
-  type Warehouse,
-} from '../table/warehouse.ts'
+import { type Database, requireWhole, type Warehouse } from '../table/warehouse.ts'
 import { codeOf, connectPostgres, type PostgresConnection } from './postgres-connection.ts'
 
 type PostgresOptions = {
   readonly stop: AbortSignal
   /** Called once when another load holds the tables. */
   readonly onWait: (wait: TargetWait) => void
-  /** Threads of the DuckDB that reads the shards; null: one a processor. */
-  readonly threads: number | null
 }
 
 /**
@@ -75,28 +61,19 @@ export class PostgresWarehouse implements Warehouse {
   static async connect(
     url: string,
     label: string,
-    { stop, onWait, threads }: PostgresOptions,
+    { stop, onWait }: PostgresOptions,
   ): Promise<PostgresWarehouse> {
     const { DuckDBInstance } = await loadDuckdb()
     const postgres = await connectPostgres(url, label, stop)
-    const duckdb = await DuckDBInstance.create(':memory:', duckdbSettings(threads))
+    const duckdb = await DuckDBInstance.create(':memory:', ERRORS_WITH_CODES)
     return new PostgresWarehouse(postgres, duckdb, await duckdb.connect(), onWait)
   }
 
-  hold(table: TableSpec): Promise<TableSpec> {
-    return this.#postgres.guarded(async () => {
-      await this.#run("SET TimeZone = 'UTC'")
-      // Where a role or a database has it off, a backslash of a name would escape what follows it.
-      await this.#run('SET standard_conforming_strings = on')
-      // Rows that a policy hides would be loaded twice: PostgreSQL then fails instead.
-      await this.#run('SET row_security = off')
-      // The server then ends long statements of clients that are gone, and releases their locks. Not all versions
-      // can.
-      await this.#run("SET client_connection_check_interval = '5s'").catch(() => {})
-      const resolved = { ...table, schema: table.schema ?? (await schemaOf(this.#run, table.name)) }
-      await holdTable(this.#run, resolved, this.#onWait)
-      return resolved
-    })
+  find(table: TableSpec): Promise<TableSpec> {
+    return this.#postgres.guarded(async () => ({
+      ...table,
+      schema: table.schema ?? (await schemaOf(this.#run, table.name)),
+    }))
   }
 
   async prepare(table: TableSpec, options: { readonly evolve: boolean }): Promise<void> {
@@ -114,30 +91,21 @@ export class PostgresWarehouse implements Warehouse {
     }
     await this.#inTransaction(async () => {
       // Loads into other tables make the same ledger, and the same schema.
-      await run("SELECT pg_advisory_xact_lock(hashtextextended('spillway tables', 0))")
+      await this.#lock('spillway tables')
       await prepareTable(maker, table, options)
     })
   }
 
-  account(dataSet: DataSet, table: TableSpec): Promise<Account> {
-    return this.#postgres.guarded(() => accountOf(this.#run, dataSet, table))
-  }
-
-  loaded(
-    dataSet: string,
-    table: TableSpec,
-    about: readonly ManifestShard[] | null,
-  ): Promise<readonly Loaded[]> {
-    return this.#postgres.guarded(() => loadedShards(this.#run, dataSet, table, about))
-  }
-
-  load(unit: LoadUnit, target: LoadTarget): Promise<LoadedRows> {
-    return this.#inTransaction(() => loadUnit(this.#loader, unit, target))
+  transaction<T>(table: TableSpec, work: (database: Database) => Promise<T>): Promise<T> {
+    return this.#inTransaction(async () => {
+      await this.#lock(`spillway ${qualified(table, table.name)}`)
+      return work(this.#database)
+    })
   }
 
   async finish(table: TableSpec): Promise<void> {
     const name = qualified(table, table.name)
-    await this.#inTransaction(async () => {
+    await this.transaction(table, async () => {
       const [found] = await this.#run(`SELECT obj_description(to_regclass($1), 'pg_class') AS remark`, [name])
       if (found?.remark !== WITHOUT_INDEXES) return
       const indexed = POSTGRES_INDEXED.filter((name) => hasColumns(table, name))
@@ -156,24 +124,35 @@ export class PostgresWarehouse implements Warehouse {
 
   readonly #run: Run = async (sql, values = []) => (await this.#postgres.client.query(sql, values)).rows
 
-  readonly #loader: RowLoader = {
+  readonly #database: Database = {
     query: this.#run,
     run: async (sql) => (await this.#postgres.client.query(sql)).rowCount ?? 0,
-    insert: (shard, rows, table, into) =>
-      copyInto(this.#postgres.client, this.#reader, shard, rows, table, into),
-    // Counted by the server: an upsert may replace millions.
-    remove: async (deletion) => {
-      const gone = await this.#run(
-        `WITH gone AS (${deletion}) SELECT name, count(*)::float8 AS rows FROM gone GROUP BY 1`,
-      )
-      return new Map(gone.map(({ name, rows }) => [String(name), Number(rows)]))
-    },
+    insert: (shard, select, table, into) =>
+      copyInto(this.#postgres.client, this.#reader, shard, select, table, into),
   }
 
+  /** Settings and locks end with the transaction: behind a pooler, the next one of this connection may be another's. */
   #inTransaction<T>(work: () => Promise<T>): Promise<T> {
-    return this.#postgres.guarded(() => transaction(this.#run, work))
+    return this.#postgres.guarded(() =>
+      transaction(this.#run, async () => {
+        await this.#run(SETTINGS)
+        return work()
+      }),
+    )
+  }
+
+  async #lock(name: string): Promise<void> {
+    const [got] = await this.#run('SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS held', [name])
+    if (got?.held === true) return
+    this.#onWait({ holder: null, limitMs: null })
+    await this.#run('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [name])
   }
 }
+
+// Where a role or a database has standard_conforming_strings off, a backslash of a name would escape what follows it.
+// Rows that a policy hides would be loaded twice: with row_security off PostgreSQL fails instead.
+const SETTINGS =
+  "SET LOCAL TimeZone = 'UTC'; SET LOCAL standard_conforming_strings = on; SET LOCAL row_security = off"
 
 /**
  * Marks a table whose indexes are missing: made after its first rows are in, they cost half of what they cost row by
@@ -190,15 +169,6 @@ async function schemaOf(run: Run, name: string): Promise<string | null> {
     [identifier(name)],
   )
   return typeof found?.name === 'string' ? found.name : null
-}
-
-/** Two loads into one table would each not see the other's shards; the lock goes with the connection. */
-async function holdTable(run: Run, table: TableSpec, onWait: PostgresOptions['onWait']): Promise<void> {
-  const key = [`spillway ${qualified(table, table.name)}`]
-  const [got] = await run('SELECT pg_try_advisory_lock(hashtextextended($1, 0)) AS held', key)
-  if (got?.held === true) return
-  onWait({ holder: null, limitMs: null })
-  await run('SELECT pg_advisory_lock(hashtextextended($1, 0))', key)
 }
 
 async function findColumns(run: Run, table: TableSpec): Promise<readonly FoundColumn[]> {
@@ -251,12 +221,11 @@ async function copyInto(
   client: PgClient,
   reader: DuckDBConnection,
   shard: ManifestShard,
-  { setup, select }: ShardRows,
+  select: string,
   table: TableSpec,
   into: string,
 ): Promise<number> {
   const { from } = await import('pg-copy-streams')
-  for (const sql of setup) await reader.run(sql)
   const names = columnList(table)
   // As bytes, so that no strings of this process are made of them.
   const line = `encode(concat(${table.columns.map(csvField).join(", ',', ")}, chr(10)))`

@@ -1,121 +1,142 @@
 import type { ManifestShard } from '../../state/index.ts'
-import { columnList } from './shard-rows.ts'
+import { columnList, partitionOf } from './shard-rows.ts'
 import { DATA_SET_COLUMN, LEDGER, literal, PARTITION_COLUMN, qualified, type TableSpec } from './table.ts'
-import {
-  type Loaded,
-  type LoadedRows,
-  type LoadTarget,
-  type LoadUnit,
-  type RunQuery,
-  type ShardRows,
-  takeReplaced,
-} from './warehouse.ts'
+import type { Database, DataSet, LoadMode } from './warehouse.ts'
 
-/** What differs between databases in how rows get into tables, and out of them. */
-export type RowLoader = {
-  readonly query: RunQuery
-  /** @returns the number of rows that the statement changed */
-  readonly run: (sql: string) => Promise<number>
-  /**
-   * Inserts the rows of a shard.
-   * @param into qualified name of the table
-   * @returns the number of rows with strings that were changed to fit
-   * @throws ExportError `damaged` when there are more or fewer than the manifest says
-   */
-  readonly insert: (shard: ManifestShard, rows: ShardRows, table: TableSpec, into: string) => Promise<number>
-  /** Carries out a DELETE that returns a `name` for each row. @returns how many rows it deleted, by name */
-  readonly remove: (deletion: string) => Promise<ReadonlyMap<string, number>>
+/** What is loaded where. */
+export type LoadTarget = {
+  readonly dataSet: DataSet
+  readonly table: TableSpec
+  readonly mode: LoadMode
+  /** The same for all that one command loads: ISO 8601. */
+  readonly loadedAt: string
+  /** SQL of a shard's rows, as DuckDB reads them, with data set and partition as last columns. */
+  readonly rowsOf: (shard: ManifestShard) => string
+}
+
+/** A ledger entry: a shard that was loaded. */
+export type Loaded = {
+  readonly shard: string
+  readonly sha256: string
+  /** What its rows have as `spillway_partition`. */
+  readonly partition: string
+  readonly rows: number
+}
+
+/** The ledger entries of a data set in a table. */
+export async function loadedShards(
+  { query }: Database,
+  { dataSet, table }: LoadTarget,
+): Promise<readonly Loaded[]> {
+  const rows = await query(
+    `SELECT shard, sha256, ${PARTITION_COLUMN.name} AS partition, rows::float8 AS rows FROM ${entriesOf(dataSet, table)}`,
+  )
+  return rows as unknown as readonly Loaded[]
+}
+
+/** The number of rows of a data set in a table. */
+export async function countRows({ query }: Database, { dataSet, table }: LoadTarget): Promise<number> {
+  const [counted] = await query(`SELECT count(*)::float8 AS rows FROM ${rowsOf(dataSet, table)}`)
+  return Number(counted?.rows)
+}
+
+/** Identities of other data sets of the same pipeline with rows in the table. */
+export async function otherDataSets(
+  { query }: Database,
+  { dataSet: { id, pipeline }, table }: LoadTarget,
+): Promise<readonly string[]> {
+  const others = await query(
+    `SELECT DISTINCT data_set AS name FROM ${qualified(table, LEDGER)} WHERE table_name = ${literal(table.name)} AND pipeline = ${literal(pipeline)} AND data_set <> ${literal(id)} AND rows > 0 ORDER BY name`,
+  )
+  return others.map(({ name }) => String(name))
+}
+
+/** Deletes rows of a data set, and their ledger entries. @param partitions null: all */
+export async function deleteRows(
+  { run }: Database,
+  { dataSet, table }: LoadTarget,
+  partitions: ReadonlySet<string> | null,
+): Promise<void> {
+  const [rows, entries] = [rowsOf(dataSet, table), entriesOf(dataSet, table)]
+  if (partitions === null) {
+    await run(`DELETE FROM ${rows}`)
+    await run(`DELETE FROM ${entries}`)
+    return
+  }
+  const all = [...partitions]
+  for (let at = 0; at < all.length; at += NAMES_AT_ONCE) {
+    const names = all
+      .slice(at, at + NAMES_AT_ONCE)
+      .map(literal)
+      .join(', ')
+    await run(`DELETE FROM ${rows} AND ${PARTITION_COLUMN.name} IN (${names})`)
+    await run(`DELETE FROM ${entries} AND ${PARTITION_COLUMN.name} IN (${names})`)
+  }
 }
 
 // Keeps statements short enough for the parsers.
 const NAMES_AT_ONCE = 1000
 
-function* slices(names: readonly string[]): Generator<string> {
-  for (let at = 0; at < names.length; at += NAMES_AT_ONCE) {
-    yield names
-      .slice(at, at + NAMES_AT_ONCE)
-      .map(literal)
-      .join(', ')
-  }
+export async function isLoaded(
+  { query }: Database,
+  { path }: ManifestShard,
+  { dataSet, table }: LoadTarget,
+): Promise<boolean> {
+  const entry = `SELECT 1 FROM ${entriesOf(dataSet, table)} AND shard = ${literal(path)}`
+  return (await query(entry)).length > 0
 }
 
-/** `Warehouse.loaded`, in SQL that DuckDB and PostgreSQL both understand, like all that follows. */
-export async function loadedShards(
-  query: RunQuery,
-  dataSet: string,
-  table: TableSpec,
-  about: readonly ManifestShard[] | null,
-): Promise<readonly Loaded[]> {
-  const ledger = `SELECT shard, sha256, partitions, rows::float8 AS rows FROM ${qualified(table, LEDGER)} WHERE ${entriesOf(dataSet, table)}`
-  const found: unknown[] = []
-  for (const condition of conditionsAbout(about)) {
-    // One by one: a spread of 100,000 arguments overflows the stack.
-    for (const row of await query(`${ledger} AND ${condition}`)) found.push(row)
-  }
-  return found as readonly Loaded[]
-}
-
-function entriesOf(dataSet: string, table: TableSpec): string {
-  return `data_set = ${literal(dataSet)} AND table_name = ${literal(table.name)}`
-}
-
-function* conditionsAbout(about: readonly ManifestShard[] | null): Generator<string> {
-  if (about === null) return yield 'true'
-  for (const paths of slices(about.map(({ path }) => path))) yield `shard IN (${paths})`
-  for (const keys of slices(about.flatMap(({ partitions }) => partitions)))
-    yield `partitions && ARRAY[${keys}]::text[]`
-}
-
-/** `Warehouse.load`, within a transaction. */
-export async function loadUnit(
-  loader: RowLoader,
-  { shards, stale, forgotten }: LoadUnit,
+/**
+ * Inserts the rows of a shard, and its ledger entry.
+ * @returns the number of rows with strings that were changed to fit
+ */
+export async function insertShard(
+  database: Database,
+  shard: ManifestShard,
   target: LoadTarget,
-): Promise<LoadedRows> {
-  const { dataSet, table } = target
-  const isOwn = `${DATA_SET_COLUMN.name} = ${literal(dataSet.id)}`
-  for (const keys of slices(stale))
-    await loader.run(
-      `DELETE FROM ${qualified(table, table.name)} WHERE ${isOwn} AND ${PARTITION_COLUMN.name} IN (${keys})`,
-    )
-  for (const paths of slices(forgotten))
-    await loader.run(
-      `DELETE FROM ${qualified(table, LEDGER)} WHERE ${entriesOf(dataSet.id, table)} AND shard IN (${paths})`,
-    )
-  let [rows, replacedTexts] = [0, 0]
-  for (const shard of shards) {
-    replacedTexts += await insertShard(loader, shard, target)
-    rows += shard.rows
-  }
-  return { rows, replacedTexts }
-}
-
-/** Inserts the rows of a shard, and its ledger entry. @returns how many texts were changed to fit */
-async function insertShard(loader: RowLoader, shard: ManifestShard, target: LoadTarget): Promise<number> {
-  const { dataSet, table, mode, loadedAt, rowsOf } = target
-  const into = qualified(table, table.name)
-  let [replaced, replacedTexts] = [0, 0]
-  if (mode === 'upsert') {
-    const columns = columnList(table)
-    await loader.run(`CREATE TEMP TABLE ${INCOMING} AS SELECT * FROM ${into} LIMIT 0`)
-    replacedTexts = await loader.insert(shard, rowsOf(shard), table, INCOMING)
-    const gone = await loader.remove(
-      `DELETE FROM ${into} t USING (SELECT DISTINCT query_type, query_value, id FROM ${INCOMING}) n WHERE t.${DATA_SET_COLUMN.name} = ${literal(dataSet.id)} AND t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id RETURNING t.${PARTITION_COLUMN.name} AS name`,
-    )
-    await takeReplaced(loader.query, dataSet.id, table, gone)
-    const inserted = await loader.run(
-      `INSERT INTO ${into} (${columns}) SELECT DISTINCT ON (query_type, query_value, id) ${columns} FROM ${INCOMING} ORDER BY query_type, query_value, id, imported_at DESC`,
-    )
-    replaced = shard.rows - inserted
-    await loader.run(`DROP TABLE ${INCOMING}`)
-  } else replacedTexts = await loader.insert(shard, rowsOf(shard), table, into)
+): Promise<number> {
+  const { dataSet, table, mode, loadedAt } = target
+  const select = target.rowsOf(shard)
+  const changed =
+    mode === 'upsert'
+      ? await upsert(database, shard, select, target)
+      : await database.insert(shard, select, table, qualified(table, table.name))
   const texts = [dataSet.id, shard.path, shard.sha256].map(literal).join(', ')
-  const partitions = shard.partitions.map(literal).join(', ')
-  await loader.run(
-    `INSERT INTO ${qualified(table, LEDGER)} (data_set, shard, sha256, rows, loaded_at, table_name, partitions, pipeline, replaced) VALUES (${texts}, ${shard.rows}, ${literal(loadedAt)}::timestamptz, ${literal(table.name)}, ARRAY[${partitions}]::text[], ${literal(dataSet.pipeline)}, ${replaced})`,
+  const about = [table.name, partitionOf(shard), dataSet.pipeline].map(literal).join(', ')
+  await database.run(
+    `INSERT INTO ${qualified(table, LEDGER)} (data_set, shard, sha256, rows, loaded_at, table_name, ${PARTITION_COLUMN.name}, pipeline) VALUES (${texts}, ${shard.rows}, ${literal(loadedAt)}::timestamptz, ${about})`,
   )
-  return replacedTexts
+  return changed
 }
 
 /** The rows of one shard before an upsert. */
 const INCOMING = 'spillway_incoming'
+
+/** Of each credential of a query the row with the latest `imported_at` stays, whatever comes first. */
+async function upsert(
+  { run, insert }: Database,
+  shard: ManifestShard,
+  select: string,
+  { dataSet, table }: LoadTarget,
+): Promise<number> {
+  const [into, columns] = [qualified(table, table.name), columnList(table)]
+  const isSame = `t.${DATA_SET_COLUMN.name} = ${literal(dataSet.id)} AND t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id`
+  await run(`CREATE TEMP TABLE ${INCOMING} AS SELECT ${columns} FROM ${into} LIMIT 0`)
+  const changed = await insert(shard, select, table, INCOMING)
+  await run(
+    `DELETE FROM ${into} t USING (SELECT query_type, query_value, id, max(imported_at) AS imported_at FROM ${INCOMING} GROUP BY 1, 2, 3) n WHERE ${isSame} AND t.imported_at <= n.imported_at`,
+  )
+  await run(
+    `INSERT INTO ${into} (${columns}) SELECT DISTINCT ON (query_type, query_value, id) ${columns} FROM ${INCOMING} n WHERE NOT EXISTS (SELECT 1 FROM ${into} t WHERE ${isSame}) ORDER BY query_type, query_value, id, imported_at DESC`,
+  )
+  await run(`DROP TABLE ${INCOMING}`)
+  return changed
+}
+
+function rowsOf({ id }: DataSet, table: TableSpec): string {
+  return `${qualified(table, table.name)} WHERE ${DATA_SET_COLUMN.name} = ${literal(id)}`
+}
+
+function entriesOf({ id }: DataSet, table: TableSpec): string {
+  return `${qualified(table, LEDGER)} WHERE data_set = ${literal(id)} AND table_name = ${literal(table.name)}`
+}

@@ -45,10 +45,6 @@ export async function prepareTable(
 ): Promise<void> {
   const name = qualified(table, table.name)
   const ledger = qualified(table, LEDGER)
-  const addColumns = async (to: string, columns: readonly ColumnSpec[]): Promise<void> => {
-    for (const { name: column, type } of columns)
-      await run(`ALTER TABLE ${to} ADD COLUMN ${identifier(column)} ${types[type]}`)
-  }
   // A user who may create tables may lack the right to create schemas.
   if (table.schema !== null && !(await hasSchema(table.schema))) {
     await run(`CREATE SCHEMA ${qualified({ schema: table.catalog ?? null }, table.schema)}`)
@@ -60,7 +56,8 @@ export async function prepareTable(
     await run(`CREATE TABLE ${name} (\n${columnLines(table.columns, types)}\n)`)
     if (remark !== null) await run(`COMMENT ON TABLE ${name} IS ${literal(remark)}`)
   }
-  await addColumns(name, added)
+  for (const { name: column, type } of added)
+    await run(`ALTER TABLE ${name} ADD COLUMN ${identifier(column)} ${types[type]}`)
   if (found.length === 0 || added.length > 0) {
     for (const { name: column, meaning } of table.columns) {
       await run(`COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(meaning)}`)
@@ -68,11 +65,8 @@ export async function prepareTable(
   }
   const lines = { ...table, name: LEDGER, columns: LEDGER_COLUMNS }
   const foundLines = await findColumns(lines)
-  // An earlier version may have made it.
-  const addedLines = foundLines.length === 0 ? [] : missingColumns(lines, foundLines, types, { evolve: true })
-  await addColumns(ledger, addedLines)
-  if (foundLines.length === 0)
-    await run(`CREATE TABLE ${ledger} (\n${columnLines(LEDGER_COLUMNS, types)}${ledgerKey}\n)`)
+  if (foundLines.length > 0) missingColumns(lines, foundLines, types, { evolve: false })
+  else await run(`CREATE TABLE ${ledger} (\n${columnLines(LEDGER_COLUMNS, types)}${ledgerKey}\n)`)
   if (found.length === 0) await run(`DELETE FROM ${ledger} WHERE table_name = ${literal(table.name)}`)
   for (const { name: view, meaning, select } of viewsOf(table)) {
     requireKind('view', await kindOf(view), table, view)
@@ -88,12 +82,8 @@ const LEDGER_COLUMNS: readonly ColumnSpec[] = [
   ledgerColumn('rows', 'int64', 'how many it holds'),
   ledgerColumn('loaded_at', 'timestamp', 'when the command that loaded it began to load'),
   ledgerColumn('table_name', 'text', 'table that its rows are in'),
-  ledgerColumn('partitions', 'list', 'partitions that it holds rows of'),
+  ledgerColumn(PARTITION_COLUMN.name, 'text', 'what its rows have in the column of that name'),
   ledgerColumn('pipeline', 'text', 'name of the data set'),
-  {
-    ...ledgerColumn('replaced', 'int64', 'how many of its rows upserts have replaced since; null: none'),
-    nullable: true,
-  },
 ]
 
 function ledgerColumn(name: string, type: ColumnType, meaning: string): ColumnSpec {

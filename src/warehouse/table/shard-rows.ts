@@ -1,8 +1,7 @@
 import { join } from 'node:path'
-import { type ColumnSpec, ExportError, type Format } from '../../core/index.ts'
+import type { ColumnSpec, Format } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { DUCKDB_TYPES, identifier, literal, rowColumns, type TableSpec } from './table.ts'
-import type { PartitionRule, ShardRows } from './warehouse.ts'
 
 /** Where the shards of a data set lie, and how they are written. */
 type ShardSource = {
@@ -11,37 +10,30 @@ type ShardSource = {
   readonly format: Format
 }
 
-/** The table of partition rules, replaced for each shard of several partitions. */
-const RULES = 'spillway_partition_rules'
+/**
+ * What the rows of a shard have as `spillway_partition`: the key of their partition, or, if the shard holds several, its
+ * path.
+ */
+export function partitionOf({ path, partitions }: Pick<ManifestShard, 'path' | 'partitions'>): string {
+  const [only] = partitions
+  return only !== undefined && partitions.length === 1 ? only : path
+}
 
 /**
  * SQL by which DuckDB reads the rows of a shard with the types of the table, `spillway_data_set` and
- * `spillway_partition` last. In a shard of several partitions, query and `imported_at` decide which one a row belongs
- * to.
+ * `spillway_partition` last.
  * @param dataSet its identity
- * @param rulesOf how the rows of each partition are known
- * @throws ExportError `config` when the columns that it takes are not exported
  */
 export function shardRows(
   source: ShardSource,
   dataSet: string,
   table: TableSpec,
   shard: ManifestShard,
-  rulesOf: (partitions: readonly string[]) => readonly PartitionRule[],
-): ShardRows {
+): string {
   const columns = rowColumns(table)
-  const reader = readerOf(source, [shard.path], columns)
-  const values = [...columns.map((column) => typedValue(column, source.format)), literal(dataSet)]
-  const [only, ...others] = shard.partitions
-  if (others.length === 0) {
-    return { setup: [], select: `SELECT ${[...values, literal(only ?? '')].join(', ')} FROM ${reader} s` }
-  }
-  const rules = rulesOf(shard.partitions)
-  const conditions = conditionsFor(rules, columns, shard.path)
-  return {
-    setup: [rulesTable(rules)],
-    select: `SELECT ${[...values, 'r.partition_key'].join(', ')} FROM ${reader} s LEFT JOIN ${RULES} r ON ${conditions.join(' AND ')}`,
-  }
+  const values = columns.map((column) => typedValue(column, source.format))
+  const own = [dataSet, partitionOf(shard)].map(literal)
+  return `SELECT ${[...values, ...own].join(', ')} FROM ${readerOf(source, [shard.path], columns)} s`
 }
 
 /** The same rows of a whole data set, without `spillway_partition`. */
@@ -84,72 +76,6 @@ function typedValue({ name, type }: ColumnSpec, format: Format): string {
     case 'list':
       return `from_json(${column}, '["VARCHAR"]')`
   }
-}
-
-function rulesTable(rules: readonly PartitionRule[]): string {
-  const value = (given: string | number | null): string =>
-    given === null ? 'NULL' : typeof given === 'number' ? String(given) : literal(given)
-  const rows = rules.map(
-    ({ key, queryType, queryValue, from, until, id }) =>
-      `(${[key, queryType, queryValue, from, until, id].map(value).join(', ')})`,
-  )
-  return `CREATE OR REPLACE TEMP TABLE ${RULES} AS SELECT col0 AS partition_key, col1::VARCHAR AS query_type, col2::VARCHAR AS query_value, col3::BIGINT AS from_us, col4::BIGINT AS until_us, col5::BIGINT AS id FROM (VALUES ${rows.join(', ')})`
-}
-
-function conditionsFor(
-  rules: readonly PartitionRule[],
-  columns: readonly ColumnSpec[],
-  path: string,
-): readonly string[] {
-  const need = (...names: string[]): void => {
-    const missing = names.filter((name) => !columns.some((column) => column.name === name))
-    if (missing.length > 0) throw cannotTell(missing, path)
-  }
-  if (rules.some(({ id }) => id !== null)) {
-    need('id')
-    return ['s.id::BIGINT = r.id']
-  }
-  requireDifferent(rules, path)
-  const conditions: string[] = []
-  if (new Set(rules.map(({ queryType, queryValue }) => `${queryType} ${queryValue}`)).size > 1) {
-    need('query_type', 'query_value')
-    conditions.push('s.query_type = r.query_type', 's.query_value = r.query_value')
-  }
-  if (new Set(rules.map(({ from, until }) => `${from} ${until}`)).size > 1) {
-    need('imported_at')
-    const at = 'epoch_us(s.imported_at::TIMESTAMPTZ)'
-    conditions.push(`(r.from_us IS NULL OR (${at} >= r.from_us AND ${at} < r.until_us))`)
-  }
-  return conditions
-}
-
-/** If secrets or identities are masked to one constant, rows do not show which query they belong to. */
-function requireDifferent(rules: readonly PartitionRule[], path: string): void {
-  const keys = new Map<string, string>()
-  for (const { key, queryType, queryValue, from, until } of rules) {
-    const looks = JSON.stringify([queryType, queryValue, from, until])
-    const other = keys.get(looks)
-    if (other !== undefined) throw lookAlike(key, other, path)
-    keys.set(looks, key)
-  }
-}
-
-function lookAlike(one: string, other: string, path: string): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: `The shard holds rows of ${one} and of ${other}, and their query_value is masked to one and the same text`,
-    where: path,
-    next: 'Export with load.partition_by: [query, window], or with query in it.',
-  })
-}
-
-function cannotTell(missing: readonly string[], path: string): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: `Shards hold several partitions, whose rows can only be told apart by columns that are not exported: ${missing.join(', ')}`,
-    where: path,
-    next: `Export with ${missing.join(' and ')} among transform.columns, or with load.partition_by: [query, window].`,
-  })
 }
 
 /** The table's columns as a list of names. */

@@ -32,7 +32,8 @@ export const PARTITION_COLUMN: ColumnSpec = {
   name: 'spillway_partition',
   type: 'text',
   nullable: false,
-  meaning: 'partition of the data set that the row came in: query/window',
+  meaning:
+    'partition of the data set that the row came in: query/window; or the path of its shard, if that holds several',
 }
 
 /** Columns that every table has after those of the rows. */

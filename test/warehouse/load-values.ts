@@ -1,0 +1,48 @@
+import { createHash } from 'node:crypto'
+import type { Manifest } from '../../src/state/index.ts'
+import { type LoadMode, type LoadResult, loadDataSet, type Warehouse } from '../../src/warehouse/index.ts'
+import { literal, type TableSpec } from '../../src/warehouse/table/table.ts'
+
+/** A shard that a test makes up: a row of VALUES for each of its rows, without the two last columns. */
+type MadeUp = { readonly rows: readonly string[]; readonly partitions?: readonly string[] }
+
+/** Loads made-up shards, by path, as `load` does with those of a manifest. A path with other rows has other bytes. */
+export function loadValues(
+  warehouse: Warehouse,
+  table: TableSpec,
+  shards: Readonly<Record<string, MadeUp>>,
+  { dataSet = 'd', mode = 'append' }: { readonly dataSet?: string; readonly mode?: LoadMode } = {},
+): Promise<LoadResult> {
+  const bytesOf = (path: string) => Buffer.from(JSON.stringify(shards[path]))
+  const listed = Object.entries(shards).map(([path, { rows, partitions = [path] }]) => ({
+    path,
+    sha256: createHash('sha256').update(bytesOf(path)).digest('hex'),
+    rows: rows.length,
+    bytes: bytesOf(path).length,
+    partitions: [...partitions],
+    imported_at: null,
+  }))
+  return loadDataSet(warehouse, {
+    manifest: { data_set_id: dataSet, pipeline: 'trial', shards: listed } as unknown as Manifest,
+    shards: {
+      store: {
+        size: async (path) => bytesOf(path).length,
+        async *stream(path) {
+          yield bytesOf(path)
+        },
+      },
+      download: async () => {},
+      release: async () => {},
+    },
+    table,
+    mode,
+    evolve: false,
+    loadedAt: '2024-07-01T00:00:00.123Z',
+    rowsOf: ({ path }) => {
+      const own = `${literal(dataSet)}, ${literal(path)}`
+      return `SELECT * FROM (VALUES ${shards[path]!.rows.map((row) => `(${row}, ${own})`).join(', ')})`
+    },
+    stop: new AbortController().signal,
+    onShard: () => {},
+  })
+}
