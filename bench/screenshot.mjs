@@ -1,5 +1,5 @@
 /**
- * `npm run screenshot`: renders docs/images/report.png from the report of the demo. It needs Chromium
+ * `npm run screenshot`: renders docs/images/report.png from the summary page of the demo. It needs Chromium
  * (on Debian: `apt install chromium`).
  *
  *   --browser PATH   a Chromium-based browser (/usr/bin/chromium)

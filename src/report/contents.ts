@@ -92,7 +92,7 @@ export function figuresOf(input: SummaryInput): readonly (readonly [name: string
   return [
     ['rows', number(totals.rows)],
     ...(rows?.people == null ? [] : [['people', number(rows.people)] as const]),
-    ['partitions done', done === total ? number(done) : `${number(done)} of ${number(total)}`],
+    [done === total ? 'partitions done' : `of ${counted(total, 'partition')} done`, number(done)],
     ...(last === undefined
       ? []
       : [

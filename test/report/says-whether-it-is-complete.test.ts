@@ -128,7 +128,7 @@ it('as Markdown it has verdict, figures and failures', () => {
     '|---|--:|',
     '| rows | 1,234,567 |',
     '| people | 4,321 |',
-    '| partitions done | 38 of 48 |',
+    '| of 48 partitions done | 38 |',
     '| new in the last run | 500,000 |',
     '| last run | 2024-12-03 |',
     '| searches left | 9,000 |',
