@@ -7,7 +7,6 @@ import {
   takenOver,
 } from '../core/index.ts'
 import { Conflict, type Driver } from './driver.ts'
-import { bindBucket, refuseOtherHome } from './home.ts'
 import { Objects, requireConditions } from './objects.ts'
 import { changedByOthers, OwnedObjects, type RequireLock, type Succession } from './owned-objects.ts'
 import { BucketScratch } from './scratch.ts'
@@ -15,15 +14,13 @@ import { BucketScratch } from './scratch.ts'
 /**
  * A {@link Store} below a prefix of a bucket, in any object storage that honours `If-Match` and `If-None-Match`. Every
  * object appears in one step. An owner has a marker, `_state/open.<owner>`, which the next owner removes.
- * @param fresh the data set starts over, wherever its state was kept
  */
-export function bucketStore(driver: Driver, fresh = false): Store {
+export function bucketStore(driver: Driver): Store {
   const objects = new Objects(driver)
   const store: Store = {
     ...readerOf(objects),
     own: (owner) =>
       at(driver, '_state', async () => {
-        if (!fresh) await refuseOtherHome(objects, null)
         const marker = markerOf(owner)
         const requireLock = await makeMarker(objects, marker)
         const succession = { hasFormer: false }
@@ -37,7 +34,6 @@ export function bucketStore(driver: Driver, fresh = false): Store {
               await requireLock()
               succession.hasFormer ||= markers.length > 0
               if (markers.length > 0) await abortOwnUploads(driver)
-              if (fresh) await bindBucket(objects)
             }),
           requireLock: () => at(driver, '_state', requireLock),
           release: () =>
@@ -73,14 +69,14 @@ async function makeMarker(objects: Objects, marker: string): Promise<RequireLock
 }
 
 /** Aborts what an owner may have left. Uploads of others have other names. */
-export function abortOwnUploads(driver: Driver): Promise<void> {
+function abortOwnUploads(driver: Driver): Promise<void> {
   return driver.abortUploads('_state/', (name) =>
     /^_state\/(?:(?:log|sealed)\/|checkpoint\.jsonl$)/.test(name),
   )
 }
 
 /** Does work that a former owner leaves out. */
-export async function ifOwner(requireLock: RequireLock, work: () => Promise<void>): Promise<void> {
+async function ifOwner(requireLock: RequireLock, work: () => Promise<void>): Promise<void> {
   try {
     await requireLock()
   } catch (error) {
@@ -91,7 +87,7 @@ export async function ifOwner(requireLock: RequireLock, work: () => Promise<void
 }
 
 /** What a store reads. */
-export function readerOf(objects: Objects): Omit<Store, 'own'> {
+function readerOf(objects: Objects): Omit<Store, 'own'> {
   const { driver } = objects
   return {
     read: (path, start = 0, end = Number.POSITIVE_INFINITY) =>
@@ -153,7 +149,7 @@ function statCheck(driver: Driver): StatCheck {
 }
 
 /** What an owner changes. */
-export function changesOf(
+function changesOf(
   objects: Objects,
   requireLock: RequireLock,
   succession: Succession,
@@ -176,7 +172,7 @@ function* bytesOf(chunks: Iterable<string | Uint8Array>): Generator<Uint8Array> 
 }
 
 /** Gives errors their path. */
-export async function at<T>(driver: Driver, path: string, work: () => Promise<T>): Promise<T> {
+async function at<T>(driver: Driver, path: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {

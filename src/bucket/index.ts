@@ -1,4 +1,3 @@
 /** Data sets in object storage. */
 export { bucketStore } from './bucket-store.ts'
 export { type Condition, Conflict, contentType, type Driver, inParts, unfit, type Write } from './driver.ts'
-export { requireState, splitStore } from './split-store.ts'

@@ -74,7 +74,7 @@ export function pipelineFrom(settings: PipelineSettings | string, options: ReadO
  * @param pipeline as it was read with the same options
  */
 export async function readSettings(pipeline: Pipeline, options: ReadOptions): Promise<PipelineSettings> {
-  const { file, extract, transform, load } = pipeline
+  const { file, extract, load } = pipeline
   const { tree, problems } = await rereadTree(file, options)
   override(tree, options.overrides ?? {})
   expandTree(tree, options.env, problems)
@@ -83,10 +83,7 @@ export async function readSettings(pipeline: Pipeline, options: ReadOptions): Pr
   if (!problems.none) throw problems.error()
   const settings = asSettings(tree.root)
   settings.load = { ...settings.load, path: load.path }
-  const { domains_file, state } = { ...settings.extract, ...settings }
-  if (state?.path !== undefined) settings.state = { path: resolve(options.cwd, state.path) }
-  const { suppressFile } = transform
-  if (suppressFile !== null) settings.transform = { ...settings.transform, suppress_file: suppressFile }
+  const { domains_file } = settings.extract
   if (domains_file !== undefined) {
     const domains = extract.queries.flatMap((query) =>
       query.type === 'domain' && query.as === undefined ? [query.fqdn] : [],

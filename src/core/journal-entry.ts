@@ -278,8 +278,6 @@ const redo = z.object({
   shards: z.array(count),
   /** Chains that are dropped. */
   chains: z.array(count),
-  /** The settings of the data set once all partitions are replaced; absent: as before. */
-  settings: z.record(z.string(), json).optional(),
 })
 
 /** A prune: the number of partitions that ended before the instant `before`, and of their rows. */

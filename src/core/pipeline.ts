@@ -178,8 +178,6 @@ export type TransformSettings = {
   readonly columns: readonly string[]
   /** The fields that `transform.extra_columns` adds to them. */
   readonly extraColumns: readonly ExtraField[]
-  /** Absolute path of a list of people whose items are dropped; null: none. */
-  readonly suppressFile: string | null
   readonly onInvalid: InvalidPolicy
   /** The partition fails if more items are quarantined. */
   readonly maxQuarantined: QuarantineLimit
@@ -225,8 +223,6 @@ export type DataSetLocation =
       readonly pathStyle: boolean | null
       /** Whether rows may travel to another machine unencrypted. */
       readonly allowHttp: boolean
-      /** Absolute path of the local folder that holds `_state`; null: `_state` is in the bucket. */
-      readonly stateRoot: string | null
     }
   | {
       readonly kind: 'azure'
@@ -235,8 +231,6 @@ export type DataSetLocation =
       readonly prefix: string
       /** null: that of the storage account in the environment. */
       readonly endpoint: string | null
-      /** As for `s3`. */
-      readonly stateRoot: string | null
     }
 
 export type LoadSettings = {

@@ -32,7 +32,7 @@ export function bringTables(pipeline: Pipeline, options: TablesOptions): Promise
       await requireOwnTables(store, pipeline.load.tables, options.rebuild === true)
       const state = await readBegunCheckpoint(pipeline, store)
       if (state === null) throw noManifest(pipeline, 'make tables of')
-      return (await updateTables(pipeline, store, state, options)).map(summaryOf)
+      return (await updateTables(pipeline, store, options)).map(summaryOf)
     })
   })
 }

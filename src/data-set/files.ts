@@ -23,7 +23,6 @@ import {
 } from '../load/index.ts'
 import { DELTA_FOLDER, ICEBERG_FOLDER, METADATA_FOLDER, removeTables } from '../open-tables/index.ts'
 import {
-  asExported,
   CHECKPOINT_PATH,
   CHECKPOINT_START,
   type CheckpointState,
@@ -174,7 +173,7 @@ export async function replaceManifest(
   log: Log,
 ): Promise<void> {
   await removeSignature(store, log)
-  await writeManifest(store, asExported(pipeline, state), state, {
+  await writeManifest(store, pipeline, state, {
     scope: scopeOf(pipeline),
     planned: plannedKeys(pipeline, state),
     retired: retiredQueries(pipeline, state),

@@ -15,7 +15,6 @@ export {
   type ForgetResult,
   forgetPeople,
   planForgetting,
-  readForgottenPeople,
 } from './forget/forget.ts'
 export { inlineCoder } from './inline-coder.ts'
 export { type Continuation, openOwnCheckpoint, readOwnCheckpoint, redoPartitions } from './open-checkpoint.ts'

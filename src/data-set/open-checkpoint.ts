@@ -11,7 +11,6 @@ import {
   CHECKPOINT_PATH,
   type CheckpointState,
   checkSettings,
-  differInColumns,
   frozenSettings,
   listCommits,
   MANIFEST_PATH,
@@ -23,7 +22,7 @@ import { replaceManifest } from './files.ts'
 import type { DataSetOptions } from './options.ts'
 import type { QuerySecrets } from './queries.ts'
 import { type Owner, openSettledCheckpoint, readSettledCheckpoint } from './recover.ts'
-import { type Invalidation, invalidate, invalidationOf, planRedo } from './redo/invalidate.ts'
+import { invalidate, planRedo } from './redo/invalidate.ts'
 import { removeReplaced } from './redo/replace.ts'
 import { newChecks, newNames, requireSameNames, requireSameSecrets, secretChecks } from './same-queries.ts'
 import { updateTables } from './table-formats.ts'
@@ -44,7 +43,7 @@ export async function openOwnCheckpoint(
   // After a crash. The manifest may still list them.
   if (checkpoint.state.invalidated.size > 0) {
     await replaceManifest(pipeline, store, checkpoint.state, options.onLog)
-    await updateTables(pipeline, store, checkpoint.state, options)
+    await updateTables(pipeline, store, options)
     await removeReplaced(store, checkpoint)
   }
   const lines = [
@@ -112,8 +111,7 @@ async function admission(
 }
 
 /**
- * Journals that what `options.redo` names is exported again, by this run or later ones. If that is everything, the
- * columns may change.
+ * Journals that what `options.redo` names is exported again, by this run or later ones.
  * @throws ExportError `config` or `damaged` when that is not allowed; nothing is changed then
  */
 export async function redoPartitions(
@@ -122,41 +120,18 @@ export async function redoPartitions(
   secrets: QuerySecrets,
   options: Continuation & Pick<DataSetOptions, 'onLog' | 'redo'>,
 ): Promise<void> {
-  const { header, accept } = await admission(pipeline, store, secrets, options)
+  const { accept } = await admission(pipeline, store, secrets, options)
   const found = await readCheckpoint(store)
-  const { settings } = header
-  const hasOtherColumns = found !== null && differInColumns(settingsOf(found), settings)
-  accept(hasOtherColumns ? { ...found, redo: { ...found.redo, settings } } : found)
+  accept(found)
   const redo = await planRedo(pipeline, found, options.redo, options.clock.now())
-  if (hasOtherColumns && !isEverything(found, redo)) accept(found)
-  if (found === null || (redo === null && !hasOtherColumns)) return
-  const given = redo ?? invalidationOf(found, { partitions: [], shards: [] })
-  const { partitions, rows, invalidated } = given
+  if (redo === null) return
+  const { partitions, rows, invalidated } = redo
   options.onLog('info', 'what is exported again stays until it is replaced', {
     partitions: partitions.size,
     rows,
     shards: invalidated.length,
   })
-  await invalidate(store, hasOtherColumns ? { ...given, settings } : given)
-}
-
-/** Those of the shards that a run makes: other ones than the header's while everything is exported with other columns. */
-function settingsOf({ header, redo }: CheckpointState): Settings {
-  return redo.settings ?? header.settings
-}
-
-/** Whether everything is exported again. */
-function isEverything(
-  { shards, openShards, held, partitions }: CheckpointState,
-  redo: Invalidation | null,
-): boolean {
-  for (const { shard } of shards) if (redo?.shards.has(shard) !== true) return false
-  for (const shard of [...openShards.keys(), ...held.keys()])
-    if (redo?.shards.has(shard) !== true) return false
-  for (const [key, { state }] of partitions) {
-    if (state !== 'pruned' && redo?.partitions.has(key) !== true) return false
-  }
-  return true
+  await invalidate(store, redo)
 }
 
 function headerOf(pipeline: NamedPipeline, { clock, maskKey }: Continuation): HeaderEntry {
@@ -179,7 +154,7 @@ function checkContinues(pipeline: Pipeline, found: CheckpointState, settings: Se
       next: 'Give each pipeline a load.path of its own, restore the name, or start over with --fresh.',
     })
   }
-  checkSettings(settingsOf(found), settings, pipeline)
+  checkSettings(found.header.settings, settings, pipeline)
 }
 
 function lostCheckpoint(left: 'manifest' | 'log'): ExportError {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { azureDriver } from '../azure/index.ts'
-import { bucketStore, type Driver, requireState, splitStore } from '../bucket/index.ts'
+import { bucketStore } from '../bucket/index.ts'
 import {
   type Clock,
   type DataSetLocation,
@@ -29,47 +29,25 @@ import {
 import { namePipeline } from './queries.ts'
 import type { Owner } from './recover.ts'
 
-/** Opens the store that a pipeline writes to. @param fresh the data set starts over, wherever its state was kept */
-export function openDataSet({ load }: Pipeline, fresh = false): Store {
-  const { location } = load
-  if (location.kind === 'disk') return folderStore(load, location.root)
-  const { stateRoot } = location
-  const driver = driverOf(location)
-  if (stateRoot === null) return bucketStore(driver, fresh)
-  return splitStore(driver, folderStore(load, stateRoot), { folder: stateRoot, fresh })
-}
-
-function driverOf(location: Exclude<DataSetLocation, { kind: 'disk' }>): Driver {
-  return location.kind === 's3' ? s3Driver(location) : azureDriver(location)
-}
-
-function folderStore({ fileMode, dirMode }: Pipeline['load'], root: string): Store {
-  return diskStore({ root, fileMode, dirMode })
+/** Opens the store that a pipeline writes to. */
+export function openDataSet({ load }: Pipeline): Store {
+  const { location, fileMode, dirMode } = load
+  if (location.kind === 'disk') return diskStore({ root: location.root, fileMode, dirMode })
+  return bucketStore(location.kind === 's3' ? s3Driver(location) : azureDriver(location))
 }
 
 /** @throws ExportError as the first write there would, as far as that is known without writing */
 export async function requireReachable(pipeline: Pipeline): Promise<void> {
   const { location } = pipeline.load
   await requireFolder(location)
-  if (location.kind === 'disk') return
-  await bucketStore(driverOf(location)).list('')
-  await requireOwnState(pipeline)
+  if (location.kind !== 'disk') await openDataSet(pipeline).list('')
 }
 
-/** @throws ExportError `config` when a bucket names another location of the state, as a run would */
-export async function requireOwnState({ load }: Pipeline): Promise<void> {
-  const { location } = load
-  if (location.kind === 'disk') return
-  const { stateRoot } = location
-  await requireState(driverOf(location), stateRoot === null ? null : folderStore(load, stateRoot))
-}
-
-/** @throws ExportError `config` when the folder of a data set, or of its state, cannot be written */
+/** @throws ExportError `config` when the folder of a data set cannot be written */
 export async function requireFolder(location: DataSetLocation): Promise<void> {
-  const root = location.kind === 'disk' ? location.root : location.stateRoot
-  if (root === null) return
-  await requireWritable(root, location.kind === 'disk' ? '.' : '_state')
-  await requireWritable(join(root, '_state'), '_state')
+  if (location.kind !== 'disk') return
+  await requireWritable(location.root, '.')
+  await requireWritable(join(location.root, '_state'), '_state')
 }
 
 /**
@@ -151,7 +129,7 @@ export async function holdDataSet<T>(
   work: (held: Held) => Promise<T>,
 ): Promise<T> {
   const waiting = { ...options, warn: onWait, fresh }
-  const lock = await takeLock(openDataSet(pipeline, fresh), waiting)
+  const lock = await takeLock(openDataSet(pipeline), waiting)
   try {
     return await work(lock)
   } finally {
@@ -199,14 +177,13 @@ function withLine(pipeline: Pipeline, place: string, key = 'load.path'): string 
   return line === pipeline.file ? place : `${place}, ${line}`
 }
 
-function pathGiven({ location, pathAsGiven }: LoadSettings, path: string): string {
-  const apart = location.kind !== 'disk' && path.startsWith('_state') ? location.stateRoot : null
-  const root = (apart ?? pathAsGiven).replace(/(?<=.)\/+$/, '')
+function pathGiven({ pathAsGiven }: LoadSettings, path: string): string {
+  const root = pathAsGiven.replace(/(?<=.)\/+$/, '')
   return path === '.' ? root : `${root === '/' ? '' : root}/${path}`
 }
 
 /** What else leads to the data set: an address, a variable, a setting. */
-const IN_STORE = /^(?:(?:s3|az):\/\/\S*$|(?:AWS|AZURE)_\w+$|load\.[\w.]+$|state\.path$)/
+const IN_STORE = /^(?:(?:s3|az):\/\/\S*$|(?:AWS|AZURE)_\w+$|load\.[\w.]+$)/
 
 /** The first part of every path in a data set. Keys of partitions (`<type>.<value>/…`) and URLs do not match. */
 const IN_DATA_SET = /^(?:_[\w.]+|credentials|reports)(?:\/|$)|^\.$/

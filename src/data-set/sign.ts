@@ -2,7 +2,6 @@ import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
 import { ExportError, type OwnedStore, type Pipeline, type Store } from '../core/index.ts'
 import type { Evidence } from '../report/index.ts'
 import {
-  asExported,
   fitsManifest,
   isManifestOf,
   keyDigest,
@@ -177,8 +176,7 @@ async function readVouchedManifest(pipeline: Pipeline, store: Store, maskKey: Ui
   if (bytes === null) throw noManifest(pipeline, 'vouch for')
   const manifest = parseManifest(bytes)
   const state = await readBegunCheckpoint(pipeline, store)
-  if (state === null || !isManifestOf(bytes, asExported(pipeline, state), state))
-    throw notOfCheckpoint(pipeline)
+  if (state === null || !isManifestOf(bytes, pipeline, state)) throw notOfCheckpoint(pipeline)
   const named = withNames(pipeline, maskKey)
   const other = named === null ? null : otherScope(manifest, named)
   if (other !== null) throw ofAnotherScope(pipeline, other)

@@ -23,7 +23,7 @@ import {
   sumOfPartitions,
 } from '../state/index.ts'
 import { requireNoManifest } from './open-checkpoint.ts'
-import { namingLocations, openDataSet, readNamed, requireOwnState } from './open-data-set.ts'
+import { namingLocations, openDataSet, readNamed } from './open-data-set.ts'
 import { countPartitions, earlyPartitions, planFor, retiredQueries } from './plan-state.ts'
 
 export type StatusResult = {
@@ -65,10 +65,7 @@ export async function readStatus(
   maskKey: Uint8Array | null = null,
 ): Promise<StatusResult> {
   const { pipeline, state } = await readNamed(given, maskKey)
-  await namingLocations(pipeline, async () => {
-    await requireOwnState(pipeline)
-    if (state === null) await requireNoManifest(openDataSet(pipeline))
-  })
+  if (state === null) await namingLocations(pipeline, () => requireNoManifest(openDataSet(pipeline)))
   const plan = planFor(pipeline, nowMs, state)
   const { total, done, partial, failed, pending, pruned } = countPartitions(pipeline, plan, state)
   const early = earlyPartitions(pipeline, nowMs, state).length

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import {
   ExportError,
   locationOf,
@@ -18,9 +17,8 @@ import {
 import type { DataSetOptions } from './options.ts'
 
 /**
- * The people whose items a run drops: those whom the data set has forgotten, and those of `transform.suppress_file`.
- * @throws ExportError `config` when a list needs a mask key that is not there, or the file cannot be read; `damaged` when
- *   the list of the data set cannot be read
+ * The people whose items a run drops: those whom the data set has forgotten.
+ * @throws ExportError `config` when the list needs a mask key that is not there; `damaged` when it cannot be read
  */
 export async function readSuppression(
   pipeline: Pipeline,
@@ -29,7 +27,7 @@ export async function readSuppression(
 ): Promise<readonly SuppressList[]> {
   const { extract, transform } = pipeline
   if (extract.resource === 'reports') return []
-  const lists = [...((await readForgotten(store)) ?? []), ...(await readSuppressFile(pipeline))]
+  const lists = (await readForgotten(store)) ?? []
   const needsMaskKey = lists.some(({ key }) => 'mask_key_check' in key)
   const key = maskKey ?? (needsMaskKey ? keyOf(await readSecret(transform.maskKeyEnv)) : null)
   return lists.map((list) => withKey(list, key) ?? needsKey(pipeline, key !== null))
@@ -47,7 +45,7 @@ function needsKey(pipeline: Pipeline, isOther: boolean): never {
     what: isOther
       ? `The key in ${maskKeyEnv} is not the one under which people were forgotten`
       : `People were forgotten under a mask key, and ${maskKeyEnv} is not set`,
-    where: locationOf(pipeline, 'transform.suppress_file', 'transform.mask_key_env'),
+    where: locationOf(pipeline, 'transform.mask_key_env'),
     next: `Set ${maskKeyEnv} to that key: without it, their rows would come back.`,
   })
 }
@@ -72,24 +70,8 @@ function lostList(how: string): never {
     kind: 'damaged',
     what: `The list of forgotten people ${how}`,
     where: SUPPRESSION_PATH,
-    next: 'Restore it from a backup, or from a file that `forget --digest-file` wrote: without it, their rows would come back. `--fresh` does not need it once it is removed.',
+    next: 'Restore it from a backup: without it, their rows would come back. `--fresh` does not need it once it is removed.',
   })
-}
-
-async function readSuppressFile(pipeline: Pipeline): Promise<readonly StoredList[]> {
-  const { suppressFile } = pipeline.transform
-  if (suppressFile === null) return []
-  const fail = (how: string, cause?: unknown): never => {
-    throw new ExportError({
-      kind: 'config',
-      what: `transform.suppress_file ${how}`,
-      where: locationOf(pipeline, 'transform.suppress_file'),
-      next: 'Name a file that `spillway forget --digest-file` wrote.',
-      cause,
-    })
-  }
-  const text = await readFile(suppressFile, 'utf8').catch((cause) => fail('cannot be read', cause))
-  return parseSuppression(text) ?? fail('is no list of forgotten people, or was changed')
 }
 
 export async function writeForgotten(store: OwnedStore, lists: readonly StoredList[]): Promise<void> {

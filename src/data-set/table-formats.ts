@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Clock, columnsOf, type Log, type OwnedStore, type Pipeline } from '../core/index.ts'
 import { removeTables, type TableState, updateTables as updateAll } from '../open-tables/index.ts'
-import { asExported, type CheckpointState, MANIFEST_PATH, parseManifest } from '../state/index.ts'
+import { MANIFEST_PATH, parseManifest } from '../state/index.ts'
 import { readShard, type ShardFile } from './files.ts'
 
 export type TableOptions = {
@@ -22,11 +22,11 @@ export type TableOptions = {
  *   `storage` if another program has committed to it, `damaged`
  */
 export async function updateTables(
-  { load, ...pipeline }: Pipeline,
+  pipeline: Pipeline,
   store: OwnedStore,
-  state: CheckpointState,
   { clock, onLog, runId = null, rebuild = false, mayExist = true }: TableOptions,
 ): Promise<readonly TableState[]> {
+  const { load } = pipeline
   if (load.tables.formats.length === 0) {
     if (mayExist) await removeTables(store)
     return []
@@ -34,7 +34,7 @@ export async function updateTables(
   const bytes = await store.read(MANIFEST_PATH)
   if (bytes === null) return []
   const { data_set_id: dataSetId, shards } = parseManifest(bytes)
-  const columns = columnsOf(asExported({ load, ...pipeline }, state))
+  const columns = columnsOf(pipeline)
   const manifestSha256 = createHash('sha256').update(bytes).digest('hex')
   // Loaded only here: most commands read no footers.
   const { readStatistics } = await import('../load/inspect/index.ts')

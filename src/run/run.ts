@@ -239,7 +239,7 @@ async function finalizeDataSet(
   await checkpoint.append([end])
   await replaceManifest(pipeline, store, checkpoint.state, options.onLog)
   const tablesError = await failureOf(async () => {
-    await updateTables(pipeline, store, checkpoint.state, { ...options, runId: end.run, mayExist })
+    await updateTables(pipeline, store, { ...options, runId: end.run, mayExist })
   })
   if (tablesError === null) await removeReplaced(store, checkpoint)
   if (whole) await store.replace(SUCCESS_PATH, [])

@@ -50,10 +50,8 @@ export {
 } from './manifest.ts'
 export type { ManifestPartition, ManifestScope } from './manifest-scope.ts'
 export {
-  asExported,
   checkMaskKey,
   checkSettings,
-  differInColumns,
   frozenSettings,
   type Settings,
   secretCheck,

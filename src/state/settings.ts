@@ -1,6 +1,5 @@
 import { createHash, createHmac } from 'node:crypto'
 import { ExportError, type ExtraField, locationOf, type Pipeline } from '../core/index.ts'
-import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 
 export type Settings = Readonly<Record<string, unknown>>
 
@@ -59,26 +58,6 @@ function fieldText({ name, path, type }: ExtraField): string {
   return `${name}: ${path.join('.')} ${type}`
 }
 
-/**
- * The pipeline with the columns of the finished shards: other ones than the file's while the data set is exported again
- * with other columns.
- */
-export function asExported<P extends Pipeline>(
-  pipeline: P,
-  { header, redo }: Pick<CheckpointState, 'header' | 'redo'>,
-): P {
-  if (redo.settings === null) return pipeline
-  const columns = header.settings[COLUMNS] as P['transform']['columns']
-  const extraColumns = ((header.settings[EXTRA_COLUMNS] ?? []) as readonly string[]).map(fieldOf)
-  return { ...pipeline, transform: { ...pipeline.transform, columns, extraColumns } }
-}
-
-/** Reads {@link fieldText} back. */
-function fieldOf(text: string): ExtraField {
-  const [, name, path, type] = /^(.*?): (.*) (\S+)$/s.exec(text)!
-  return { name: name!, path: path!.split('.'), type: type as ExtraField['type'], meaning: '' }
-}
-
 /** SHA-256 in hex of the settings, independent of their order. */
 export function settingsDigest(settings: Settings): string {
   return createHash('sha256').update(settingsText(settings)).digest('hex')
@@ -89,19 +68,10 @@ export function settingsText(settings: Settings): string {
   return JSON.stringify(Object.entries(settings).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** Whether only columns differ. A run that exports the whole data set again may change columns. */
-export function differInColumns(before: Settings, now: Settings): boolean {
-  const changes = changesOf(before, now)
-  return changes.length > 0 && changes.every(({ name }) => name === COLUMNS || name === EXTRA_COLUMNS)
-}
-
 /** @throws ExportError `config` with every setting that differs from the data set's */
 export function checkSettings(before: Settings, now: Settings, pipeline: Located): void {
   const changes = changesOf(before, now)
-  if (changes.length === 0) return
-  throw differInColumns(before, now)
-    ? changed(changes, pipeline, WITH_OTHER_COLUMNS)
-    : changed(changes, pipeline)
+  if (changes.length > 0) throw changed(changes, pipeline)
 }
 
 type Located = Pick<Pipeline, 'file' | 'locations'>
@@ -119,9 +89,6 @@ function changesOf(before: Settings, now: Settings): readonly Change[] {
   }
   return changes
 }
-
-const WITH_OTHER_COLUMNS =
-  "Restore them, write to another load.path, export every partition again with the new columns (`run --redo '*'`, with all queries that have rows in the pipeline file), or start over with --fresh."
 
 function changed(
   changes: readonly Change[],

@@ -28,7 +28,6 @@ const storedLists = z.array(
 
 const suppressionFile = z.strictObject({ version: z.literal(1), lists: storedLists, sha256: z.string() })
 
-/** `_state/forgotten.json`, and what `--digest-file` writes for `transform.suppress_file`. */
 export function suppressionText(lists: readonly StoredList[]): string {
   return `${JSON.stringify({ version: 1, lists, sha256: checksumOf(lists) })}\n`
 }

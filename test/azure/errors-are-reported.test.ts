@@ -33,7 +33,7 @@ afterEach(() => vi.unstubAllEnvs())
 
 function list(changes: { container?: string; endpoint?: string | null } = {}): Promise<readonly string[]> {
   const { container = 'exports', endpoint = azurite.endpoint } = changes
-  const location = { kind: 'azure', container, prefix: 'set', endpoint, stateRoot: null } as const
+  const location = { kind: 'azure', container, prefix: 'set', endpoint } as const
   return bucketStore(azureDriver(location)).list('')
 }
 

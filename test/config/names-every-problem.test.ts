@@ -377,7 +377,6 @@ test('az:// names a container and a prefix of Azure Blob storage', async () => {
     container: 'leaks',
     prefix: 'team/acme',
     endpoint: expect.stringMatching(/^http:\/\/127\.0\.0\.1:10000\/dev/),
-    stateRoot: null,
   })
   for (const path of ['az://', 'az://ab', 'az://Leaks/a', 'az://a--b/c', 'AZ://leaks/a']) {
     expect(await problems(at(path)), path).toEqual([

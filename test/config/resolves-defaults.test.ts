@@ -64,7 +64,6 @@ test('the smallest file gets every default', async () => {
         'query_value',
       ],
       extraColumns: [],
-      suppressFile: null,
       onInvalid: 'quarantine',
       maxQuarantined: { kind: 'share', percent: 1 },
     },

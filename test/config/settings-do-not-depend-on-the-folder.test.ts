@@ -48,14 +48,13 @@ extract:
     - { type: domain, fqdn: third.com, as: third }
   windows: { from: 2024-01-01, until: now, every: 1d }
   page_size: 0x10
-transform: { max_quarantined: 5%, extra_columns: [event_uid], suppress_file: forgotten.json }
+transform: { max_quarantined: 5%, extra_columns: [event_uid] }
 load:
   path: s3://bucket/acme/
   file_mode: 0o640
   keep: 30d
   s3:
     path_style: \${ON}
-state: { path: state }
 x-notes: { any: thing }
 `
   const files = {

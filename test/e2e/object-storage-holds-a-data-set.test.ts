@@ -1,12 +1,12 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { readdir, rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type Azurite, KEY, startAzurite } from '../azure/azurite.ts'
 import type { S3Double } from '../s3/double/server.ts'
-import { BUCKET, type Bucket, bucketOf, editObjects, namesIn, startBucket } from '../support/bucket.ts'
+import { BUCKET, type Bucket, bucketOf, editObjects, startBucket } from '../support/bucket.ts'
 import { newContainer } from '../support/container.ts'
-import { some, THOROUGH } from '../support/thorough.ts'
+import { THOROUGH } from '../support/thorough.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 import {
@@ -71,19 +71,13 @@ async function expectEveryRowOnce({ here, bucket, ...at }: World): Promise<void>
   expect((await bucket.names()).filter((name) => /\/(?:open|lock)/.test(name))).toEqual([])
 }
 
-const IN_BUCKET = { kept: 'in the bucket', state: undefined }
-const ON_DISK = { kept: 'on a local disk', state: { path: 'kept' } }
-
 describe.each([
-  { store: 'S3', world, ...IN_BUCKET, everything: true },
-  // Every store is held to the same rules (`test/store`), so by default these only export.
-  { store: 'S3', world, ...ON_DISK, everything: THOROUGH },
-  { store: 'Azure Blob', world: azureWorld, ...IN_BUCKET, everything: THOROUGH },
-])('a data set in $store with its state $kept', ({ world, state, everything }) => {
-  const apart = state === undefined ? {} : { state }
-
+  { store: 'S3', world, everything: true },
+  // Every store is held to the same rules (`test/store`), so by default this only exports.
+  { store: 'Azure Blob', world: azureWorld, everything: THOROUGH },
+])('a data set in $store', ({ world, everything }) => {
   it('is exported in as many runs as the budget takes, and no page is requested twice', async () => {
-    const at = await world({ ...apart, extract: { max_requests: 2, concurrency: 2 } })
+    const at = await world({ extract: { max_requests: 2, concurrency: 2 } })
     const { here, bucket } = at
     let [runs, sent] = [0, 0]
     for (let code: number | null = null; code !== 0; runs++) {
@@ -99,13 +93,10 @@ describe.each([
     await expectEveryRowOnce(at)
     const again = await here.run()
     expect(again).toMatchObject({ code: 0, summary: { requests: 0, rows: 0 } })
-    const kept = await readdir(join(here.folder, 'kept/_state')).catch(() => [])
-    expect(kept).toEqual(state === undefined ? [] : expect.arrayContaining(['checkpoint.jsonl', 'home.json']))
-    expect((await bucket.names(`${PREFIX}/_state/checkpoint`)).length > 0).toBe(state === undefined)
   })
 
   it.runIf(everything)('is repaired, redone and started over', async () => {
-    const at = await world(apart)
+    const at = await world()
     const { here, bucket } = at
     expect((await here.run()).code).toBe(0)
     await bucket.edit(/domain\.quillmere\.net\/import_window=2024-02-01/, (text) => `${text}!`)
@@ -120,7 +111,7 @@ describe.each([
   })
 
   it.runIf(everything)('is loaded into tables and queried in SQL', async () => {
-    const { here } = await world(apart)
+    const { here } = await world()
     const { summary } = await here.run()
     const loaded = await here.json('load', '--to', 'duckdb:leaks.db')
     expect(loaded.value, loaded.stderr).toMatchObject({
@@ -140,7 +131,7 @@ describe.each([
   })
 
   it.runIf(everything)('is signed, packed and pruned', async () => {
-    const { here, bucket } = await world(apart)
+    const { here, bucket } = await world()
     await here.run()
     const { privateKey, publicKey } = generateKeyPairSync('ed25519')
     const [secret, open] = [join(here.folder, 'key.pem'), join(here.folder, 'public.pem')]
@@ -164,103 +155,24 @@ describe.each([
   })
 })
 
-describe.each([IN_BUCKET, ...(THOROUGH ? [ON_DISK] : [])])('with its state $kept', ({ state }) => {
-  const apart = state === undefined ? {} : { state }
-
-  it('plan and status work during a run, and a second run is refused', async () => {
-    const { here, double } = await world(apart)
-    let held: () => void = () => {}
-    const pause = new Promise<void>((resolve) => (held = resolve))
-    let isHeld = false
-    double.cues.before({ key: /part-00000/ }, () => {
-      isHeld = true
-      return pause
-    })
-    const run = here.run()
-    while (!isHeld) await new Promise((resolve) => setTimeout(resolve, 5))
-    expect((await here.json('status')).value).toMatchObject({ totals: { partitions: 4 } })
-    expect((await here.json('plan')).value).toMatchObject({ partitions: { total: 4 } })
-    const second = await here.run()
-    expect(second.code, second.stderr).toBe(5)
-    held()
-    expect((await run).code).toBe(0)
+it('plan and status work during a run, and a second run is refused', async () => {
+  const { here, double } = await world()
+  let held: () => void = () => {}
+  const pause = new Promise<void>((resolve) => (held = resolve))
+  let isHeld = false
+  double.cues.before({ key: /part-00000/ }, () => {
+    isHeld = true
+    return pause
   })
+  const run = here.run()
+  while (!isHeld) await new Promise((resolve) => setTimeout(resolve, 5))
+  expect((await here.json('status')).value).toMatchObject({ totals: { partitions: 4 } })
+  expect((await here.json('plan')).value).toMatchObject({ partitions: { total: 4 } })
+  const second = await here.run()
+  expect(second.code, second.stderr).toBe(5)
+  held()
+  expect((await run).code).toBe(0)
 })
-
-it('a machine that lacks the state is refused, and changes nothing', async () => {
-  const at = await world({ state: { path: 'kept' }, extract: { max_requests: 1 } })
-  expect((await at.here.run()).code).toBe(4)
-  const before = namesIn(at.double)
-  const other = await workspaceFor(at.here.sandbox, at.parts, at.env)
-  const searches = at.here.searches().length
-  for (const parts of [at.parts, { ...at.parts, state: {} }]) {
-    await other.write(parts)
-    const refused = await other.cli('run', 'pipeline.yaml')
-    expect(refused.code, refused.stderr).toBe(2)
-    expect(refused.stderr).toContain(join(at.here.folder, 'kept'))
-  }
-  expect(namesIn(at.double)).toEqual(before)
-  expect(at.here.searches()).toHaveLength(searches)
-})
-
-const loseState = ({ here }: World): Promise<void> => rm(join(here.folder, 'kept'), { recursive: true })
-const damageHome = async ({ bucket }: World): Promise<void> =>
-  bucket.edit(/home\.json/, (text) => text.slice(1))
-
-it.each([
-  ['a lost state', loseState, { path: 'kept' }, 2],
-  ['a lost state, without state.path', loseState, {}, 2],
-  ['a damaged name of its location', damageHome, { path: 'kept' }, 1],
-] as const)('%s is refused by all commands alike, and --fresh starts over', async (_, harm, state, code) => {
-  const at = await world({ state: { path: 'kept' } })
-  const { here } = at
-  expect((await here.run()).code).toBe(0)
-  await harm(at)
-  await here.write({ ...at.parts, state })
-  for (const command of ['plan', 'check', 'status', 'run']) {
-    const refused = await here.cli(command, 'pipeline.yaml')
-    expect(refused.code, refused.stderr).toBe(code)
-    expect(refused.stderr).toContain('start over with --fresh')
-  }
-  expect(await here.json('verify')).toMatchObject({ code: 0, value: { ok: true } })
-  expect(await here.run('--fresh', '--yes')).toMatchObject({ code: 0, summary: { status: 'complete' } })
-  await expectEveryRowOnce(at)
-  expect(await here.run()).toMatchObject({ code: 0, summary: { requests: 0 } })
-  expect((await here.json('status')).value).toMatchObject({ totals: { pending: 0 } })
-})
-
-const STARTED_OVER = [
-  ['with a state of its own', { path: 'kept' }],
-  ['with its state in the bucket', {}],
-] as const
-it.each(some(STARTED_OVER, 1))(
-  'a run that goes on while another machine starts over, %s, changes nothing more',
-  async (_, state) => {
-    const at = await world({ state: { path: 'kept' } })
-    const { here, double } = at
-    const other = await workspaceFor(here.sandbox, { ...at.parts, state }, at.env)
-    let goOn: () => void = () => {}
-    const pause = new Promise<void>((resolve) => (goOn = resolve))
-    let isHeld = false
-    double.cues.before({ operation: 'HeadObject', key: /scatterholt.*part-00000/ }, () => {
-      isHeld = true
-      return pause
-    })
-    const late = here.run('--domain', 'scatterholt.com')
-    while (!isHeld) await new Promise((resolve) => setTimeout(resolve, 5))
-    const ended = await other.run('--fresh', '--yes', '--domain', 'quillmere.net')
-    const before = namesIn(double)
-    goOn()
-    expect(ended.code, ended.stderr).toBe(0)
-    const { code, stderr } = await late
-    expect(code, stderr).toBe(5)
-    expect(stderr).toContain('was replaced while this run used it')
-    expect(namesIn(double)).toEqual(before)
-    expect((await here.cli('run', 'pipeline.yaml')).code).toBe(2)
-    expect(await other.run()).toMatchObject({ code: 0 })
-    await expectEveryRowOnce({ ...at, here: other })
-  },
-)
 
 it('a manifest that another writer changed meanwhile is not overwritten', async () => {
   const { here, double } = await world()
@@ -290,11 +202,10 @@ it.each([
 it('settings for buckets are refused with a folder', async () => {
   const { here } = await world({
     load: { path: 'out', s3: { region: 'eu-central-1' } },
-    state: { path: 'kept' },
   })
   const refused = await here.cli('plan', 'pipeline.yaml')
   expect(refused.code).toBe(2)
-  expect(refused.stderr.match(/goes with a load\.path that begins with s3:\/\//g)).toHaveLength(2)
+  expect(refused.stderr.match(/goes with a load\.path that begins with s3:\/\//g)).toHaveLength(1)
 })
 
 it.each([

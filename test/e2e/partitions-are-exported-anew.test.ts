@@ -256,21 +256,3 @@ it('a service that has changed meanwhile replaces partitions by its new rows onl
   expect(difference(await readCsv(here.output), expectedOfDomains(later, DOMAINS, RANGE))).toEqual(SAME)
   expect((await here.json('verify')).value).toMatchObject({ ok: true })
 })
-
-it('other columns apply once everything is exported again; until then the former ones', async () => {
-  const here = await exportedWorkspace(parts({ format: 'csv' }))
-  const before = await whatReadersFind(here)
-  const { columns } = await here.manifest()
-  const given = parts({ format: 'csv' })
-  await here.write({ ...given, transform: { extra_columns: ['event_uid'] } })
-  expect((await here.run('--redo', '*', '--max-requests', '2')).code).toBe(4)
-  expect(await whatReadersFind(here)).toEqual(before)
-  expect(await here.manifest()).toMatchObject({ columns })
-  // The former file would mix both.
-  await here.write(given)
-  expect((await here.run()).code).toBe(2)
-  await here.write({ ...given, transform: { extra_columns: ['event_uid'] } })
-  expect((await here.run()).code).toBe(0)
-  expect((await here.manifest()).columns.map(({ name }) => name)).toContain('event_uid')
-  expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true, complete: true, redo: 0 })
-})

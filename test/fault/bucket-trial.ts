@@ -21,18 +21,16 @@ export const CHANGES = [
   'AbortMultipartUpload',
 ] as const
 
-/** The same export into a bucket; its state beside it, or in the folder `kept`. */
+/** The same export into a bucket. */
 export async function bucketTrial<T>(
   scenario: Scenario,
-  state: 'in the bucket' | 'on a local disk',
   work: (trial: BucketTrial) => Promise<T>,
 ): Promise<T> {
   const { double, env: all } = await startBucket()
   // The pipeline file names the endpoint.
   const { AWS_ENDPOINT_URL_S3: _, ...env } = all
   const location = `path: s3://${BUCKET}/acme, s3: { endpoint: "${double.endpoint}", region: ${double.region} },`
-  const apart = state === 'in the bucket' ? '' : 'state: { path: kept }\n'
-  const yaml = scenario.yaml.replace('path: out,', location) + apart
+  const yaml = scenario.yaml.replace('path: out,', location)
   // For runs in this process. All doubles have the same credentials.
   Object.assign(process.env, env)
   delete process.env.AWS_ENDPOINT_URL_S3

@@ -171,7 +171,7 @@ test('the same in object storage', async () => {
     attempt.command('forget', { ...settings, args: ['--identities', 'people.txt'] })
   const given = exportOf('[query, window]')
 
-  const { clean, calls, before } = await bucketTrial(given, 'in the bucket', async (attempt) => {
+  const { clean, calls, before } = await bucketTrial(given, async (attempt) => {
     const people = await begun(attempt)
     const before = changesOf(attempt).length
     const ended = await forget(attempt)
@@ -184,7 +184,7 @@ test('the same in object storage', async () => {
   expect(before).toBeGreaterThan(0)
   const stops = some(sampledCalls(calls, ONE), 1)
   await concurrently([...stops.entries()], ([index, number]) =>
-    bucketTrial(given, 'in the bucket', async (attempt) => {
+    bucketTrial(given, async (attempt) => {
       const people = await begun(attempt)
       const fate = FATES[index % FATES.length]!
       const about = `${number}: ${calls[number - 1]}, ${fate}`

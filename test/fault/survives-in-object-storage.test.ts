@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import type { S3Double } from '../s3/double/server.ts'
 import { BUCKET } from '../support/bucket.ts'
@@ -20,8 +20,8 @@ import { ENDS, type Sample, sampledCalls, scenario, type Undisturbed, undisturbe
 const figures = faultFigures('in object storage')
 const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
 const SAMPLE: Sample = (index, count) => THOROUGH || ENDS(index, count)
-/** The number of requests to try: one for each fate of a request. Shards are in the bucket in both cases. */
-const KILLED = { 'in the bucket': 3, 'on a local disk': 1 }
+/** The number of requests to try: one for each fate of a request. */
+const KILLED = 3
 /** The number of stopped runs. `former-owners-are-fenced-out` has one for each state that they find when they wake up. */
 const STOPPED = 1
 
@@ -31,7 +31,7 @@ beforeAll(async () => {
   clean = await undisturbed(EXPORT)
 })
 
-/** The calls of a run with its state in the bucket, which two tests need. */
+/** The calls of a run, which two tests need. */
 let inTheBucket: readonly string[] | null = null
 
 /** Requests of an undisturbed run that change something: `PutObject acme/_manifest.json`. */
@@ -39,35 +39,32 @@ function changesOf({ double }: BucketTrial): string[] {
   return double.requests({ operation: CHANGES }).map(({ operation, key }) => `${operation} ${key}`)
 }
 
-describe.each(['in the bucket', 'on a local disk'] as const)('with the state %s', (state) => {
-  test('an export killed at a request to the store ends as if nothing had happened', async () => {
-    const calls = await bucketTrial(EXPORT, state, async (attempt) => {
-      const ended = await attempt.run()
-      expect(ended.code, ended.stderr).toBe(0)
-      await expectSameInBucket(attempt, { scenario: EXPORT, clean, figures, about: '', interruptions: 0 })
-      return changesOf(attempt)
-    })
-    if (state === 'in the bucket') inTheBucket = calls
-    const stops = some(sampledCalls(calls, SAMPLE), KILLED[state])
-    expect(stops.length).toBeGreaterThanOrEqual(KILLED[state] + (THOROUGH ? 2 : 0))
-    await concurrently([...stops.entries()], ([index, number]) =>
-      bucketTrial(EXPORT, state, async (attempt) => {
-        const fate = FATES[index % FATES.length]!
-        const about = `${number}: ${calls[number - 1]}, ${fate}`
-        const { deliver, isKilled } = await killedAt(attempt, number, fate, attempt.run)
-        if (isKilled) figures.kills++
-        const next = await attempt.runHere()
-        deliver()
-        // A request that arrives so late must have no effect.
-        const settled = fate === 'arrives late' ? await attempt.runHere() : next
-        expect(settled, about).toMatchObject({ status: 'complete', error: null })
-        await expectSameInBucket(attempt, { scenario: EXPORT, clean, figures, about, interruptions: 2 })
-      }),
-    )
-    expect(figures.kills).toBeGreaterThanOrEqual(KILLED[state])
-  }, 900_000)
-})
-
+test('an export killed at a request to the store ends as if nothing had happened', async () => {
+  const calls = await bucketTrial(EXPORT, async (attempt) => {
+    const ended = await attempt.run()
+    expect(ended.code, ended.stderr).toBe(0)
+    await expectSameInBucket(attempt, { scenario: EXPORT, clean, figures, about: '', interruptions: 0 })
+    return changesOf(attempt)
+  })
+  inTheBucket = calls
+  const stops = some(sampledCalls(calls, SAMPLE), KILLED)
+  expect(stops.length).toBeGreaterThanOrEqual(KILLED + (THOROUGH ? 2 : 0))
+  await concurrently([...stops.entries()], ([index, number]) =>
+    bucketTrial(EXPORT, async (attempt) => {
+      const fate = FATES[index % FATES.length]!
+      const about = `${number}: ${calls[number - 1]}, ${fate}`
+      const { deliver, isKilled } = await killedAt(attempt, number, fate, attempt.run)
+      if (isKilled) figures.kills++
+      const next = await attempt.runHere()
+      deliver()
+      // A request that arrives so late must have no effect.
+      const settled = fate === 'arrives late' ? await attempt.runHere() : next
+      expect(settled, about).toMatchObject({ status: 'complete', error: null })
+      await expectSameInBucket(attempt, { scenario: EXPORT, clean, figures, about, interruptions: 2 })
+    }),
+  )
+  expect(figures.kills).toBeGreaterThanOrEqual(KILLED)
+}, 900_000)
 /** Runs the pipeline here, where the stopped process is not visible. */
 async function takeOver({ workspace }: BucketTrial, maxRequests: number | null): Promise<void> {
   const pipeline = await readPipeline(workspace.pipeline, { env: workspace.env, cwd: workspace.folder })
@@ -84,14 +81,14 @@ test.skipIf(process.platform !== 'linux')(
   async () => {
     const calls =
       inTheBucket ??
-      (await bucketTrial(EXPORT, 'in the bucket', async (attempt) => {
+      (await bucketTrial(EXPORT, async (attempt) => {
         await attempt.run()
         return changesOf(attempt)
       }))
     // Tests of stopped processes take long, so fewer are tried than of killed ones.
     const stops = some(sampledCalls(calls, SAMPLE), STOPPED)
     await concurrently([...stops.entries()], ([index, number]) =>
-      bucketTrial(EXPORT, 'in the bucket', async (attempt) => {
+      bucketTrial(EXPORT, async (attempt) => {
         const about = `stopped at ${number}: ${calls[number - 1]}`
         const { double } = attempt
         const stopped = await stoppedAt(attempt, number)

@@ -64,7 +64,6 @@ export function pipelineOf({
       identity: 'keep',
       maskKeyEnv: 'SPILLWAY_MASK_KEY',
       columns: ['id', 'imported_at', 'hash'],
-      suppressFile: null,
       onInvalid: 'quarantine',
       maxQuarantined: { kind: 'share', percent: 1 },
     },

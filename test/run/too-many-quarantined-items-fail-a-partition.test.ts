@@ -40,7 +40,7 @@ function settings(
   onInvalid: TransformSettings['onInvalid'] = 'quarantine',
 ): TransformSettings {
   const policies = { secret: 'redact', identity: 'keep', maskKeyEnv: 'KEY', columns: ['id'] } as const
-  return { ...policies, extraColumns: [], suppressFile: null, onInvalid, maxQuarantined }
+  return { ...policies, extraColumns: [], onInvalid, maxQuarantined }
 }
 
 const ALL: QuarantineLimit = { kind: 'share', percent: 100 }

@@ -30,7 +30,6 @@ const LOCATION: Extract<DataSetLocation, { kind: 's3' }> = {
   region: null,
   pathStyle: true,
   allowHttp: false,
-  stateRoot: null,
 }
 
 async function refusal(changes: Partial<typeof LOCATION> = {}): Promise<ExportError> {

@@ -9,7 +9,7 @@ it('a shard that the store cannot copy is sent again, also if the run ends befor
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
   onTestFinished(() => void vi.unstubAllEnvs())
   const { endpoint, region } = double
-  const own = { bucket: BUCKET, prefix: 'set', pathStyle: true, allowHttp: false, stateRoot: null }
+  const own = { bucket: BUCKET, prefix: 'set', pathStyle: true, allowHttp: false }
   const driver = { ...s3Driver({ kind: 's3', endpoint, region, ...own }), copy: async () => false }
   const [from, to] = ['_state/sealed/0.0123456789abcdef', 'credentials/part-00000.csv']
   let isOver = false

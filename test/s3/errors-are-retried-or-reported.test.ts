@@ -37,7 +37,6 @@ function open(changes: Partial<BucketLocation> = {}): Store {
     region: double.region,
     pathStyle: null,
     allowHttp: false,
-    stateRoot: null,
     ...changes,
   }
   return bucketStore(s3Driver(location))

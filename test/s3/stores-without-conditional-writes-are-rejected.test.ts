@@ -1,10 +1,10 @@
-import { CreateBucketCommand, DeleteObjectCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3'
+import { CreateBucketCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { bucketStore, splitStore } from '../../src/bucket/index.ts'
+import { bucketStore } from '../../src/bucket/index.ts'
 import { type DataSetLocation, type ExportError, isExportError, type Store } from '../../src/core/index.ts'
 import { s3Driver } from '../../src/s3/index.ts'
 import { takeLock } from '../../src/state/lock/lock.ts'
-import { temporaryStore, write } from '../disk/temporary-store.ts'
+import { write } from '../disk/temporary-store.ts'
 import { BUCKET } from '../support/bucket.ts'
 import { type S3Double, startS3Double } from './double/server.ts'
 import { startSecondServer } from './second-server.ts'
@@ -28,7 +28,6 @@ function locationIn({ endpoint, region }: S3Double): Extract<DataSetLocation, { 
     region,
     pathStyle: true,
     allowHttp: false,
-    stateRoot: null,
   }
 }
 
@@ -58,16 +57,6 @@ describe.each([
     const double = await storeThat(ignoredConditions)
     const error = await refusal(hold(bucketStore(s3Driver(locationIn(double)))))
     expect(error).toMatchObject({ kind: 'config', where: `s3://${BUCKET}/team/set` })
-    expect(error.what).toContain(`ignores ${header}`)
-    expect(double.objects(BUCKET).size).toBe(0)
-  })
-
-  it('is rejected as well if the state is on a disk', async () => {
-    const double = await storeThat(ignoredConditions)
-    const { store, root } = temporaryStore()
-    const error = await refusal(
-      hold(splitStore(s3Driver(locationIn(double)), store, { folder: root, fresh: false })),
-    )
     expect(error.what).toContain(`ignores ${header}`)
     expect(double.objects(BUCKET).size).toBe(0)
   })
@@ -116,31 +105,4 @@ it('is not tested again once a data set exists', async () => {
   const first = await puts()
   await write(store, '_state/checkpoint.jsonl', '{}')
   expect(await puts()).toBe(first - 2)
-})
-
-it('fails a run if the file with the location of the state is removed while the run begins', async () => {
-  const double = await storeThat([])
-  const { store, root } = temporaryStore()
-  const client = new S3Client({
-    endpoint: double.endpoint,
-    region: double.region,
-    forcePathStyle: true,
-    credentials: double.credentials[0]!,
-  })
-  onTestFinished(() => client.destroy())
-  const Key = 'team/set/_state/home.json'
-  // The first write makes the file; the second one tests conditions on it.
-  double.cues.before(
-    { operation: 'PutObject', key: Key },
-    async () => {
-      await client.send(new DeleteObjectCommand({ Bucket: BUCKET, Key }))
-    },
-    { skip: 1 },
-  )
-  const owned = await splitStore(s3Driver(locationIn(double)), store, { folder: root, fresh: false }).own(
-    '0123456789ab',
-  )
-  const error = await refusal(owned.takeOver([]))
-  expect(error).toMatchObject({ kind: 'locked', where: `s3://${BUCKET}/${Key}` })
-  expect(double.objects(BUCKET).size).toBe(0)
 })

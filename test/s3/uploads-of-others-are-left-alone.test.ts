@@ -1,9 +1,9 @@
 import { CreateMultipartUploadCommand, S3Client } from '@aws-sdk/client-s3'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { bucketStore, splitStore } from '../../src/bucket/index.ts'
-import type { DataSetLocation, OwnedStore, Store } from '../../src/core/index.ts'
+import { bucketStore } from '../../src/bucket/index.ts'
+import type { OwnedStore, Store } from '../../src/core/index.ts'
 import { s3Driver } from '../../src/s3/index.ts'
-import { newOwner, temporaryStore } from '../disk/temporary-store.ts'
+import { newOwner } from '../disk/temporary-store.ts'
 import { BUCKET, startBucket } from '../support/bucket.ts'
 import type { S3Double } from './double/server.ts'
 
@@ -46,22 +46,18 @@ async function beginOthers(keys: readonly string[] = OTHERS): Promise<string[]> 
 const uploadIds = (): readonly string[] => double.uploads(BUCKET).map(({ id }) => id)
 
 /** The bucket itself is the data set. */
-function stores(): readonly [name: string, open: () => Store][] {
-  const location: Extract<DataSetLocation, { kind: 's3' }> = {
-    kind: 's3',
-    bucket: BUCKET,
-    prefix: '',
-    endpoint: double.endpoint,
-    region: double.region,
-    pathStyle: true,
-    allowHttp: false,
-    stateRoot: null,
-  }
-  const { store, root } = temporaryStore()
-  return [
-    ['in the bucket', () => bucketStore(s3Driver(location))],
-    ['on a disk', () => splitStore(s3Driver(location), store, { folder: root, fresh: false })],
-  ]
+function open(): Store {
+  return bucketStore(
+    s3Driver({
+      kind: 's3',
+      bucket: BUCKET,
+      prefix: '',
+      endpoint: double.endpoint,
+      region: double.region,
+      pathStyle: true,
+      allowHttp: false,
+    }),
+  )
 }
 
 async function writeShard(own: OwnedStore): Promise<void> {
@@ -72,44 +68,36 @@ async function writeShard(own: OwnedStore): Promise<void> {
   await own.publish(SEALED, SHARD)
 }
 
-it.each([0, 1])(
-  'uploads of others stay when uploads of a crashed owner are aborted, whatever their names (%i)',
-  async (which) => {
-    const open = stores()[which]![1]
-    const others = await beginOthers()
-    const [dead, next] = [newOwner(), newOwner()]
-    const own = await open().own(dead)
-    await own.takeOver([])
-    // It crashes before it has sent a part.
-    double.cues.fail({ operation: 'UploadPart', key: SEALED }, { code: 'AccessDenied', times: 9 })
-    double.cues.fail({ operation: 'AbortMultipartUpload' }, { code: 'AccessDenied', times: 1 })
-    await expect(writeShard(own)).rejects.toThrow()
-    double.cues.clear()
-    const left = uploadIds().filter((id) => !others.includes(id))
-    expect(left).toHaveLength(1)
-    const later = await beginOthers(['credentials/later.zip'])
+it('uploads of others stay when uploads of a crashed owner are aborted, whatever their names', async () => {
+  const others = await beginOthers()
+  const [dead, next] = [newOwner(), newOwner()]
+  const own = await open().own(dead)
+  await own.takeOver([])
+  // It crashes before it has sent a part.
+  double.cues.fail({ operation: 'UploadPart', key: SEALED }, { code: 'AccessDenied', times: 9 })
+  double.cues.fail({ operation: 'AbortMultipartUpload' }, { code: 'AccessDenied', times: 1 })
+  await expect(writeShard(own)).rejects.toThrow()
+  double.cues.clear()
+  const left = uploadIds().filter((id) => !others.includes(id))
+  expect(left).toHaveLength(1)
+  const later = await beginOthers(['credentials/later.zip'])
 
-    const successor = await open().own(next)
-    await successor.takeOver([dead])
-    expect(uploadIds()).toEqual([...others, ...later])
-    await writeShard(successor)
-    await successor.release()
-    expect(uploadIds()).toEqual([...others, ...later])
-  },
-)
+  const successor = await open().own(next)
+  await successor.takeOver([dead])
+  expect(uploadIds()).toEqual([...others, ...later])
+  await writeShard(successor)
+  await successor.release()
+  expect(uploadIds()).toEqual([...others, ...later])
+})
 
-it.each([0, 1])(
-  'uploads of others stay, and an upload whose id was lost is aborted by its owner (%i)',
-  async (which) => {
-    const open = stores()[which]![1]
-    const others = await beginOthers()
-    const id = newOwner()
-    const own = await open().own(id)
-    await own.takeOver([])
-    double.cues.fail({ operation: 'CreateMultipartUpload', key: SEALED }, { connection: 'reset-after' })
-    await writeShard(own)
-    expect(uploadIds()).toHaveLength(others.length + 1)
-    await own.release()
-    expect(uploadIds()).toEqual(others)
-  },
-)
+it('uploads of others stay, and an upload whose id was lost is aborted by its owner', async () => {
+  const others = await beginOthers()
+  const id = newOwner()
+  const own = await open().own(id)
+  await own.takeOver([])
+  double.cues.fail({ operation: 'CreateMultipartUpload', key: SEALED }, { connection: 'reset-after' })
+  await writeShard(own)
+  expect(uploadIds()).toHaveLength(others.length + 1)
+  await own.release()
+  expect(uploadIds()).toEqual(others)
+})

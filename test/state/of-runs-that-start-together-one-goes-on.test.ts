@@ -1,8 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { bucketStore, splitStore } from '../../src/bucket/index.ts'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { bucketStore } from '../../src/bucket/index.ts'
 import { type Clock, type DataSetLocation, type Store, systemClock } from '../../src/core/index.ts'
 import { s3Driver } from '../../src/s3/index.ts'
 import { takeLock } from '../../src/state/index.ts'
@@ -57,7 +54,6 @@ describe('in a bucket', () => {
       region: double.region,
       pathStyle: true,
       allowHttp: false,
-      stateRoot: null,
     }
   })
   afterEach(async () => {
@@ -92,17 +88,6 @@ describe('in a bucket', () => {
       double.cues.before({}, pause, { times: 10_000 })
       location = { ...location, prefix: `set-${seed}` }
       expect(await winnersOf(() => bucketStore(s3Driver(location)), 2 + (seed % 3)), `seed ${seed}`).toBe(1)
-    }
-  })
-
-  it('with state.path one run is bound to the bucket, and the next run resumes', async () => {
-    for (let round = 0; round < 4; round++) {
-      location = { ...location, prefix: `apart-${round}` }
-      const folder = mkdtempSync(join(tmpdir(), 'spillway-home-'))
-      onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-      const open = (): Store => splitStore(s3Driver(location), storeAt(folder), { folder, fresh: false })
-      expect(await winnersOf(open, 4)).toBe(1)
-      expect(await winnersOf(open, 1)).toBe(1)
     }
   })
 })

@@ -31,7 +31,7 @@ storeConformance(
   () => {
     const prefix = `team/data-set-${worlds++}`
     const { endpoint } = azurite
-    const location = { kind: 'azure', container: 'exports', prefix, endpoint, stateRoot: null } as const
+    const location = { kind: 'azure', container: 'exports', prefix, endpoint } as const
     return {
       open: () => bucketStore(azureDriver(location)),
       async names() {

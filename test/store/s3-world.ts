@@ -43,7 +43,6 @@ export function s3World(kind: S3ServerKind, openStore: (location: S3Location) =>
       region: REGION,
       pathStyle: true,
       allowHttp: false,
-      stateRoot: null,
     }
     return {
       open: () => openStore(location),

@@ -3,19 +3,11 @@ import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { readMaskKey } from '../../config/index.ts'
 import { type ExportError, type Pipeline, systemClock } from '../../core/index.ts'
-import {
-  type ForgetOptions,
-  type ForgetResult,
-  forgetPeople,
-  planForgetting,
-  readForgottenPeople,
-} from '../../data-set/index.ts'
+import { type ForgetOptions, type ForgetResult, forgetPeople, planForgetting } from '../../data-set/index.ts'
 import { encoderBuild, version } from '../../package/index.ts'
-import { suppressionText } from '../../state/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
-import { requireApart } from '../results/flag-file.ts'
-import { codeOf, saveFile } from '../results/save-file.ts'
+import { codeOf } from '../results/save-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
 import { untilStopped } from '../terminal/signals.ts'
@@ -29,9 +21,6 @@ export const forget = command({
     dataSetOptions(yargs)
       .options({
         identities: stringValue('File with identities, one a line; left out: they are read from stdin'),
-        'digest-file': stringValue(
-          'Write the list of all forgotten people, as digests, for transform.suppress_file of other pipelines',
-        ),
         'dry-run': flag('Report what would be removed, and change nothing'),
         yes: flag('Do not ask'),
         json: flag('Print the result as JSON'),
@@ -41,9 +30,7 @@ export const forget = command({
       .epilogue('Backups, copies and tables are not touched; the next `load` replaces rows in tables.'),
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io)
-    const digestFile =
-      args.digestFile === undefined ? null : await digestFileOf(args.digestFile, pipeline, io)
-    const identities = await identitiesOf(args, io)
+    const identities = await identitiesOf(args.identities, io)
     const print = async (result: ForgetResult, isDry: boolean): Promise<void> => {
       await io.stdout.line(args.json ? plainJson(resultJson(result, isDry)) : resultText(result, isDry))
     }
@@ -65,32 +52,23 @@ export const forget = command({
         await print(await plan(), true)
         return DONE
       }
-      if (identities.length > 0) {
-        if (!args.yes && canAsk(io.screen)) await askToForget(pipeline, await plan(), io)
-        const result = await forgetPeople(pipeline, identities, options).finally(() => io.screen.clear())
-        await print(result, false)
-      }
-      if (digestFile !== null) await saveDigests(pipeline, digestFile)
+      if (!args.yes && canAsk(io.screen)) await askToForget(pipeline, await plan(), io)
+      await print(await forgetPeople(pipeline, identities, options).finally(() => io.screen.clear()), false)
       return DONE
     })
   },
 })
 
-type Given = { readonly identities?: string | undefined; readonly 'digest-file'?: string | undefined }
-
-/** @throws ExportError `config` when there are none, and nothing else is to be done */
-async function identitiesOf(args: Given, { cwd }: Io): Promise<readonly string[]> {
-  const { identities: file, 'digest-file': digestFile } = args
-  if (file === undefined && process.stdin.isTTY) {
-    if (digestFile !== undefined) return []
+/** @throws ExportError `config` when there are none */
+async function identitiesOf(file: string | undefined, { cwd }: Io): Promise<readonly string[]> {
+  if (file === undefined && process.stdin.isTTY)
     throw none('No identities are given', 'Name a file of them with --identities, or pipe them in.')
-  }
   const where = file ?? 'stdin'
   const text = await readAll(file === undefined ? process.stdin : createReadStream(resolve(cwd, file)), where)
   // A carriage return alone ends lines only where nothing else does: an identity may have one.
   const lines = text.replace(/^\ufeff/, '').split(text.includes('\n') ? /\r?\n/ : /\r/)
   const identities = lines.filter((line) => line.trim() !== '')
-  if (identities.length > 0 || digestFile !== undefined) return identities
+  if (identities.length > 0) return identities
   throw none(`There is no identity in ${where}`, 'Give one a line, and nothing else.')
 }
 
@@ -126,17 +104,6 @@ async function askToForget(pipeline: Pipeline, result: ForgetResult, { screen, c
     question: 'Remove it for good, and keep these people out?',
     next: 'Run `forget` again any time.',
   })
-}
-
-/** @returns its absolute path @throws ExportError `config` when writing it would harm another file */
-async function digestFileOf(given: string, pipeline: Pipeline, { cwd }: Io): Promise<string> {
-  const path = resolve(cwd, given)
-  await requireApart({ path, what: 'The list of digests' }, [pipeline])
-  return path
-}
-
-async function saveDigests(pipeline: Pipeline, path: string): Promise<void> {
-  await saveFile(path, suppressionText(await readForgottenPeople(pipeline)), 'The list of digests')
 }
 
 function resultJson(

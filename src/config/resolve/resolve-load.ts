@@ -152,12 +152,8 @@ function resolveLocation(
     problems.add(['load', 's3'], goesWith('s3://'), 'key')
   if (azure !== undefined && scheme?.toLowerCase() !== 'az')
     problems.add(['load', 'azure'], goesWith('az://'), 'key')
-  if (scheme !== undefined) return bucketLocation(file, pathAsGiven, problems, cwd)
-  for (const [key, given] of [
-    ['load', pathAsGiven],
-    ['state', file.state.path],
-  ] as const)
-    if (given !== undefined && HOME.test(given)) problems.add([key, 'path'], homeText(given))
+  if (scheme !== undefined) return bucketLocation(file, pathAsGiven, problems)
+  if (HOME.test(pathAsGiven)) problems.add(['load', 'path'], homeText(pathAsGiven))
   const path = resolve(cwd, pathAsGiven)
   if (dirname(path) === path) {
     problems.add(
@@ -170,7 +166,6 @@ function resolveLocation(
       `expected a folder, s3://bucket/prefix or az://container/prefix, found ${shownPath(pathAsGiven)}`,
     )
   }
-  if (file.state.path !== undefined) problems.add(['state', 'path'], goesWith('s3:// or az://'), 'key')
   const beside = isAbsolute(pathAsGiven) ? path : resolve(folder, pathAsGiven)
   return {
     path,
@@ -196,10 +191,9 @@ function goesWith(start: string): string {
 }
 
 function bucketLocation(
-  { load, state }: PipelineFile,
+  { load }: PipelineFile,
   pathAsGiven: string,
   problems: Problems,
-  cwd: string,
 ): Pick<LoadSettings, 'path' | 'pathAsGiven' | 'location'> {
   const scheme = /^s3:/i.test(pathAsGiven) ? 's3' : 'az'
   const { pattern, expected } = ADDRESSES[scheme]
@@ -216,15 +210,11 @@ function bucketLocation(
       `expected a prefix of up to ${MAX_PREFIX} of A-Z, a-z, 0-9, ., _, =, - and single /, found ${shownPath(prefix)}`,
     )
   }
-  const stateRoot = state.path === undefined ? null : resolve(cwd, state.path)
-  if (stateRoot !== null && dirname(stateRoot) === stateRoot) {
-    problems.add(['state', 'path'], 'is the root of the file system; expected a folder for the state alone')
-  }
   const path = prefix === '' ? `${scheme}://${bucket}` : `${scheme}://${bucket}/${prefix}`
   if (scheme === 'az') {
     const { endpoint = null } = load.azure ?? {}
     if (endpoint !== null) requireHttps('azure', endpoint, problems)
-    const location = { kind: 'azure' as const, container: bucket, prefix, endpoint, stateRoot }
+    const location = { kind: 'azure' as const, container: bucket, prefix, endpoint }
     return { path, pathAsGiven, location }
   }
   const { endpoint = null, region = null, path_style: pathStyle = null, allow_http = false } = load.s3 ?? {}
@@ -232,7 +222,7 @@ function bucketLocation(
   return {
     path,
     pathAsGiven,
-    location: { kind: 's3', bucket, prefix, endpoint, region, pathStyle, allowHttp: allow_http, stateRoot },
+    location: { kind: 's3', bucket, prefix, endpoint, region, pathStyle, allowHttp: allow_http },
   }
 }
 

@@ -1,4 +1,3 @@
-import { dirname, resolve } from 'node:path'
 import {
   allColumns,
   droppedColumns,
@@ -43,17 +42,9 @@ export function resolveTransform(file: PipelineFile, problems: Problems): Transf
     maskKeyEnv: transform.mask_key_env,
     columns: columns === undefined ? available : [...own.filter((name) => columns.includes(name)), ...extra],
     extraColumns,
-    suppressFile: suppressFileOf(file.transform, problems),
     onInvalid: transform.on_invalid,
     maxQuarantined: transform.max_quarantined,
   }
-}
-
-/** Relative to the file that names it. */
-function suppressFileOf(transform: PipelineFile['transform'], problems: Problems): string | null {
-  if (transform.suppress_file === undefined) return null
-  const key = ['transform', 'suppress_file']
-  return resolve(dirname(problems.sourceOf(key).path), transform.suppress_file)
 }
 
 function whyNot(

@@ -6,14 +6,6 @@ import { load } from './load-keys.ts'
 import { service } from './service-keys.ts'
 import { transform } from './transform-keys.ts'
 
-const state = section({
-  path: key(
-    text(/^[^\0]+$/, 'the path of a folder').optional(),
-    'Local folder for _state (checkpoint, open shards, lock), relative to the working directory, where load.path is s3:// or az://. Default: _state in the bucket.',
-    '/var/lib/spillway/acme',
-  ),
-})
-
 const FILES_EXPECTED = 'the path of a pipeline file, or a list of them'
 
 export const pipelineFile = section({
@@ -39,9 +31,6 @@ export const pipelineFile = section({
   load: key(load.prefault({}), 'Format and location of the data set.', {
     format: 'parquet',
     path: 'output/acme',
-  }),
-  state: key(state.prefault({}), 'Where the state of the export is kept.', {
-    path: '/var/lib/spillway/acme',
   }),
 })
 

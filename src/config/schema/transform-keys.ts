@@ -60,12 +60,6 @@ export const transform = section({
     ['event_uid', { name: 'severity', path: 'details.severity', type: 'string' }],
     onlyFor(['credentials', 'feed']),
   ),
-  suppress_file: key(
-    text(/./, 'the path of a file').optional(),
-    'A list of forgotten people, which `forget --digest-file` wrote: their items are dropped. Relative to this file. Default: none.',
-    'forgotten.json',
-    onlyFor(['credentials', 'feed']),
-  ),
   on_invalid: key(
     choice(...INVALID_POLICIES).prefault('quarantine'),
     'What happens to items that break the schema.',

@@ -19,8 +19,8 @@ import { countedColumns, countingRows, type RemovedRows, valuesOf } from './remo
 
 const BATCH_ROWS = 10_000
 
-/** A finished shard, the path at which it lies now, and the pipeline with its columns. */
-export type Located = { readonly shard: SealedShard; readonly path: string; readonly pipeline: NamedPipeline }
+/** A finished shard, and the path at which it lies now. */
+export type Located = { readonly shard: SealedShard; readonly path: string }
 
 /**
  * Finds the rows of people in a shard. It reads their identities, and what tells their partitions.
@@ -28,7 +28,8 @@ export type Located = { readonly shard: SealedShard; readonly path: string; read
  */
 export async function findRows(
   store: Store,
-  { shard, path, pipeline }: Located,
+  pipeline: NamedPipeline,
+  { shard, path }: Located,
   people: People,
   removed: RemovedRows,
 ): Promise<void> {
@@ -54,7 +55,8 @@ export async function findRows(
  */
 export async function rewriteWithout(
   store: OwnedStore,
-  { shard, path, pipeline }: Located,
+  pipeline: NamedPipeline,
+  { shard, path }: Located,
   people: People,
   identity: ShardIdentity,
   how: { readonly coder: ShardCoder; readonly extension: string; readonly rowGroupRows: number },

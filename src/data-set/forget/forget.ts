@@ -27,7 +27,7 @@ import {
 import { encodePlan } from '../encode-plan.ts'
 import { refuseLinks, replaceManifest } from '../files.ts'
 import { readBegunCheckpoint } from '../open-checkpoint.ts'
-import { holdDataSet, namingLocations, nothingExported, openDataSet } from '../open-data-set.ts'
+import { holdDataSet, namingLocations, openDataSet } from '../open-data-set.ts'
 import { isExported, planAsOfLastRun } from '../plan-state.ts'
 import type { PruneOptions } from '../prune/prune.ts'
 import { Quarantine } from '../quarantine-files.ts'
@@ -75,6 +75,7 @@ export function planForgetting(
     const people = People.of(identities, pipeline, options.maskKey)
     const store = openDataSet(pipeline)
     const state = await begun(pipeline, store, options)
+    if (state === null) return nothingOf(pipeline, people)
     await requireTablesToFollow(store, pipeline.load.tables)
     const log = { read: (ref: BlobRef) => readBlob(store, ref) }
     const found = await survey(store, log, pipeline, state, people, options)
@@ -83,7 +84,7 @@ export function planForgetting(
 }
 
 /**
- * Takes people out of a data set, and keeps them out. Their digests are written first: from then on no run exports them.
+ * Takes people out of a data set, and keeps them out; before its first run, out of what that exports. Their digests are written first: from then on no run exports them.
  * Then the shards with rows of theirs are written anew, without them, and replace the former ones in one journal entry;
  * rows that wait in the log, and rejected items, are committed anew likewise. Manifest and summary page follow, files go
  * last. After a crash, the same command finishes this.
@@ -100,25 +101,24 @@ export function forgetPeople(
   const warn = (message: string): void => onLog('warn', message)
   return namingLocations(pipeline, async () => {
     const people = People.of(identities, pipeline, maskKey)
-    // The lock would create the folder, also if there is no data set.
     await begun(pipeline, openDataSet(pipeline), options)
     return holdDataSet(pipeline, { clock, stop, warn }, (owner) => forget(pipeline, owner, people, options))
   })
 }
 
-/** The list of people whom a data set has forgotten, for other pipelines. */
-export function readForgottenPeople(pipeline: Pipeline): Promise<readonly StoredList[]> {
-  return namingLocations(pipeline, async () => (await readForgotten(openDataSet(pipeline))) ?? [])
+/** Nothing is exported yet: the first run keeps these people out. */
+function nothingOf(pipeline: Pipeline, people: People): ForgetResult {
+  const { name } = pipeline
+  return { pipeline: name, identities: people.count, rows: 0, shards: 0, quarantined: 0, notes: [] }
 }
 
 async function begun(
   pipeline: NamedPipeline,
   store: Store,
   { maskKey }: ForgetOptions,
-): Promise<CheckpointState> {
+): Promise<CheckpointState | null> {
   const state = await readBegunCheckpoint(pipeline, store)
-  if (state === null) throw nothingExported(pipeline)
-  checkMaskKey(state.header, maskKey, pipeline)
+  checkMaskKey(state?.header, maskKey, pipeline)
   return state
 }
 
@@ -132,8 +132,12 @@ async function forget(
   const { clock, onLog, maskKey } = options
   await refuseLinks(store)
   await requireTablesToFollow(store, pipeline.load.tables)
-  const { header } = await begun(pipeline, store, options)
-  const checkpoint = await openSettledCheckpoint(owner, header, onLog)
+  const begunBefore = await begun(pipeline, store, options)
+  if (begunBefore === null) {
+    await keepOut(store, (await readForgotten(store)) ?? [], people, maskKey)
+    return nothingOf(pipeline, people)
+  }
+  const checkpoint = await openSettledCheckpoint(owner, begunBefore.header, onLog)
   try {
     const { state } = checkpoint
     const before = state.position.sequence
@@ -185,8 +189,8 @@ async function remove(
   const { inlineCoder } = await import('../inline-coder.ts')
   const { format } = pipeline.load
   const { stop, onShard } = options
-  await replaceShards(store, checkpoint, shards, people, {
-    coder: (each) => inlineCoder(encodePlan(each, options)),
+  await replaceShards(store, pipeline, checkpoint, shards, people, {
+    coder: inlineCoder(encodePlan(pipeline, options)),
     extension: shardExtension(format),
     rowGroupRows: rowGroupRows(format),
     stop,
@@ -223,7 +227,7 @@ async function finish(
     await replaceManifest(pipeline, store, state, onLog)
     // After the manifest, and before files that tables name are removed.
     try {
-      await updateTables(pipeline, store, state, options)
+      await updateTables(pipeline, store, options)
     } catch (error) {
       throw namingFiles(error, state)
     }

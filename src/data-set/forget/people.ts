@@ -27,7 +27,7 @@ export class People {
         kind: 'config',
         what: 'The data set holds no identities, so nobody can be found in it',
         where: locationOf(pipeline, key),
-        next: 'Nothing needs to be erased here by identity. To keep people out of later runs, name a list of them in transform.suppress_file.',
+        next: 'Nothing needs to be erased here by identity.',
       })
     }
     const folded = new Set(lines.map(foldIdentity))

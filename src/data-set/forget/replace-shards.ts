@@ -6,7 +6,7 @@ import type { People } from './people.ts'
 import { type OnShard, type ShardOfPeople, stopped } from './survey.ts'
 
 type Replacing = {
-  readonly coder: (pipeline: NamedPipeline) => ShardCoder
+  readonly coder: ShardCoder
   readonly extension: string
   readonly rowGroupRows: number
   readonly stop: AbortSignal
@@ -21,10 +21,11 @@ type Replacing = {
  */
 export async function replaceShards(
   store: OwnedStore,
+  pipeline: NamedPipeline,
   checkpoint: OpenLog,
   shards: readonly ShardOfPeople[],
   people: People,
-  { stop, onShard, onReady, coder, ...how }: Replacing,
+  { stop, onShard, onReady, ...how }: Replacing,
 ): Promise<void> {
   if (shards.length === 0) return
   const { state } = checkpoint
@@ -43,7 +44,7 @@ export async function replaceShards(
     let by: SealedShard | null = null
     if (isKept) {
       const identity = numbers.take(splitPath(shard.path)[0])
-      by = await rewriteWithout(store, each, people, identity, { ...how, coder: coder(each.pipeline) })
+      by = await rewriteWithout(store, pipeline, each, people, identity, how)
     }
     replaced.push({ shard: shard.shard, by })
   }

@@ -1,12 +1,6 @@
 import { ExportError, type FoldedShard, type NamedPipeline, type Store } from '../../core/index.ts'
 import { sealedPath } from '../../load/index.ts'
-import {
-  asExported,
-  type CheckpointState,
-  type OpenLog,
-  type SealedShard,
-  splitPath,
-} from '../../state/index.ts'
+import { type CheckpointState, type OpenLog, type SealedShard, splitPath } from '../../state/index.ts'
 import { findRows, type Located } from './finished-shards.ts'
 import { findOpenRows } from './open-rows.ts'
 import type { People } from './people.ts'
@@ -49,7 +43,6 @@ export async function survey(
   const removed: RemovedRows[] = []
   const finished = [...state.shards].filter(({ rows }) => rows > 0)
   const held = [...state.held.values()]
-  const exported = asExported(pipeline, state)
   let number = 0
   const find = async (shard: SealedShard, isHeld: boolean): Promise<void> => {
     if (stop.aborted) throw stopped()
@@ -59,10 +52,9 @@ export async function survey(
       shard,
       path: isHeld ? sealedPath(shard.shard, shard.sha256) : shard.path,
       removed: removedRows(state, shard.partitions, isFormer),
-      pipeline: isHeld ? pipeline : exported,
       isFormer,
     }
-    await findRows(store, found, people, found.removed)
+    await findRows(store, pipeline, found, people, found.removed)
     if (found.removed.total > 0) shards.push(found)
   }
   for (const shard of finished) await find(shard, false)

@@ -146,7 +146,7 @@ async function finish(pipeline: NamedPipeline, owner: Owner, options: PruneOptio
     if (state.shards.length === 0) await store.remove(SUCCESS_PATH)
     await publishLeft(store, state)
     await replaceManifest(pipeline, store, state, onLog)
-    await updateTables(pipeline, store, state, options)
+    await updateTables(pipeline, store, options)
     await removeInvalidated(store, state, stop)
     await tryToWriteSummaryPage(pipeline, store, options)
     // Later commands need not search for these files.
@@ -196,7 +196,7 @@ async function finalizeWithoutRows(
       }
     }
     await replaceManifest(pipeline, store, state, onLog)
-    await updateTables(pipeline, store, state, options)
+    await updateTables(pipeline, store, options)
     await store.replace(SUCCESS_PATH, [])
     await tryToWriteSummaryPage(pipeline, store, options)
   } finally {

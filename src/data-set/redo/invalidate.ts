@@ -1,7 +1,6 @@
 import {
   ExportError,
   formatTimestamp,
-  type HeaderEntry,
   int64FromJson,
   type JournalEntry,
   type NamedPipeline,
@@ -119,13 +118,12 @@ export async function invalidate(store: OwnedStore, given: Invalidation): Promis
   }
 }
 
-export function redoEntry({ partitions, shards, chains, settings }: Invalidation): JournalEntry {
+export function redoEntry({ partitions, shards, chains }: Invalidation): JournalEntry {
   return {
     kind: 'redo',
     partitions: [...partitions],
     shards: [...shards],
     chains: [...chains],
-    ...(settings === null ? {} : { settings }),
   }
 }
 
@@ -157,8 +155,6 @@ export type Invalidation = {
   readonly chains: ReadonlySet<number>
   /** Paths of the finished shards, which stay until they are replaced. */
   readonly invalidated: readonly string[]
-  /** New settings of the data set; null: as before. */
-  readonly settings: HeaderEntry['settings'] | null
   readonly rows: number
   /** The pages of their first export, which is the expected cost. */
   readonly pages: number
@@ -215,7 +211,7 @@ export function invalidationOf(
     rows += exportedOf(folded).rows
     pages += exportedOf(folded).pages
   }
-  return { partitions, shards, chains, invalidated, settings: null, rows, pages }
+  return { partitions, shards, chains, invalidated, rows, pages }
 }
 
 /** The cost of repairing a data set. */

@@ -51,9 +51,6 @@ function replacementOf(state: CheckpointState) {
   }
   for (const { partitions } of state.openShards.values()) for (const key of partitions) waiting.add(key)
   const isRedone = (key: string): boolean => state.partitions.get(key)?.former !== undefined
-  // All shards of a data set have the same columns.
-  if (state.redo.settings !== null && redone.some((key) => waiting.has(key)))
-    return { partitions: [], shards: [], publish: [] }
   const old = [...state.shards].filter(({ shard }) => state.redo.shards.has(shard))
   const waits = ({ partitions }: SealedShard): boolean =>
     partitions.some((key) => waiting.has(key) && isRedone(key))

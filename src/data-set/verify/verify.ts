@@ -11,7 +11,6 @@ import {
 import { partOf } from '../../load/index.ts'
 import { tableProblems } from '../../open-tables/index.ts'
 import {
-  asExported,
   CHECKPOINT_PATH,
   type CheckpointState,
   checkMaskKey,
@@ -70,15 +69,14 @@ export function verifyDataSet(pipeline: Pipeline, options: VerifyOptions = {}): 
   return namingLocations(pipeline, () => verify(pipeline, options))
 }
 
-async function verify(given: Pipeline, options: VerifyOptions): Promise<Verification> {
+async function verify(pipeline: Pipeline, options: VerifyOptions): Promise<Verification> {
   const { onShard, maskKey = null } = options
-  const store = openDataSet(given)
+  const store = openDataSet(pipeline)
   const problems: Problem[] = []
   // Listed first: a run commits a shard before it publishes it.
   const files: string[] = []
-  for await (const path of filesOfRows(given, store)) files.push(path)
-  const { state, manifest, shards: expected } = await onRecord(store, given, options, problems)
-  const pipeline = state === null ? given : asExported(given, state)
+  for await (const path of filesOfRows(pipeline, store)) files.push(path)
+  const { state, manifest, shards: expected } = await onRecord(store, pipeline, options, problems)
   if (
     problems.every(({ cause }) => cause === 'nothing_exported') &&
     problems.length > 0 &&
@@ -114,10 +112,10 @@ async function verify(given: Pipeline, options: VerifyOptions): Promise<Verifica
   }
   if (state !== null) for (const problem of rowsThatDiffer(state)) problems.push(problem)
   if (manifest !== null) {
-    const found = await tableProblems(store, given.load.tables, manifest.shards)
+    const found = await tableProblems(store, pipeline.load.tables, manifest.shards)
     for (const problem of found) problems.push({ ...problem, cause: 'table' })
   }
-  const completeness = await completenessOf(given, maskKey, store, state)
+  const completeness = await completenessOf(pipeline, maskKey, store, state)
   const { quarantined, forgotten } = completeness.left_out
   const counts = { shards: expected.length, rows, quarantined, forgotten }
   return { ok: problems.length === 0, ...completeness, ...counts, problems }

@@ -73,7 +73,6 @@ function* redoEntries({ partitions, redo, held }: CheckpointState): Generator<Jo
     partitions: redone.map(([key]) => key),
     shards: [...redo.shards],
     chains: [],
-    ...(redo.settings === null ? {} : { settings: redo.settings }),
   }
   for (const [key, folded] of redone) if (stateOf(folded) !== 'pending') yield partitionEntry(key, folded)
   for (const shard of held.values()) yield { kind: 'seal', ...shard }
@@ -172,8 +171,6 @@ export type CheckpointState = {
     readonly partitions: number
     /** Numbers of the finished shards that will be replaced. */
     readonly shards: ReadonlySet<number>
-    /** Settings of the data set once everything is replaced; null: as in the header. */
-    readonly settings: HeaderEntry['settings'] | null
   }
   /** Number of shards begun so far in each folder. */
   readonly partsOf: ReadonlyPathMap<number>

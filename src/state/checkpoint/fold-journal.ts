@@ -31,7 +31,7 @@ export class JournalFold {
   readonly #shards = new FoldedShards()
   readonly #prunes: Prune[] = []
   readonly #erasures: Erasure[] = []
-  readonly #redo = { partitions: 0, shards: new Set<number>(), settings: null as Settings | null }
+  readonly #redo = { partitions: 0, shards: new Set<number>() }
   readonly #unknownFields = new Map<string, number>()
   readonly #secretChecks = new Map<string, string>()
   readonly #queries = new Map<string, string>()
@@ -301,7 +301,7 @@ export class JournalFold {
     return partitions.some((key) => this.#partitions.all.get(key)?.former !== undefined)
   }
 
-  #beginRedo({ partitions, shards, chains, settings }: Entry<'redo'>): void {
+  #beginRedo({ partitions, shards, chains }: Entry<'redo'>): void {
     const { left, cut } = this.#shards.drop(shards)
     for (const shard of left) this.#redo.shards.add(shard)
     for (const chain of chains) this.#chains.delete(chain)
@@ -311,7 +311,6 @@ export class JournalFold {
       if (this.#partitions.all.get(key)?.former === undefined) this.#redo.partitions++
       this.#partitions.redo(key, !cut.has(key))
     }
-    this.#redo.settings = settings ?? this.#redo.settings
   }
 
   #replace({ partitions, shards }: Entry<'replaced'>): void {
@@ -322,10 +321,6 @@ export class JournalFold {
     }
     for (const shard of shards) this.#redo.shards.delete(shard)
     this.#shards.replace(shards, (shard) => this.#isRedone(shard))
-    const { settings } = this.#redo
-    if (settings === null || this.#redo.partitions > 0) return
-    this.#state.header = { ...this.#state.header, settings }
-    this.#redo.settings = null
   }
 
   #fail({ partition, requests, error }: Entry<'failed'>): void {
@@ -388,8 +383,6 @@ export class JournalFold {
     })
   }
 }
-
-type Settings = HeaderEntry['settings']
 
 // A service that keeps sending new field names must not fill the checkpoint.
 const MAX_FIELD_NAMES = 1000
