@@ -396,7 +396,7 @@ test('az:// names a container and a prefix of Azure Blob storage', async () => {
 
 test('an unknown key is reported with the nearest known one and the list', async () => {
   expect(await problems(SMALLEST.replace('service:', 'servce:'))).toEqual([
-    'p.yaml:2:1: unknown key `servce`; did you mean `service`?; `service` is missing; allowed: extends, name, service, extract, transform, load, state',
+    'p.yaml:2:1: unknown key `servce`; did you mean `service`?; `service` is missing; allowed: extends, name, service, extract, transform, load',
   ])
   expect(await problems(withLine('extract', 'queries: [{ type: email, emial: a@b.c }]'))).toEqual([
     'p.yaml:5:28: extract.queries[0]: unknown key `emial`; did you mean `email`?; `email` is missing; allowed: type, email, as',
@@ -408,8 +408,8 @@ test('an unknown key is reported with the nearest known one and the list', async
     'p.yaml:7:10: load.csv: unknown key `escape`; allowed: escape_formulas',
   )
   expect(await problems(`${SMALLEST}__proto__: { name: x }\nconstructor: 1\n`)).toEqual([
-    'p.yaml:6:1: unknown key `__proto__`; allowed: extends, name, service, extract, transform, load, state',
-    'p.yaml:7:1: unknown key `constructor`; allowed: extends, name, service, extract, transform, load, state',
+    'p.yaml:6:1: unknown key `__proto__`; allowed: extends, name, service, extract, transform, load',
+    'p.yaml:7:1: unknown key `constructor`; allowed: extends, name, service, extract, transform, load',
   ])
 })
 
