@@ -128,16 +128,6 @@ export function parseWindow(name: string): Window | null {
   return { from, until }
 }
 
-/**
- * Whether windows end after a time, by their {@link windowRange}. A data set may have a million: names are in the order
- * of time, so nothing is parsed.
- */
-export function endingAfter(epochMs: number): (windowRange: string) => boolean {
-  // In whole seconds, as the bounds of nearly all windows: a fraction has another place in the order.
-  const now = instantName(Math.floor(epochMs / 1000) * 1_000_000)
-  return (name) => name !== 'all' && name.slice(name.indexOf('..') + 2) > now
-}
-
 function parseInstantName(name: string): Micros | null {
   const at = parseTimestamp(name.replace(/T(\d\d)(\d\d)/, 'T$1:$2:'))
   // Whole seconds are exact as a number in any year; the rows of a feed may have any.

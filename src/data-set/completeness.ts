@@ -21,7 +21,7 @@ import {
   sumOfPartitions,
 } from '../state/index.ts'
 import { namingLocations, openDataSet } from './open-data-set.ts'
-import { countPartitions, earlyPartitions, planAsOfLastRun } from './plan-state.ts'
+import { countPartitions, planAsOfLastRun } from './plan-state.ts'
 import { allowedOf, limitFrom } from './quarantine-limit.ts'
 import { namePipeline } from './queries.ts'
 
@@ -182,11 +182,10 @@ export async function completenessOf(
   maskKey: Uint8Array | null,
   store: Store,
   state: CheckpointState | null,
-  nowMs = Date.now(),
 ): Promise<Completeness> {
   checkMaskKey(state?.header, maskKey, pipeline)
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
-  const partitions = state === null ? null : partitionsOf(pipeline, maskKey, state, nowMs)
+  const partitions = state === null ? null : partitionsOf(pipeline, maskKey, state)
   const complete = isComplete(isMarked, partitions)
   if (state !== null)
     return { complete, partitions, redo: state.redo.partitions, left_out: leftOutOf(pipeline, state) }
@@ -210,17 +209,12 @@ function partitionsOf(
   given: Pipeline,
   maskKey: Uint8Array | null,
   state: CheckpointState,
-  nowMs: number,
 ): PartitionCounts | null {
   const pipeline = withNames(given, maskKey)
   const plan = pipeline === null ? null : planAsOfLastRun(pipeline, state)
   if (pipeline === null || plan === null) return null
   const { total, done, failed } = countPartitions(pipeline, plan, state, exportedOf)
-  // Planned by the clock of the last run, which may have been the wrong one.
-  const early = new Set(earlyPartitions(pipeline, nowMs, state))
-  let counted = 0
-  if (early.size > 0) for (const { key } of plan.partitions()) if (early.has(key)) counted++
-  return partitionCounts(total + early.size - counted, { done: done - counted, failed })
+  return partitionCounts(total, { done, failed })
 }
 
 /** null: the names of queries need a key. */

@@ -31,7 +31,6 @@ export type { DataSetOptions } from './options.ts'
 export {
   countFeeds,
   countPartitions,
-  earlyPartitions,
   isWholeExported,
   type PlanCounts,
   planFor,
@@ -42,7 +41,7 @@ export { allowedOf } from './quarantine-limit.ts'
 export { namePipeline, type QuerySecrets, readQuerySecrets, requireSendableToken } from './queries.ts'
 export { type ReadRowsOptions, readRows } from './read-rows.ts'
 export type { Owner } from './recover.ts'
-export { invalidationOf, planRepair, type Repair, redoEntry, requireRepeatable } from './redo/invalidate.ts'
+export { invalidationOf, planRepair, type Repair, redoEntry } from './redo/invalidate.ts'
 export { removeReplaced, replaceRedone } from './redo/replace.ts'
 export { shardSetOptions } from './shard-set-options.ts'
 export { readEvidence, type Signed, signDataSet } from './sign.ts'

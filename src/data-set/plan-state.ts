@@ -1,5 +1,4 @@
 import {
-  endingAfter,
   getOrInsert,
   type NamedPipeline,
   NO_PARTITIONS,
@@ -28,14 +27,11 @@ export function planFor(pipeline: NamedPipeline, nowMs: number, state: Checkpoin
   // Chains that begin from now on belong to queries that the plan has already passed.
   const chains = new Map<string, BegunChain[]>()
   for (const chain of state.chains.values()) getOrInsert(chains, chain.query, () => []).push(chain)
-  const isEarly = endingAfter(nowMs)
   return planPartitions(pipeline, nowMs * 1000, (query) => {
     const parts = state.partitions.branches.get(query)
     if (parts === undefined) return null
     const windows = new Map<string, { done: boolean }>()
     for (const [name, folded] of parts) {
-      // Done too early, also while it is to be exported again: it has yet to end.
-      if ((folded.state === 'done' || folded.former !== undefined) && isEarly(name)) continue
       // What is exported again keeps its window.
       if (hasBegun(folded) || folded.former !== undefined) windows.set(name, { done: isOver(folded) })
     }
@@ -57,27 +53,6 @@ function planOfFeeds(pipeline: NamedPipeline, state: CheckpointState | null): Pl
       state?.runs.at(-1)?.finished_at === null &&
       state.partitions.get(partitionKey(query, null))?.state === 'done',
   )
-}
-
-/**
- * Partitions of the file that are done although their windows end after now, because a clock was wrong. Rows that are
- * imported until then would never be exported, so a run exports them again.
- */
-export function earlyPartitions(
-  pipeline: NamedPipeline,
-  nowMs: number,
-  state: CheckpointState | null,
-): readonly string[] {
-  // A feed's windows are done as far as the feed is read.
-  if (pipeline.extract.resource === 'feed') return []
-  const isEarly = endingAfter(nowMs)
-  const early: string[] = []
-  for (const { name: query } of asInFile(pipeline).extract.queries) {
-    for (const [window, folded] of state?.partitions.branches.get(query) ?? []) {
-      if (folded.state === 'done' && isEarly(window)) early.push(`${query}/${window}`)
-    }
-  }
-  return early
 }
 
 /** The pipeline of the file, without the flags that change what this run exports. */

@@ -24,7 +24,7 @@ import {
 } from '../state/index.ts'
 import { requireNoManifest } from './open-checkpoint.ts'
 import { namingLocations, openDataSet, readNamed } from './open-data-set.ts'
-import { countPartitions, earlyPartitions, planFor, retiredQueries } from './plan-state.ts'
+import { countPartitions, planFor, retiredQueries } from './plan-state.ts'
 
 export type StatusResult = {
   /** In the order of export; made on demand. */
@@ -37,8 +37,6 @@ export type StatusResult = {
     PartitionSums & {
       /** Without pruned partitions. */
       readonly partitions: number
-      /** Done before their windows ended, so that the next run exports them again; not part of `partitions`. */
-      readonly early: number
       /** Partitions that are exported again, and whose former shards stay until then. */
       readonly redo: number
       readonly shards: number
@@ -68,7 +66,6 @@ export async function readStatus(
   if (state === null) await namingLocations(pipeline, () => requireNoManifest(openDataSet(pipeline)))
   const plan = planFor(pipeline, nowMs, state)
   const { total, done, partial, failed, pending, pruned } = countPartitions(pipeline, plan, state)
-  const early = earlyPartitions(pipeline, nowMs, state).length
   return {
     partitions: () => statusOfEach(plan, state),
     queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),
@@ -80,7 +77,6 @@ export async function readStatus(
       failed,
       pending,
       pruned,
-      early,
       redo: state?.redo.partitions ?? 0,
       ...sums(state),
     },

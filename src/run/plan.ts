@@ -16,7 +16,6 @@ import {
 import {
   type Continuation,
   countPartitions,
-  earlyPartitions,
   namePipeline,
   namingLocations,
   openDataSet,
@@ -28,7 +27,6 @@ import {
   readQuerySecrets,
   readSuppression,
   requireReachable,
-  requireRepeatable,
   requireSendableToken,
   statusByQuery,
   statusOfEach,
@@ -42,10 +40,7 @@ import type { RunOptions } from './options.ts'
 
 export type PlanResult = {
   /** `partial`: with committed rows, or the current ones of chains; `pending`: the others that are not done. */
-  readonly partitions: Omit<PlanStates, 'failed'> & {
-    /** Done before their windows ended, so that the next run exports them again; not part of `total`. */
-    readonly early: number
-  }
+  readonly partitions: Omit<PlanStates, 'failed'>
   /** At least one request for each chain. */
   readonly minRequests: number
   /** Additional requests that idle slots may cost: each takes a part of the windows of another slot's chain. */
@@ -109,8 +104,6 @@ export async function readPlan(
   })
   const nowMs = options.clock.now()
   const plan = planFor(pipeline, nowMs, state)
-  const early = earlyPartitions(pipeline, nowMs, state)
-  if (state !== null && early.length > 0) requireRepeatable(pipeline, state, early, nowMs)
   const { total, begun, pruned, ...counts } = countPartitions(pipeline, plan, state)
   const done = counts.done - feedsToRead(plan, state)
   const { requests, divisions, expected, rows, searches, high } = sumOf(chainCosts(plan, pipeline, state))
@@ -127,7 +120,7 @@ export async function readPlan(
   const isFree = resource !== 'credentials' || measures.reportsSearchesLeft === false
   const dearest = isFree ? null : high
   return {
-    partitions: { total, done, partial: begun, pending: total - done - begun, pruned, early: early.length },
+    partitions: { total, done, partial: begun, pending: total - done - begun, pruned },
     minRequests: requests,
     divisions: Math.min(divisions, pipeline.extract.concurrency - 1),
     minSeconds: requests / rate,

@@ -7,7 +7,6 @@ import {
 } from '../core/index.ts'
 import type { Owner, QuerySecrets } from '../data-set/index.ts'
 import {
-  earlyPartitions,
   encodePlan,
   invalidationOf,
   openOwnCheckpoint,
@@ -15,7 +14,6 @@ import {
   readSuppression,
   redoEntry,
   requireForgotten,
-  requireRepeatable,
   shardSetOptions,
 } from '../data-set/index.ts'
 import { ShardSet, type ShardSetOptions } from '../load/index.ts'
@@ -97,8 +95,7 @@ async function openOnce(
     const shardOptions = shardSetOptions(pipeline, owner, cpu, checkpoint, options)
     const opened = await ShardSet.open({ ...shardOptions, onSealed }, state.openShards.values())
     const rejected = await lostRejections(checkpoint)
-    const early = earlyPartitions(pipeline, options.clock.now(), state)
-    if ('set' in opened && rejected.length === 0 && early.length === 0) {
+    if ('set' in opened && rejected.length === 0) {
       const shards = opened.set
       let chains = state.nextChain
       return {
@@ -117,16 +114,13 @@ async function openOnce(
       }
     }
     if ('set' in opened) await opened.set.close()
-    if (early.length > 0) requireRepeatable(pipeline, state, early, options.clock.now())
     const given = invalidationOf(state, {
-      partitions: [...rejected, ...early],
+      partitions: rejected,
       shards: 'lost' in opened ? opened.lost : [],
     })
     await checkpoint.append([redoEntry(given)])
     await checkpoint.close()
-    const why =
-      early.length > 0 ? 'windows were done before they ended' : 'rows that wait in the log were damaged'
-    log('warn', `${why}; the partitions concerned are exported anew`, {
+    log('warn', 'rows that wait in the log were damaged; the partitions concerned are exported anew', {
       partitions: given.partitions.size,
       rows: given.rows,
     })

@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { readParquet } from './support/read-shards.ts'
@@ -45,17 +43,6 @@ async function skewed(aheadMs: number, parts = DAYS): Promise<Workspace & { skew
   const skew = { ms: aheadMs }
   const data = { from: day(-8), until: day(-3), now: () => Date.now() + skew.ms }
   return Object.assign(await newWorkspace(parts, data, AT_NOON), { skew })
-}
-
-/** Runs with another clock than this machine's. */
-async function runAt({ folder, env }: Workspace, aheadMs: number) {
-  const pipeline = await readPipeline(PIPELINE, { env, cwd: folder })
-  const clock = {
-    now: () => Date.now() + aheadMs,
-    monotonicMs: () => performance.now(),
-    sleep: async () => {},
-  }
-  return runPipeline(pipeline, await runOptions(pipeline, { env, clock }))
 }
 
 async function expectAllRows(here: Workspace): Promise<void> {
@@ -117,48 +104,6 @@ it('a few seconds are no warning', async () => {
   const { code, stderr } = await here.run()
   expect(code).toBe(0)
   expect(stderr).not.toContain(WARNING)
-})
-
-it.each([
-  ['until: now', DAYS],
-  ['an until in the future', ended(day(2))],
-])('windows that are done before their end are exported again: %s', async (_name, parts) => {
-  // Both clocks are wrong.
-  const here = await skewed(2 * DAY, { ...parts, extract: { ...parts.extract, lag: '0s' } })
-  expect(await runAt(here, 2 * DAY)).toMatchObject({ status: 'complete' })
-  here.skew.ms = 0
-  expect((await here.json('status')).value).toMatchObject({ totals: { early: 2 } })
-  expect((await here.cli('status', PIPELINE)).stdout).toContain('not complete: 2 partitions')
-  expect((await here.json('plan')).value).toMatchObject({ partitions: { early: 2 } })
-  const plan = await here.cli('plan', PIPELINE)
-  expect(plan.stdout).toContain('not complete: 2 partitions')
-  expect(plan.stdout).not.toContain('Nothing to do')
-  const verified = await here.json('verify', '--complete')
-  expect(verified.code).toBe(1)
-  expect(verified.value).toMatchObject({ ok: true, complete: false, partitions: { pending: 2 } })
-
-  const { code, stderr } = await here.run()
-  expect(code, stderr).toBe(0)
-  expect(stderr).toContain('windows were done before they ended')
-  expect((await here.json('status')).value).not.toHaveProperty('totals.early')
-  expect((await here.cli('verify', PIPELINE, '--complete')).code).toBe(0)
-  await expectAllRows(here)
-
-  const before = here.searches().length
-  here.skew.ms = 2 * DAY
-  expect(await runAt(here, 2 * DAY)).toMatchObject({ status: 'complete' })
-  expect(here.searches().length).toBeGreaterThan(before)
-  await expectAllRows(here)
-})
-
-it('a clock behind the rows that were exported changes nothing', async () => {
-  const here = await skewed(0)
-  expect((await here.run()).code).toBe(0)
-  const checkpoint = (): Buffer => readFileSync(join(here.output, '_state/checkpoint.jsonl'))
-  const before = checkpoint()
-  await expect(runAt(here, -30 * DAY)).rejects.toThrow("This machine's clock is behind")
-  expect(checkpoint().equals(before)).toBe(true)
-  expect((await here.cli('verify', PIPELINE, '--complete')).code).toBe(0)
 })
 
 /** Windows of a day each, up to a date. */

@@ -8,7 +8,7 @@ import {
   runPipelineOptions,
   wantedPartitions,
 } from '../command-line/pipeline-options.ts'
-import { earlyText, type Shown, statusTable } from '../results/status-tables.ts'
+import { type Shown, statusTable } from '../results/status-tables.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { styleFor, wantsColour } from '../terminal/screen.ts'
 import { count, counted, duration, plainJson } from '../terminal/text.ts'
@@ -36,9 +36,8 @@ export const plan = command({
 
 function planJson(result: PlanResult) {
   const { minRequests, minSeconds, expectedRequests, expectedSeconds } = result
-  const { early, ...partitions } = result.partitions
   return {
-    partitions: early === 0 ? partitions : result.partitions,
+    partitions: result.partitions,
     min_requests: minRequests,
     min_requests_divided: minRequests + result.divisions,
     min_seconds: minSeconds,
@@ -53,12 +52,11 @@ function planJson(result: PlanResult) {
 }
 
 function* planLines(result: PlanResult, pipeline: Pipeline, shown: Shown): Generator<string> {
-  const { total, done, partial, pending, pruned, early } = result.partitions
+  const { total, done, partial, pending, pruned } = result.partitions
   const { minRequests, minSeconds, expectedRequests, expectedSeconds } = result
   const name = shown.style('bold', pipeline.name)
   yield `${name}: ${counted(total, 'partition')}: ${count(done)} done, ${count(partial)} partial, ${count(pending)} pending${pruned === 0 ? '' : `; ${count(pruned)} pruned`}`
-  if (early > 0) yield earlyText(early)
-  if (minRequests === 0) yield early === 0 ? 'Nothing to do.' : 'Nothing to request before they end.'
+  if (minRequests === 0) yield 'Nothing to do.'
   else {
     const { extract, service } = pipeline
     const rate = extract.resource === 'reports' ? service.basicRequestsPerSecond : service.requestsPerSecond

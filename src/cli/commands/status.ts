@@ -8,7 +8,7 @@ import {
   pipelineToRead,
   wantedPartitions,
 } from '../command-line/pipeline-options.ts'
-import { earlyText, type Shown, statusTable } from '../results/status-tables.ts'
+import { type Shown, statusTable } from '../results/status-tables.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { styleFor, wantsColour } from '../terminal/screen.ts'
 import { bytes, count, counted, plainJson } from '../terminal/text.ts'
@@ -38,7 +38,7 @@ export const status = command({
 
 /** A partition a line. */
 function* jsonParts(result: StatusResult, name: string, wanted: PartitionFilter | null): Generator<string> {
-  const { openShards, searchesSpent, early, ...totals } = result.totals
+  const { openShards, searchesSpent, ...totals } = result.totals
   yield `{"pipeline":${plainJson(name)},"partitions":[`
   let separator = '\n'
   for (const partition of result.partitions()) {
@@ -46,7 +46,7 @@ function* jsonParts(result: StatusResult, name: string, wanted: PartitionFilter 
     yield separator + plainJson(partition)
     separator = ',\n'
   }
-  yield `],\n"retired":${plainJson(result.retired)},\n"totals":${plainJson({ ...totals, ...(early === 0 ? {} : { early }), open_shards: openShards, searches_spent: searchesSpent, searches_remaining: result.searchesRemaining })},\n"service":${plainJson(serviceJson(result.service))}}\n`
+  yield `],\n"retired":${plainJson(result.retired)},\n"totals":${plainJson({ ...totals, open_shards: openShards, searches_spent: searchesSpent, searches_remaining: result.searchesRemaining })},\n"service":${plainJson(serviceJson(result.service))}}\n`
 }
 
 function* statusLines(result: StatusResult, name: string, shown: Shown): Generator<string> {
@@ -55,7 +55,6 @@ function* statusLines(result: StatusResult, name: string, shown: Shown): Generat
   yield `${shown.style('bold', name)}: ${count(totals.done)} of ${counted(totals.partitions, 'partition')} done${others(totals)}`
   yield `${counted(totals.rows, 'row')}, ${counted(totals.requests, 'request')}, ${count(totals.quarantined)} quarantined${repeated === 0 ? '' : `, ${count(repeated)} repeated`}`
   yield `${counted(totals.shards, 'shard')} (${bytes(totals.bytes)}), ${count(totals.openShards)} open`
-  if (totals.early > 0) yield earlyText(totals.early)
   yield* serviceLines(result)
   yield* retiredLines(result.retired)
   yield* statusTable(

@@ -14,10 +14,6 @@ function unlessZero(value: number): string {
   return value === 0 ? '' : count(value)
 }
 
-export function earlyText(partitions: number): string {
-  return `not complete: ${counted(partitions, 'partition')} done before the end of the window, by a wrong clock; the next run exports it again`
-}
-
 export type Shown = {
   /** A line for each partition instead of each query. */
   readonly all: boolean

@@ -1,7 +1,5 @@
 import {
   ExportError,
-  formatTimestamp,
-  int64FromJson,
   type JournalEntry,
   type NamedPipeline,
   type OwnedStore,
@@ -17,7 +15,7 @@ import {
   OpenLog,
 } from '../../state/index.ts'
 import { readNamed } from '../open-data-set.ts'
-import { asInFile, planFor } from '../plan-state.ts'
+import { planFor } from '../plan-state.ts'
 
 /**
  * The partitions that a run exports again.
@@ -60,47 +58,15 @@ export async function planRedo(
   if (unused.length > 0) throw matchesNothing(pipeline, unused)
   if (state === null || begun.size + shards.size === 0) return null
   const redo = invalidationOf(state, { partitions: begun, shards })
-  requirePlanned(pipeline, plan, redo, new Set())
+  requirePlanned(pipeline, plan, redo)
   return redo
 }
 
-/** @param known partitions that need not be planned @throws ExportError `config` when rows of others would be lost */
-function requirePlanned(
-  pipeline: Pipeline,
-  plan: Plan,
-  redo: Invalidation,
-  known: ReadonlySet<string>,
-): void {
-  const planned = new Set(known)
+/** @throws ExportError `config` when rows of partitions would be lost that are not planned */
+function requirePlanned(pipeline: Pipeline, plan: Plan, redo: Invalidation): void {
+  const planned = new Set<string>()
   for (const { key } of plan.partitions()) if (redo.partitions.has(key)) planned.add(key)
   for (const key of redo.partitions) if (!planned.has(key)) throw wouldBeLost(pipeline, key)
-}
-
-/**
- * Whether partitions that were done before their windows ended can be exported again.
- * @throws ExportError `config` when rows would be lost that the pipeline does not request, or when not the earlier clock
- *   was wrong but this machine's is: it is behind times that the service gave
- */
-export function requireRepeatable(
-  pipeline: NamedPipeline,
-  state: CheckpointState,
-  early: readonly string[],
-  nowMs: number,
-): void {
-  const { windows } = pipeline.extract
-  const latest = (nowMs + (windows?.lagMs ?? 0)) * 1000
-  for (const { imported_at } of state.shards) {
-    const newest = imported_at === null ? null : int64FromJson(imported_at.max)
-    if (newest === null || newest <= latest) continue
-    throw new ExportError({
-      kind: 'config',
-      what: `This machine's clock is behind: it says ${new Date(nowMs).toISOString()}, and rows were imported at ${formatTimestamp(newest)}`,
-      where: CHECKPOINT_PATH,
-      next: 'Set the clock right and run again; nothing was changed.',
-    })
-  }
-  const redo = invalidationOf(state, { partitions: early, shards: [] })
-  requirePlanned(pipeline, planFor(asInFile(pipeline), nowMs, state), redo, new Set(early))
 }
 
 /**
