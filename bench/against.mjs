@@ -35,19 +35,23 @@ function npm(cwd, ...args) {
 
 /** Cases that cover the path of a row. Each is measured with both builds in direct succession. */
 const CASES = [
+  ['small pages', 'small'],
   ['parquet', {}],
   ['parquet, hmac', { secret: 'hmac' }],
   ['csv', { format: 'csv' }],
 ]
 
 /** Measures both builds in rounds. The other build goes first in every second round, so that the order cancels out. */
-export async function compareBuilds(other, { folder, url, partitions, rounds, only }) {
+export async function compareBuilds(other, { folder, url, partitions, small, rounds, only }) {
   const cases = CASES.filter(([name]) => only.split(',').some((text) => name.includes(text)))
   const pairs = new Map(cases.map(([name]) => [name, []]))
   for (let round = 1; round <= rounds; round++) {
     for (const [name, settings] of cases) {
       process.stderr.write(`round ${round}: ${name}\n`)
-      const { file, env } = writePipeline(folder, url, partitions, settings)
+      const isSmall = settings === 'small'
+      const { file, env } = isSmall
+        ? writePipeline(folder, await small.url(), small.partitions, {})
+        : writePipeline(folder, await url(), partitions, settings)
       const order = round % 2 === 0 ? [other, CLI] : [CLI, other]
       const figures = new Map()
       for (const cli of order) figures.set(cli, await measure(cli, ['run', file], env))

@@ -6,11 +6,16 @@
  *
  *   --against C    compares this build with the build of commit C, instead of the contenders, by pair
  *   --rounds N     rounds (3; 5 with --against)
- *   --rows N       rows (500000)
+ *   --rows N       rows (500000); small pages: a fifth
  *   --only TEXTS   contenders whose name contains one of these texts, separated by commas
+ *
+ * The ordinary case comes first: small pages, one chain of pages of 100 rows. Its script in Python needs requests,
+ * orjson and pyarrow in `python3` (or PYTHON), and is left out where they are not installed.
+ *
  *   --compare      compares the ratios with bench/ratios.json; exit 1 if one is more than a quarter lower
  *   --write        writes bench/results.md and bench/ratios.json
  */
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -35,30 +40,52 @@ const ROWS = Number(options.rows)
 const ROUNDS = Number(options.rounds ?? (options.against === undefined ? 3 : 5))
 const PARTITIONS = 5
 const PAGE_ROWS = 10_000
+const SMALL_PAGE_ROWS = 100
 const PAGES = Math.ceil(ROWS / PAGE_ROWS / PARTITIONS)
 const PEERS = join(import.meta.dirname, 'peers')
 
-const HEAD = '| contender | rows/s | CPU s per 1M rows | peak MB | MB per 1M rows | speed to DuckDB zstd |'
+const HEAD = '| contender | rows/s | CPU s per 1M rows | peak MB | MB per 1M rows | speed to the baseline |'
 const RULE = '|---|---|---|---|---|---|'
 
+const SMALL_PAGES = Math.ceil(ROWS / 5 / SMALL_PAGE_ROWS)
+const PYTHON = process.env.PYTHON ?? 'python3'
+
 const folder = mkdtempSync(join(tmpdir(), 'spillway-bench-'))
-const server = await pageServer('typical', PAGES)
-const gzipServer = await pageServer('typical', PAGES, 'gzip')
+const servers = new Map()
 try {
   await (options.against === undefined ? bench() : against(options.against))
 } finally {
-  server.stop()
-  gzipServer.stop()
+  for (const { stop } of servers.values()) stop()
   rmSync(folder, { recursive: true, force: true })
 }
 
+/** The server of such pages, which starts when it is first needed. */
+async function serverOf(shape, pages, coding = 'identity') {
+  const key = `${shape} ${coding}`
+  const server = servers.get(key) ?? (await pageServer(shape, pages, coding))
+  servers.set(key, server)
+  return server.url
+}
+
+function typicalServer(coding) {
+  return serverOf('typical', PAGES, coding)
+}
+
+function smallServer() {
+  return serverOf('100-row pages', SMALL_PAGES)
+}
+
 async function bench() {
-  const contenders = allContenders().filter(({ name }) =>
-    options.only.split(',').some((text) => name.includes(text)),
-  )
-  const runs = new Map(contenders.map(({ name }) => [name, []]))
+  const groups = [
+    { baseline: 'small pages: fetch + JSON.parse + hyparquet-writer', contenders: smallContenders() },
+    { baseline: 'DuckDB read_json, 2 threads, zstd', contenders: largeContenders() },
+  ].map(({ baseline, contenders }) => ({
+    baseline,
+    contenders: contenders.filter(({ name }) => options.only.split(',').some((text) => name.includes(text))),
+  }))
+  const runs = new Map(groups.flatMap(({ contenders }) => contenders.map(({ name }) => [name, []])))
   for (let round = 1; round <= ROUNDS; round++) {
-    for (const { name, run, rows } of contenders) {
+    for (const { name, run, rows } of groups.flatMap(({ contenders }) => contenders)) {
       process.stderr.write(`round ${round}: ${name}\n`)
       const figures = await run()
       runs.get(name).push({
@@ -68,8 +95,9 @@ async function bench() {
       })
     }
   }
-  const baseline = runs.get('DuckDB read_json, 2 threads, zstd')
-  const lines = contenders.map(({ name, rows }) => row(name, rows, runs.get(name), baseline))
+  const lines = groups.flatMap(({ baseline, contenders }) =>
+    contenders.map(({ name, rows }) => row(name, rows, runs.get(name), runs.get(baseline))),
+  )
   const table = [HEAD, RULE, ...lines.map(({ text }) => text)].join('\n')
   console.log(`${machine()}\n\n${table}`)
   const ratios = Object.fromEntries(
@@ -81,13 +109,37 @@ async function bench() {
 
 async function against(name) {
   const { cli, commit } = buildCommit(name, folder)
-  const settings = { folder, url: server.url, partitions: PARTITIONS, rounds: ROUNDS, only: options.only }
+  const small = { url: smallServer, partitions: 1 }
+  const settings = {
+    folder,
+    url: typicalServer,
+    partitions: PARTITIONS,
+    small,
+    rounds: ROUNDS,
+    only: options.only,
+  }
   const pairs = await compareBuilds(cli, settings)
   const lines = [...pairs].map(([contender, each]) => ratioRow(contender, each))
   console.log(`${machine()}\nRatios of this build to ${commit}\n\n${[RATIO_HEAD, ...lines].join('\n')}`)
 }
 
-function allContenders() {
+/** 1,000 pages of 100 rows over one chain, unless there are other `--rows`. */
+function smallContenders() {
+  const rows = SMALL_PAGES * SMALL_PAGE_ROWS
+  const script = (name, file) => ({
+    name: `small pages: ${name}`,
+    rows,
+    run: async () => measure(join(PEERS, file), [await smallServer(), '1']),
+  })
+  const hasPython = spawnSync(PYTHON, ['-c', 'import requests, orjson, pyarrow']).status === 0
+  return [
+    spillway('small pages: spillway', {}, smallServer, 1, rows),
+    script('fetch + JSON.parse + hyparquet-writer', 'small-pages.mjs'),
+    ...(hasPython ? [script('requests + orjson + pyarrow', 'small-pages.py')] : []),
+  ]
+}
+
+function largeContenders() {
   const zstd = typeof zlib.zstdCompressSync === 'function'
   return [
     spillway('spillway parquet (snappy)', {}),
@@ -97,7 +149,7 @@ function allContenders() {
     spillway('spillway parquet (snappy), plain encodings', { encodings: 'plain' }),
     spillway('spillway parquet, hmac', { secret: 'hmac' }),
     spillway('spillway csv', { format: 'csv' }),
-    spillway('spillway parquet (snappy), answers in gzip', {}, gzipServer),
+    spillway('spillway parquet (snappy), answers in gzip', {}, () => typicalServer('gzip')),
     duckdb('DuckDB read_json, 2 threads, zstd', 'zstd'),
     duckdb('DuckDB read_json, 2 threads, snappy', 'snappy'),
     handWritten('fetch + zod + hyparquet-writer', 'hyparquet-writer', PAGES),
@@ -107,19 +159,27 @@ function allContenders() {
   ]
 }
 
-function spillway(name, settings, { url } = server) {
-  const { file, env } = writePipeline(folder, url, PARTITIONS, settings)
-  return { name, rows: PAGES * PARTITIONS * PAGE_ROWS, run: () => measure(CLI, ['run', file], env) }
+function spillway(
+  name,
+  settings,
+  url = typicalServer,
+  partitions = PARTITIONS,
+  rows = PAGES * PARTITIONS * PAGE_ROWS,
+) {
+  const run = async () => {
+    const { file, env } = writePipeline(folder, await url(), partitions, settings)
+    return measure(CLI, ['run', file], env)
+  }
+  return { name, rows, run }
 }
 
 function duckdb(name, codec) {
   const files = join(folder, 'pages')
-  renderFiles(files)
-  return {
-    name,
-    rows: PAGES * PARTITIONS * PAGE_ROWS,
-    run: () => measure(join(PEERS, 'native-duckdb.mjs'), [`${files}*.json`, codec]),
+  const run = () => {
+    renderFiles(files)
+    return measure(join(PEERS, 'native-duckdb.mjs'), [`${files}*.json`, codec])
   }
+  return { name, rows: PAGES * PARTITIONS * PAGE_ROWS, run }
 }
 
 function renderFiles(prefix) {
@@ -137,8 +197,12 @@ function handWritten(name, writer, pages) {
   return {
     name,
     rows: pages * PARTITIONS * PAGE_ROWS,
-    run: () =>
-      measure(join(PEERS, 'hand-written.mjs'), [server.url, String((PARTITIONS * pages) / PAGES), writer]),
+    run: async () =>
+      measure(join(PEERS, 'hand-written.mjs'), [
+        await typicalServer(),
+        String((PARTITIONS * pages) / PAGES),
+        writer,
+      ]),
   }
 }
 
@@ -185,7 +249,7 @@ ${table}
 
 Whole processes, start-up included. Spillway and the hand-written scripts receive pages over loopback HTTP from a
 server in another process; DuckDB reads the same pages as files. Spillway runs with its defaults: validation,
-masking, an fsync for every page. See [docs/performance.md](../docs/performance.md).
+masking, an fsync for every page. The baseline of small pages is the script with fetch, of the others DuckDB with zstd. See [docs/performance.md](../docs/performance.md).
 `
   writeFileSync(join(import.meta.dirname, 'results.md'), text)
   writeFileSync(join(import.meta.dirname, 'ratios.json'), `${JSON.stringify(ratios, null, 2)}\n`)
@@ -196,7 +260,7 @@ function compare(ratios) {
   for (const [name, before] of Object.entries(committed)) {
     const now = ratios[name]
     if (now === undefined || now >= before * 0.75) continue
-    console.error(`${name}: ${now} times the speed of DuckDB, before: ${before}`)
+    console.error(`${name}: ${now} times the speed of the baseline, before: ${before}`)
     process.exitCode = 1
   }
 }

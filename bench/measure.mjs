@@ -8,7 +8,7 @@ export const CLI = join(import.meta.dirname, '../dist/cli/main.js')
 const USAGE = join(import.meta.dirname, 'usage.mjs')
 
 /**
- * Runs a Node script as a process.
+ * Runs a script as a process, by Node or, if its name ends in `.py`, by Python.
  * @param exitCode the expected exit code; any other is an error
  * @returns wall seconds, CPU seconds, peak memory in MB, and MB of the data files in `output`
  */
@@ -19,7 +19,9 @@ export async function measure(script, args, env = {}, exitCode = 0) {
   try {
     const started = performance.now()
     const variables = { ...env, BENCH_USAGE: usageFile, BENCH_OUTPUT: output }
-    await nodeProcess(['--import', USAGE, script, ...args], variables, exitCode)
+    const isPython = script.endsWith('.py')
+    const command = isPython ? (process.env.PYTHON ?? 'python3') : process.execPath
+    await run(command, [...(isPython ? [] : ['--import', USAGE]), script, ...args], variables, exitCode)
     const wallSeconds = (performance.now() - started) / 1000
     const usage = JSON.parse(readFileSync(usageFile, 'utf8'))
     return { wallSeconds, ...usage, megabytes: dataBytes(output) / 1e6 }
@@ -80,9 +82,9 @@ load: { path: "\${BENCH_OUTPUT}", format: ${format}${options.join('')} }
   return { file, env: { SPILLWAY_TOKEN: 'bench', SPILLWAY_MASK_KEY: key } }
 }
 
-function nodeProcess(args, env, exitCode) {
+function run(command, args, env, exitCode) {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, args, {
+    const child = spawn(command, args, {
       env: { ...process.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
@@ -96,7 +98,7 @@ function nodeProcess(args, env, exitCode) {
     child.on('error', reject)
     child.on('close', (code) => {
       if (code === exitCode) resolve()
-      else reject(new Error(`${args.slice(2).join(' ')} exited with ${code}:\n${output.slice(-2000)}`))
+      else reject(new Error(`${args.join(' ')} exited with ${code}:\n${output.slice(-2000)}`))
     })
   })
 }

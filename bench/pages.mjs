@@ -11,6 +11,7 @@ export const SHAPES = {
   'escaped JSON': { nonLatin: true, escaped: true },
   'non-Latin text': { nonLatin: true },
   '64 kB secrets': { secretBytes: 65_536, items: 100 },
+  '100-row pages': { items: 100 },
   '50-row pages': { items: 50 },
   '3-row pages': { items: 3 },
   '100,000-row pages': { items: 100_000 },

@@ -11,10 +11,11 @@ const shape = SHAPES[shapeName]
 const pages = Number(pagesPerPartition)
 // Compresses the parts of a page separately, so that the large part is compressed only once.
 const coded = (part) => (coding === 'gzip' ? gzipSync(part, { level: 1 }) : part)
-// Eight different pages defeat any cache and fit into memory. The first identity of each page is replaced by a unique
-// one.
+// Eight different pages of 10,000 rows defeat any cache and fit into memory; of small pages all are different. The first
+// identity of each page is replaced by a unique one.
+const different = Math.max(8, Math.ceil(1e5 / (shape.items ?? 10_000)))
 const IDENTITY = /(?<="identity_name":\s*")[^"]*/
-const rendered = Array.from({ length: Math.min(pages, 8) }, (_, number) => {
+const rendered = Array.from({ length: Math.min(pages, different) }, (_, number) => {
   const items = renderItems(number, shape)
   const { index, 0: found } = IDENTITY.exec(items)
   return { head: items.slice(0, index), tail: coded(Buffer.from(`${items.slice(index + found.length)},`)) }
