@@ -94,8 +94,7 @@ function either(isFirst, second) {
 /** Scripts of worker threads. They are in the same folder as the chunks that start them. */
 const threads = {
   'stat-worker': 'src/disk/stat-worker.ts',
-  'decode-worker': 'src/run/cpu/decode-worker.ts',
-  'encode-worker': 'src/run/cpu/encode-worker.ts',
+  worker: 'src/run/cpu/worker.ts',
 }
 
 /** Importing a chunk runs its modules, so the script of a thread must not be in a chunk that others import. */
@@ -186,8 +185,9 @@ const inSomeRuns = isIn(
   'extract/transport/connections.ts',
   'extract/transport/tunnel.ts',
   'load/index.ts',
+  'load/shard-coder.ts',
   'report/index.ts',
-  'run/cpu/inline-work.ts',
+  'run/cpu/in-this-thread.ts',
 )
 
 const shared = {

@@ -8,7 +8,13 @@ import {
   plainError,
   serial,
 } from '../core/index.ts'
-import { type Progress, type RunOptions, type RunSummary, runPipeline, type SharedCpu } from '../run/index.ts'
+import {
+  type Progress,
+  type RunOptions,
+  type RunSummary,
+  runPipeline,
+  type SharedThread,
+} from '../run/index.ts'
 import { type Queue, withTimeout } from './queue.ts'
 import {
   jobSchema,
@@ -63,7 +69,7 @@ export class TimeSlice {
   readonly #job: Job
   /** The token by which the queue identifies the owner of the job. */
   readonly #token: string
-  readonly #cpu: SharedCpu
+  readonly #thread: SharedThread
   readonly #options: SliceOptions
   readonly #stop = new AbortController()
   readonly #startedMs: number
@@ -73,10 +79,10 @@ export class TimeSlice {
   /** End of the pause that the service demanded, by the monotonic clock. */
   #pausedUntilMs = Number.NEGATIVE_INFINITY
 
-  constructor(job: Job, token: string, cpu: SharedCpu, options: SliceOptions) {
+  constructor(job: Job, token: string, thread: SharedThread, options: SliceOptions) {
     this.#job = job
     this.#token = token
-    this.#cpu = cpu
+    this.#thread = thread
     this.#options = options
     this.#startedMs = options.clock.monotonicMs()
     this.#renewedMs = this.#startedMs
@@ -289,7 +295,7 @@ export class TimeSlice {
           succeeds: status === null ? [] : [status.hold],
           confirm: () => this.#confirm(),
         },
-        cpu: this.#cpu,
+        thread: this.#thread,
       })
       const { error, ...summary } = await runPipeline(pipeline, options)
       return { summary, error }

@@ -1,17 +1,9 @@
 export { createEncoder } from './encode/create-encoder.ts'
 export { decodeRecordBatches } from './encode/decode-record-batches.ts'
-export {
-  type EncodedRowGroup,
-  type EncodePlan,
-  rowGroupRows,
-  type ShardEncoder,
-  shardExtension,
-  type WrittenRowGroup,
-} from './encode/encoder.ts'
+export { type EncodePlan, rowGroupRows, shardExtension } from './encode/encoder.ts'
 export { requireEngine } from './encode/engine-package.ts'
 export type { InspectedShard, ShardReader } from './inspect/index.ts'
 export { folderOf, listSealed, ownsFolder, partOf, SEALED_FOLDER, sealedPath } from './layout.ts'
-export { type HashThread, type ShardCoder, type ShardHash, shardHash, shardHashIn } from './open-shard.ts'
 export { moveToOrphans, moveUnknownShards, ORPHANS } from './orphans.ts'
 export {
   QUARANTINE_FOLDER,
@@ -22,6 +14,13 @@ export {
 } from './quarantine.ts'
 export { rewriteShard } from './rewrite-shard.ts'
 export { changedSinceSealed, isAsSealed, publishSealed } from './sealed.ts'
+export {
+  type EncodedRows,
+  type ShardCoder,
+  type ShardCoding,
+  type ShardEnd,
+  shardCoder,
+} from './shard-coder.ts'
 export { type Commit, ShardSet, type ShardSetOptions } from './shard-set.ts'
 export { PageRows, type PartitionRange, type Slice } from './slice.ts'
 export { type RowChoice, takeRows } from './take-rows.ts'

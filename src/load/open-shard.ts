@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import {
   ExportError,
   type OwnedStore,
@@ -9,23 +8,10 @@ import {
   type Span,
   spanOf,
 } from '../core/index.ts'
-import type { EncodedRowGroup, WrittenRowGroup } from './encode/encoder.ts'
 import { sealedPath, shardPath } from './layout.ts'
 import type { LoggedBatch } from './row-cache.ts'
 import type { RowGroupMeasure } from './row-group-measure.ts'
-
-/** Encodes rows into the bytes of a shard, in this thread or another one. See ShardEncoder. */
-export type ShardCoder = {
-  header(): Promise<Uint8Array>
-  /**
-   * Transfers the buffers of the record batches, except shared memory: they may be detached afterwards. The result is
-   * valid until the next call.
-   */
-  encode(recordBatches: readonly Uint8Array[]): Promise<EncodedRowGroup>
-  footer(rowGroups: readonly WrittenRowGroup[]): Promise<Uint8Array>
-  /** Begins the hash of a shard. */
-  hash(): ShardHash
-}
+import type { ShardCoder, ShardCoding } from './shard-coder.ts'
 
 /** What all shards of a set share. */
 export type OpenShardTools = {
@@ -54,8 +40,8 @@ export class OpenShard {
 
   readonly #tools: OpenShardTools
   readonly #partitions = new Set<string>()
-  readonly #rowGroups: WrittenRowGroup[] = []
-  readonly #hash: ShardHash
+  readonly #coding: ShardCoding
+  #encoded = 0
   #span: Span | null = null
   #replaced = 0
   /** Rows of the next row group. */
@@ -66,7 +52,7 @@ export class OpenShard {
 
   constructor(tools: OpenShardTools, measure: RowGroupMeasure, { shard, folder, part }: ShardIdentity) {
     this.#tools = tools
-    this.#hash = tools.coder.hash()
+    this.#coding = tools.coder.begin()
     this.measure = measure
     this.shard = shard
     this.folder = folder
@@ -109,11 +95,9 @@ export class OpenShard {
   async seal(extension: string): Promise<SealEntry> {
     if (this.hasRest) throw new Error('the shard has rows that are not encoded')
     await this.#last
-    const encoded = this.#rowGroups.reduce((sum, { rows }) => sum + rows, 0)
-    if (encoded !== this.rows) throw this.#otherRows(encoded)
-    const scratch = await this.#opened()
-    await this.#append(scratch, await this.#tools.coder.footer(this.#rowGroups))
-    const sha256 = await this.#hash.digest()
+    if (this.#encoded !== this.rows) throw this.#otherRows()
+    const { parts, sha256 } = await this.#coding.end()
+    const scratch = await this.#append(parts)
     const bytes = scratch.size
     // A file of that name has the same content.
     await scratch.create(sealedPath(this.shard, sha256))
@@ -133,6 +117,7 @@ export class OpenShard {
   /** Ends the work on it and removes its scratch. */
   async discard(): Promise<void> {
     await this.#last.catch(() => {})
+    this.#coding.discard()
     await this.#scratch?.discard()
   }
 
@@ -140,94 +125,27 @@ export class OpenShard {
     const batches = await Promise.all(
       rows.map(({ batch }) => (batch instanceof Uint8Array ? batch : batch.take())),
     )
-    const encoded = await this.#tools.coder.encode(batches)
+    const encoded = await this.#coding.encode(batches)
     for (const [i, { batch }] of rows.entries()) {
       if (!(batch instanceof Uint8Array)) batch.give(batches[i]!)
     }
-    const scratch = await this.#opened()
-    const offset = scratch.size
-    this.#rowGroups.push({ offset, rows: encoded.rows, meta: encoded.meta })
-    this.#replaced += encoded.replaced ?? 0
-    await this.#append(scratch, encoded.bytes)
+    this.#encoded += encoded.rows
+    this.#replaced += encoded.replaced
+    await this.#append(encoded.parts)
   }
 
-  async #opened(): Promise<Scratch> {
-    if (this.#scratch === null) {
-      this.#scratch = this.#tools.store.scratch()
-      await this.#append(this.#scratch, await this.#tools.coder.header())
-    }
+  async #append(parts: readonly Uint8Array[]): Promise<Scratch> {
+    this.#scratch ??= this.#tools.store.scratch()
+    for (const part of parts) await this.#scratch.append(part)
     return this.#scratch
   }
 
-  async #append(scratch: Scratch, bytes: Uint8Array): Promise<void> {
-    this.#hash.update(bytes)
-    await scratch.append(bytes)
-  }
-
-  #otherRows(encoded: number): ExportError {
+  #otherRows(): ExportError {
     return new ExportError({
       kind: 'damaged',
-      what: `The shard would hold ${encoded} rows, but ${this.rows} are committed`,
+      what: `The shard would hold ${this.#encoded} rows, but ${this.rows} are committed`,
       where: `${this.folder}, part ${this.part}`,
       next: 'Run again: its rows are read from the log anew. Report this error if it comes again.',
     })
-  }
-}
-
-/** SHA-256 over the bytes of a shard, added in order. */
-export type ShardHash = {
-  /** The next call of the coder may overwrite the bytes that its last call returned. */
-  update(bytes: Uint8Array): void
-  /** The digest in hex. Call it once. */
-  digest(): Promise<string>
-}
-
-/** Hashes in the calling thread. */
-export function shardHash(): ShardHash {
-  const hash = createHash('sha256')
-  return {
-    update: (bytes) => void hash.update(bytes),
-    digest: async () => hash.digest('hex'),
-  }
-}
-
-/** A thread that hashes. It serves calls in their order. */
-export type HashThread = {
-  /** Adds bytes to the hash; the first call begins it. */
-  update(segments: readonly Uint8Array[]): Promise<unknown>
-  /** Adds bytes to a hash that has begun, and ends it. */
-  digest(segments: readonly Uint8Array[]): Promise<string>
-}
-
-/** Hashing fewer bytes takes less time than a request to another thread. */
-const MIN_SENT_BYTES = 64 << 10
-
-/** Hashes in the encoding thread, unless the shard is small. Bytes in shared memory are not copied. */
-export function shardHashIn(thread: HashThread): ShardHash {
-  let held: Uint8Array[] = []
-  let heldBytes = 0
-  let hasBegun = false
-  const take = (): Uint8Array[] => {
-    const segments = held
-    held = []
-    heldBytes = 0
-    return segments
-  }
-  return {
-    update(bytes) {
-      const isLarge = bytes.byteLength >= MIN_SENT_BYTES
-      held.push(isLarge ? bytes : new Uint8Array(bytes))
-      heldBytes += bytes.byteLength
-      if (heldBytes < MIN_SENT_BYTES) return
-      hasBegun = true
-      // If the thread has ended, the digest fails as well.
-      thread.update(take()).catch(() => {})
-    },
-    digest() {
-      if (hasBegun) return thread.digest(take())
-      const hash = shardHash()
-      for (const bytes of take()) hash.update(bytes)
-      return hash.digest()
-    },
   }
 }

@@ -1,6 +1,6 @@
 import type { AllowedRequests, RunCounts } from '../core/index.ts'
 import type { DataSetOptions } from '../data-set/index.ts'
-import type { SharedCpu } from './cpu/cpu.ts'
+import type { SharedThread } from './cpu/cpu.ts'
 
 /** What a run needs besides its pipeline. Callbacks get no secret and no value of a record. */
 export type RunOptions = DataSetOptions & {
@@ -19,8 +19,8 @@ export type RunOptions = DataSetOptions & {
    * run continues that one: its requests and rows count, also against the budget.
    */
   readonly runId?: string
-  /** Threads and buffers that runs of one process share; undefined: this run has its own. */
-  readonly cpu?: SharedCpu
+  /** The thread that runs of one process share; undefined: this run has its own. */
+  readonly thread?: SharedThread
 }
 
 /** `lock`: another run may hold the data set. Its lease expires at this time (epoch ms) unless a heartbeat comes. */

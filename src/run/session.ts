@@ -56,11 +56,10 @@ export async function openSession(
   options: RunOptions,
 ): Promise<Session> {
   // One for each response in flight or not committed yet, and one more for responses that grow.
-  const shared = options.cpu ?? null
-  const buffers = shared?.buffers ?? bufferPool(pipeline.extract.concurrency + 1)
+  const buffers = bufferPool(pipeline.extract.concurrency + 1)
   const suppress = await readSuppression(pipeline, owner.store, options)
   const plans = [decodePlan(pipeline, options.maskKey, suppress), encodePlan(pipeline, options)] as const
-  const cpu = await openCpu(...plans, buffers, shared)
+  const cpu = openCpu(...plans, buffers, options.thread ?? null)
   try {
     for (;;) {
       const session = await openOnce(pipeline, owner, secrets, { cpu, buffers }, options)

@@ -77,7 +77,7 @@ function newClone(): string {
 /** Publishes what a build makes of a changed source. */
 async function build(clone: string, change: string, options = {}): Promise<void> {
   copyBuild(join(clone, 'dist.next'), 'chunks')
-  appendFileSync(join(clone, 'dist.next/chunks/decode-worker.js'), `// ${change}\n`)
+  appendFileSync(join(clone, 'dist.next/chunks/worker.js'), `// ${change}\n`)
   const script = `import { publishBuild } from ${JSON.stringify(join(ROOT, 'publish-build.mjs'))}
     publishBuild('dist.next', 'dist', ${JSON.stringify(options)})`
   await execute(process.execPath, ['--input-type=module', '-e', script], { cwd: clone })

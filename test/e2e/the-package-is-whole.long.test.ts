@@ -52,8 +52,7 @@ it('holds what users need, and nothing else', async () => {
       'dist/index.js',
       'dist/index.d.ts',
       'dist/cli/main.js',
-      `dist/${chunks}/decode-worker.js`,
-      `dist/${chunks}/encode-worker.js`,
+      `dist/${chunks}/worker.js`,
       `dist/${chunks}/stat-worker.js`,
       `dist/${chunks}/encoder-build.txt`,
       'dist/THIRD-PARTY-NOTICES.txt',
@@ -82,8 +81,10 @@ it('holds what users need, and nothing else', async () => {
 // Each thread parses and keeps what it loads: with the modules of whole runs it would be megabytes more.
 it.each([
   ['stat-worker', ['core']],
-  ['decode-worker', ['core', 'decoder', 'id-set', 'item-schema', 'value-columns', 'zod']],
-  ['encode-worker', ['core', 'create-encoder', 'metadata', 'sync', 'zod']],
+  [
+    'worker',
+    ['core', 'decoder', 'id-set', 'item-schema', 'metadata', 'shard-coder', 'sync', 'value-columns', 'zod'],
+  ],
 ])('the thread %s loads its own modules, and none of the run', (thread, chunks) => {
   const loaded = new Set<string>()
   const load = (file: string): void => {

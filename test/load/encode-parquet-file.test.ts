@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { int64 } from '../../src/core/index.ts'
-import { createEncoder } from '../../src/load/encode/create-encoder.ts'
 import { columnChunksOf, metadataOf, pagesOf } from './parquet-pages.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {
@@ -133,18 +132,6 @@ describe('a large row group', () => {
       expect(pages.length, name).toBeGreaterThan(1)
       for (const { header } of pages) expect(header.uncompressed_page_size).toBeLessThan(1.1 * 2 ** 20)
     }
-  })
-
-  it('needs little space in the journal', async () => {
-    const { meta, rows: count } = await createEncoder({
-      format: { ...snappyParquet, bloomFilters: ['id', 'email'] },
-      columns,
-      createdBy,
-      fileMetadata: {},
-    }).encode(recordBatches)
-    expect(count).toBe(25_001)
-    expect(JSON.stringify(meta).length).toBeLessThan(200 * columns.length)
-    expect(JSON.parse(JSON.stringify(meta))).toEqual(meta)
   })
 })
 
@@ -323,16 +310,6 @@ describe('the footer', () => {
       ['list', null, 'REPEATED', null, null],
       ['element', 'BYTE_ARRAY', 'OPTIONAL', 'UTF8', 'StringType()'],
     ])
-  })
-
-  it('is refused if the metadata in the journal is invalid', async () => {
-    const encoder = createEncoder({ format: snappyParquet, columns, createdBy, fileMetadata: {} })
-    const { meta } = await encoder.encode(rowGroups[0]!)
-    for (const other of [null, [], {}, [{ entries: 'many' }], Array.isArray(meta) ? meta.slice(1) : meta]) {
-      await expect(encoder.footer([{ offset: 4, rows: 3, meta: other }])).rejects.toMatchObject({
-        kind: 'damaged',
-      })
-    }
   })
 })
 

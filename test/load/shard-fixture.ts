@@ -50,7 +50,7 @@ export const csvFormats: readonly Csv[] = (['columnar', 'csv-stringify'] as cons
   (['none', 'gzip'] as const).map((compression): Csv => ({ ...plainCsv, engine, compression })),
 )
 
-/** A shard's bytes: one row group for each list of record batches, the row groups' metadata through JSON as in a journal. */
+/** A shard's bytes: one row group for each list of record batches. */
 export async function encodeShard(
   format: Format,
   columns: readonly ColumnSpec[],
@@ -62,8 +62,8 @@ export async function encodeShard(
   const written: WrittenRowGroup[] = []
   let offset = parts[0]!.length
   for (const recordBatches of rowGroups) {
-    const { bytes, rows, meta } = await encoder.encode(recordBatches)
-    written.push(JSON.parse(JSON.stringify({ offset, rows, meta })))
+    const { bytes, rows, chunks } = await encoder.encode(recordBatches)
+    written.push({ offset, rows, chunks })
     parts.push(Uint8Array.from(bytes))
     offset += bytes.length
   }

@@ -21,6 +21,7 @@ import { readCheckpoint } from '../../src/state/index.ts'
 import { anError } from '../disk/errors.ts'
 import { newOwner, temporaryStore, write } from '../disk/temporary-store.ts'
 import {
+  coderOf,
   keyOf,
   pageLine,
   type Responses,
@@ -31,6 +32,7 @@ import {
   sliceOf,
   slicesOf,
   textCoder,
+  textEncoder,
   World,
 } from './shards-world.ts'
 
@@ -412,13 +414,13 @@ describe('a row group', () => {
     const { store } = await ownStore()
     let begun = 0
     let allowed = 0
-    const coder: ShardCoder = {
-      ...textCoder,
+    const coder = coderOf({
+      ...textEncoder,
       async encode(recordBatches) {
         for (const number = ++begun; number > allowed; ) await turn()
-        return textCoder.encode(recordBatches)
+        return textEncoder.encode(recordBatches)
       },
-    }
+    })
     const shards = await shardSet(store, { coder, rowGroupRows: 10 })
     const done: number[] = []
     const pages = Array.from({ length: 8 }, async (_, page) => {
@@ -452,8 +454,11 @@ describe('a row group', () => {
 
   const FAILURES: readonly (readonly [string, (n: number) => Partial<{ coder: ShardCoder; wrap: Wrap }>])[] =
     [
-      ['encoding', (n) => ({ coder: { ...textCoder, encode: failingAt(n, textCoder.encode) } })],
-      ['the end of a shard', (n) => ({ coder: { ...textCoder, footer: failingAt(n, textCoder.footer) } })],
+      ['encoding', (n) => ({ coder: coderOf({ ...textEncoder, encode: failingAt(n, textEncoder.encode) }) })],
+      [
+        'the end of a shard',
+        (n) => ({ coder: coderOf({ ...textEncoder, footer: failingAt(n, textEncoder.footer) }) }),
+      ],
       [
         'a seal',
         (n) => {
@@ -500,7 +505,10 @@ describe('a row group', () => {
     const kinds: string[] = []
     for (const pages of [[5, 5], [10]]) {
       const shards = await shardSet(store, {
-        coder: { ...textCoder, encode: async (batches) => losingRow(await textCoder.encode(batches)) },
+        coder: coderOf({
+          ...textEncoder,
+          encode: async (batches) => losingRow(await textEncoder.encode(batches)),
+        }),
         record: (lines) => void kinds.push(...lines.map(({ kind }) => kind)),
       })
       const work = async (): Promise<void> => {
@@ -605,7 +613,7 @@ it('keeps files that were moved before when more are moved', async () => {
 it.skipIf(process.platform !== 'linux')('closes its files when a shard cannot be sealed', async () => {
   const { store, root } = await ownStore()
   // Too large for memory.
-  const coder: ShardCoder = { ...textCoder, header: async () => Buffer.alloc(2 << 20) }
+  const coder = coderOf({ ...textEncoder, header: () => Buffer.alloc(2 << 20) })
   const full = (): Promise<never> => Promise.reject(new Error('the disk is full'))
   for (const close of [[], [FOLDER]]) {
     const shards = await shardSet(store, {

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  type ColumnSpec,
   encodeRecordBatch,
   type Format,
   type Int64,
@@ -16,14 +15,12 @@ import { createEncoder } from '../../src/load/encode/create-encoder.ts'
 import { shardExtension } from '../../src/load/encode/encoder.ts'
 import {
   type Commit,
-  decodeRecordBatches,
   PageRows,
   type PartitionRange,
   type RowChoice,
   type ShardCoder,
   ShardSet,
   type Slice,
-  shardHash,
 } from '../../src/load/index.ts'
 import { beginCheckpoint, findCheckpoint, OpenLog, type SealedShard } from '../../src/state/index.ts'
 import { newOwner, temporaryStore } from '../disk/temporary-store.ts'
@@ -31,7 +28,7 @@ import { random } from '../support/random.ts'
 import { cases } from '../support/thorough.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import { createdBy, encodeShard, plainCsv, snappyParquet } from './shard-fixture.ts'
-import { HEADER, slowCoder } from './shards-world.ts'
+import { coderOf, HEADER, slowCoder } from './shards-world.ts'
 
 const columns = specs({
   id: 'int64',
@@ -230,7 +227,9 @@ async function exported(
   const store = await files.own(newOwner())
   await beginCheckpoint(store, HEADER)
   const draw = random(from.length)
-  const coder = slowCoder(coderOf(format, columns), () => Math.floor(draw() * slow))
+  const coder = slowCoder(coderOf(createEncoder({ format, columns, createdBy, fileMetadata: {} })), () =>
+    Math.floor(draw() * slow),
+  )
   const open = async (): Promise<[OpenLog, ShardSet]> => {
     // From the files alone.
     const log = new OpenLog(store, (await findCheckpoint(store))!)
@@ -295,17 +294,6 @@ async function openShards(
   const opened = await ShardSet.open(options, state.openShards.values())
   if ('lost' in opened) throw new Error('rows are lost')
   return opened.set
-}
-
-/** The encoder as a thread would run it: record batches by their bytes. */
-function coderOf(format: Format, specs: readonly ColumnSpec[]): ShardCoder {
-  const encoder = createEncoder({ format, columns: specs, createdBy, fileMetadata: {} })
-  return {
-    header: async () => encoder.header(),
-    encode: (recordBatches) => encoder.encode(decodeRecordBatches(recordBatches)),
-    footer: (rowGroups) => encoder.footer(rowGroups),
-    hash: shardHash,
-  }
 }
 
 function slicesOf(

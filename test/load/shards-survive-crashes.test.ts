@@ -8,12 +8,14 @@ import { random } from '../support/random.ts'
 import { cases, THOROUGH } from '../support/thorough.ts'
 import {
   Crash,
+  coderOf,
   crashing,
   keyOf,
   type Responses,
   responsesOf,
   slowCoder,
   textCoder,
+  textEncoder,
   World,
   type WorldOptions,
 } from './shards-world.ts'
@@ -294,7 +296,7 @@ it('shards that filled before a crash are sealed by the next run, before they ge
     shardRows: 20,
     owned: false,
     // No row group is encoded in time.
-    coder: { ...textCoder, encode: () => new Promise(() => {}) },
+    coder: coderOf({ ...textEncoder, encode: () => new Promise(() => {}) }),
   })
   await made.open()
   await made.commitNext(0)

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect } from 'vitest'
 import {
-  decodeRecordBatch,
   encodeRecordBatch,
   type HeaderEntry,
   type NamedQuery,
@@ -21,15 +20,18 @@ import {
 import { openSettledCheckpoint } from '../../src/data-set/recover.ts'
 import { type Invalidation, invalidationOf, redoEntry } from '../../src/data-set/redo/invalidate.ts'
 import { removeReplaced, replaceRedone } from '../../src/data-set/redo/replace.ts'
+import type { ShardEncoder } from '../../src/load/encode/encoder.ts'
 import { rowObjects } from '../../src/load/encode/record-batch-column.ts'
 import {
   type Commit,
+  type EncodedRows,
   PageRows,
   type PartitionRange,
   type ShardCoder,
+  type ShardCoding,
   ShardSet,
   type Slice,
-  shardHash,
+  shardCoder,
 } from '../../src/load/index.ts'
 import { chainsOf } from '../../src/plan/chains.ts'
 import {
@@ -72,37 +74,47 @@ export const HEADER: HeaderEntry = {
 const COLUMNS = specs({ query: 'int64', window: 'int64', row: 'int64', source_id: 'text' })
 
 /** A line of text for each row; the footer is a line about the row groups. */
-export const textCoder: ShardCoder = {
-  header: async () => Buffer.from('a shard\n'),
+export const textEncoder: ShardEncoder = {
+  header: () => Buffer.from('a shard\n'),
   encode: async (recordBatches) => {
-    const texts: string[] = []
-    let rows = 0
-    for (const given of recordBatches) {
-      // As a worker thread transfers them: the buffers are detached afterwards.
-      const transfer = given.buffer instanceof ArrayBuffer ? [given.buffer] : []
-      const recordBatch = decodeRecordBatch(structuredClone(given, { transfer }))
-      for (const row of rowObjects(recordBatch, COLUMNS))
-        texts.push(`${COLUMNS.map(({ name }) => row[name]).join(' ')}\n`)
-      rows += recordBatch.rows
-    }
-    const bytes = new Uint8Array(Buffer.from(texts.join('')))
-    return {
-      bytes,
-      rows,
-      meta: { lines: texts.length },
-    }
+    const texts = recordBatches.flatMap((recordBatch) =>
+      Array.from(
+        rowObjects(recordBatch, COLUMNS),
+        (row) => `${COLUMNS.map(({ name }) => row[name]).join(' ')}\n`,
+      ),
+    )
+    return { bytes: new Uint8Array(Buffer.from(texts.join(''))), rows: texts.length, chunks: [] }
   },
   footer: async (rowGroups) => Buffer.from(`#${JSON.stringify(rowGroups)}\n`),
-  hash: shardHash,
 }
+
+/** A coder that treats record batches as a worker thread does: their buffers are detached. */
+export function coderOf(encoder: ShardEncoder): ShardCoder {
+  const detached = (bytes: Uint8Array): Uint8Array =>
+    structuredClone(bytes, { transfer: bytes.buffer instanceof ArrayBuffer ? [bytes.buffer] : [] })
+  return withEncode(shardCoder(encoder), (coding, batches) => coding.encode(batches.map(detached)))
+}
+
+export const textCoder = coderOf(textEncoder)
 
 /** A coder that lets pages be committed while it encodes. */
 export function slowCoder(coder: ShardCoder, turns: () => number): ShardCoder {
-  const encode: ShardCoder['encode'] = async (recordBatches) => {
+  return withEncode(coder, async (coding, recordBatches) => {
     for (let left = turns(); left > 0; left--) await turn()
-    return coder.encode(recordBatches)
+    return coding.encode(recordBatches)
+  })
+}
+
+function withEncode(
+  coder: ShardCoder,
+  encode: (coding: ShardCoding, recordBatches: readonly Uint8Array[]) => Promise<EncodedRows>,
+): ShardCoder {
+  return {
+    begin() {
+      const coding = coder.begin()
+      return { ...coding, encode: (recordBatches) => encode(coding, recordBatches) }
+    },
   }
-  return { ...coder, encode }
 }
 
 function queryOf(query: number): NamedQuery {
@@ -467,7 +479,7 @@ export function readShard(text: string, rowGroupRows: number): Row[] {
   expect(text.slice(0, end)).toBe('a shard\n')
   for (const [index, rowGroup] of rowGroups.entries()) {
     expect(rowGroup.offset).toBe(end)
-    const lines = text.slice(end).split('\n').slice(0, rowGroup.meta.lines)
+    const lines = text.slice(end).split('\n').slice(0, rowGroup.rows)
     end += lines.reduce((bytes, line) => bytes + line.length + 1, 0)
     expect(lines).toHaveLength(rowGroup.rows)
     if (index < rowGroups.length - 1) expect(rowGroup.rows).toBe(rowGroupRows)
@@ -483,9 +495,7 @@ export function readShard(text: string, rowGroupRows: number): Row[] {
 }
 
 /** What a shard's footer says of its row groups. */
-export function rowGroupsOf(
-  text: string,
-): { readonly offset: number; readonly rows: number; readonly meta: { readonly lines: number } }[] {
+export function rowGroupsOf(text: string): { readonly offset: number; readonly rows: number }[] {
   return JSON.parse(text.split('\n').at(-2)!.slice(1))
 }
 

@@ -1,10 +1,11 @@
-import type { ColumnSpec, Format, JsonValue, RecordBatch } from '../../core/index.ts'
+import type { ColumnSpec, Format, RecordBatch } from '../../core/index.ts'
+import type { ColumnChunk } from './parquet/column-chunk.ts'
 
 /**
  * Turns record batches into the bytes of one shard. Pure: no I/O and no clock, so it runs in any thread.
  *
  * A shard is the header, then row groups, then the footer. Everything before the footer can be appended to a file as
- * soon as it is encoded. The footer is made from the metadata of the row groups, which the journal keeps.
+ * soon as it is encoded.
  */
 export type ShardEncoder = {
   /** The first bytes of a shard. */
@@ -16,10 +17,7 @@ export type ShardEncoder = {
    *   2 GB; never names a value
    */
   encode(recordBatches: readonly RecordBatch[]): Promise<EncodedRowGroup>
-  /**
-   * The last bytes of a shard with these row groups, in order.
-   * @throws ExportError `damaged` when a `meta` does not come from {@link ShardEncoder.encode}
-   */
+  /** The last bytes of a shard with these row groups, in order. */
   footer(rowGroups: readonly WrittenRowGroup[]): Promise<Uint8Array>
 }
 
@@ -27,8 +25,8 @@ export type EncodedRowGroup = {
   /** In shared memory or in a buffer of their own. */
   readonly bytes: Uint8Array
   readonly rows: number
-  /** Metadata for the footer; a few kB at most. */
-  readonly meta: JsonValue
+  /** For the footer of Parquet; CSV has none. */
+  readonly chunks: readonly ColumnChunk[]
   /** Number of characters that the format cannot hold and that were replaced; absent: none. */
   readonly replaced?: number
 }
@@ -37,7 +35,7 @@ export type WrittenRowGroup = {
   /** Offset of the row group in the shard, in bytes. */
   readonly offset: number
   readonly rows: number
-  readonly meta: JsonValue
+  readonly chunks: readonly ColumnChunk[]
 }
 
 /** The settings that encode a shard. Plain data: it is sent to a worker thread. */

@@ -213,7 +213,7 @@ export class ChainRun {
   /** The settings of every request in a sequence of cursors. */
   #sequence(): Chain {
     const chain = this.#chain
-    const { pipeline, options, session, prefetch, reportProgress } = this.#run
+    const { pipeline, options, prefetch, reportProgress } = this.#run
     const { extract, transform } = pipeline
     const { folded, query } = chain
     const feed = chain.feedWindows === null ? null : (folded?.feed ?? NEW_FEED)
@@ -239,8 +239,6 @@ export class ChainRun {
       seen: new SeenCursors(folded?.seen),
       onRequest: () => {
         this.#requests++
-        // The threads start while the request is in flight.
-        session.cpu.start()
         reportProgress()
       },
       prefetch,

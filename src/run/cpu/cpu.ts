@@ -1,13 +1,6 @@
 import { availableParallelism } from 'node:os'
-import {
-  type BufferPool,
-  bufferPool,
-  type DecodedPage,
-  type DecodePage,
-  type DecodePlan,
-  getOrInsert,
-} from '../../core/index.ts'
-import { type EncodedRowGroup, type EncodePlan, type ShardCoder, shardHashIn } from '../../load/index.ts'
+import type { BufferPool, DecodedPage, DecodePage, DecodePlan } from '../../core/index.ts'
+import type { EncodedRows, EncodePlan, ShardCoder, ShardCoding, ShardEnd } from '../../load/index.ts'
 import { canStartThreads, openThread, owned, type Thread } from '../../threads/index.ts'
 
 /** The work that takes processor time: responses to rows, rows to bytes of shards. */
@@ -16,187 +9,48 @@ export type Cpu = {
   /** Returns the memory of a page's rows, which must not be read again. */
   release(page: DecodedPage): void
   readonly coder: ShardCoder
-  /** Prepares before the first call. */
-  start(): void
-  /** Ends the threads, or returns shared ones; nothing is decoded or encoded afterwards. */
+  /** Ends the thread, or its work for this run; nothing is decoded or encoded afterwards. */
   close(): Promise<void>
 }
 
-/** Threads and buffers of all runs of one process: as many as the machine needs, however many runs there are. */
-export type SharedCpu = {
-  readonly buffers: BufferPool
-  /** Takes the set that serves the fewest runs. */
-  take(): ThreadSet
+/** The thread of all runs of a process. */
+export type SharedThread = {
+  take(): RunThread
   close(): Promise<void>
 }
 
-/** Threads for two processors. A thread starts with its first request. */
-type Threads = {
-  /** The second is for runs whose masks compute digests. */
-  readonly decoders: readonly [Thread, Thread]
-  readonly encoder: Thread
-}
-
-/** The same, and the number of a run in them. */
-type ThreadSet = Threads & {
-  readonly run: number
-  /** Returns the threads. @param used the threads in which the run was opened */
-  end(used: readonly Thread[]): Promise<void>
-}
+/** A thread, and the number of a run in it. */
+type RunThread = { readonly thread: Thread; readonly run: number; readonly isShared: boolean }
 
 /**
- * Decodes in one thread and encodes in another, so that the calling thread is free to receive, write and
- * fsync. With one processor, or without a build, everything is done in the calling thread. Buffers are shared or
- * transferred, not copied.
- * @param buffers the pool to which the buffers of responses return: after decoding, or when their rows are released
- * @param shared the threads that runs share; null: this run has its own
+ * Smaller responses are decoded in the calling thread: that takes less time than a message and its answer. Pages of the
+ * service usually have some hundred rows, of 700 bytes each.
  */
-export async function openCpu(
+const LARGE_BYTES = 512 << 10
+
+/**
+ * Decodes and encodes in the calling thread as long as pages are small. The first large one starts a thread, which from
+ * then on decodes large pages and encodes, so that the calling thread is free to receive, write and fsync. With one
+ * processor, or without a build, there is no thread. Buffers are shared or transferred, not copied.
+ * @param buffers the pool to which the buffers of responses return: after decoding, or when their rows are released
+ * @param shared the thread that runs share; null: this run has its own
+ */
+export function openCpu(
   decodePlan: DecodePlan,
   encodePlan: EncodePlan,
   buffers: BufferPool,
-  shared: SharedCpu | null = null,
-): Promise<Cpu> {
-  if (availableParallelism() > 1 && canStartThreads) {
-    return threadedCpu(decodePlan, encodePlan, buffers, shared?.take() ?? ownSet())
-  }
-  // Loaded only without threads, which do the same.
-  const { inlineWork } = await import('./inline-work.ts')
-  const { decode, coder } = inlineWork(decodePlan, encodePlan)
-  return {
-    ...responseMemory(decode, buffers),
-    coder,
-    start() {},
-    async close() {},
-  }
-}
-
-/** A set of threads for every two processors. @param runs the number of runs at a time */
-export function shareCpu(runs: number): SharedCpu {
-  const sets: { readonly threads: Threads; users: number }[] = []
-  const most = Math.min(runs, Math.ceil(availableParallelism() / 2))
-  let nextRun = 0
-  return {
-    buffers: bufferPool(2 * most + 2),
-    take() {
-      // The requests of an ended thread are lost; later ones go to a new set.
-      const dead = sets.findIndex(({ threads }) => threadsOf(threads).some(({ hasFailed }) => hasFailed))
-      if (dead >= 0) void closeSet(sets.splice(dead, 1)[0]!.threads)
-      let set = sets.toSorted((a, b) => a.users - b.users)[0]
-      if (set === undefined || (set.users > 0 && sets.length < most)) {
-        set = { threads: openSet(), users: 0 }
-        sets.push(set)
-      }
-      set.users++
-      const { threads } = set
-      const run = nextRun++
-      return {
-        ...threads,
-        run,
-        async end(used) {
-          set.users--
-          await Promise.all(used.map((each) => each.request('close', [run]).catch(() => {})))
-        },
-      }
-    },
-    async close() {
-      await Promise.all(sets.map(({ threads }) => closeSet(threads)))
-    },
-  }
-}
-
-function ownSet(): ThreadSet {
-  const threads = openSet()
-  return { ...threads, run: 0, end: () => closeSet(threads) }
-}
-
-function openSet(): Threads {
-  return {
-    decoders: [openDecoder(), openDecoder()],
-    encoder: openThread(new URL('./encode-worker.js', import.meta.url), null),
-  }
-}
-
-function openDecoder(): Thread {
-  return openThread(new URL('./decode-worker.js', import.meta.url), null)
-}
-
-function threadsOf({ decoders, encoder }: Threads): readonly Thread[] {
-  return [...decoders, encoder]
-}
-
-async function closeSet(threads: Threads): Promise<void> {
-  await Promise.all(threadsOf(threads).map((each) => each.close()))
-}
-
-function threadedCpu(
-  decodePlan: DecodePlan,
-  encodePlan: EncodePlan,
-  buffers: BufferPool,
-  { decoders: [decoder, second], encoder, run, end }: ThreadSet,
+  shared: SharedThread | null = null,
 ): Cpu {
-  const decoders = computesDigests(decodePlan) ? [decoder, second] : [decoder]
-  let hashes = 0
-  let closed: Promise<void> | null = null
-  const opened = new Map<Thread, Promise<unknown>>()
-  const open = (thread: Thread): Promise<unknown> =>
-    getOrInsert(opened, thread, () =>
-      thread.request('open', [run, thread === encoder ? encodePlan : decodePlan]),
-    )
-  const encode = async <T>(
-    name: string,
-    args: readonly unknown[],
-    transfer: ArrayBuffer[] = [],
-  ): Promise<T> => {
-    await open(encoder)
-    return encoder.request<T>(name, [run, ...args], transfer)
-  }
-  return {
-    ...responseMemory(async (body, context) => {
-      const idlest = decoders.reduce((a, b) => (b.pending < a.pending ? b : a))
-      await open(idlest)
-      return idlest.request<DecodedPage>('decode', [run, body, context], owned(body.buffer))
-    }, buffers),
-    coder: {
-      header: () => encode<Uint8Array>('header', []),
-      encode: (recordBatches) =>
-        encode<EncodedRowGroup>(
-          'encode',
-          [recordBatches],
-          recordBatches.flatMap(({ buffer }) => owned(buffer)),
-        ),
-      footer: (rowGroups) => encode<Uint8Array>('footer', [rowGroups]),
-      hash: () => {
-        const hash = hashes++
-        return shardHashIn({
-          update: (chunks) => encode('hash', [hash, chunks]),
-          digest: (chunks) => encode<string>('digest', [hash, chunks]),
-        })
-      },
-    },
-    start() {
-      // The next request gets the error.
-      for (const thread of [decoder, encoder]) open(thread).catch(() => {})
-    },
-    close() {
-      closed ??= end([...opened.keys()])
-      return closed
-    },
-  }
-}
-
-/** A digest takes twice as long as the rest of a row, so one thread for decoding would be the bottleneck. */
-function computesDigests({ secret, identity, suppress }: DecodePlan): boolean {
-  return secret === 'hmac' || identity === 'hmac' || suppress.length > 0
-}
-
-/** Returns the memory of every response to its pool. */
-function responseMemory(decode: DecodePage, buffers: BufferPool): Pick<Cpu, 'decode' | 'release'> {
+  const here = loadedHere(decodePlan, encodePlan)
+  const there =
+    availableParallelism() > 1 && canStartThreads ? inThread(decodePlan, encodePlan, shared) : null
   return {
     async decode(body, context) {
       let page: DecodedPage | null = null
       try {
-        page = await decode(body, context)
+        const isLarge = body.byteLength >= LARGE_BYTES
+        if (isLarge) there?.start()
+        page = await (isLarge && there?.isReady ? there : here).decode(body, context)
         return page
       } finally {
         // Rows in shared memory are in the buffer of their response.
@@ -205,6 +59,119 @@ function responseMemory(decode: DecodePage, buffers: BufferPool): Pick<Cpu, 'dec
     },
     release({ recordBatch }) {
       if (recordBatch !== null) buffers.give(recordBatch.buffer)
+    },
+    coder: {
+      begin() {
+        let chosen: ShardCoding | null = null
+        const coding = (): ShardCoding => {
+          chosen ??= (there?.isReady ? there : here).coder.begin()
+          return chosen
+        }
+        return {
+          encode: (recordBatches) => coding().encode(recordBatches),
+          end: () => coding().end(),
+          discard: () => chosen?.discard(),
+        }
+      },
+    },
+    close: async () => there?.close(),
+  }
+}
+
+/** A thread that the runs of one process share. It starts with the first large page of any of them. */
+export function shareThread(): SharedThread {
+  let thread = openWorker()
+  let runs = 0
+  return {
+    take() {
+      // The requests of an ended thread are lost; later runs get a new one.
+      if (thread.hasFailed) {
+        void thread.close()
+        thread = openWorker()
+      }
+      return { thread, run: runs++, isShared: true }
+    },
+    close: () => thread.close(),
+  }
+}
+
+function openWorker(): Thread {
+  return openThread(new URL('./worker.js', import.meta.url), null)
+}
+
+/** Decoding and encoding in the calling thread, of which the modules are loaded when they are needed. */
+function loadedHere(decodePlan: DecodePlan, encodePlan: EncodePlan): Pick<Cpu, 'decode' | 'coder'> {
+  let loaded: Promise<Pick<Cpu, 'decode' | 'coder'>> | null = null
+  const load = (): Promise<Pick<Cpu, 'decode' | 'coder'>> => {
+    loaded ??= import('./in-this-thread.ts').then((module) => module.inThisThread(decodePlan, encodePlan))
+    return loaded
+  }
+  return {
+    decode: async (body, context) => (await load()).decode(body, context),
+    coder: {
+      begin() {
+        let begun: ShardCoding | null = null
+        const coding = async (): Promise<ShardCoding> => {
+          const { coder } = await load()
+          begun ??= coder.begin()
+          return begun
+        }
+        return {
+          encode: async (recordBatches) => (await coding()).encode(recordBatches),
+          end: async () => (await coding()).end(),
+          discard() {},
+        }
+      },
+    },
+  }
+}
+
+type Elsewhere = Pick<Cpu, 'decode' | 'coder' | 'close'> & {
+  /** Starts the thread, if it has not been started. */
+  start(): void
+  /** Whether it has started. It stays so after the thread has ended: then its requests fail. */
+  readonly isReady: boolean
+}
+
+function inThread(decodePlan: DecodePlan, encodePlan: EncodePlan, shared: SharedThread | null): Elsewhere {
+  let at: RunThread | null = null
+  let isReady = false
+  let shards = 0
+  const request = <T>(name: string, args: readonly unknown[], transfer: ArrayBuffer[] = []): Promise<T> =>
+    at!.thread.request<T>(name, [at!.run, ...args], transfer)
+  const start = async (): Promise<void> => {
+    at = shared?.take() ?? { thread: openWorker(), run: 0, isShared: false }
+    // The next request gets the error.
+    await request('open', [decodePlan, encodePlan]).catch(() => {})
+    isReady = true
+  }
+  return {
+    start() {
+      if (at === null) void start()
+    },
+    get isReady() {
+      return isReady
+    },
+    decode: (body, context) => request<DecodedPage>('decode', [body, context], owned(body.buffer)),
+    coder: {
+      begin() {
+        const shard = shards++
+        return {
+          encode: (recordBatches) =>
+            request<EncodedRows>(
+              'encode',
+              [shard, recordBatches],
+              recordBatches.flatMap(({ buffer }) => owned(buffer)),
+            ),
+          end: () => request<ShardEnd>('end', [shard]),
+          discard: () => void request('discard', [shard]).catch(() => {}),
+        }
+      },
+    },
+    async close() {
+      if (at === null) return
+      if (at.isShared) await request('close', []).catch(() => {})
+      else await at.thread.close()
     },
   }
 }

@@ -22,11 +22,11 @@ export function csvShard(
     header: () => stored(headerRow(columns.map(({ name }) => name))),
     encode: async (recordBatches) => {
       const rows = totalRows(recordBatches)
-      if (rows === 0) return { bytes: new Uint8Array(), rows, meta: null }
+      if (rows === 0) return { bytes: new Uint8Array(), rows, chunks: [] }
       return {
         bytes: stored(lines(recordBatches)),
         rows,
-        meta: null,
+        chunks: [],
         replaced: countNuls(recordBatches, columns),
       }
     },

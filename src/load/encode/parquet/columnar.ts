@@ -7,9 +7,10 @@ import { ByteBuffer } from '../byte-buffer.ts'
 import type { EncodePlan, ShardEncoder } from '../encoder.ts'
 import { totalRows } from '../record-batch-column.ts'
 import { bloomFilter } from './bloom-filter.ts'
+import type { ColumnChunk } from './column-chunk.ts'
 import { type Codec, codec as codecOf } from './compress.ts'
 import { writeHybrid, writeRun } from './encodings.ts'
-import { type ColumnChunkMeta, MAGIC, parquetFooter } from './footer.ts'
+import { MAGIC, parquetFooter } from './footer.ts'
 import { type Leaf, type Levels, leafOf } from './leaf.ts'
 import { freeScratch } from './rows.ts'
 
@@ -36,9 +37,9 @@ export function parquetColumnar(plan: EncodePlan, format: ParquetFormat): ShardE
   // The unused part takes no memory. A smaller buffer would grow, and the old one would wait for garbage collection.
   const out = new ByteBuffer(USUAL_BYTES)
 
-  const encodeRowGroup = (recordBatches: readonly RecordBatch[]): ColumnChunkMeta[] => {
+  const encodeRowGroup = (recordBatches: readonly RecordBatch[]): ColumnChunk[] => {
     const filters = new Map<number, Uint8Array>()
-    const metas = columns.map((column, i) => {
+    const chunks = columns.map((column, i) => {
       freeScratch()
       const leaf = leafOf(column, recordBatches, format.encodings)
       const { distinct } = leaf.values
@@ -50,9 +51,9 @@ export function parquetColumnar(plan: EncodePlan, format: ParquetFormat): ShardE
     for (const [column, filter] of filters) {
       const offset = out.length
       out.append(filter)
-      metas[column]!.bloom = { offset, length: filter.length }
+      chunks[column]!.bloom = { offset, length: filter.length }
     }
-    return metas
+    return chunks
   }
 
   return {
@@ -60,8 +61,8 @@ export function parquetColumnar(plan: EncodePlan, format: ParquetFormat): ShardE
     encode: async (recordBatches) => {
       const rows = totalRows(recordBatches)
       out.length = 0
-      const meta = rows === 0 ? [] : encodeRowGroup(recordBatches)
-      return { bytes: out.share(), rows, meta }
+      const chunks = rows === 0 ? [] : encodeRowGroup(recordBatches)
+      return { bytes: out.share(), rows, chunks }
     },
     footer: async (rowGroups) =>
       parquetFooter({ ...plan, codec: codec.name, timestampUnit: 'MICROS' }, rowGroups),
@@ -72,7 +73,7 @@ export function parquetColumnar(plan: EncodePlan, format: ParquetFormat): ShardE
  * Appends a column chunk: its dictionary page, if it has one, then its data pages. Pages have version 1, which every
  * reader supports, also with the newer encodings.
  */
-function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): ColumnChunkMeta {
+function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): ColumnChunk {
   const { levels, values, ascending } = leaf
   const start = out.length
   let raw = 0
@@ -111,7 +112,7 @@ function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): ColumnChun
     data,
     raw,
     stored: out.length - start,
-    min_max: values.minMax,
+    minMax: values.minMax,
     ascending,
     bloom: null,
   }

@@ -1,53 +1,11 @@
 import type { CompressionCodec, Encoding, FileMetaData, RowGroup, SchemaElement } from 'hyparquet'
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js'
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js'
-import * as z from 'zod'
-import {
-  type ColumnSpec,
-  type ColumnType,
-  ExportError,
-  elementFieldId,
-  fieldId,
-  type JsonValue,
-} from '../../../core/index.ts'
+import { type ColumnSpec, elementFieldId, fieldId } from '../../../core/index.ts'
 import type { EncodePlan, WrittenRowGroup } from '../encoder.ts'
-import { MAX_STATISTIC_BYTES } from './leaf-values.ts'
+import { type ColumnChunk, MAX_STATISTIC_BYTES } from './column-chunk.ts'
 
 export const MAGIC = 'PAR1'
-
-const extreme = z.union([z.number(), z.string()])
-const count = z.number().int().nonnegative()
-
-const columnChunkMeta = z.strictObject({
-  /** Number of values, nulls and empty lists. */
-  entries: count,
-  nulls: count,
-  encoding: z.enum([
-    'PLAIN',
-    'DELTA_BINARY_PACKED',
-    'DELTA_LENGTH_BYTE_ARRAY',
-    'RLE_DICTIONARY',
-    'PLAIN_DICTIONARY',
-  ]),
-  /** Offset of the dictionary page; null: there is none. */
-  dictionary: count.nullable(),
-  /** Offset of the first data page. */
-  data: count,
-  /** Bytes of all pages with their headers, before and after compression. */
-  raw: count,
-  stored: count,
-  min_max: z.strictObject({ min: extreme, max: extreme }).nullable(),
-  /** Whether the rows are known to be in order of this column. */
-  ascending: z.boolean(),
-  /** Location of the bloom filter; null: there is none. */
-  bloom: z.strictObject({ offset: count, length: count }).nullable(),
-})
-
-const rowGroupMeta = z.array(columnChunkMeta)
-
-/** The footer's data about one column of a row group. Offsets count from the start of the row group. */
-export type ColumnChunkMeta = z.infer<typeof columnChunkMeta>
-export type RowGroupMeta = readonly ColumnChunkMeta[]
 
 /** The settings of the file, some of which differ between the engines. */
 type FooterPlan = Pick<EncodePlan, 'columns' | 'createdBy' | 'fileMetadata'> & {
@@ -55,19 +13,14 @@ type FooterPlan = Pick<EncodePlan, 'columns' | 'createdBy' | 'fileMetadata'> & {
   readonly timestampUnit: 'MICROS' | 'MILLIS'
 }
 
-/**
- * The end of a Parquet file. Its version is 1: the number has no meaning, but some readers reject any other.
- * @throws ExportError `damaged` when a row group's `meta` is invalid
- */
+/** The end of a Parquet file. Its version is 1: the number has no meaning, but some readers reject any other. */
 export function parquetFooter(
   plan: FooterPlan,
   rowGroups: readonly WrittenRowGroup[],
 ): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter()
-  const filled = rowGroups
-    .filter(({ rows }) => rows > 0)
-    .map((rowGroup) => ({ ...rowGroup, metas: parseRowGroupMeta(rowGroup.meta, plan.columns.length) }))
-  const sortedBy = plan.columns.findIndex((_, i) => areAscending(filled.map(({ metas }) => metas[i]!)))
+  const filled = rowGroups.filter(({ rows }) => rows > 0)
+  const sortedBy = plan.columns.findIndex((_, i) => areAscending(filled.map(({ chunks }) => chunks[i]!)))
   const metadata: FileMetaData = {
     version: 1,
     created_by: plan.createdBy,
@@ -136,22 +89,21 @@ const STRING = { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { typ
  * Whether all rows of the file are in order of this column. In the format, the order is that of each row group. Some
  * readers understand it as the order of the whole file.
  */
-function areAscending(metas: readonly ColumnChunkMeta[]): boolean {
+function areAscending(chunks: readonly ColumnChunk[]): boolean {
   let last = Number.NEGATIVE_INFINITY
-  for (const { ascending, min_max } of metas) {
-    if (!ascending || typeof min_max?.min !== 'number' || typeof min_max.max !== 'number') return false
-    if (min_max.min < last) return false
-    last = min_max.max
+  for (const { ascending, minMax } of chunks) {
+    if (!ascending || typeof minMax?.min !== 'number' || typeof minMax.max !== 'number') return false
+    if (minMax.min < last) return false
+    last = minMax.max
   }
-  return metas.length > 0
+  return chunks.length > 0
 }
 
-type FilledRowGroup = WrittenRowGroup & { readonly metas: RowGroupMeta }
-
 /** @param sortedBy index of the column that all rows are in order of, or -1 */
-function footerRowGroup(plan: FooterPlan, rowGroup: FilledRowGroup, sortedBy: number): RowGroup {
-  const { metas } = rowGroup
-  const sum = (key: 'raw' | 'stored'): bigint => BigInt(metas.reduce((total, meta) => total + meta[key], 0))
+function footerRowGroup(plan: FooterPlan, rowGroup: WrittenRowGroup, sortedBy: number): RowGroup {
+  const { chunks } = rowGroup
+  const sum = (key: 'raw' | 'stored'): bigint =>
+    BigInt(chunks.reduce((total, chunk) => total + chunk[key], 0))
   return {
     num_rows: BigInt(rowGroup.rows),
     total_byte_size: sum('raw'),
@@ -160,19 +112,19 @@ function footerRowGroup(plan: FooterPlan, rowGroup: FilledRowGroup, sortedBy: nu
     ...(sortedBy >= 0 && {
       sorting_columns: [{ column_idx: sortedBy, descending: false, nulls_first: false }],
     }),
-    columns: plan.columns.map((column, i) => columnChunk(plan.codec, column, metas[i]!, rowGroup.offset)),
+    columns: plan.columns.map((column, i) => columnChunk(plan.codec, column, chunks[i]!, rowGroup.offset)),
   }
 }
 
 function columnChunk(
   codec: CompressionCodec,
   { name, type }: ColumnSpec,
-  meta: ColumnChunkMeta,
+  chunk: ColumnChunk,
   offset: number,
 ): RowGroup['columns'][number] {
   const at = (relative: number): bigint => BigInt(offset + relative)
-  const { bloom, dictionary, min_max } = meta
-  const encodings: Encoding[] = [...new Set<Encoding>(['RLE', meta.encoding])]
+  const { bloom, dictionary, minMax } = chunk
+  const encodings: Encoding[] = [...new Set<Encoding>(['RLE', chunk.encoding])]
   if (dictionary !== null) encodings.push('PLAIN')
   return {
     // Deprecated, and 0 where only the footer has the metadata.
@@ -182,17 +134,14 @@ function columnChunk(
       encodings,
       path_in_schema: type === 'list' ? [name, 'list', 'element'] : [name],
       codec,
-      num_values: BigInt(meta.entries),
-      total_uncompressed_size: BigInt(meta.raw),
-      total_compressed_size: BigInt(meta.stored),
-      data_page_offset: at(meta.data),
+      num_values: BigInt(chunk.entries),
+      total_uncompressed_size: BigInt(chunk.raw),
+      total_compressed_size: BigInt(chunk.stored),
+      data_page_offset: at(chunk.data),
       ...(dictionary !== null && { dictionary_page_offset: at(dictionary) }),
       statistics: {
-        null_count: BigInt(meta.nulls),
-        ...(min_max !== null && {
-          min_value: statistic(type, min_max.min),
-          max_value: statistic(type, min_max.max),
-        }),
+        null_count: BigInt(chunk.nulls),
+        ...(minMax !== null && { min_value: statistic(minMax.min), max_value: statistic(minMax.max) }),
       },
       ...(bloom !== null && {
         bloom_filter_offset: at(bloom.offset),
@@ -202,19 +151,6 @@ function columnChunk(
   }
 }
 
-/** Large integers are strings in the journal, whose JSON would round them. */
-function statistic(type: ColumnType, value: number | string): bigint | string {
-  return type === 'int64' || type === 'timestamp' ? BigInt(value) : String(value)
-}
-
-/** @throws ExportError `damaged` when the journal holds something else */
-function parseRowGroupMeta(meta: JsonValue, columns: number): RowGroupMeta {
-  const parsed = rowGroupMeta.safeParse(meta)
-  if (parsed.success && parsed.data.length === columns) return parsed.data
-  throw new ExportError({
-    kind: 'damaged',
-    what: 'The metadata of a row group in the checkpoint is invalid',
-    where: '',
-    next: 'Start again with --fresh.',
-  })
+function statistic(value: number | bigint | string): bigint | string {
+  return typeof value === 'number' ? BigInt(value) : value
 }

@@ -1,15 +1,14 @@
 import {
   type Encodings,
-  type Int64Json,
   type Int64Vector,
   type IntegerVector,
   int64,
-  int64ToJson,
   type NumberVector,
   type TextVector,
 } from '../../../core/index.ts'
 import type { ByteBuffer } from '../byte-buffer.ts'
 import { type RecordBatchColumn, textAt, type VectorOf } from '../record-batch-column.ts'
+import { type ColumnChunk, MAX_STATISTIC_BYTES, type MinMax } from './column-chunk.ts'
 import { bitWidthOf, codeNumbers, codeTexts, lengthBytes } from './dictionary.ts'
 import {
   fitsDelta,
@@ -20,7 +19,6 @@ import {
   writePlainInt64,
   writePlainTexts,
 } from './encodings.ts'
-import type { ColumnChunkMeta } from './footer.ts'
 import {
   booleanRows,
   int64Rows,
@@ -31,16 +29,13 @@ import {
   textRows,
 } from './rows.ts'
 
-/** Longer strings get no min/max statistics: they would make the footer large. */
-export const MAX_STATISTIC_BYTES = 256
-
 /** The values that are not null, in order. Valid until `freeScratch`. */
 export type LeafValues = {
-  readonly encoding: ColumnChunkMeta['encoding']
+  readonly encoding: ColumnChunk['encoding']
   /** The dictionary page, if values are encoded as codes. */
   readonly dictionary: { readonly count: number; write(out: ByteBuffer): void } | null
-  /** Least and greatest value, large integers as digits; null: there are no values, or they may not be shown. */
-  readonly minMax: { readonly min: number | string; readonly max: number | string } | null
+  /** null: there are no values, or they may not be shown. */
+  readonly minMax: MinMax | null
   /** Values of the bloom filter: each one at least once. */
   readonly distinct: Float64Array | BigInt64Array | TextVector | null
   /** Approximate encoded size of `[from, to)`. */
@@ -66,8 +61,7 @@ export function numberValues(
   const write = (out: ByteBuffer): void => writePlainInt64(out, dictionary, 0, dictionary.length)
   return {
     ...codedValues(codes, { count: dictionary.length, write }, encodings),
-    minMax:
-      dictionary instanceof BigInt64Array ? minMaxAsJson(int64MinMax(dictionary)) : numberMinMax(dictionary),
+    minMax: dictionary instanceof BigInt64Array ? exact(int64MinMax(dictionary)) : numberMinMax(dictionary),
     distinct: dictionary,
   }
 }
@@ -103,7 +97,7 @@ function largeNumbers({ values, valid }: Int64Vector, encodings: Encodings): Lea
   return {
     encoding: delta ? 'DELTA_BINARY_PACKED' : 'PLAIN',
     dictionary: null,
-    minMax: minMaxAsJson(minMax),
+    minMax: exact(minMax),
     distinct: present,
     size: (from, to) => (to - from) * 8,
     write: (out, from, to) => {
@@ -223,7 +217,7 @@ function numberMinMax(values: Float64Array): { min: number; max: number } | null
   return { min, max }
 }
 
-/** The same for 64-bit integers; {@link minMaxAsJson} turns them into JSON. */
+/** The same for 64-bit integers. */
 function int64MinMax(values: BigInt64Array): { min: bigint; max: bigint } | null {
   if (values.length === 0) return null
   let min = values[0]!
@@ -235,10 +229,9 @@ function int64MinMax(values: BigInt64Array): { min: bigint; max: bigint } | null
   return { min, max }
 }
 
-function minMaxAsJson(
-  minMax: { min: bigint; max: bigint } | null,
-): { min: Int64Json; max: Int64Json } | null {
-  return minMax === null ? null : { min: int64ToJson(int64(minMax.min)), max: int64ToJson(int64(minMax.max)) }
+/** As numbers where a double is exact. */
+function exact(minMax: { min: bigint; max: bigint } | null): MinMax | null {
+  return minMax === null ? null : { min: int64(minMax.min), max: int64(minMax.max) }
 }
 
 /** Least and greatest string by bytes, as Parquet orders strings; null: there are none, or one of them is long. */

@@ -12,7 +12,8 @@ import {
 import type { EncodedRowGroup, EncodePlan, ShardEncoder } from '../encoder.ts'
 import { loadParquetjsLite } from '../engine-package.ts'
 import { rowObjects, totalRows } from '../record-batch-column.ts'
-import { MAGIC, parquetFooter, type RowGroupMeta } from './footer.ts'
+import type { ColumnChunk } from './column-chunk.ts'
+import { MAGIC, parquetFooter } from './footer.ts'
 
 const CODECS = { none: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const
 
@@ -29,7 +30,7 @@ export function parquetjsLite(plan: EncodePlan, format: ParquetFormat): ShardEnc
     header: () => new Uint8Array(Buffer.from(MAGIC)),
     encode: async (recordBatches) => {
       const rows = totalRows(recordBatches)
-      if (rows === 0) return { bytes: new Uint8Array(), rows, meta: [] }
+      if (rows === 0) return { bytes: new Uint8Array(), rows, chunks: [] }
       try {
         return await encodeRows(columns, codec, recordBatches, rows)
       } catch (error) {
@@ -128,7 +129,7 @@ async function encodeRows(
   const { row_groups, metadata_length } = parquetMetadata(file.buffer)
   // The row group is followed by the metadata, its length and the magic.
   const bytes = file.slice(MAGIC.length, file.length - metadata_length - 4 - MAGIC.length)
-  const meta: RowGroupMeta = row_groups[0]!.columns.map(({ meta_data }, i) => {
+  const chunks = row_groups[0]!.columns.map(({ meta_data }, i): ColumnChunk => {
     const entries = Number(meta_data!.num_values)
     return {
       entries,
@@ -138,12 +139,12 @@ async function encodeRows(
       data: Number(meta_data!.data_page_offset) - MAGIC.length,
       raw: Number(meta_data!.total_uncompressed_size),
       stored: Number(meta_data!.total_compressed_size),
-      min_max: null,
+      minMax: null,
       ascending: false,
       bloom: null,
     }
   })
-  return { bytes, rows, meta }
+  return { bytes, rows, chunks }
 }
 
 /** The value in the form that parquetjs-lite accepts. */
