@@ -221,6 +221,7 @@ const parts = defineConfig({
     journal: 'src/state/log/lines.ts',
     load: 'src/load/index.ts',
     'run-options': 'src/run-options.ts',
+    sandbox: 'test/support/sandbox.ts',
     state: 'src/state/index.ts',
     transform: 'src/transform/index.ts',
     ...threads,

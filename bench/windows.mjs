@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { startSandbox } from '../dist/index.js'
+import { startSandbox } from '../build/parts/sandbox.js'
 import { CLI, measure } from './measure.mjs'
 
 const { values: options } = parseArgs({ options: { only: { type: 'string', default: '' } } })

@@ -1,8 +1,2 @@
-export { COMMON_PASSWORDS, DEMO_DOMAINS } from './data/words.ts'
-export type { Fault, FaultEffect } from './http/faults.ts'
-export type { LoggedRequest } from './http/routes.ts'
 export { SandboxOptionError, type SandboxOptions } from './options.ts'
-export type { CredentialJson, ExpectedSearch } from './search/expected.ts'
-export type { FeedItem } from './search/feed.ts'
-export type { SearchQuery } from './search/selection.ts'
 export { type Sandbox, sandboxBanner, startSandbox } from './start-sandbox.ts'

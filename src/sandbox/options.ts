@@ -3,7 +3,6 @@ import * as z from 'zod'
 import type { CredentialSettings } from './data/credentials.ts'
 import { parseTimestamp } from './data/timeline.ts'
 import { DEMO_DOMAINS, seedBits } from './data/words.ts'
-import type { Fault } from './http/faults.ts'
 
 /** Everything has a default; rates are shares between 0 and 1, times are milliseconds. */
 export type SandboxOptions = { [Key in keyof Options]?: Options[Key] | undefined }
@@ -23,10 +22,6 @@ type Options = {
   requestsPerSecond: number
   /** Basic tier: everything but global searches. Default 4; 0 = unlimited. */
   basicRequestsPerSecond: number
-  /** How much too early a request may come. Default 2. */
-  rateToleranceMs: number
-  /** `Retry-After` of the sandbox's own 429 responses. Default: no such header. */
-  rateLimitRetryAfter: string
   /** Searches left this month. Default 1,000,000. At 0: status 403, code `QUOTA_EXCEEDED`. */
   quota: number
   /**
@@ -36,8 +31,6 @@ type Options = {
   rowsPerSearch: number
   /** How long a token lives. Default: exchanged ones 1 hour, the ready one for ever. */
   tokenLifetimeMs: number
-  /** `refresh_token_exp` names the token's own expiry (default) or a moment 30 days later. */
-  refreshTokenExp: 'token' | 'later'
   domains: readonly string[]
   /** `imported_at` lies in [from, until). Default 2024-01-01 to 2025-01-01. */
   from: string
@@ -68,8 +61,6 @@ type Options = {
   identifierOrder: 'asc' | 'desc'
   /** How long the feeds accept a cursor. Default null: for ever. */
   cursorLifetimeMs: number | null
-  /** The largest page of a feed. Default 10,000. */
-  feedMaxSize: number
   /** A broken service: `filters` are checked, then ignored. */
   ignoreFilters: boolean
   /** Wait before every response, or a range to draw from. Default 0. */
@@ -78,7 +69,8 @@ type Options = {
   msPerRow: number
   /** A gateway cuts off longer requests after this time: status 504, plain text. Default 0: there is none. */
   gatewayTimeoutMs: number
-  faults: readonly Fault[]
+  /** Share of searches that fail with status 503. Default 0. */
+  errorRate: number
   /** Compresses responses for clients that accept gzip. Default false. */
   gzip: boolean
   /** Signs cursors. Another key refuses the cursors saved under this one. Default: from seed and data. */
@@ -89,12 +81,11 @@ type Options = {
   now: () => number
 }
 
-export type Settings = Omit<Options, 'seed' | 'tokenLifetimeMs' | 'from' | 'until' | 'rateLimitRetryAfter'> &
+export type Settings = Omit<Options, 'seed' | 'tokenLifetimeMs' | 'from' | 'until'> &
   CredentialSettings & {
     readonly from: number
     readonly until: number
     readonly tokenLifetimeMs: number | null
-    readonly rateLimitRetryAfter: string | null
   }
 
 const share = z.number().min(0).max(1)
@@ -107,12 +98,9 @@ const schema = z.strictObject({
   apiKey: z.string().min(1).optional(),
   requestsPerSecond: z.number().min(0).default(1),
   basicRequestsPerSecond: z.number().min(0).default(4),
-  rateToleranceMs: z.number().min(0).default(2),
-  rateLimitRetryAfter: z.string().nullable().default(null),
   quota: count.default(1_000_000),
   rowsPerSearch: count.default(100),
   tokenLifetimeMs: z.number().positive().nullable().default(null),
-  refreshTokenExp: z.enum(['token', 'later']).default('token'),
   domains: z
     .array(z.string().regex(/^[a-z0-9-]+(\.[a-z0-9-]+)+$/))
     .min(1)
@@ -132,12 +120,11 @@ const schema = z.strictObject({
   stateRate: share.default(0.1),
   identifierOrder: z.enum(['asc', 'desc']).default('desc'),
   cursorLifetimeMs: z.number().positive().nullable().default(null),
-  feedMaxSize: count.min(1).default(10_000),
   ignoreFilters: z.boolean().default(false),
   latencyMs: z.union([z.number().min(0), z.tuple([z.number().min(0), z.number().min(0)])]).default(0),
   msPerRow: z.number().min(0).default(0),
   gatewayTimeoutMs: z.number().min(0).default(0),
-  faults: z.array(z.custom<Fault>((fault) => typeof fault === 'object' && fault !== null)).default([]),
+  errorRate: share.default(0),
   gzip: z.boolean().default(false),
   cursorKey: z.string().optional(),
   prefix: z

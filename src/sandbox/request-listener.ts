@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { fraction } from './data/words.ts'
-import { type Fault, faultPicker, type SandboxResponse, send, sendBroken } from './http/faults.ts'
+import { type Interception, type SandboxResponse, send } from './http/responses.ts'
 import {
   findRoute,
   jsonBody,
@@ -23,22 +23,21 @@ const MAX_BODY_BYTES = 1_000_000
 const MAX_DROPPED_BYTES = 64_000_000
 
 /**
- * Handles a request: measures its time of arrival, reads and logs it, applies a fault if there is one, then the rate
- * limit of its tier, and responds. Faults come before the rate limit, so that the request numbers in a list of faults
- * do not depend on timing. A fault counts against the rate limit, too.
+ * Handles a request: measures its time of arrival, reads and logs it, applies the rate limit of its tier, and responds.
  * @param closed aborts the waits of responses still being sent
+ * @param intercept called with each request
  */
 export function requestListener(
   settings: Settings,
   service: Service,
   log: RequestLog,
   closed: AbortSignal,
+  intercept: (request: LoggedRequest) => Interception | null,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   const table = routes(settings.prefix)
-  const pickFault = faultPicker(settings.faults, settings.seed)
   const limits = {
-    search: rateLimit(settings.requestsPerSecond, settings.rateToleranceMs),
-    basic: rateLimit(settings.basicRequestsPerSecond, settings.rateToleranceMs),
+    search: rateLimit(settings.requestsPerSecond),
+    basic: rateLimit(settings.basicRequestsPerSecond),
   }
 
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -56,11 +55,13 @@ export function requestListener(
     const logged = log.add({ kind: route?.kind ?? 'other', method, path, body: parsed, at })
     logged.tooFast = !inPace
 
-    const fault = pickFault(logged)
-    logged.fault = fault?.kind ?? null
+    const intercepted = intercept(logged)
+    logged.fault = intercepted?.name ?? null
     const reply = attempt(() => {
-      if (fault) strike(fault, service)
-      else if (!inPace) throw tooFast(settings.rateLimitRetryAfter)
+      if (intercepted?.instead) throw intercepted.instead
+      // Source: the public documentation, word for word.
+      if (!intercepted && !inPace) throw serviceError(429, 'RATELIMIT_REACHED', 'ratelimit reached')
+      if (isUnlucky(settings, logged)) throw serviceError(503, 'SANDBOX_ERROR', 'an error that was asked for')
       if (found instanceof ServiceError) throw found
       if (body instanceof ServiceError) throw orUnauthorized(body, found[0], service, request)
       return found[0].handle(
@@ -73,13 +74,13 @@ export function requestListener(
     const isLate = settings.gatewayTimeoutMs > 0 && ms > settings.gatewayTimeoutMs
     const plain = isLate ? GATEWAY_TIMEOUT : toResponse(reply, route, service)
     if (isLate) logged.items = 0
-    const encoded = await encode(fault ? spoil(fault, plain) : plain, request, settings.gzip)
+    const encoded = await encode(intercepted?.change(plain) ?? plain, request, settings.gzip)
     const wait = isLate ? settings.gatewayTimeoutMs : ms
     if (wait > 0) await sleep(wait, undefined, { signal: closed }).catch(() => {})
     if (closed.aborted || response.destroyed) return
-    logged.status = fault?.kind === 'reset' || fault?.kind === 'hang' ? 0 : encoded.status
+    logged.status = encoded.status
     const dated = withDate(encoded, settings.now())
-    if (fault) await sendBroken(response, dated, fault, closed)
+    if (intercepted) await intercepted.send(response, dated, closed)
     else send(response, dated)
   }
   return (request, response) => {
@@ -156,34 +157,9 @@ function orUnauthorized(
   return refused instanceof ServiceError ? refused : error
 }
 
-/** Faults that keep the request from being carried out. @throws ServiceError the response instead */
-function strike(fault: Fault, service: Service): void {
-  if (fault.kind === 'status') {
-    const retryAfter = typeof fault.retryAfter === 'function' ? fault.retryAfter() : fault.retryAfter
-    const headers = { ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }), ...fault.headers }
-    if (fault.status === 429 && fault.code === undefined) throw tooFast(null, headers)
-    throw serviceError(
-      fault.status,
-      fault.code ?? 'SANDBOX_FAULT',
-      'a fault that the sandbox was asked for',
-      headers,
-    )
-  }
-  if (fault.kind === 'revoke-tokens') {
-    service.tokens.revokeAll()
-    throw serviceError(401, 'UNAUTHORIZED', 'the access token is missing, unknown or expired')
-  }
-  if (fault.kind === 'reset' || fault.kind === 'hang' || fault.kind === 'html') {
-    throw serviceError(502, 'SANDBOX_FAULT', 'a fault that the sandbox was asked for')
-  }
-}
-
-/** Source: the public documentation, word for word. */
-function tooFast(retryAfter: string | null, headers: Readonly<Record<string, string>> = {}): ServiceError {
-  return serviceError(429, 'RATELIMIT_REACHED', 'ratelimit reached', {
-    ...(retryAfter === null ? {} : { 'retry-after': retryAfter }),
-    ...headers,
-  })
+/** @returns whether this is one of the searches that fail by `errorRate` */
+function isUnlucky({ seed, errorRate }: Settings, { kind, ordinal }: LoggedRequest): boolean {
+  return kind === 'search' && fraction(seed, ordinal, 601) < errorRate
 }
 
 function toResponse(reply: Reply | ServiceError, route: Route | null, service: Service): SandboxResponse {
@@ -198,35 +174,6 @@ function toResponse(reply: Reply | ServiceError, route: Route | null, service: S
     headers: { ...type, ...quota, ...reply.headers },
     body: jsonBody(reply.body),
   }
-}
-
-/** Faults that replace what is said, not how it is sent. */
-function spoil(fault: Fault, plain: SandboxResponse): SandboxResponse {
-  switch (fault.kind) {
-    case 'html':
-      return {
-        status: fault.status ?? 502,
-        headers: { 'content-type': 'text/html' },
-        body: Buffer.from(
-          '<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body></body>\r\n</html>\r\n',
-        ),
-      }
-    case 'invalid-json':
-      return { ...plain, body: plain.body.subarray(0, Math.floor(plain.body.length / 2)) }
-    case 'wrong-shape':
-      return {
-        ...plain,
-        body: jsonBody(fault.body === undefined ? { results: [], cursor: null } : fault.body),
-      }
-    case 'rewrite':
-      return { ...plain, body: asBuffer(fault.rewrite(plain.body.toString('utf8'))) }
-    default:
-      return plain
-  }
-}
-
-function asBuffer(body: string | Uint8Array): Buffer {
-  return typeof body === 'string' ? Buffer.from(body) : Buffer.from(body)
 }
 
 async function encode(
@@ -251,6 +198,9 @@ function waitMs({ latencyMs, msPerRow, seed }: Settings, logged: LoggedRequest):
   return low + (high - low) * fraction(seed, logged.number, 701) + msPerRow * logged.items
 }
 
+/** How much too early a request may come. */
+const TOLERANCE_MS = 2
+
 type RateLimit = {
   /** Takes a request's permission; false when it comes too early, which costs nothing. */
   take(nowMs: number): boolean
@@ -261,12 +211,12 @@ type RateLimit = {
  * the touch is lent, not given: the long-run rate never passes the limit.
  * @param perSecond 0 = unlimited
  */
-export function rateLimit(perSecond: number, toleranceMs: number): RateLimit {
+export function rateLimit(perSecond: number): RateLimit {
   let readyAtMs = Number.NEGATIVE_INFINITY
   return {
     take(nowMs) {
       if (perSecond === 0) return true
-      if (nowMs < readyAtMs - toleranceMs) return false
+      if (nowMs < readyAtMs - TOLERANCE_MS) return false
       readyAtMs = Math.max(nowMs, readyAtMs) + 1000 / perSecond
       return true
     },

@@ -4,12 +4,12 @@ import type { AddressInfo } from 'node:net'
 import { credentials } from './data/credentials.ts'
 import { sources } from './data/sources.ts'
 import { timeline } from './data/timeline.ts'
-import { type LoggedRequest, requestLog } from './http/routes.ts'
+import type { Interception } from './http/responses.ts'
+import { type LoggedRequest, requestLog, type Service } from './http/routes.ts'
 import { tokens } from './http/tokens.ts'
-import { resolveOptions, type SandboxOptions } from './options.ts'
+import { resolveOptions, type SandboxOptions, type Settings } from './options.ts'
 import { requestListener } from './request-listener.ts'
-import { type CredentialJson, type ExpectedSearch, expectedCredentials } from './search/expected.ts'
-import { type FeedItem, feed } from './search/feed.ts'
+import { arrivals, feed } from './search/feed.ts'
 import { reports } from './search/reports.ts'
 import { search } from './search/search.ts'
 
@@ -22,13 +22,6 @@ export type Sandbox = {
   readonly apiKey: string
   /** Every request so far, oldest first. */
   readonly requests: readonly LoggedRequest[]
-  /**
-   * The credentials that a complete and correct export of a search holds, oldest first, straight from
-   * the generator. Broken ones (`invalidRate`) come as broken as on the wire.
-   */
-  expected(search: ExpectedSearch): Iterable<CredentialJson>
-  /** What a feed has had so far, in the order in which it came; null: the tenant's. */
-  expectedFeed(identifier: number | null): Iterable<FeedItem>
   /** Stops at once: open connections are destroyed. */
   close(): Promise<void>
 }
@@ -39,23 +32,38 @@ export type Sandbox = {
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const settings = resolveOptions(options)
+  return serve(settings, makeService(settings).service, () => null)
+}
+
+/** The service, and the data that it serves. */
+export function makeService(settings: Settings) {
   const { seed, domains, records, from, until } = settings
   const data = credentials(
     settings,
     timeline(seed, domains.length, records, from, until),
     sources(seed, settings.sources, from, settings.nastyRate > 0, settings.publicFields),
   )
+  const arrived = arrivals(settings, data)
   const service = {
     search: search(settings, data),
-    feed: feed(settings, data),
+    feed: feed(settings, settings, arrived),
     reports: reports(settings.cursorKey),
     tokens: tokens(settings),
   }
+  return { data, arrived, service }
+}
+
+/** @param intercept called with each request @throws Node's own error when the port is taken */
+export async function serve(
+  settings: Settings,
+  service: Service,
+  intercept: (request: LoggedRequest) => Interception | null,
+): Promise<Sandbox> {
   const log = requestLog()
   const closing = new AbortController()
   // Every delayed response adds a listener.
   setMaxListeners(0, closing.signal)
-  const server = createServer(requestListener(settings, service, log, closing.signal))
+  const server = createServer(requestListener(settings, service, log, closing.signal, intercept))
   // Longer than the interval between requests at any usual rate limit. Node's default of 5 s would close connections that
   // slow clients use again.
   server.keepAliveTimeout = 120_000
@@ -72,8 +80,6 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     token: settings.token,
     apiKey: settings.apiKey,
     requests: log.entries,
-    expected: (wanted) => expectedCredentials(data, wanted),
-    expectedFeed: (identifier) => service.feed.items(identifier),
     close() {
       closed ??= new Promise<void>((resolve) => {
         closing.abort()

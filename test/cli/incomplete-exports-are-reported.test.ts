@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { unpackTar } from 'modern-tar'
 import { expect, it } from 'vitest'
-import type { Fault } from '../../src/sandbox/index.ts'
+import type { Fault } from '../support/sandbox.ts'
 import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
 
 const KEY = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { startSandbox } from '../../src/sandbox/index.ts'
+import { startSandbox } from '../support/sandbox.ts'
 import { accessTo, type Environment, spillway, workFolder } from './spillway.ts'
 
 const DOMAINS = Array.from({ length: 12 }, (_, i) => `d${i}.example`)

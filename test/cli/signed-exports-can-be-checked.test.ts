@@ -8,10 +8,10 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
 import type { Problem } from '../../src/data-set/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
-import { startSandbox } from '../../src/sandbox/index.ts'
 import { takeLock } from '../../src/state/index.ts'
 import { shardPaths } from '../e2e/support/read-shards.ts'
 import { pipelineText, SMALL, type Workspace, workspaceFor } from '../e2e/support/workspace.ts'
+import { startSandbox } from '../support/sandbox.ts'
 import { spillway, workFolder } from './spillway.ts'
 
 const PARTS = {

@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
 import { CLI } from '../support/run-cli.ts'
+import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
 
 export { Collector } from '../support/in-this-process.ts'
 

@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
-import { COMMON_PASSWORDS, type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
 import { credential, startService } from '../fault/hostile-service.ts'
+import { COMMON_PASSWORDS, type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { readParquet } from './support/read-shards.ts'
 import {
   type PipelineParts,

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import zlib from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
+import { type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { readCsv, readCsvByDuckdb, readParquet, shardPaths, sql } from './support/read-shards.ts'
 import { difference, expectedOfDomains, type Row, SAME } from './support/rows.ts'

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { COMMON_PASSWORDS, type Sandbox, type SearchQuery, startSandbox } from '../../src/sandbox/index.ts'
+import { COMMON_PASSWORDS, type Sandbox, type SearchQuery, startSandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
 import { difference, expectedRows, SAME } from './support/rows.ts'

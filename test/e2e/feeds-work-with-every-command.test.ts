@@ -1,7 +1,7 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { FeedItem } from '../../src/sandbox/index.ts'
+import type { FeedItem } from '../support/sandbox.ts'
 import { statusShape } from './support/json-shapes.ts'
 import { readParquet, shardPaths } from './support/read-shards.ts'
 import { difference, microsOf, type Row, SAME } from './support/rows.ts'

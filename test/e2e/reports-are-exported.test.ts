@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import type { Sandbox } from '../../src/sandbox/index.ts'
+import type { Sandbox } from '../support/sandbox.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
 import { difference, microsOf, type Row, SAME } from './support/rows.ts'
 import { newWorkspace } from './support/workspace.ts'

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { COMMON_PASSWORDS, type Sandbox, type SearchQuery, startSandbox } from '../../src/sandbox/index.ts'
+import { COMMON_PASSWORDS, type Sandbox, type SearchQuery, startSandbox } from '../support/sandbox.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
 import { difference, expectedRows, type Masking, SAME } from './support/rows.ts'
 import { SMALL, workspaceFor } from './support/workspace.ts'

@@ -12,7 +12,7 @@ import {
   runPipeline,
   verifyDataSet,
 } from '../../src/index.ts'
-import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
+import { type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { cases, seedOf } from '../support/thorough.ts'
 import { type Edit, edited, edits } from './fuzz-edits.ts'
 import { DOMAINS, exportedRows, SMALL } from './network-world.ts'

@@ -2,7 +2,7 @@ import { renameSync, rmSync } from 'node:fs'
 import { cp, mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Fault, LoggedRequest } from '../../src/sandbox/index.ts'
+import type { Fault, LoggedRequest } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import {
   bytesOfCommits,

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import type { Fault, FaultEffect, SandboxOptions } from '../../src/sandbox/index.ts'
+import type { Fault, FaultEffect, SandboxOptions } from '../support/sandbox.ts'
 import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
 
 // Each test is many processes, on machines that may be busy.

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { type LoggedRequest, startSandbox } from '../../src/sandbox/index.ts'
+import { type LoggedRequest, startSandbox } from '../support/sandbox.ts'
 import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
 import { runCli } from './support.ts'
 

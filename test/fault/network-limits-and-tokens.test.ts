@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import type { Fault, LoggedRequest, Sandbox } from '../../src/sandbox/index.ts'
+import type { Fault, LoggedRequest, Sandbox } from '../support/sandbox.ts'
 import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
 
 // Each test is many processes, on machines that may be busy.

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
-import type { Fault } from '../../src/sandbox/index.ts'
-import { startSandbox } from '../../src/sandbox/index.ts'
+import type { Fault } from '../support/sandbox.ts'
+import { startSandbox } from '../support/sandbox.ts'
 import { credential, type Item, startService } from './hostile-service.ts'
 import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
 import { shardPaths } from './support.ts'

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { parse } from 'csv-parse/sync'
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
+import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
 import { type Ended, newWorkspace, runCli, shardPaths, type Workspace } from './support.ts'
 
 export const DOMAINS = ['scatterholt.com', 'quillmere.net']

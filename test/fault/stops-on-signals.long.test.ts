@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { Fault } from '../../src/sandbox/index.ts'
+import type { Fault } from '../support/sandbox.ts'
 import { faultFigures } from './figures.ts'
 import {
   expectOrderlyEnd,

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { Fault } from '../../src/sandbox/index.ts'
+import type { Fault } from '../support/sandbox.ts'
 import { withoutDeadline } from '../support/without-deadline.ts'
 import { faultFigures } from './figures.ts'
 import {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Sandbox } from '../../src/sandbox/index.ts'
 import { type Random, random as randomFrom } from '../support/random.ts'
+import type { Sandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
 import { concurrently } from './support.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { probeService } from '../../src/run/index.ts'
-import type { Sandbox, SandboxOptions } from '../../src/sandbox/index.ts'
+import type { Sandbox, SandboxOptions } from '../support/sandbox.ts'
 import { exportsTo, IMPATIENT, sandboxOf } from './quick-export.ts'
 
 async function probed(options: SandboxOptions, extract?: string, service?: string) {

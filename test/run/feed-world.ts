@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { type RunSummary, readPipeline, runOptions, runPipeline } from '../../src/index.ts'
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
+import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
 
 export const DAY_MS = 86_400_000
 const BEGIN_MS = Date.parse('2024-01-01')

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { LoggedRequest } from '../../src/sandbox/index.ts'
 import { sendPage, serve } from '../extract/support.ts'
+import type { LoggedRequest } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { exportsTo, sandboxOf } from './quick-export.ts'
 import { itemAt } from './world.ts'

@@ -11,7 +11,7 @@ import {
   runOptions,
   runPipeline,
 } from '../../src/index.ts'
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
+import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
 
 /** A clock without waits. */
 export const IMPATIENT: Clock = {

@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest'
-import type { Sandbox } from '../../src/sandbox/index.ts'
 import { sendPage, serve } from '../extract/support.ts'
+import type { Sandbox } from '../support/sandbox.ts'
 import { exportsTo, IMPATIENT, sandboxOf } from './quick-export.ts'
 import { itemAt } from './world.ts'
 

@@ -10,8 +10,8 @@ import {
   readRows,
   rowsOf,
   runPipeline,
-  startSandbox,
 } from '../../src/index.ts'
+import { startSandbox } from '../support/sandbox.ts'
 
 async function world(settings: Pick<PipelineSettings, 'load'> & { extract?: object }) {
   const sandbox = await startSandbox({

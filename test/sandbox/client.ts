@@ -1,10 +1,5 @@
 import { onTestFinished } from 'vitest'
-import {
-  type CredentialJson,
-  type Sandbox,
-  type SandboxOptions,
-  startSandbox,
-} from '../../src/sandbox/index.ts'
+import { type CredentialJson, type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
 
 /** A sandbox without rate limits, closed when the test ends. */
 export async function sandboxWith(options: SandboxOptions = {}): Promise<Sandbox> {

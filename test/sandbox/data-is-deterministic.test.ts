@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type CredentialJson, DEMO_DOMAINS, type SandboxOptions } from '../../src/sandbox/index.ts'
+import { type CredentialJson, DEMO_DOMAINS, type SandboxOptions } from '../support/sandbox.ts'
 import { micros, page, post, sandboxWith, searchAll } from './client.ts'
 
 const query = { type: 'domain', fqdn: 'scatterholt.com' } as const

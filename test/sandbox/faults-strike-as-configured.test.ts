@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createConnection } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import type { Fault, Sandbox } from '../../src/sandbox/index.ts'
+import type { Fault, Sandbox } from '../support/sandbox.ts'
 import { get, post, SEARCH, sandboxWith } from './client.ts'
 
 const query = { type: 'domain', fqdn: 'quillmere.net' }

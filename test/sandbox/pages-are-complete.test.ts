@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { SearchQuery } from '../../src/sandbox/index.ts'
-import { COMMON_PASSWORDS, DEMO_DOMAINS } from '../../src/sandbox/index.ts'
+import type { SearchQuery } from '../support/sandbox.ts'
+import { COMMON_PASSWORDS, DEMO_DOMAINS } from '../support/sandbox.ts'
 import { micros, page, pages, SECOND_SEARCH, sandboxWith, searchAll } from './client.ts'
 
 const options = { records: 1500, nastyRate: 0.05 }

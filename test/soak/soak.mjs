@@ -9,7 +9,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { startSandbox } from '../../dist/index.js'
+import { startSandbox } from '../../build/parts/sandbox.js'
 import { judge } from './judge.mjs'
 import { networkFaults, random, randomDisturbance, scenario } from './scenario.mjs'
 

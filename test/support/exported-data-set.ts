@@ -1,6 +1,5 @@
 import { cp } from 'node:fs/promises'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
-import { type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
 import {
   newWorkspace,
   type PipelineParts,
@@ -9,6 +8,7 @@ import {
   workspaceFor,
 } from '../e2e/support/workspace.ts'
 import { madeOnce } from './made-once.ts'
+import { type SandboxOptions, startSandbox } from './sandbox.ts'
 
 /**
  * A workspace with a finished export, for tests of what comes after a run. Each export is made once per test run and

@@ -1,11 +1,5 @@
 import { once } from 'node:events'
-import {
-  type Fault,
-  type Sandbox,
-  type SandboxOptions,
-  sandboxBanner,
-  startSandbox,
-} from '../../sandbox/index.ts'
+import { type Sandbox, type SandboxOptions, sandboxBanner, startSandbox } from '../../sandbox/index.ts'
 import { command, numberValue, stringValue, stringValues, wrongUsage } from '../command-line/command.ts'
 import { codeOf } from '../results/save-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
@@ -81,7 +75,7 @@ export const sandbox = command({
       invalidRate: args.invalidRate,
       emptyPageRate: args.emptyPageRate,
       tokenLifetimeMs: args.tokenLifetime === undefined ? undefined : args.tokenLifetime * 1000,
-      faults: errors(args.errorRate ?? 0),
+      errorRate: args.errorRate,
     })
     try {
       await io.stdout.line(sandboxBanner(service))
@@ -101,11 +95,6 @@ function milliseconds(text: string | undefined): number | undefined {
   const [, number, unit] = /^(\d+(?:\.\d+)?)(ms|s|m)?$/.exec(text) ?? []
   if (number !== undefined) return Number(number) * { ms: 1, s: 1000, m: 60_000 }[unit ?? 's']!
   throw wrongUsage('--gateway-timeout is a duration such as 500ms, 30s or 1m', SEE_HELP)
-}
-
-function errors(rate: number): readonly Fault[] {
-  if (rate >= 0 && rate <= 1) return [{ kind: 'status', status: 503, rate }]
-  throw wrongUsage('--error-rate is a share from 0 to 1', SEE_HELP)
 }
 
 async function start(options: SandboxOptions): Promise<Sandbox> {

@@ -15,14 +15,12 @@ export type Tokens = {
 
 /** Source: the public documentation: tokens live one hour. */
 const TOKEN_LIFETIME_MS = 3_600_000
-const MONTH_MS = 30 * 86_400_000
 const exchangeBody = z.strictObject({ tenant_id: z.number().int().nullish() })
 
 export function tokens(settings: {
   readonly token: string
   readonly apiKey: string
   readonly tokenLifetimeMs: number | null
-  readonly refreshTokenExp: 'token' | 'later'
   readonly now: () => number
 }): Tokens {
   const { apiKey, tokenLifetimeMs, now } = settings
@@ -46,8 +44,7 @@ export function tokens(settings: {
       const token = `sandbox-token-${randomBytes(24).toString('hex')}`
       const expiry = now() + (tokenLifetimeMs ?? TOKEN_LIFETIME_MS)
       expiries.set(token, expiry)
-      const announced = settings.refreshTokenExp === 'token' ? expiry : expiry + MONTH_MS
-      return { token, refresh_token_exp: Math.floor(announced / 1000) }
+      return { token, refresh_token_exp: Math.floor(expiry / 1000) }
     },
     describe: () => ({
       tenant_id: tenantId,

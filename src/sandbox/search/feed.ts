@@ -1,9 +1,8 @@
 import * as z from 'zod'
-import type { Credentials } from '../data/credentials.ts'
+import type { CredentialJson, CredentialSettings, Credentials } from '../data/credentials.ts'
 import { formatTimestamp } from '../data/timeline.ts'
 import { fraction } from '../data/words.ts'
 import { readCursor, writeCursor } from './cursor.ts'
-import type { CredentialJson } from './expected.ts'
 import { serviceError, validate } from './service-error.ts'
 
 /** A credential as it comes from a feed. Source: the public documentation. */
@@ -16,8 +15,17 @@ export type FeedItem = Omit<CredentialJson, 'hash_type' | 'source'> & {
 export type Feed = {
   /** `GET …/feed/credentials`. @param identifier null: the tenant @throws ServiceError 400, 404, 422 */
   page(identifier: string | null, parameters: URLSearchParams): { items: unknown[]; next: string | null }
-  /** What has come so far, in the order in which it came. @param identifier null: the tenant */
-  items(identifier: number | null): Iterable<FeedItem>
+}
+
+/** What the feeds have. */
+export type Arrivals = {
+  /**
+   * Positions on the timeline of what has come so far, in the order in which it came.
+   * @param identifier null: the tenant
+   */
+  soFar(identifier: number | null): Uint32Array
+  /** A {@link FeedItem}, unless it is one that breaks the schema. */
+  item(position: number): unknown
 }
 
 type FeedSettings = {
@@ -29,20 +37,22 @@ type FeedSettings = {
   readonly stateRate: number
   readonly identifierOrder: 'asc' | 'desc'
   readonly cursorLifetimeMs: number | null
-  readonly feedMaxSize: number
 }
 
 const [LATE, LATE_BY, EMPTY, TRAILING, STATE, STATE_AFTER] = [601, 602, 603, 604, 605, 606]
+/** Not documented: that of searches. */
+const MAX_SIZE = 10_000
 const DAY_MICROS = 86_400_000_000
 const MAX_LATE_MICROS = 45 * DAY_MICROS
 
 /**
- * The feeds of the tenant, which has all domains, and of its identifiers: the first domain is identifier 1, and so on. A
- * credential comes when it is imported, or later; what comes is appended. Source: the public documentation of the feeds:
- * default size 20, `next` is null at the end.
+ * The tenant has all domains, and identifier 1 the first one, and so on. A credential comes when it is imported, or later;
+ * what comes is appended.
  */
-export function feed(settings: FeedSettings, data: Credentials): Feed {
-  const { seed, cursorKey, now, lateRate, stateRate } = settings
+export function arrivals(
+  { seed, now, lateRate, stateRate }: Pick<FeedSettings, 'seed' | 'now' | 'lateRate' | 'stateRate'>,
+  data: Credentials,
+): Arrivals {
   const { timeline } = data
   const count = data.settings.domains.length
   const comesAt = (position: number): number => {
@@ -97,17 +107,33 @@ export function feed(settings: FeedSettings, data: Credentials): Feed {
   }
 
   return {
+    soFar(identifier) {
+      const order = orderOf(identifier)
+      return order.subarray(0, visible(order))
+    },
+    item,
+  }
+}
+
+/**
+ * The feeds of the tenant and of its identifiers. Source: the public documentation of the feeds: default size 20, `next`
+ * is null at the end.
+ */
+export function feed(settings: FeedSettings, { domains }: CredentialSettings, arrived: Arrivals): Feed {
+  const { seed, cursorKey, now } = settings
+  const count = domains.length
+  return {
     page(identifier, parameters) {
       const id = identifier === null ? null : Number(identifier)
       if (id !== null && !(Number.isInteger(id) && id >= 1 && id <= count)) {
         throw serviceError(404, 'NOT_FOUND', 'no such identifier')
       }
-      const wanted = validate(parametersOf(id, settings.feedMaxSize), Object.fromEntries(parameters), 'query')
+      const wanted = validate(parametersOf(id), Object.fromEntries(parameters), 'query')
       const direction = 'order_type' in wanted ? (wanted.order_type ?? 'desc') : settings.identifierOrder
       const isUp = direction === 'asc'
       const requestKey = JSON.stringify(['feed', id, wanted.size, direction])
-      const order = orderOf(id)
-      const end = visible(order)
+      const order = arrived.soFar(id)
+      const end = order.length
       const point =
         wanted.from === undefined
           ? { index: isUp ? 0 : end - 1, page: 0, rows: 0 }
@@ -128,13 +154,9 @@ export function feed(settings: FeedSettings, data: Credentials): Feed {
       // The third number of a cursor is when it was given; cursors hold integers only.
       const next = { index: last, page: point.page + 1, rows: Math.floor(now()) }
       return {
-        items: Array.from(positions, item),
+        items: Array.from(positions, arrived.item),
         next: hasNext ? writeCursor(cursorKey, requestKey, next) : null,
       }
-    },
-    *items(identifier) {
-      const order = orderOf(identifier)
-      for (const position of order.subarray(0, visible(order))) yield item(position) as FeedItem
     },
   }
 }
@@ -144,10 +166,10 @@ function withoutAlerts({ is_alert_enabled: _, ...source }: NonNullable<Credentia
 }
 
 /** The identifier's feed has no order. */
-function parametersOf(identifier: number | null, maxSize: number) {
+function parametersOf(identifier: number | null) {
   const all = z.strictObject({
     from: z.string().optional(),
-    size: z.coerce.number().int().min(1).max(maxSize).default(20),
+    size: z.coerce.number().int().min(1).max(MAX_SIZE).default(20),
   })
   return identifier === null ? all.extend({ order_type: z.enum(['asc', 'desc']).optional() }) : all
 }

@@ -10,12 +10,6 @@ import { onTestFinished } from 'vitest'
 import { readPipeline } from '../../../src/config/index.ts'
 import { runPipeline } from '../../../src/run/index.ts'
 import { runOptions } from '../../../src/run-options.ts'
-import {
-  type LoggedRequest,
-  type Sandbox,
-  type SandboxOptions,
-  startSandbox,
-} from '../../../src/sandbox/index.ts'
 import { readParquet } from '../../e2e/support/read-shards.ts'
 import { difference, expectedOfDomains } from '../../e2e/support/rows.ts'
 import {
@@ -29,6 +23,7 @@ import { carryOut } from '../../support/in-this-process.ts'
 import { PASSWORD } from '../../support/postgres/client.ts'
 import { newDatabase } from '../../support/postgres/database.ts'
 import type { Ended } from '../../support/run-cli.ts'
+import { type LoggedRequest, type Sandbox, type SandboxOptions, startSandbox } from '../../support/sandbox.ts'
 import { THOROUGH } from '../../support/thorough.ts'
 import { workHere } from './worker-here.ts'
 

@@ -1,4 +1,4 @@
-import type { Sandbox } from '../../../src/sandbox/index.ts'
+import type { Sandbox } from '../../support/sandbox.ts'
 import { isValid } from './rows.ts'
 
 /** A row as the model knows it. */

@@ -3,14 +3,9 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import {
-  type LoggedRequest,
-  type Sandbox,
-  type SandboxOptions,
-  startSandbox,
-} from '../../../src/sandbox/index.ts'
 import { carryOut } from '../../support/in-this-process.ts'
 import type { Ended } from '../../support/run-cli.ts'
+import { type LoggedRequest, type Sandbox, type SandboxOptions, startSandbox } from '../../support/sandbox.ts'
 import { manifestShape, summaryShape } from './json-shapes.ts'
 
 /** One section of a pipeline file. */

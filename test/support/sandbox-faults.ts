@@ -1,7 +1,10 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fraction } from '../data/words.ts'
-import type { LoggedRequest, RequestKind } from './routes.ts'
+import { fraction } from '../../src/sandbox/data/words.ts'
+import { type Interception, type SandboxResponse, send } from '../../src/sandbox/http/responses.ts'
+import type { LoggedRequest, RequestKind } from '../../src/sandbox/http/routes.ts'
+import type { Tokens } from '../../src/sandbox/http/tokens.ts'
+import { type ServiceError, serviceError } from '../../src/sandbox/search/service-error.ts'
 
 /**
  * When a fault happens. Requests are counted from 1 within their kind; all that is given must hold, and
@@ -55,11 +58,82 @@ export type FaultEffect =
 
 export type Fault = FaultEffect & FaultTrigger
 
-/** Finds the fault for each request in turn; the first that applies wins. */
-export function faultPicker(
+/**
+ * What faults do to requests. They come before the rate limit, so that the request numbers in a list of faults do not
+ * depend on timing. A fault counts against the rate limit, too.
+ */
+export function faulty(
   faults: readonly Fault[],
   seed: number,
-): (request: LoggedRequest) => Fault | null {
+  tokens: Tokens,
+): (request: LoggedRequest) => Interception | null {
+  const pick = faultPicker(faults, seed)
+  return (request) => {
+    const fault = pick(request)
+    if (fault === null) return null
+    return {
+      name: fault.kind,
+      instead: instead(fault, tokens),
+      change: (plain) => spoil(fault, plain),
+      send(response, content, closed) {
+        if (fault.kind === 'reset' || fault.kind === 'hang') request.status = 0
+        return sendBroken(response, content, fault, closed)
+      },
+    }
+  }
+}
+
+/** The response of a fault that keeps the request from being carried out; null: it is carried out. */
+function instead(fault: Fault, tokens: Tokens): ServiceError | null {
+  switch (fault.kind) {
+    case 'status': {
+      const { status, retryAfter } = fault
+      const after = typeof retryAfter === 'function' ? retryAfter() : retryAfter
+      const headers = { ...(after === undefined ? {} : { 'retry-after': after }), ...fault.headers }
+      return status === 429 && fault.code === undefined
+        ? serviceError(429, 'RATELIMIT_REACHED', 'ratelimit reached', headers)
+        : serviceError(status, fault.code ?? 'SANDBOX_FAULT', 'a fault that a test asked for', headers)
+    }
+    case 'revoke-tokens':
+      tokens.revokeAll()
+      return serviceError(401, 'UNAUTHORIZED', 'the access token is missing, unknown or expired')
+    case 'reset':
+    case 'hang':
+    case 'html':
+      return serviceError(502, 'SANDBOX_FAULT', 'a fault that a test asked for')
+    default:
+      return null
+  }
+}
+
+/** Faults that replace what is said, not how it is sent. */
+function spoil(fault: Fault, plain: SandboxResponse): SandboxResponse {
+  switch (fault.kind) {
+    case 'html':
+      return {
+        status: fault.status ?? 502,
+        headers: { 'content-type': 'text/html' },
+        body: Buffer.from(
+          '<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body></body>\r\n</html>\r\n',
+        ),
+      }
+    case 'invalid-json':
+      return { ...plain, body: plain.body.subarray(0, Math.floor(plain.body.length / 2)) }
+    case 'wrong-shape': {
+      const body = fault.body === undefined ? { results: [], cursor: null } : fault.body
+      return { ...plain, body: Buffer.from(JSON.stringify(body)) }
+    }
+    case 'rewrite': {
+      const body = fault.rewrite(plain.body.toString('utf8'))
+      return { ...plain, body: typeof body === 'string' ? Buffer.from(body) : Buffer.from(body) }
+    }
+    default:
+      return plain
+  }
+}
+
+/** Finds the fault for each request in turn; the first that applies wins. */
+function faultPicker(faults: readonly Fault[], seed: number): (request: LoggedRequest) => Fault | null {
   const left = faults.map((fault) => fault.times ?? Number.POSITIVE_INFINITY)
   return (request) => {
     const index = faults.findIndex((fault, i) => left[i]! > 0 && applies(fault, request, seed + i))
@@ -78,24 +152,11 @@ function applies(fault: Fault, request: LoggedRequest, seed: number): boolean {
   return fault.when?.(request) ?? true
 }
 
-/** A finished response; `body` is what goes over the wire, compressed already where it is. */
-export type SandboxResponse = {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: Buffer
-}
-
-/** Sends a response unchanged. */
-export function send(response: ServerResponse, content: SandboxResponse): void {
-  response.writeHead(content.status, { ...content.headers, 'content-length': content.body.length })
-  response.end(content.body)
-}
-
 /**
  * Sends a response in one of the ways in which networks and proxies break it. The connection is never
  * used again. Resolves when nothing more will be sent.
  */
-export async function sendBroken(
+async function sendBroken(
   response: ServerResponse,
   content: SandboxResponse,
   fault: FaultEffect,

@@ -1,0 +1,41 @@
+import type { CredentialJson } from '../../src/sandbox/data/credentials.ts'
+import { type SandboxOptions as Options, resolveOptions } from '../../src/sandbox/options.ts'
+import type { FeedItem } from '../../src/sandbox/search/feed.ts'
+import { makeService, type Sandbox as Served, serve } from '../../src/sandbox/start-sandbox.ts'
+import { type Fault, faulty } from './sandbox-faults.ts'
+import { type ExpectedSearch, expectedCredentials } from './sandbox-oracle.ts'
+
+export type { CredentialJson } from '../../src/sandbox/data/credentials.ts'
+export { COMMON_PASSWORDS, DEMO_DOMAINS } from '../../src/sandbox/data/words.ts'
+export type { LoggedRequest } from '../../src/sandbox/http/routes.ts'
+export type { FeedItem } from '../../src/sandbox/search/feed.ts'
+export type { SearchQuery } from '../../src/sandbox/search/selection.ts'
+export { sandboxBanner } from '../../src/sandbox/start-sandbox.ts'
+export type { Fault, FaultEffect } from './sandbox-faults.ts'
+export type { ExpectedSearch } from './sandbox-oracle.ts'
+
+export type SandboxOptions = Options & { readonly faults?: readonly Fault[] | undefined }
+
+export type Sandbox = Served & {
+  /**
+   * The credentials that a complete and correct export of a search holds, oldest first, straight from the generator.
+   * Broken ones (`invalidRate`) come as broken as on the wire.
+   */
+  expected(search: ExpectedSearch): Iterable<CredentialJson>
+  /** What a feed has had so far, in the order in which it came; null: the tenant's. */
+  expectedFeed(identifier: number | null): Iterable<FeedItem>
+}
+
+/** The sandbox, with faults of the network and the service, and with the rows that an export of it should have. */
+export async function startSandbox({ faults = [], ...options }: SandboxOptions = {}): Promise<Sandbox> {
+  const settings = resolveOptions(options)
+  const { data, arrived, service } = makeService(settings)
+  const sandbox = await serve(settings, service, faulty(faults, settings.seed, service.tokens))
+  return {
+    ...sandbox,
+    expected: (search) => expectedCredentials(data, search),
+    *expectedFeed(identifier) {
+      for (const position of arrived.soFar(identifier)) yield arrived.item(position) as FeedItem
+    },
+  }
+}
