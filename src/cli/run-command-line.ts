@@ -2,34 +2,44 @@ import { randomUUID } from 'node:crypto'
 import { basename, relative, resolve } from 'node:path'
 import { ExportError, hasCode } from '../core/index.ts'
 import type { Io, ProcessContext } from './command-line/command.ts'
-import { LogFile, type LogSettings, openLogs, reportError } from './log/log.ts'
+import { isShownToPeople, LogFile, type LogSettings, openLogs, reportError } from './log/log.ts'
 import { helpText, parseCommandLine } from './parse.ts'
 import { DONE, exitCode, exitCodeOf, FAILED } from './terminal/exit-code.ts'
 import { Output } from './terminal/output.ts'
 import { Screen, styleFor, wantsColour } from './terminal/screen.ts'
 import { Signals } from './terminal/signals.ts'
-import { shellWord } from './terminal/text.ts'
+import { shellWord, stopwatch } from './terminal/text.ts'
 
 /** Performs the command of this process. @returns the exit code */
 export async function start(): Promise<number> {
   const words = process.argv.slice(2)
   const screen = new Screen(process.stderr, process.env)
-  // A defect that no command caught: the state of the process is unknown. Committed data is on disk. The message may
-  // quote data.
+  // The message may quote data.
+  let report = ({ name }: Error): void => screen.write(`spillway: An unexpected error: ${name}\n`, 'error')
+  // A defect that no command caught: the state of the process is unknown. Committed data is on disk.
   process.on('uncaughtException', (error) => {
-    screen.clear()
-    screen.write(`spillway: An unexpected error: ${error.name}\n`, 'error')
+    report(error)
     process.exit(FAILED)
   })
+  if (screen.canRedraw) {
+    // Ctrl-Z: the shell writes below what is drawn, and so does the process once it goes on.
+    process.on('SIGTSTP', () => {
+      screen.drawBelow()
+      process.kill(process.pid, 'SIGSTOP')
+    })
+  }
   // Warnings of libraries are for developers: they are logged.
   process.removeAllListeners('warning')
-  return runCommandLine(words, {
+  const context = {
     env: process.env,
     cwd: process.cwd(),
     program: programName(process.argv[1] ?? ''),
     stdout: new Output(process.stdout),
     screen,
     signals: new Signals(),
+  }
+  return runCommandLine(words, context, (io) => {
+    report = io.reportError
   })
 }
 
@@ -38,20 +48,39 @@ function programName(path: string): string {
   return name === 'main.js' ? `node ${shellWord(relative(process.cwd(), path))}` : name
 }
 
-/** Performs a command line and reports errors. @returns the exit code */
-export async function runCommandLine(words: readonly string[], context: ProcessContext): Promise<number> {
+// Less than the half minute after which a log without lines looks like a process that hangs.
+const SILENT_MS = 28_000
+/** They serve until they are stopped. */
+const SERVERS = ['sandbox', 'worker']
+
+/**
+ * Performs a command line and reports errors.
+ * @param onIo is told what errors are reported by
+ * @returns the exit code
+ */
+export async function runCommandLine(
+  words: readonly string[],
+  context: ProcessContext,
+  onIo: (io: Io) => void = () => {},
+): Promise<number> {
   const run = randomUUID()
   // An invalid command line is reported in the format that it requests.
   let io = openIo(context, run, { format: wantsJson(words) ? 'json' : 'pretty', level: 'info' }, null)
+  onIo(io)
+  let silence: NodeJS.Timeout | undefined
   let code = DONE
   const onWarning = ({ name, message }: Error): void => io.log('debug', `${name}: ${message}`)
   process.on('warning', onWarning)
   try {
     if (words.length === 0) context.screen.write(`${await helpText(words, context.screen.columns)}\n\n`)
-    await parseCommandLine(words, context.screen.columns, async ({ logFormat, logLevel, logFile }, work) => {
+    await parseCommandLine(words, context.screen.columns, async (args, work) => {
+      const { logFormat, logLevel, logFile } = args
       const onTrouble = (message: string): void => context.screen.write(`${message}\n`, 'warn')
       const file = logFile === undefined ? null : await LogFile.open(resolve(context.cwd, logFile), onTrouble)
       io = openIo(context, run, { format: logFormat, level: logLevel }, file)
+      onIo(io)
+      if (isShownToPeople(logLevel) && args.noProgress !== true)
+        silence = breakSilence(String(args._[0]), context)
       code = await work(io)
     })
     // The output of --help may not be written yet.
@@ -64,8 +93,16 @@ export async function runCommandLine(words: readonly string[], context: ProcessC
     io.reportError(fileLimit(error))
     return exitCodeOf(error, context.signals.received)
   } finally {
+    clearInterval(silence)
     process.off('warning', onWarning)
   }
+}
+
+function breakSilence(command: string, { screen }: ProcessContext): NodeJS.Timeout | undefined {
+  if (SERVERS.includes(command)) return undefined
+  const startedMs = performance.now()
+  const text = () => `${command}: at work for ${stopwatch(performance.now() - startedMs)}`
+  return setInterval(() => screen.breakSilence(SILENT_MS, text), 1000).unref()
 }
 
 function wantsJson(words: readonly string[]): boolean {

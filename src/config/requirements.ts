@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import {
   ExportError,
   isExportError,
@@ -27,7 +28,7 @@ type Dependencies = {
 
 /**
  * Checks what a run needs besides its file: the token or API key, the secrets that are searched for, the
- * masking key, and consent if secrets stay unmasked.
+ * masking key, consent if secrets stay unmasked, and room for addresses.
  * @returns the names of the variables that the run reads
  * @throws ExportError 'config' that names everything missing with file and line
  */
@@ -36,6 +37,7 @@ export async function checkRequirements(
   dependencies: Dependencies,
 ): Promise<readonly string[]> {
   const { env, sendsNothing = false } = dependencies
+  requireAddressSpace()
   const needs = needsOf(pipeline, dependencies).filter(
     (need) => !(sendsNothing && need.isForRequests && isUnset(need.variable, env)),
   )
@@ -46,6 +48,22 @@ export async function checkRequirements(
   }
   if (missing.length > 0) throw missingError(pipeline, missing)
   return needs.flatMap(({ variable }) => (variable === null ? [] : [variable]))
+}
+
+// Responses are parsed by WebAssembly, which reserves about 10 GB of addresses, not of memory, for each instance.
+const MIN_ADDRESS_SPACE = 24 * 2 ** 30
+
+/** @throws ExportError `config` if a run would fail for want of addresses */
+export function requireAddressSpace(): void {
+  if (process.platform !== 'linux') return
+  const [, limit] = /^Max address space +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1')) ?? []
+  if (limit === undefined || Number(limit) >= MIN_ADDRESS_SPACE) return
+  throw new ExportError({
+    kind: 'config',
+    what: `The process may use ${Math.floor(Number(limit) / 2 ** 30)} GB of address space, and requests need 24`,
+    where: 'ulimit -v',
+    next: 'Lift that limit (ulimit -v unlimited); to bound memory, use a cgroup: MemoryMax of systemd, --memory of a container.',
+  })
 }
 
 /** What a run would need besides, for requests: variables that are not set. */

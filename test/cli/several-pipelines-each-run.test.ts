@@ -69,7 +69,7 @@ describe('each of several pipelines runs, whatever the outcome of those before i
     expect(stderr.split('NOBODY_SET_THIS is not set')).toHaveLength(2)
   })
 
-  it('a pipeline that could not begin has a summary line; a single one has none', async () => {
+  it('a pipeline that could not begin has a summary line, also a single one', async () => {
     const sandbox = await sandboxWith()
     const folder = workFolder()
     const env = accessTo(sandbox)
@@ -87,7 +87,14 @@ describe('each of several pipelines runs, whatever the outcome of those before i
         error: expect.stringContaining('The folder belongs to the pipeline "one"'),
       },
     ])
-    expect(await runAll([two], folder, env)).toMatchObject({ code: 2, lines: [] })
+    expect(await runAll([two], folder, env)).toMatchObject({
+      code: 2,
+      lines: [{ pipeline: 'two', requests: 0 }],
+    })
+    const missing = [
+      { pipeline: null, status: 'failed', manifest: null, error: expect.stringContaining('missing.yaml') },
+    ]
+    expect(await runAll(['missing.yaml'], folder, env)).toMatchObject({ code: 2, lines: missing })
   })
 
   it('a signal stops them all', async () => {

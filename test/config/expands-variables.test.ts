@@ -43,8 +43,8 @@ test('an unset variable is reported with its location and with what to do', asyn
   expect(await problems(keyword('${toString}'))).toHaveLength(1)
 })
 
-test('a value that is one unquoted reference may be a number, a boolean or empty', async () => {
-  const env = { RATE: '2.5', RETRIES: '3', YES: 'true', NONE: '~', BYTES: '4096', NAME: '2024' }
+test('a value that is one unquoted reference may be a number, a boolean or empty: the default', async () => {
+  const env = { RATE: '2.5', RETRIES: '3', YES: 'true', NONE: '', BYTES: '4096', NAME: '2024' }
   const { name, service, extract } = await read(
     `name: \${NAME}
 service:
@@ -61,7 +61,7 @@ extract:
   )
   expect(name).toBe('2024')
   expect([service.requestsPerSecond, service.retries, service.maxResponseBytes]).toEqual([2.5, 3, 4096])
-  expect(extract.maxRequests).toBeNull()
+  expect(extract.maxRequests).toBe(500)
   expect(await problems(withLine('service', 'retries: "${RETRIES}"'), { env })).toEqual([
     'p.yaml:3:12: service.retries: expected an integer from 0 to 100, found what ${RETRIES} expands to (not shown)',
   ])

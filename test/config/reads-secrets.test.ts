@@ -18,16 +18,19 @@ test('from the variable, or else from the file that NAME_FILE names', async () =
   expect(await readSecret('T', { T: 'variable', T_FILE: secretFile('file') })).toBe('variable')
 })
 
-test('null when neither is set, or both are empty', async () => {
+test('null when neither is set, or both are blank', async () => {
   expect(await readSecret('T', {})).toBeNull()
   expect(await readSecret('T', { T: '', T_FILE: '' })).toBeNull()
-  expect(await readSecret('T', { T_FILE: secretFile('\n') })).toBeNull()
 })
 
 test('a file that cannot be read is an error that names the variable', async () => {
   const missing = join(temporaryFolder(), 'none')
   expect((await failure(readSecret('T', { T_FILE: missing }))).message).toBe(
     `The file that T_FILE names does not exist (${missing}). Correct T_FILE, or set T itself.`,
+  )
+  const empty = secretFile('\n')
+  expect((await failure(readSecret('T', { T_FILE: empty }))).message).toBe(
+    `The file that T_FILE names is empty (${empty}). Correct T_FILE, or set T itself.`,
   )
   const binary = secretFile(Uint8Array.of(0xff, 0xfe))
   expect((await failure(readSecret('T', { T_FILE: binary }))).message).toContain('is not UTF-8 text')

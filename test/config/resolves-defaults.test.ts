@@ -1,5 +1,6 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pipeline files refer to variables that way
 import { expect, test } from 'vitest'
-import { failure, read, SMALLEST, withLine } from './pipeline-file.ts'
+import { failure, problems, read, SMALLEST, withLine } from './pipeline-file.ts'
 
 test('the smallest file gets every default', async () => {
   const pipeline = await read(SMALLEST)
@@ -202,9 +203,48 @@ test.each([
   expect([load.fileMode, load.dirMode]).toEqual([file, folder])
 })
 
-test('a budget can be disabled', async () => {
-  const { extract } = await read(withLine('extract', 'max_requests: none\n  min_searches_remaining: null'))
-  expect([extract.maxRequests, extract.minSearchesRemaining]).toEqual([null, null])
+test.each([
+  ['none', [null, null, null]],
+  ['', [500, null, 100]],
+  ['null', [500, null, 100]],
+  ['${BLANK}', [500, null, 100]],
+  ['7', [7, 7, 7]],
+])('limits that are "%s"', async (value, expected) => {
+  const keys = ['max_requests', 'monthly_searches', 'min_searches_remaining']
+  const lines = keys.map((key) => `${key}: ${value}`).join('\n  ')
+  const { extract } = await read(withLine('extract', lines), { env: { BLANK: '' } })
+  expect([extract.maxRequests, extract.monthlySearches, extract.minSearchesRemaining]).toEqual(expected)
+})
+
+test('a scheme in capitals and the line ends of Windows in variables', async () => {
+  const at = async (url: string) =>
+    (await read(SMALLEST.replace(/https:\S+/, '${URL}'), { env: { URL: url } })).service
+  expect((await at('HTTPS://api.example.com/firework\r')).baseUrl).toBe('https://api.example.com/firework')
+  await expect(at('HTTP://api.example.com/x')).rejects.toThrow(
+    'expected https, found http to another machine',
+  )
+  const feed = withLine('service', 'identifier_feed_path: HTTP://api.example.com/{id}')
+  await expect(read(feed)).rejects.toThrow('expected https, found http to another machine')
+})
+
+test.each([
+  ['table_location: s3://lake/acme', 'table_location: goes with table_formats'],
+  ['table_snapshots: 3', 'table_snapshots: goes with table_formats'],
+])('load: { %s } without tables is refused', async (line, message) => {
+  expect(await problems(withLine('load', line))).toEqual([expect.stringContaining(message)])
+})
+
+test('searches are not counted where none are made, and no quarantine is limited where none is', async () => {
+  const reports = SMALLEST.replace(
+    'domains: [acme.com]',
+    'resource: reports\n  all: true\n  min_searches_remaining: 5',
+  )
+  expect(await problems(reports)).toEqual([
+    'p.yaml:7:3: extract.min_searches_remaining: does not go with resource: reports, which costs no searches',
+  ])
+  expect(await problems(withLine('transform', 'on_invalid: fail\n  max_quarantined: 5'))).toEqual([
+    expect.stringContaining('max_quarantined: goes with on_invalid: quarantine'),
+  ])
 })
 
 test('csv has settings of its own', async () => {

@@ -151,8 +151,7 @@ async function runEach(
       const how = { json, flags, isExported: code === DONE }
       codes.push(await loadAfter(each.pipeline, settings.target, how, signals, io))
     }
-    // With several pipelines, each has a line of JSON.
-    if (error !== null && settings.json && found.length > 1) {
+    if (error !== null && settings.json) {
       await io.stdout.line(plainJson(notBegunJson(each.name, error)))
     }
   }

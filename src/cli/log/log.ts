@@ -16,6 +16,11 @@ export type LogSettings = {
   readonly level: (typeof LOG_LEVELS)[number]
 }
 
+/** Whether news of the progress is shown at this level. */
+export function isShownToPeople(level: LogSettings['level']): boolean {
+  return LOG_LEVELS.indexOf(level) <= LOG_LEVELS.indexOf('info')
+}
+
 type LogTargets = {
   readonly screen: Screen
   readonly env: Environment

@@ -1,6 +1,7 @@
 import type { Log, Pipeline } from '../../core/index.ts'
 import type { OpeningStep, Progress, RunOptions } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
+import { isShownToPeople } from '../log/log.ts'
 import { cutTo, styleFor, wantsColour } from '../terminal/screen.ts'
 import { count, counted, stopwatch } from '../terminal/text.ts'
 import { progressLines, waitText } from './progress-lines.ts'
@@ -104,9 +105,13 @@ function logLines(pipeline: Pipeline, { log, record, logging, screen }: Io, quie
   timer.unref()
   return {
     onLog: log,
-    onOpening: () => {},
+    onOpening(step) {
+      const sinceMs = Date.now()
+      screen.status = () => `${pipeline.name}: ${openingText(step, sinceMs, Date.now())}`
+    },
     onProgress(progress) {
       if (latest === null) {
+        screen.status = null
         startedMs = performance.now()
         say(planWords(pipeline, progress))
       }
@@ -118,10 +123,6 @@ function logLines(pipeline: Pipeline, { log, record, logging, screen }: Io, quie
       ticker.close()
     },
   }
-}
-
-function isShownToPeople(level: Io['logging']['level']): boolean {
-  return level === 'trace' || level === 'debug' || level === 'info'
 }
 
 /** `144 partitions to do of 150, 6 by earlier runs, pace: …` */

@@ -24,6 +24,9 @@ export class Screen {
   #columns = 0
   /** When {@link showNowAndThen} drew. */
   #drawnMs = Number.NEGATIVE_INFINITY
+  /** The last line for {@link showNowAndThen}. */
+  #status: (() => string) | null = null
+  #writtenMs = performance.now()
   #messages: ((text: string, level: MessageLevel) => void) | null = null
 
   constructor(stream: NodeJS.WriteStream, env: Environment) {
@@ -56,6 +59,7 @@ export class Screen {
 
   /** Writes lines of a log, each with its end. */
   writeLog(text: string): void {
+    this.#writtenMs = performance.now()
     const drawn = this.#shown.map((line) => `${line}\n`).join('')
     this.stream.write(drawn === '' ? text : `${this.#toTop()}${ERASE_BELOW}${text}${drawn}`)
   }
@@ -78,9 +82,26 @@ export class Screen {
     this.#columns = this.columns
   }
 
+  /** Where lines cannot be redrawn: says how far the work is, if nothing was written for so long. */
+  breakSilence(afterMs: number, byDefault: () => string): void {
+    if (this.canRedraw || performance.now() - this.#writtenMs < afterMs) return
+    this.write(`${(this.#status ?? byDefault)()}\n`)
+  }
+
+  /** What {@link breakSilence} says; null: what it says by itself. */
+  set status(text: (() => string) | null) {
+    this.#status = text
+  }
+
+  /** Draws anew below what others have written: a shell, while the process was stopped. */
+  drawBelow(): void {
+    this.#shown = []
+  }
+
   /** Draws one line, cut to the terminal, if it can be redrawn and the last was drawn a while ago. */
   showNowAndThen(line: string): void {
     const nowMs = performance.now()
+    this.#status = () => line
     if (!this.canRedraw || nowMs - this.#drawnMs < REDRAW_MS) return
     this.#drawnMs = nowMs
     this.show(line.slice(0, this.columns - 1))

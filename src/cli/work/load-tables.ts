@@ -52,8 +52,7 @@ export async function loadTables(
     stop,
     onWait: (wait: TargetWait) => screen.write(`${waitText(wait, plainLine(target.label))}\n`),
     onShard: (path: string, number: number, of: number) => {
-      if (!screen.canRedraw) return
-      screen.show(`shard ${count(number)} of ${count(of)}: ${plainLine(path)}`.slice(0, screen.columns - 1))
+      screen.showNowAndThen(`shard ${count(number)} of ${count(of)}: ${plainLine(path)}`)
     },
   }
   // A wrong mask key is refused before rows are loaded.

@@ -1,5 +1,6 @@
 import { type Auth, ExportError, requireSet, type ServiceSettings } from '../../core/index.ts'
 import { Problems } from '../problems/problems.ts'
+import { requireAddressSpace } from '../requirements.ts'
 import { type PipelineFile, pipelineFile } from '../schema/file-schema.ts'
 import { type Environment, requireCredential, variable } from '../secrets/secrets.ts'
 import { staysHere, URL_EXPECTED } from '../values/addresses.ts'
@@ -72,6 +73,7 @@ function onOrigin(address: string, origin: string): string {
  * @throws ExportError 'config' that says what to set
  */
 export async function serviceFromEnvironment(env: Environment): Promise<ServiceSettings> {
+  requireAddressSpace()
   const name = 'SPILLWAY_BASE_URL'
   const baseUrl = requireSet(name, variable(name, env), 'environment', `Set it to ${URL_EXPECTED}.`)
   await requireCredential('SPILLWAY_TOKEN', env)

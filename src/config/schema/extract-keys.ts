@@ -73,18 +73,18 @@ export const extract = section({
   ),
   concurrency: key(integer(1, 64).prefault(4), 'Chains in flight; they share the rate.', 8),
   max_requests: key(
-    limit(1).prefault(500),
+    limit(1, 500),
     'Budget of one run in requests, retries among them; none: no budget.',
     2000,
   ),
   monthly_searches: key(
-    limit(1).prefault('none'),
+    limit(1, 'none'),
     'Searches of the quota that all runs of the data set may spend in a calendar month (UTC); a page may cost several. none: no such share.',
     5000,
     COUNTED,
   ),
   min_searches_remaining: key(
-    limit(0).prefault(100),
+    limit(0, 100),
     'Searches of the quota to be left, by the service’s count: a page that may cost more is not requested. none: no reserve.',
     1000,
     COUNTED,

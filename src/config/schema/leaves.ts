@@ -31,12 +31,16 @@ export function rate(max: number) {
   return z.number(expected).gt(0, expected).lte(max, expected)
 }
 
-/** An integer, or `none` (or nothing) to switch a limit off: null. */
-export function limit(min: number) {
+/** An integer, or `none` to switch a limit off: null. Left blank, it is the default. */
+export function limit(min: number, byDefault: number | 'none') {
   const expected = `an integer from ${min} on, or none`
   return z
     .union([z.int(expected).gte(min, expected), z.literal('none'), z.null()], expected)
-    .transform((value) => (value === 'none' ? null : value))
+    .transform((value) => {
+      const limit = value ?? byDefault
+      return limit === 'none' ? null : limit
+    })
+    .prefault(byDefault)
 }
 
 /** An integer, or `all`: null. */

@@ -15,8 +15,8 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
  * A secret from the environment: the variable's value, or else the content of the file that `<name>_FILE`
- * names; either without a line break at its end. null when neither is there, or what is there is empty.
- * @throws ExportError 'config' when the file cannot be read
+ * names; either without a line break at its end. null when neither is there, or the variable is empty.
+ * @throws ExportError 'config' when the file cannot be read, or is empty
  */
 export async function readSecret(name: string, env: Environment): Promise<string | null> {
   const value = variable(name, env)
@@ -28,16 +28,14 @@ export async function readSecret(name: string, env: Environment): Promise<string
   const file = variable(`${name}_FILE`, env)
   if (file === '') return null
   const read = await readText(file)
-  if (!read.ok) {
-    throw new ExportError({
-      kind: 'config',
-      what: `The file that ${name}_FILE names ${read.reason}`,
-      where: file,
-      next: `Correct ${name}_FILE, or set ${name} itself.`,
-    })
-  }
-  const secret = withoutLineBreak(read.text)
-  return secret === '' ? null : learned(secret)
+  const secret = read.ok ? withoutLineBreak(read.text) : ''
+  if (secret !== '') return learned(secret)
+  throw new ExportError({
+    kind: 'config',
+    what: `The file that ${name}_FILE names ${read.ok ? 'is empty' : read.reason}`,
+    where: file,
+    next: `Correct ${name}_FILE, or set ${name} itself.`,
+  })
 }
 
 /** @throws ExportError 'config' when it is not set */
@@ -75,9 +73,12 @@ function withoutLineBreak(text: string): string {
   return text.replace(/(?:\r?\n|\r)$/, '')
 }
 
-/** The value of a variable; empty if it is not set. Inherited properties of the object are no variables. */
+/**
+ * The value of a variable; empty if it is not set. Inherited properties of the object are no variables. A `.env` file with
+ * the line ends of Windows leaves a carriage return.
+ */
 export function variable(name: string, env: Environment): string {
-  return Object.hasOwn(env, name) ? (env[name] ?? '') : ''
+  return Object.hasOwn(env, name) ? (env[name] ?? '').replace(/\r$/, '') : ''
 }
 
 /** Registers a secret, so that no message repeats it. */

@@ -91,11 +91,12 @@ function normalise(text: string): string {
 }
 
 /** A path below the base URL, or an absolute URL. */
-export const ADDRESS_PATTERN = /^(?:\/(?!\/)|https?:\/\/)[^\s\\]+$/
+export const ADDRESS_PATTERN = /^(?:\/(?!\/)|[Hh][Tt][Tt][Pp][Ss]?:\/\/)[^\s\\]+$/
 export const ADDRESS_EXPECTED =
   'a path that begins with / or an http or https URL, without user name, password, query or fragment'
 
-export const URL_PATTERN = /^https?:\/\/[^\s\\]+$/
+// Flags have no place in a JSON Schema.
+export const URL_PATTERN = /^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s\\]+$/
 export const URL_EXPECTED =
   'an http or https URL such as https://api.example.com/firework, without user name, password, query or fragment'
 
@@ -122,12 +123,13 @@ export function parseAddress(text: string): string | null {
   return parseUrl(`https://host.invalid${text}`) === null ? null : text
 }
 
-export const ID_ADDRESS_PATTERN = /^(?:\/(?!\/)|https?:\/\/)[^\s\\]*\{id\}[^\s\\]*$/
+export const ID_ADDRESS_PATTERN = /^(?:\/(?!\/)|[Hh][Tt][Tt][Pp][Ss]?:\/\/)[^\s\\]*\{id\}[^\s\\]*$/
 export const ID_ADDRESS_EXPECTED = `${ADDRESS_EXPECTED}, with {id} where the id belongs`
 
 /** As {@link parseAddress}, with a placeholder. */
 export function parseIdAddress(text: string): string | null {
-  return text.includes('{id}') && parseAddress(text.replaceAll('{id}', '1')) !== null ? text : null
+  if (!text.includes('{id}') || parseAddress(text.replaceAll('{id}', '1')) === null) return null
+  return text.replace(/^[a-z]+:/i, (scheme) => scheme.toLowerCase())
 }
 
 export const LOCATION_PATTERN = /^[a-z][a-z0-9+.-]*:\/\/[^\s?#\\]+$/

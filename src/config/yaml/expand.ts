@@ -1,6 +1,6 @@
 import type { Problems } from '../problems/problems.ts'
 import { type Container, dotted, isContainer, type Path, type Tree } from '../problems/tree.ts'
-import type { Environment } from '../secrets/secrets.ts'
+import { type Environment, variable } from '../secrets/secrets.ts'
 
 type Expanded = {
   readonly text: string
@@ -36,8 +36,8 @@ export function expand(text: string, env: Environment): Expanded {
         return ''
       }
       const [, name = '', fallback] = match
-      const value = Object.hasOwn(env, name) ? env[name] : undefined
-      if (value === undefined && fallback === undefined) {
+      const isSet = Object.hasOwn(env, name) && env[name] !== undefined
+      if (!isSet && fallback === undefined) {
         problems.push(
           `the environment variable ${name} is not set; set it, or give a default: \${${name}:-default}`,
         )
@@ -45,7 +45,7 @@ export function expand(text: string, env: Environment): Expanded {
       }
       variables.add(name)
       whole = found.length === text.length
-      return fallback !== undefined && (value === undefined || value === '') ? fallback : (value ?? '')
+      return variable(name, env) || (fallback ?? '')
     },
   )
   return { text: expanded, variables: [...variables], problems: [...new Set(problems)], whole }

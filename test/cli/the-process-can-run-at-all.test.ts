@@ -1,0 +1,74 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { CLI } from '../support/run-cli.ts'
+import { accessTo, sandboxWith, workFolder, writePipeline } from './spillway.ts'
+
+function shell(script: string, cwd: string, env: Readonly<Record<string, string>> = {}) {
+  const all = { PATH: process.env.PATH ?? '', ...env }
+  const { status, stdout, stderr } = spawnSync('sh', ['-c', script], { cwd, env: all, encoding: 'utf8' })
+  return { code: status, stdout, stderr }
+}
+
+const SPILLWAY = `'${process.execPath}' '${CLI}'`
+
+it.each(['18.20.4', '20.10.0', '20.18.3'])('Node %s is refused in one sentence', (version) => {
+  const older = `Object.defineProperty(process.versions, 'node', { value: '${version}' })`
+  const words = ['--import', `data:text/javascript,${encodeURIComponent(older)}`, CLI, 'run', 'a.yaml']
+  const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8' })
+  expect({ status, stdout, stderr }).toEqual({
+    status: 2,
+    stdout: '',
+    stderr: `spillway: This is Node ${version}, and spillway needs 20.19 or newer: install one from https://nodejs.org.\n`,
+  })
+})
+
+it('a working directory that was deleted is exit 2', () => {
+  const { code, stderr } = shell(
+    `mkdir d && cd d && rmdir ../d && exec ${SPILLWAY} check a.yaml`,
+    workFolder(),
+  )
+  expect([code, stderr]).toEqual([
+    2,
+    'spillway: The working directory is gone. Change to a folder that is there, then run again.\n',
+  ])
+})
+
+it.skipIf(!existsSync('/proc/self/limits'))(
+  'too little address space for requests is exit 2 before the first, with the way out',
+  async () => {
+    const sandbox = await sandboxWith()
+    const folder = workFolder()
+    const file = await writePipeline(folder)
+    for (const command of [`run ${file}`, `plan ${file}`, 'report 1']) {
+      const { code, stderr } = shell(
+        `ulimit -v 12000000; exec ${SPILLWAY} ${command}`,
+        folder,
+        accessTo(sandbox),
+      )
+      expect([command, code, stderr]).toEqual([command, 2, expect.stringContaining('(ulimit -v unlimited)')])
+      expect(stderr).toContain('11 GB of address space, and requests need 24')
+    }
+    expect(sandbox.requests).toEqual([])
+  },
+)
+
+it('a defect outside of any command shows its stack at --log-level debug alone', async () => {
+  const folder = workFolder()
+  // In the place of a callback of a package.
+  writeFileSync(
+    join(folder, 'late.mjs'),
+    "setTimeout(() => { throw new RangeError('a value of a row') }, 500)\n",
+  )
+  const call = (flags: string) =>
+    shell(`${SPILLWAY.replace("' '", "' --import ./late.mjs '")} sandbox --port 0 ${flags}`, folder)
+  const brief = call('')
+  expect(brief.code).toBe(1)
+  expect(brief.stderr).toBe(
+    'spillway: An unexpected error: RangeError. Add --log-level debug to see where it comes from.\n',
+  )
+  const full = call('--log-level debug')
+  expect(full.stderr).toMatch(/^spillway: An unexpected error: RangeError. \n +at .*late\.mjs/)
+  expect(full.stderr).not.toContain('a value of a row')
+})
