@@ -1,13 +1,11 @@
 import fc from 'fast-check'
 import { snappyUncompress } from 'hyparquet'
 import { deltaBinaryUnpack } from 'hyparquet/src/delta.js'
-import { xxhash64 as referenceHash } from 'hyparquet/src/xxhash.js'
 import { describe, expect, it } from 'vitest'
 import { ByteBuffer } from '../../src/load/encode/byte-buffer.ts'
 import { snappyCompress } from '../../src/load/encode/parquet/compress.ts'
 import { TextDictionary } from '../../src/load/encode/parquet/dictionary.ts'
 import { fitsDelta, writeDeltaBinaryPacked } from '../../src/load/encode/parquet/encodings.ts'
-import { xxhash64 } from '../../src/load/encode/parquet/xxhash64.ts'
 
 /** Bytes with runs and with repeats, near and far. */
 const anyBytes = fc
@@ -77,20 +75,6 @@ describe('delta binary packing', () => {
     expect(fitsDelta(-(2 ** 51), 2 ** 51)).toBe(true)
     expect(fitsDelta(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)).toBe(false)
   })
-})
-
-it('hashes equal xxHash64', () => {
-  fc.assert(
-    fc.property(fc.uint8Array({ maxLength: 120 }), fc.nat(7), (bytes, skip) => {
-      const from = Math.min(skip, bytes.length)
-      const { high, low } = xxhash64(
-        new DataView(bytes.buffer, bytes.byteOffset, bytes.length),
-        from,
-        bytes.length,
-      )
-      expect((BigInt(high) << 32n) | BigInt(low)).toBe(referenceHash(bytes.slice(from)))
-    }),
-  )
 })
 
 describe('the string dictionary', () => {
