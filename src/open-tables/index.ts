@@ -1,6 +1,4 @@
-export { DELTA_FOLDER } from './delta/delta-log.ts'
-export { ICEBERG_FOLDER, METADATA_FOLDER } from './iceberg/metadata.ts'
-export type { TableState } from './table.ts'
+export { DELTA_FOLDER, ICEBERG_FOLDER, METADATA_FOLDER, type TableState } from './table.ts'
 export {
   mayHaveTables,
   removeTables,

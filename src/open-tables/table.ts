@@ -8,6 +8,10 @@ import {
   type TableSettings,
 } from '../core/index.ts'
 
+export const ICEBERG_FOLDER = '_iceberg'
+export const METADATA_FOLDER = `${ICEBERG_FOLDER}/metadata`
+export const DELTA_FOLDER = '_delta_log'
+
 /** A shard as the manifest lists it. No path is used twice. */
 export type TableShard = {
   readonly path: string

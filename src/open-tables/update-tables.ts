@@ -7,14 +7,21 @@ import {
   type TableFormat,
   type TableSettings,
 } from '../core/index.ts'
-import { DELTA_FOLDER } from './delta/delta-log.ts'
-import { deltaTable } from './delta/delta-table.ts'
-import { icebergTable } from './iceberg/iceberg-table.ts'
-import { ICEBERG_FOLDER } from './iceberg/metadata.ts'
-import type { OpenTable, TableContent, TableShard, TableState, TableUpdate } from './table.ts'
+import {
+  DELTA_FOLDER,
+  ICEBERG_FOLDER,
+  type OpenTable,
+  type TableContent,
+  type TableShard,
+  type TableState,
+  type TableUpdate,
+} from './table.ts'
 
-/** Every format by its name. A new one is a file and an entry. */
-const TABLES: Readonly<Record<TableFormat, OpenTable>> = { iceberg: icebergTable, delta: deltaTable }
+/** Every format by its name, loaded when a data set has it. A new one is a file and an entry. */
+const TABLES: Readonly<Record<TableFormat, () => Promise<OpenTable>>> = {
+  iceberg: async () => (await import('./iceberg/iceberg-table.ts')).icebergTable,
+  delta: async () => (await import('./delta/delta-table.ts')).deltaTable,
+}
 
 /**
  * Brings the tables in line with what the manifest lists: at most one snapshot each. A table whose format is no longer
@@ -29,7 +36,7 @@ export async function updateTables(
 ): Promise<readonly TableState[]> {
   const states: TableState[] = []
   for (const format of TABLE_FORMATS) {
-    const table = TABLES[format]
+    const table = await TABLES[format]()
     if (!settings.formats.includes(format)) await table.remove(store)
     // Before the first shard there is no table.
     else if (content.shards.length > 0 || (await table.read(store, settings)) !== null)
@@ -48,7 +55,8 @@ export async function requireOwnTables(
   settings: TableSettings,
   wherever: boolean,
 ): Promise<void> {
-  for (const format of settings.formats) await TABLES[format].requireOwn(store, wherever ? null : settings)
+  for (const format of settings.formats)
+    await (await TABLES[format]()).requireOwn(store, wherever ? null : settings)
 }
 
 /**
@@ -56,7 +64,7 @@ export async function requireOwnTables(
  * @throws ExportError as {@link OpenTable.read}
  */
 export async function requireTablesToFollow(store: Store, settings: TableSettings): Promise<void> {
-  for (const format of settings.formats) await TABLES[format].read(store, settings)
+  for (const format of settings.formats) await (await TABLES[format]()).read(store, settings)
 }
 
 /** Whether a data set with these names in its folder may have tables. */
@@ -66,7 +74,7 @@ export function mayHaveTables(names: readonly string[]): boolean {
 
 /** Removes the tables of a data set that starts over. */
 export async function removeTables(store: OwnedStore): Promise<void> {
-  for (const format of TABLE_FORMATS) await TABLES[format].remove(store)
+  for (const format of TABLE_FORMATS) await (await TABLES[format]()).remove(store)
 }
 
 /** How the current snapshot of a table differs from the manifest. */
@@ -82,7 +90,7 @@ export async function tableProblems(
   for (const format of settings.formats) {
     const path = FOLDERS[format]
     try {
-      const state = await TABLES[format].read(store, settings)
+      const state = await (await TABLES[format]()).read(store, settings)
       // Before the first shard there is no table.
       const isMissing = state === null && shards.length > 0
       const problem = isMissing ? 'is not there' : differenceOf(state?.shards ?? new Map(), shards)

@@ -1,8 +1,7 @@
 import * as z from 'zod'
 import { type OwnedStore, type Store, sideBySide } from '../../core/index.ts'
-import { committedByOthers, damagedTable, foreignTable, type TableShard } from '../table.ts'
+import { committedByOthers, DELTA_FOLDER, damagedTable, foreignTable, type TableShard } from '../table.ts'
 
-export const DELTA_FOLDER = '_delta_log'
 const COMMIT = /^\d{20}\.json$/
 /** Commits, and what other programs write beside them: checkpoints, checksums. */
 const OF_A_LOG = /^(?:\d{20}\.|_last_checkpoint$)/

@@ -8,6 +8,7 @@ import {
 } from '../../core/index.ts'
 import {
   committedByOthers,
+  DELTA_FOLDER,
   foreignTable,
   type OpenTable,
   type TableContent,
@@ -19,7 +20,6 @@ import {
 } from '../table.ts'
 import {
   commitPath,
-  DELTA_FOLDER,
   type DeltaState,
   ENGINE,
   encoded,

@@ -9,6 +9,8 @@ import {
 import {
   committedByOthers,
   damagedTable,
+  ICEBERG_FOLDER,
+  METADATA_FOLDER,
   movedTable,
   type OpenTable,
   type TableContent,
@@ -30,9 +32,7 @@ import {
   commitMetadata,
   HINT_PATH,
   highestVersion,
-  ICEBERG_FOLDER,
   type IcebergMetadata,
-  METADATA_FOLDER,
   metadataPath,
   readMetadata,
   removeOthers,

@@ -1,5 +1,6 @@
+import type { Schema } from 'avsc'
 import { type ColumnStatistics, fieldId } from '../../core/index.ts'
-import { type AvroSchema, readAvro, writeAvro } from '../avro.ts'
+import { avroFormat, readAvro, writeAvro } from '../avro.ts'
 import { type TableShard, withBounds } from '../table.ts'
 import type { IcebergSchema } from './metadata.ts'
 
@@ -29,7 +30,7 @@ export type TrackedShard = { readonly entry: ManifestEntry; readonly sha256: str
 /** @param tracked at most what one manifest may hold */
 export function encodeManifest(schema: IcebergSchema, tracked: readonly TrackedShard[]): Uint8Array {
   return writeAvro(
-    MANIFEST_SCHEMA,
+    MANIFEST,
     {
       schema: JSON.stringify(schema),
       'schema-id': String(schema['schema-id']),
@@ -49,7 +50,7 @@ const DIGEST_CHARACTERS = 64
 
 /** @throws Error when it is no manifest of Spillway */
 export function decodeManifest(bytes: Uint8Array): readonly TrackedShard[] {
-  const { metadata, rows } = readAvro(MANIFEST_SCHEMA, bytes)
+  const { metadata, rows } = readAvro(MANIFEST, bytes)
   const digests = Buffer.from(metadata[DIGESTS] ?? '', 'base64').toString('hex')
   if (digests.length !== rows.length * DIGEST_CHARACTERS) throw new Error('It lacks digests')
   return rows.map((entry, i) => ({
@@ -63,7 +64,7 @@ export function encodeManifestList(
   manifests: readonly ManifestFile[],
 ): Uint8Array {
   return writeAvro(
-    LIST_SCHEMA,
+    LIST,
     {
       'format-version': '2',
       'snapshot-id': String(snapshot.id),
@@ -76,7 +77,7 @@ export function encodeManifestList(
 
 /** @throws Error when it is no manifest list of Spillway */
 export function decodeManifestList(bytes: Uint8Array): readonly ManifestFile[] {
-  return readAvro(LIST_SCHEMA, bytes).rows as readonly ManifestFile[]
+  return readAvro(LIST, bytes).rows as readonly ManifestFile[]
 }
 
 /** @param root address of the data set */
@@ -109,12 +110,12 @@ function boundBytes(value: bigint | string): Uint8Array {
   return bytes
 }
 
-function field(id: number, name: string, type: AvroSchema) {
+function field(id: number, name: string, type: Schema) {
   return { name, type, 'field-id': id }
 }
 
 /** A map with integer keys: Avro's own maps have strings. */
-function map(keyId: number, valueId: number, value: AvroSchema): AvroSchema {
+function map(keyId: number, valueId: number, value: Schema): Schema {
   return {
     type: 'array',
     logicalType: 'map',
@@ -126,11 +127,11 @@ function map(keyId: number, valueId: number, value: AvroSchema): AvroSchema {
   }
 }
 
-function optional(id: number, name: string, type: AvroSchema) {
-  return { ...field(id, name, ['null', type]), default: null }
+function optional(id: number, name: string, type: Schema) {
+  return { ...field(id, name, ['null', type] as Schema), default: null }
 }
 
-const MANIFEST_SCHEMA: AvroSchema = {
+const MANIFEST = avroFormat({
   type: 'record',
   name: 'manifest_entry',
   fields: [
@@ -156,7 +157,7 @@ const MANIFEST_SCHEMA: AvroSchema = {
       ],
     }),
   ],
-}
+})
 
 const LIST_FIELDS = {
   manifest_path: [500, 'string'],
@@ -174,8 +175,8 @@ const LIST_FIELDS = {
   deleted_rows_count: [514, 'long'],
 } as const
 
-const LIST_SCHEMA: AvroSchema = {
+const LIST = avroFormat({
   type: 'record',
   name: 'manifest_file',
   fields: Object.entries(LIST_FIELDS).map(([name, [id, type]]) => field(id, name, type)),
-}
+})

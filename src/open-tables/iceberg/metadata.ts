@@ -7,10 +7,8 @@ import {
   type OwnedStore,
   type Store,
 } from '../../core/index.ts'
-import { committedByOthers, damagedTable, foreignTable } from '../table.ts'
+import { committedByOthers, damagedTable, foreignTable, ICEBERG_FOLDER, METADATA_FOLDER } from '../table.ts'
 
-export const ICEBERG_FOLDER = '_iceberg'
-export const METADATA_FOLDER = `${ICEBERG_FOLDER}/metadata`
 const HINT = 'version-hint.text'
 export const HINT_PATH = `${METADATA_FOLDER}/${HINT}`
 const VERSION = /^v(\d+)(\.gz)?\.metadata\.json$/
