@@ -77,20 +77,6 @@ describe('both tables', () => {
     expect(names.filter((name) => name.endsWith('.json'))).toEqual(['v2.metadata.json'])
   })
 
-  it('get a new schema when everything is exported again with more columns', async () => {
-    const world = await tableWorld(itemsOf(...DAYS))
-    await world.run()
-    world.transform = { extra_columns: ['event_uid', { name: 'severity', path: 'severity', type: 'int64' }] }
-    await world.run({ redo: ['*'] })
-    await expectInLine(world)
-    const metadata = await world.metadata()
-    expect(metadata['current-schema-id']).toBe(1)
-    const fields = metadata.schemas[1]!.fields
-    expect(fields.map(({ name }) => name)).toEqual(expect.arrayContaining(['id', 'event_uid', 'severity']))
-    expect(fields.find(({ name }) => name === 'id')).toMatchObject({ id: 1, required: true })
-    expect(fields.every(({ doc }) => doc.length > 0)).toBe(true)
-  })
-
   it('lose what prune removes', async () => {
     const world = await tableWorld(itemsOf(...DAYS))
     await world.run()
