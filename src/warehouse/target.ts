@@ -16,8 +16,12 @@ export function parseTarget(text: string, cwd: string, flag = '--to'): Target {
   if (text.startsWith('duckdb:')) {
     const file = text.slice('duckdb:'.length)
     if (file.startsWith('//')) throw isNoAddress(file, flag)
+    if (/^[a-z][a-z0-9+.-]+:/i.test(file)) throw isNoFile(flag)
     if (file === '' || file === ':memory:') throw notATarget('duckdb: without a file', flag)
-    return { kind: 'duckdb', file: resolve(cwd, file), label: text }
+    const path = resolve(cwd, file)
+    // DuckDB takes what follows it as settings.
+    if (path.includes('?')) throw isNoFile(flag)
+    return { kind: 'duckdb', file: path, label: text }
   }
   if (/^postgres(?:ql)?:\/\//.test(text)) {
     const url = URL.canParse(text) ? new URL(text) : null
@@ -44,6 +48,15 @@ function notATarget(found: string, flag: string): ExportError {
     what: `Expected duckdb:<file> or postgres://user@host:port/database, found ${found}`,
     where: flag,
     next: 'Name one of these.',
+  })
+}
+
+function isNoFile(flag: string): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: 'A DuckDB file lies on a disk, at a path without ?: neither MotherDuck nor another address can be loaded into',
+    where: flag,
+    next: 'Name a file on this machine: duckdb:leaks.db.',
   })
 }
 

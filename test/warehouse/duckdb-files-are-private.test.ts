@@ -125,6 +125,9 @@ it.each([
   ['mysql://db.example/leaks', '"mysql://db.example/leaks"'],
   ['mysql://me:hunter2@db.example/leaks', 'found mysql://'],
   ['me:hunter2@db.example', 'found an address without a scheme (not shown)'],
+  ['duckdb:md:leaks', 'neither MotherDuck nor another address can be loaded into'],
+  ['duckdb:s3://lake/leaks.db', 'A DuckDB file lies on a disk'],
+  ['duckdb:what?/leaks.db', 'at a path without ?'],
 ])('--to %s is refused, and shown unless it may hold a password', (text, told) => {
   const parse = () => parseTarget(text, '/home/me')
   expect(parse).toThrow(told)

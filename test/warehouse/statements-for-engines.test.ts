@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { cp, mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
@@ -8,6 +8,7 @@ import { sql } from '../e2e/support/read-shards.ts'
 import { newWorkspace, temporaryFolder } from '../e2e/support/workspace.ts'
 import { pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
+import { exportHere, loadHere } from './in-process.ts'
 
 const FORMATS: Readonly<Record<string, Format>> = {
   parquet: {
@@ -107,10 +108,88 @@ it.each([
       expect([Number(row?.n), Number(row?.times)]).toEqual([totals.rows, totals.rows])
       expect(Number(row?.longest)).toBeGreaterThan(0)
     }
+    await sql('DELETE FROM credentials')
   } finally {
     await sql('USE memory')
     await sql('DETACH ddl')
   }
+  // A load takes the table.
+  const loaded = await here.cli('load', 'pipeline.yaml', '--to', 'duckdb:ddl.db', '--json')
+  expect(loaded.code, loaded.stderr).toBe(0)
+  expect(JSON.parse(loaded.stdout)).toMatchObject({ rows: totals.rows })
+})
+
+it('the statements for DuckDB read this data set alone, whatever the names of folders above it are', async () => {
+  const here = await newWorkspace({
+    extract: {
+      domains: ['scatterholt.com'],
+      windows: { from: '2024-01-01', until: '2024-03-01', every: 'month' },
+    },
+    load: { path: 'domain=corp/query=x/acme[1]' },
+  })
+  expect((await here.run()).code).toBe(0)
+  // What a pattern of that name would read.
+  await cp(join(here.folder, 'domain=corp/query=x/acme[1]'), join(here.folder, 'domain=corp/query=x/acme1'), {
+    recursive: true,
+  })
+  await rm(join(here.folder, 'domain=corp/query=x/acme1/credentials/query=domain.scatterholt.com'), {
+    recursive: true,
+  })
+  const { stdout } = await here.cli('ddl', 'pipeline.yaml', '--dialect', 'duckdb')
+  await sql(`ATTACH '${join(here.folder, 'ddl.db')}' AS ddl`)
+  try {
+    await sql('USE ddl')
+    await sql(stdout)
+    const rows = await sql(
+      "select distinct domain = 'corp' as other, query, import_window from credentials_files order by all",
+    )
+    expect(rows).toEqual(
+      ['2024-01-01', '2024-02-01'].map((import_window) => ({
+        other: false,
+        query: 'domain.scatterholt.com',
+        import_window,
+      })),
+    )
+  } finally {
+    await sql('USE memory')
+    await sql('DETACH ddl')
+  }
+  const query = await here.cli('query', 'pipeline.yaml', 'select count(*) as n from credentials', '--json')
+  expect(query.code, query.stderr).toBe(0)
+  expect((await here.cli('load', 'pipeline.yaml', '--to', 'duckdb:leaks.db')).code).toBe(0)
+})
+
+it('a path that ClickHouse would read as a pattern is refused', () => {
+  const input = {
+    pipeline: 'acme',
+    resource: 'credentials' as const,
+    table: 'credentials',
+    columns: allColumns('credentials', []),
+    format: FORMATS.parquet!,
+    extension: '.parquet',
+    partitionBy: [],
+  }
+  for (const path of ['/data/acme{1,2}', 's3://lake/a*'])
+    expect(() => DIALECTS.clickhouse({ ...input, path })).toThrow(/as a pattern/)
+})
+
+it.each([
+  ['/data/acme', "'gs://YOUR-BUCKET/PREFIX/credentials/*.parquet'", 0],
+  ['s3://lake/acme', "'s3://lake/acme/credentials/*.parquet'", 2],
+  ['az://lake/acme', "'azure://YOUR-ACCOUNT.blob.core.windows.net/lake/acme/credentials/*.parquet'", 2],
+])('BigQuery reads %s where it is, through a connection to other clouds', (path, uri, connections) => {
+  const text = DIALECTS.bigquery({
+    pipeline: 'acme',
+    resource: 'credentials',
+    table: 'credentials',
+    columns: allColumns('credentials', []),
+    format: FORMATS.parquet!,
+    path,
+    extension: '.parquet',
+    partitionBy: ['query', 'window'],
+  })
+  expect(text).toContain(`uris = [${uri}]`)
+  expect(text.split('WITH CONNECTION')).toHaveLength(connections + 1)
 })
 
 it('the statements for DuckDB read CSV with lines of any length, into a table of any name', async () => {
@@ -136,7 +215,7 @@ it('the statements for DuckDB read CSV with lines of any length, into a table of
   await sql('drop view "select ""all""_files"; drop table "select ""all"""')
 })
 
-it('the statements for PostgreSQL create the table, with its comments', async () => {
+it('the statements for PostgreSQL create the table, with its comments, and a load takes it', async () => {
   const here = await newWorkspace({})
   const { stdout } = await here.cli('ddl', 'pipeline.yaml', '--dialect', 'postgres')
   const url = await newDatabase()
@@ -148,4 +227,6 @@ it('the statements for PostgreSQL create the table, with its comments', async ()
   )
   expect(comments.map(({ name }) => name)).toContain('imported_at')
   expect(comments.every(({ meaning }) => typeof meaning === 'string' && meaning !== '')).toBe(true)
+  await exportHere(here)
+  expect(await loadHere(here, { url })).toMatchObject({ rows: (await here.manifest()).totals.rows })
 })

@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import type { Workspace } from '../e2e/support/workspace.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
@@ -80,4 +82,12 @@ it.each(['postgres', 'duckdb'] as const)('%s: rows are not loaded into a view', 
     kind: 'config',
     what: 'The load needs the name for a table, and it is that of a view',
   })
+})
+
+it('a load that finds everything in place does not change the DuckDB file', async () => {
+  const { here } = await loaded('duckdb')
+  const read = () => readFile(join(here.folder, 'leaks.db'))
+  const before = await read()
+  expect(await loadHere(here, { url: 'duckdb:leaks.db' })).toMatchObject({ rows: 0 })
+  expect((await read()).equals(before)).toBe(true)
 })

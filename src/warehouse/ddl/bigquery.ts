@@ -13,7 +13,7 @@ const TYPES: Readonly<Record<ColumnType, string>> = {
  * Source: https://cloud.google.com/bigquery/docs/reference/standard-sql/load-statements and …/data-definition-language
  */
 export const bigquery: Dialect = (input) => {
-  const { table, columns, format, resource, extension } = input
+  const { table, columns, format, path, resource, extension } = input
   // CSV has no lists: there they stay JSON text.
   const typeOf = (type: ColumnType): string =>
     type === 'list' && format.kind === 'csv' ? 'STRING' : TYPES[type]
@@ -22,7 +22,8 @@ export const bigquery: Dialect = (input) => {
     const notNull = nullable || type === 'list' ? '' : ' NOT NULL'
     return `  ${quoted(name)} ${typeOf(type)}${notNull} OPTIONS (description = ${backslashed(meaning)})`
   })
-  const uris = `uris = [${backslashed(`${BUCKET.replace('s3', 'gs')}/${resource}/*${extension}`)}]`
+  const { root, connection } = sourceOf(path)
+  const uris = `uris = [${backslashed(`${root}/${resource}/*${extension}`)}]`
   const options =
     format.kind === 'parquet'
       ? [`format = 'PARQUET'`, 'enable_list_inference = true', uris]
@@ -59,12 +60,23 @@ ${lines.join(',\n')}
 LOAD DATA INTO ${into}
 FROM FILES (
 ${list(options)}
-);
+)${connection === null ? '' : `\n${connection}`};
 
 -- Or the files as they stand, as an external table:
 CREATE OR REPLACE EXTERNAL TABLE ${quoted('YOUR_DATASET')}.${quoted(`${table}_files`)}
-${mount}OPTIONS (
-${list([...options, ...(hive.length === 0 ? [] : [`hive_partition_uri_prefix = ${backslashed(`${BUCKET.replace('s3', 'gs')}/${resource}`)}`])])}
+${mount}${connection === null ? '' : `${connection}\n`}OPTIONS (
+${list([...options, ...(hive.length === 0 ? [] : [`hive_partition_uri_prefix = ${backslashed(`${root}/${resource}`)}`])])}
 );
 `
 }
+
+/** Where BigQuery finds the files: in other clouds through a connection. */
+function sourceOf(path: string): { readonly root: string; readonly connection: string | null } {
+  const [, container] = /^az:\/\/(.*)$/.exec(path) ?? []
+  if (container !== undefined)
+    return { root: `azure://YOUR-ACCOUNT.blob.core.windows.net/${container}`, connection: CONNECTION }
+  if (path.startsWith('s3://')) return { root: path, connection: CONNECTION }
+  return { root: BUCKET.replace('s3', 'gs'), connection: null }
+}
+
+const CONNECTION = `WITH CONNECTION ${quoted('YOUR-REGION.YOUR-CONNECTION')}`

@@ -1,4 +1,4 @@
-import type { ColumnSpec, ColumnType } from '../../core/index.ts'
+import { type ColumnSpec, type ColumnType, ExportError } from '../../core/index.ts'
 import { literal } from '../table/table.ts'
 import {
   BUCKET,
@@ -56,12 +56,22 @@ ${select};
 
 /** The table function that reads the files, up to their format. */
 function sourceOf(input: DdlInput): string {
+  if (/[{}*?]/.test(input.path)) throw isPattern(input.path)
   // There is a function for Azure, which needs account and key first.
   const glob = shardGlob(input.path.startsWith('az://') ? { ...input, path: BUCKET } : input)
   const [, bucket, key] = /^s3:\/\/([^/]+)\/(.*)$/.exec(glob) ?? []
   return bucket === undefined
     ? `file(${literal(glob)}`
     : `s3(${literal(`https://${bucket}.s3.amazonaws.com/${key}`)}`
+}
+
+function isPattern(path: string): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: 'ClickHouse reads {, }, * and ? of a path as a pattern, and has no way to write them otherwise',
+    where: path,
+    next: 'Copy or move the data set to a path without them.',
+  })
 }
 
 function noteOn({ path }: DdlInput): string {

@@ -1,4 +1,5 @@
 import type { ColumnSpec, Format, PartitionBy, Resource } from '../../core/index.ts'
+import { OWN_COLUMNS } from '../table/table.ts'
 
 /** What a dialect has to know of a data set. */
 export type DdlInput = {
@@ -17,6 +18,11 @@ export type DdlInput = {
 
 /** Writes the table, with comments, and the statement that loads or mounts the data set in one engine. */
 export type Dialect = (input: DdlInput) => string
+
+/** Columns of a table that `load` may fill later: its own are empty in rows that came another way. */
+export function loadableColumns(columns: readonly ColumnSpec[]): readonly ColumnSpec[] {
+  return [...columns, ...OWN_COLUMNS.map((column) => ({ ...column, nullable: true }))]
+}
 
 /** Keys of the folders, in the order of paths. */
 export function hiveColumns({ resource, partitionBy }: DdlInput): readonly string[] {

@@ -106,11 +106,12 @@ export class DuckdbWarehouse implements Warehouse {
         )
         return (found?.kind ?? null) as RelationKind
       },
-      makeView: async (name, select) => {
+      makeView: async (name, select, meaning) => {
         await this.#run(`CREATE OR REPLACE VIEW ${name} AS ${select}`)
+        await this.#run(`COMMENT ON VIEW ${name} IS ${literal(meaning)}`)
       },
       types: DUCKDB_TYPES,
-      remark: null,
+      afterCreation: () => [],
       ledgerKey: '',
     }
     return transaction(this.#run, () => prepareTable(maker, table, options))
@@ -153,7 +154,7 @@ async function findColumns(
   const rows = await selectRows(
     connection,
     file,
-    `SELECT column_name AS name, data_type AS type, is_nullable AS nullable FROM duckdb_columns() WHERE database_name = current_database() AND schema_name = ${schema === null ? 'current_schema()' : literal(schema)} AND table_name = ${literal(name)}`,
+    `SELECT column_name AS name, data_type AS type, is_nullable OR column_default IS NOT NULL AS optional FROM duckdb_columns() WHERE database_name = current_database() AND schema_name = ${schema === null ? 'current_schema()' : literal(schema)} AND lower(table_name) = lower(${literal(name)}) ORDER BY column_index`,
   )
   return rows as unknown as readonly FoundColumn[]
 }

@@ -7,7 +7,7 @@ import type {
   Json,
 } from '@duckdb/node-api'
 import { ExportError } from '../../core/index.ts'
-import { identifier, literal } from '../table/table.ts'
+import { duckdbPath, identifier, literal } from '../table/table.ts'
 import { loadDuckdb } from './duckdb.ts'
 import { duckdbError, ERRORS_WITH_CODES, requireDuckdbFile } from './duckdb-file.ts'
 
@@ -105,7 +105,8 @@ async function shutIn(connection: DuckDBConnection, source: QuerySource, tempora
   await connection.run('SET autoinstall_known_extensions = false')
   await connection.run('SET autoload_known_extensions = false')
   if (source.kind === 'files') {
-    await connection.run(`SET allowed_paths = [${source.files.map(literal).join(', ')}]`)
+    const paths = new Set(source.files.flatMap((file) => [file, duckdbPath(file)]))
+    await connection.run(`SET allowed_paths = [${[...paths].map(literal).join(', ')}]`)
     await connection.run(`CREATE VIEW ${identifier(source.view)} AS ${source.select}`)
   }
   await connection.run('SET enable_external_access = false')

@@ -119,6 +119,11 @@ export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
+function constraintOf(error: unknown): string {
+  const name = error instanceof Error && 'constraint' in error ? error.constraint : null
+  return typeof name === 'string' && name !== '' ? `, ${name}` : ''
+}
+
 /** The server's messages may quote a row, so errors are shown by their codes. */
 function refusal(
   label: string,
@@ -136,7 +141,8 @@ function refusal(
     what: what
       .replace('{server}', host.startsWith('/') ? host : `${host}:${port}`)
       .replace('{host}', host)
-      .replace('{code}', code),
+      .replace('{code}', code)
+      .replace('{constraint}', constraintOf(error)),
     where: label,
     next,
     ...(error instanceof Error && 'severity' in error ? undefined : { cause: error }),
@@ -181,6 +187,36 @@ const MEANINGS: readonly Meaning[] = [
     /^42501$/,
     'The user may not do that, or row-level security would hide rows of the table from it',
     'Grant it the right to create and write the tables. It has to see all their rows: let it own them without FORCE ROW LEVEL SECURITY, or give it BYPASSRLS.',
+  ],
+  [
+    /^25006$/,
+    'PostgreSQL takes no changes here: the server is a standby, or the database or the role is read-only ({code})',
+    'Name the primary server in the address, or look at default_transaction_read_only.',
+  ],
+  [
+    /^22P05$/,
+    'The encoding of the database lacks a character of the rows ({code})',
+    'Load into a database with the encoding UTF8; nothing was loaded partially.',
+  ],
+  [
+    /^23/,
+    'The rows break a constraint of the table ({code}{constraint})',
+    'Drop the constraint, or load into another --table; nothing was loaded partially.',
+  ],
+  [
+    /^54000$/,
+    'A value is too long for an index of the table ({code})',
+    'Drop the index, or make one USING hash; nothing was loaded partially.',
+  ],
+  [
+    /^55000$/,
+    'The table is replicated and does not say how a row is found, so that none can be deleted ({code})',
+    'ALTER TABLE … REPLICA IDENTITY FULL, then load again; nothing was changed.',
+  ],
+  [
+    /^57014$/,
+    'PostgreSQL cancelled a statement: it took longer than statement_timeout, or somebody cancelled it ({code})',
+    'Raise statement_timeout for this role (ALTER ROLE … SET statement_timeout), then load again; nothing was loaded partially.',
   ],
   [/^57P03$/, 'PostgreSQL is starting up or shutting down', AGAIN],
   [/^53/, 'PostgreSQL is out of room, memory or connections', AGAIN],

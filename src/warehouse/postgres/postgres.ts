@@ -15,12 +15,15 @@ import {
 } from '../table/prepare-table.ts'
 import { columnList } from '../table/shard-rows.ts'
 import {
-  hasColumns,
   identifier,
+  LEDGER,
+  literal,
   OWN_COLUMNS,
-  POSTGRES_INDEXED,
   POSTGRES_TYPES,
+  postgresIndexes,
   qualified,
+  replicaIdentity,
+  shownName,
   type TableSpec,
 } from '../table/table.ts'
 import { type Database, requireWhole, type Warehouse } from '../table/warehouse.ts'
@@ -41,6 +44,7 @@ export class PostgresWarehouse implements Warehouse {
   readonly #duckdb: DuckDBInstance
   readonly #reader: DuckDBConnection
   readonly #onWait: PostgresOptions['onWait']
+  #hasWaited = false
 
   private constructor(
     postgres: PostgresConnection,
@@ -84,34 +88,37 @@ export class PostgresWarehouse implements Warehouse {
         (await run('SELECT 1 FROM pg_namespace WHERE nspname = $1', [name])).length > 0,
       findColumns: (one) => findColumns(run, one),
       kindOf: (name) => kindOf(run, qualified(table, name)),
-      makeView: (name, select) => makeView(run, name, select),
+      makeView: (name, select, meaning) => makeView(run, name, select, meaning),
       types: POSTGRES_TYPES,
-      remark: WITHOUT_INDEXES,
+      afterCreation: (name) => [
+        replicaIdentity(name),
+        `COMMENT ON TABLE ${name} IS ${literal(WITHOUT_INDEXES)}`,
+      ],
       ledgerKey: ', PRIMARY KEY (data_set, table_name, shard)',
     }
-    await this.#inTransaction(async () => {
-      // Loads into other tables make the same ledger, and the same schema.
-      await this.#lock('spillway tables')
-      await prepareTable(maker, table, options)
-    })
+    // Loads into other tables make the same ledger, and the same schema.
+    await this.#define('spillway tables', table, () => prepareTable(maker, table, options))
   }
 
   transaction<T>(table: TableSpec, work: (database: Database) => Promise<T>): Promise<T> {
-    return this.#inTransaction(async () => {
-      await this.#lock(`spillway ${qualified(table, table.name)}`)
-      return work(this.#database)
-    })
+    return this.#postgres.guarded(() =>
+      this.#inTransaction(async () => {
+        await this.#lock(lockOf(table))
+        return work(this.#database)
+      }),
+    )
   }
 
   async finish(table: TableSpec): Promise<void> {
     const name = qualified(table, table.name)
-    await this.transaction(table, async () => {
+    await this.#define(lockOf(table), table, async () => {
       const [found] = await this.#run(`SELECT obj_description(to_regclass($1), 'pg_class') AS remark`, [name])
       if (found?.remark !== WITHOUT_INDEXES) return
-      const indexed = POSTGRES_INDEXED.filter((name) => hasColumns(table, name))
-      for (const column of indexed) await this.#run(`CREATE INDEX ON ${name} (${identifier(column)})`)
-      const own = OWN_COLUMNS.map((column) => identifier(column.name))
-      await this.#run(`CREATE INDEX ON ${name} (${own.join(', ')})`)
+      const own = OWN_COLUMNS.map((column) => identifier(column.name)).join(', ')
+      for (const sql of [...postgresIndexes(name, table.columns), `CREATE INDEX ON ${name} (${own})`]) {
+        // A value may be too long for an index (54000).
+        await orBack(this.#run, sql, '54000')
+      }
       await this.#run(`COMMENT ON TABLE ${name} IS NULL`)
     })
   }
@@ -133,20 +140,63 @@ export class PostgresWarehouse implements Warehouse {
 
   /** Settings and locks end with the transaction: behind a pooler, the next one of this connection may be another's. */
   #inTransaction<T>(work: () => Promise<T>): Promise<T> {
-    return this.#postgres.guarded(() =>
-      transaction(this.#run, async () => {
-        await this.#run(SETTINGS)
-        return work()
-      }),
-    )
+    return transaction(this.#run, async () => {
+      await this.#run(SETTINGS)
+      return work()
+    })
+  }
+
+  /** Changes definitions. It waits for their locks for some seconds only: others queue behind such a wait. */
+  #define(lock: string, table: TableSpec, work: () => Promise<void>): Promise<void> {
+    return this.#postgres.guarded(async () => {
+      try {
+        await this.#inTransaction(async () => {
+          await this.#lock(lock)
+          await this.#run(LOCK_TIMEOUT)
+          await work()
+        })
+      } catch (error) {
+        throw codeOf(error) === '55P03' ? inUse(table, await holdersOf(this.#run, table)) : error
+      }
+    })
   }
 
   async #lock(name: string): Promise<void> {
     const [got] = await this.#run('SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS held', [name])
     if (got?.held === true) return
-    this.#onWait({ holder: null, limitMs: null })
+    if (!this.#hasWaited) this.#onWait({ holder: null, limitMs: null })
+    this.#hasWaited = true
     await this.#run('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [name])
   }
+}
+
+function lockOf(table: TableSpec): string {
+  return `spillway ${qualified(table, table.name)}`
+}
+
+// A shorter one that role or database have stays.
+const LOCK_TIMEOUT =
+  "SELECT set_config('lock_timeout', '5s', true) WHERE current_setting('lock_timeout') = '0'"
+
+/** Sessions that have the table, its views or the ledger in use. */
+async function holdersOf(run: Run, { schema, name }: TableSpec): Promise<readonly string[]> {
+  const holders = await run(
+    `SELECT DISTINCT 'process ' || a.pid || ' of ' || a.usename || coalesce(' (' || nullif(a.application_name, '') || ', ' || a.state || ')', '') AS holder
+     FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_stat_activity a ON a.pid = l.pid
+     WHERE l.granted AND l.pid <> pg_backend_pid() AND n.nspname = $1 AND (c.relname = $3 OR starts_with(c.relname, $2)) ORDER BY 1`,
+    [schema, name, LEDGER],
+  )
+  return holders.map(({ holder }) => String(holder))
+}
+
+function inUse(table: TableSpec, holders: readonly string[]): ExportError {
+  const [first = 'another session', ...others] = holders
+  return new ExportError({
+    kind: 'locked',
+    what: `The load has to change a definition, and ${first}${others.length === 0 ? '' : ` and ${others.length} more`} has the table or a view in use`,
+    where: shownName(table, table.name),
+    next: 'Load again when that transaction has ended; what is loaded stays.',
+  })
 }
 
 // Where a role or a database has standard_conforming_strings off, a backslash of a name would escape what follows it.
@@ -171,10 +221,16 @@ async function schemaOf(run: Run, name: string): Promise<string | null> {
   return typeof found?.name === 'string' ? found.name : null
 }
 
+/** By their numbers: a setting of the server may quote their names. */
+const KNOWN_TYPES = Object.values(POSTGRES_TYPES)
+  .map((type) => `WHEN ${literal(type)}::regtype THEN ${literal(type)}`)
+  .join(' ')
+
 async function findColumns(run: Run, table: TableSpec): Promise<readonly FoundColumn[]> {
   return (await run(
-    `SELECT a.attname AS name, format_type(a.atttypid, NULL) AS type, NOT a.attnotnull AS nullable
-     FROM pg_attribute a WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`,
+    `SELECT a.attname AS name, CASE a.atttypid ${KNOWN_TYPES} ELSE format_type(a.atttypid, NULL) END AS type,
+       NOT a.attnotnull OR a.atthasdef OR a.attidentity <> '' AS optional
+     FROM pg_attribute a WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`,
     [qualified(table, table.name)],
   )) as unknown as readonly FoundColumn[]
 }
@@ -188,24 +244,42 @@ async function kindOf(run: Run, name: string): Promise<RelationKind> {
 }
 
 /**
- * Makes a view, or replaces it. PostgreSQL replaces no view by one with other columns, so it is dropped then, which
- * takes the rights granted on it.
+ * Makes a view, or replaces it; its options and its comment stay. PostgreSQL replaces no view by one with other columns,
+ * so it is dropped then, which takes the rights granted on it.
  * @throws ExportError `config` when something depends on it
  */
-async function makeView(run: Run, name: string, select: string): Promise<void> {
-  const create = `CREATE OR REPLACE VIEW ${name} AS ${select}`
-  await run('SAVEPOINT spillway_view')
-  try {
-    await run(create)
-  } catch (error) {
-    if (codeOf(error) !== '42P16') throw error
-    await run('ROLLBACK TO SAVEPOINT spillway_view')
+async function makeView(run: Run, name: string, select: string, meaning: string): Promise<void> {
+  const [found] = await run(
+    `SELECT reloptions AS options, obj_description(oid, 'pg_class') AS remark FROM pg_class WHERE oid = to_regclass($1)`,
+    [name],
+  )
+  const options = ((found?.options ?? []) as readonly string[]).map((option) => {
+    const at = option.indexOf('=')
+    return `${identifier(option.slice(0, at))} = ${literal(option.slice(at + 1))}`
+  })
+  const create = `CREATE OR REPLACE VIEW ${name}${options.length === 0 ? '' : ` WITH (${options.join(', ')})`} AS ${select}`
+  if (!(await orBack(run, create, '42P16'))) {
     await run(`DROP VIEW ${name}`).catch((cause: unknown) => {
       throw codeOf(cause) === '2BP01' ? hasDependents(name) : cause
     })
     await run(create)
   }
-  await run('RELEASE SAVEPOINT spillway_view')
+  const remark = found === undefined ? meaning : found.remark
+  if (typeof remark === 'string') await run(`COMMENT ON VIEW ${name} IS ${literal(remark)}`)
+}
+
+/** Runs a statement of a transaction; one that fails with this code is as if it had not been run. @returns whether it was */
+async function orBack(run: Run, sql: string, code: string): Promise<boolean> {
+  await run('SAVEPOINT spillway_statement')
+  try {
+    await run(sql)
+    await run('RELEASE SAVEPOINT spillway_statement')
+    return true
+  } catch (error) {
+    if (codeOf(error) !== code) throw error
+    await run('ROLLBACK TO SAVEPOINT spillway_statement')
+    return false
+  }
 }
 
 function hasDependents(name: string): ExportError {

@@ -20,15 +20,15 @@ export type RelationKind = 'table' | 'view' | 'object of another kind' | null
 export type TableMaker = {
   readonly run: (sql: string) => Promise<unknown>
   readonly hasSchema: (name: string) => Promise<boolean>
-  /** Columns of a table as the database describes them; none when it is not there. */
+  /** Columns of a table or view, in their order; none when it is not there. */
   readonly findColumns: (table: TableSpec) => Promise<readonly FoundColumn[]>
   readonly kindOf: (name: string) => Promise<RelationKind>
-  /** Makes a view, or replaces it. @param name qualified */
-  readonly makeView: (name: string, select: string) => Promise<void>
+  /** Makes a view, or replaces it. @param name qualified @param meaning comment of a new one */
+  readonly makeView: (name: string, select: string, meaning: string) => Promise<void>
   /** Names of the types as the database gives them back. */
   readonly types: Readonly<Record<ColumnType, string>>
-  /** The comment of a new table; null: none. */
-  readonly remark: string | null
+  /** What else a new table gets. @param name qualified */
+  readonly afterCreation: (name: string) => readonly string[]
   /** Constraints of the ledger, after its columns. */
   readonly ledgerKey: string
 }
@@ -39,7 +39,7 @@ export type TableMaker = {
  * @throws ExportError `config` with the difference, or with the name that something else has
  */
 export async function prepareTable(
-  { run, hasSchema, findColumns, kindOf, makeView, types, remark, ledgerKey }: TableMaker,
+  { run, hasSchema, findColumns, kindOf, makeView, types, afterCreation, ledgerKey }: TableMaker,
   table: TableSpec,
   options: { readonly evolve: boolean },
 ): Promise<void> {
@@ -54,7 +54,7 @@ export async function prepareTable(
   const added = found.length === 0 ? [] : missingColumns(table, found, types, options)
   if (found.length === 0) {
     await run(`CREATE TABLE ${name} (\n${columnLines(table.columns, types)}\n)`)
-    if (remark !== null) await run(`COMMENT ON TABLE ${name} IS ${literal(remark)}`)
+    for (const sql of afterCreation(name)) await run(sql)
   }
   for (const { name: column, type } of added)
     await run(`ALTER TABLE ${name} ADD COLUMN ${identifier(column)} ${types[type]}`)
@@ -68,10 +68,13 @@ export async function prepareTable(
   if (foundLines.length > 0) missingColumns(lines, foundLines, types, { evolve: false })
   else await run(`CREATE TABLE ${ledger} (\n${columnLines(LEDGER_COLUMNS, types)}${ledgerKey}\n)`)
   if (found.length === 0) await run(`DELETE FROM ${ledger} WHERE table_name = ${literal(table.name)}`)
-  for (const { name: view, meaning, select } of viewsOf(table)) {
+  const all = (await findColumns(table)).map(({ name }) => name)
+  for (const { name: view, meaning, columns = all, select } of viewsOf(table)) {
     requireKind('view', await kindOf(view), table, view)
-    await makeView(qualified(table, view), select)
-    await run(`COMMENT ON VIEW ${qualified(table, view)} IS ${literal(meaning)}`)
+    const is = (await findColumns({ ...table, name: view })).map(({ name }) => name)
+    // Views of a table that was renamed are still views of that one.
+    const isThere = found.length > 0 && is.join() === columns.join()
+    if (!isThere) await makeView(qualified(table, view), select, meaning)
   }
 }
 
@@ -102,7 +105,13 @@ function requireKind(wanted: 'table' | 'view', found: RelationKind, table: Table
 }
 
 /** A view beside a table, in SQL that DuckDB and PostgreSQL both understand. */
-type View = { readonly name: string; readonly meaning: string; readonly select: string }
+type View = {
+  readonly name: string
+  readonly meaning: string
+  /** Names; absent: all that the table has. */
+  readonly columns?: readonly string[]
+  readonly select: string
+}
 
 /** The usual questions as views, as far as the table has their columns. */
 function viewsOf({ catalog, ...named }: TableSpec): readonly View[] {
@@ -123,10 +132,15 @@ function viewsOfCredentials(table: TableSpec): readonly View[] {
     views.push(latest(table, 'imported_at', 'one row per credential, whichever data sets have it'))
   }
   if (hasColumns(table, 'id', 'imported_at', 'source_id')) {
-    const name = hasColumns(table, 'source_name') ? 'max(source_name) AS source_name, ' : ''
+    const hasName = hasColumns(table, 'source_name')
+    const name = hasName ? 'max(source_name) AS source_name, ' : ''
     views.push({
       name: `${table.name}${VIEW_ENDINGS.bySource}`,
       meaning: 'credentials of each leak, and when they came',
+      columns: [
+        ...['source_id', ...(hasName ? ['source_name'] : []), 'credentials'],
+        ...['first_imported_at', 'last_imported_at'],
+      ],
       select: `SELECT source_id, ${name}count(DISTINCT id) AS credentials, min(imported_at) AS first_imported_at, max(imported_at) AS last_imported_at FROM ${from} GROUP BY source_id`,
     })
   }
@@ -134,6 +148,7 @@ function viewsOfCredentials(table: TableSpec): readonly View[] {
     views.push({
       name: `${table.name}${VIEW_ENDINGS.byDomainMonth}`,
       meaning: 'credentials of each domain by the month (UTC) in which they were imported',
+      columns: ['domain', 'month', 'credentials'],
       select: `SELECT domain, CAST(date_trunc('month', imported_at AT TIME ZONE 'UTC') AS DATE) AS month, count(DISTINCT id) AS credentials FROM ${from} GROUP BY 1, 2`,
     })
   }
@@ -150,7 +165,12 @@ function latest(table: TableSpec, time: string, meaning: string): View {
 }
 
 /** A column as the database describes it. */
-export type FoundColumn = { readonly name: string; readonly type: string; readonly nullable: boolean }
+export type FoundColumn = {
+  readonly name: string
+  readonly type: string
+  /** Whether rows may come without it: it takes null, or has a default. */
+  readonly optional: boolean
+}
 
 /**
  * Compares a table of the database with the one that the rows need.
@@ -178,8 +198,8 @@ function missingColumns(
     }
   }
   const wanted = new Set(table.columns.map(({ name }) => name))
-  for (const { name, nullable } of found) {
-    if (!wanted.has(name) && !nullable)
+  for (const { name, optional } of found) {
+    if (!wanted.has(name) && !optional)
       differences.push(`${name} may not be null, and the rows have no such column`)
   }
   if (differences.length === 0) return missing

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { ColumnSpec, Format } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
-import { DUCKDB_TYPES, identifier, literal, rowColumns, type TableSpec } from './table.ts'
+import { DUCKDB_TYPES, duckdbPath, identifier, literal, rowColumns, type TableSpec } from './table.ts'
 
 /** Where the shards of a data set lie, and how they are written. */
 type ShardSource = {
@@ -53,7 +53,7 @@ function readerOf(
   paths: readonly string[],
   columns: readonly ColumnSpec[],
 ): string {
-  const file = `[${paths.map((path) => literal(join(root, path))).join(', ')}]`
+  const file = `[${paths.map((path) => literal(duckdbPath(join(root, path)))).join(', ')}]`
   if (format.kind === 'parquet') return `read_parquet(${file}, hive_partitioning = false)`
   const types = columns.map(({ name }) => `${literal(name)}: 'VARCHAR'`).join(', ')
   // By default DuckDB reads "" as null and guesses types.

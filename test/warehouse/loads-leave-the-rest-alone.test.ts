@@ -1,0 +1,163 @@
+import { randomBytes } from 'node:crypto'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { PostgresWarehouse } from '../../src/warehouse/index.ts'
+import { OWN_COLUMNS, type TableSpec } from '../../src/warehouse/table/table.ts'
+import { PASSWORD, pgClient, pgRows } from '../support/postgres/client.ts'
+import { newDatabase } from '../support/postgres/database.ts'
+import { loadValues } from './load-values.ts'
+
+const text = (name: string) => ({ name, type: 'text' as const, nullable: true, meaning: name })
+const COLUMNS = [
+  { ...text('id'), type: 'int64' as const },
+  { ...text('imported_at'), type: 'timestamp' as const },
+  ...['identity_name', 'domain', 'source_id'].map(text),
+]
+const spec = (columns: TableSpec['columns']): TableSpec => ({
+  schema: null,
+  name: 'credentials',
+  resource: 'credentials',
+  columns: [...columns, ...OWN_COLUMNS],
+})
+const row = (identity: string) => `1, now(), '${identity}', 'a.example', 's'`
+
+/** Loads one shard with one row, or what else is given. */
+async function load(
+  url: string,
+  shards: Parameters<typeof loadValues>[2] = { a: { rows: [row('ada')] } },
+  columns: TableSpec['columns'] = COLUMNS,
+  evolve = false,
+) {
+  const options = { stop: new AbortController().signal, onWait: () => {} }
+  const warehouse = await PostgresWarehouse.connect(url, url, options)
+  try {
+    const table = spec(columns)
+    if (evolve) await warehouse.prepare(await warehouse.find(table), { evolve })
+    return await loadValues(warehouse, table, shards)
+  } finally {
+    await warehouse.close()
+  }
+}
+
+/** Another session that has read from a relation and is idle in its transaction. */
+async function readerOf(url: string, relation: string): Promise<void> {
+  const client = await pgClient(url)
+  onTestFinished(() => client.end())
+  await client.query(`set application_name = 'dashboard'; begin; select * from ${relation}`)
+}
+
+describe('a load into PostgreSQL', () => {
+  beforeAll(() => {
+    process.env.PGPASSWORD = PASSWORD
+  })
+
+  it('that finds everything in place changes no definition, and waits for no reader', async () => {
+    const url = await newDatabase()
+    await load(url)
+    await pgRows(
+      url,
+      `alter view credentials_latest set (security_barrier = true); comment on view credentials_latest is 'ours';
+       create table definitions (tag text);
+       create function note() returns event_trigger language plpgsql as $$ begin insert into definitions values (tg_tag); end $$;
+       create event trigger watch on ddl_command_end execute function note()`,
+    )
+    for (const name of ['credentials', 'credentials_latest', 'credentials_by_source', 'spillway_loads'])
+      await readerOf(url, name)
+    await load(url, { a: { rows: [row('ada')] }, b: { rows: [row('bob')] } })
+    await load(url, { b: { rows: [row('bob')] } })
+    expect(await pgRows(url, 'select * from definitions')).toEqual([])
+    expect(await pgRows(url, 'select identity_name from credentials')).toEqual([{ identity_name: 'bob' }])
+  })
+
+  it('that has to replace a view carries its options and its comment over', async () => {
+    const url = await newDatabase()
+    await load(url)
+    await pgRows(
+      url,
+      `alter view credentials_latest set (security_barrier = true); comment on view credentials_latest is 'ours';
+       alter view credentials_by_source set (security_barrier = true); comment on view credentials_by_source is 'ours';
+       alter view credentials_by_source rename column credentials to number`,
+    )
+    await load(url, { b: { rows: [`${row('bob')}, 'x'`] } }, [...COLUMNS, text('more')], true)
+    for (const name of ['credentials_latest', 'credentials_by_source']) {
+      const view = `'${name}'::regclass`
+      expect(
+        await pgRows(
+          url,
+          `select reloptions as options, obj_description(${view}) as remark from pg_class where oid = ${view}`,
+        ),
+      ).toEqual([{ options: ['security_barrier=true'], remark: 'ours' }])
+    }
+    expect(await pgRows(url, 'select more from credentials_latest')).toEqual([{ more: 'x' }])
+  })
+
+  it('that has to replace a view in use ends with exit 5, and names who has it', async () => {
+    const url = await newDatabase()
+    await load(url)
+    await pgRows(url, 'alter view credentials_by_source rename column credentials to number')
+    await readerOf(url, 'credentials_by_source')
+    await expect(load(`${url}?options=-c%20lock_timeout%3D200ms`)).rejects.toMatchObject({
+      kind: 'locked',
+      what: expect.stringMatching(
+        /^The load has to change a definition, and process \d+ of postgres \(dashboard, idle in transaction\) has the table or a view in use$/,
+      ),
+    })
+  })
+
+  it('takes identities of any length', async () => {
+    const url = await newDatabase()
+    const long = randomBytes(6000).toString('hex')
+    await load(url, { a: { rows: [row(long)] } })
+    await load(url, { a: { rows: [row(long)] }, b: { rows: [row(`${long}x`)] } })
+    const found = await pgRows(
+      url,
+      `select count(*)::int as n from credentials where identity_name like '${long.slice(0, 9)}%'`,
+    )
+    expect(found).toEqual([{ n: 2 }])
+    const indexes = await pgRows(url, "select 1 from pg_indexes where tablename = 'credentials'")
+    expect(indexes).toHaveLength(4)
+  })
+
+  it('deletes rows of a table that is published for logical replication', async () => {
+    const url = await newDatabase()
+    await pgRows(url, 'create publication everything for all tables')
+    await load(url)
+    expect(await load(url, {})).toMatchObject({ removed: 1 })
+  })
+
+  it('compares types, not how the server spells them, and takes columns of others that need no value', async () => {
+    const url = await newDatabase()
+    await pgRows(
+      url,
+      "do $$ begin execute format('alter database %I set quote_all_identifiers = on', current_database()); end $$",
+    )
+    await load(url)
+    await pgRows(
+      url,
+      'alter table credentials add column number bigint generated always as identity, add column seen timestamptz not null default now()',
+    )
+    await load(url, { a: { rows: [row('ada')] }, b: { rows: [row('bob')] } })
+    await pgRows(url, 'alter table credentials add column note text; update credentials set note = 0')
+    await pgRows(url, 'alter table credentials alter column note set not null')
+    await expect(load(url)).rejects.toThrow(/note may not be null, and the rows have no such column/)
+  })
+
+  it.each([
+    [
+      'alter table credentials add constraint ours check (id < 1) not valid',
+      /constraint of the table \(23514, ours\)/,
+    ],
+    [
+      "do $$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end $$",
+      /takes no changes here.*\(25006\)/,
+    ],
+    ['alter table credentials replica identity default; create publication p for all tables', /\(55000\)/],
+  ])('names the condition after %s', async (change, told) => {
+    const url = await newDatabase()
+    await load(url)
+    await pgRows(url, change)
+    await expect(load(url, { b: { rows: [row('bob')] } })).rejects.toMatchObject({
+      kind: 'target',
+      what: expect.stringMatching(told),
+    })
+  })
+})
