@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { READINGS } from './measures.ts'
 import { MAX_WINDOWS } from './pipeline.ts'
 import type { JsonValue } from './rows/json-values.ts'
 import { RUN_STATUSES } from './run-status.ts'
@@ -339,8 +340,8 @@ export type ForgottenEntry = Entry<'forgotten'>
 /** What responses have shown about the service since the last such entry. */
 const measured = z.object({
   kind: z.literal('measured'),
-  /** Rows and searches of a page. */
-  costs: z.array(z.tuple([count, count])).optional(),
+  /** What pages cost, once a page has told. */
+  reading: z.enum(READINGS).optional(),
   /** Rows requested with a page, and milliseconds. */
   times: z.array(z.tuple([count, count])).optional(),
   /** Whether responses report how many searches are left. */

@@ -1,4 +1,4 @@
-import { figuresOf, mayCost, NOT_MEASURED, type PageCost } from './measures.ts'
+import { mayCost, type Reading } from './measures.ts'
 import type { Month } from './time.ts'
 
 /**
@@ -81,17 +81,16 @@ export function allowedRequests(
   service: {
     readonly requests: number
     readonly searchesRemaining: number | null
-    readonly costs: readonly PageCost[]
+    readonly reading: Reading | null
   },
   pageSize: number,
 ): AllowedRequests | null {
-  const { requests, searchesRemaining, costs } = service
+  const { requests, searchesRemaining, reading } = service
   const budget = requestsLeft(limits, requests)
-  const cost = figuresOf({ ...NOT_MEASURED, costs }).searchesPerRequest || mayCost(costs, pageSize)
   const quota =
     searchesRemaining === null
       ? Number.POSITIVE_INFINITY
-      : Math.max(0, searchesToSpend(limits, searchesRemaining)) / cost
+      : Math.max(0, searchesToSpend(limits, searchesRemaining)) / mayCost(reading, pageSize)
   const allowed = Math.min(budget, quota)
   if (!Number.isFinite(allowed)) return null
   return { requests: Math.floor(allowed), by: budget <= quota ? 'budget' : 'quota' }

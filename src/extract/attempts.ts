@@ -129,8 +129,16 @@ export class Attempts {
   ): void {
     const { counters, ledger, log } = this.#parts
     if (flight !== null || ledger.isReported === false) {
-      const remaining = searchesLeft(headers['x-flare-global-searches-remaining'])
-      if (remaining === null && isSuccess(status)) ledger.notReported()
+      const header = headers['x-flare-global-searches-remaining']
+      const remaining = searchesLeft(header)
+      if (remaining === null && isSuccess(status)) {
+        // Once a run: from then on nothing is counted.
+        if (header !== undefined && ledger.isReported === null)
+          log('warn', 'the number of searches left cannot be read, so searches are not counted', {
+            request: about,
+          })
+        ledger.notReported()
+      }
       flight?.responded(remaining, isSuccess(status) || status === 408 || status >= 500)
       if (!isSuccess(status)) flight?.rows(null)
     }

@@ -1,4 +1,4 @@
-import type { Month, PageCost } from '../core/index.ts'
+import type { Month, Reading } from '../core/index.ts'
 import type { AttemptParts } from './attempts.ts'
 import { isSuccess } from './transport/exchange.ts'
 
@@ -63,9 +63,9 @@ export class ServiceCounters {
     return this.#parts.ledger.isReported
   }
 
-  /** The measured costs of pages. */
-  get costs(): readonly PageCost[] {
-    return this.#parts.ledger.costs
+  /** What pages cost; null: no page has told. */
+  get reading(): Reading | null {
+    return this.#parts.ledger.reading
   }
 
   /** The end of the pause after a 429 (epoch ms); null: no pause. */

@@ -6,7 +6,6 @@ import {
   type Log,
   type Measures,
   NOT_MEASURED,
-  type PageCost,
   type RunLimits,
   requireSet,
   type ServiceSettings,
@@ -72,7 +71,6 @@ export class Service {
   readonly counters: ServiceCounters
   readonly endpoints: Endpoints
   readonly #settings: ServiceSettings
-  readonly #log: Log
   readonly #hidesTexts: boolean
   /** Ends every wait. */
   readonly #signal: AbortSignal
@@ -81,14 +79,12 @@ export class Service {
   readonly #board: CurrentWaits
   readonly #sender: Sender
   readonly #tokens: TokenSource
-  #newCosts: PageCost[] = []
 
   /** @throws ExportError `config` when an address is no URL */
   constructor(settings: ServiceSettings, limits: ServiceLimits, deps: ServiceDeps) {
     const { clock, stop, abort, log, measures = NOT_MEASURED } = deps
     const { auth, timeoutMs, maxResponseBytes, retries } = settings
     this.#settings = settings
-    this.#log = log
     this.#hidesTexts = deps.hidesTexts
     this.endpoints = endpointsOf(settings)
     this.#signal = AbortSignal.any([stop, abort])
@@ -97,7 +93,6 @@ export class Service {
     const ledger = new SearchLedger(
       measures,
       measures.reportsSearchesLeft ?? (isSecondSearch(this.endpoints) ? false : null),
-      (cost, usual) => this.#onCost(cost, usual),
       deps.searchesLeft,
     )
     const budget = new Budget(limits, ledger, clock)
@@ -159,13 +154,6 @@ export class Service {
     return this.#budget.pays(size)
   }
 
-  /** The costs of pages measured since the last call. */
-  takeCosts(): readonly PageCost[] {
-    const costs = this.#newCosts
-    this.#newCosts = []
-    return costs
-  }
-
   /**
    * Requests what the token permits: free of charge, outside the budget.
    * @returns null when the response does not contain it
@@ -201,14 +189,6 @@ export class Service {
     const url = endpoint(this.#settings.baseUrl, tokenUrl)
     const outgoing = { ...this.#free('POST', url, 'token exchange'), body, tokens: always(apiKey) }
     return this.#sender.send(outgoing, async (bytes, where) => exchangedToken(bytes, where))
-  }
-
-  #onCost(cost: PageCost, usual: number): void {
-    this.#newCosts.push(cost)
-    const [rows, searches] = cost
-    if (searches <= 3 * usual + 2) return
-    const message = 'the number of searches left fell by more than a page costs: others spend as well'
-    this.#log('info', message, { event: 'quota.outlier', rows, searches, usual })
   }
 
   /** A request of the basic tier outside the budget. */

@@ -2,7 +2,7 @@ import {
   expectedCost,
   isFeed,
   type Measures,
-  maxCost,
+  mayCost,
   millisecondsAPage,
   monthOf,
   monthsNeeded,
@@ -43,8 +43,6 @@ export type PlanResult = {
   readonly partitions: Omit<PlanStates, 'failed'>
   /** At least one request for each chain. */
   readonly minRequests: number
-  /** Additional requests that idle slots may cost: each takes a part of the windows of another slot's chain. */
-  readonly divisions: number
   /** The time for `minRequests` at the tier's rate. */
   readonly minSeconds: number
   /** Estimates by earlier windows of the data set; null: there are none. */
@@ -106,7 +104,7 @@ export async function readPlan(
   const plan = planFor(pipeline, nowMs, state)
   const { total, begun, pruned, ...counts } = countPartitions(pipeline, plan, state)
   const done = counts.done - feedsToRead(plan, state)
-  const { requests, divisions, expected, rows, searches, high } = sumOf(chainCosts(plan, pipeline, state))
+  const { requests, expected, rows, searches, high } = sumOf(chainCosts(plan, pipeline, state))
   const month = monthOf(nowMs)
   const searchesThisMonth = searchesByMonth(state?.runs ?? []).get(month) ?? 0
   const { requestsPerSecond, basicRequestsPerSecond } = pipeline.service
@@ -122,7 +120,6 @@ export async function readPlan(
   return {
     partitions: { total, done, partial: begun, pending: total - done - begun, pruned },
     minRequests: requests,
-    divisions: Math.min(divisions, pipeline.extract.concurrency - 1),
     minSeconds: requests / rate,
     expectedRequests: expected,
     expectedSeconds: expected === null ? null : expected * secondsAPage,
@@ -162,8 +159,6 @@ function feedsToRead(plan: Plan, state: CheckpointState | null): number {
 /** The cost of one chain or several; null: no estimate. */
 type Cost = {
   readonly requests: number
-  /** How often its windows can be divided with profit. */
-  readonly divisions: number
   readonly expected: number | null
   readonly rows: number | null
   /** By measured costs of pages. */
@@ -172,7 +167,7 @@ type Cost = {
   readonly high: number | null
 }
 
-const NOTHING: Cost = { requests: 0, divisions: 0, expected: 0, rows: 0, searches: 0, high: 0 }
+const NOTHING: Cost = { requests: 0, expected: 0, rows: 0, searches: 0, high: 0 }
 
 function* chainCosts(
   plan: Plan,
@@ -187,12 +182,10 @@ function* chainCosts(
     const measures = state?.service ?? NOT_MEASURED
     const size = pageSizeOf(pipeline, measures)
     const expected = rows === null ? null : Math.max(1, Math.ceil(rows / size))
-    const high = rows === null || expected === null ? null : Math.max(expected, maxCost(rows))
+    const high = rows === null || expected === null ? null : Math.max(expected, mayCost(null, rows))
     const searches =
-      rows === null || expected === null ? null : expectedCost(measures.costs, { requests: expected, rows })
-    // A query that fits one page is never divided.
-    const divisions = chain.kind === 'new' && expected !== 1 ? chain.windows.count - 1 : 0
-    yield { query, requests: 1, divisions, expected, rows, searches, high }
+      rows === null || expected === null ? null : expectedCost(measures.reading, { requests: expected, rows })
+    yield { query, requests: 1, expected, rows, searches, high }
   }
 }
 
@@ -200,9 +193,8 @@ function sumOf(costs: Iterable<Cost>): Cost {
   const sum: { -readonly [K in keyof Cost]: Cost[K] } = { ...NOTHING }
   const plus = (a: number | null, b: number | null): number | null =>
     a === null || b === null ? null : a + b
-  for (const { requests, divisions, expected, rows, searches, high } of costs) {
+  for (const { requests, expected, rows, searches, high } of costs) {
     sum.requests += requests
-    sum.divisions += divisions
     sum.expected = plus(sum.expected, expected)
     sum.rows = plus(sum.rows, rows)
     sum.searches = plus(sum.searches, searches)

@@ -8,7 +8,7 @@ import {
   ExportError,
   freshBuffers,
   type Log,
-  maxCost,
+  mayCost,
   NO_IDS,
   type Pipeline,
   type Query,
@@ -178,14 +178,13 @@ export async function probeService(pipeline: Pipeline, options: ServiceCallOptio
     const { next, items } = await firstPage(service, chain)
     if (service.counters.reportsSearchesLeft !== true) return probe('nothing', null, service)
     if (next === null || items < PROBE_ROWS) return probe('unknown', null, service)
+    const before = service.counters.searchesRemaining!
     const { items: rows } = await firstPage(service, { ...chain, cursor: next, page: 1 })
-    const searches = service.counters.costs.at(-1)?.[1] ?? null
-    if (searches === null || maxCost(rows) === 1) return probe('unknown', null, service)
-    const page = { rows, searches }
-    if (searches === 0) return probe('free', page, service)
-    if (searches === 1) return probe('request', page, service)
+    const { searchesRemaining, reading } = service.counters
+    if (mayCost(null, rows) === 1) return probe('unknown', null, service)
+    const page = { rows, searches: Math.max(0, before - searchesRemaining!) }
     // More than by either reading: others spend as well.
-    return probe(searches === maxCost(rows) ? '100 rows' : 'unknown', page, service)
+    return probe(reading ?? (page.searches === 0 ? 'free' : 'unknown'), page, service)
   } finally {
     await service.close()
   }

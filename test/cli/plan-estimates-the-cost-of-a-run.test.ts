@@ -78,26 +78,6 @@ describe('plan', () => {
     }
   })
 
-  it('prints the range where dividing chains among idle slots costs more requests', async () => {
-    const { call, end } = await begin()
-    try {
-      const printed = await call('plan', { until: '2024-07-01' }, '--domain', 'd0.example')
-      expect(printed).toMatch(/^at least 1 request \(1 to 4: idle slots divide the range of a query\), /m)
-      const two = await call('plan', { until: '2024-07-01' }, '--domain', 'd0.example', '--concurrency', '2')
-      expect(two).toContain('at least 1 request (1 to 2: ')
-      const one = await call('plan', { until: '2024-07-01' }, '--domain', 'd0.example', '--concurrency', '1')
-      expect(one).toContain('at least 1 request, ')
-      const { requests } = JSON.parse(
-        await call('run', { until: '2024-07-01' }, '--domain', 'd0.example', '--json'),
-      )
-      const json = JSON.parse(await call('plan', { until: '2024-07-01' }, '--domain', 'd1.example', '--json'))
-      expect(json).toMatchObject({ min_requests: 1, min_requests_divided: 4 })
-      expect(requests).toBeGreaterThan(1)
-    } finally {
-      await end()
-    }
-  })
-
   it('prints how many runs it takes, and the share of the searches that are left', async () => {
     const { call, end } = await begin({ quota: 100, rowsPerSearch: 0 })
     try {

@@ -102,7 +102,6 @@ it('plan, status, verify and check agree', async () => {
   expect(await json('plan')).toEqual({
     partitions: { total: 3, done: 0, partial: 0, pending: 3, pruned: 0 },
     min_requests: 1,
-    min_requests_divided: 1,
     min_seconds: 0.01,
     expected_requests: null,
     expected_seconds: null,
@@ -114,7 +113,6 @@ it('plan, status, verify and check agree', async () => {
   expect(await json('plan')).toMatchObject({
     partitions: { done: 2, partial: 1, pending: 0 },
     min_requests: 1,
-    min_requests_divided: 1,
     expected_requests: expect.any(Number),
   })
 

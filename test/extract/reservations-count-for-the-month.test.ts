@@ -5,7 +5,7 @@ import { fakeClock } from './support.ts'
 
 it("the possible cost of requests in flight counts for the month's share, until it is released", async () => {
   const monthly = { searches: 2, before: new Map() }
-  const ledger = new SearchLedger({ costs: [] }, true)
+  const ledger = new SearchLedger({ reading: null }, true)
   const budget = new Budget({ maxRequests: null, minSearchesRemaining: null, monthly }, ledger, fakeClock())
   const spending = { where: 'here', size: 100, sizing: null, signal: new AbortController().signal }
   const first = await budget.reserve(spending)

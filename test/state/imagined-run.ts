@@ -194,7 +194,7 @@ class ImaginedRun {
     this.#write([
       {
         kind: 'measured',
-        costs: [[100 * count, count]],
+        reading: count % 2 === 0 ? 'request' : '100 rows',
         times: [[100, count]],
         ...(count % 2 === 0 ? {} : { tells_searches: true, spent: count, left: 2000 - count }),
       },

@@ -219,7 +219,7 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Journ
   expect(state.service).toMatchObject({
     pageSize: null,
     limit: of('limit').at(-1)?.size ?? null,
-    costs: of('measured').flatMap(({ costs = [] }) => costs),
+    reading: of('measured').at(-1)?.reading ?? null,
     times: facts
       .slice(facts.findLastIndex(({ kind }) => kind === 'limit') + 1)
       .flatMap((fact) => (fact.kind === 'measured' ? (fact.times ?? []) : []))

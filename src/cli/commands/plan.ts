@@ -39,7 +39,6 @@ function planJson(result: PlanResult) {
   return {
     partitions: result.partitions,
     min_requests: minRequests,
-    min_requests_divided: minRequests + result.divisions,
     min_seconds: minSeconds,
     expected_requests: expectedRequests,
     expected_seconds: expectedSeconds,
@@ -60,7 +59,7 @@ function* planLines(result: PlanResult, pipeline: Pipeline, shown: Shown): Gener
   else {
     const { extract, service } = pipeline
     const rate = extract.resource === 'reports' ? service.basicRequestsPerSecond : service.requestsPerSecond
-    yield `at least ${counted(minRequests, 'request')}${rangeText(result)}, ${duration(minSeconds * 1000)} at ${rate} a second; further pages of ${count(result.pageSize)} items, smaller pages and retries need more`
+    yield `at least ${counted(minRequests, 'request')}, ${duration(minSeconds * 1000)} at ${rate} a second; further pages of ${count(result.pageSize)} items, smaller pages and retries need more`
     if (expectedRequests !== null && expectedSeconds !== null) {
       const size = result.pageSize < extract.pageSize ? ` with pages of ${count(result.pageSize)} rows` : ''
       yield `by the export so far about ${counted(expectedRequests, 'request')}${size}, ${duration(expectedSeconds * 1000)}`
@@ -70,12 +69,6 @@ function* planLines(result: PlanResult, pipeline: Pipeline, shown: Shown): Gener
     yield* folderLines(result, pipeline)
   }
   yield* tableLines(result, shown)
-}
-
-/** Idle slots divide the last chains, which may cost a request for each slot. */
-function rangeText({ minRequests, divisions }: PlanResult): string {
-  if (divisions === 0) return ''
-  return ` (${count(minRequests)} to ${count(minRequests + divisions)}: idle slots divide the range of a query)`
 }
 
 function* tableLines(result: PlanResult, shown: Shown): Generator<string> {

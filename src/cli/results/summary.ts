@@ -162,7 +162,7 @@ function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Reader): s
 }
 
 /** The quota that was spent, the cost of pages, and their size if the service did not serve full ones. */
-function quotaFigures({ searchesSpent, searchesRemaining, service }: RunSummary): [string, string][] {
+function quotaFigures({ searchesSpent, searchesRemaining, service, ...run }: RunSummary): [string, string][] {
   const { searchesPerRequest, searchesPer1000Rows } = service
   const figures: [string, string][] = []
   if (searchesSpent !== null) {
@@ -170,7 +170,11 @@ function quotaFigures({ searchesSpent, searchesRemaining, service }: RunSummary)
       searchesPerRequest === null
         ? ''
         : ` (${searchesPerRequest} a request${searchesPer1000Rows === null ? '' : `, ${searchesPer1000Rows} for 1,000 rows`})`
-    figures.push(['searches spent', `${count(searchesSpent)}${rate}`])
+    const { requests, rows, repeated, quarantined } = run
+    // By the more expensive reading: one search for each 100 rows of a page.
+    const byRows = searchesPerRequest === 1 ? 0 : (rows + repeated + quarantined) / 100
+    const isShared = searchesSpent > requests + byRows
+    figures.push(['searches spent', `${isShared ? 'at most ' : ''}${count(searchesSpent)}${rate}`])
   }
   if (searchesRemaining !== null) figures.push(['searches left', count(searchesRemaining)])
   if (service.pageSize !== null) figures.push(['page size', counted(service.pageSize, 'row')])

@@ -3,6 +3,7 @@ import {
   ExportError,
   endOfMonth,
   type Month,
+  mayCost,
   monthOf,
   numberOf,
   type RunLimits,
@@ -146,7 +147,7 @@ export class Budget {
     for (;;) {
       if (size === null) return null
       if (this.#ledger.isReported === false) return null
-      const cost = this.#ledger.mayCost(size)
+      const cost = mayCost(this.#ledger.reading, size)
       const shortage = this.#shortageFor(cost, {
         searches: this.#ledger.reserved,
         requests: this.#ledger.inFlight,
@@ -169,7 +170,8 @@ export class Budget {
     const left = this.#ledger.remaining ?? this.#ledger.remainingBefore
     if (left === null || this.#limits.minSearchesRemaining === null) return true
     return (
-      this.#ledger.isReported === false || searchesToSpend(this.#limits, left) >= this.#ledger.mayCost(size)
+      this.#ledger.isReported === false ||
+      searchesToSpend(this.#limits, left) >= mayCost(this.#ledger.reading, size)
     )
   }
 

@@ -1,98 +1,49 @@
-import type { NamedQuery, WindowRun } from '../../core/index.ts'
 import type { PlannedChain } from '../../plan/index.ts'
 
-/**
- * The chains of a run, from which its slots take the next. While at least as many chains wait as there are slots, a
- * slot takes a whole chain. The windows of the last chains are divided, so that no slot idles while others follow long
- * chains. Each division may cost a request, so there is at most one less than there are slots.
- */
+/** The chains of a run, from which its slots take the next. A slot that finds none waits for a part of another's. */
 export class ChainQueue {
   readonly #planned: Iterator<PlannedChain>
-  readonly #slots: number
-  readonly #isWorthDividing: (query: NamedQuery, windows: WindowRun) => boolean
-  readonly #waiting: PlannedChain[] = []
-  readonly #parts = new Set<PlannedChain>()
-  #divisions: number
+  readonly #added: PlannedChain[] = []
+  readonly #idle: ((chain: PlannedChain | null) => void)[] = []
+  #slots: number
 
-  /** @param isWorthDividing whether that many windows of a query are likely to need more than one request */
-  constructor(
-    planned: Iterable<PlannedChain>,
-    slots: number,
-    isWorthDividing: (query: NamedQuery, windows: WindowRun) => boolean,
-  ) {
+  constructor(planned: Iterable<PlannedChain>, slots: number) {
     this.#planned = planned[Symbol.iterator]()
     this.#slots = slots
-    this.#divisions = slots - 1
-    this.#isWorthDividing = isWorthDividing
   }
 
-  /** @param slots the number of slots that idle, the caller included, or soon will */
-  next(slots: number): PlannedChain | null {
-    while (this.#waiting.length < this.#slots) {
-      const { value, done } = this.#planned.next()
-      if (done === true) break
-      this.#waiting.push(value)
-    }
-    const waiting = this.#waiting.length
-    const chain = this.#waiting.shift()
-    if (chain === undefined) return null
-    const ways = Math.min(Math.floor(slots / waiting), 1 + this.#divisions)
-    return ways > 1 ? this.#divided(chain, ways) : chain
+  /** The number of slots without a chain. */
+  get idle(): number {
+    return this.#idle.length
   }
 
-  /** Adds what is left of a chain that failed. */
-  add(chain: PlannedChain): void {
-    this.#parts.add(chain)
-    this.#waiting.unshift(chain)
-  }
-
-  #divided(chain: PlannedChain, ways: number): PlannedChain {
-    if (chain.kind === 'begun' || this.#parts.has(chain)) return chain
-    const { query, windows } = chain
-    const parts = Math.min(ways, windows.count)
-    if (parts < 2 || !this.#isWorthDividing(query, windows)) return chain
-    this.#divisions -= parts - 1
-    const [first, ...others] = Array.from({ length: parts }, (_, part): PlannedChain => {
-      const at = (number: number): number => Math.round((number * windows.count) / parts)
-      return { kind: 'new', query, windows: windows.part(at(part), at(part + 1)) }
+  /** @returns null when there is no chain left, and no slot follows one that may be divided */
+  async next(): Promise<PlannedChain | null> {
+    const added = this.#added.shift()
+    if (added !== undefined) return added
+    const { value, done } = this.#planned.next()
+    if (done !== true) return value
+    return new Promise((resolve) => {
+      this.#idle.push(resolve)
+      this.#endIfIdle()
     })
-    for (const part of others) this.#parts.add(part)
-    this.#waiting.unshift(...others)
-    return first!
-  }
-}
-
-/** Follows one chain at a time. */
-export type Slot = {
-  /** Committed pages of its chain. */
-  pages: number
-}
-
-/** The slots of a run. */
-export class Slots {
-  /** How many slots found no further chain. */
-  done = 0
-  readonly #count: number
-  readonly #busy = new Set<Slot>()
-
-  constructor(count: number) {
-    this.#count = count
   }
 
-  /** Slots that idle or follow a chain with committed pages, which will end before a chain that begins now. */
-  get freeSoon(): number {
-    let busy = 0
-    for (const { pages } of this.#busy) if (pages === 0) busy++
-    return this.#count - busy
+  /** Adds a part of a chain, or what is left of one that failed. */
+  add(chain: PlannedChain): void {
+    const take = this.#idle.shift()
+    if (take === undefined) this.#added.unshift(chain)
+    else take(chain)
   }
 
-  begin(): Slot {
-    const slot = { pages: 0 }
-    this.#busy.add(slot)
-    return slot
+  /** Called when a slot takes no more chains. */
+  leave(): void {
+    this.#slots--
+    this.#endIfIdle()
   }
 
-  end(slot: Slot): void {
-    this.#busy.delete(slot)
+  #endIfIdle(): void {
+    if (this.#idle.length < this.#slots) return
+    for (const end of this.#idle.splice(0)) end(null)
   }
 }

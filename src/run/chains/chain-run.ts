@@ -27,7 +27,6 @@ import { afterFeedPage, chainEntry, decodeIds, encodeIds, NEW_FEED, passOf } fro
 import { maskedQueryValue } from '../../transform/index.ts'
 import { failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
-import type { Slot } from './chain-queue.ts'
 import { type FeedOrder, lostPlace, mayBeginAgain, orderOf, pairsOf } from './feed.ts'
 import { shortageOfDiskSpace } from './halt.ts'
 import { type PageProgress, positionAfter, progressOf } from './page-progress.ts'
@@ -53,7 +52,6 @@ const OWN_ERRORS: ReadonlySet<ErrorKind> = new Set(['transient', 'refused', 'cur
 export class ChainRun {
   readonly #run: ChainsContext
   readonly #chain: ChainProgress
-  readonly #slot: Slot
   readonly #events: PartitionEvents
   /** Rows that the pages of the present sequence of cursors are requested with. */
   #size: number
@@ -63,6 +61,8 @@ export class ChainRun {
   #recent: readonly PageIds[] = []
   /** Requests sent for pages that are not committed yet. */
   #requests = 0
+  /** Pages committed in this run. */
+  #pages = 0
   /** Whether pages are small because few searches were left. */
   #isShort = false
   /** Items of pruned windows that this run has left out. */
@@ -70,12 +70,10 @@ export class ChainRun {
   /** Whether a feed is read from its front after this pass, unless its rows come oldest first. */
   #mayNeedFront = false
 
-  /** @param slot counts the pages of this chain */
-  constructor(chain: ChainProgress, slot: Slot, run: ChainsContext) {
+  constructor(chain: ChainProgress, run: ChainsContext) {
     const { query } = chain
     this.#run = run
     this.#chain = chain
-    this.#slot = slot
     this.#events = new PartitionEvents(chain, run.options.onLog)
     this.#size = run.sizes.size
     this.#secret = query.type === 'secret' ? (run.secrets.get(query.secretEnv) ?? null) : null
@@ -83,13 +81,12 @@ export class ChainRun {
 
   /** Follows the chain until it ends, its partition fails or the run halts. */
   async follow(): Promise<void> {
-    const { halt, tally } = this.#run
+    const { halt } = this.#run
     await this.#haltWithoutSpace()
     if (halt.halted) return
     this.#events.begin()
     try {
       await this.#export()
-      tally.chain(this.#slot.pages)
     } catch (error) {
       if (!isExportError(error)) throw error
       if (!OWN_ERRORS.has(error.kind)) return halt.stopFor(error)
@@ -203,11 +200,27 @@ export class ChainRun {
       await this.#commit(split)
       if (split.page.next === null || this.#chain.isOver) return true
       await this.#haltWithoutSpace()
+      await this.#divide(split)
       const { size } = this.#run.sizes
       // More searches are left than earlier runs saw.
       if (this.#isShort && this.#run.service.pays(size) && (await this.#resize(size))) return false
     }
     return true
+  }
+
+  /**
+   * Hands the later half of the windows that are left to an idle slot, if responses take longer than the rate limit makes
+   * them wait. It costs one more request at most: the last page before the cut.
+   */
+  async #divide({ ms }: SplitPage): Promise<void> {
+    const { queue, session, pipeline } = this.#run
+    const { chain, query, windows, wanted, folded, currentIndex } = this.#chain
+    if (queue.idle === 0 || ms <= 1000 / pipeline.service.requestsPerSecond) return
+    const keep = currentIndex + Math.ceil((windows.count - currentIndex) / 2)
+    if (keep === windows.count || wanted < windows.count) return
+    if (folded?.inOrder !== true || this.#chain.hasItems(keep)) return
+    await session.checkpoint.append([{ kind: 'shorten', chain, windows: keep }])
+    queue.add({ kind: 'new', query, windows: windows.part(keep, windows.count) })
   }
 
   /** The settings of every request in a sequence of cursors. */
@@ -369,7 +382,7 @@ export class ChainRun {
     const { tally, options } = this.#run
     const log = options.onLog
     this.#requests -= requests
-    this.#slot.pages++
+    this.#pages++
     if (page.repeated > 0 && tally.repeated === 0) {
       const message = 'the service repeats rows on later pages; each is exported once'
       log('warn', message, { partition: chain.current.key, repeated: page.repeated })
@@ -465,7 +478,7 @@ export class ChainRun {
   /** Where pages of another size begin; null: the cursor is kept. */
   #restartPoint(): RestartPoint | null {
     if (this.#chain.feedWindows !== null) return null
-    const point = restartPoint(this.#chain, this.#slot.pages, this.#run.pipeline)
+    const point = restartPoint(this.#chain, this.#pages, this.#run.pipeline)
     // A page of rows that are exported already would be paid for in vain.
     return (point?.since?.ids.length ?? 0) < this.#run.sizes.size ? point : null
   }

@@ -17,11 +17,10 @@ import { ownsFolder } from '../../load/index.ts'
 import type { PlannedChain } from '../../plan/index.ts'
 import { type CheckpointState, searchesByMonth } from '../../state/index.ts'
 import { clockCheck } from '../admission/clock-check.ts'
-import { forecast } from '../forecast.ts'
 import type { Progress } from '../options.ts'
 import { wrongAddress } from './chain-failure.ts'
 import { ChainProgress } from './chain-progress.ts'
-import { ChainQueue, Slots } from './chain-queue.ts'
+import { ChainQueue } from './chain-queue.ts'
 import { ChainRun } from './chain-run.ts'
 import { FeedWindows } from './feed-windows.ts'
 import { DeferredFailure, Halt } from './halt.ts'
@@ -48,35 +47,28 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   const { concurrency } = pipeline.extract
   const measurements = new Measurements(service, run.earlier)
   const sizes = pageSizes(run, measurements)
-  const seen = forecast(pipeline, session.checkpoint.state)
-  const queue = new ChainQueue(plan.chains(), concurrency, ({ name }, { range }) => {
-    const expected = seen.rowsOf(name, range)
-    return expected === null ? tally.chainsAreLong : expected > sizes.size
-  })
-  const slots = new Slots(concurrency)
+  const queue = new ChainQueue(plan.chains(), concurrency)
   // No chain prefetches while there is a chain for every slot.
-  const prefetch = prefetchSlots(() => slots.done)
+  const prefetch = prefetchSlots(() => queue.idle)
   const deferred = new DeferredFailure()
   // When a chain gives windows to another, that is committed before the other begins.
   const inTurn = serial('stop')
   const work = async (shared: ChainsContext): Promise<void> => {
-    for (;;) {
-      const next = halt.halted ? null : queue.next(slots.freeSoon)
-      if (next === null) break
-      const slot = slots.begin()
-      try {
+    try {
+      for (;;) {
+        const next = halt.halted ? null : await queue.next()
+        if (next === null || halt.halted) break
         const chain = await inTurn(() => beginOrResumeChain(next, run))
         if (chain === null) continue
-        await new ChainRun(chain, slot, shared).follow()
-      } catch (error) {
-        halt.abort()
-        throw error
-      } finally {
-        slots.end(slot)
+        await new ChainRun(chain, shared).follow()
+        reportProgress()
       }
-      reportProgress()
+    } catch (error) {
+      halt.abort()
+      throw error
+    } finally {
+      queue.leave()
     }
-    slots.done++
   }
   try {
     reportProgress()
@@ -243,9 +235,9 @@ function progressOf(
   { pipeline: { extract }, tally, counts, earlier }: RunContext,
   { counters, waits }: Service,
 ): Progress {
-  const { requests, costs } = counters
+  const { requests, reading } = counters
   const searchesRemaining = extract.resource !== 'credentials' ? null : counters.searchesRemaining
-  const spending = { requests, searchesRemaining, costs }
+  const spending = { requests, searchesRemaining, reading }
   return {
     partitionsTotal: counts.total,
     partitionsDone: tally.done,

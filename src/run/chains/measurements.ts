@@ -1,10 +1,17 @@
-import { type Clock, type JournalEntry, type Month, monthOf, type ResponseTime } from '../../core/index.ts'
+import {
+  type Clock,
+  type JournalEntry,
+  type Month,
+  monthOf,
+  type Reading,
+  type ResponseTime,
+} from '../../core/index.ts'
 import type { Service, SizeChange } from '../../extract/index.ts'
 import type { FoldedRun, OpenLog } from '../../state/index.ts'
 
 /** Gathers, for the journal, a run's measurements of the service and its requests and searches per month (UTC). */
 export class Measurements {
-  readonly #service: Pick<Service, 'counters' | 'takeCosts'>
+  readonly #service: Pick<Service, 'counters'>
   readonly #run: string
   readonly #sentBefore: number
   readonly #spentBefore: number
@@ -12,13 +19,15 @@ export class Measurements {
   #spent: number | null = null
   #left: number | null = null
   #reportsSearchesLeft: boolean | null = null
+  #reading: Reading | null
   #month: Month
 
   /** @param run in the journal: with what it sent and spent before an interruption */
   constructor(
-    service: Pick<Service, 'counters' | 'takeCosts'>,
+    service: Pick<Service, 'counters'>,
     { run, requests, searchesSpent, months, started_at }: FoldedRun,
   ) {
+    this.#reading = service.counters.reading
     this.#service = service
     this.#run = run
     this.#sentBefore = requests
@@ -34,10 +43,9 @@ export class Measurements {
   /** The changes since the last call. @param time of the page that is committed with them */
   entries(time: ResponseTime | null): JournalEntry[] {
     const limits = this.#limits.splice(0).map((change): JournalEntry => ({ kind: 'limit', ...change }))
-    const { searchesSpent, searchesRemaining, reportsSearchesLeft } = this.#service.counters
-    const costs = this.#service.takeCosts()
+    const { searchesSpent, searchesRemaining, reportsSearchesLeft, reading } = this.#service.counters
     const news = {
-      ...(costs.length === 0 ? {} : { costs }),
+      ...(reading === null || reading === this.#reading ? {} : { reading }),
       ...(time === null ? {} : { times: [time] }),
       ...(reportsSearchesLeft === null || reportsSearchesLeft === this.#reportsSearchesLeft
         ? {}
@@ -48,6 +56,7 @@ export class Measurements {
       ...(searchesRemaining === null || searchesRemaining === this.#left ? {} : { left: searchesRemaining }),
     }
     this.#reportsSearchesLeft = reportsSearchesLeft
+    this.#reading = reading
     this.#spent = searchesSpent
     this.#left = searchesRemaining
     return Object.keys(news).length === 0 ? limits : [...limits, { kind: 'measured', ...news }]

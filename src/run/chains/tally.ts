@@ -45,8 +45,6 @@ export class Tally {
   failuresInRow = 0
   /** When the commits in progress began, epoch ms, in that order. */
   readonly #commits = new Set<{ readonly sinceMs: number }>()
-  #chains = 0
-  #chainPages = 0
   readonly failures: { readonly partition: string; readonly message: string }[] = []
   readonly #unknownFields = new Set<string>()
   readonly #reasons = new Map<string, number>()
@@ -89,17 +87,6 @@ export class Tally {
   /** The number of quarantined items by reason, regardless of the index in a list. */
   get reasons(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#reasons)
-  }
-
-  /** Called when a chain ends after so many pages. */
-  chain(pages: number): void {
-    this.#chains++
-    this.#chainPages += pages
-  }
-
-  /** Whether chains of this run are likely to take more than one page; assumed until enough chains have ended. */
-  get chainsAreLong(): boolean {
-    return this.#chains < 3 || this.#chainPages / this.#chains >= 1.5
   }
 
   /** The unknown fields of a page that are new in this run. */

@@ -95,17 +95,17 @@ function* runEntries({ runs }: CheckpointState): Generator<JournalEntry> {
 }
 
 function* serviceEntries({ service, searchesRemaining }: CheckpointState): Generator<JournalEntry> {
-  const { pageSize, limit, costs, times, reportsSearchesLeft } = service
+  const { pageSize, limit, reading, times, reportsSearchesLeft } = service
   const size = pageSize === null ? {} : { page_size: pageSize }
   const tells = reportsSearchesLeft === null ? {} : { tells_searches: reportsSearchesLeft }
   const left = searchesRemaining === null ? {} : { left: searchesRemaining }
   if (limit !== null) yield { kind: 'limit', size: limit }
   const isKnown = pageSize !== null || reportsSearchesLeft !== null || searchesRemaining !== null
-  if (isKnown || costs.length > 0 || times.length > 0) {
+  if (isKnown || times.length > 0) {
     yield {
       kind: 'measured',
-      costs,
       times,
+      ...(reading === null ? {} : { reading }),
       ...tells,
       ...left,
       ...size,

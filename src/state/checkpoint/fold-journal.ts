@@ -7,7 +7,6 @@ import {
   type GatheredEntry,
   type HeaderEntry,
   type JournalEntry,
-  MAX_COSTS,
   MAX_TIMES,
   type MeasuredEntry,
   type Measures,
@@ -360,17 +359,9 @@ export class JournalFold {
     }
   }
 
-  #measure({
-    costs = [],
-    times = [],
-    tells_searches,
-    page_size,
-    left,
-    spent,
-    replaces,
-  }: MeasuredEntry): void {
+  #measure({ times = [], reading, tells_searches, page_size, left, spent, replaces }: MeasuredEntry): void {
     const service = this.#service
-    service.costs = [...service.costs, ...costs].slice(-MAX_COSTS)
+    service.reading = reading ?? service.reading
     service.times = [...service.times, ...times].slice(-MAX_TIMES)
     service.reportsSearchesLeft = tells_searches ?? service.reportsSearchesLeft
     service.pageSize = page_size ?? service.pageSize
