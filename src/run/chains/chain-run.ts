@@ -11,6 +11,7 @@ import {
   type JournalEntry,
   type PageEntry,
   type PageIds,
+  ROWS_PER_SEARCH,
   SeenCursors,
   windowRange,
   withPage,
@@ -38,9 +39,6 @@ import { PartitionEvents } from './tally.ts'
 
 const REFUSED_CURSOR = 'The service refuses the saved cursor'
 const LOST_IDS = 'The ids of the last pages are damaged or missing'
-
-// One search by both readings of the documentation.
-const ROWS_OF_A_SEARCH = 100
 
 /** Errors that concern one partition only. */
 const OWN_ERRORS: ReadonlySet<ErrorKind> = new Set(['transient', 'refused', 'cursor', 'data'])
@@ -444,7 +442,7 @@ export class ChainRun {
     }
     const size = sizes.begin()
     this.#isShort = this.#chain.requested !== null && !service.pays(size)
-    await this.#resize(this.#isShort ? Math.min(size, ROWS_OF_A_SEARCH) : size)
+    await this.#resize(this.#isShort ? Math.min(size, ROWS_PER_SEARCH) : size)
   }
 
   /** Whether pages of another size can be requested: a cursor is dropped only for its last row. */
