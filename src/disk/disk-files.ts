@@ -1,4 +1,5 @@
-import { lstat, readdir, statfs } from 'node:fs/promises'
+import { statfsSync } from 'node:fs'
+import { lstat, readdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { BufferPool } from '../core/index.ts'
 import { Folders, linkError, pathIn } from './folders.ts'
@@ -52,7 +53,7 @@ export class DiskFiles {
 
   async freeBytes(): Promise<number | null> {
     try {
-      const { bavail, bsize, blocks } = await statfs(this.options.root)
+      const { bavail, bsize, blocks } = statfsSync(this.options.root)
       // Some file systems over a network do not report their size.
       return blocks === 0 ? null : bavail * bsize
     } catch {
@@ -64,6 +65,13 @@ export class DiskFiles {
   async checked(path: string): Promise<string> {
     const full = pathIn(this.options.root, path)
     await this.folders.guard.check(dirname(full))
+    return full
+  }
+
+  /** The same without a promise. */
+  checkedSync(path: string): string {
+    const full = pathIn(this.options.root, path)
+    this.folders.guard.checkSync(dirname(full))
     return full
   }
 }

@@ -1,10 +1,10 @@
-import type { Stats } from 'node:fs'
-import { type FileHandle, link, lstat, rename, rm, unlink } from 'node:fs/promises'
+import { closeSync, renameSync, type Stats, unlinkSync } from 'node:fs'
+import { link, lstat, rm, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { hasCode, nameInUse } from '../core/index.ts'
 import type { DiskFiles } from './disk-files.ts'
 import { linkError, pathIn } from './folders.ts'
-import { createFile, writeChunks } from './open-file.ts'
+import { createFile, fsyncFile, statOf, writeChunks } from './open-file.ts'
 import type { StagingDirectory } from './staging-directory.ts'
 import { isAbsent, nullIfAbsent } from './storage-error.ts'
 
@@ -14,8 +14,6 @@ const COMMITS = '_state/log/'
 export class OwnedFiles {
   readonly #files: DiskFiles
   readonly #staging: StagingDirectory
-  /** The last creation of each path: of two at the same time the second must see the file of the first. */
-  readonly #creating = new Map<string, Promise<unknown>>()
 
   constructor(files: DiskFiles, staging: StagingDirectory) {
     this.#files = files
@@ -23,30 +21,16 @@ export class OwnedFiles {
   }
 
   async create(path: string, chunks: Iterable<string | Uint8Array>): Promise<boolean> {
-    const { full, closed } = await this.#write(chunks)
-    const [created] = await Promise.all([this.createFrom(full, path), closed])
-    return created
+    return this.createFrom(await this.#write(chunks), path)
   }
 
   /** Gives a finished, fsynced temporary file a name that no file has, or removes it. */
-  async createFrom(temporary: string, path: string): Promise<boolean> {
-    const full = this.#locate(path)
-    const before = this.#creating.get(full) ?? Promise.resolve()
-    const creating = before.then(
-      () => this.#moveTo(temporary, full, false),
-      () => this.#moveTo(temporary, full, false),
-    )
-    this.#creating.set(full, creating)
-    try {
-      return await creating
-    } finally {
-      if (this.#creating.get(full) === creating) this.#creating.delete(full)
-    }
+  createFrom(temporary: string, path: string): Promise<boolean> {
+    return this.#moveTo(temporary, this.#locate(path), false)
   }
 
   async replace(path: string, chunks: Iterable<string | Uint8Array>, mode?: number): Promise<void> {
-    const { full, closed } = await this.#write(chunks, mode)
-    await Promise.all([this.#moveTo(full, this.#locate(path), true), closed])
+    await this.#moveTo(await this.#write(chunks, mode), this.#locate(path), true)
   }
 
   /**
@@ -93,7 +77,11 @@ export class OwnedFiles {
   /** A commit is removed when no owner needs it again, whichever removes it and whether it comes back after a crash. */
   async #removeCommit(path: string): Promise<void> {
     await this.#staging.require()
-    await this.#files.checked(path).then(unlink).catch(nullIfAbsent)
+    try {
+      unlinkSync(this.#files.checkedSync(path))
+    } catch (error) {
+      nullIfAbsent(error)
+    }
   }
 
   async takeOver(owners: Iterable<string>): Promise<void> {
@@ -102,32 +90,28 @@ export class OwnedFiles {
   }
 
   /** Creates an empty temporary file. */
-  async temporary(
-    mode = this.#files.options.fileMode,
-  ): Promise<{ readonly full: string; readonly handle: FileHandle }> {
+  temporary(mode = this.#files.options.fileMode): { readonly full: string; readonly file: number } {
     const full = this.#staging.temporary()
-    return { full, handle: await createFile(full, mode) }
+    return { full, file: createFile(full, mode) }
   }
 
   #locate(path: string): string {
     return pathIn(this.#files.options.root, path)
   }
 
-  /** Writes a temporary file and fsyncs it. @returns when it is closed, which nobody needs to wait for */
-  async #write(
-    chunks: Iterable<string | Uint8Array>,
-    mode?: number,
-  ): Promise<{ full: string; closed: Promise<void> }> {
-    const { full, handle } = await this.temporary(mode)
+  /** Writes a temporary file and fsyncs it. @returns its path */
+  async #write(chunks: Iterable<string | Uint8Array>, mode?: number): Promise<string> {
+    const { full, file } = this.temporary(mode)
     try {
-      await writeChunks(handle, chunks)
-      await handle.datasync()
-      return { full, closed: handle.close() }
+      writeChunks(file, chunks)
+      await fsyncFile(file)
     } catch (error) {
-      await handle.close()
       await rm(full, { force: true })
       throw error
+    } finally {
+      closeSync(file)
     }
+    return full
   }
 
   /** @returns false: a file has the name, and it may not be replaced */
@@ -138,10 +122,10 @@ export class OwnedFiles {
       await folders.naming(dirname(full), async () => {
         // Work is repeated if the folder vanished, but not once the file was there.
         if (moved) return
-        await folders.guard.check(dirname(full))
+        folders.guard.checkSync(dirname(full))
         // Between this and the move no other owner creates the file: the former ones have no staging directory to move
         // it from, and the next one removes this directory first.
-        if ((await fileAt(full)) !== null && !mayReplace) return await this.#staging.require()
+        if (fileAt(full) !== null && !mayReplace) return await this.#staging.require()
         await this.#move(temporary, full)
         moved = true
       })
@@ -160,7 +144,7 @@ export class OwnedFiles {
       await link(from, to)
     } catch (error) {
       // After a crash, or by a former owner at this moment, it may have the name already.
-      const [before, there] = [await fileAt(from), await fileAt(to)]
+      const [before, there] = [fileAt(from), fileAt(to)]
       if (there !== null) return before === null || before.ino === there.ino
       if (!hasCode(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'ENOENT')) throw error
       await this.#move(from, to)
@@ -170,7 +154,7 @@ export class OwnedFiles {
 
   async #move(from: string, to: string): Promise<void> {
     try {
-      await rename(from, to)
+      renameSync(from, to)
     } catch (error) {
       // An owner that lost its rights makes no folder again.
       if (isAbsent(error)) await this.#staging.require()
@@ -180,8 +164,8 @@ export class OwnedFiles {
 }
 
 /** @throws where something other than a file has the name */
-async function fileAt(full: string): Promise<Stats | null> {
-  const found = await lstat(full).catch(nullIfAbsent)
+function fileAt(full: string): Stats | null {
+  const found = statOf(full)
   if (found?.isSymbolicLink()) throw linkError()
   if (found?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
   return found

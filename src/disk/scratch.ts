@@ -1,6 +1,7 @@
-import { type FileHandle, rm } from 'node:fs/promises'
+import { closeSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import type { Scratch } from '../core/index.ts'
-import { writeChunks } from './open-file.ts'
+import { fsyncFile, writeChunks } from './open-file.ts'
 import type { OwnedFiles } from './owned-files.ts'
 
 // A small shard needs no file of its own before it has its name.
@@ -17,7 +18,7 @@ export class DiskScratch implements Scratch {
   readonly #files: OwnedFiles
   readonly #memory: ScratchMemory
   #chunks: Uint8Array[] = []
-  #file: { readonly full: string; readonly handle: FileHandle } | null = null
+  #file: { readonly full: string; readonly file: number } | null = null
   size = 0
 
   constructor(files: OwnedFiles, memory: ScratchMemory) {
@@ -30,8 +31,8 @@ export class DiskScratch implements Scratch {
       this.#chunks.push(new Uint8Array(bytes))
       this.#memory.bytes += bytes.byteLength
     } else {
-      this.#file ??= await this.#files.temporary()
-      await writeChunks(this.#file.handle, [...this.#chunks, bytes])
+      this.#file ??= this.#files.temporary()
+      writeChunks(this.#file.file, [...this.#chunks, bytes])
       this.#forget()
     }
     this.size += bytes.byteLength
@@ -40,9 +41,9 @@ export class DiskScratch implements Scratch {
   async create(path: string): Promise<boolean> {
     try {
       if (this.#file === null) return await this.#files.create(path, this.#chunks)
-      const { full, handle } = this.#file
-      await handle.datasync()
-      await handle.close()
+      const { full, file } = this.#file
+      await fsyncFile(file)
+      closeSync(file)
       this.#file = null
       return await this.#files.createFrom(full, path)
     } finally {
@@ -53,9 +54,9 @@ export class DiskScratch implements Scratch {
   async discard(): Promise<void> {
     this.#forget()
     if (this.#file === null) return
-    const { full, handle } = this.#file
+    const { full, file } = this.#file
     this.#file = null
-    await handle.close()
+    closeSync(file)
     await rm(full, { force: true })
   }
 

@@ -1,7 +1,7 @@
-import { lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { hasCode, takenOver } from '../core/index.ts'
-import { fsyncFolder } from './open-file.ts'
+import { fsyncFolder, statOf } from './open-file.ts'
 import { isAbsent, nullIfAbsent } from './storage-error.ts'
 
 /** The whole data set is missing, so no folder of it may be made again. */
@@ -37,8 +37,8 @@ export class StagingDirectory {
 
   /** @throws ExportError `locked` when another owner took over; ENOENT when the whole data set is missing */
   async require(): Promise<void> {
-    if (await isThere(this.full)) return
-    if (await isThere(dirname(this.full))) throw takenOver(`_state/${basename(this.full)} is gone`)
+    if (statOf(this.full) !== null) return
+    if (statOf(dirname(this.full)) !== null) throw takenOver(`_state/${basename(this.full)} is gone`)
     throw new DataSetGone()
   }
 
@@ -78,8 +78,4 @@ async function removeFolder(folder: string): Promise<void> {
       if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error
     }
   }
-}
-
-async function isThere(full: string): Promise<boolean> {
-  return (await lstat(full).catch(nullIfAbsent)) !== null
 }

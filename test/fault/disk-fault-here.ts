@@ -1,3 +1,4 @@
+import all from 'node:fs'
 import files from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
@@ -5,8 +6,12 @@ import { join } from 'node:path'
 const DISK_FAULT = join(import.meta.dirname, 'disk-fault.mjs')
 
 /** The functions as Node.js has them, while faults are installed. */
-let original: { readonly functions: object; readonly handles: object; readonly prototype: object } | null =
-  null
+let original: {
+  readonly functions: object
+  readonly here: object
+  readonly handles: object
+  readonly prototype: object
+} | null = null
 let installed = 0
 let ever = 0
 /** Each installation reads its settings from the environment, so they come one after the other. */
@@ -50,8 +55,10 @@ async function functionsOfNow() {
   const handle = await files.open(process.execPath, 'r')
   await handle.close()
   const prototype = Object.getPrototypeOf(handle)
+  const { openSync, closeSync, writeSync, renameSync, unlinkSync, fdatasync, fsync, statfsSync } = all
   return {
     functions: { ...files },
+    here: { openSync, closeSync, writeSync, renameSync, unlinkSync, fdatasync, fsync, statfsSync },
     handles: Object.getOwnPropertyDescriptors(prototype),
     prototype,
   }
@@ -60,6 +67,7 @@ async function functionsOfNow() {
 function restore(): void {
   if (original === null) return
   Object.assign(files, original.functions)
+  Object.assign(all, original.here)
   Object.defineProperties(original.prototype, original.handles as PropertyDescriptorMap)
   original = null
   syncBuiltinESMExports()

@@ -34,6 +34,7 @@ import { asCounted, guardDisk } from './disk-guard.mjs'
 
 // The original functions, for calls without faults.
 const { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } = all
+const { closeSync, fdatasync, fsync, openSync, unlinkSync, writeSync, statfsSync } = all
 
 const root = resolve(process.env.DISK_FAULT_ROOT ?? '/nowhere')
 let [mode, at] = (process.env.DISK_FAULT ?? 'count').split(':')
@@ -46,6 +47,8 @@ let calls = 0
 
 /** Paths of the handles that are open below the root, as they were when opened. */
 const paths = new WeakMap()
+/** The same of descriptors. */
+const files = new Map()
 /** Later names of renamed files. */
 const renamed = new Map()
 const pathOf = (handle) => renamed.get(paths.get(handle)) ?? paths.get(handle)
@@ -68,10 +71,17 @@ const COUNTED = [
   'write',
 ]
 
-if (isMainThread) await install()
+/** Functions of `node:fs` itself that are counted. */
+export const COUNTED_HERE = ['openSync', 'writeSync', 'renameSync', 'unlinkSync', 'fdatasync', 'fsync']
+
+if (isMainThread) {
+  await install()
+  installHere()
+}
 if (process.env.DISK_FAULT_ONE_THREAD) os.availableParallelism = () => 1
 // Threads only read, so their calls are not counted.
-if (!isHere) await guardDisk(root, new Set(isMainThread ? COUNTED : []))
+if (!isHere)
+  await guardDisk(root, new Set(isMainThread ? COUNTED : []), new Set(isMainThread ? COUNTED_HERE : []))
 syncBuiltinESMExports()
 
 async function install() {
@@ -82,13 +92,7 @@ async function install() {
     const isNew = creates && !existsSync(path)
     return inject(creates, isNew ? 'create' : 'open', path, async () => {
       const handle = await open(path, flags, ...rest)
-      // An earlier file with this name was another file.
-      if (isNew) renamed.delete(path)
-      // Heartbeats depend on the clock, so they would shift the numbers of all other calls.
-      const isCounted = covers(path) && !/_state[/\\]lock\.\w+$/.test(path)
-      if (isCounted) paths.set(handle, path)
-      if (isCounted && (flags & 0o3) !== 0 && !synced.has(path)) keep(path)
-      if (isNew) changed(path, () => rmSync(path, { force: true }))
+      opened(path, flags, isNew, () => paths.set(handle, path))
       return handle
     })
   }
@@ -96,24 +100,7 @@ async function install() {
     inject(covers(from), 'rename', to, async () => {
       const before = contentOf(to)
       await rename(from, to)
-      renamed.set(from, to)
-      const content = synced.get(from) ?? contentOf(to)
-      if (content !== null) synced.set(to, content)
-      synced.delete(from)
-      // Files move with their folder.
-      for (const [path, known] of [...synced]) {
-        if (!path.startsWith(from + sep)) continue
-        synced.set(to + path.slice(from.length), known)
-        synced.delete(path)
-      }
-      const isSourceSynced = () => !unsynced.some((change) => change.sourceOf === to)
-      changed(to, () => {
-        // Where the old name's folder was fsynced alone, the file has neither name.
-        if (isSourceSynced()) rmSync(to, { recursive: true, force: true })
-        else renameSync(to, from)
-        if (before !== null) writeFileSync(to, before)
-      })
-      unsynced.push({ folder: dirname(from), undo: () => {}, isFolder: false, sourceOf: to })
+      moved(from, to, before)
     })
   fs.link = (from, to) =>
     inject(covers(to), 'link', to, async () => {
@@ -125,7 +112,7 @@ async function install() {
     inject(covers(path), 'unlink', path, async () => {
       const before = contentOf(path)
       await unlink(path)
-      if (before !== null) changed(path, () => writeFileSync(path, before))
+      unlinked(path, before)
     })
   fs.mkdir = (path, options) =>
     inject(covers(path), 'mkdir', path, async () => {
@@ -149,31 +136,22 @@ async function install() {
       changed(path, () => mkdirSync(path, { recursive: true }))
     })
 
-  const statfs = fs.statfs
-  fs.statfs = async (path) => {
-    if (mode !== 'room' || !covers(path)) return statfs(path)
-    return { bsize: 1, blocks: target, bavail: Math.max(0, target - usedBytes(root)) }
-  }
-
   const handle = await open(process.execPath, 'r')
   const prototype = Object.getPrototypeOf(handle)
   await handle.close()
   const { datasync, sync, truncate, write } = prototype
-  const syncing = (name, original) =>
+  const withSync = (name, original) =>
     function () {
       const path = pathOf(this)
       if (path === undefined) return original.call(this)
       return inject(true, name, path, async () => {
-        // Writes during the fsync are not covered by it.
-        const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
-        const content = isFolder ? null : contentOf(path)
+        const done = syncing(path)
         await original.call(this)
-        if (isFolder) unsynced = unsynced.filter(({ folder }) => !isDurable(folder, path))
-        else if (content !== null) synced.set(path, content)
+        done()
       })
     }
-  prototype.datasync = syncing('datasync', datasync)
-  prototype.sync = syncing('sync', sync)
+  prototype.datasync = withSync('datasync', datasync)
+  prototype.sync = withSync('sync', sync)
   prototype.truncate = function (size) {
     const path = pathOf(this)
     if (path === undefined) return truncate.call(this, size)
@@ -193,6 +171,108 @@ async function install() {
   }
 }
 
+/** The same for the calls that are synchronous, or have a callback. */
+function installHere() {
+  all.openSync = (path, flags, ...rest) => {
+    // With flags as a string, creations are left to the guard.
+    const creates = (flags & 0o100) !== 0 && covers(path)
+    const isNew = creates && !existsSync(path)
+    return injectHere(creates, isNew ? 'create' : 'open', path, () => {
+      const file = openSync(path, flags, ...rest)
+      opened(path, flags, isNew, () => files.set(file, path))
+      return file
+    })
+  }
+  all.closeSync = (file) => {
+    files.delete(file)
+    closeSync(file)
+  }
+  const pathOfFile = (file) => renamed.get(files.get(file)) ?? files.get(file)
+  all.writeSync = (file, buffer, offset, length, ...rest) => {
+    const path = pathOfFile(file)
+    if (mode === 'room' && path !== undefined && usedBytes(root) + length > target) throw noSpace()
+    const whole = () => writeSync(file, buffer, offset, length, ...rest)
+    const half = () => writeSync(file, buffer, offset, Math.floor(length / 2), ...rest)
+    return injectHere(path !== undefined, 'write', path, whole, half)
+  }
+  all.renameSync = (from, to) =>
+    injectHere(covers(from), 'rename', to, () => {
+      const before = contentOf(to)
+      renameSync(from, to)
+      moved(from, to, before)
+    })
+  all.unlinkSync = (path) =>
+    injectHere(covers(path), 'unlink', path, () => {
+      const before = contentOf(path)
+      unlinkSync(path)
+      unlinked(path, before)
+    })
+  const withSync = (name, original) => (file, callback) => {
+    const path = pathOfFile(file)
+    if (path === undefined) return original(file, callback)
+    inject(true, name, path, async () => {
+      const done = syncing(path)
+      await new Promise((resolve, reject) =>
+        original(file, (error) => (error === null ? resolve() : reject(error))),
+      )
+      done()
+    }).then(() => callback(null), callback)
+  }
+  all.fdatasync = withSync('datasync', fdatasync)
+  all.fsync = withSync('sync', fsync)
+  all.statfsSync = (path, ...rest) => {
+    if (mode !== 'room' || !covers(path)) return statfsSync(path, ...rest)
+    return { bsize: 1, blocks: target, bavail: Math.max(0, target - usedBytes(root)) }
+  }
+}
+
+/** After a file was opened. */
+function opened(path, flags, isNew, remember) {
+  // An earlier file with this name was another file.
+  if (isNew) renamed.delete(path)
+  // Heartbeats depend on the clock, so they would shift the numbers of all other calls.
+  const isCounted = covers(path) && !/_state[/\\]lock\.\w+$/.test(path)
+  if (isCounted) remember()
+  if (isCounted && (flags & 0o3) !== 0 && !synced.has(path)) keep(path)
+  if (isNew) changed(path, () => rmSync(path, { force: true }))
+}
+
+/** After a rename. @param before what the new name held */
+function moved(from, to, before) {
+  renamed.set(from, to)
+  const content = synced.get(from) ?? contentOf(to)
+  if (content !== null) synced.set(to, content)
+  synced.delete(from)
+  // Files move with their folder.
+  for (const [path, known] of [...synced]) {
+    if (!path.startsWith(from + sep)) continue
+    synced.set(to + path.slice(from.length), known)
+    synced.delete(path)
+  }
+  const isSourceSynced = () => !unsynced.some((change) => change.sourceOf === to)
+  changed(to, () => {
+    // Where the old name's folder was fsynced alone, the file has neither name.
+    if (isSourceSynced()) rmSync(to, { recursive: true, force: true })
+    else renameSync(to, from)
+    if (before !== null) writeFileSync(to, before)
+  })
+  unsynced.push({ folder: dirname(from), undo: () => {}, isFolder: false, sourceOf: to })
+}
+
+function unlinked(path, before) {
+  if (before !== null) changed(path, () => writeFileSync(path, before))
+}
+
+/** Before an fsync, which does not cover later writes. @returns what to do after it */
+function syncing(path) {
+  const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+  const content = isFolder ? null : contentOf(path)
+  return () => {
+    if (isFolder) unsynced = unsynced.filter(({ folder }) => !isDurable(folder, path))
+    else if (content !== null) synced.set(path, content)
+  }
+}
+
 /** The disk works again. */
 export function end() {
   mode = 'none'
@@ -201,40 +281,48 @@ export function end() {
 const NEEDS_SPACE = new Set(['create', 'mkdir', 'write', 'rename', 'link'])
 
 async function inject(counts, name, path, work, half = null) {
-  if (!counts) return work()
+  if (!counts || !isTorn(name, path, half !== null)) return work()
+  await half()
+  return die()
+}
+
+function injectHere(counts, name, path, work, half = null) {
+  if (!counts || !isTorn(name, path, half !== null)) return work()
+  half()
+  return die()
+}
+
+/** Counts a call, and injects the fault if its turn has come. @returns whether the process ends after half of it */
+function isTorn(name, path, hasHalf) {
   calls++
   const line = `${name} ${relative(root, path)}`
   if (mode === 'count') lines.push(line)
   if (line === named && Number.isNaN(target)) target = calls + Number(later)
-  if (mode === 'full' && calls >= target && NEEDS_SPACE.has(name)) {
-    throw noSpace()
-  }
-  if (calls !== target) return work()
+  if (mode === 'full' && calls >= target && NEEDS_SPACE.has(name)) throw noSpace()
+  if (calls !== target) return false
   if (mode === 'eio') throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
-  if (mode === 'kill') return die()
+  if (mode === 'kill') die()
   if (mode === 'stop') process.kill(process.pid, 'SIGSTOP')
-  if (mode === 'power') return asCounted(loseUnsynced)
-  if (mode === 'holes') return asCounted(loseFirstSectors)
-  if (mode === 'torn' && half !== null) {
-    await half()
-    return die()
-  }
-  return work()
+  if (mode === 'power') asCounted(loseUnsynced)
+  if (mode === 'holes') asCounted(loseFirstSectors)
+  return mode === 'torn' && hasHalf
 }
 
 /** Files get their content of the last fsync. Changes of a folder that was not fsynced are undone. */
 function loseUnsynced() {
+  mode = 'none'
   for (const [path, content] of synced) if (existsSync(path)) writeFileSync(path, content)
   // Undo files before folders: concurrent calls may have moved a file into a folder that is new.
   const changes = unsynced.toReversed()
   for (const { undo, isFolder } of changes) if (!isFolder) undo()
   for (const { undo, isFolder } of changes) if (isFolder) undo()
-  return die()
+  die()
 }
 
 const SECTOR = 512
 
 function loseFirstSectors() {
+  mode = 'none'
   for (const [path, before] of synced) {
     const found = contentOf(path)
     if (found === null) continue
@@ -247,7 +335,7 @@ function loseFirstSectors() {
     }
     writeFileSync(path, found)
   }
-  return die()
+  die()
 }
 
 function noSpace() {
@@ -286,7 +374,8 @@ function covers(path) {
   return typeof path === 'string' && (path === root || path.startsWith(root + sep))
 }
 
+/** Never returns. */
 function die() {
   process.kill(process.pid, 'SIGKILL')
-  return new Promise(() => {})
+  for (;;);
 }

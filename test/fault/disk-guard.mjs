@@ -30,8 +30,9 @@ export function asCounted(work) {
 /**
  * @param root the folder
  * @param counted functions of node:fs/promises and of its handles that are counted, and therefore allowed
+ * @param countedHere the same of node:fs
  */
-export async function guardDisk(root, counted) {
+export async function guardDisk(root, counted, countedHere) {
   const handle = await promises.open(process.execPath, 'r')
   const prototype = Object.getPrototypeOf(handle)
   await handle.close()
@@ -42,14 +43,18 @@ export async function guardDisk(root, counted) {
   ]) {
     for (const name of Object.getOwnPropertyNames(object)) {
       if (NO_CALLS.test(name) || READS.test(name)) continue
-      if (object !== all && counted.has(name)) continue
+      const isCounted = (object === all ? countedHere : counted).has(name)
+      // A creation is counted if its flags are a number.
+      if (isCounted && name !== 'openSync') continue
       const original = object[name]
       if (typeof original !== 'function') continue
       object[name] = function (...args) {
         if (within.getStore() === true) return original.apply(this, args)
         const named = object === prototype ? [pathOfFd(this.fd)] : args.slice(0, 2).map(pathOf)
         const path = named.find((each) => each !== null && isBelow(root, each))
-        if (path !== undefined && !(OPENS.test(name) && !changes(args[1]))) {
+        const isAllowed =
+          OPENS.test(name) && (!changes(args[1]) || (isCounted && typeof args[1] === 'number'))
+        if (path !== undefined && !isAllowed) {
           writeSync(2, `disk-fault: ${label}.${name} changes ${path} and is not counted\n`)
           exit(99)
         }
