@@ -23,17 +23,22 @@ const AT_ONCE = 32
 export async function sideBySide<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> {
   const queue = items[Symbol.iterator]()
   let failed = false
+  let next = queue.next()
   const slot = async (): Promise<void> => {
-    for (let next = queue.next(); !next.done && !failed; next = queue.next()) {
+    while (!next.done && !failed) {
+      const { value } = next
+      next = queue.next()
       try {
-        await work(next.value)
+        await work(value)
       } catch (error) {
         failed = true
         throw error
       }
     }
   }
-  await settleAll(Array.from({ length: AT_ONCE }, slot))
+  const slots: Promise<void>[] = []
+  while (!next.done && !failed && slots.length < AT_ONCE) slots.push(slot())
+  await settleAll(slots)
 }
 
 /** Waits for a promise; rejects with the signal's reason as soon as it aborts. */

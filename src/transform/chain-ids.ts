@@ -77,7 +77,8 @@ class ChainSet {
     this.#range.clear()
     this.#recentRange.clear()
     for (const words of recent) {
-      for (let i = 0; i < words.length; i += 2) this.#recentRange.extend(words[i]!, words[i + 1]!)
+      const ends = endsOf(words)
+      for (let i = 0; i < ends.length; i += 2) this.#recentRange.extend(ends[i]!, ends[i + 1]!)
     }
   }
 
@@ -103,6 +104,19 @@ class ChainSet {
   }
 }
 
+/** Least and greatest id of earlier pages: of small pages there are hundreds, for each of their successors. */
+const ENDS = new WeakMap<Int32Array, readonly number[]>()
+
+function endsOf(words: Int32Array): readonly number[] {
+  const known = ENDS.get(words)
+  if (known !== undefined) return known
+  const range = new WordRange()
+  for (let i = 0; i < words.length; i += 2) range.extend(words[i]!, words[i + 1]!)
+  const ends = range.ends()
+  ENDS.set(words, ends)
+  return ends
+}
+
 /** The range of some 64-bit integers, each given as its low and its high 32 bits. */
 class WordRange {
   #isEmpty = true
@@ -113,6 +127,13 @@ class WordRange {
 
   clear(): void {
     this.#isEmpty = true
+  }
+
+  /** The least and the greatest integer; none if there are none. */
+  ends(): readonly number[] {
+    return this.#isEmpty
+      ? []
+      : [this.#leastLow, this.#leastHigh, this.#greatestLow, this.#greatestHigh]
   }
 
   has(low: number, high: number): boolean {
