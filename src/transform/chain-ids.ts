@@ -131,9 +131,7 @@ class WordRange {
 
   /** The least and the greatest integer; none if there are none. */
   ends(): readonly number[] {
-    return this.#isEmpty
-      ? []
-      : [this.#leastLow, this.#leastHigh, this.#greatestLow, this.#greatestHigh]
+    return this.#isEmpty ? [] : [this.#leastLow, this.#leastHigh, this.#greatestLow, this.#greatestHigh]
   }
 
   has(low: number, high: number): boolean {
