@@ -107,10 +107,10 @@ describe('csv', () => {
     'escapes formulas in strings, and nothing else (%s)',
     async (engine) => {
       const columns = specs({ id: 'int64', note: 'text?' })
-      const notes = ['=1', '+1', '-1', '@a', '\tx', '\rx', 'x=1', "'=1", '', null, '＝1', '=']
+      const notes = ['=1', '+1', '-1', '@a', '\tx', '\rx', 'x=1', "'=1", "'x", '', null, '＝1', '=']
       const rows = notes.map((note): Row => ({ id: -1, note }))
       const format = { ...plainCsv, engine, escapeFormulas: true }
-      const guarded = ["'=1", "'+1", "'-1", "'@a", "'\tx", "'\rx", 'x=1', "'=1", '', null, '＝1', "'="]
+      const guarded = ["'=1", "'+1", "'-1", "'@a", "'\tx", "'\rx", 'x=1', "''=1", "'x", '', null, '＝1', "'="]
       for (const groups of [[], [['note']]]) {
         const bytes = await encodeShard(format, columns, [[recordBatchOf(columns, rows, groups)]])
         expect(parsed(bytes)).toEqual(guarded.map((note) => ['-1', note]))

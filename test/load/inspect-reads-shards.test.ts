@@ -60,7 +60,7 @@ describe.each([...parquetFormats, ...csvFormats])('$kind by $engine, $compressio
 
 it('reads strings as they were before formulas were escaped', async () => {
   const columns = specs({ note: 'text?' })
-  const notes = ['=1', '+****1', '-x', '@****b', '\tx', '\rx', "'x", 'x', null, '']
+  const notes = ['=1', '+****1', '-x', '@****b', '\tx', '\rx', "'x", "'=1", "''=1", "''x", 'x', null, '']
   const format = { ...plainCsv, escapeFormulas: true }
   const recordBatch = recordBatchOf(
     columns,

@@ -163,7 +163,7 @@ export function fieldText({ bytes, starts, ends }: CsvLine, i: number): string |
 
 /** A string without the `'` that protects spreadsheets from formulas. */
 export function unescaped(text: string): string {
-  return /^'[=+\-@\t\r]/.test(text) ? text.slice(1) : text
+  return /^'+[=+\-@\t\r]/.test(text) ? text.slice(1) : text
 }
 
 /** Indexes of the requested columns in the header row. @throws ExportError `damaged` when one is missing */

@@ -66,7 +66,8 @@ function typedValue({ name, type }: ColumnSpec, format: Format): string {
   if (format.kind === 'parquet') return type === 'timestamp' ? `${column}::TIMESTAMPTZ` : column
   switch (type) {
     case 'text':
-      return column
+      // The rows are what the service sent.
+      return format.escapeFormulas ? `regexp_replace(${column}, '^''(''*[-=+@\\t\\r])', '\\1')` : column
     case 'int64':
       return `${column}::BIGINT`
     case 'boolean':

@@ -30,5 +30,5 @@ function fieldText(value: RowValue, { type }: ColumnSpec, escapeFormulas: boolea
   if (typeof value !== 'string') return JSON.stringify(value.map((item) => item?.replaceAll('\0', '\ufffd')))
   // The escape_formulas option of csv-stringify also changes strings that no spreadsheet evaluates.
   const text = value.replaceAll('\0', '\ufffd')
-  return escapeFormulas && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+  return escapeFormulas && /^'*[=+\-@\t\r]/.test(text) ? `'${text}` : text
 }

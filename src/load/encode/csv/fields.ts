@@ -28,7 +28,8 @@ for (const byte of [0x3d, 0x2b, 0x2d, 0x40, TAB, CARRIAGE_RETURN]) STARTS_FORMUL
 
 /**
  * Appends a string as one CSV field. It is quoted if it needs quotes or is empty: an empty field without quotes is null.
- * A NUL becomes U+FFFD. `escapeFormulas` puts `'` before strings that a spreadsheet would evaluate.
+ * A NUL becomes U+FFFD. `escapeFormulas` puts `'` before strings that a spreadsheet would evaluate, and before those that
+ * look like such a string with its `'`, so that readers can take it off again.
  */
 export function writeTextField(
   out: ByteBuffer,
@@ -42,7 +43,7 @@ export function writeTextField(
   const bytes = out.bytes
   const start = out.length
   let at = start
-  if (escapeFormulas && from < to && STARTS_FORMULA[text[from]!] === 1) bytes[at++] = APOSTROPHE
+  if (escapeFormulas && startsFormula(text, from, to)) bytes[at++] = APOSTROPHE
   let needs = from === to ? QUOTES : 0
   for (let i = from; i < to; i++) {
     const byte = text[i]!
@@ -51,6 +52,12 @@ export function writeTextField(
   }
   if ((needs & REPLACEMENT) !== 0) writeWithoutNuls(out, text.subarray(from, to), escapeFormulas)
   else out.length = needs === 0 ? at : quoteField(bytes, start, at)
+}
+
+function startsFormula(text: Uint8Array, from: number, to: number): boolean {
+  let at = from
+  while (at < to && text[at] === APOSTROPHE) at++
+  return at < to && STARTS_FORMULA[text[at]!] === 1
 }
 
 function writeWithoutNuls(out: ByteBuffer, text: Uint8Array, escapeFormulas: boolean): void {
