@@ -215,7 +215,7 @@ const parts = defineConfig({
     cluster: 'src/cluster/index.ts',
     config: 'src/config/index.ts',
     core: 'src/core/index.ts',
-    decoder: 'src/transform/decoder.ts',
+    'plain-pages': 'test/transform/plain-pages.ts',
     disk: 'src/disk/index.ts',
     'encoder-build': 'src/package/encoder-build.ts',
     journal: 'src/state/log/lines.ts',

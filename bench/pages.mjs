@@ -10,6 +10,9 @@ export const SHAPES = {
   'spaced JSON': { spaced: true },
   'escaped JSON': { nonLatin: true, escaped: true },
   'non-Latin text': { nonLatin: true },
+  'nine unknown fields': { unknown: ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'] },
+  'a field that begins with a digit': { unknown: ['2fa_enabled'] },
+  'a field with an escaped name': { unknown: ['\\u0061'] },
   '64 kB secrets': { secretBytes: 65_536, items: 100 },
   '100-row pages': { items: 100 },
   '50-row pages': { items: 50 },
@@ -26,13 +29,15 @@ export function renderItems(number, shape = {}) {
     nonLatin = false,
     escaped = false,
     secretBytes = 0,
+    unknown = [],
   } = shape
   const random = generator(number + 1)
   const parts = []
   for (let index = 0; index < items; index++) {
     const serial = number * items + index
     const credential = credentialOf(serial, random, sources, nonLatin, secretBytes)
-    const json = spaced ? JSON.stringify(credential, null, 2) : JSON.stringify(credential)
+    const more = unknown.map((name) => `,"${name}":${serial}`).join('')
+    const json = `${JSON.stringify(credential, null, spaced ? 2 : 0).slice(0, -1)}${more}}`
     parts.push(escaped ? json.replace(/[^ -~\n]/g, escapeCharacter) : json)
   }
   return `[${parts.join(spaced ? ',\n' : ',')}]`

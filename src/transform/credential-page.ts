@@ -17,15 +17,8 @@ import { type Quarantine, refusedId, refusedTime } from './quarantine.ts'
 import { pageLocation } from './response.ts'
 import { CREDENTIAL_FIELDS, parseCredential, SOURCE_FIELDS, UnknownFields, unknownNames } from './schema.ts'
 
-/** An item as the service sent it. */
-type RawItem = {
-  readonly body: Buffer
-  /** Its offset in the body. */
-  readonly start: () => number
-}
-
 /** What all pages of a decoder share. `columns` and `ids` serve one page at a time. */
-type PageTools = {
+export type PageTools = {
   readonly columns: CredentialColumns
   readonly ids: ChainIds
   readonly quarantine: Quarantine
@@ -34,7 +27,7 @@ type PageTools = {
   readonly suppression: Suppression | null
 }
 
-/** Builder of one page of credentials, shared by both decode paths. */
+/** Builder of one page of credentials. */
 export class CredentialPage {
   readonly range: PageRange
   readonly unknown = new UnknownFields()
@@ -51,7 +44,7 @@ export class CredentialPage {
 
   /** Empties columns and ids. */
   constructor(
-    plan: DecodePlan,
+    plan: Pick<DecodePlan, 'order'>,
     { columns, suppression, ids, quarantine, extras }: PageTools,
     context: PageContext,
     room?: BatchAllocator,
@@ -69,12 +62,13 @@ export class CredentialPage {
   }
 
   /**
-   * Adds one item, parsed with all digits, as a row or a quarantine entry, or ignores it if it belongs to another chain or is repeated.
+   * Adds one item, parsed with all digits, as a row or a quarantine entry, or ignores it if it belongs to another chain or
+   * is repeated. Its JSON begins at `start` of `body`.
    * @throws ExportError 'data' when it was not requested
    */
-  add(item: unknown, index: number, raw: RawItem): void {
+  add(item: unknown, index: number, body: Buffer, start: number): void {
     const result = parseCredential(item)
-    this.#extras?.item(raw.body, raw.start())
+    this.#extras?.item(body, start)
     const broken = this.#extras?.issues ?? []
     if (!result.success || broken.length > 0) {
       if (this.#isLeftToOthers(item)) return

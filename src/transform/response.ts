@@ -21,8 +21,6 @@ type ParsedResponse = {
   /** With all digits of their numbers. */
   readonly items: readonly unknown[]
   readonly next: string | null
-  /** The parsed JSON, without a byte order mark. */
-  readonly text: Buffer
 }
 
 /** Ten times the largest page size. Each item could become an entry in quarantine. */
@@ -39,7 +37,7 @@ export function parseResponse(body: Buffer, context: PageContext): ParsedRespons
   const { query } = context
   const where = pageLocation(context)
   const text = body.subarray(hasByteOrderMark(body) ? BYTE_ORDER_MARK.length : 0)
-  return { ...checkedResponse(parseJson(text, where), query, where), text }
+  return checkedResponse(parseJson(text, where), query, where)
 }
 
 /** Partition and page for messages, in which pages count from 1 on. */
@@ -47,11 +45,7 @@ export function pageLocation({ partition, page }: PageContext): string {
   return `${partition}, page ${page + 1}`
 }
 
-function checkedResponse(
-  parsed: unknown,
-  query: Query,
-  where: string,
-): Pick<ParsedResponse, 'items' | 'next'> {
+function checkedResponse(parsed: unknown, query: Query, where: string): ParsedResponse {
   if (typeof parsed !== 'object' || parsed === null) throw brokenResponse('is no JSON object', where)
   if (query.type === 'report') {
     const report = 'report' in parsed ? parsed.report : null
@@ -89,7 +83,7 @@ function tooManyValues(where: string): ExportError {
   })
 }
 
-function brokenResponse(what: string, where: string): ExportError {
+export function brokenResponse(what: string, where: string): ExportError {
   return new ExportError({
     kind: 'transient',
     what: `The response ${what}`,

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type DecodePlan, type ExtraField, LEFT_OUT } from '../../src/core/index.ts'
-import { credentialPaths } from '../../src/transform/decoder.ts'
 import { CODES, FORMS, HARD_SECRETS, unpleasantSecret } from '../support/quotations.ts'
 import { cases, some } from '../support/thorough.ts'
-import { isFastAndEqual, unknownField } from './agreement.ts'
+import { isEqual, unknownField } from './agreement.ts'
 import { credential } from './credentials.ts'
+import { readersOf } from './plain-pages.ts'
 import { decodePlan, pageContext, type Row, rowsOf } from './plans.ts'
 
 const FIELDS = [
@@ -21,9 +21,9 @@ function rowsWith(
   extras: readonly ExtraField[],
   plan: Partial<DecodePlan>,
 ): readonly Row[] {
-  const paths = credentialPaths(decodePlan({ extras, ...plan }))
+  const paths = readersOf(decodePlan({ extras, ...plan }))
   const body = Buffer.from(`{"items":[${items}],"next":null}`)
-  expect(isFastAndEqual(paths, body, pageContext())).toBe(true)
+  expect(isEqual(paths, body, pageContext())).toBe(true)
   const page = paths.plain(body, pageContext())
   expect(page.quarantined).toEqual([])
   return rowsOf(page) as readonly Row[]

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { decodeRecordBatch } from '../../src/core/index.ts'
-import { credentialPaths } from '../../src/transform/decoder.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { credential, decode, decodedRows, response, source } from './credentials.ts'
+import { readersOf } from './plain-pages.ts'
 import { decodePlan, pageContext, rowsOf } from './plans.ts'
 
 test('a credential becomes one row, with the columns of its source', () => {
@@ -99,21 +99,21 @@ test('sources that differ in one character have different rows in the table', ()
   const items = [...texts, ...texts].map((changed) =>
     credential({ source: { ...rest, name: null, description_fr: changed } }),
   )
-  const { fast } = credentialPaths(decodePlan())
+  const { read } = readersOf(decodePlan())
   for (let page = 0; page < 2; page++) {
-    const rows = rowsOf(fast(response(items), pageContext())!)
+    const rows = rowsOf(read(response(items), pageContext()))
     expect(rows.map((row) => row.source_description_fr)).toEqual([...texts, ...texts])
   }
 })
 
 test('a page may have more sources than the cache', () => {
-  const { fast } = credentialPaths(decodePlan())
+  const { read } = readersOf(decodePlan())
   const name = (i: number) => `Leak ${i} ${'x'.repeat(100)}`
   for (let page = 0; page < 9; page++) {
     const first = page === 8 ? 0 : page * 5000
     const numbers = Array.from({ length: 5000 }, (_, i) => first + i)
     const items = numbers.map((i) => credential({ source: source({ id: `leak_${i}`, name: name(i) }) }))
-    const rows = rowsOf(fast(response(items), pageContext())!)
+    const rows = rowsOf(read(response(items), pageContext()))
     expect(rows.map((row) => row.source_name)).toEqual(numbers.map(name))
   }
 })
@@ -155,9 +155,9 @@ test('the response is not changed, at any offset in its buffer', () => {
   expect(rowsOf(page)).toEqual(decodedRows([credential()]))
 })
 
-test('pages of the plain path do not affect the next page', () => {
+test('items that are parsed one by one do not affect the next page', () => {
   const decoder = createDecoder(decodePlan())
-  // Nested too deep for the fast path.
+  // Nested too deep for the item walker.
   const deep = `${'['.repeat(100)}${']'.repeat(100)}`
   const odd = Buffer.from(response([credential()]).toString().replace('"id"', `"event_uid":${deep},"id"`))
   for (let i = 0; i < 40; i++) {

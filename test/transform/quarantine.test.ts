@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { type DecodePlan, int64, type RefusedItem } from '../../src/core/index.ts'
-import { credentialPaths } from '../../src/transform/decoder.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { credential, decode, source } from './credentials.ts'
+import { readersOf } from './plain-pages.ts'
 import { decodePlan, pageContext, rowsOf } from './plans.ts'
 
 /** A value that no entry, message or row may show. */
@@ -219,8 +219,8 @@ test.each(['1e-400', '-2e-324', '9007199254740990.5', '1.00000000000000000001', 
     const body = Buffer.from(
       `{"items":[${[real, other, item, item.replace(id, '9007199254740990')]}],"next":null}`,
     )
-    const { fast, plain } = credentialPaths(decodePlan())
-    for (const page of [fast(body, pageContext())!, plain(body, pageContext())]) {
+    const { read, plain } = readersOf(decodePlan())
+    for (const page of [read(body, pageContext()), plain(body, pageContext())]) {
       expect(page).toMatchObject({ rows: 3, items: 4, repeated: 0 })
       expect(page.quarantined).toMatchObject([{ index: 2, id: null, issues: [{ path: 'id' }] }])
     }

@@ -8,9 +8,8 @@ import { ListList, textVector } from './text-list.ts'
 import { type ColumnValue, type ValueColumn, valueColumn } from './value-columns.ts'
 
 /**
- * The columns of one page of credentials under construction. Both decode paths add rows here: the plain
- * one whole credentials, the fast one values straight from the response's bytes. A row must be added to
- * every column that is there; what the plan leaves out is null.
+ * The columns of one page of credentials under construction. Rows come as whole credentials, or value by value straight
+ * from the response's bytes. A row must be added to every column that is there; what the plan leaves out is null.
  */
 export class CredentialColumns {
   readonly id = new NumberList()

@@ -3,7 +3,7 @@ import { REDACTED } from '../mask/index.ts'
 import { IndexList } from './lists.ts'
 import { type FieldRun, STATE, TextList, textVector } from './text-list.ts'
 
-/** A text column under construction: one value per row, from either decode path. */
+/** A text column under construction: one value per row. */
 export type TextColumn = {
   addNull(): void
   addText(text: string): void
@@ -41,7 +41,7 @@ export class RedactedColumn implements TextColumn {
   }
 
   addRun(run: FieldRun, field: number): void {
-    run.find(field)
+    run.gather(field)
     const { rows, states } = run
     for (let row = 0; row < rows; row++) {
       if (states[row] === STATE.null) this.addNull()
@@ -105,7 +105,7 @@ export class DictionaryColumn implements TextColumn {
       this.#rows.addRun(run, field)
       return
     }
-    run.compare(field)
+    run.gather(field)
     const { rows, states, starts, ends, bytes } = run
     for (let row = 0; row < rows; row++) {
       const state = states[row]

@@ -23,11 +23,10 @@ export type FieldRun = {
   readonly texts: Uint8Array
   readonly offsets: Uint32Array
 
-  /** Finds the texts of a field. */
-  find(field: number): void
-  /** Also says of a text that it is the same as the last one before it. */
-  compare(field: number): void
-  /** Also puts them end to end. @returns how many rows have none, or -1 when it was not to be done for all of them */
+  /**
+   * Finds the texts of a field, says of each whether it is the same as the last one before it, and puts them end to end.
+   * @returns how many rows have none, or -1 when they are not all end to end
+   */
   gather(field: number): number
 }
 
@@ -83,9 +82,8 @@ export class TextList {
 
   /** Adds a field of many rows. */
   addRun(run: FieldRun, field: number): void {
-    const nulls = this.#mask === null ? run.gather(field) : -1
-    if (nulls < 0) {
-      run.find(field)
+    const nulls = run.gather(field)
+    if (nulls < 0 || this.#mask !== null) {
       this.#addEach(run)
       return
     }

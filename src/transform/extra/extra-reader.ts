@@ -1,6 +1,5 @@
 import type { DecodePlan, ExtraField } from '../../core/index.ts'
 import type { ColumnValue } from '../columns/value-columns.ts'
-import type { SourceExtras } from '../scan/item-walker.ts'
 import { OPEN_BRACE } from '../scan/json-steps.ts'
 import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from '../schema.ts'
 import { type ExtraNode, ExtraTree } from './extra-tree.ts'
@@ -10,8 +9,18 @@ import { EXPECTED, readExtra } from './read-extra.ts'
 /** What is wrong with a field, in the form of the schema's own issues. */
 type ExtraIssue = { readonly path: string[]; readonly message: string }
 
+/** Values of additional columns that a source gives to its rows. */
+export type SourceExtras = {
+  /** By field number. */
+  readonly values: readonly (readonly [field: number, value: ColumnValue])[]
+  /** By field number: digits and times as they are written. */
+  readonly raw: readonly string[]
+  /** Names of unknown fields inside those on the way. */
+  readonly unknown: readonly string[]
+}
+
 /**
- * Reads the fields of `transform.extra_columns` from the JSON of items, for both decode paths. Of an item it keeps the
+ * Reads the fields of `transform.extra_columns` from the JSON of items. Of an item it keeps the
  * values until the next one; a field that is missing or null is null.
  */
 export class ExtraReader {

@@ -1,42 +1,16 @@
 import { isUtf8 } from 'node:buffer'
-import { copyBytes, type Int64, int64, mayHoldManyValues } from '../../core/index.ts'
+import { copyBytes, type Int64, int64 } from '../../core/index.ts'
 import type { FieldRun } from '../columns/text-list.ts'
-import type { ColumnValue } from '../columns/value-columns.ts'
-import type { ExtraReader } from '../extra/extra-reader.ts'
-import { SOURCE_FIELDS, type Source, sourceSchema, unknownNames } from '../schema.ts'
 import { FIELDS } from './item-fields.ts'
 import { ITEM_WALKER } from './item-walker-wasm.ts'
 
-/** A validated source and what a row needs of it. */
-export type KnownSource = {
-  readonly source: Source
-  /** Names of its fields that nobody knows. */
-  readonly unknown: readonly string[]
-  /** What additional columns take of it; null where there are none. */
-  readonly extras: SourceExtras | null
-  /** Entry of (`source.id`, source) in the source table of page number `page`. */
-  entry: number
-  page: number
-}
-
-/** Values of additional columns that a source gives to its rows. */
-export type SourceExtras = {
-  /** By field number. */
-  readonly values: readonly (readonly [field: number, value: ColumnValue])[]
-  /** By field number: digits and times as they are written. */
-  readonly raw: readonly string[]
-  /** Names of unknown fields inside those on the way. */
-  readonly unknown: readonly string[]
-}
-
-/** How additional columns read a source. */
-type ReadSource = Pick<ExtraReader, 'source' | 'sourceFields'>
+/** Reads a source that is new to the walker, at [start, end) of its bytes; null: it is not understood. */
+export type ReadSource<Source> = (bytes: Buffer, start: number, end: number) => Source | null
 
 /** Numbers of a record: its fields, then what is said of it as a whole. */
 export const RECORD_SLOTS = 16
 const IS_SOURCE_ID = 13
-const UNKNOWN_COUNT = 14
-const MAX_UNKNOWN = 8
+const UNKNOWN = 14
 const KEY_BYTES = 64
 /** Stands for the number of a source that is not kept. */
 const NOT_KEPT = -2
@@ -60,14 +34,12 @@ type Exports = {
   readonly position: Global
   readonly sourceStart: Global
   readonly sourceEnd: Global
-  open(bytes: number): number
+  open(bytes: number): void
   walk(start: number): number
   endOfValue(at: number): number
   meet(source: number): void
   learn(start: number, length: number, idLength: number): number
   idOf(source: number): number
-  findTexts(field: number, rows: number): void
-  compareTexts(field: number, rows: number): void
   gatherTexts(field: number, rows: number): number
 } & Readonly<Record<Region, Global>>
 
@@ -90,6 +62,7 @@ type Region =
   | 'RUN_TEXTS'
   | 'UNKNOWN_FIELDS'
   | 'TEXTS'
+  | 'BUFFER'
   | 'BUFFER_BYTES'
 
 /**
@@ -99,7 +72,7 @@ type Region =
  * without their quotes). Lists of texts lie in `texts`, three numbers each (start, end, 1 if it has escapes); for
  * them, `starts` and `ends` say which. Positions in the response are numbers of their own.
  */
-export class ItemWalker {
+export class ItemWalker<Source extends { readonly id: string }> {
   bytes!: Buffer
   kinds!: Uint8Array
   starts!: Uint32Array
@@ -114,21 +87,18 @@ export class ItemWalker {
   #sources!: Int32Array
   #items!: Uint32Array
   #unknownFields!: Uint32Array
-  #walker: Exports
-  readonly #known: KnownSource[] = []
-  #notKept: KnownSource | null = null
+  readonly #walker: Exports
+  readonly #known: Source[] = []
+  #notKept: Source | null = null
   #body: Buffer = Buffer.alloc(0)
-  /** Where the buffer begins in the response, and in `bytes`. */
+  /** Where the buffer begins in the response. */
   #start = 0
-  #origin = 0
-  #bufferBytes = 0
-  #hasGrown = false
   /** Position of the item whose source this buffer learned last. */
   #learnedAt = -1
-  readonly #extra: ReadSource | null
+  readonly #readSource: ReadSource<Source>
 
-  constructor(walker: Exports, extra: ReadSource | null) {
-    this.#extra = extra
+  constructor(walker: Exports, readSource: ReadSource<Source>) {
+    this.#readSource = readSource
     this.#walker = walker
     this.run = new RecordRun()
     this.#look()
@@ -136,49 +106,45 @@ export class ItemWalker {
 
   begin(body: Buffer): void {
     this.#body = body
+    this.#start = 0
     this.end = 0
     this.run.rows = 0
-    this.#bufferBytes = this.#walker.BUFFER_BYTES.value
-    // Memory of WebAssembly never shrinks.
-    const walker = this.#hasGrown ? newWalker() : null
-    if (walker === null) return
-    this.#hasGrown = false
-    this.#walker = walker
-    this.#known.length = 0
-    this.#look()
   }
 
-  /** Whether an item at `at` begins the buffer. */
+  /** Takes the next bytes of the response, from `at` on. @returns false when they are no UTF-8 */
+  open(at: number): boolean {
+    const body = this.#body
+    const { BUFFER, BUFFER_BYTES } = this.#walker
+    const length = Math.min(body.length - at, BUFFER_BYTES.value)
+    this.#walker.open(length)
+    copyBytes(body.subarray(at, at + length), this.bytes, BUFFER.value)
+    this.#start = at
+    this.#learnedAt = -1
+    this.end = at + length
+    // No record ends in a character that the buffer may have cut.
+    let checked = BUFFER.value + length
+    while (checked > BUFFER.value && this.bytes[checked - 1]! >= 0x80) checked--
+    return isUtf8(this.bytes.subarray(BUFFER.value, checked))
+  }
+
+  /** Whether an item at `at` begins the buffer; or lies in its first half. */
   isFirst(at: number): boolean {
     return at === this.#start
   }
 
-  /** Takes the next bytes of the response, from `at` on. @returns false when they are no UTF-8, or too many */
-  open(at: number, least = 0): boolean {
-    const body = this.#body
-    this.#bufferBytes = Math.max(this.#bufferBytes, least)
-    const length = Math.min(body.length - at, this.#bufferBytes)
-    if (length > this.#walker.BUFFER_BYTES.value) this.#hasGrown = true
-    this.#origin = this.#walker.open(length)
-    this.#look()
-    if (this.#origin === 0) return false
-    copyBytes(body.subarray(at, at + length), this.bytes, this.#origin)
-    this.#start = at
-    this.#learnedAt = -1
-    this.end = at + length
-    if (this.end < body.length) this.end -= cutOff(body, this.end)
-    return isUtf8(this.bytes.subarray(this.#origin, this.#origin + this.end - at))
+  isEarly(at: number): boolean {
+    return at - this.#start < this.#walker.BUFFER_BYTES.value / 2
   }
 
   /** Makes records from position `at` in the response on. @returns how many */
   walk(at: number): number {
-    return this.#walker.walk(this.#origin + at - this.#start)
+    return this.#walker.walk(this.#offset(at))
   }
 
   /** Where the value at `at` ends in the response; -1 when the buffer does not hold it and what follows it. */
   endOfValue(at: number): number {
-    const end = this.#walker.endOfValue(this.#origin + at - this.#start)
-    return end === 0 ? -1 : end - this.#origin + this.#start
+    const end = this.#walker.endOfValue(this.#offset(at))
+    return end === 0 ? -1 : this.#position(end)
   }
 
   get status(): number {
@@ -187,12 +153,12 @@ export class ItemWalker {
 
   /** Where the walk ended in the response. */
   get position(): number {
-    return this.#walker.position.value - this.#origin + this.#start
+    return this.#position(this.#walker.position.value)
   }
 
   /** Where the item of a record begins in the response. */
   itemStart(record: number): number {
-    return this.#items[record]! - this.#origin + this.#start
+    return this.#position(this.#items[record]!)
   }
 
   id(record: number): Int64 {
@@ -204,7 +170,7 @@ export class ItemWalker {
   }
 
   /** The source of a record that has one. */
-  source(record: number): KnownSource {
+  source(record: number): Source {
     const source = this.#sources[record]!
     return source === NOT_KEPT ? this.#notKept! : this.#known[source]!
   }
@@ -214,42 +180,31 @@ export class ItemWalker {
     return this.kinds[record * RECORD_SLOTS + IS_SOURCE_ID] === 1
   }
 
-  unknownCount(record: number): number {
-    return this.kinds[record * RECORD_SLOTS + UNKNOWN_COUNT]!
+  /** Its unknown fields, as numbers for {@link unknownField}: the first, and the one after the last. */
+  unknownFields(record: number): readonly [first: number, end: number] {
+    const slot = record * RECORD_SLOTS + UNKNOWN
+    return [this.starts[slot]!, this.ends[slot]!]
   }
 
   /** Offsets of an unknown field: start (0) and end (1) of its key, of its value (2, 3). */
-  unknownField(record: number, index: number, part: 0 | 1 | 2 | 3): number {
-    return this.#unknownFields[4 * (MAX_UNKNOWN * record + index) + part]!
+  unknownField(field: number, part: 0 | 1 | 2 | 3): number {
+    return this.#unknownFields[4 * field + part]!
   }
 
   /**
-   * Parses and validates the source before which the walk ended; false when it breaks the schema, or is the second one
-   * of an item: of two that are not kept, each would make the walk forget the other, without end.
+   * Reads the source before which the walk ended; false when it is not understood, or is the second one of an item: of
+   * two that are not kept, each would make the walk forget the other, without end.
    */
   learn(): boolean {
-    const { bytes, position } = this
+    const { position } = this
     const walker = this.#walker
     if (position === this.#learnedAt) return false
     this.#learnedAt = position
     const start = walker.sourceStart.value
     const end = walker.sourceEnd.value
-    // An item with it is parsed as a whole, or the page is.
-    if (mayHoldManyValues(end - start)) return false
-    const value: unknown = JSON.parse(bytes.toString('utf8', start, end))
-    const result = sourceSchema.safeParse(value)
-    if (!result.success) return false
-    const source = result.data
-    const extras = this.#extra === null ? null : this.#extra.source(bytes, start, end)
-    if (this.#extra !== null && extras === null) return false
-    const unknown = unknownNames(value as object, this.#extra?.sourceFields ?? SOURCE_FIELDS, 'source.')
-    this.#keep({ source, unknown, extras, entry: 0, page: -1 }, start, end)
-    return true
-  }
-
-  #keep(source: KnownSource, start: number, end: number): void {
-    const walker = this.#walker
-    const id = Buffer.from(source.source.id)
+    const source = this.#readSource(this.bytes, start, end)
+    if (source === null) return false
+    const id = Buffer.from(source.id)
     const number = walker.learn(start, end - start, id.length)
     this.#look()
     if (number === 0) this.#known.length = 0
@@ -258,6 +213,15 @@ export class ItemWalker {
       this.bytes.set(id, walker.idOf(number))
     } else this.#notKept = source
     walker.meet(number >= 0 ? number : NOT_KEPT)
+    return true
+  }
+
+  #offset(position: number): number {
+    return this.#walker.BUFFER.value + position - this.#start
+  }
+
+  #position(offset: number): number {
+    return offset - this.#walker.BUFFER.value + this.#start
   }
 
   /** Memory that has grown is another buffer. */
@@ -296,14 +260,6 @@ class RecordRun implements FieldRun {
     this.kept[this.rows++] = record
   }
 
-  find(field: number): void {
-    this.#walker.findTexts(field, this.rows)
-  }
-
-  compare(field: number): void {
-    this.#walker.compareTexts(field, this.rows)
-  }
-
   gather(field: number): number {
     return this.#walker.gatherTexts(field, this.rows)
   }
@@ -321,23 +277,10 @@ class RecordRun implements FieldRun {
   }
 }
 
-/** Bytes before `end` that begin a character that continues after it. */
-function cutOff(bytes: Uint8Array, end: number): number {
-  for (let back = 1; back <= 3; back++) {
-    const byte = bytes[end - back]!
-    if (byte < 0x80) return 0
-    if (byte >= 0xc0) return back
-  }
-  return 0
-}
-
 /** Null where there is no WebAssembly with SIMD, or no memory for it. */
-export function itemWalker(extra: ReadSource | null): ItemWalker | null {
-  const walker = newWalker()
-  return walker === null ? null : new ItemWalker(walker, extra)
-}
-
-function newWalker(): Exports | null {
+export function itemWalker<Source extends { readonly id: string }>(
+  readSource: ReadSource<Source>,
+): ItemWalker<Source> | null {
   const walker = instance()
   if (walker === null) return null
   const bytes = Buffer.from(walker.memory.buffer)
@@ -349,7 +292,7 @@ function newWalker(): Exports | null {
     bytes[walker.KEY_LENGTHS.value + field] = key.length
     bytes[walker.ALLOWED.value + field] = kinds
   }
-  return walker
+  return new ItemWalker(walker, readSource)
 }
 
 function instance(): Exports | null {

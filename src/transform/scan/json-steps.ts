@@ -89,32 +89,6 @@ export function isKey(bytes: Buffer, key: number, keyEnd: number, name: string, 
   )
 }
 
-const ITEMS = 'items'
-const WRITTEN = Buffer.from(ITEMS)
-
-/**
- * Where the items of a response begin, in their order: for values that JSON.parse does not keep as they are.
- * @param body a valid response without its byte order mark
- */
-export function itemStarts(body: Buffer): readonly number[] {
-  let items = -1
-  eachMember(body, skipSpace(body, 0), (key, keyEnd, value) => {
-    if (isKey(body, key, keyEnd, ITEMS, WRITTEN)) items = value
-  })
-  return items < 0 ? [] : elementStarts(body, items)
-}
-
-/** Where each element of the array at `start` begins, which must be valid JSON. */
-function elementStarts(bytes: Uint8Array, start: number): readonly number[] {
-  const starts: number[] = []
-  let at = skipSpace(bytes, start + 1)
-  while (at < bytes.length && bytes[at] !== CLOSE_BRACKET) {
-    starts.push(at)
-    at = afterComma(bytes, skipValue(bytes, at))
-  }
-  return starts
-}
-
 function afterComma(bytes: Uint8Array, start: number): number {
   const at = skipSpace(bytes, start)
   return bytes[at] === COMMA ? skipSpace(bytes, at + 1) : at

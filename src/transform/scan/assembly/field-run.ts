@@ -24,39 +24,19 @@ const IS_TEXT: u8 = 1
 const IS_ESCAPED: u8 = 2
 const IS_SAME: u8 = 3
 
-/** Writes down the offsets of each row's text. */
-export function findTexts(field: usize, rows: usize): void {
-  for (let row: usize = 0; row < rows; row++) store<u8>(RUN_STATES + row, stateOf(field, row))
-}
-
-/** Says also whether a text is the same as the last one before it. */
-export function compareTexts(field: usize, rows: usize): void {
-  let last: usize = 0
-  let lastLength: usize = 0
-  for (let row: usize = 0; row < rows; row++) {
-    let state = stateOf(field, row)
-    if (state === IS_TEXT) {
-      const start = startOf(row)
-      const length = endOf(row) - start
-      if (last !== 0 && length === lastLength && areSame(last, start, length)) state = IS_SAME
-      last = start
-      lastLength = length
-    } else if (state === IS_ESCAPED) last = 0
-    store<u8>(RUN_STATES + row, state)
-  }
-}
-
 /**
- * Writes the texts end to end.
- * @returns how many are null, or -1 when one has escapes, or they have no room: then only their offsets are written
+ * Writes down the offsets of each row's text, and whether it is the same as the last one before it; and the texts end to
+ * end.
+ * @returns how many are null, or -1 when one has escapes, or they have no room: then they are not all there
  */
 export function gatherTexts(field: usize, rows: usize): i32 {
   let isWhole = true
   let nulls = 0
   let length: usize = 0
+  let last: usize = 0
+  let lastLength: usize = 0
   for (let row: usize = 0; row < rows; row++) {
-    const state = stateOf(field, row)
-    store<u8>(RUN_STATES + row, state)
+    let state = stateOf(field, row)
     if (state === IS_NULL) nulls++
     else {
       const start = startOf(row)
@@ -67,7 +47,13 @@ export function gatherTexts(field: usize, rows: usize): i32 {
         for (let i: usize = 0; i < bytes; i += 16) v128.store(RUN_TEXTS + length + i, v128.load(start + i))
         length += bytes
       }
+      if (state === IS_TEXT) {
+        if (last !== 0 && bytes === lastLength && areSame(last, start, bytes)) state = IS_SAME
+        last = start
+        lastLength = bytes
+      } else last = 0
     }
+    store<u8>(RUN_STATES + row, state)
     store<u32>(RUN_OFFSETS + 4 * row, length)
   }
   return isWhole ? nulls : -1

@@ -45,12 +45,10 @@ import {
   KEY_LENGTHS,
   KEYS,
   KINDS,
-  LARGE_BUFFER,
-  MARGIN,
-  MAX_LARGE_BUFFER,
   MAX_RECORDS,
   MAX_TEXTS,
   MAX_UNKNOWN,
+  MAX_UNKNOWN_OF_ITEM,
   RUN_ENDS,
   RUN_OFFSETS,
   RUN_STARTS,
@@ -60,16 +58,17 @@ import {
   STARTS,
   TEXTS,
   TIMES,
-  UNKNOWN_COUNT,
+  UNKNOWN,
   UNKNOWN_FIELDS,
 } from './layout'
-import { find, hasRoom, isIdOf, lengthOf } from './sources'
+import { find, isIdOf, lengthOf } from './sources'
 import { NO_TIME, timestamp } from './timestamp'
 
-export { compareTexts, findTexts, gatherTexts } from './field-run'
+export { gatherTexts } from './field-run'
 export { idOf, learn } from './sources'
 export {
   ALLOWED,
+  BUFFER,
   BUFFER_BYTES,
   ENDS,
   IDS,
@@ -99,7 +98,7 @@ export {
  */
 
 /** Stands for every field that has no number. */
-const UNKNOWN: usize = FIELD_COUNT
+const UNKNOWN_FIELD: usize = FIELD_COUNT
 const NO_FIELD: usize = FIELD_COUNT + 1
 
 /** The most digits that 64 bits hold. */
@@ -120,18 +119,16 @@ export let sourceEnd: usize = 0
 
 let records: usize = 0
 let textCount: usize = 0
+let unknownCount: usize = 0
 let keyEnd: usize = 0
 let isNewSource: bool = false
 /** The source at {@link sourceStart}, once JavaScript has seen it; -1: it has not. */
 let metSource: i32 = -1
 
-/** Makes room for a buffer. @returns where its bytes belong, or 0 when it would be too large */
-export function open(bytes: usize): usize {
+/** Begins a buffer of so many bytes, at {@link BUFFER}. */
+export function open(bytes: usize): void {
   metSource = -1
-  const at = bytes <= BUFFER_BYTES ? BUFFER : LARGE_BUFFER
-  if (bytes > BUFFER_BYTES && (bytes > MAX_LARGE_BUFFER || !hasRoom(at + bytes + MARGIN))) return 0
-  memory.fill(at + bytes, 0, 256)
-  return at
+  memory.fill(BUFFER + bytes, 0, 256)
 }
 
 /** Says which number records give to the source that was not known. */
@@ -148,7 +145,8 @@ export function endOfValue(at: usize): usize {
 export function walk(start: usize): i32 {
   let at = space(start)
   textCount = 0
-  for (records = 0; records < MAX_RECORDS && textCount < MAX_TEXTS / 2; records++) {
+  unknownCount = 0
+  for (records = 0; records < MAX_RECORDS && hasRoom(); records++) {
     position = at
     status = UNSUPPORTED
     if (load<u8>(at) !== OPEN_BRACE) return <i32>records
@@ -174,13 +172,20 @@ export function walk(start: usize): i32 {
   return <i32>records
 }
 
+/** Whether there is room for what an item may hold. */
+function hasRoom(): bool {
+  return textCount < MAX_TEXTS / 2 && unknownCount < MAX_UNKNOWN / 2
+}
+
 /** @param start after the item's opening brace */
 function item(start: usize): usize {
   const kinds = KINDS + FIELD_SLOTS * records
   v128.store(kinds, i8x16.splat(0))
+  const slot = FIELD_SLOTS * records + UNKNOWN
+  store<u32>(STARTS + 4 * slot, unknownCount)
   let seen: u32 = 0
   let at = start
-  let previous = UNKNOWN
+  let previous = UNKNOWN_FIELD
   while (true) {
     at = space(at)
     if (load<u8>(at) !== QUOTE) return 0
@@ -189,7 +194,7 @@ function item(start: usize): usize {
     at = space(keyEnd)
     if (load<u8>(at) !== COLON) return 0
     at = space(at + 1)
-    at = field === UNKNOWN ? unknownValue(at) : fieldValue(field, at)
+    at = field === UNKNOWN_FIELD ? unknownValue(at) : fieldValue(field, at)
     if (at === 0) return 0
     seen |= 1 << (<u32>field)
     at = space(at)
@@ -200,6 +205,7 @@ function item(start: usize): usize {
     previous = field
   }
   if ((seen & REQUIRED) !== REQUIRED) return 0
+  store<u32>(ENDS + 4 * slot, unknownCount)
   const time = timestamp(startOf(IMPORTED_AT), endOf(IMPORTED_AT))
   if (time === NO_TIME) return 0
   store<f64>(TIMES + 8 * records, <f64>time)
@@ -242,36 +248,37 @@ function isKey(at: usize, field: usize): bool {
 
 function unknownField(at: usize): usize {
   keyEnd = string(at)
+  if (keyEnd === 0 || hasEscapes) return NO_FIELD
+  const end = keyEnd - 1
   // JSON.parse moves keys that look like an array's indices to the front.
-  if (keyEnd === 0 || hasEscapes || isDigit(load<u8>(at))) return NO_FIELD
-  const kinds = KINDS + FIELD_SLOTS * records
-  const count = <usize>load<u8>(kinds, UNKNOWN_COUNT)
-  if (count === MAX_UNKNOWN) return NO_FIELD
-  const length = keyEnd - 1 - at
-  for (let i: usize = 0; i < count; i++) {
-    const known = unknownAt(i)
+  if (at < end && afterDigits(at) === end) return NO_FIELD
+  const first = <usize>startOf(UNKNOWN)
+  if (unknownCount === MAX_UNKNOWN || unknownCount - first === MAX_UNKNOWN_OF_ITEM) return NO_FIELD
+  for (let i = first; i < unknownCount; i++) {
+    const known = UNKNOWN_FIELDS + 16 * i
     if (
-      <usize>(load<u32>(known, 4) - load<u32>(known)) === length &&
-      memory.compare(load<u32>(known), at, length) === 0
+      <usize>(load<u32>(known, 4) - load<u32>(known)) === end - at &&
+      memory.compare(load<u32>(known), at, end - at) === 0
     )
       return NO_FIELD
   }
-  store<u32>(unknownAt(count), at)
-  store<u32>(unknownAt(count), keyEnd - 1, 4)
-  return UNKNOWN
+  const found = UNKNOWN_FIELDS + 16 * unknownCount
+  store<u32>(found, at)
+  store<u32>(found, end, 4)
+  return UNKNOWN_FIELD
 }
 
-function unknownAt(index: usize): usize {
-  return UNKNOWN_FIELDS + 16 * (MAX_UNKNOWN * records + index)
+function afterDigits(start: usize): usize {
+  let at = start
+  while (isDigit(load<u8>(at))) at++
+  return at
 }
 
 function unknownValue(at: usize): usize {
-  const kinds = KINDS + FIELD_SLOTS * records
-  const count = <usize>load<u8>(kinds, UNKNOWN_COUNT)
+  const found = UNKNOWN_FIELDS + 16 * unknownCount++
   const end = value(at, 0)
-  store<u32>(unknownAt(count), at, 8)
-  store<u32>(unknownAt(count), end, 12)
-  store<u8>(kinds, <u8>(count + 1), UNKNOWN_COUNT)
+  store<u32>(found, at, 8)
+  store<u32>(found, end, 12)
   return end
 }
 

@@ -1,16 +1,19 @@
 /*
  * Memory layout of the walker. The part up to the buffer is small and always there; the arena of
- * sources and the large buffer behind it take memory when they are first used.
+ * sources behind it takes memory when it is first used.
  */
 
 /** Fields have numbers below this; the rest of a record's row says something else. */
 export const FIELD_SLOTS: usize = 16
-/** Of the kinds of a record: 1 if its `source_id` is written as the `id` of its source; how many unknown fields it has. */
+/** Of the kinds of a record: 1 if its `source_id` is written as the `id` of its source. */
 export const IS_SOURCE_ID: usize = 13
-export const UNKNOWN_COUNT: usize = 14
+/** Of starts and ends of a record: its first unknown field, and the one after its last. */
+export const UNKNOWN: usize = 14
 
 export const MAX_RECORDS: usize = 512
-export const MAX_UNKNOWN: usize = 8
+/** Unknown fields of all records, and of one: each is compared with those before it. */
+export const MAX_UNKNOWN: usize = 4096
+export const MAX_UNKNOWN_OF_ITEM: usize = 256
 export const MAX_TEXTS: usize = 8192
 
 /** By field number: 32 bytes of its name in quotes, 32 bytes that say which of these count. */
@@ -31,10 +34,10 @@ export const IDS: usize = ENDS + 4 * MAX_RECORDS * FIELD_SLOTS
 export const TIMES: usize = IDS + 8 * MAX_RECORDS
 export const SOURCES: usize = TIMES + 8 * MAX_RECORDS
 export const ITEMS: usize = SOURCES + 4 * MAX_RECORDS
-/** By record: start and end of key and value of each unknown field. */
+/** Start and end of key and value of each unknown field. */
 export const UNKNOWN_FIELDS: usize = ITEMS + 4 * MAX_RECORDS
 /** Start, end and 1 for escapes of each text in a list. */
-export const TEXTS: usize = UNKNOWN_FIELDS + 16 * MAX_RECORDS * MAX_UNKNOWN
+export const TEXTS: usize = UNKNOWN_FIELDS + 16 * MAX_UNKNOWN
 
 /** The records that become rows, as JavaScript chose them; then of one field, row by row. */
 export const KEPT: usize = TEXTS + 12 * MAX_TEXTS
@@ -51,7 +54,7 @@ export const SLOTS: usize = 6 << 16
 export const SLOT_COUNT: usize = 1 << 16
 export const MAX_SOURCES: usize = 1 << 15
 export const KNOWN: usize = SLOTS + 8 * SLOT_COUNT
-/** Of so many bytes, unless an item needs more. */
+/** Items that are longer are not understood. */
 export const BUFFER: usize = KNOWN + 16 * MAX_SOURCES
 export const BUFFER_BYTES: usize = 1 << 18
 /** Zeros behind a buffer, so that whatever is cut off there ends in what no JSON has. */
@@ -59,5 +62,3 @@ export const MARGIN: usize = 1 << 16
 
 export const ARENA: usize = BUFFER + BUFFER_BYTES + MARGIN
 export const ARENA_BYTES: usize = 1 << 24
-export const LARGE_BUFFER: usize = ARENA + ARENA_BYTES
-export const MAX_LARGE_BUFFER: usize = 1 << 24

@@ -85,7 +85,7 @@ function forget(): void {
 }
 
 /** Whether there is memory up to `end` and a little more, since bytes are looked at sixteen at a time. */
-export function hasRoom(end: usize): bool {
+function hasRoom(end: usize): bool {
   const pages = (end + 2 * PAGE - 1) / PAGE - memory.size()
   return <i32>pages <= 0 || memory.grow(<i32>pages) >= 0
 }

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { FEED_FIELDS, type FeedIds } from '../../src/core/index.ts'
-import { credentialPaths } from '../../src/transform/decoder.ts'
-import { isFastAndEqual } from './agreement.ts'
+import { isEqual } from './agreement.ts'
 import { credential } from './credentials.ts'
+import { readersOf } from './plain-pages.ts'
 import { decodePlan, pageContext, rowsOf } from './plans.ts'
 
 const plan = decodePlan({ resource: 'feed', extras: FEED_FIELDS })
@@ -17,15 +17,15 @@ function item(id: number, changes: object): object {
 
 const body = (items: readonly object[]) => Buffer.from(JSON.stringify({ items, next: null }))
 
-test('both decode paths read the states of a feed', () => {
+test('the states of a feed are columns', () => {
   const items = [
     item(1, { remediated_at: '2024-02-03T00:00:00+00:00', ignored_at: null }),
     item(2, {}),
     item(3, { ignored_at: 'yesterday' }),
   ]
-  const paths = credentialPaths(plan)
+  const paths = readersOf(plan)
   const feed = { earlier: [], front: 0 }
-  expect(isFastAndEqual(paths, body(items), context(feed))).toBe(true)
+  expect(isEqual(paths, body(items), context(feed))).toBe(true)
   const page = paths.plain(body(items), context(feed))
   expect(
     rowsOf(page).map(({ remediated_at, ignored_at, hash_type }) => [remediated_at, ignored_at, hash_type]),
@@ -37,13 +37,13 @@ test('both decode paths read the states of a feed', () => {
 })
 
 test('a page meets the front of a feed only by an id of the front', () => {
-  const paths = credentialPaths(plan)
+  const paths = readersOf(plan)
   const ids = (...of: number[]) => ({
     rows: Int32Array.from(of.flatMap((id) => [id, 0])),
     refused: new Int32Array(0),
   })
   const feed = { earlier: [ids(7, 8), ids(1)], front: 1 }
-  for (const decode of [paths.fast, paths.plain]) {
+  for (const decode of [paths.read, paths.plain]) {
     expect(decode(body([item(1, {}), item(2, {})]), context(feed))).toMatchObject({
       rows: 1,
       repeated: 1,

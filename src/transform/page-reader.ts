@@ -1,0 +1,341 @@
+import { isUtf8 } from 'node:buffer'
+import {
+  type BatchAllocator,
+  type DecodedPage,
+  type DecodePlan,
+  hasTooManyValues,
+  isExportError,
+  type PageContext,
+} from '../core/index.ts'
+import type { CredentialColumns } from './columns/credential-columns.ts'
+import type { SourceTable } from './columns/source-table.ts'
+import type { ListList } from './columns/text-list.ts'
+import { CredentialPage, type PageTools } from './credential-page.ts'
+import type { ExtraReader } from './extra/extra-reader.ts'
+import { type KnownSource, sourceReader } from './known-source.ts'
+import type { Verdict } from './page-range.ts'
+import { brokenResponse, hasByteOrderMark, MAX_ITEMS, pageLocation, parseResponse } from './response.ts'
+import { parseExactJson } from './scan/exact-json.ts'
+import {
+  ANY_FIELDS,
+  AUTH_DOMAINS,
+  DOMAIN,
+  HASH,
+  HASH_TYPE,
+  IDENTITY_NAME,
+  KIND,
+  KNOWN_PASSWORD_ID,
+  SOURCE,
+  SOURCE_ID,
+  URLS,
+} from './scan/item-fields.ts'
+import { type ItemWalker, itemWalker, RECORD_SLOTS, STATUS } from './scan/item-walker.ts'
+import {
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  skipSpace,
+  skipString,
+  skipValue,
+} from './scan/json-steps.ts'
+import { fieldName, type UnknownFields } from './schema.ts'
+
+/**
+ * Reads pages of credentials. An item's values go from the response's bytes into columns, without objects or strings. An
+ * item that the walker does not understand, or that breaks the schema, is read by JSON.parse and the schema; without a
+ * walker all of them are.
+ */
+export class PageReader {
+  readonly #plan: DecodePlan
+  readonly #tools: PageTools
+  readonly #extras: ExtraReader | null
+  readonly #walker: ItemWalker<KnownSource> | null
+  #body: Buffer = Buffer.alloc(0)
+  #pages = 0
+  #items = 0
+
+  constructor(plan: DecodePlan, tools: PageTools) {
+    this.#plan = plan
+    this.#tools = tools
+    this.#extras = tools.extras
+    this.#walker = itemWalker(sourceReader(tools.extras))
+  }
+
+  /** @throws ExportError as {@link parseResponse}; `data` also when an item was not requested */
+  read(body: Buffer, context: PageContext, room?: BatchAllocator): DecodedPage {
+    this.#body = body
+    this.#walker?.begin(body)
+    try {
+      return this.#readResponse(() => new CredentialPage(this.#plan, this.#tools, context, room))
+    } catch (error) {
+      if (!(error instanceof SyntaxError) && !isExportError(error)) throw error
+      // Says what is wrong with the response as a whole, which counts before a single item does. The message of a
+      // SyntaxError quotes the JSON, so it is not kept.
+      parseResponse(body, context)
+      throw isExportError(error) ? error : brokenResponse('has `items` twice', pageLocation(context))
+    }
+  }
+
+  /** `{"items": [...], "next": ...}`, in either order and with other fields between. */
+  #readResponse(newPage: () => CredentialPage): DecodedPage {
+    const body = this.#body
+    let at = skipSpace(body, hasByteOrderMark(body) ? 3 : 0)
+    this.#require(at, OPEN_BRACE)
+    let page: CredentialPage | null = null
+    let next: unknown = null
+    let checked = 0
+    do {
+      const key = skipSpace(body, at + 1)
+      this.#require(key, QUOTE)
+      const keyEnd = skipString(body, key)
+      const name: unknown = JSON.parse(body.toString('utf8', key, keyEnd))
+      at = skipSpace(body, keyEnd)
+      this.#require(at, COLON)
+      const value = skipSpace(body, at + 1)
+      // The last member of a name counts, as in JSON.parse.
+      if (name === 'items') page = null
+      if (name === 'items' && body[value] === OPEN_BRACKET) {
+        page = newPage()
+        this.#pages++
+        this.#items = 0
+        requireUtf8(body.subarray(0, value))
+        at = this.#readItems(value, page)
+        checked = at
+      } else {
+        at = skipValue(body, value)
+        const parsed = this.#parse(value, at)
+        if (name === 'next') next = parsed
+      }
+      at = skipSpace(body, at)
+    } while (body[at] === COMMA)
+    this.#require(at, CLOSE_BRACE)
+    if (skipSpace(body, at + 1) !== body.length || page === null) throw notUnderstood()
+    if (next !== null && typeof next !== 'string') throw notUnderstood()
+    requireUtf8(body.subarray(checked))
+    return page.finish(this.#items, next)
+  }
+
+  /** @returns the position after the list at `start` */
+  #readItems(start: number, page: CredentialPage): number {
+    const body = this.#body
+    const walker = this.#walker
+    let at = skipSpace(body, start + 1)
+    if (body[at] === CLOSE_BRACKET) return at + 1
+    for (;;) {
+      if (walker !== null) {
+        if (at >= walker.end) this.#open(walker, at)
+        this.#addRecords(walker, walker.walk(at), page)
+        const { status, position } = walker
+        if (status === STATUS.last) return position
+        at = skipSpace(body, position)
+        if (status === STATUS.full || (status === STATUS.newSource && walker.learn())) continue
+        // The buffer may end in the white space between two items, or in an item.
+        if (at >= walker.end && at < body.length) continue
+      }
+      const end = walker === null ? skipValue(body, at) : this.#endOf(walker, at)
+      if (end === null) continue
+      this.#addParsed(at, end, page)
+      this.#items++
+      at = skipSpace(body, end)
+      if (body[at] === CLOSE_BRACKET) return at + 1
+      this.#require(at, COMMA)
+      at = skipSpace(body, at + 1)
+    }
+  }
+
+  /** Where an item ends that the walker did not understand; null: the buffer held only a part of it, and begins with it now. */
+  #endOf(walker: ItemWalker<KnownSource>, at: number): number | null {
+    const body = this.#body
+    let end = walker.endOfValue(at)
+    const isPart = (): boolean =>
+      walker.end < body.length && !walker.isFirst(at) && (end < 0 || skipSpace(body, end) >= walker.end)
+    // What is nested deeply has no end for the walker. To open the buffer at each such item would take long.
+    if (end < 0 && walker.isEarly(at)) end = skipValue(body, at)
+    if (isPart()) {
+      this.#open(walker, at)
+      return null
+    }
+    return end < 0 ? skipValue(body, at) : end
+  }
+
+  /** Adds the item at [start, end) by JSON.parse and the schema. */
+  #addParsed(start: number, end: number, page: CredentialPage): void {
+    if (this.#items >= MAX_ITEMS) throw notUnderstood()
+    page.add(this.#parse(start, end), this.#items, this.#body, start)
+  }
+
+  /** @throws SyntaxError also when it has too many values */
+  #parse(start: number, end: number): unknown {
+    const json = this.#body.subarray(start, end)
+    requireUtf8(json)
+    if (hasTooManyValues(json)) throw notUnderstood()
+    return parseExactJson(this.#body, start, end)
+  }
+
+  #open(walker: ItemWalker<KnownSource>, at: number): void {
+    if (!walker.open(at)) throw notUnderstood()
+  }
+
+  #require(at: number, byte: number): void {
+    if (this.#body[at] !== byte) throw notUnderstood()
+  }
+
+  /** Adds the items of records. */
+  #addRecords(walker: ItemWalker<KnownSource>, records: number, page: CredentialPage): void {
+    const { run } = walker
+    if (this.#items + records > MAX_ITEMS) throw notUnderstood()
+    for (let record = 0; record < records; record++) {
+      switch (this.#admit(walker, record, page)) {
+        case 'keep':
+          run.keep(record)
+          break
+        case 'outside': {
+          const start = walker.itemStart(record)
+          // Adds the rows before it first, to keep their order.
+          this.#addRows(walker, page.columns)
+          this.#addParsed(start, skipValue(this.#body, start), page)
+        }
+      }
+      this.#items++
+    }
+    this.#addRows(walker, page.columns)
+  }
+
+  /** Whether the item of a record becomes a row; 'outside' also when it breaks the schema. */
+  #admit(walker: ItemWalker<KnownSource>, record: number, page: CredentialPage): Verdict {
+    const extras = this.#extras
+    const { columns, range, unknown } = page
+    const slots = record * RECORD_SLOTS
+    const source = walker.kinds[slots + SOURCE] === KIND.source ? walker.source(record) : null
+    // First, before the item has any effect: a value may violate the type of its column.
+    if (extras !== null && !this.#readExtras(extras, walker, record, source)) return 'outside'
+    const verdict = range.admit(walker.id(record), walker.times[record]!)
+    if (verdict !== 'keep') return verdict
+    if (page.suppression?.has(textAt(walker, slots + IDENTITY_NAME) ?? '') === true) {
+      page.forget(walker.times[record]!)
+      return 'drop'
+    }
+    const [first, end] = walker.unknownFields(record)
+    for (let field = first; field < end; field++) {
+      const name = walker.bytes.toString('utf8', walker.unknownField(field, 0), walker.unknownField(field, 1))
+      if (extras === null || !extras.itemFields.has(name)) unknown.count(fieldName('', name))
+    }
+    if (source !== null && source.unknown.length > 0) unknown.countAll(source.unknown)
+    if (extras !== null) addExtras(extras, walker, slots, columns, unknown, source)
+    return verdict
+  }
+
+  /** Adds the rows that were kept, column by column. */
+  #addRows(walker: ItemWalker<KnownSource>, columns: CredentialColumns): void {
+    const { run } = walker
+    const { rows, kept } = run
+    if (rows === 0) return
+    for (let row = 0; row < rows; row++) columns.id.add(walker.id(kept[row]!))
+    for (let row = 0; row < rows; row++) columns.importedAt.add(walker.times[kept[row]!]!)
+    columns.domain?.addRun(run, DOMAIN)
+    columns.identityName?.addRun(run, IDENTITY_NAME)
+    columns.hash?.addRun(run, HASH)
+    columns.hashType?.addRun(run, HASH_TYPE)
+    columns.knownPasswordId?.addRun(run, KNOWN_PASSWORD_ID)
+    for (let row = 0; row < rows; row++)
+      columns.sources.addRow(this.#sourceEntry(walker, kept[row]!, columns.sources))
+    addLists(columns.authDomains, walker, AUTH_DOMAINS)
+    addLists(columns.urls, walker, URLS)
+    run.rows = 0
+  }
+
+  /** @returns whether every value is of its type */
+  #readExtras(
+    extras: ExtraReader,
+    walker: ItemWalker<KnownSource>,
+    record: number,
+    source: KnownSource | null,
+  ): boolean {
+    const { bytes, kinds, starts, ends } = walker
+    const slots = record * RECORD_SLOTS
+    extras.begin()
+    for (const root of extras.roots) {
+      const field = ANY_FIELDS.get(root.name)
+      if (field !== undefined) {
+        if (kinds[slots + field] !== KIND.missing)
+          extras.member(root, bytes, starts[slots + field]!, ends[slots + field]!)
+        continue
+      }
+      const { written } = root
+      const [first, last] = walker.unknownFields(record)
+      for (let i = first; i < last; i++) {
+        const [key, end] = [walker.unknownField(i, 0), walker.unknownField(i, 1)]
+        if (end - key !== written.length || bytes.compare(written, 0, end - key, key, end) !== 0) continue
+        extras.member(root, bytes, walker.unknownField(i, 2), walker.unknownField(i, 3))
+      }
+    }
+    extras.end(bytes, source?.extras ?? null)
+    return extras.issues.length === 0
+  }
+
+  #sourceEntry(walker: ItemWalker<KnownSource>, record: number, table: SourceTable): number {
+    const { bytes, kinds, starts, ends } = walker
+    const slots = record * RECORD_SLOTS
+    const known = kinds[slots + SOURCE] === KIND.source ? walker.source(record) : null
+    if (known !== null && walker.hasIdOfSource(record)) {
+      if (known.page !== this.#pages) {
+        known.page = this.#pages
+        known.entry = table.entry(known.source.id, known.source)
+      }
+      return known.entry
+    }
+    // Includes the quotes around it.
+    const sourceId = bytes.toString('utf8', starts[slots + SOURCE_ID]! - 1, ends[slots + SOURCE_ID]! + 1)
+    return table.entry(JSON.parse(sourceId) as string, known?.source ?? null)
+  }
+}
+
+function addLists(column: ListList | null, walker: ItemWalker<KnownSource>, field: number): void {
+  if (column === null) return
+  const { bytes, kinds, starts, ends, texts, run } = walker
+  for (let row = 0; row < run.rows; row++) {
+    const slot = run.kept[row]! * RECORD_SLOTS + field
+    const isThere = kinds[slot] === KIND.texts
+    for (let i = isThere ? starts[slot]! : 0; isThere && i < ends[slot]!; i++) {
+      column.items.addJson(bytes, texts[3 * i]!, texts[3 * i + 1]!, texts[3 * i + 2] === 1)
+    }
+    column.close(isThere)
+  }
+}
+
+function addExtras(
+  extras: ExtraReader,
+  walker: ItemWalker<KnownSource>,
+  slots: number,
+  columns: CredentialColumns,
+  unknown: UnknownFields,
+  source: KnownSource | null,
+): void {
+  extras.hide(
+    extras.hidesSecret ? textAt(walker, slots + HASH) : null,
+    extras.hidesIdentity ? textAt(walker, slots + IDENTITY_NAME) : null,
+  )
+  columns.extras?.add(extras.values)
+  unknown.countAll(extras.unknown(source?.extras?.unknown ?? []))
+}
+
+function textAt({ bytes, kinds, starts, ends }: ItemWalker<KnownSource>, slot: number): string | null {
+  const kind = kinds[slot]
+  if (kind !== KIND.text && kind !== KIND.escapedText) return null
+  const [start, end] = [starts[slot]!, ends[slot]!]
+  if (kind === KIND.text) return bytes.toString('utf8', start, end)
+  return JSON.parse(bytes.toString('utf8', start - 1, end + 1)) as string
+}
+
+function requireUtf8(bytes: Uint8Array): void {
+  if (!isUtf8(bytes)) throw notUnderstood()
+}
+
+/** Ends the reading of a response; {@link parseResponse} then says why. */
+function notUnderstood(): SyntaxError {
+  return new SyntaxError()
+}

@@ -1,0 +1,52 @@
+import type { DecodePlan } from '../../src/core/index.ts'
+import { CredentialPage } from '../../src/transform/credential-page.ts'
+import { createDecoder, pageTools } from '../../src/transform/decoder.ts'
+import { type Decode, hasByteOrderMark, parseResponse } from '../../src/transform/response.ts'
+import {
+  CLOSE_BRACKET,
+  COMMA,
+  eachMember,
+  OPEN_BRACKET,
+  skipSpace,
+  skipValue,
+} from '../../src/transform/scan/json-steps.ts'
+
+/** Decodes pages by JSON.parse and the schema alone: what pages must come to, in the simplest way. */
+export function plainPages(plan: DecodePlan): Decode {
+  const tools = pageTools(plan)
+  return (body, context, room) => {
+    const { items, next } = parseResponse(body, context)
+    const page = new CredentialPage(plan, tools, context, room)
+    const starts = itemStarts(body)
+    for (const [index, item] of items.entries()) page.add(item, index, body, starts[index]!)
+    return page.finish(items.length, next)
+  }
+}
+
+/** Where the items of a valid response begin, in their order: for values that JSON.parse does not keep as they are. */
+function itemStarts(body: Buffer): readonly number[] {
+  const starts: number[] = []
+  eachMember(body, skipSpace(body, hasByteOrderMark(body) ? 3 : 0), (key, keyEnd, value) => {
+    if (JSON.parse(body.toString('utf8', key, keyEnd)) !== 'items') return
+    // Of two members of one name the last counts.
+    starts.length = 0
+    let at = skipSpace(body, value + 1)
+    while (body[value] === OPEN_BRACKET && body[at] !== CLOSE_BRACKET) {
+      starts.push(at)
+      at = skipSpace(body, skipValue(body, at))
+      if (body[at] === COMMA) at = skipSpace(body, at + 1)
+    }
+  })
+  return starts
+}
+
+export type Readers = {
+  /** As the product reads pages. */
+  readonly read: Decode
+  readonly plain: Decode
+}
+
+export function readersOf(plan: DecodePlan): Readers {
+  const decode = createDecoder(plan)
+  return { read: (body, context) => decode(body, context), plain: plainPages(plan) }
+}
