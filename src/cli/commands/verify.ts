@@ -185,11 +185,18 @@ function* verificationLines(result: Verification, view: VerificationView): Gener
   const [first, ...rest] = completenessText(result).split(': ')
   const verdict = style(result.complete ? 'green' : 'red', first!)
   yield `${[verdict, ...rest].join(': ')}.`
+  if (result.repeated_ids > 0) yield repeatedText(result.repeated_ids)
   const { quarantined, beyond_limit: beyond, max_quarantined: limit } = result.left_out
   if (quarantined === 0) return
   yield beyond === 0
     ? `transform.max_quarantined: ${limit} permits the items in quarantine.`
     : `${style('red', counted(beyond, 'partition'))} ${beyond === 1 ? 'has' : 'have'} more items in quarantine than transform.max_quarantined: ${limit} permits; \`run --redo\` exports them again.`
+}
+
+/** Exporting them again would find the same. */
+function repeatedText(rows: number): string {
+  const are = rows === 1 ? 'row has an id that its query' : 'rows have an id that their query'
+  return `${count(rows)} ${are} already has: the service sent them again, too late to be recognized. \`load --mode upsert\` and the view \`<table>_latest\` keep one of each.`
 }
 
 function* fileLines(
@@ -241,7 +248,6 @@ const COMMON: Readonly<Record<ProblemCause, (first: string) => string>> = {
   partition_rows: () => 'partitions have more or fewer rows in the checkpoint than in their shards',
   columns: (first) => `shards have other columns than the pipeline (the first: ${first})`,
   unmasked: (first) => `shards hold values that are not masked (the first: ${first})`,
-  repeated_ids: () => 'shards repeat ids of their query',
   not_on_record: () => 'files are in no journal entry: a reader would take their rows for data',
   manifest: () => 'shards are others in the manifest than in the journal',
   another_data_set: (first) => `problems with whose data set it is (the first: ${first})`,

@@ -7,7 +7,7 @@ import { highWord, IdSet, lowWord, REDACTED } from '../../transform/index.ts'
 const MAX_IDS = 8_000_000
 
 /**
- * Counts, shard by shard, the rows with an id that an earlier row of the same query has. Queries that share a shard are
+ * Counts the rows with an id that an earlier row of the same query has. Queries that share a shard are
  * distinguished by the columns `query_type` and `query_value`. If these are left out, or masked to the same value for
  * several queries, nothing is counted.
  * @param shards all shards that may come
@@ -24,15 +24,17 @@ export async function repeatedIds({ extract, transform, load }: Pipeline, shards
 
   // Loaded here, so that other commands start faster.
   const { readIds } = await import('../../load/inspect/index.ts')
-  const found = new Map<string, number>()
   const rounds = Math.ceil(shards.reduce((sum, { rows }) => sum + rows, 0) / MAX_IDS)
   let seen = new Map<string, IdSet>()
   let current = 0
+  let found = 0
   return {
     /** How often all shards have to be read: it holds 8,000,000 ids at a time. */
     rounds,
-    /** Number of such rows by the shard's path. */
-    found,
+    /** Number of such rows. */
+    get found() {
+      return found
+    },
     /** Takes the ids of a shard that belong to a round, from 0 on; all shards of one round before those of the next. */
     async take(shard: ManifestShard, reader: ShardReader, round: number): Promise<void> {
       if (round !== current) seen = new Map()
@@ -43,7 +45,7 @@ export async function repeatedIds({ extract, transform, load }: Pipeline, shards
         const high = highWord(id)
         if (roundOf(low, high, rounds) !== round || looksLikeOthers(type, value)) return
         const ids = getOrInsert(seen, byRow ? `${type} ${value}` : own, () => new IdSet())
-        if (!ids.add(low, high)) found.set(shard.path, (found.get(shard.path) ?? 0) + 1)
+        if (!ids.add(low, high)) found++
       })
     },
   }

@@ -28,7 +28,6 @@ export type ProblemCause =
   | 'partition_rows'
   | 'columns'
   | 'unmasked'
-  | 'repeated_ids'
   | 'not_on_record'
   | 'manifest'
   | 'table'
