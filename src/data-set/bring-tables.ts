@@ -1,10 +1,10 @@
 import type { Pipeline } from '../core/index.ts'
-import { requireOwnTables, type TableState } from '../open-tables/index.ts'
+import type { TableState } from '../open-tables/index.ts'
 import { MANIFEST_PATH } from '../state/index.ts'
 import { refuseLinks } from './files.ts'
 import { readBegunCheckpoint } from './open-checkpoint.ts'
 import { type HoldOptions, holdDataSet, namingLocations, noManifest, openDataSet } from './open-data-set.ts'
-import { type TableOptions, updateTables } from './table-formats.ts'
+import { requireOwnTables, type TableOptions, updateTables } from './table-formats.ts'
 
 export type TablesOptions = HoldOptions & Pick<TableOptions, 'onLog' | 'rebuild'>
 
@@ -29,7 +29,7 @@ export function bringTables(pipeline: Pipeline, options: TablesOptions): Promise
       throw noManifest(pipeline, 'make tables of')
     return holdDataSet(pipeline, options, async ({ store }) => {
       await refuseLinks(store)
-      await requireOwnTables(store, pipeline.load.tables, options.rebuild === true)
+      await requireOwnTables(pipeline, store, options.rebuild === true)
       const state = await readBegunCheckpoint(pipeline, store)
       if (state === null) throw noManifest(pipeline, 'make tables of')
       return (await updateTables(pipeline, store, options)).map(summaryOf)

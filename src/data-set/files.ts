@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import {
   type ExpectedStat,
   ExportError,
@@ -21,7 +22,13 @@ import {
   SEALED_FOLDER,
   type ShardReader,
 } from '../load/index.ts'
-import { DELTA_FOLDER, ICEBERG_FOLDER, METADATA_FOLDER, removeTables } from '../open-tables/index.ts'
+import {
+  DELTA_FOLDER,
+  ICEBERG_FOLDER,
+  METADATA_FOLDER,
+  removeTables,
+  type TableOwner,
+} from '../open-tables/index.ts'
 import {
   CHECKPOINT_PATH,
   CHECKPOINT_START,
@@ -32,6 +39,7 @@ import {
   MANIFEST_PATH,
   MANIFEST_START,
   readCheckpoint,
+  readHeader,
   readManifest,
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
@@ -55,7 +63,7 @@ export async function clearDataSet(store: OwnedStore, log: Log): Promise<void> {
   }
   await clearFile(store, SUCCESS_PATH, '', clear)
   // Before the shards that they name.
-  await removeTables(store)
+  await removeTables(store, await tableOwner(store))
   for (const resource of RESOURCES) {
     await clearShards(store, resource, (path) => clear(path, known.has(path)))
   }
@@ -148,6 +156,18 @@ async function onRecord(store: Store): Promise<{ known: ReadonlySet<string>; las
   for (const { path } of state?.shards ?? []) known.add(path)
   for (const { path } of manifest?.shards ?? []) known.add(path)
   return { known, last: state?.position.sequence ?? 0 }
+}
+
+/**
+ * The data set in a folder, as the owner of tables there. One that has not begun owns none.
+ */
+export async function tableOwner(store: Store): Promise<TableOwner> {
+  const header = await readHeader(store).catch(nullIf('damaged'))
+  if (header !== null) return { dataSetId: header.data_set_id }
+  const manifest = await readManifest(store).catch(nullIf('damaged'))
+  if (manifest !== null) return { dataSetId: manifest.data_set_id }
+  const sizes = await Promise.all([CHECKPOINT_PATH, MANIFEST_PATH].map((path) => store.size(path)))
+  return { dataSetId: sizes.every((size) => size === null) ? randomUUID() : null }
 }
 
 async function clearShards(

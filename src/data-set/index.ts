@@ -61,7 +61,7 @@ export {
   tryToWriteSummaryPage,
 } from './summary-page/write-summary-page.ts'
 export { readForgotten, readSuppression, requireForgotten } from './suppression.ts'
-export { updateTables } from './table-formats.ts'
+export { requireOwnTables, updateTables } from './table-formats.ts'
 export { type Verification, verifyDataSet } from './verify/verify.ts'
 export type { Problem, ProblemCause } from './verify/verify-shard.ts'
 export {

@@ -1,8 +1,13 @@
 import { createHash } from 'node:crypto'
-import { type Clock, columnsOf, type Log, type OwnedStore, type Pipeline } from '../core/index.ts'
-import { removeTables, type TableState, updateTables as updateAll } from '../open-tables/index.ts'
+import { type Clock, columnsOf, type Log, type OwnedStore, type Pipeline, type Store } from '../core/index.ts'
+import {
+  removeTables,
+  requireOwnTables as requireOwn,
+  type TableState,
+  updateTables as updateAll,
+} from '../open-tables/index.ts'
 import { MANIFEST_PATH, parseManifest } from '../state/index.ts'
-import { readShard, type ShardFile } from './files.ts'
+import { readShard, type ShardFile, tableOwner } from './files.ts'
 
 export type TableOptions = {
   readonly clock: Pick<Clock, 'now'>
@@ -27,13 +32,14 @@ export async function updateTables(
   { clock, onLog, runId = null, rebuild = false, mayExist = true }: TableOptions,
 ): Promise<readonly TableState[]> {
   const { load } = pipeline
-  if (load.tables.formats.length === 0) {
-    if (mayExist) await removeTables(store)
-    return []
-  }
+  if (load.tables.formats.length === 0 && !mayExist) return []
   const bytes = await store.read(MANIFEST_PATH)
   if (bytes === null) return []
   const { data_set_id: dataSetId, shards } = parseManifest(bytes)
+  if (load.tables.formats.length === 0) {
+    await removeTables(store, { dataSetId })
+    return []
+  }
   const columns = columnsOf(pipeline)
   const manifestSha256 = createHash('sha256').update(bytes).digest('hex')
   // Loaded only here: most commands read no footers.
@@ -43,10 +49,22 @@ export async function updateTables(
   )
   return updateAll(
     store,
-    load.tables,
-    { dataSetId, columns, shards, manifestSha256, runId },
+    { ...load.tables, dataSetId },
+    { columns, shards, manifestSha256, runId },
     { statisticsOf, nowMs: clock.now(), rebuild, warn: (message) => onLog('warn', message) },
   )
+}
+
+/**
+ * Refuses a data set before anything is sent or changed.
+ * @param wherever the tables are about to be removed or made anew, so their addresses do not matter
+ * @throws ExportError `config` when something else than its own tables stands in their places, or they name other
+ *   addresses
+ */
+export async function requireOwnTables(pipeline: Pipeline, store: Store, wherever: boolean): Promise<void> {
+  const { tables } = pipeline.load
+  if (tables.formats.length > 0)
+    await requireOwn(store, { ...tables, ...(await tableOwner(store)) }, wherever)
 }
 
 /** Keeps each result until as many callers had it, so that no footer is read twice. */

@@ -1,4 +1,10 @@
-export { DELTA_FOLDER, ICEBERG_FOLDER, METADATA_FOLDER, type TableState } from './table.ts'
+export {
+  DELTA_FOLDER,
+  ICEBERG_FOLDER,
+  METADATA_FOLDER,
+  type TableOwner,
+  type TableState,
+} from './table.ts'
 export {
   mayHaveTables,
   removeTables,

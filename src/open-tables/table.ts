@@ -3,14 +3,22 @@ import {
   type ColumnStatistics,
   ExportError,
   type OwnedStore,
+  type TableSettings as Settings,
   type Store,
   type TableFormat,
-  type TableSettings,
 } from '../core/index.ts'
 
 export const ICEBERG_FOLDER = '_iceberg'
 export const METADATA_FOLDER = `${ICEBERG_FOLDER}/metadata`
 export const DELTA_FOLDER = '_delta_log'
+
+/** A data set may read, change and remove its own tables alone. */
+export type TableOwner = {
+  /** null: of a data set whose state cannot be read; any table of Spillway may be its own. */
+  readonly dataSetId: string | null
+}
+
+export type TableSettings = Settings & TableOwner
 
 /** A shard as the manifest lists it. No path is used twice. */
 export type TableShard = {
@@ -23,7 +31,6 @@ export type TableShard = {
 
 /** What a table has to show. */
 export type TableContent = {
-  readonly dataSetId: string
   readonly columns: readonly ColumnSpec[]
   readonly shards: readonly TableShard[]
   /** In hex. */
@@ -45,6 +52,9 @@ export type TableState = {
   readonly shards: ReadonlyMap<string, TableShard>
 }
 
+/** Of a data set that has begun. */
+export type OwnTableSettings = TableSettings & { readonly dataSetId: string }
+
 export type TableUpdate = {
   readonly statisticsOf: ReadStatistics
   readonly nowMs: number
@@ -57,24 +67,20 @@ export type TableUpdate = {
 export type OpenTable = {
   /**
    * @returns null: there is none
-   * @throws ExportError `config` when it is of another program or names other addresses, `storage` when another program
-   *   has committed to it, `damaged` when it cannot be read
+   * @throws ExportError `config` when it is not the data set's own or names other addresses, `storage` when another
+   *   program has committed to it, `damaged` when it cannot be read
    */
   read(store: Store, settings: TableSettings): Promise<TableState | null>
   /** Commits what the table lacks and what it has to lose, if there is anything. */
   update(
     store: OwnedStore,
-    settings: TableSettings,
+    settings: OwnTableSettings,
     content: TableContent,
     update: TableUpdate,
   ): Promise<TableState>
-  /**
-   * Works where `read` fails for other reasons.
-   * @param settings null: where it lies does not matter
-   * @throws ExportError `config` when it is of another program, or names other addresses
-   */
-  requireOwn(store: Store, settings: TableSettings | null): Promise<void>
-  /** Removes a table of Spillway, oldest metadata first. Does nothing if there is none, or it is of another program. */
+  /** Whether what stands in its place is the data set's own, whole or not; null: nothing is there. */
+  isOwn(store: Store, owner: TableOwner): Promise<boolean | null>
+  /** Removes the data set's own table, oldest metadata first. */
   remove(store: OwnedStore): Promise<void>
 }
 
@@ -122,7 +128,7 @@ const REBUILD = '`spillway tables <pipeline.yaml> --rebuild`'
 export function foreignTable(where: string): ExportError {
   return new ExportError({
     kind: 'config',
-    what: 'Another program has made what stands where the table would',
+    what: 'Another program or another data set has made what stands where the table would',
     where,
     next: 'Move it away, leave the format out of load.table_formats, or choose another load.path; nothing was changed.',
   })

@@ -1,17 +1,21 @@
 import {
   isExportError,
+  nullIf,
   numberOf,
   type OwnedStore,
   type Store,
   TABLE_FORMATS,
   type TableFormat,
-  type TableSettings,
 } from '../core/index.ts'
 import {
   DELTA_FOLDER,
+  foreignTable,
   ICEBERG_FOLDER,
   type OpenTable,
+  type OwnTableSettings,
   type TableContent,
+  type TableOwner,
+  type TableSettings,
   type TableShard,
   type TableState,
   type TableUpdate,
@@ -30,16 +34,19 @@ const TABLES: Readonly<Record<TableFormat, () => Promise<OpenTable>>> = {
  */
 export async function updateTables(
   store: OwnedStore,
-  settings: TableSettings,
+  settings: OwnTableSettings,
   content: TableContent,
   update: TableUpdate,
 ): Promise<readonly TableState[]> {
   const states: TableState[] = []
   for (const format of TABLE_FORMATS) {
     const table = await TABLES[format]()
-    if (!settings.formats.includes(format)) await table.remove(store)
+    const isOwn = await table.isOwn(store, settings)
+    if (!settings.formats.includes(format)) {
+      if (isOwn === true) await table.remove(store)
+    } else if (isOwn === false) throw foreignTable(FOLDERS[format])
     // Before the first shard there is no table.
-    else if (content.shards.length > 0 || (await table.read(store, settings)) !== null)
+    else if (content.shards.length > 0 || isOwn === true)
       states.push(await table.update(store, settings, content, update))
   }
   return states
@@ -48,15 +55,22 @@ export async function updateTables(
 /**
  * Refuses a data set before anything is changed.
  * @param wherever the tables are about to be removed or made anew, so their addresses do not matter
- * @throws ExportError `config` when another program has made what stands in their places, or they name other addresses
+ * @throws ExportError `config` when something else than its own tables stands in their places, or they name other
+ *   addresses
  */
 export async function requireOwnTables(
   store: Store,
   settings: TableSettings,
   wherever: boolean,
 ): Promise<void> {
-  for (const format of settings.formats)
-    await (await TABLES[format]()).requireOwn(store, wherever ? null : settings)
+  for (const format of settings.formats) {
+    const table = await TABLES[format]()
+    const isOwn = await table.isOwn(store, settings)
+    if (isOwn === false) throw foreignTable(FOLDERS[format])
+    if (isOwn === null || wherever) continue
+    // Rows can be exported all the same.
+    await table.read(store, settings).catch(nullIf('storage', 'damaged'))
+  }
 }
 
 /**
@@ -72,9 +86,12 @@ export function mayHaveTables(names: readonly string[]): boolean {
   return names.includes(ICEBERG_FOLDER) || names.includes(DELTA_FOLDER)
 }
 
-/** Removes the tables of a data set that starts over. */
-export async function removeTables(store: OwnedStore): Promise<void> {
-  for (const format of TABLE_FORMATS) await (await TABLES[format]()).remove(store)
+/** Removes the tables of a data set that starts over, and no other. */
+export async function removeTables(store: OwnedStore, owner: TableOwner): Promise<void> {
+  for (const format of TABLE_FORMATS) {
+    const table = await TABLES[format]()
+    if ((await table.isOwn(store, owner)) === true) await table.remove(store)
+  }
 }
 
 /** How the current snapshot of a table differs from the manifest. */

@@ -26,12 +26,13 @@ import {
   replaceManifest,
   replaceRedone,
   requireFolder,
+  requireOwnTables,
   requireSendableToken,
   tryToWriteSummaryPage,
   updateTables,
 } from '../data-set/index.ts'
 import { requireEngine } from '../load/index.ts'
-import { mayHaveTables, requireOwnTables } from '../open-tables/index.ts'
+import { mayHaveTables } from '../open-tables/index.ts'
 import type { Plan } from '../plan/index.ts'
 import { endEntry, NEW_RUN, SUCCESS_PATH } from '../state/index.ts'
 import { requirePolicies, warnIfWorldReadable } from './admission/require-policies.ts'
@@ -83,7 +84,7 @@ async function runOnDataSet(
     const held = { ...options, stop: AbortSignal.any([stop, lost]), abort: AbortSignal.any([abort, lost]) }
     await warnIfWorldReadable(pipeline, onLog)
     const tablesMayExist = mayHaveTables(await refuseLinks(store))
-    await requireOwnTables(store, pipeline.load.tables, fresh)
+    await requireOwnTables(pipeline, store, fresh)
     if (fresh) await clearDataSet(store, onLog)
     if (options.redo.length > 0) await redoPartitions(pipeline, store, secrets, options)
     const session = await openSession(pipeline, owner, secrets, held)

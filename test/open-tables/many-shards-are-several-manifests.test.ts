@@ -28,8 +28,13 @@ it('a manifest holds up to 1,000 shards, and the last is filled up', async () =>
   }))
   for (const shards of [all.slice(0, SHARDS), all]) {
     const started = performance.now()
-    const settings = { formats: ['iceberg', 'delta'] as const, root: `file://${root}`, snapshots: 1 }
-    const content = { dataSetId: 'an-id', columns: COLUMNS, shards, manifestSha256: '', runId: null }
+    const settings = {
+      formats: ['iceberg', 'delta'] as const,
+      root: `file://${root}`,
+      snapshots: 1,
+      dataSetId: 'an-id',
+    }
+    const content = { columns: COLUMNS, shards, manifestSha256: '', runId: null }
     const update = { statisticsOf: async () => statistics, nowMs: 1, rebuild: false, warn: () => {} }
     const states = await updateTables(store, settings, content, update)
     for (const state of states) expect([...state.shards.values()]).toEqual(shards)

@@ -52,6 +52,67 @@ describe('what another program has made', () => {
   })
 })
 
+describe('tables of another data set', () => {
+  it.each(['_iceberg', '_delta_log'])(
+    'stay untouched, and no request is sent, whatever the command: %s',
+    async (folder) => {
+      const other = await tableWorld(itemsOf(...DAYS))
+      await other.run()
+      const world = await tableWorld(itemsOf(...DAYS), {})
+      const put = () => cp(join(other.out, folder), join(world.out, folder), { recursive: true })
+      const refuses = async (work: () => Promise<unknown>): Promise<void> => {
+        const before = await treeHashes(join(world.out, folder))
+        const sent = world.service.requested().length
+        expect(await errorOf(work())).toMatchObject({
+          kind: 'config',
+          message: expect.stringContaining('another data set'),
+        })
+        expect(world.service.requested()).toHaveLength(sent)
+        expect(await treeHashes(join(world.out, folder))).toEqual(before)
+      }
+      await put()
+      world.load = { table_formats: ['iceberg', 'delta'] }
+      for (const fresh of [false, true]) await refuses(() => world.run({ fresh }))
+      world.load = {}
+      await world.run()
+      const kept = await treeHashes(join(world.out, folder))
+      await world.run({ fresh: true })
+      expect(await treeHashes(join(world.out, folder))).toEqual(kept)
+      world.load = { table_formats: ['iceberg', 'delta'] }
+      for (const fresh of [false, true]) await refuses(() => world.run({ fresh }))
+      for (const rebuild of [false, true]) await refuses(() => world.tables(rebuild))
+      await refuses(() => forget(world))
+      await refuses(() => prune(world))
+    },
+  )
+})
+
+it.each(['_iceberg/metadata/v1.metadata.json', '_delta_log/00000000000000000000.json'])(
+  'its own tables can be made anew without %s, and the log of Delta has a new id then',
+  async (file) => {
+    const world = await tableWorld(itemsOf(...DAYS))
+    await world.run()
+    await prune(world)
+    const first = await deltaMetadata(world)
+    await rm(join(world.out, file), { force: true })
+    await rm(join(world.out, '_iceberg/metadata/v2.metadata.json'))
+    await world.tables(true)
+    expect(await world.iceberg()).toEqual(await world.shards())
+    expect(await world.delta()).toEqual(await world.shards())
+    const anew = await deltaMetadata(world)
+    expect(anew.id).not.toBe(first.id)
+    expect(anew.configuration).toEqual({
+      'spillway.data_set_id': (await world.manifest()).data_set_id,
+    })
+    expect(await world.run()).toMatchObject({ error: null })
+  },
+)
+
+async function deltaMetadata(world: TableWorld): Promise<{ id: string; configuration: object }> {
+  const text = await readFile(join(world.out, '_delta_log/00000000000000000000.json'), 'utf8')
+  return JSON.parse(text.split('\n').find((line) => line.includes('"metaData"'))!).metaData
+}
+
 describe('a commit of another program', () => {
   it('is not overwritten; rows are exported, and the run fails', async () => {
     const world = await tableWorld(itemsOf(...DAYS))

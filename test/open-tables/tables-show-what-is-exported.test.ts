@@ -77,6 +77,31 @@ describe('both tables', () => {
     expect(names.filter((name) => name.endsWith('.json'))).toEqual(['v2.metadata.json'])
   })
 
+  it('say that a snapshot only deletes', async () => {
+    const world = await tableWorld(itemsOf(...DAYS))
+    await world.run()
+    const days = Math.floor((Date.now() - Date.parse('2024-03-01')) / 86_400_000)
+    await pruneDataSet(await world.pipeline(), { olderThan: `${days}d`, env: {}, cwd: world.folder })
+    await expectInLine(world)
+    expect((await world.metadata()).snapshots.at(-1)!.summary).toMatchObject({
+      operation: 'delete',
+      'deleted-data-files': '2',
+    })
+    const commit = await readFile(join(world.out, '_delta_log/00000000000000000001.json'), 'utf8')
+    expect(JSON.parse(commit.split('\n')[0]!).commitInfo).toMatchObject({ operation: 'DELETE' })
+  })
+
+  it('leave out bounds that readers would not know as a time', async () => {
+    const [first, ...others] = itemsOf(...DAYS)
+    const source = { ...(first!.source as object), leaked_at: '9999-12-31T23:59:59.999999+00:00' }
+    const world = await tableWorld([{ ...first, source }, ...others])
+    await world.run()
+    const commit = await readFile(join(world.out, '_delta_log/00000000000000000000.json'), 'utf8')
+    expect(commit).toContain('"source_leaked_at')
+    expect(commit).not.toContain('+010000')
+    await expectInLine(world)
+  })
+
   it('lose what prune removes', async () => {
     const world = await tableWorld(itemsOf(...DAYS))
     await world.run()
@@ -212,9 +237,12 @@ function boundsText({ data_file }: Partial<EntryRow>): string {
 it('a log of 1,000 Delta commits is warned of, and made anew it has one', async () => {
   const world = await tableWorld(itemsOf(...DAYS), { table_formats: ['delta'] })
   await world.run()
+  const { data_set_id } = await world.manifest()
+  const operationParameters = { data_set_id }
   const commit = async (version: number): Promise<void> => {
     const file = join(world.out, `_delta_log/${String(version).padStart(20, '0')}.json`)
-    await writeFile(file, '{"commitInfo":{"engineInfo":"Spillway"}}\n')
+    const commitInfo = { engineInfo: 'Spillway', operationParameters }
+    await writeFile(file, `${JSON.stringify({ commitInfo })}\n`)
   }
   for (let version = 1; version < 999; version++) await commit(version)
   expect(await world.tables()).toMatchObject([{ snapshot: 998, rows: 5 }])

@@ -60,14 +60,18 @@ async function update(
   }
   try {
     const content = {
-      dataSetId: data_set_id,
       columns: [{ name: 'id', type: 'int64' as const, nullable: false, meaning: 'an id' }],
       shards: shards.map((shard) => ({ bytes: 1, ...shard })),
       manifestSha256: '0'.repeat(64),
       runId: null,
     }
     const options = { statisticsOf: async () => [], nowMs: Date.now(), rebuild: false, warn: () => {} }
-    const states = await updateTables(store, { ...load.tables, snapshots: 2 }, content, options)
+    const states = await updateTables(
+      store,
+      { ...load.tables, snapshots: 2, dataSetId: data_set_id },
+      content,
+      options,
+    )
     return { states, changes: changes() }
   } catch (error) {
     if (!(error instanceof Crash)) throw error

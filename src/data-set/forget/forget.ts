@@ -76,7 +76,7 @@ export function planForgetting(
     const store = openDataSet(pipeline)
     const state = await begun(pipeline, store, options)
     if (state === null) return nothingOf(pipeline, people)
-    await requireTablesToFollow(store, pipeline.load.tables)
+    await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: state.header.data_set_id })
     const log = { read: (ref: BlobRef) => readBlob(store, ref) }
     const found = await survey(store, log, pipeline, state, people, options)
     return resultOf(pipeline, store, state, people, found)
@@ -131,12 +131,13 @@ async function forget(
   const { store } = owner
   const { clock, onLog, maskKey } = options
   await refuseLinks(store)
-  await requireTablesToFollow(store, pipeline.load.tables)
   const begunBefore = await begun(pipeline, store, options)
   if (begunBefore === null) {
     await keepOut(store, (await readForgotten(store)) ?? [], people, maskKey)
     return nothingOf(pipeline, people)
   }
+  const { data_set_id: dataSetId } = begunBefore.header
+  await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId })
   const checkpoint = await openSettledCheckpoint(owner, begunBefore.header, onLog)
   try {
     const { state } = checkpoint

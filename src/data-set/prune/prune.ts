@@ -83,7 +83,7 @@ export async function planPruning(pipeline: Pipeline, before: Micros): Promise<P
     const store = openDataSet(pipeline)
     const state = await readBegunCheckpoint(pipeline, store)
     if (state === null) return resultOf(pipeline, before, NOTHING, [])
-    await requireTablesToFollow(store, pipeline.load.tables)
+    await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: state.header.data_set_id })
     const old = oldPartitions(state, before)
     return resultOf(pipeline, before, old, removedBy(old, state).removed)
   })
@@ -118,9 +118,9 @@ async function prune(
   const { store } = owner
   const { clock, maskKey } = options
   await refuseLinks(store)
-  await requireTablesToFollow(store, pipeline.load.tables)
   const state = await readBegunCheckpoint(pipeline, store)
   if (state === null) return resultOf(pipeline, before, NOTHING, [])
+  await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: state.header.data_set_id })
   checkMaskKey(state.header, maskKey, pipeline)
   const old = oldPartitions(state, before)
   const { removed, shards } = removedBy(old, state)

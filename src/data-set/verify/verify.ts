@@ -110,7 +110,11 @@ async function verify(pipeline: Pipeline, options: VerifyOptions): Promise<Verif
   }
   if (state !== null) for (const problem of rowsThatDiffer(state)) problems.push(problem)
   if (manifest !== null) {
-    const found = await tableProblems(store, pipeline.load.tables, manifest.shards)
+    const found = await tableProblems(
+      store,
+      { ...pipeline.load.tables, dataSetId: manifest.data_set_id },
+      manifest.shards,
+    )
     for (const problem of found) problems.push({ ...problem, cause: 'table' })
   }
   const completeness = await completenessOf(pipeline, maskKey, store, state)

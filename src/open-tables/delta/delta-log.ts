@@ -1,20 +1,30 @@
 import * as z from 'zod'
 import { type OwnedStore, type Store, sideBySide } from '../../core/index.ts'
-import { committedByOthers, DELTA_FOLDER, damagedTable, foreignTable, type TableShard } from '../table.ts'
+import {
+  committedByOthers,
+  DELTA_FOLDER,
+  damagedTable,
+  foreignTable,
+  type TableOwner,
+  type TableShard,
+} from '../table.ts'
 
 const COMMIT = /^\d{20}\.json$/
 /** Commits, and what other programs write beside them: checkpoints, checksums. */
 const OF_A_LOG = /^(?:\d{20}\.|_last_checkpoint$)/
 
-/** Every commit of Spillway begins with a `commitInfo` by this engine. */
+/** Every commit of Spillway begins with a `commitInfo` of this engine and of the data set. */
 export const ENGINE = 'Spillway'
-const START = '{"commitInfo":{"engineInfo":"Spillway"'
+
+function startOf({ dataSetId }: TableOwner): string {
+  const start = `{"commitInfo":{"engineInfo":"${ENGINE}","operationParameters":{"data_set_id":"`
+  return dataSetId === null ? start : `${start}${dataSetId}"`
+}
 
 export const SHA256_TAG = 'spillway.sha256'
 
 const actionSchema = z.object({
   commitInfo: z.object({ engineInfo: z.string() }).optional(),
-  metaData: z.object({ id: z.string(), schemaString: z.string() }).optional(),
   protocol: z.object({ minReaderVersion: z.number(), minWriterVersion: z.number() }).optional(),
   add: z
     .object({ path: z.string(), size: z.number(), stats: z.string(), tags: z.record(z.string(), z.string()) })
@@ -26,8 +36,6 @@ const actionSchema = z.object({
 export type DeltaState = {
   /** Of the last commit. */
   readonly version: number
-  readonly id: string
-  readonly schemaString: string
   readonly shards: ReadonlyMap<string, TableShard>
 }
 
@@ -37,10 +45,10 @@ export function commitPath(version: number): string {
 
 /**
  * Reads all commits; null: there is no table.
- * @throws ExportError `config` when it is another program's table, `storage` when another program has committed to it,
+ * @throws ExportError `config` when it is not the data set's own, `storage` when another program has committed to it,
  *   `damaged` when it cannot be read
  */
-export async function readLog(store: Store): Promise<DeltaState | null> {
+export async function readLog(store: Store, owner: TableOwner): Promise<DeltaState | null> {
   const names = await store.list(DELTA_FOLDER)
   if (names.length === 0) return null
   const commits = names.filter((name) => COMMIT.test(name))
@@ -49,32 +57,33 @@ export async function readLog(store: Store): Promise<DeltaState | null> {
   await sideBySide(commits.entries(), async ([i, name]) => {
     texts[i] = Buffer.from((await store.read(`${DELTA_FOLDER}/${name}`)) ?? []).toString()
   })
-  if (texts[0]?.startsWith(START) !== true) throw foreignTable(DELTA_FOLDER)
-  const foreign = commits.find((_, i) => !texts[i]!.startsWith(START)) ?? others[0]
+  const isOwn = texts.map((text) => text.startsWith(startOf(owner)))
+  if (!isOwn.includes(true)) throw foreignTable(DELTA_FOLDER)
+  const foreign = commits.find((_, i) => !isOwn[i]) ?? others[0]
   if (foreign !== undefined) throw committedByOthers(`${DELTA_FOLDER}/${foreign}`)
   return replay(commits, texts)
 }
 
-/** Whether the log is Spillway's; null: there is none. */
-export async function isOwnLog(store: Store): Promise<boolean | null> {
+/** Whether the log has commits of the data set; null: there is none. */
+export async function isOwnLog(store: Store, owner: TableOwner): Promise<boolean | null> {
   const names = await store.list(DELTA_FOLDER)
   if (names.length === 0) return null
-  const first = names.find((name) => COMMIT.test(name))
-  if (first === undefined) return false
-  const bytes = await store.read(`${DELTA_FOLDER}/${first}`, 0, START.length)
-  return Buffer.from(bytes ?? []).toString() === START
+  const start = startOf(owner)
+  for (const name of names.filter((name) => COMMIT.test(name))) {
+    const bytes = await store.read(`${DELTA_FOLDER}/${name}`, 0, start.length)
+    if (Buffer.from(bytes ?? []).toString() === start) return true
+  }
+  return false
 }
 
 function replay(names: readonly string[], texts: readonly string[]): DeltaState {
   const shards = new Map<string, TableShard>()
-  let table = { id: '', schemaString: '' }
   for (const [version, text] of texts.entries()) {
     const path = commitPath(version)
     if (`${DELTA_FOLDER}/${names[version]}` !== path) throw damagedTable(path, null)
     try {
       for (const line of text.trimEnd().split('\n')) {
-        const { add, remove, metaData } = actionSchema.parse(JSON.parse(line))
-        if (metaData !== undefined) table = { id: metaData.id, schemaString: metaData.schemaString }
+        const { add, remove } = actionSchema.parse(JSON.parse(line))
         if (remove !== undefined) shards.delete(decoded(remove.path))
         if (add === undefined) continue
         const { numRecords } = statsSchema.parse(JSON.parse(add.stats))
@@ -86,7 +95,7 @@ function replay(names: readonly string[], texts: readonly string[]): DeltaState 
       throw damagedTable(path, error)
     }
   }
-  return { version: texts.length - 1, ...table, shards }
+  return { version: texts.length - 1, shards }
 }
 
 const statsSchema = z.object({ numRecords: z.number() })

@@ -1,17 +1,17 @@
+import { randomUUID } from 'node:crypto'
 import {
   type ColumnSpec,
   type ColumnStatistics,
   type ColumnType,
   type OwnedStore,
   sideBySide,
-  type TableSettings,
 } from '../../core/index.ts'
 import {
-  committedByOthers,
   DELTA_FOLDER,
-  foreignTable,
   type OpenTable,
+  type OwnTableSettings,
   type TableContent,
+  type TableSettings,
   type TableShard,
   type TableState,
   type TableUpdate,
@@ -19,7 +19,6 @@ import {
   withBounds,
 } from '../table.ts'
 import {
-  commitPath,
   type DeltaState,
   ENGINE,
   encoded,
@@ -40,22 +39,18 @@ const MANY_COMMITS = 1000
  */
 export const deltaTable: OpenTable = {
   async read(store, settings) {
-    const log = await readLog(store)
+    const log = await readLog(store, settings)
     return log === null ? null : stateOf(log, settings)
   },
   async update(store, settings, content, update) {
     // Its versions begin again, which shortens it.
     if (update.rebuild) await removeLog(store)
-    const log = await untilCommitted(DELTA_FOLDER, () => commit(store, content, update))
+    const log = await untilCommitted(DELTA_FOLDER, () => commit(store, settings, content, update))
     if (log.version + 1 >= MANY_COMMITS) update.warn(tooLong(log.version))
     return stateOf(log, settings)
   },
-  async requireOwn(store) {
-    if ((await isOwnLog(store)) === false) throw foreignTable(DELTA_FOLDER)
-  },
-  async remove(store) {
-    if ((await isOwnLog(store)) === true) await removeLog(store)
-  },
+  isOwn: isOwnLog,
+  remove: removeLog,
 }
 
 function stateOf({ version, shards }: DeltaState, { root }: TableSettings): TableState {
@@ -69,67 +64,84 @@ function tooLong(version: number): string {
 /** @returns null: another commit has the next version */
 async function commit(
   store: OwnedStore,
+  settings: OwnTableSettings,
   content: TableContent,
   update: TableUpdate,
 ): Promise<DeltaState | null> {
-  const before = await readLog(store)
-  if (before !== null && before.id !== content.dataSetId) throw committedByOthers(commitPath(0))
+  const before = await readLog(store, settings)
   const wanted = new Map(content.shards.map((shard) => [shard.path, shard]))
   const known = before?.shards ?? new Map<string, TableShard>()
   const added = content.shards.filter(({ path, sha256 }) => known.get(path)?.sha256 !== sha256)
   const removed = [...known.keys()].filter((path) => !wanted.has(path))
   if (before !== null && added.length + removed.length === 0) return before
   const version = (before?.version ?? -1) + 1
-  const schemaString = JSON.stringify(schemaOf(content.columns))
   const adds: string[] = []
   await sideBySide(added.entries(), async ([i, shard]) => {
     adds[i] = addLine(shard, await update.statisticsOf(shard), update.nowMs)
   })
   const lines = [
-    line({ commitInfo: commitInfo(content, removed.length > 0, update) }),
-    ...(before === null ? [line({ protocol: { minReaderVersion: 1, minWriterVersion: 2 } })] : []),
-    ...(before?.schemaString === schemaString
-      ? []
-      : [line({ metaData: metaData(content, schemaString, update) })]),
+    line({ commitInfo: commitInfo(settings, content, operationOf(added, removed, update), update) }),
+    ...(before === null
+      ? [
+          line({ protocol: { minReaderVersion: 1, minWriterVersion: 2 } }),
+          line({ metaData: metaData(settings, content, update) }),
+        ]
+      : []),
     ...removed.map((path) =>
       line({ remove: { path: encoded(path), deletionTimestamp: update.nowMs, dataChange: true } }),
     ),
     ...adds,
   ]
   if (!(await writeCommit(store, version, lines))) return null
-  return { version, id: content.dataSetId, schemaString, shards: wanted }
+  return { version, shards: wanted }
 }
 
 function line(action: unknown): string {
   return `${JSON.stringify(action)}\n`
 }
 
-function commitInfo(
-  { dataSetId, manifestSha256, runId }: TableContent,
-  removes: boolean,
-  { nowMs, rebuild }: TableUpdate,
-) {
+type Operation = { readonly operation: string; readonly mode?: string }
+
+function operationOf(
+  added: readonly unknown[],
+  removed: readonly unknown[],
+  { rebuild }: TableUpdate,
+): Operation {
+  if (removed.length > 0 && added.length === 0) return { operation: 'DELETE' }
   return {
-    // First: it marks a commit of Spillway.
-    engineInfo: ENGINE,
-    timestamp: nowMs,
     operation: rebuild ? 'REBUILD' : 'WRITE',
-    operationParameters: {
-      mode: removes ? 'Overwrite' : 'Append',
-      data_set_id: dataSetId,
-      manifest_sha256: manifestSha256,
-      ...(runId === null ? {} : { run_id: runId }),
-    },
+    mode: removed.length > 0 ? 'Overwrite' : 'Append',
   }
 }
 
-function metaData({ dataSetId }: TableContent, schemaString: string, { nowMs }: TableUpdate) {
+function commitInfo(
+  { dataSetId }: OwnTableSettings,
+  { manifestSha256, runId }: TableContent,
+  { operation, ...mode }: Operation,
+  { nowMs }: TableUpdate,
+) {
   return {
-    id: dataSetId,
+    // First, in this order: they mark a commit of the data set.
+    engineInfo: ENGINE,
+    operationParameters: {
+      data_set_id: dataSetId,
+      ...mode,
+      manifest_sha256: manifestSha256,
+      ...(runId === null ? {} : { run_id: runId }),
+    },
+    operation,
+    timestamp: nowMs,
+  }
+}
+
+/** The id is that of the log: readers that remember versions must not take a log that begins anew for the former one. */
+function metaData({ dataSetId }: OwnTableSettings, { columns }: TableContent, { nowMs }: TableUpdate) {
+  return {
+    id: randomUUID(),
     format: { provider: 'parquet', options: {} },
-    schemaString,
+    schemaString: JSON.stringify(schemaOf(columns)),
     partitionColumns: [],
-    configuration: {},
+    configuration: { 'spillway.data_set_id': dataSetId },
     createdTime: nowMs,
   }
 }
@@ -173,21 +185,34 @@ function statsText({ rows }: TableShard, statistics: readonly ColumnStatistics[]
     `{${entries.map(([name, json]) => `${JSON.stringify(name)}:${json}`).join(',')}}`
   return members([
     ['numRecords', String(rows)],
-    ['minValues', members(bounded.map((each) => [each.name, boundJson(each, each.bounds.min, 'min')]))],
-    ['maxValues', members(bounded.map((each) => [each.name, boundJson(each, each.bounds.max, 'max')]))],
+    ['minValues', members(boundsOf(bounded, 'min'))],
+    ['maxValues', members(boundsOf(bounded, 'max'))],
     ['nullCount', members(statistics.map(({ name, nulls }) => [name, String(nulls)]))],
   ])
 }
 
-/** Times have milliseconds in readers, so bounds of theirs are rounded outwards. */
-function boundJson(
-  { type }: Pick<ColumnStatistics, 'type'>,
-  value: bigint | string,
+function boundsOf(
+  bounded: ReturnType<typeof withBounds>,
   end: 'min' | 'max',
-): string {
+): readonly (readonly [string, string])[] {
+  return bounded.flatMap(({ name, type, bounds }) => {
+    const json = boundJson(type, bounds[end], end)
+    return json === null ? [] : [[name, json] as const]
+  })
+}
+
+// 10000-01-01
+const END_OF_TIME_MS = 253_402_300_800_000
+
+/**
+ * Times have milliseconds in readers, so bounds of theirs are rounded outwards.
+ * @returns null: readers would not know the year
+ */
+function boundJson(type: ColumnType, value: bigint | string, end: 'min' | 'max'): string | null {
   if (typeof value === 'string') return JSON.stringify(value)
   if (type !== 'timestamp') return String(value)
   const down = value - (((value % 1000n) + 1000n) % 1000n)
   const micros = end === 'min' || down === value ? down : down + 1000n
-  return JSON.stringify(new Date(Number(micros / 1000n)).toISOString())
+  const ms = Number(micros / 1000n)
+  return ms < END_OF_TIME_MS ? JSON.stringify(new Date(ms).toISOString()) : null
 }

@@ -13,6 +13,7 @@ export type CurrentManifest = { readonly file: ManifestFile; readonly tracked: r
 type ChangeContext = {
   /** Address of the data set. */
   readonly root: string
+  readonly dataSetId: string
   readonly schema: IcebergSchema
   /** The one that makes the changes. */
   readonly snapshot: { readonly id: number; readonly sequence: number }
@@ -99,9 +100,9 @@ async function trackedShards(
 
 async function writeManifest(
   tracked: readonly TrackedShard[],
-  { root, schema, snapshot, write }: ChangeContext,
+  { root, dataSetId, schema, snapshot, write }: ChangeContext,
 ): Promise<CurrentManifest> {
-  const path = avroPath(randomUUID())
+  const path = avroPath(dataSetId, randomUUID())
   const bytes = encodeManifest(schema, tracked)
   await write(path, bytes)
   const of = (status: number): readonly TrackedShard[] =>

@@ -1,11 +1,5 @@
 import { randomInt } from 'node:crypto'
-import {
-  isExportError,
-  type OwnedStore,
-  type Store,
-  sideBySide,
-  type TableSettings,
-} from '../../core/index.ts'
+import { type OwnedStore, type Store, sideBySide } from '../../core/index.ts'
 import {
   committedByOthers,
   damagedTable,
@@ -14,6 +8,7 @@ import {
   movedTable,
   type OpenTable,
   type TableContent,
+  type TableSettings,
   type TableShard,
   type TableState,
   type TableUpdate,
@@ -33,12 +28,14 @@ import {
   HINT_PATH,
   highestVersion,
   type IcebergMetadata,
+  isOwnFolder,
+  lastColumnId,
   metadataPath,
   readMetadata,
   removeOthers,
   type Snapshot,
+  schemaOf,
   type VersionedMetadata,
-  withSchema,
   writeHint,
 } from './metadata.ts'
 
@@ -53,26 +50,10 @@ export const icebergTable: OpenTable = {
       const before = update.rebuild ? null : await IcebergTable.read(store, settings)
       const version = before?.version ?? (await highestVersion(store))
       const table = before ?? IcebergTable.empty(settings, version)
-      return table.commit(store, content, update)
+      return table.commit(store, settings.dataSetId, content, update)
     }),
-  async requireOwn(store, settings) {
-    try {
-      const current = await readMetadata(store)
-      if (current !== null && settings !== null) requireLocation(current, settings)
-    } catch (error) {
-      // Rows can be exported all the same.
-      if (!isExportError(error, 'storage', 'damaged')) throw error
-    }
-  },
-  async remove(store) {
-    try {
-      await icebergTable.requireOwn(store, null)
-    } catch (error) {
-      if (isExportError(error, 'config')) return
-      throw error
-    }
-    await removeOthers(store, new Set())
-  },
+  isOwn: isOwnFolder,
+  remove: (store) => removeOthers(store, new Set()),
 }
 
 /** @throws ExportError `config` when the table names shards elsewhere */
@@ -97,7 +78,7 @@ class IcebergTable {
 
   static async read(store: Store, settings: TableSettings): Promise<IcebergTable | null> {
     for (;;) {
-      const current = await readMetadata(store)
+      const current = await readMetadata(store, settings)
       if (current === null) return null
       const { version, metadata } = current
       requireLocation(current, settings)
@@ -133,15 +114,19 @@ class IcebergTable {
   }
 
   /** @returns null: another commit has the next version */
-  async commit(store: OwnedStore, content: TableContent, update: TableUpdate): Promise<TableState | null> {
+  async commit(
+    store: OwnedStore,
+    dataSetId: string,
+    content: TableContent,
+    update: TableUpdate,
+  ): Promise<TableState | null> {
     const { metadata, settings, version } = this
-    if (metadata !== null && metadata['table-uuid'] !== content.dataSetId)
-      throw committedByOthers(metadataPath(version))
-    const { schemas, schema, lastColumnId } = withSchema(metadata?.schemas ?? [], content.columns)
+    const schema = metadata?.schemas[0] ?? schemaOf(content.columns)
     const id = newSnapshotId(metadata)
     const sequence = (metadata?.['last-sequence-number'] ?? 0) + 1
     const changes = await manifestChanges(this.manifests, content.shards, {
       root: settings.root,
+      dataSetId,
       schema,
       snapshot: { id, sequence },
       statisticsOf: update.statisticsOf,
@@ -153,7 +138,7 @@ class IcebergTable {
       return this.state
     }
     const parent = metadata?.['current-snapshot-id'] ?? null
-    const list = avroPath(`${id}-list`)
+    const list = avroPath(dataSetId, `${id}-list`)
     const lines = manifests.map(({ file }) => file)
     await createOwn(store, list, encodeManifestList({ id, parent, sequence }, lines))
     // Readers refuse a table whose time goes back.
@@ -163,7 +148,7 @@ class IcebergTable {
       ...(parent === null ? {} : { 'parent-snapshot-id': parent }),
       'sequence-number': sequence,
       'timestamp-ms': now,
-      summary: summaryOf(content, changes),
+      summary: summaryOf(dataSetId, content, changes),
       'manifest-list': `${settings.root}/${list}`,
       'schema-id': schema['schema-id'],
     }
@@ -171,13 +156,13 @@ class IcebergTable {
     const isKept = new Set(kept.map((each) => each['snapshot-id']))
     const next: IcebergMetadata = {
       'format-version': 2,
-      'table-uuid': content.dataSetId,
+      'table-uuid': dataSetId,
       location: tableLocation(settings),
       'last-sequence-number': sequence,
       'last-updated-ms': now,
-      'last-column-id': lastColumnId,
+      'last-column-id': lastColumnId(schema),
       'current-schema-id': schema['schema-id'],
-      schemas: [...schemas],
+      schemas: [schema],
       'default-spec-id': 0,
       'partition-specs': [{ 'spec-id': 0, fields: [] }],
       // As Iceberg counts where there are no partition fields.
@@ -295,7 +280,8 @@ async function decode<T>(store: Store, path: string, decoded: (bytes: Uint8Array
 }
 
 function summaryOf(
-  { shards, dataSetId, manifestSha256, runId }: TableContent,
+  dataSetId: string,
+  { shards, manifestSha256, runId }: TableContent,
   { added, removed }: ManifestChanges,
 ): Record<string, string> {
   const gone = removed.map(({ entry }) => ({
@@ -317,7 +303,7 @@ function summaryOf(
     'total-equality-deletes': 0,
   }
   return {
-    operation: gone.length > 0 ? 'overwrite' : 'append',
+    operation: gone.length === 0 ? 'append' : added.length === 0 ? 'delete' : 'overwrite',
     ...Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, String(value)])),
     'spillway.data_set_id': dataSetId,
     'spillway.manifest_sha256': manifestSha256,

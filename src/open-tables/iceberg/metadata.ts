@@ -7,13 +7,24 @@ import {
   type OwnedStore,
   type Store,
 } from '../../core/index.ts'
-import { committedByOthers, damagedTable, foreignTable, ICEBERG_FOLDER, METADATA_FOLDER } from '../table.ts'
+import {
+  committedByOthers,
+  damagedTable,
+  foreignTable,
+  ICEBERG_FOLDER,
+  METADATA_FOLDER,
+  type TableOwner,
+} from '../table.ts'
 
 const HINT = 'version-hint.text'
 export const HINT_PATH = `${METADATA_FOLDER}/${HINT}`
 const VERSION = /^v(\d+)(\.gz)?\.metadata\.json$/
-/** Begins the names of manifests and of lists of them. */
+/** Begins the names of manifests and of lists of them; then comes the id of the data set. */
 const AVRO_START = 'spillway-'
+
+function avroStart(dataSetId: string): string {
+  return `${AVRO_START}${dataSetId}-`
+}
 
 /** Properties of the table. A commit of another program copies them, so that the version is no longer its own. */
 const DATA_SET_ID = 'spillway.data_set_id'
@@ -56,7 +67,7 @@ const metadataSchema = z.object({
   'last-updated-ms': number,
   'last-column-id': number,
   'current-schema-id': number,
-  schemas: z.array(z.custom<IcebergSchema>((value) => typeof value === 'object' && value !== null)),
+  schemas: z.tuple([z.custom<IcebergSchema>((value) => typeof value === 'object' && value !== null)]),
   'default-spec-id': number,
   'partition-specs': z.array(z.unknown()),
   'last-partition-id': number,
@@ -77,24 +88,19 @@ export type IcebergMetadata = z.output<typeof metadataSchema>
 
 export type VersionedMetadata = { readonly version: number; readonly metadata: IcebergMetadata }
 
-/** The names in the folder of the metadata, and the highest version; 0: there is none. */
-type Found = { readonly names: readonly string[]; readonly version: number; readonly path: string }
+/** The path of the highest version, which counts whatever the hint says; null: there is none. */
+async function find(store: Store): Promise<{ readonly version: number; readonly path: string } | null> {
+  const names = (await store.list(METADATA_FOLDER)).filter((name) => VERSION.test(name))
+  const [last] = names.sort((a, b) => versionOf(b) - versionOf(a))
+  return last === undefined ? null : { version: versionOf(last), path: `${METADATA_FOLDER}/${last}` }
+}
 
-/**
- * Finds the highest version, which counts whatever the hint says.
- * @returns null: there is no table, at most the rest of a first commit
- * @throws ExportError `config` when the folder is another program's
- */
-async function find(store: Store): Promise<Found | null> {
+/** Whether the folder has manifests of the data set: from the first commit on, every table has; null: it is empty. */
+export async function isOwnFolder(store: Store, { dataSetId }: TableOwner): Promise<boolean | null> {
   const outer = await store.list(ICEBERG_FOLDER)
-  const names = outer.length === 0 ? [] : await store.list(METADATA_FOLDER)
-  const versions = names.filter((name) => VERSION.test(name))
-  const [last] = versions.sort((a, b) => versionOf(b) - versionOf(a))
-  if (last !== undefined) return { names, version: versionOf(last), path: `${METADATA_FOLDER}/${last}` }
-  const isOurs =
-    names.every((name) => name.startsWith(AVRO_START)) && outer.every((name) => name === 'metadata')
-  if (!isOurs) throw foreignTable(ICEBERG_FOLDER)
-  return null
+  const names = await store.list(METADATA_FOLDER)
+  if (names.length === 0 && outer.every((name) => name === 'metadata')) return null
+  return names.some((name) => name.startsWith(dataSetId === null ? AVRO_START : avroStart(dataSetId)))
 }
 
 function versionOf(name: string): number {
@@ -102,24 +108,21 @@ function versionOf(name: string): number {
 }
 
 /**
- * Reads the current metadata; null: there is no table.
- * @throws ExportError `config` when it is another program's table, `storage` when another program made the current
+ * Reads the current metadata; null: there is no table, at most the rest of a first commit.
+ * @throws ExportError `config` when the folder is not the data set's own, `storage` when another program made the current
  *   version, `damaged` when it cannot be read
  */
-export async function readMetadata(store: Store): Promise<VersionedMetadata | null> {
+export async function readMetadata(store: Store, owner: TableOwner): Promise<VersionedMetadata | null> {
+  if ((await isOwnFolder(store, owner)) === false) throw foreignTable(ICEBERG_FOLDER)
   const found = await find(store)
   if (found === null) return null
   const { version, path } = found
   if (path.endsWith('.gz.metadata.json')) throw committedByOthers(path)
   const bytes = await store.read(path)
   // A newer commit has expired it meanwhile.
-  if (bytes === null) return readMetadata(store)
+  if (bytes === null) return readMetadata(store, owner)
   const properties = propertiesOf(bytes)
-  if (properties === null) {
-    const isMarked = found.names.some((name) => name.startsWith(AVRO_START))
-    throw isMarked ? damagedTable(path, null) : foreignTable(path)
-  }
-  if (properties[DATA_SET_ID] === undefined) throw foreignTable(path)
+  if (properties === null) throw damagedTable(path, null)
   if (properties[OWN_VERSION] !== String(version)) throw committedByOthers(path)
   const parsed = metadataSchema.safeParse(JSON.parse(Buffer.from(bytes).toString()))
   if (!parsed.success) throw damagedTable(path, parsed.error)
@@ -173,17 +176,19 @@ export function metadataPath(version: number): string {
   return `${METADATA_FOLDER}/v${version}.metadata.json`
 }
 
-export function avroPath(name: string): string {
-  return `${METADATA_FOLDER}/${AVRO_START}${name}.avro`
+export function avroPath(dataSetId: string, name: string): string {
+  return `${METADATA_FOLDER}/${avroStart(dataSetId)}${name}.avro`
 }
 
 /** Removes all files of Spillway in the folder but these. Older versions first: until the last goes, the table is whole. */
 export async function removeOthers(store: OwnedStore, kept: ReadonlySet<string>): Promise<void> {
   const names = await store.list(METADATA_FOLDER)
   const versions = names.filter((name) => VERSION.test(name)).sort((a, b) => versionOf(a) - versionOf(b))
-  // Manifests go after the metadata that names them.
-  const others = names.filter((name) => name.startsWith(AVRO_START) || name === HINT)
-  const paths = [...versions, ...others].map((name) => `${METADATA_FOLDER}/${name}`)
+  // Manifests go after the metadata that names them, and last: they show whose the folder is.
+  const manifests = names.filter((name) => name.startsWith(AVRO_START))
+  const paths = [...versions, ...names.filter((name) => name === HINT), ...manifests].map(
+    (name) => `${METADATA_FOLDER}/${name}`,
+  )
   for (const path of paths) if (!kept.has(path)) await store.remove(path)
 }
 
@@ -213,18 +218,13 @@ function fieldOf({ name, type, nullable, meaning }: ColumnSpec): IcebergField {
   }
 }
 
-/** The schemas of a table, and the id of the one that has these columns; it is added if there is none. */
-export function withSchema(
-  schemas: readonly IcebergSchema[],
-  columns: readonly ColumnSpec[],
-): { schemas: readonly IcebergSchema[]; schema: IcebergSchema; lastColumnId: number } {
-  const fields = columns.map(fieldOf)
-  const same = schemas.find((schema) => JSON.stringify(schema.fields) === JSON.stringify(fields))
-  const next = Math.max(-1, ...schemas.map((schema) => schema['schema-id'])) + 1
-  const schema = same ?? { type: 'struct', 'schema-id': next, fields }
-  const all = same === undefined ? [...schemas, schema] : schemas
-  const ids = all.flatMap((schema) =>
-    schema.fields.flatMap(({ id, type }) => (typeof type === 'string' ? id : [id, type['element-id']])),
+/** The schema of a new table. It never changes: a data set keeps its columns. */
+export function schemaOf(columns: readonly ColumnSpec[]): IcebergSchema {
+  return { type: 'struct', 'schema-id': 0, fields: columns.map(fieldOf) }
+}
+
+export function lastColumnId({ fields }: IcebergSchema): number {
+  return Math.max(
+    ...fields.flatMap(({ id, type }) => (typeof type === 'string' ? id : [id, type['element-id']])),
   )
-  return { schemas: all, schema, lastColumnId: Math.max(...ids) }
 }
