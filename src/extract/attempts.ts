@@ -1,40 +1,12 @@
-import { type Auth, type Clock, ExportError, isExportError, type Log } from '../core/index.ts'
-import type { Tier } from './endpoints.ts'
-import { afterError, ErrorResponses, type Outcome, type Outgoing } from './outcome.ts'
+import { ExportError, isExportError } from '../core/index.ts'
+import { afterError, ErrorResponses, type Outcome } from './outcome.ts'
+import type { AttemptParts, Outgoing, ReadResponse } from './outgoing.ts'
 import type { Budget, Reservation } from './pace/budget.ts'
-import type { RateLimit } from './pace/rate-limit.ts'
-import type { ChargedRequest, SearchLedger } from './pace/search-ledger.ts'
-import type { ServiceCounters } from './service-counters.ts'
+import type { ChargedRequest } from './pace/search-ledger.ts'
+import { isHtml } from './responses.ts'
 import type { Token } from './tokens.ts'
 import { isSuccess, ResponseTimeout } from './transport/exchange.ts'
-import type { HttpClient, HttpResponse } from './transport/http-client.ts'
-import type { CurrentWaits } from './wait-board.ts'
-
-/** Reads the body of a response. It requests another attempt by throwing ExportError `transient`. */
-export type ReadResponse<T> = (body: Uint8Array, where: string, outcome: ResponseOutcome) => Promise<T>
-
-export type ResponseOutcome = {
-  /** The time from the request to the last byte. */
-  readonly ms: number
-  /** Receives the number of rows. */
-  readonly hasRows: (rows: number) => void
-}
-
-export type AttemptParts = {
-  readonly http: HttpClient
-  readonly pace: Readonly<Record<Tier, RateLimit>>
-  readonly budget: Budget
-  readonly ledger: SearchLedger
-  readonly auth: Auth
-  readonly clock: Clock
-  readonly log: Log
-  /** As in `ServiceDeps`. */
-  readonly hidesTexts: boolean
-  readonly counters: ServiceCounters
-  readonly board: CurrentWaits
-  /** As in `ServiceDeps`. */
-  readonly onDate?: ((dateMs: number) => void) | undefined
-}
+import type { HttpResponse } from './transport/http-client.ts'
 
 const MAX_STALE_TOKENS = 3
 
@@ -97,8 +69,9 @@ export class Attempts {
       }
       if (response !== null) {
         const ms = hasEnded({ status: response.status })
-        this.#readLimits(response, outgoing, reservation.flight)
-        if (isSuccess(response.status)) return this.#read(response, outgoing, read, ms, reservation.flight)
+        const isUsable = isSuccess(response.status) && !isHtml(response)
+        this.#readLimits(response, outgoing, reservation.flight, isUsable)
+        if (isUsable) return this.#read(response, outgoing, read, ms, reservation.flight)
         response.release()
         return this.#errorResponses.outcome(response, outgoing, token)
       }
@@ -126,12 +99,13 @@ export class Attempts {
     { status, headers }: HttpResponse,
     { about, tier, hasCursor }: Outgoing,
     flight: ChargedRequest | null,
+    isUsable: boolean,
   ): void {
     const { counters, ledger, log } = this.#parts
     if (flight !== null || ledger.isReported === false) {
       const header = headers['x-flare-global-searches-remaining']
       const remaining = searchesLeft(header)
-      if (remaining === null && isSuccess(status)) {
+      if (remaining === null && isUsable) {
         // Once a run: from then on nothing is counted.
         if (header !== undefined && ledger.isReported === null)
           log('warn', 'the number of searches left cannot be read, so searches are not counted', {
@@ -140,13 +114,14 @@ export class Attempts {
         ledger.notReported()
       }
       flight?.responded(remaining, isSuccess(status) || status === 408 || status >= 500)
-      if (!isSuccess(status)) flight?.rows(null)
+      if (!isUsable) flight?.rows(null)
     }
     const batchReached = headers['x-flare-global-searches-batch-reached']
     if (batchReached !== undefined && batchReached !== 'false') {
       log('debug', 'the next request of this search may be charged as another search', { request: about })
     }
-    if (tier === 'search') counters.responded(status, hasCursor)
+    if (tier === 'search')
+      counters.responded(isUsable ? 'found' : status === 404 && !hasCursor ? 'not found' : 'unknown')
   }
 
   /** Has a response read, and releases it. */

@@ -6,8 +6,8 @@ import {
   type PageIds,
   withPage,
 } from '../core/index.ts'
-import type { ResponseOutcome } from './attempts.ts'
 import type { Chain } from './chain.ts'
+import type { ResponseOutcome } from './outgoing.ts'
 import { pageRequests } from './page-requests.ts'
 import type { Service } from './service.ts'
 import { interrupted } from './transport/exchange.ts'

@@ -1,33 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ExportError, isExportError } from '../core/index.ts'
-import type { AttemptParts } from './attempts.ts'
 import type { Tier } from './endpoints.ts'
-import type { Sizing } from './pace/page-sizes.ts'
+import type { AttemptParts, Outgoing } from './outgoing.ts'
 import { responseError } from './responses.ts'
-import type { Token, TokenSource } from './tokens.ts'
-import type { HttpRequest } from './transport/exchange.ts'
+import type { Token } from './tokens.ts'
 import type { HttpResponse } from './transport/http-client.ts'
-
-export type Outgoing = Omit<HttpRequest, 'headers'> & {
-  readonly tier: Tier
-  /** The subject of the request, for the log: `domain.acme.com/all, page 3`. */
-  readonly about: string
-  /** Whether the request has a cursor. */
-  readonly hasCursor: boolean
-  /** Whether the request counts against the budget. */
-  readonly metered: boolean
-  /** Requested rows, if they may cost searches; null: the request costs none. */
-  readonly size: number | null
-  /** As of `Chain`. */
-  readonly sizing: Sizing | null
-  /** The feed that is requested, for messages: `the tenant`, `identifier 123`; absent: none is. */
-  readonly feed?: string | undefined
-  readonly tokens: TokenSource
-  /** Ends every wait before the request is written. */
-  readonly signal: AbortSignal
-  /** Called each time the request is written to a connection. */
-  readonly onSent?: () => void
-}
 
 /** How an attempt to send a request ended, by what comes next. */
 export type Outcome<T> =

@@ -9,10 +9,10 @@ import {
   type PlainError,
   repeatsSecret,
 } from '../core/index.ts'
-import type { Outgoing } from './outcome.ts'
+import { isSuccess } from './transport/exchange.ts'
 import type { HttpResponse } from './transport/http-client.ts'
 
-/** A response of the service other than 2xx. */
+/** A response of the service other than 2xx, or a web page in place of JSON. */
 export class ResponseError extends ExportError {
   constructor(
     readonly status: number,
@@ -23,21 +23,25 @@ export class ResponseError extends ExportError {
 }
 
 /**
- * What a response other than 2xx means, with the service's own message if it can be shown.
+ * What a response other than 2xx, or a web page, means, with the service's own message if it can be shown.
  * @param hidesTexts as in `ServiceDeps`: then of the message only the code is shown
  * Source: public API documentation, errors; the spec shows none.
  */
 export function responseError(
   { status, headers, body }: HttpResponse,
   { auth, hidesTexts }: { readonly auth: Auth; readonly hidesTexts: boolean },
-  request: Pick<Outgoing, 'where' | 'hasCursor' | 'feed'>,
+  request: { readonly where: string; readonly hasCursor: boolean; readonly feed?: string | undefined },
 ): ResponseError {
-  const isPage = isHtml(body, headers['content-type'])
+  const isPage = isHtml({ headers, body })
   const what = `The service responded with ${status}${isPage ? ' and an HTML page' : serviceWords(body, hidesTexts)}`
   const fail = (kind: ErrorKind, next: string) =>
     new ResponseError(status, { kind, what, where: request.where, next })
   if (OUT_OF_SEARCHES.has(status) && headers['x-flare-global-searches-remaining'] === '0') {
     return fail('quota', 'Wait for the next quota period, then run again: the export resumes from there.')
+  }
+  if (isSuccess(status)) {
+    const next = 'Check service.base_url: a web server, a login or a maintenance page answers there.'
+    return fail('transient', next)
   }
   // A gateway's page, which says nothing about the cursor: the pages before it came from this address.
   if (isPage && request.hasCursor && CURSOR_STATUSES.has(status)) return fail('transient', RUN_AGAIN)
@@ -97,8 +101,15 @@ const Detail = z.object({ detail: z.string() })
 
 const LESS_THAN = 0x3c
 
-function isHtml(body: Uint8Array, contentType: string | undefined): boolean {
-  return contentType?.includes('html') === true || body[0] === LESS_THAN
+/** Whether the service's JSON was a web page, or its last attempt brought one. */
+export function isWebPage(error: unknown): boolean {
+  if (error instanceof ResponseError) return isSuccess(error.status)
+  return error instanceof Error && error.cause instanceof ResponseError && isSuccess(error.cause.status)
+}
+
+/** Whether a web page came in place of the service's JSON. */
+export function isHtml({ headers, body }: Pick<HttpResponse, 'headers' | 'body'>): boolean {
+  return headers['content-type']?.includes('html') === true || body[0] === LESS_THAN
 }
 
 /** The service's message as `: …`, to be appended to the status, or nothing. */

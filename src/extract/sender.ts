@@ -1,13 +1,14 @@
 import pRetry from 'p-retry'
 import { ExportError, numberOf } from '../core/index.ts'
-import { type AttemptParts, Attempts, type ReadResponse } from './attempts.ts'
-import type { Outcome, Outgoing } from './outcome.ts'
+import { Attempts } from './attempts.ts'
+import type { Outcome } from './outcome.ts'
+import type { AttemptParts, Outgoing, ReadResponse } from './outgoing.ts'
 import { PageTooLarge } from './pace/page-sizes.ts'
+import { isWebPage } from './responses.ts'
 import { interrupted } from './transport/exchange.ts'
-import { UnreachableError } from './transport/network-error.ts'
 
-// A host or port that was never reached is more often mistyped than briefly unavailable: retries take some 6 s.
-const RETRIES_OF_A_FIRST_CONNECTION = 4
+// A web page in place of JSON is another server more often than a brief maintenance.
+const RETRIES_OF_A_WEB_PAGE = 2
 
 const BASE_MS = 500
 const CAP_MS = 60_000
@@ -101,13 +102,12 @@ export class Sender {
     attempt: number,
     { error, minWaitMs }: FailedAttempt,
   ): Promise<boolean> {
-    const { counters, log } = this.#parts
-    const isHopeless =
-      !counters.isReached && error instanceof UnreachableError && attempt > RETRIES_OF_A_FIRST_CONNECTION
-    if (isHopeless) return false
+    const { log } = this.#parts
+    const most = isWebPage(error) ? Math.min(RETRIES_OF_A_WEB_PAGE, this.#retries) : this.#retries
+    if (attempt > most) return false
     outgoing.signal.throwIfAborted()
     const waitMs = minWaitMs === null ? 0 : Math.max(backoffMs(attempt - 1), minWaitMs)
-    const retry = { number: attempt, of: this.#retries, reason: error.what }
+    const retry = { number: attempt, of: most, reason: error.what }
     // The wait after a 429 is logged already. All chains meet an outage: it is one warning.
     const isWarning = waitMs > 0 && !this.#reasons.has(retry.reason)
     if (isWarning) this.#reasons.add(retry.reason)
@@ -115,7 +115,7 @@ export class Sender {
       event: 'retry',
       request: outgoing.about,
       retry: attempt,
-      of: this.#retries,
+      of: most,
       wait_ms: Math.round(waitMs),
       reason: error.what,
     })

@@ -1,8 +1,14 @@
-import type { Month, Reading } from '../core/index.ts'
-import type { AttemptParts } from './attempts.ts'
-import { isSuccess } from './transport/exchange.ts'
+import type { Clock, Month, Reading } from '../core/index.ts'
+import type { Budget } from './pace/budget.ts'
+import type { RateLimit } from './pace/rate-limit.ts'
+import type { SearchLedger } from './pace/search-ledger.ts'
 
-type CounterParts = Pick<AttemptParts, 'budget' | 'ledger' | 'pace' | 'clock'>
+type CounterParts = {
+  readonly budget: Budget
+  readonly ledger: SearchLedger
+  readonly pace: { readonly search: RateLimit }
+  readonly clock: Clock
+}
 
 /** What a run has sent and spent, and what the responses say is left. */
 export class ServiceCounters {
@@ -22,11 +28,15 @@ export class ServiceCounters {
     if (isRetry) this.#retries++
   }
 
-  /** Counts a response to a search. */
-  responded(status: number, hasCursor: boolean): void {
-    if (isSuccess(status)) this.#isFound = true
-    // The status of a request with a cursor may concern the cursor, not the path.
-    else if (status === 404 && !hasCursor) this.#notFound++
+  /** Counts a response to a search by what it shows of the address. A 404 to a cursor may concern the cursor. */
+  responded(shows: 'found' | 'not found' | 'unknown'): void {
+    if (shows === 'found') this.#isFound = true
+    else if (shows === 'not found') this.#notFound++
+  }
+
+  /** Whether a search ever succeeded. */
+  get isFound(): boolean {
+    return this.#isFound
   }
 
   /** Searches and report requests written to a connection, retries among them. */

@@ -10,12 +10,11 @@ import {
   requireSet,
   type ServiceSettings,
 } from '../core/index.ts'
-import type { ReadResponse } from './attempts.ts'
 import { type Endpoints, endpoint, endpointsOf, isSecondSearch, rateLimits, whereOf } from './endpoints.ts'
-import type { Outgoing } from './outcome.ts'
+import type { Outgoing, ReadResponse } from './outgoing.ts'
 import { Budget } from './pace/budget.ts'
 import { SearchLedger } from './pace/search-ledger.ts'
-import { ResponseError } from './responses.ts'
+import { isWebPage, ResponseError } from './responses.ts'
 import { Sender } from './sender.ts'
 import { ServiceCounters } from './service-counters.ts'
 import {
@@ -166,13 +165,17 @@ export class Service {
 
   /**
    * Tests whether the search path exists, with a GET, which runs no search: free of charge, outside the budget.
-   * @returns the status of the response
+   * @returns the status of an error, 200 for a web page; null: another response
    * @throws ExportError as `request` does
    */
-  async probeSearch(): Promise<number> {
+  async probeSearch(): Promise<number | null> {
     try {
-      return await this.#sender.send(this.#free('GET', this.endpoints.search, 'search path'), async () => 200)
+      return await this.#sender.send(
+        this.#free('GET', this.endpoints.search, 'search path'),
+        async () => null,
+      )
     } catch (error) {
+      if (isWebPage(error)) return 200
       if (error instanceof ResponseError) return error.status
       throw error
     }

@@ -21,6 +21,7 @@ import {
   type Chain,
   extractPages,
   fetchReport,
+  isWebPage,
   type Report,
   ResponseError,
   Service,
@@ -63,7 +64,7 @@ export type TokenTest = {
 }
 
 /** Whether the search path exists; `unknown`: the response to a GET does not show it. */
-export type SearchPath = { readonly url: string; readonly found: 'yes' | 'no' | 'unknown' }
+export type SearchPath = { readonly url: string; readonly found: 'yes' | 'no' | 'web page' | 'unknown' }
 
 /**
  * Requests once, free of charge, to whom the token belongs: at the configured address, or else at that of the public
@@ -91,9 +92,10 @@ export function testService(
 }
 
 /** The meaning of a GET's response from an address that accepts only POST. */
-function foundBy(status: number): SearchPath['found'] {
+function foundBy(status: number | null): SearchPath['found'] {
+  if (status === 200) return 'web page'
   if (status === 404) return 'no'
-  return THERE.has(status) ? 'yes' : 'unknown'
+  return status !== null && THERE.has(status) ? 'yes' : 'unknown'
 }
 
 const THERE: ReadonlySet<number> = new Set([400, 401, 405, 415, 422])
@@ -112,8 +114,8 @@ async function tokenTest(service: Service, settings: ServiceSettings): Promise<T
     })
   } catch (error) {
     // At a default address, only a rejected token is meaningful.
-    if (configured === null && error instanceof ResponseError && error.status !== 401)
-      return { url, info: null }
+    const isElsewhere = isWebPage(error) || (error instanceof ResponseError && error.status !== 401)
+    if (configured === null && isElsewhere) return { url, info: null }
     throw error
   }
 }

@@ -122,6 +122,15 @@ it('a service that fails gets one request, and no export is announced', async ()
   expect(stdout + stderr).not.toMatch(/export|resume|requests (go on|wait)|trying again/)
 })
 
+it('a web page at the search path is no service', async () => {
+  const { baseUrl } = await service((request, response) => {
+    response.end(request.url === '/tokens/test' ? '{}' : '<!doctype html>')
+  })
+  const { code, stderr } = await check(baseUrl)
+  expect(code).toBe(2)
+  expect(stderr).toContain('A web page is at the search path')
+})
+
 it('a service that cannot be reached is reported once', async () => {
   const { code, stdout, stderr } = await check('http://127.0.0.1:1/firework')
   expect(code).toBe(1)

@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
+import { serve } from '../extract/support.ts'
 import { type Exchange, startService } from '../fault/hostile-service.ts'
+import { exportsTo } from './quick-export.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -82,4 +84,20 @@ test('a host that was never reached stops the run at its first failure', async (
   expect(summary.error).toMatchObject({ kind: 'transient' })
   expect(summary.error?.what).toContain('Nothing accepts connections at 127.0.0.1:1')
   expect(summary.partitions).toMatchObject({ failed: 1, pending: 9 })
+})
+
+test('a web page in place of JSON is named, and stops the run after a few attempts', async () => {
+  let requests = 0
+  const server = await serve((_request, response) => {
+    requests++
+    response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>Sign in</title>')
+  })
+  const here = await exportsTo()
+  const domains = Array.from({ length: 12 }, (_, i) => `d${i}.example`).join(', ')
+  const summary = await here.run(server.url, 'token', `domains: [${domains}]`)
+  expect(summary.status).toBe('failed')
+  expect(summary.error?.what).toContain('responded with 200 and an HTML page; failed after 3 attempts')
+  expect(requests).toBeLessThanOrEqual(4 * 3)
+  const retries = here.log.filter(({ message }) => message === 'trying again')
+  for (const { fields } of retries) expect(fields).toMatchObject({ of: 2 })
 })

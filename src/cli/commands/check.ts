@@ -218,7 +218,10 @@ function searchText({ url, found }: SearchPath): string {
   if (found === 'unknown') return `the search path is not tested: a GET of ${url} does not show it`
   throw new ExportError({
     kind: 'config',
-    what: 'The service responds with 404 at the search path: nothing is at this address',
+    what:
+      found === 'no'
+        ? 'The service responds with 404 at the search path: nothing is at this address'
+        : 'A web page is at the search path: another server answers there',
     where: url,
     next: 'Correct service.base_url (its prefix segment is a part of it: https://api.example.com/firework) or service.search_path.',
   })

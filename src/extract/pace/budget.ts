@@ -11,11 +11,15 @@ import {
   searchesLeftIn,
   searchesToSpend,
 } from '../../core/index.ts'
-import type { Outgoing } from '../outcome.ts'
 import type { ChargedRequest, SearchLedger } from './search-ledger.ts'
 
 /** A request that is to be paid from the budget. `signal` ends the wait for what other requests cost. */
-type Spending = Pick<Outgoing, 'where' | 'size' | 'signal'>
+type Spending = {
+  readonly where: string
+  /** Requested rows; null: the request costs no searches. */
+  readonly size: number | null
+  readonly signal: AbortSignal
+}
 
 export type Reservation = {
   /** Receives the limits in the response; null: the request costs no searches. */

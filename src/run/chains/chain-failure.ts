@@ -1,5 +1,5 @@
 import { ExportError, type NamedPipeline } from '../../core/index.ts'
-import { ResponseError, type Service, UnreachableError } from '../../extract/index.ts'
+import { isWebPage, ResponseError, type Service, UnreachableError } from '../../extract/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import { PartitionFault } from './quarantine.ts'
 import type { ChainsContext } from './run-context.ts'
@@ -68,9 +68,9 @@ export async function failPartition(
     halt.stopFor(tooManyFailures(pipeline, error))
 }
 
-/** Whether the service was never reached: all other chains would fail the same way. */
-function isOutOfReach({ cause }: ExportError, { counters }: Service): boolean {
-  return cause instanceof UnreachableError && !counters.isReached
+/** Whether the service was never reached, or another server answers: all other chains would fail the same way. */
+function isOutOfReach(error: ExportError, { counters }: Service): boolean {
+  return error.cause instanceof UnreachableError ? !counters.isReached : isWebPage(error) && !counters.isFound
 }
 
 function isNotFound(error: ExportError): boolean {

@@ -1,0 +1,59 @@
+import type { Auth, Clock, Log } from '../core/index.ts'
+import type { Tier } from './endpoints.ts'
+import type { Budget } from './pace/budget.ts'
+import type { Sizing } from './pace/page-sizes.ts'
+import type { RateLimit } from './pace/rate-limit.ts'
+import type { SearchLedger } from './pace/search-ledger.ts'
+import type { ServiceCounters } from './service-counters.ts'
+import type { TokenSource } from './tokens.ts'
+import type { HttpRequest } from './transport/exchange.ts'
+import type { HttpClient } from './transport/http-client.ts'
+import type { CurrentWaits } from './wait-board.ts'
+
+/** A request to the service. */
+export type Outgoing = Omit<HttpRequest, 'headers'> & {
+  readonly tier: Tier
+  /** The subject of the request, for the log: `domain.acme.com/all, page 3`. */
+  readonly about: string
+  /** Whether the request has a cursor. */
+  readonly hasCursor: boolean
+  /** Whether the request counts against the budget. */
+  readonly metered: boolean
+  /** Requested rows, if they may cost searches; null: the request costs none. */
+  readonly size: number | null
+  /** As of `Chain`. */
+  readonly sizing: Sizing | null
+  /** The feed that is requested, for messages: `the tenant`, `identifier 123`; absent: none is. */
+  readonly feed?: string | undefined
+  readonly tokens: TokenSource
+  /** Ends every wait before the request is written. */
+  readonly signal: AbortSignal
+  /** Called each time the request is written to a connection. */
+  readonly onSent?: () => void
+}
+
+/** Reads the body of a response. It requests another attempt by throwing ExportError `transient`. */
+export type ReadResponse<T> = (body: Uint8Array, where: string, outcome: ResponseOutcome) => Promise<T>
+
+export type ResponseOutcome = {
+  /** The time from the request to the last byte. */
+  readonly ms: number
+  /** Receives the number of rows. */
+  readonly hasRows: (rows: number) => void
+}
+
+export type AttemptParts = {
+  readonly http: HttpClient
+  readonly pace: Readonly<Record<Tier, RateLimit>>
+  readonly budget: Budget
+  readonly ledger: SearchLedger
+  readonly auth: Auth
+  readonly clock: Clock
+  readonly log: Log
+  /** As in `ServiceDeps`. */
+  readonly hidesTexts: boolean
+  readonly counters: ServiceCounters
+  readonly board: CurrentWaits
+  /** As in `ServiceDeps`. */
+  readonly onDate?: ((dateMs: number) => void) | undefined
+}
