@@ -6,6 +6,7 @@ it('run --load exports and loads, also the part that a spent budget allowed, and
     extract: {
       domains: ['scatterholt.com'],
       windows: { from: '2024-01-01', until: '2024-05-01', every: 'month' },
+      page_size: 10,
     },
   })
   const run = async (...flags: string[]) => {
