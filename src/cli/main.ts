@@ -14,7 +14,7 @@ if (major < 20 || (major === 20 && minor < 19)) {
 } else {
   try {
     const [word, ...others] = process.argv.slice(2)
-    if (word === '--version' && others.length === 0) {
+    if (['--version', '-v', 'version'].includes(word ?? '') && others.length === 0) {
       // It needs no other module.
       const { version } = await import('../package/index.ts')
       process.stdout.write(`${version}\n`)

@@ -2,14 +2,20 @@ import yargs, { type Argv } from 'yargs'
 import type { ExportError } from '../core/index.ts'
 import { version } from '../package/index.ts'
 import { CommandCall, type CommonArgs, type Perform, wrongUsage } from './command-line/command.ts'
-import { COMMANDS } from './commands/index.ts'
+import { COMMANDS, GROUPS } from './commands/index.ts'
 import { LOG_FORMATS, LOG_LEVELS } from './log/log.ts'
 
+const PURPOSE =
+  'Exports leaked-credential search results into Parquet or CSV: complete, once, masked, resumable.'
+
 const EXIT_CODES = `Exit codes:
-  0 all done                        4 stopped at the budget or quota (resumable)
-  1 something failed; run again     5 another run holds the pipeline
-  2 usage or configuration          129, 130, 143 interrupted (resumable)
-  3 credentials refused`
+  0              all done
+  1              something failed; run again
+  2              usage or configuration
+  3              credentials refused
+  4              stopped at the budget or quota (resumable)
+  5              another run holds the pipeline
+  129, 130, 143  interrupted (resumable)`
 
 /**
  * Parses a command line and performs its command; `--help` and `--version` are handled here.
@@ -32,9 +38,45 @@ export async function parseCommandLine(
   }
 }
 
-/** What `--help` prints for a command, or for all of them. */
-export async function helpText(words: readonly string[], columns: number): Promise<string> {
-  return parserOf(words, columns).wrap(widthOf(columns)).getHelp()
+/** The flags for words and letters that people try: `help`, `-h`, `version`, `-v`, `help run`. */
+export function asFlags(words: readonly string[]): readonly string[] {
+  const [word, ...rest] = words
+  if (word === 'help') return [...rest, '--help']
+  if (rest.length === 0 && (word === 'version' || word === '-v')) return ['--version']
+  return words.map((each) => (each === '-h' ? '--help' : each))
+}
+
+/** The commands in groups. yargs lists them in one run. */
+export function overview(columns: number): string {
+  const width = Math.max(...Object.values(COMMANDS).map(({ usage }) => usage.length))
+  const groups = Object.entries(GROUPS).map(([group, names]) => {
+    const rows = names.map((name) => {
+      const { usage, describe } = COMMANDS[name]!
+      return `  ${usage.padEnd(width)}  ${folded(describe, widthOf(columns) - width - 4).join(`\n${' '.repeat(width + 4)}`)}`
+    })
+    return `${group}:\n${rows.join('\n')}`
+  })
+  const more = folded(
+    '`spillway <command> --help` explains a command; `spillway completion` completes commands in the shell.',
+    widthOf(columns),
+  )
+  return [
+    `spillway <command>`,
+    folded(PURPOSE, widthOf(columns)).join('\n'),
+    ...groups,
+    more.join('\n'),
+    EXIT_CODES,
+  ].join('\n\n')
+}
+
+function folded(text: string, width: number): readonly string[] {
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const longer = `${lines.at(-1)} ${word}`
+    if (lines.length > 0 && longer.length <= width) lines[lines.length - 1] = longer
+    else lines.push(word)
+  }
+  return lines
 }
 
 /** An error of yargs about the command line. */
@@ -47,12 +89,18 @@ function isYargsError(error: unknown): error is Error {
 function parserOf(words: readonly string[], columns: number): Argv<CommonArgs> {
   const parser: Argv<CommonArgs> = yargs([...words])
     .scriptName('spillway')
-    .usage(
-      '$0 <command>\n\nExports leaked-credential search results into Parquet or CSV: complete, once, masked, resumable.',
-    )
+    .usage(`$0 <command>\n\n${PURPOSE}`)
     .options({
-      'log-format': { choices: LOG_FORMATS, default: 'pretty' as const, describe: 'Log lines on stderr' },
-      'log-level': { choices: LOG_LEVELS, default: 'info' as const, describe: 'Least level that is logged' },
+      'log-format': {
+        choices: LOG_FORMATS,
+        default: 'pretty' as const,
+        describe: 'Log lines on stderr: pretty or json [pretty]',
+      },
+      'log-level': {
+        choices: LOG_LEVELS,
+        default: 'info' as const,
+        describe: `Least level that is logged: ${LOG_LEVELS.join(', ')} [info]`,
+      },
       'log-file': {
         type: 'string',
         requiresArg: true,
@@ -61,7 +109,7 @@ function parserOf(words: readonly string[], columns: number): Argv<CommonArgs> {
     })
     .group(['log-format', 'log-level', 'log-file', 'help', 'version'], 'Common:')
     .version(version)
-    .help()
+    .help('help', 'Show help')
     .detectLocale(false)
     .wrap(widthOf(columns))
     .parserConfiguration({
@@ -80,9 +128,14 @@ function parserOf(words: readonly string[], columns: number): Argv<CommonArgs> {
     .fail((message, error) => {
       throw message ? new UsageFault(message) : error
     })
+  // Descriptions say what is allowed, and the default in brackets.
+  ;(parser as unknown as UsageSettings).usageConfiguration({ 'hide-types': true })
   for (const add of Object.values(COMMANDS)) add(parser)
   return parser.completion('completion', 'Print a script that completes commands and flags in the shell')
 }
+
+/** Of yargs; its types lack it. */
+type UsageSettings = { usageConfiguration(settings: { readonly 'hide-types': boolean }): void }
 
 /** Longer lines are hard to read. */
 function widthOf(columns: number): number {

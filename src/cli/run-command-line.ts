@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { basename, relative, resolve } from 'node:path'
-import { ExportError, hasCode } from '../core/index.ts'
+import { ExportError, hasCode, shellWord } from '../core/index.ts'
 import type { Io, ProcessContext } from './command-line/command.ts'
 import { isShownToPeople, LogFile, type LogSettings, openLogs, reportError } from './log/log.ts'
-import { helpText, parseCommandLine } from './parse.ts'
+import { asFlags, overview, parseCommandLine } from './parse.ts'
 import { DONE, exitCode, exitCodeOf, FAILED } from './terminal/exit-code.ts'
 import { Output } from './terminal/output.ts'
 import { Screen, styleFor, wantsColour } from './terminal/screen.ts'
 import { Signals } from './terminal/signals.ts'
-import { shellWord, stopwatch } from './terminal/text.ts'
+import { stopwatch } from './terminal/text.ts'
 
 /** Performs the command of this process. @returns the exit code */
 export async function start(): Promise<number> {
@@ -59,10 +59,11 @@ const SERVERS = ['sandbox', 'worker']
  * @returns the exit code
  */
 export async function runCommandLine(
-  words: readonly string[],
+  given: readonly string[],
   context: ProcessContext,
   onIo: (io: Io) => void = () => {},
 ): Promise<number> {
+  const words = asFlags(given)
   const run = randomUUID()
   // An invalid command line is reported in the format that it requests.
   let io = openIo(context, run, { format: wantsJson(words) ? 'json' : 'pretty', level: 'info' }, null)
@@ -72,17 +73,21 @@ export async function runCommandLine(
   const onWarning = ({ name, message }: Error): void => io.log('debug', `${name}: ${message}`)
   process.on('warning', onWarning)
   try {
-    if (words.length === 0) context.screen.write(`${await helpText(words, context.screen.columns)}\n\n`)
-    await parseCommandLine(words, context.screen.columns, async (args, work) => {
-      const { logFormat, logLevel, logFile } = args
-      const onTrouble = (message: string): void => context.screen.write(`${message}\n`, 'warn')
-      const file = logFile === undefined ? null : await LogFile.open(resolve(context.cwd, logFile), onTrouble)
-      io = openIo(context, run, { format: logFormat, level: logLevel }, file)
-      onIo(io)
-      if (isShownToPeople(logLevel) && args.noProgress !== true)
-        silence = breakSilence(String(args._[0]), context)
-      code = await work(io)
-    })
+    if (given.length === 0) context.screen.write(`${overview(context.screen.columns)}\n\n`)
+    if (words.length === 1 && words[0] === '--help')
+      await context.stdout.line(overview(context.screen.columns))
+    else
+      await parseCommandLine(words, context.screen.columns, async (args, work) => {
+        const { logFormat, logLevel, logFile } = args
+        const onTrouble = (message: string): void => context.screen.write(`${message}\n`, 'warn')
+        const file =
+          logFile === undefined ? null : await LogFile.open(resolve(context.cwd, logFile), onTrouble)
+        io = openIo(context, run, { format: logFormat, level: logLevel }, file)
+        onIo(io)
+        if (isShownToPeople(logLevel) && args.noProgress !== true)
+          silence = breakSilence(String(args._[0]), context)
+        code = await work(io)
+      })
     // The output of --help may not be written yet.
     await context.stdout.write('')
     const { failure } = context.stdout

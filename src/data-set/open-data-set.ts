@@ -12,6 +12,7 @@ import {
   type NamedPipeline,
   type Pipeline,
   plainError,
+  runCommand,
   type Store,
 } from '../core/index.ts'
 import { diskStore, requireWritable } from '../disk/index.ts'
@@ -92,11 +93,11 @@ export function nothingExported(pipeline: Pipeline): ExportError {
 }
 
 /** In another directory a run would begin a second export, and pay for it. */
-function runFirst({ file, load }: Pipeline): string {
-  const { besideFile } = load
+function runFirst(pipeline: Pipeline): string {
+  const { besideFile } = pipeline.load
   if (besideFile !== undefined && existsSync(join(besideFile, '_state')))
     return `${besideFile} holds a data set: relative paths start in the working directory, so call spillway where you ran it, or write an absolute load.path.`
-  return `Run the pipeline first: \`spillway run ${file}\`.`
+  return `Run the pipeline first: \`${runCommand(pipeline)}\`.`
 }
 
 /** Not derived from `LockOptions`: the library's declarations would show the whole store. */

@@ -1,5 +1,5 @@
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
-import { ExportError, type OwnedStore, type Pipeline, type Store } from '../core/index.ts'
+import { ExportError, type OwnedStore, type Pipeline, runCommand, type Store } from '../core/index.ts'
 import type { Evidence } from '../report/index.ts'
 import {
   fitsManifest,
@@ -191,21 +191,21 @@ export async function requireShards(store: Store, { shards }: Manifest): Promise
   if (first !== undefined) throw otherShards(first.path, others.length)
 }
 
-function notOfCheckpoint({ file }: Pipeline): ExportError {
+function notOfCheckpoint(pipeline: Pipeline): ExportError {
   return new ExportError({
     kind: 'damaged',
     what: 'The manifest does not match the checkpoint: it was changed, or a run ended before it wrote its own',
     where: MANIFEST_PATH,
-    next: `Run \`spillway run ${file}\`, which writes it anew and requests nothing that is exported.`,
+    next: `Run \`${runCommand(pipeline)}\`, which writes it anew and requests nothing that is exported.`,
   })
 }
 
-function ofAnotherScope({ file }: Pipeline, difference: string): ExportError {
+function ofAnotherScope(pipeline: Pipeline, difference: string): ExportError {
   return new ExportError({
     kind: 'config',
     what: `The manifest ${difference}: the file was changed since the last run`,
     where: MANIFEST_PATH,
-    next: `Run \`spillway run ${file}\` first, or restore the file as it was.`,
+    next: `Run \`${runCommand(pipeline)}\` first, or restore the file as it was.`,
   })
 }
 

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { COMMANDS, GROUPS } from '../../src/cli/commands/index.ts'
+import { overview } from '../../src/cli/parse.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { ROOT, start, workFolder } from './spillway.ts'
 
@@ -10,14 +12,42 @@ async function command(args: readonly string[], env: Readonly<Record<string, str
   return { code, stdout, stderr }
 }
 
-it('--help lists the commands and the exit codes', async () => {
+it('help lists the commands in groups, and the exit codes', async () => {
   const { code, stdout, stderr } = await command(['--help'])
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  const commands = ['run', 'plan', 'status', 'verify', 'check', 'report', 'sandbox', 'init', 'schema', 'demo']
-  for (const command of commands) {
-    expect(stdout).toMatch(new RegExp(`^  spillway ${command}(?: |$)`, 'm'))
+  expect(Object.values(GROUPS).flat().sort()).toEqual(Object.keys(COMMANDS).sort())
+  for (const [group, names] of Object.entries(GROUPS)) {
+    const [, lines = ''] = stdout.split(`${group}:\n`)
+    const listed = [...lines.split('\n\n')[0]!.matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name)
+    expect([group, listed]).toEqual([group, names])
   }
-  expect(stdout).toContain('130, 143 interrupted')
+  expect(stdout).toContain('129, 130, 143  interrupted')
+  for (const words of [['help'], ['-h']]) expect(await command(words)).toEqual({ code, stdout, stderr })
+})
+
+it('help, -h, version and -v work as words and letters do elsewhere', async () => {
+  const { stdout } = await command(['run', '--help'])
+  for (const words of [
+    ['help', 'run'],
+    ['run', '-h'],
+    ['-h', 'run'],
+  ]) {
+    expect(await command(words)).toEqual({ code: 0, stdout, stderr: '' })
+  }
+  for (const words of [['version'], ['-v'], ['--version']]) {
+    expect(await command(words)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
+    })
+  }
+})
+
+it.each([80, 60])('no help is wider than %i columns', (columns) => {
+  expect(
+    overview(columns)
+      .split('\n')
+      .filter((line) => line.length > columns),
+  ).toEqual([])
 })
 
 it('each command explains its flags', async () => {
@@ -43,12 +73,14 @@ it('each command explains its flags', async () => {
     expect(stdout).toContain(`--${flag}`)
   }
   expect(stdout).toContain('Examples:')
+  // Types, which yargs would put right behind a description that fills the line.
+  expect(stdout).not.toMatch(/\[(?:string|boolean|number|array)\]/)
 })
 
-const COMMANDS = 'run plan status verify load query ddl check report sandbox init schema demo'.split(' ')
+const WITH_EXAMPLES = 'run plan status verify load query ddl check report sandbox init schema demo'.split(' ')
 
 it('the help of each command ends with two examples or more', async () => {
-  const helps = COMMANDS.map((name) => command([name, '--help']))
+  const helps = WITH_EXAMPLES.map((name) => command([name, '--help']))
   for (const { stdout } of await Promise.all(helps)) {
     const examples = stdout.slice(stdout.indexOf('Examples:')).trimEnd().split('\n').slice(1)
     expect(examples.filter((line) => line.startsWith('  spillway ')).length, stdout).toBeGreaterThan(1)
@@ -91,7 +123,7 @@ it('the options of a command come before the shared ones', async () => {
 it('without a command the help is shown on stderr, with exit 2', async () => {
   const { code, stdout, stderr } = await command([])
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-  expect(stderr).toMatch(/^spillway <command>\n.*^ {2}spillway run .*No command is given\./ms)
+  expect(stderr).toMatch(/^spillway <command>\n.*^ {2}run .*No command is given\./ms)
 })
 
 it('--version prints the version of the package', async () => {

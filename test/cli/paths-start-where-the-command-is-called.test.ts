@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { newWorkspace } from '../e2e/support/workspace.ts'
-import { spillway } from './spillway.ts'
+import { spillway, workFolder, writePipeline } from './spillway.ts'
 
 it('a command from another directory says where it looked, and where there is a data set', async () => {
   const here = await newWorkspace({ load: { format: 'csv' } })
@@ -22,4 +22,17 @@ it('~ is refused, with what to write: no shell expands it there', async () => {
   const { code, stderr } = await spillway(['run', 'pipeline.yaml'], here.folder, here.env)
   // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the file's own
   expect([code, stderr]).toEqual([2, expect.stringContaining('write ${HOME}/out')])
+})
+
+it('a command that finds no data set proposes the run with the folder that was given', async () => {
+  const folder = workFolder()
+  const file = await writePipeline(folder)
+  for (const command of [['verify'], ['load', '--to', 'duckdb:x.db'], ['summary']]) {
+    const { code, stderr } = await spillway([...command, file, '--output', 'my data'], folder)
+    expect([command, code, stderr]).toEqual([
+      command,
+      2,
+      expect.stringContaining(`Run the pipeline first: \`spillway run ${file} --output 'my data'\`.`),
+    ])
+  }
 })

@@ -8,9 +8,9 @@ import {
   plainLine,
   plainText,
   roughly,
-  shellWord,
   stopwatch,
 } from '../../src/cli/terminal/text.ts'
+import { shellWord } from '../../src/core/index.ts'
 
 const anyText = fc.string({ unit: 'binary' })
 

@@ -1,8 +1,8 @@
 import type { Argv, InferredOptionTypes } from 'yargs'
 import type { Overrides } from '../../config/index.ts'
-import type { Pipeline } from '../../core/index.ts'
+import { type Pipeline, shellWord } from '../../core/index.ts'
 import type { PartitionFilter } from '../../data-set/index.ts'
-import { plainLine, shellWord } from '../terminal/text.ts'
+import { plainLine } from '../terminal/text.ts'
 import {
   type CommonArgs,
   flag,
@@ -16,9 +16,11 @@ import {
 } from './command.ts'
 
 const OVERRIDES = {
-  from: stringValue('Begin of the range (inclusive), for example 2024-01-01'),
-  until: stringValue('End of the range (exclusive), or now'),
-  domain: stringValues('Search for this domain instead of the queries of the file; repeatable'),
+  from: stringValue('Begin of the range, inclusive: 2024-01-01'),
+  until: stringValue('End of the range, exclusive, or now'),
+  domain: stringValues(
+    'Only this domain of the file, or what to request where the file names no query; repeatable',
+  ),
   output: stringValue('Folder of the data set'),
   format: stringValue('parquet or csv'),
 } as const
@@ -138,7 +140,7 @@ const CHOICE = {
     choices: STATES,
     array: true,
     requiresArg: true,
-    describe: 'Only partitions in this state; repeatable',
+    describe: `Only partitions in this state: ${STATES.join(', ')}; repeatable`,
   },
   query: stringValues("Only these queries, for example 'domain.*.com' or acme.com; repeatable"),
 } as const

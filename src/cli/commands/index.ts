@@ -119,8 +119,20 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
   ),
 }
 
+/** The groups of the list of commands, by what people want. */
+export const GROUPS: Readonly<Record<string, readonly string[]>> = {
+  Export: ['run', 'plan', 'submit', 'worker'],
+  Inspect: ['status', 'verify', 'summary', 'query'],
+  Deliver: ['load', 'ddl', 'tables'],
+  Comply: ['sign', 'evidence', 'prune', 'forget'],
+  Tools: ['init', 'check', 'schema', 'report', 'sandbox', 'demo'],
+}
+
 /** Adds one command to the command line. */
 type AddCommand = ((yargs: Argv<CommonArgs>) => void) & {
+  /** With placeholders: `report <id..>` */
+  readonly usage: string
+  readonly describe: string
   /** Loads it before it is called, for the completion of its options. */
   readonly load: () => Promise<void>
 }
@@ -149,5 +161,5 @@ function lazyCommand<Args extends CommonArgs>(
   const loadNow = async (): Promise<void> => {
     loaded = await load()
   }
-  return Object.assign(add, { load: loadNow })
+  return Object.assign(add, { usage, describe, load: loadNow })
 }

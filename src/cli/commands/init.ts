@@ -1,12 +1,11 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { pipelineJsonSchema } from '../../config/index.ts'
-import { ExportError } from '../../core/index.ts'
+import { ExportError, shellWord } from '../../core/index.ts'
 import { packageFile } from '../../package/index.ts'
 import { command } from '../command-line/command.ts'
 import { codeOf } from '../results/save-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { shellWord } from '../terminal/text.ts'
 
 export const init = command({
   options: (yargs) =>
@@ -14,7 +13,7 @@ export const init = command({
       .positional('file', {
         type: 'string',
         default: 'spillway.yaml',
-        describe: 'Where to; never overwritten',
+        describe: 'Where to; never overwritten [spillway.yaml]',
       })
       .example('$0 init', 'Into spillway.yaml')
       .example('$0 init acme.yaml', 'Under that name'),

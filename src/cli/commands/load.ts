@@ -21,7 +21,7 @@ export const load = command({
         mode: {
           choices: LOAD_MODES,
           default: 'append' as const,
-          describe: 'How rows that exist already are treated',
+          describe: `Rows that exist already: ${LOAD_MODES.join(', ')} [append]`,
         },
         evolve: flag('Add columns that the table lacks'),
         json: flag('Print the result as JSON'),
@@ -47,7 +47,11 @@ export const ddl = command({
   options: (yargs) =>
     pipelineOptions(yargs)
       .options({
-        dialect: { choices: DIALECT_NAMES, demandOption: true, describe: 'Engine to write for' },
+        dialect: {
+          choices: DIALECT_NAMES,
+          demandOption: true,
+          describe: `Engine to write for: ${DIALECT_NAMES.join(', ')}`,
+        },
         table: stringValue('Name of the table: credentials or reports, if not given'),
       })
       .example('$0 ddl pipeline.yaml --dialect snowflake', 'Table, file format, stage and COPY')

@@ -19,7 +19,11 @@ export const report = command({
         describe: 'Ids of the reports; SPILLWAY_BASE_URL and SPILLWAY_TOKEN name the service',
       })
       .options({
-        format: { choices: ['markdown', 'json'] as const, default: 'markdown' as const, describe: 'How' },
+        format: {
+          choices: ['markdown', 'json'] as const,
+          default: 'markdown' as const,
+          describe: 'markdown or json [markdown]',
+        },
         output: stringValue('Folder: one file a report instead of printing them'),
       })
       .example('$0 report 12 14', 'To read')

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { type ExportError, isExportError, type Pipeline } from '../../core/index.ts'
+import { type ExportError, isExportError, type Pipeline, shellWord } from '../../core/index.ts'
 import { parseTarget, type Target } from '../../warehouse/index.ts'
 import {
   command,
@@ -23,7 +23,7 @@ import { notBegunJson } from '../results/summary.ts'
 import { DONE, exitCode, gravest } from '../terminal/exit-code.ts'
 import { requireYes } from '../terminal/prompts.ts'
 import { type StopSignals, untilStopped } from '../terminal/signals.ts'
-import { plainJson, plainLine, shellWord, shownPath } from '../terminal/text.ts'
+import { plainJson, plainLine, shownPath } from '../terminal/text.ts'
 import type { ExportSettings } from '../work/export-pipeline.ts'
 
 export const run = command({

@@ -8,7 +8,12 @@ export const sandbox = command({
   options: (yargs) =>
     yargs
       .options({
-        port: { type: 'number', default: 8787, requiresArg: true, describe: 'On 127.0.0.1; 0: a free one' },
+        port: {
+          type: 'number',
+          default: 8787,
+          requiresArg: true,
+          describe: 'On 127.0.0.1; 0: a free one [8787]',
+        },
         records: numberValue('Credentials per domain, between --from and --until [1000]'),
         seed: stringValue('Another seed, other data'),
         token: stringValue('The token that is accepted [random]'),

@@ -14,7 +14,7 @@ export const summary = command({
         format: {
           choices: ['html', 'markdown'] as const,
           default: 'html' as const,
-          describe: 'The page _report.html, or verdict, figures and failures on stdout',
+          describe: 'html: the page _report.html; markdown: verdict, figures, failures on stdout [html]',
         },
         json: flag('Print where the page is as JSON'),
       })

@@ -17,7 +17,7 @@ export const worker = command({
           type: 'number',
           default: 16,
           requiresArg: true,
-          describe: 'Organizations at a time; most of them wait for their rate limit',
+          describe: 'Organizations at a time; most of them wait for their rate limit [16]',
         },
         'heartbeat-file': stringValue(
           'Written anew every five seconds while the worker is alive, for probes',

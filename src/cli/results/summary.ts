@@ -9,6 +9,7 @@ import {
   NOT_MEASURED,
   type Pipeline,
   partitionCounts,
+  shellWord,
 } from '../../core/index.ts'
 import { type Completeness, leftOutClauses, leftOutText, readCompleteness } from '../../data-set/index.ts'
 import { figuresJson, type RunSummary, serviceJson } from '../../run/index.ts'
@@ -16,16 +17,7 @@ import type { Io } from '../command-line/command.ts'
 import type { GivenFlags } from '../command-line/pipeline-options.ts'
 import { DONE, exitCode, FAILED } from '../terminal/exit-code.ts'
 import { type Colour, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
-import {
-  bytes,
-  count,
-  counted,
-  duration,
-  plainJson,
-  plainLine,
-  shellWord,
-  shownPath,
-} from '../terminal/text.ts'
+import { bytes, count, counted, duration, plainJson, plainLine, shownPath } from '../terminal/text.ts'
 
 const MAX_CAUSES_SHOWN = 5
 const MAX_REASONS_SHOWN = 3

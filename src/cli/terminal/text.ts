@@ -36,11 +36,6 @@ export function shownPath(path: string, cwd: string): string {
   return plainLine(short === '' ? '.' : short.startsWith('..') ? path : short)
 }
 
-/** Quotes a word for a POSIX shell, if needed. */
-export function shellWord(text: string): string {
-  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
-}
-
 /** `1,234,567` */
 export function count(value: number): string {
   // Intl takes a fifth of the start of a command for this.
