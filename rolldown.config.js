@@ -121,6 +121,7 @@ const inCommandLine = either(
     'cli/commands/index.ts',
     'cli/log/log.ts',
     'cli/parse.ts',
+    'cli/results/flag-file.ts',
     'cli/results/save-file.ts',
     'cli/run-command-line.ts',
     'cli/terminal',
@@ -193,6 +194,8 @@ const inSomeRuns = isIn(
 const shared = {
   platform: 'node',
   logLevel: 'warn',
+  // Merging the declarations takes most of the time, which is known.
+  checks: { bundlerTimings: false },
   // Loaded only when a pipeline needs them. They do not work in a bundle.
   external: [
     'parquetjs-lite',

@@ -148,7 +148,7 @@ export function resolveOptions(options: SandboxOptions): Settings {
   if (from === null || until === null || from >= until) {
     throw new SandboxOptionError('from and until must be ISO 8601 date-times, from before until')
   }
-  const domains = [...new Set(values.domains)]
+  const { domains } = values
   // Positions are hashed as 32-bit integers; beyond that, records would repeat.
   if (domains.length * values.records > 2 ** 31) {
     throw new SandboxOptionError('records times domains must not pass 2,147,483,648')

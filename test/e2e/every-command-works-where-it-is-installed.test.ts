@@ -77,9 +77,11 @@ it.runIf(THOROUGH)('the demo exports without a token or a network, with its own 
   const manifest = JSON.parse(await readFile(join(cwd, 'output/demo/_manifest.json'), 'utf8'))
   expect(manifest.totals.rows).toBe(300_000)
   // The demo then loads a table and queries it.
-  expect(stdout).toMatch(/ load pipelines\/demo\.yaml --to duckdb:output\/demo\.db\n.*300,000 rows loaded/)
   expect(stdout).toMatch(
-    / query pipelines\/demo\.yaml --in duckdb:output\/demo\.db ".*"\n {2}source_name +credentials\n/,
+    / load \/\S+\/pipelines\/demo\.yaml --to duckdb:output\/demo\.db\n.*300,000 rows loaded/,
+  )
+  expect(stdout).toMatch(
+    / query \/\S+\/pipelines\/demo\.yaml --in duckdb:output\/demo\.db ".*"\n {2}source_name +credentials\n/,
   )
 })
 

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { readPipeline } from '../../config/index.ts'
-import { type Pipeline, SUMMARY_PAGE_PATH, systemClock } from '../../core/index.ts'
+import { type Pipeline, SUMMARY_PAGE_PATH, shellWord, systemClock } from '../../core/index.ts'
 import { queryPipeline, summarizeDataSet } from '../../data-set/index.ts'
 import { packageFile, version } from '../../package/index.ts'
 import { startSandbox } from '../../sandbox/index.ts'
@@ -12,6 +12,7 @@ import { DONE } from '../terminal/exit-code.ts'
 import { styleFor } from '../terminal/screen.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { alignedTable, resultTable } from '../terminal/table.ts'
+import { shownPath } from '../terminal/text.ts'
 import { exportPipeline } from '../work/export-pipeline.ts'
 import { loadTables, PLAIN_LOAD } from '../work/load-tables.ts'
 
@@ -27,7 +28,7 @@ async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise
   const target = parseTarget(`duckdb:${DATABASE}`, cwd)
   // Each demo makes a new data set. The table would keep the rows of the ones before.
   for (const ending of ['', '.wal']) await rm(resolve(cwd, `${DATABASE}${ending}`), { force: true })
-  const file = 'pipelines/demo.yaml'
+  const file = shellWord(pipeline.file)
   await stdout.line(`\n  ${program} load ${file} --to ${target.label}`)
   await loadTables(pipeline, target, PLAIN_LOAD, stop, io)
   await stdout.line(`\n  ${program} query ${file} --in ${target.label} "${QUESTION}"`)
@@ -38,7 +39,7 @@ async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise
   const warn = (message: string): void => void io.screen.write(`${message}\n`)
   await summarizeDataSet(pipeline, { clock: systemClock, stop, version, format: 'html', warn })
   await stdout.line(
-    `  ${pipeline.load.path}/${SUMMARY_PAGE_PATH}: people, sources and kinds of hash, for a browser`,
+    `  ${shownPath(pipeline.load.path, cwd)}/${SUMMARY_PAGE_PATH}: people, sources and kinds of hash, for a browser`,
   )
 }
 
@@ -51,9 +52,12 @@ export const demo = command({
       .example('$0 demo --no-progress', 'The same for a log'),
   async run({ noProgress }, io) {
     return untilStopped(io, async (signals) => {
-      // The months of the demo pipeline, about 12,500 credentials for each domain and month.
+      // The months of the demo pipeline, 300,000 credentials in all; a domain that is named more often has more.
       const sandbox = await startSandbox({
-        records: 75_000,
+        domains: ['scatterholt.com', 'brambleworth.org', 'quillmere.net', 'tarnhollow.io'].flatMap(
+          (domain, i) => new Array<string>(4 - i).fill(domain),
+        ),
+        records: 30_000,
         from: '2024-01-01',
         until: '2024-07-01',
         requestsPerSecond: 0,
@@ -66,7 +70,8 @@ export const demo = command({
           // Slow enough to be watched.
           SPILLWAY_REQUESTS_PER_SECOND: '10',
         }
-        const pipeline = await readPipeline(DEMO_PIPELINE, { env, cwd: io.cwd })
+        const file = shownPath(DEMO_PIPELINE, io.cwd)
+        const pipeline = await readPipeline(file, { env, cwd: io.cwd })
         io.screen.write(
           `Exporting ${pipeline.extract.queries.length} made-up domains from a sandbox in this process.\n`,
         )

@@ -66,7 +66,7 @@ export const sandbox = command({
       records: args.records,
       seed: args.seed,
       token: args.token,
-      domains: args.domain,
+      domains: args.domain && [...new Set(args.domain)],
       publicFields: args.publicFields,
       from: args.from,
       until: args.until,
