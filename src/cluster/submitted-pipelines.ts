@@ -50,7 +50,7 @@ const summary: z.ZodType<Omit<RunSummary, 'error'>> = z.object({
   status: oneOf(RUN_STATUSES),
   partitions: z.object({ total: int, done: int, failed: int, pending: int }),
   rows: int,
-  dataSet: z.object({ rows: int, leftOut: z.array(string()) }),
+  dataSet: z.object({ rows: int, inShards: int, leftOut: z.array(string()) }),
   shards: int,
   bytes: int,
   requests: int,

@@ -27,8 +27,8 @@ export type RunSummary = RunCounts & {
   readonly pipeline: string
   readonly status: RunStatus
   readonly partitions: PartitionCounts
-  /** Of all runs: the rows, and what is left out by intent, a clause each. */
-  readonly dataSet: { readonly rows: number; readonly leftOut: readonly string[] }
+  /** Of all runs: the rows, those in finished shards, and what is left out by intent, a clause each. */
+  readonly dataSet: { readonly rows: number; readonly inShards: number; readonly leftOut: readonly string[] }
   readonly shards: number
   readonly bytes: number
   /** NUL characters that became U+FFFD, in CSV. */
@@ -97,7 +97,11 @@ export function summarize(
     pipeline: pipeline.name,
     status: error === null ? status : statusFor(error),
     partitions: partitionCounts(total, tally),
-    dataSet: { rows: sumOfPartitions(state).rows, leftOut: leftOutClauses(leftOutOf(pipeline, state)) },
+    dataSet: {
+      rows: sumOfPartitions(state).rows,
+      inShards: rowsOf(state.shards),
+      leftOut: leftOutClauses(leftOutOf(pipeline, state)),
+    },
     ...session.sealed,
     repeated,
     forgotten,
@@ -109,6 +113,12 @@ export function summarize(
     failures: tally.failures,
     causes: tally.causes,
   }
+}
+
+function rowsOf(shards: CheckpointState['shards']): number {
+  let sum = 0
+  for (const { rows } of shards) sum += rows
+  return sum
 }
 
 /** When a run of the data set last ended as `complete`, epoch ms; null: none has. */

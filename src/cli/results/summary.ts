@@ -107,6 +107,7 @@ function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Reader): s
           ] as const,
         ]),
     ['written', `${counted(shards, 'shard')}, ${bytes(summary.bytes)}`],
+    ...openRows(summary.dataSet),
     [
       'requests',
       `${count(requests)}${retries === 0 ? '' : `, ${counted(retries, 'retry', 'retries')} among them`}`,
@@ -151,6 +152,17 @@ function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Reader): s
     ...nextLines(summary, pipeline, reader).map((line) => `  ${line}`),
   ]
   return lines.join('\n')
+}
+
+/** Readers see the rows of finished shards alone; others wait in the log. */
+function openRows({ rows, inShards }: RunSummary['dataSet']): (readonly [string, string])[] {
+  if (rows <= inShards) return []
+  return [
+    [
+      'in shards',
+      `${count(inShards)} of ${counted(rows, 'row')}; ${count(rows - inShards)} wait for their shards to end`,
+    ],
+  ]
 }
 
 /** The quota that was spent, the cost of pages, and their size if the service did not serve full ones. */
