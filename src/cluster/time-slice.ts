@@ -157,6 +157,9 @@ export class TimeSlice {
       event: 'job.end',
       organization,
       job: this.#job.id ?? '',
+      pipelines: Object.entries(statuses)
+        .map(([pipeline, status]) => `${pipeline} ${status}`)
+        .join(', '),
     })
     if (isStopped) return { laterMs: null, failed: [], statuses }
     return { laterMs: retriesAtMs.length === 0 ? null : Math.min(...retriesAtMs), failed, statuses }

@@ -43,6 +43,7 @@ export { type ReadRowsOptions, readRows } from './read-rows.ts'
 export type { Owner } from './recover.ts'
 export { invalidationOf, planRepair, type Repair, redoEntry } from './redo/invalidate.ts'
 export { removeReplaced, replaceRedone } from './redo/replace.ts'
+export { scopeOf } from './scope.ts'
 export { shardSetOptions } from './shard-set-options.ts'
 export { readEvidence, type Signed, signDataSet } from './sign.ts'
 export {

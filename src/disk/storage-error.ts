@@ -1,5 +1,5 @@
 import { constants } from 'node:fs'
-import { access, stat } from 'node:fs/promises'
+import { access, lstat, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { ExportError, hasCode, isExportError } from '../core/index.ts'
 
@@ -64,13 +64,26 @@ export async function requireWritable(folder: string, where = folder): Promise<v
         if (error.code === 'ENOENT' && path !== dirname(path)) return null
         throw error
       })
-      if (found === null) continue
+      if (found === null) {
+        const isLink = (await lstat(path).catch(nullIfAbsent))?.isSymbolicLink() === true
+        if (isLink) throw danglingLink(path)
+        continue
+      }
       if (!found.isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
       return await access(path, constants.W_OK | constants.X_OK)
     }
   } catch (error) {
     throw asSetting(error, storageError(error, where))
   }
+}
+
+function danglingLink(path: string): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: 'There is a symbolic link to a folder that is not there',
+    where: path,
+    next: 'Make that folder, mount it, or correct load.path.',
+  })
 }
 
 /** Before anything is changed, these mean that the setting is wrong, not the disk. */

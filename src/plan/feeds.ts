@@ -41,6 +41,7 @@ export function planFeeds(
     get total() {
       return [...partitions()].length
     },
+    hasOtherWindows: false,
     partitions,
     chains,
   }

@@ -1,5 +1,5 @@
 import { createHash, type KeyObject } from 'node:crypto'
-import { kindOfRows, type PartitionCounts } from '../core/index.ts'
+import { kindOfRows, numberOf, type PartitionCounts } from '../core/index.ts'
 import { keyDigest, type Manifest } from '../state/index.ts'
 
 /** A command with standard tools that makes the same lines of the manifest, which has one shard a line. */
@@ -39,7 +39,7 @@ function readmeText(evidence: Evidence, publicKey: KeyObject | null, contents: s
 
 Evidence of the export "${manifest.pipeline}"
 
-${shards} files with ${rows} rows of ${kindOfRows(manifest.resource)}; the last run: ${lastRun(manifest)}.
+${numberOf(shards, 'file')} with ${numberOf(rows, 'row')} of ${kindOfRows(manifest.resource)}; the last run: ${lastRun(manifest)}.
 The files themselves are not in this archive, and no rows are.
 
 ${forgottenText(manifest)}${contents}
@@ -100,7 +100,7 @@ function forgottenText({ forgotten }: Manifest): string {
   if (forgotten.length === 0) return ''
   const lines = forgotten.map(
     ({ at, identities, rows, quarantined }) =>
-      `  ${at}  ${identities} identities, ${rows} rows, ${quarantined} quarantined items`,
+      `  ${at}  ${numberOf(identities, 'identity', 'identities')}, ${numberOf(rows, 'row')}, ${numberOf(quarantined, 'quarantined item')}`,
   )
   return `People were forgotten (the manifest lists this too, and is signed):\n\n${lines.join('\n')}\n\n`
 }

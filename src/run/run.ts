@@ -3,7 +3,9 @@ import {
   ExportError,
   isBlank,
   isExportError,
+  type Log,
   type NamedPipeline,
+  nullIf,
   type OwnedStore,
   type Pipeline,
   type RunEndEntry,
@@ -28,13 +30,14 @@ import {
   requireFolder,
   requireOwnTables,
   requireSendableToken,
+  scopeOf,
   tryToWriteSummaryPage,
   updateTables,
 } from '../data-set/index.ts'
 import { requireEngine } from '../load/index.ts'
 import { mayHaveTables } from '../open-tables/index.ts'
 import type { Plan } from '../plan/index.ts'
-import { endEntry, NEW_RUN, SUCCESS_PATH } from '../state/index.ts'
+import { endEntry, NEW_RUN, readManifest, SUCCESS_PATH } from '../state/index.ts'
 import { requirePolicies, warnIfWorldReadable } from './admission/require-policies.ts'
 import { type Ending, exportChains, statusFor } from './chains/export-chains.ts'
 import { Tally } from './chains/tally.ts'
@@ -90,12 +93,33 @@ async function runOnDataSet(
     const session = await openSession(pipeline, owner, secrets, held)
     try {
       const plan = planFor(pipeline, clock.now(), session.checkpoint.state)
+      await warnOfIdleWindows(pipeline, store, plan, onLog)
       const summary = await carryOut(pipeline, store, { session, plan, secrets, tablesMayExist }, held)
       return lost.aborted ? { ...summary, status: 'failed', error: lost.reason } : summary
     } finally {
       await session.close()
     }
   })
+}
+
+/** What is exported stays in its windows, so that a new length matters only where something is left to export. */
+async function warnOfIdleWindows(
+  pipeline: NamedPipeline,
+  store: OwnedStore,
+  plan: Plan,
+  log: Log,
+): Promise<void> {
+  const now = scopeOf(pipeline).windows
+  if (now === null || !plan.hasOtherWindows || !isEmpty(plan.chains())) return
+  const before = (await readManifest(store).catch(nullIf('damaged')))?.scope.windows
+  if (before == null || before.every === now.every) return
+  const [was, is] = [before.every, now.every].map((every) => every ?? 'one window')
+  log('warn', `extract.windows.every (${is}) has no effect: all is exported, and its windows (${was}) stay`)
+}
+
+function isEmpty(items: Iterable<unknown>): boolean {
+  for (const _ of items) return false
+  return true
 }
 
 /** A copy of the pipeline: changes that a program makes during the run have no effect on it. */

@@ -1,8 +1,10 @@
-import { truncate } from 'node:fs/promises'
+import { symlinkSync } from 'node:fs'
+import { readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { shardPaths } from '../e2e/support/read-shards.ts'
 import { newWorkspace } from '../e2e/support/workspace.ts'
+import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
 
 it('a database that is down leaves a complete export, and the command that loads it', async () => {
   const here = await newWorkspace({ load: { format: 'csv' } })
@@ -45,4 +47,40 @@ it('a run that failed ends with an error in the log, whatever the level that is 
       .split('\n')
       .map((line) => JSON.parse(line)),
   ).toContainEqual(expect.objectContaining({ level: 'error', event: 'run.finish', status: 'failed' }))
+})
+
+it('another length of windows on a finished data set is said to have no effect', async () => {
+  const env = accessTo(await sandboxWith())
+  const folder = workFolder()
+  const file = await writePipeline(folder)
+  expect((await spillway(['run', file], folder, env)).code).toBe(0)
+  const text = await readFile(join(folder, file), 'utf8')
+  await writeFile(join(folder, file), text.replace('every: month', 'every: week'))
+  const { code, stderr } = await spillway(['run', file], folder, env)
+  expect([code, stderr]).toEqual([
+    0,
+    expect.stringContaining(
+      'extract.windows.every (week) has no effect: all is exported, and its windows (month) stay',
+    ),
+  ])
+})
+
+it('after a stop, the rows that readers do not see yet are counted', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder, { extract: '  page_size: 2\n  concurrency: 1' })
+  const { code, stdout } = await spillway(['run', file, '--max-requests', '1'], folder, accessTo(sandbox))
+  expect(code).toBe(4)
+  expect(stdout).toMatch(/^ {2}in shards +0 of 2 rows; 2 wait for their shards to end$/m)
+})
+
+it('a load.path that is a link to nowhere is named as one', async () => {
+  const folder = workFolder()
+  const file = await writePipeline(folder, { rest: 'load: { path: out }' })
+  symlinkSync('nowhere', join(folder, 'out'))
+  const { code, stderr } = await spillway(['run', file], folder, accessTo(await sandboxWith()))
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringContaining('a symbolic link to a folder that is not there'),
+  ])
 })

@@ -75,6 +75,22 @@ describe('systemd', () => {
   })
 })
 
+describe('cron', () => {
+  it.each([
+    [0, ''],
+    [1, 'spillway run acme.yaml: exit 1, see run.log\n'],
+    [4, ''],
+  ])('exit %i prints "%s"', async (exit, out) => {
+    const folder = temporaryFolder()
+    const bin = commandFolder(folder, `exit ${exit}`)
+    const command = blockUnder(PAGE, 'cron', 'crontab')
+      .replace(/^(?:\S+ ){5}/, '')
+      .replace('/srv/spillway', folder)
+    expect(command).not.toMatch(/%|\n./)
+    expect((await run('/bin/sh', ['-c', command], { PATH: `${bin}:/usr/bin:/bin` })).out).toBe(out)
+  })
+})
+
 describe('Kubernetes', () => {
   it('the objects have the fields that the API knows, and refer to each other', () => {
     const [config, claim, job] = kubernetes() as [{ metadata: object }, { metadata: object }, unknown]

@@ -121,7 +121,9 @@ function resultText(
   const items = quarantined === 0 ? '' : ` and ${counted(quarantined, 'quarantined item')}`
   const found = `${counted(rows, 'row')}${items} of ${people}`
   const files =
-    shards === 0 ? '' : `; ${counted(shards, 'shard')} ${isDry ? 'would be' : 'were'} written anew`
+    shards === 0
+      ? ''
+      : `; ${counted(shards, 'shard')} ${isDry ? 'would be' : shards === 1 ? 'was' : 'were'} written anew`
   const kept = isDry ? '' : '; later runs drop what comes of them again'
   return [`${pipeline}: ${isDry ? 'would remove' : 'removed'} ${found}${files}${kept}`, ...notes].join('\n')
 }

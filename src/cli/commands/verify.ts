@@ -142,7 +142,7 @@ async function askToFix(pipeline: Pipeline, { redo, rows, shards, pages }: Repai
   const cost =
     redo.length === 0
       ? 'A run repairs this; nothing needs to be exported again.'
-      : `This removes ${counted(shards, 'shard')} with ${counted(rows, 'row')} and exports them anew; they took ${counted(pages, 'page')}.`
+      : `This removes ${counted(shards, 'shard')} with ${counted(rows, 'row')} and exports them anew${pages === 0 ? '' : `; they took ${counted(pages, 'page')}`}.`
   if (canAsk(screen)) screen.write(`${cost}\n`)
   await requireYes(screen, {
     what: '--fix changes the data set',

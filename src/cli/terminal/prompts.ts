@@ -67,7 +67,8 @@ export async function requireYes(
     const message = `${what}, and there is no terminal for the question`
     throw new ExportError({
       kind: 'config',
-      what: cost === undefined ? message : `${message}. ${cost}`,
+      // The place and a full stop follow.
+      what: cost ? `${message}. ${cost.replace(/\.$/, '')}` : message,
       where,
       next: 'Add --yes to consent; nothing was changed.',
     })
