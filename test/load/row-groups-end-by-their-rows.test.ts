@@ -1,12 +1,22 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Column, Group, RecordBatch, TextVector } from '../../src/core/index.ts'
+import {
+  type Column,
+  decodeRecordBatch,
+  type Group,
+  KNOWN_EXTRAS,
+  type RecordBatch,
+  type TextVector,
+} from '../../src/core/index.ts'
 import type { RowChoice } from '../../src/load/index.ts'
 import { byteSizes, RowGroupMeasure } from '../../src/load/row-group-measure.ts'
+import { createDecoder } from '../../src/transform/index.ts'
+import { credential, response, source } from '../transform/credentials.ts'
+import { decodePlan, pageContext } from '../transform/plans.ts'
 
-const MAX_BYTES = 16 << 20
+const MAX_BYTES = 64 << 20
 
-/** A row by its strings: how many bytes are its own, and the source, with its bytes, that it shares with others. */
+/** A row by its strings: how many bytes are its own, and the source, with its bytes, that others have as well. */
 type Row = {
   /** Bytes of its domain; -1: it has none. Rows whose domains are equally long have the same one. */
   readonly domain: number
@@ -14,13 +24,12 @@ type Row = {
   readonly urls: number
   readonly source: Source
 }
-type Source = { readonly id: Uint8Array; readonly description: Uint8Array | null }
+type Source = { readonly id: number; readonly description: number }
 
 const QUERY = Buffer.from('acme.com')
 
 function sourceOf(name: string, bytes: number): Source {
-  const id = Buffer.from(name)
-  return { id, description: bytes === 0 ? null : Buffer.alloc(bytes, name) }
+  return { id: name.length, description: bytes }
 }
 
 const PLAIN = sourceOf('plain', 10)
@@ -30,25 +39,21 @@ const OTHER: Row = { domain: 5000, urls: 0, source: sourceOf('other', 500_000) }
 function expectedEnds(rows: readonly Row[], maxRows: number): number[] {
   const ends: number[] = []
   let start = 0
-  let bytes = QUERY.length
-  const seen = new Set<Source>()
+  let bytes = 0
   for (const [index, { domain, urls, source }] of rows.entries()) {
-    bytes += Math.max(0, domain) + 2 * urls
-    if (!seen.has(source)) bytes += source.id.length + (source.description?.length ?? 0)
-    seen.add(source)
+    bytes += Math.max(0, domain) + 2 * urls + source.id + source.description + QUERY.length
     const count = index + 1 - start
     if (count < maxRows && (count % 1000 > 0 || bytes < MAX_BYTES)) continue
     ends.push(index + 1)
     start = index + 1
-    bytes = QUERY.length
-    seen.clear()
+    bytes = 0
   }
   return ends
 }
 
 type Framing = {
   readonly rows: number
-  /** Whether domains are a table of distinct values. */
+  /** Whether domains and sources are tables of distinct values. */
   readonly table: boolean
   /** Whether the page has other rows between these. */
   readonly scattered: boolean
@@ -105,7 +110,7 @@ function framed(
   return { recordBatch: recordBatchOf(all, table), choice }
 }
 
-/** A page as the decoder makes it. The contents of strings that rows do not share do not matter here. */
+/** A page as the decoder makes it. The contents of strings do not matter here. */
 function recordBatchOf(rows: readonly Row[], table: boolean): RecordBatch {
   const sources = tableOf(rows, ({ source }) => source)
   const domains = tableOf(rows, ({ domain }) => domain)
@@ -113,8 +118,10 @@ function recordBatchOf(rows: readonly Row[], table: boolean): RecordBatch {
     ...blank(lengths.map((length) => Math.max(0, length))),
     valid: Uint8Array.from(lengths, (length) => (length < 0 ? 0 : 1)),
   })
-  const ids = sources.entries.map(({ id }) => id)
-  const descriptions = sources.entries.map(({ description }) => description)
+  const listed = table ? sources.entries : rows.map(({ source }) => source)
+  const ids = blank(listed.map(({ id }) => id))
+  const descriptions = blank(listed.map(({ description }) => description))
+  const source = table ? 1 : null
   const columns: Column[] = [
     {
       name: 'domain',
@@ -131,9 +138,9 @@ function recordBatchOf(rows: readonly Row[], table: boolean): RecordBatch {
         valid: null,
       },
     },
-    { name: 'source_id', group: 1, values: textsOf(ids) },
-    { name: 'source_description_en', group: 1, values: textsOf(descriptions) },
-    { name: 'query_value', group: 0, values: textsOf([QUERY]) },
+    { name: 'source_id', group: source, values: ids },
+    { name: 'source_description_en', group: source, values: descriptions },
+    { name: 'query_value', group: 0, values: blank([QUERY.length]) },
   ]
   const groups = [{ size: 1, indices: null }, sources.group, ...(table ? [domains.group] : [])]
   return { rows: rows.length, groups, columns }
@@ -152,17 +159,11 @@ function tableOf<T>(rows: readonly Row[], of: (row: Row) => T): { group: Group; 
   }
 }
 
-function textsOf(texts: readonly (Uint8Array | null)[]): TextVector {
-  const lengths = texts.map((text) => text?.length ?? 0)
-  const valid = Uint8Array.from(texts, (text) => (text === null ? 0 : 1))
-  return { ...blank(lengths), bytes: Buffer.concat(texts.flatMap((text) => text ?? [])), valid }
-}
-
-/** Strings of these lengths. */
+/** Strings of these lengths, without their bytes. */
 function blank(lengths: readonly number[]): TextVector {
   const offsets = new Uint32Array(lengths.length + 1)
   for (const [index, length] of lengths.entries()) offsets[index + 1] = offsets[index]! + length
-  return { kind: 'text', offsets, bytes: new Uint8Array(offsets.at(-1)!), valid: null }
+  return { kind: 'text', offsets, bytes: new Uint8Array(0), valid: null }
 }
 
 describe('a row group', () => {
@@ -197,24 +198,39 @@ describe('a row group', () => {
     ['as a table', { rows: 1234, table: true, scattered: false, most: 9999 }],
     ['one by one', { rows: 1234, table: false, scattered: false, most: 300 }],
     ['among others', { rows: 999, table: true, scattered: true, most: 9999 }],
-  ])('ends at the first thousand rows at which their own texts come to 16 MB, %s', (_, page) => {
-    // 1,678 of them have 16 MB.
-    const rows = Array.from({ length: 5000 }, (): Row => ({ domain: 10_000, urls: 0, source: PLAIN }))
-    expect(endsOf(rows, 100_000, [page])).toEqual([2000, 4000])
-    expect(endsOf(rows, 1500, [page])).toEqual([1500, 3000, 4500])
+  ])('ends at the first thousand rows at which their strings come to 64 MB, %s', (_, page) => {
+    // 6,696 of them have 64 MB.
+    const rows = Array.from({ length: 15_000 }, (): Row => ({ domain: 10_000, urls: 0, source: PLAIN }))
+    expect(endsOf(rows, 100_000, [page])).toEqual([7000, 14_000])
+    expect(endsOf(rows, 4500, [page])).toEqual([4500, 9000, 13_500])
   })
 
-  it('counts shared strings once, and again in the next row group', () => {
-    // Twenty sources of 1 MB: the sixteenth comes with row 1,501 of each row group.
-    const sources = Array.from({ length: 20 }, (_, one) => sourceOf(`${one}`, 1 << 20))
-    const rows = Array.from({ length: 6000 }, (_, row): Row => {
-      return { domain: 0, urls: 0, source: sources[Math.floor(row / 100) % 20]! }
+  it('ends at the same row for small and for large pages, whose long URLs are rarely or often repeated', () => {
+    const items = Array.from({ length: 20_000 }, (_, row) =>
+      credential({ id: row + 1, source: source({ url: `https://${row % 2000}.${'x'.repeat(4000)}` }) }),
+    )
+    const ends = [500, 10_000].map((size) => {
+      const decode = createDecoder(
+        decodePlan({ extras: KNOWN_EXTRAS.filter(({ name }) => name === 'source_url') }),
+      )
+      const measure = new RowGroupMeasure(100_000)
+      const ends: number[] = []
+      let done = 0
+      for (let from = 0; from < items.length; from += size) {
+        const { recordBatch } = decode(response(items.slice(from, from + size)), pageContext())
+        const sizes = byteSizes(decodeRecordBatch(recordBatch!))
+        for (let at = 0; at < size; ) {
+          const taken = measure.take(sizes, { from: 0, to: size }, at, size)
+          at += taken
+          done += taken
+          if (!measure.isFull) continue
+          ends.push(done)
+          measure.reset()
+        }
+      }
+      return ends
     })
-    for (const size of [150, 1000, 6000]) {
-      const page = { rows: size, table: true, scattered: false, most: 9999 }
-      expect(endsOf(rows, 100_000, [page])).toEqual([2000, 4000, 6000])
-      const alike = rows.map((row) => ({ ...row, source: sources[0]! }))
-      expect(endsOf(alike, 5500, [page])).toEqual([5500])
-    }
+    expect(ends[0]).toEqual([16_000])
+    expect(ends[1]).toEqual(ends[0])
   })
 })
