@@ -44,8 +44,10 @@ export async function* extractPages(
     if (page === current) prefetchNext()
   }
   const parts = { service, chain, decode, release, onNext, requestFor: pageRequests(service, chain) }
+  /** Aborts the requests that are in flight. */
+  let flight = new AbortController()
   const request = (cursor: string | null, page: number, known: KnownIds): PageInFlight =>
-    new PageInFlight(parts, cursor, page, known)
+    new PageInFlight(parts, flight.signal, cursor, page, known)
   if (chain.cursor !== null) chain.seen.add(chain.cursor)
   let page = chain.page
   let current = request(chain.cursor, page, chain.recent)
@@ -62,7 +64,10 @@ export async function* extractPages(
   const dropFollowing = (): number => {
     if (following === null) return 0
     const { requests } = following
-    following.abort()
+    // The current page has its response.
+    flight.abort()
+    flight = new AbortController()
+    following.drop()
     following = null
     chain.prefetch.give()
     return requests
@@ -97,7 +102,8 @@ export async function* extractPages(
       }
     }
   } finally {
-    current.abort()
+    flight.abort()
+    current.drop()
     dropFollowing()
   }
 }
@@ -140,7 +146,7 @@ type PageParts = {
 class PageInFlight {
   readonly cursor: string | null
   readonly about: string
-  /** A failure reaches the consumer of the page; an aborted page has no consumer. */
+  /** A failure reaches the consumer of the page; a dropped page has none. */
   readonly response: Promise<DecodedPage>
   /** The ids of the chain's last pages, once this page is decoded. */
   readonly known: Promise<readonly PageIds[]>
@@ -155,18 +161,16 @@ class PageInFlight {
 
   readonly #parts: PageParts
   readonly #page: number
-  readonly #controller = new AbortController()
-  #isSettled = false
 
   /** @param known the ids of the pages before it */
-  constructor(parts: PageParts, cursor: string | null, page: number, known: KnownIds) {
+  constructor(parts: PageParts, abort: AbortSignal, cursor: string | null, page: number, known: KnownIds) {
     const { service, chain, requestFor } = parts
     this.#parts = parts
     this.#page = page
     this.cursor = cursor
     this.about = `${chain.partition()}, page ${page + 1}`
     this.response = service.request(
-      { ...requestFor(cursor, this.about), abort: this.#controller.signal },
+      { ...requestFor(cursor, this.about), abort },
       (body, _where, outcome) => this.#read(body, known, outcome),
       () => {
         this.requests++
@@ -175,15 +179,10 @@ class PageInFlight {
     )
     this.known = this.response.then(async ({ ids }) => withPage(await known, ids))
     this.known.catch(() => {})
-    const settle = (): void => {
-      this.#isSettled = true
-    }
-    this.response.then(settle, settle)
   }
 
-  /** Aborts the request in flight and sends no more for this page. */
-  abort(): void {
-    if (!this.#isSettled) this.#controller.abort()
+  /** The consumer does not get its page. */
+  drop(): void {
     if (!this.isHandedOut) this.response.then(this.#parts.release, () => {})
   }
 

@@ -73,6 +73,7 @@ export class Service {
   readonly #hidesTexts: boolean
   /** Ends every wait. */
   readonly #signal: AbortSignal
+  readonly #signals = new WeakMap<AbortSignal, AbortSignal>()
   readonly #http: HttpClient
   readonly #budget: Budget
   readonly #board: CurrentWaits
@@ -140,12 +141,21 @@ export class Service {
     onSent: () => void = () => {},
   ): Promise<T> {
     const where = whereOf(request.method, request.url, request.about)
-    const signal = abort === undefined ? this.#signal : AbortSignal.any([this.#signal, abort])
+    const signal = abort === undefined ? this.#signal : this.#or(abort)
     const tokens = this.#tokens
     return this.#sender.send(
       { ...request, where, tokens, signal, abort: abort ?? null, metered: true, onSent },
       read,
     )
+  }
+
+  /** One signal for all requests of a chain. */
+  #or(abort: AbortSignal): AbortSignal {
+    const known = this.#signals.get(abort)
+    if (known !== undefined) return known
+    const signal = AbortSignal.any([this.#signal, abort])
+    this.#signals.set(abort, signal)
+    return signal
   }
 
   /** Whether the searches left, as last reported, pay for a page of so many rows. */
