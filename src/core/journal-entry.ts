@@ -246,8 +246,8 @@ const failure = z.object({
   /** What all partitions with this fault share, and what to do. */
   cause: z.string(),
   next: z.string(),
-  /** Invalid items of the page that failed. They are in quarantine, and are requested again; absent: none. */
-  rejected: count.optional(),
+  /** All of its rows and items are exported: too many of them are in quarantine. Absent: some are left to request. */
+  ended: z.literal(true).optional(),
 })
 export type FailureEntry = ReadonlyDeep<z.infer<typeof failure>>
 

@@ -14,7 +14,6 @@ import {
   exportedOf,
   type FoldedRun,
   type Manifest,
-  quarantinedOf,
   readCheckpoint,
   readManifest,
   SUCCESS_PATH,
@@ -98,7 +97,7 @@ export function leftOutOf({ transform }: Pipeline, state: CheckpointState): Left
 function* countedOf({ partitions }: CheckpointState): Generator<Counted> {
   for (const [, folded] of partitions) {
     const exported = exportedOf(folded)
-    yield { state: exported.state, rows: exported.rows, quarantined: quarantinedOf(exported) }
+    yield { state: exported.state, rows: exported.rows, quarantined: exported.quarantined }
   }
 }
 

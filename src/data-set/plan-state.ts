@@ -14,6 +14,7 @@ import {
   exportedOf,
   type FoldedPartition,
   hasBegun,
+  hasEnded,
   holdingsOf,
   isOver,
   type RetiredQuery,
@@ -33,7 +34,7 @@ export function planFor(pipeline: NamedPipeline, nowMs: number, state: Checkpoin
     const windows = new Map<string, { done: boolean }>()
     for (const [name, folded] of parts) {
       // What is exported again keeps its window.
-      if (hasBegun(folded) || folded.former !== undefined) windows.set(name, { done: isOver(folded) })
+      if (hasBegun(folded) || folded.former !== undefined) windows.set(name, { done: hasEnded(folded) })
     }
     return { windows, chains: chains.get(query) ?? [] }
   })
@@ -154,7 +155,7 @@ export function countPartitions(
     const folded = found === undefined ? undefined : viewOf(found)
     const where = stateOf(folded)
     counts[where]++
-    if (folded !== undefined && isOver(folded)) continue
+    if (folded !== undefined && hasEnded(folded)) continue
     if (folded !== undefined && isOver(exportedOf(folded))) counts.redo++
     if (folded !== undefined && (where === 'partial' || hasBegun(folded))) counts.begun++
     if (!shared) continue

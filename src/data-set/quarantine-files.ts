@@ -30,8 +30,6 @@ export class Quarantine {
   readonly #left: ReadonlySet<string>
   /** Finished partitions with such files. */
   readonly #tidied = new Set<string>()
-  /** Lines of pages that are not committed, by partition. */
-  readonly #shown = new Map<string, Uint8Array>()
 
   private constructor(
     store: OwnedStore,
@@ -64,14 +62,8 @@ export class Quarantine {
     })
   }
 
-  /** Keeps the rejected items of a page that is not committed, for inspection until it is requested again. */
-  show(...page: Parameters<Quarantine['linesOf']>): void {
-    for (const { partition, lines } of this.linesOf(...page)) this.#shown.set(partition, lines)
-  }
-
   /**
-   * Partitions that get no more items: their files lose the items of pages that were not committed, since a repeated
-   * request may return other items.
+   * Partitions that get no more items: where they were exported anew, their files lose the items of before.
    * @param indexes of their windows in the chain
    */
   tidy(chain: ChainOfPartitions, indexes: readonly number[]): void {
@@ -85,17 +77,14 @@ export class Quarantine {
   /** Brings the files in line with the log. */
   async write(): Promise<void> {
     const { state } = this.#checkpoint
-    const keys = new Set([...state.rejected.keys(), ...this.#tidied, ...this.#shown.keys()])
+    const keys = new Set([...state.rejected.keys(), ...this.#tidied])
     const entries: JournalEntry[] = []
     await sideBySide(keys, async (partition) => {
       const refs = state.rejected.get(partition) ?? []
       const lines = await Promise.all(refs.map((ref) => this.#read(ref)))
       const end = state.partitions.get(partition)?.quarantineEnd ?? 0
-      const shown = this.#shown.get(partition)
-      const size = await writeQuarantine(this.#store, partition, end, shown ? [...lines, shown] : lines)
-      if (refs.length === 0) return
-      const committed = size - (shown?.byteLength ?? 0)
-      entries.push({ kind: 'quarantined', partition, blobs: refs.length, end: committed })
+      const size = await writeQuarantine(this.#store, partition, end, lines)
+      if (refs.length > 0) entries.push({ kind: 'quarantined', partition, blobs: refs.length, end: size })
     })
     await this.#checkpoint.append(entries)
   }

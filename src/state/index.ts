@@ -7,7 +7,12 @@ export {
   readHeader,
   saveCheckpoint,
 } from './checkpoint/checkpoint.ts'
-export { type CheckpointState, isKnown, type Omission } from './checkpoint/checkpoint-state.ts'
+export {
+  type CheckpointState,
+  isKnown,
+  type Omission,
+  partitionEntry,
+} from './checkpoint/checkpoint-state.ts'
 export { type SealedShard, splitPath } from './checkpoint/compact-collections.ts'
 export { chainEntry, decodeIds, encodeIds, type FoldedChain } from './checkpoint/folded-chain.ts'
 export { afterFeedPage, NEW_FEED, passOf } from './checkpoint/folded-feed.ts'
@@ -15,9 +20,9 @@ export {
   exportedOf,
   type FoldedPartition,
   hasBegun,
+  hasEnded,
   isOver,
   type PartitionSums,
-  quarantinedOf,
   stateOf,
   sumOfPartitions,
 } from './checkpoint/folded-partition.ts'

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { PARTITION_STATES, type PartitionState } from '../core/index.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
-import { exportedOf, hasBegun, quarantinedOf, stateOf } from './checkpoint/folded-partition.ts'
+import { exportedOf, hasBegun, stateOf } from './checkpoint/folded-partition.ts'
 
 const count = z.number().int().nonnegative()
 
@@ -72,7 +72,7 @@ export function* manifestPartitions(
   for (const key of [...keys].sort()) {
     const found = partitions.get(key)
     const folded = found === undefined ? undefined : exportedOf(found)
-    const quarantined = folded === undefined ? 0 : quarantinedOf(folded)
+    const quarantined = folded?.quarantined ?? 0
     const failure = folded?.state === 'failed' ? folded.error : null
     const error = failure === null ? {} : { error: { cause: failure.cause, next: failure.next } }
     yield { key, state: stateOf(folded), rows: folded?.rows ?? 0, quarantined, ...error }

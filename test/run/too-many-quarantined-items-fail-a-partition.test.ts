@@ -9,9 +9,11 @@ import {
   type RefusedItem,
   type TransformSettings,
 } from '../../src/core/index.ts'
-import { readPlan, readStatus, runOptions } from '../../src/index.ts'
+import { readPlan, readStatus, runOptions, runPipeline } from '../../src/index.ts'
 import { quarantinePath } from '../../src/load/index.ts'
-import { type Added, excessOf, PartitionFault } from '../../src/run/chains/quarantine.ts'
+import type { ChainProgress } from '../../src/run/chains/chain-progress.ts'
+import { type Added, excessOf, invalidItemOf, PartitionFault } from '../../src/run/chains/quarantine.ts'
+import type { SplitPage } from '../../src/run/chains/split-by-window.ts'
 import type { FoldedPartition } from '../../src/state/index.ts'
 import { sendPage, serve } from '../extract/support.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
@@ -32,7 +34,7 @@ function record(rows: number, quarantined: number): FoldedPartition {
 /** What a page adds to it. */
 function page(rows: number, refused: number): Added {
   const item = (index: number): RefusedItem => ({ at: null, index, id: null, issues: [], item: {} })
-  return { rows, refused: Array.from({ length: refused }, (_, index) => item(index)), page: 7 }
+  return { rows, refused: Array.from({ length: refused }, (_, index) => item(index)) }
 }
 
 function settings(
@@ -103,15 +105,14 @@ describe('the limit', () => {
 
 describe('under on_invalid: fail', () => {
   const SECRET = 'sunflower-42'
-  /** The result of a page with these invalid items. */
-  const fault = (
-    items: readonly unknown[],
-    limit: QuarantineLimit = ALL,
-    before?: FoldedPartition,
-  ): PartitionFault | null => {
-    const { rows, quarantined } = decode([credential(), ...items])
-    return excessOf(acme, 2, settings(limit, 'fail'), before, { rows, refused: quarantined, page: 7 })
+  const chain = { folded: { pages: 7 }, partitionAt: () => acme } as unknown as ChainProgress
+  /** The result of a page with these invalid items in the third window. */
+  const faultOf = (refused: readonly RefusedItem[]): PartitionFault | null => {
+    const split = { refused: new Map(refused.length === 0 ? [] : [[2, refused]]) } as unknown as SplitPage
+    return invalidItemOf(split, chain, settings(ALL, 'fail'))
   }
+  const fault = (items: readonly unknown[]): PartitionFault | null =>
+    faultOf(decode([credential(), ...items]).quarantined)
 
   it('the first invalid item is an error that names fields and no values, and its index', () => {
     const wrong = credential({ id: SECRET, source: { id: 3, name: SECRET } })
@@ -136,22 +137,12 @@ describe('under on_invalid: fail', () => {
       issues: ['urls', 'id', 'urls'].map((path) => ({ path, message: 'wrong', found: 'null' })),
       item: {},
     }
-    const error = excessOf(acme, 0, settings(ALL, 'fail'), undefined, {
-      rows: 0,
-      refused: [refused],
-      page: 0,
-    })
+    const error = faultOf([refused])
     expect(error?.what).toBe('Item 5 of the response breaks the schema at urls, id')
   })
 
-  it('no limit applies, and items quarantined under another policy count for the limit', () => {
-    const five: QuarantineLimit = { kind: 'count', items: 5 }
-    expect(fault([null], five)?.what).toContain('Item 2 of the response')
-    expect(fault([], five)).toBeNull()
-    expect(fault([], five, record(10, 5))).toBeNull()
-    expect(fault([], five, record(10, 6))?.what).toBe(
-      '6 of 17 items break the schema, and transform.max_quarantined is 5',
-    )
+  it('a page without any is none', () => {
+    expect(fault([])).toBeNull()
   })
 })
 
@@ -175,16 +166,16 @@ async function service(pages: { good: number; broken: number }[]) {
 const FAILED = { status: 'failed', partitions: { total: 1, done: 0, failed: 1, pending: 0 } }
 const DONE = { status: 'complete', partitions: { total: 1, done: 1, failed: 0, pending: 0 } }
 
-it('a run with only broken items fails, exports nothing and quarantines all', async () => {
+it('a run with only broken items fails, exports nothing and quarantines all; another requests nothing', async () => {
   const world = await service([{ good: 0, broken: 200 }])
   const summary = await world.run()
   expect(summary).toMatchObject({ ...FAILED, requests: 1, rows: 0, quarantined: 200 })
-  expect(summary.failures).toEqual([
-    {
-      partition: KEY,
-      message: `200 of 200 items break the schema, and transform.max_quarantined is 1% (${KEY}). Inspect them in ${quarantinePath(KEY)} and run again, with a higher transform.max_quarantined if they may be left out.`,
-    },
-  ])
+  const [failure] = summary.failures
+  expect(failure?.partition).toBe(KEY)
+  expect(failure?.message).toContain(
+    `200 of 200 items break the schema, and transform.max_quarantined is 1% (${KEY}). Another run changes nothing`,
+  )
+  expect(failure?.message).toContain(quarantinePath(KEY))
   expect(await world.isWhole()).toBe(false)
   expect(await world.rows()).toEqual([])
   expect(await world.refused()).toHaveLength(200)
@@ -207,50 +198,50 @@ it('a run with only broken items fails, exports nothing and quarantines all', as
       .partitions,
   ).toMatchObject({ done: 0 })
 
-  // Another run of the same pages changes nothing.
-  expect(await world.run()).toMatchObject({ ...FAILED, quarantined: 200 })
+  expect(await world.run()).toMatchObject({ ...FAILED, requests: 0, quarantined: 0 })
   expect(await world.isWhole()).toBe(false)
   expect(await world.refused()).toHaveLength(200)
   expect((await quarantined()).items).toEqual([200, 200, 200])
+
+  // Nothing is left to request.
+  expect(await world.run('{ max_quarantined: 100% }')).toMatchObject({ ...DONE, requests: 0 })
+  expect(await world.isWhole()).toBe(true)
 })
 
-it('a higher limit resumes from there, and every item is exported or quarantined once', async () => {
+it('a higher limit goes on from the next cursor, and every item is exported or quarantined once', async () => {
   const world = await service([
     { good: 300, broken: 3 },
     { good: 50, broken: 50 },
     { good: 100, broken: 0 },
     { good: 10, broken: 90 },
   ])
-  expect(await world.run()).toMatchObject({ ...FAILED, requests: 2, rows: 300, quarantined: 53 })
-  expect(await world.run('{ max_quarantined: 60 }')).toMatchObject({ ...FAILED, requests: 3, rows: 150 })
-  expect(await world.run('{ max_quarantined: 100% }')).toMatchObject({ ...DONE, requests: 1, rows: 10 })
+  expect(await world.run()).toMatchObject({ ...FAILED, requests: 2, rows: 350, quarantined: 53 })
+  expect(await world.run()).toMatchObject({ ...FAILED, requests: 0, rows: 0, quarantined: 0 })
+  expect(await world.run('{ max_quarantined: 60 }')).toMatchObject({ ...FAILED, requests: 2, rows: 110 })
+  expect(await world.run('{ max_quarantined: 70 }')).toMatchObject({ ...FAILED, requests: 0 })
+  expect(await world.run('{ max_quarantined: 100% }')).toMatchObject({ ...DONE, requests: 0 })
   expect(await world.isWhole()).toBe(true)
   const [rows, refused] = [await world.rows(), await world.refused()]
   expect([rows.length, refused.length]).toEqual([460, 143])
   expect(new Set([...rows, ...refused]).size).toBe(603)
-  // These items were counted for the failed partition before, and are not counted twice.
   expect((await readStatus(await world.read())).totals).toMatchObject({ rows: 460, quarantined: 143 })
+  expect(world.server.received).toHaveLength(4)
 })
 
-it('items that the service mends meanwhile are exported, and removed from quarantine', async () => {
+it('items that the service mends meanwhile are exported by --redo, and leave quarantine', async () => {
   const world = await service([
     { good: 300, broken: 2 },
     { good: 50, broken: 50 },
   ])
-  expect(await world.run()).toMatchObject(FAILED)
+  const { failures } = await world.run()
+  expect(failures[0]?.message).toContain('`run --redo` exports the partition anew')
   expect(await world.refused()).toHaveLength(52)
   world.pages[1] = { good: 100, broken: 0 }
-  expect(await world.run()).toMatchObject({ ...DONE, requests: 1, rows: 100 })
+  const pipeline = await world.read()
+  const options = await runOptions(pipeline, { env: { SPILLWAY_TOKEN: 'token' } })
+  expect(await runPipeline(pipeline, { ...options, redo: [KEY] })).toMatchObject({ ...DONE, requests: 2 })
   expect((await world.refused()).sort((a, b) => a - b)).toEqual([0, 1])
   expect(await world.rows()).toHaveLength(400)
-})
-
-it('a first page that is mended leaves no file behind', async () => {
-  const world = await service([{ good: 0, broken: 150 }])
-  expect(await world.run()).toMatchObject(FAILED)
-  world.pages[0] = { good: 150, broken: 0 }
-  expect(await world.run()).toMatchObject(DONE)
-  expect(await world.refused()).toEqual([])
 })
 
 it('pages of earlier runs count, and if they alone exceed the limit, no request is sent', async () => {
@@ -264,10 +255,10 @@ it('pages of earlier runs count, and if they alone exceed the limit, no request 
     { good: 60, broken: 40 },
     { good: 100, broken: 60 },
   ])
-  expect(await other.run('{ max_quarantined: 50 }')).toMatchObject({ ...FAILED, requests: 2, rows: 60 })
+  expect(await other.run('{ max_quarantined: 50 }')).toMatchObject({ ...FAILED, requests: 2, rows: 160 })
   expect(await other.run('{ max_quarantined: 30 }')).toMatchObject({ ...FAILED, requests: 0 })
   expect(await other.run('{ max_quarantined: 30% }')).toMatchObject({ ...FAILED, requests: 0 })
-  expect(await other.run('{ max_quarantined: 40% }')).toMatchObject({ ...DONE, requests: 1 })
+  expect(await other.run('{ max_quarantined: 40% }')).toMatchObject({ ...DONE, requests: 0 })
 })
 
 it('the limit does not apply to early pages until there are a hundred items', async () => {
@@ -275,7 +266,7 @@ it('the limit does not apply to early pages until there are a hundred items', as
     { good: 49, broken: 50 },
     { good: 1, broken: 0 },
   ])
-  expect(await world.run()).toMatchObject({ ...FAILED, requests: 2, rows: 49, quarantined: 50 })
+  expect(await world.run()).toMatchObject({ ...FAILED, requests: 2, rows: 50, quarantined: 50 })
   const small = await service([{ good: 0, broken: 99 }])
   expect(await small.run()).toMatchObject(DONE)
   expect(await small.refused()).toHaveLength(99)
@@ -283,7 +274,49 @@ it('the limit does not apply to early pages until there are a hundred items', as
 
 it('on_invalid: fail needs no limit', async () => {
   const world = await service([{ good: 300, broken: 1 }])
-  const { failures } = await world.run('{ on_invalid: fail, max_quarantined: 100% }')
+  const { failures, rows } = await world.run('{ on_invalid: fail }')
+  expect(rows).toBe(0)
   expect(failures[0]?.message).toContain('Item 1 of the response breaks the schema at identity_name')
   expect(await world.refused()).toEqual([])
+})
+
+it('a window that a chain has passed fails, its rows stay, and the chain goes on', async () => {
+  const at = (id: number, day: string, isBroken = false) =>
+    credential({
+      id,
+      imported_at: `2024-${day}T00:00:00Z`,
+      identity_name: isBroken ? null : 'ada@acme.example',
+    })
+  const many = (from: number, day: string, broken: number) =>
+    Array.from({ length: 100 }, (_, i) => at(from + i, day, i < broken))
+  const server = await serve(({ json }, response) => {
+    if (json.from === undefined)
+      return sendPage(response, 'c1', [...many(0, '01-10', 50), ...many(100, '02-10', 0)])
+    sendPage(response, null, [...many(200, '02-11', 0), ...many(300, '03-10', 50)])
+  })
+  const windows = 'windows: { from: 2024-01-01, until: 2024-04-01, every: month }'
+  const world = await worldAt(server.url, `domains: [acme.example], concurrency: 1, ${windows}`)
+  const summary = await world.run()
+  expect(summary).toMatchObject({
+    status: 'failed',
+    partitions: { done: 1, failed: 2 },
+    requests: 2,
+    rows: 300,
+  })
+  expect(summary.failures.map(({ partition }) => partition.slice(-22))).toEqual([
+    '2024-01-01..2024-02-01',
+    '2024-03-01..2024-04-01',
+  ])
+  const { partitions } = await readStatus(await world.read())
+  expect([...partitions()].map(({ state }) => state)).toEqual(['failed', 'done', 'failed'])
+  expect(await world.run()).toMatchObject({
+    status: 'failed',
+    partitions: { done: 1, failed: 2 },
+    requests: 0,
+  })
+  expect(await world.isWhole()).toBe(false)
+  expect(await world.run('{ max_quarantined: 50% }')).toMatchObject({ status: 'complete', requests: 0 })
+  expect(await world.isWhole()).toBe(true)
+  expect([(await world.rows()).length, (await world.refused()).length]).toEqual([300, 100])
+  expect(server.received).toHaveLength(2)
 })

@@ -113,10 +113,10 @@ describe('the state of a data set', () => {
       started_at: '2024-07-01T00:00:00.000Z',
       version: '1.0.0',
     } as const
-    const error = { kind: 'data', message: 'no', cause: 'no', next: '', rejected: 1 } as const
+    const error = { kind: 'data', message: 'no', cause: 'no', next: '' } as const
     const failed = { kind: 'failed', partition: 'domain.b.com/all', requests: 0, error } as const
     await (await commitLines(store, [HEADER, run, failed])).close()
-    expect((await stateIn(store)).runs).toMatchObject([{ run: 'run-0', failures: 1, quarantined: 1 }])
+    expect((await stateIn(store)).runs).toMatchObject([{ run: 'run-0', failures: 1 }])
   })
 
   it('counts unknown fields by any name', async () => {

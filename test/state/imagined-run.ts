@@ -215,8 +215,7 @@ class ImaginedRun {
   /** The partition that the chain stands in; what lies behind that may be left to others. */
   #fail(chain: ImaginedChain, count: number): void {
     const partition = keysOf(chain)[chain.watermark]!
-    const refused = count % 3 === 0 ? { rejected: count + 1 } : {}
-    const error = { kind: 'transient', message: `no answer ${count}`, cause: 'no', next: '', ...refused }
+    const error = { kind: 'transient', message: `no answer ${count}`, cause: 'no', next: '' }
     this.#write([{ kind: 'failed', partition, requests: count, error }])
     if (count % 2 === 0 && chain.watermark + 1 < chain.windows.count)
       this.#shorten(chain, chain.watermark + 1)

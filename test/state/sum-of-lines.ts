@@ -259,10 +259,7 @@ function runsOf(facts: readonly JournalEntry[]) {
           : [],
       ),
       rows: sum(pages.flatMap(({ slices = [] }) => slices.map(({ rows }) => rows))),
-      quarantined: sum([
-        ...pages.flatMap(({ quarantine = [] }) => quarantine.map(({ items }) => items)),
-        ...own.slice(0, first).flatMap((fact) => (fact.kind === 'failed' ? [fact.error.rejected ?? 0] : [])),
-      ]),
+      quarantined: sum(pages.flatMap(({ quarantine = [] }) => quarantine.map(({ items }) => items))),
       repeated: sum(pages.map(({ repeated = 0 }) => repeated)),
       forgotten: sum(pages.flatMap(({ forgotten = [] }) => forgotten.map(({ items }) => items))),
       failures: own.slice(0, first).filter(({ kind }) => kind === 'failed').length,

@@ -11,7 +11,7 @@ import {
   type CheckpointState,
   exportedOf,
   findCheckpoint,
-  isOver,
+  hasEnded,
   OpenLog,
 } from '../../state/index.ts'
 import { readNamed } from '../open-data-set.ts'
@@ -166,7 +166,7 @@ export function invalidationOf(
       chains.add(chain)
       for (const key of keys) {
         const folded = state.partitions.get(key)
-        if (folded !== undefined && (feed !== null || !isOver(folded))) add(key)
+        if (folded !== undefined && (feed !== null || !hasEnded(folded))) add(key)
       }
     }
   }

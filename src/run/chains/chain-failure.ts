@@ -1,4 +1,4 @@
-import { ExportError, type NamedPipeline } from '../../core/index.ts'
+import { ExportError, type JournalEntry, type NamedPipeline } from '../../core/index.ts'
 import { isWebPage, ResponseError, type Service, UnreachableError } from '../../extract/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import { PartitionFault } from './quarantine.ts'
@@ -27,10 +27,7 @@ export async function failPartition(
     const alike = tally.partitionFailed(key, error)
     events.failed(index, error, { requests, alike })
     const { kind, message, next } = error
-    const refused = error instanceof PartitionFault ? error.refused : []
-    tally.refused(refused)
-    const inQuarantine = refused.length === 0 ? {} : { rejected: refused.length }
-    const failure = { kind, message, cause: causeOf(error), next, ...inQuarantine }
+    const failure = { kind, message, cause: causeOf(error), next }
     await checkpoint.append([{ kind: 'failed', partition: key, requests, error: failure }])
   }
   if (error.kind === 'refused' && service.counters.notFound > 1) {
@@ -66,6 +63,26 @@ export async function failPartition(
   // Identifiers that are refused are so each for itself.
   else if (tally.failuresInRow >= MAX_FAILURES_IN_ROW && !(isOfFeed && isRefused))
     halt.stopFor(tooManyFailures(pipeline, error))
+}
+
+/** A partition with too many rejected items, of which nothing is left to request. */
+export function endedEntry(fault: PartitionFault, chain: ChainProgress): JournalEntry {
+  const { kind, message, next } = fault
+  const error = { kind, message, cause: causeOf(fault), next, ended: true as const }
+  return { kind: 'failed', partition: chain.partitionAt(fault.index).key, requests: 0, error }
+}
+
+/** Counts a partition whose {@link endedEntry} is committed. Its chain goes on. */
+export function failEnded(
+  chain: ChainProgress,
+  fault: PartitionFault,
+  events: PartitionEvents,
+  { pipeline, tally, options, halt }: ChainsContext,
+): void {
+  const alike = tally.partitionFailed(chain.partitionAt(fault.index).key, fault)
+  events.failed(fault.index, fault, { requests: 0, alike })
+  if (options.failFast) halt.stopFor(fault)
+  else if (tally.failuresInRow >= MAX_FAILURES_IN_ROW) halt.stopFor(tooManyFailures(pipeline, fault))
 }
 
 /** Whether the service was never reached, or another server answers: all other chains would fail the same way. */

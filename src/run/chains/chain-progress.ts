@@ -82,6 +82,14 @@ export class ChainProgress {
     return partition(this.query, (this.feedWindows ?? this.windows).at(index))
   }
 
+  /** The partition in progress, or all of a feed, with what is committed. */
+  *open(): Generator<readonly [Partition, FoldedPartition | undefined]> {
+    if (this.feedWindows === null) yield [this.current, this.foldedAt(this.currentIndex)]
+    else
+      for (const [window, folded] of this.#state.partitions.branches.get(this.query.name) ?? [])
+        yield [{ ...this.current, key: `${this.query.name}/${window}` }, folded]
+  }
+
   /** The committed state of the partition of a window in progress. */
   foldedAt(index: number): FoldedPartition | undefined {
     return this.#state.partitions.get(this.partitionAt(index).key)

@@ -26,12 +26,12 @@ import {
 import { folderOf, ownsFolder } from '../../load/index.ts'
 import { afterFeedPage, chainEntry, decodeIds, encodeIds, NEW_FEED, passOf } from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
-import { failPartition } from './chain-failure.ts'
+import { endedEntry, failEnded, failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import { type FeedOrder, lostPlace, mayBeginAgain, orderOf, pairsOf } from './feed.ts'
 import { shortageOfDiskSpace } from './halt.ts'
 import { type PageProgress, positionAfter, progressOf } from './page-progress.ts'
-import { excessOf, excessOfPage } from './quarantine.ts'
+import { excessesOf, excessOf, invalidItemOf, type PartitionFault } from './quarantine.ts'
 import { type RestartPoint, requiredRestart, restartPoint } from './restart.ts'
 import type { ChainsContext } from './run-context.ts'
 import { type SplitPage, splitByWindow } from './split-by-window.ts'
@@ -102,13 +102,10 @@ export class ChainRun {
   async #export(): Promise<void> {
     const chain = this.#chain
     const { pipeline } = this.#run
-    const excess = excessOf(
-      chain.current,
-      chain.watermark,
-      pipeline.transform,
-      chain.foldedAt(chain.currentIndex),
-    )
-    if (excess !== null) throw excess
+    for (const [partition, folded] of chain.open()) {
+      const excess = excessOf(partition, chain.watermark, pipeline.transform, folded)
+      if (excess !== null) throw excess
+    }
     if (!(await this.#readIds())) await this.#restart(LOST_IDS)
     if (isFeed(chain.query)) await this.#exportFeed(chain.query)
     else await this.#followToEnd()
@@ -261,39 +258,39 @@ export class ChainRun {
     return folderOf(extract.resource, this.#chain.partitionAt(index), load.partitionBy)
   }
 
-  /** Commits one page with its rejected items and ids. Then counts it. */
+  /**
+   * Commits one page with its rejected items and ids. Then counts it.
+   * @throws PartitionFault when there are too many rejected items: then the chain waits, behind this page, for a run that
+   *   permits them; or, under `on_invalid: fail`, any: then nothing is committed
+   */
   async #commit(split: SplitPage): Promise<void> {
-    const { session, tally, options } = this.#run
+    const { session, tally, options, pipeline } = this.#run
     const isOver = tally.committing(options.clock.now())
     try {
-      await this.#checkRefusedItems(split)
-      await this.#commitRows(split)
+      const invalid = invalidItemOf(split, this.#chain, pipeline.transform)
+      if (invalid !== null) throw invalid
+      const excess = await this.#commitRows(split)
+      if (excess !== null) throw excess
     } finally {
       isOver()
       session.cpu.release(split.page)
     }
   }
 
-  /**
-   * A page with too many rejected items is not committed. The next run requests it again, in case the service has
-   * corrected it or the limit was raised. Until then its items are in the quarantine file for inspection.
-   */
-  async #checkRefusedItems(split: SplitPage): Promise<void> {
-    const fault = excessOfPage(split, this.#chain, this.#run.pipeline.transform)
-    if (fault === null) return
-    this.#run.quarantine.show(this.#chain, split.page, split.refused)
-    throw fault
-  }
-
-  async #commitRows(split: SplitPage): Promise<void> {
+  /** @returns the fault of the partition in progress; null: there is none */
+  async #commitRows(split: SplitPage): Promise<PartitionFault | null> {
     const chain = this.#chain
-    const { session, quarantine, measurements } = this.#run
+    const { session, quarantine, measurements, pipeline } = this.#run
     const { page, requests, size, ms, slices, rows, refused, forgotten } = split
     const { folded, windows } = chain
     const items = quarantine.linesOf(chain, page, refused)
+    const excesses = (indexes: readonly number[]) => excessesOf(split, chain, pipeline.transform, indexes)
     const position = positionAfter(folded, page, windows.order)
     const progress = progressOf(split, chain, position)
     const feed = chain.feedWindows === null ? null : this.#ofFeed(split, folded?.feed ?? NEW_FEED)
+    const ended = excesses(progress.finished)
+    const inProgress = feed === null ? (progress.isLast ? [] : [progress.watermark]) : [...refused.keys()]
+    const [excess = null] = excesses(inProgress)
     quarantine.tidy(chain, feed?.entry.over === true ? chain.feedWindows!.indexes : progress.finished)
     // No page after the last one could repeat its rows.
     const recent = feed?.ids ?? (progress.isLast ? this.#recent : withPage(this.#recent, page.ids))
@@ -328,15 +325,21 @@ export class ChainRun {
     await session.shards.commit({
       slices,
       close: this.#foldersToClose(progress.finished, rows),
-      entries: (placement) => [...begin, { ...entry, ...placement }, ...measured],
+      entries: (placement) => [
+        ...begin,
+        { ...entry, ...placement },
+        ...measured,
+        ...ended.map((fault) => endedEntry(fault, chain)),
+      ],
       blobs,
     })
     this.#run.sizes.served(size)
     this.#recent = recent
     chain.committed(progress.watermark)
     this.#run.tally.advanced += chain.advanced - advanced
-    this.#count(split, progress)
-    await this.#afterCommit(progress)
+    this.#count(split, progress, ended)
+    await this.#afterCommit(progress, ended)
+    return excess
   }
 
   #byWindow(items: ReadonlyMap<number, number>): NonNullable<PageEntry['forgotten']> {
@@ -372,7 +375,7 @@ export class ChainRun {
     return finished.filter(hasRows).map((index) => this.#folderOf(index))
   }
 
-  #count(split: SplitPage, { finished, reopened }: PageProgress): void {
+  #count(split: SplitPage, { finished, reopened }: PageProgress, ended: readonly PartitionFault[]): void {
     const chain = this.#chain
     const { requests, forgotten, leftOut } = split
     const page = chain.feedWindows === null ? split.page : countedOfFeed(split)
@@ -391,16 +394,19 @@ export class ChainRun {
     }
     tally.page(page, forgotten)
     tally.reopened += reopened.length
-    tally.done += finished.length - reopened.length
+    tally.done += finished.length - reopened.length - ended.length
     for (const field of tally.newFields(page)) {
       log('warn', 'the service sends an unknown field, which is not exported', { field })
     }
   }
 
   /** The steps after a commit. */
-  async #afterCommit(progress: PageProgress): Promise<void> {
+  async #afterCommit(progress: PageProgress, ended: readonly PartitionFault[]): Promise<void> {
     const { session, measurements, options, deferred, reportProgress } = this.#run
-    this.#events.committed(progress)
+    const isEnded = (index: number): boolean => ended.some((fault) => fault.index === index)
+    const finished = progress.finished.filter((index) => !isEnded(index))
+    this.#events.committed({ ...progress, finished })
+    for (const fault of ended) failEnded(this.#chain, fault, this.#events, this.#run)
     await measurements.enterMonth(session.checkpoint, options.clock)
     await deferred.settle()
     await this.#sealFoldersLeft(progress)

@@ -15,7 +15,7 @@ import { Quarantine } from '../../data-set/index.ts'
 import { PageSizes, prefetchSlots, Service } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
 import type { PlannedChain } from '../../plan/index.ts'
-import { type CheckpointState, searchesByMonth } from '../../state/index.ts'
+import { type CheckpointState, hasEnded, partitionEntry, searchesByMonth } from '../../state/index.ts'
 import { clockCheck } from '../admission/clock-check.ts'
 import type { Progress } from '../options.ts'
 import { wrongAddress } from './chain-failure.ts'
@@ -25,6 +25,7 @@ import { ChainRun } from './chain-run.ts'
 import { FeedWindows } from './feed-windows.ts'
 import { DeferredFailure, Halt } from './halt.ts'
 import { Measurements } from './measurements.ts'
+import { excessOf } from './quarantine.ts'
 import type { ChainsContext, RunContext } from './run-context.ts'
 import type { Tally } from './tally.ts'
 
@@ -72,6 +73,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   }
   try {
     reportProgress()
+    await settleEnded(run)
     // A crash may have occurred between the last page of a folder and the seal of its shard.
     await sealFinished(run)
     const quarantine = await Quarantine.open(store, session.checkpoint, pipeline.transform.onInvalid)
@@ -114,6 +116,33 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   const { requests, retries, searchesSpent, searchesRemaining } = service.counters
   const error = halt.error ?? interruption(options.stop, tally, counts)
   return { status: statusOf(error, tally), error, requests, retries, searchesSpent, searchesRemaining }
+}
+
+/** Partitions that failed for what came of them: they are done if this run permits it, else they fail again. */
+async function settleEnded({ plan, session, pipeline, tally, options }: RunContext): Promise<void> {
+  const { checkpoint } = session
+  const ended = new Map([...checkpoint.state.partitions].filter(([, { error }]) => error?.ended === true))
+  if (ended.size === 0) return
+  for (const partition of plan.partitions()) {
+    const folded = ended.get(partition.key)
+    if (folded?.state !== 'failed') continue
+    const fault = excessOf(partition, 0, pipeline.transform, folded)
+    if (fault === null) {
+      await checkpoint.append([partitionEntry(partition.key, { ...folded, state: 'done', error: null })])
+      tally.done++
+    } else {
+      const alike = tally.partitionFailed(partition.key, fault)
+      const fields = {
+        event: 'partition.failed',
+        partition: partition.key,
+        kind: fault.kind,
+        requests: 0,
+        alike,
+      }
+      options.onLog('error', fault.message, fields)
+    }
+  }
+  tally.failuresInRow = 0
 }
 
 /** The chain as this run follows it; null: it does not. */
@@ -216,7 +245,10 @@ async function sealFinished(run: RunContext): Promise<void> {
     return sealShared(run, (folder) => !counts.unfinished.has(folder))
   }
   const { openShards, partitions } = session.checkpoint.state
-  const isFinished = (key: string): boolean => partitions.get(key)?.state === 'done'
+  const isFinished = (key: string): boolean => {
+    const folded = partitions.get(key)
+    return folded !== undefined && hasEnded(folded)
+  }
   const finished = [...openShards.values()].filter((shard) => [...shard.partitions].every(isFinished))
   await session.shards.seal(finished.map(({ folder }) => folder))
 }

@@ -1,5 +1,5 @@
 import { type DecodedPage, int64FromJson, type Position } from '../../core/index.ts'
-import type { FoldedChain } from '../../state/index.ts'
+import { type FoldedChain, hasEnded } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { SplitPage } from './split-by-window.ts'
 
@@ -28,14 +28,19 @@ export function progressOf(
   const watermark = watermarkAfter(chain, page, position)
   const isLast = page.next === null || watermark >= count
   const isDone = (index: number): boolean => chain.foldedAt(index)?.state === 'done'
-  const affected = new Set([...rows.keys(), ...refused.keys()])
-  const reopened = new Set([...affected].filter((index) => index < chain.watermark && isDone(index)))
+  const isOver = (index: number): boolean => {
+    const folded = chain.foldedAt(index)
+    return folded !== undefined && hasEnded(folded)
+  }
+  const late = new Set(
+    [...rows.keys(), ...refused.keys()].filter((index) => index < chain.watermark && isOver(index)),
+  )
   const finished: number[] = []
   // Windows with late rows were open until now.
   for (let index = isLast ? 0 : chain.watermark; index < (isLast ? count : watermark); index++) {
-    if (!isDone(index) || reopened.has(index)) finished.push(index)
+    if (!isOver(index) || late.has(index)) finished.push(index)
   }
-  return { watermark, isLast, finished, reopened: [...reopened] }
+  return { watermark, isLast, finished, reopened: [...late].filter(isDone) }
 }
 
 /** The number of windows that can get no more rows. The last window is open until the chain's last page. */

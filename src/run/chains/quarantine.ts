@@ -15,7 +15,7 @@ import type { SplitPage } from './split-by-window.ts'
 export class PartitionFault extends ExportError {
   /** The index of its window in the chain. */
   readonly index: number
-  /** Why items were rejected that are in quarantine while their page is not committed; fields and rules, no values. */
+  /** Why items of the page were rejected: fields and rules, no values. */
   readonly refused: readonly RefusedItem['issues'][]
   /** The description that all partitions with this fault share. */
   readonly common: string
@@ -35,13 +35,8 @@ export class PartitionFault extends ExportError {
   }
 }
 
-/** What an uncommitted page adds to a partition. */
-export type Added = {
-  readonly rows: number
-  readonly refused: readonly RefusedItem[]
-  /** Pages of the chain before it. */
-  readonly page: number
-}
+/** What a page adds to a partition. */
+export type Added = { readonly rows: number; readonly refused: readonly RefusedItem[] }
 
 /**
  * Tests whether a partition has more quarantined items than allowed, over all of its pages, those of earlier runs too.
@@ -50,13 +45,10 @@ export type Added = {
 export function excessOf(
   { key }: Partition,
   index: number,
-  { onInvalid, maxQuarantined }: TransformSettings,
+  { maxQuarantined }: Pick<TransformSettings, 'maxQuarantined'>,
   folded: FoldedPartition | undefined,
   added?: Added,
 ): PartitionFault | null {
-  const [first] = added?.refused ?? []
-  if (onInvalid === 'fail' && first !== undefined)
-    return invalidItem(first, index, `${key}, page ${(added?.page ?? 0) + 1}`)
   const quarantined = (folded?.quarantined ?? 0) + (added?.refused.length ?? 0)
   const seen = (folded?.rows ?? 0) + (added?.rows ?? 0) + quarantined
   const allowed = allowedOf(maxQuarantined)
@@ -65,26 +57,35 @@ export function excessOf(
     index,
     `${quarantined} of ${numberOf(seen, 'item')} ${quarantined === 1 ? 'breaks' : 'break'} the schema, and transform.max_quarantined is ${allowed.text}`,
     key,
-    `Inspect them in ${quarantinePath(key)} and run again, with a higher transform.max_quarantined if they may be left out.`,
+    `Another run changes nothing. Inspect them in ${quarantinePath(key)}: a higher transform.max_quarantined goes on from there, \`run --redo\` exports the partition anew.`,
     `more than ${allowed.text} of items rejected (transform.max_quarantined)`,
     added?.refused.map(({ issues }) => issues),
   )
 }
 
-/** The fault of the first partition of the chain for which this page has too many rejected items. */
-export function excessOfPage(
+/** The fault of a page that is not to be committed: an item breaks the schema under `on_invalid: fail`; null: there is none. */
+export function invalidItemOf(
+  { refused }: SplitPage,
+  chain: ChainProgress,
+  { onInvalid }: TransformSettings,
+): PartitionFault | null {
+  if (onInvalid !== 'fail' || refused.size === 0) return null
+  const index = Math.min(...refused.keys())
+  const page = (chain.folded?.pages ?? 0) + 1
+  return invalidItem(refused.get(index)![0]!, index, `${chain.partitionAt(index).key}, page ${page}`)
+}
+
+/** The faults of partitions that have too many rejected items with this page, of those given by their index. */
+export function excessesOf(
   { rows, refused }: SplitPage,
   chain: ChainProgress,
   settings: TransformSettings,
-): PartitionFault | null {
-  const page = chain.folded?.pages ?? 0
-  for (const index of [...new Set([...rows.keys(), ...refused.keys()])].sort((a, b) => a - b)) {
-    const items: readonly RefusedItem[] = refused.get(index) ?? []
-    const added = { rows: rows.get(index) ?? 0, refused: items, page }
-    const fault = excessOf(chain.partitionAt(index), index, settings, chain.foldedAt(index), added)
-    if (fault !== null) return fault
-  }
-  return null
+  indexes: readonly number[],
+): readonly PartitionFault[] {
+  return indexes.flatMap((index) => {
+    const added = { rows: rows.get(index) ?? 0, refused: refused.get(index) ?? [] }
+    return excessOf(chain.partitionAt(index), index, settings, chain.foldedAt(index), added) ?? []
+  })
 }
 
 /** An item breaks the schema under `on_invalid: fail`. Names fields, never values. */

@@ -49,6 +49,7 @@ export class Tally {
   readonly #unknownFields = new Set<string>()
   readonly #reasons = new Map<string, number>()
   readonly #causes = new Map<string, Cause>()
+  readonly #failed = new Set<string>()
 
   constructor({ done }: { readonly done: number }) {
     this.done = done
@@ -75,13 +76,8 @@ export class Tally {
     this.quarantined += page.quarantined.length
     this.repeated += page.repeated
     for (const items of forgotten.values()) this.forgotten += items
-    this.failuresInRow = 0
-  }
-
-  /** Counts rejected items of an uncommitted page, for which its partition failed. */
-  refused(items: readonly Issues[]): void {
-    this.quarantined += items.length
-    for (const issues of items) countReason(this.#reasons, issues)
+    // A page of rejected items alone is none that can be used.
+    if (page.rows > 0 || page.quarantined.length === 0) this.failuresInRow = 0
   }
 
   /** The number of quarantined items by reason, regardless of the index in a list. */
@@ -100,7 +96,9 @@ export class Tally {
   /** @returns how many partitions failed for the same cause before */
   partitionFailed(partition: string, error: ExportError): number {
     const { message } = error
-    this.failed++
+    // Late rows may fail a partition again.
+    if (!this.#failed.has(partition)) this.failed++
+    this.#failed.add(partition)
     this.failuresInRow++
     // A summary of ten thousand failures is not readable; `status` shows the rest.
     if (this.failures.length < 100) this.failures.push({ partition, message })

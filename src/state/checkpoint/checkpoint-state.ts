@@ -125,7 +125,7 @@ function figuresOf({ rows, quarantined, repeated, forgotten, failures, searchesS
   }
 }
 
-function partitionEntry(partition: string, folded: FoldedPartition): PartitionEntry {
+export function partitionEntry(partition: string, folded: FoldedPartition): PartitionEntry {
   const { state, rows, pages, requests, quarantined, repeated, forgotten, quarantineEnd, error } = folded
   return {
     kind: 'partition',

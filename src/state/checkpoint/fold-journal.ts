@@ -325,7 +325,6 @@ export class JournalFold {
   #fail({ partition, requests, error }: Entry<'failed'>): void {
     this.#runs.count((run) => {
       run.requests += requests
-      run.quarantined += error.rejected ?? 0
       run.failures++
     })
     this.#partitions.markFailed(partition, requests, error)

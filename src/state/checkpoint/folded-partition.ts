@@ -22,7 +22,6 @@ export type FoldedPartition = {
   readonly forgotten: number
   /** Committed bytes of the partition's quarantine file. */
   readonly quarantineEnd: number
-  /** `rejected`: invalid items of the page that failed. They are in quarantine, but not part of `quarantined`. */
   readonly error: FailureEntry | null
   /** What is exported of it, while it is exported again; absent: it is not. */
   readonly former?: FoldedPartition | undefined
@@ -57,16 +56,11 @@ export function sumOfPartitions(state: {
     const exported = exportedOf(folded)
     sum.rows += exported.rows
     sum.requests += folded.requests
-    sum.quarantined += quarantinedOf(exported)
+    sum.quarantined += exported.quarantined
     sum.repeated += exported.repeated
     sum.forgotten += exported.forgotten
   }
   return sum
-}
-
-/** Items of a partition in quarantine, including those of the page that failed. */
-export function quarantinedOf({ state, quarantined, error }: FoldedPartition): number {
-  return quarantined + (state === 'failed' ? (error?.rejected ?? 0) : 0)
 }
 
 /** Whether some rows of a partition are exported, or none are left to export. */
@@ -77,6 +71,11 @@ export function hasBegun(folded: FoldedPartition): boolean {
 /** Whether no rows of a partition are left to export. */
 export function isOver({ state }: FoldedPartition): boolean {
   return state === 'done' || state === 'pruned'
+}
+
+/** Whether nothing of a partition is left to request; also where it failed for what came. */
+export function hasEnded(folded: FoldedPartition): boolean {
+  return isOver(folded) || (folded.state === 'failed' && folded.error?.ended === true)
 }
 
 /** The partition after a prune: without rows, but with its pages and requests. */
@@ -133,14 +132,9 @@ export class Partitions {
     })
   }
 
-  /** Its quarantine file is written anew. Items of a page that failed are not in it: they are requested again. */
+  /** Its quarantine file is written anew. */
   renewQuarantine(key: string): void {
-    this.#update(key, (folded) => {
-      const { error } = folded
-      if (error === null) return { ...folded, quarantineEnd: 0 }
-      const { rejected: _, ...left } = error
-      return { ...folded, quarantineEnd: 0, error: left }
-    })
+    this.#update(key, (folded) => ({ ...folded, quarantineEnd: 0 }))
   }
 
   setQuarantineEnd(key: string, quarantineEnd: number): void {
@@ -153,14 +147,14 @@ export class Partitions {
 
   /** It gets no more rows. */
   markDone(key: string): void {
-    this.#update(key, (folded) => (isOver(folded) ? folded : { ...folded, state: 'done', error: null }))
+    this.#update(key, (folded) => (hasEnded(folded) ? folded : { ...folded, state: 'done', error: null }))
   }
 
-  /** An error after the last page of a partition does not fail it: its rows are complete. */
+  /** An error after the last page of a partition does not fail it: its rows are complete. But too many items may be rejected. */
   markFailed(key: string, requests: number, error: FailureEntry): void {
     this.#update(key, (folded) => ({
       ...folded,
-      state: isOver(folded) ? folded.state : 'failed',
+      state: isOver(folded) && error.ended !== true ? folded.state : 'failed',
       requests: folded.requests + requests,
       error,
     }))

@@ -131,7 +131,7 @@ export function pipelineText({
       },
       extract: { ...(extract === undefined ? { domains: ['scatterholt.com'] } : extract) },
       // Sandboxes of tests send more broken items than a service should.
-      transform: { max_quarantined: '100%', ...transform },
+      transform: { ...(transform?.on_invalid === 'fail' ? {} : { max_quarantined: '100%' }), ...transform },
       load: { path: 'out', ...load },
       ...(state === undefined ? {} : { state }),
     },
