@@ -112,6 +112,12 @@ const feed = z.object({
   /** Pairs of adjacent rows of which the second was imported later, or earlier. */
   rising: count,
   falling: count,
+  /** How many passes to its end found new rows there, since one was found at its front. */
+  grown: count,
+  /** Whether the present pass has found a new row. */
+  grows: z.boolean(),
+  /** How many passes to its end were completed since its front was read. */
+  unread: count,
 })
 export type FeedProgress = ReadonlyDeep<z.infer<typeof feed>>
 

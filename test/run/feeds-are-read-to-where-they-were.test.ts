@@ -1,6 +1,9 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { orderOf } from '../../src/run/chains/feed.ts'
 import { sendPage, serve } from '../extract/support.ts'
+import { THOROUGH } from '../support/thorough.ts'
 import { type FeedWorld, feedWorld, sorted } from './feed-world.ts'
 import { exportsTo } from './quick-export.ts'
 import { itemAt } from './world.ts'
@@ -56,6 +59,38 @@ test('a feed of few rows is read at both ends, as its order is not known', async
     expect((await world.run()).status).toBe('complete')
     expect(sorted(world.ids()[SECOND])).toEqual(sorted(world.expected(2)))
   }
+})
+
+test('nights of three identifiers with a row or two each take few requests, and the state stays small', async () => {
+  const identifiers = [1, 2, 3]
+  const world = await feedWorld(
+    `identifiers: [${identifiers.join(', ')}], page_size: 20, ${ONE_SLOT}, max_requests: none`,
+    {
+      records: 135,
+      domains: identifiers.map((id) => `d${id}.example`),
+      until: '2024-03-31',
+      identifierOrder: 'asc',
+    },
+  )
+  const nights = THOROUGH ? 60 : 15
+  for (let night = 1; night <= nights; night++) {
+    world.day = 30 + night
+    expect((await world.run()).status).toBe('complete')
+    expect(readdirSync(join(world.output, '_state'), { recursive: true }).length).toBeLessThanOrEqual(12)
+  }
+  for (const id of identifiers)
+    expect(sorted(world.ids()[`query=feed.${id}`])).toEqual(sorted(world.expected(id)))
+  // A night has one request for each, and one for each page that is full. Until rows came at the end twice, and a month
+  // later, the front is read as well.
+  const fronts = requests(world).filter(({ from }) => from === null).length
+  expect(fronts).toBeLessThanOrEqual(3 * 7)
+  const pages = requests(world).filter(({ items }) => items === 20).length
+  expect(world.sandbox.requests.length).toBeLessThanOrEqual(3 * nights + fronts + pages)
+
+  // Where nothing is new, one request tells it.
+  const before = world.sandbox.requests.length
+  await world.run()
+  expect(world.sandbox.requests.length - before).toBe(3)
 })
 
 test('the order of a feed is that of most of its rows, once there are enough', () => {

@@ -28,7 +28,7 @@ import { afterFeedPage, chainEntry, decodeIds, encodeIds, NEW_FEED, passOf } fro
 import { maskedQueryValue } from '../../transform/index.ts'
 import { endedEntry, failEnded, failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
-import { type FeedOrder, lostPlace, mayBeginAgain, orderOf, pairsOf } from './feed.ts'
+import { isFrontDue, lostPlace, mayBeginAgain, orderOf, pairsOf } from './feed.ts'
 import { shortageOfDiskSpace } from './halt.ts'
 import { type PageProgress, positionAfter, progressOf } from './page-progress.ts'
 import { excessesOf, excessOf, invalidItemOf, type PartitionFault } from './quarantine.ts'
@@ -117,14 +117,13 @@ export class ChainRun {
    */
   async #exportFeed(query: FeedQuery): Promise<void> {
     const chain = this.#chain
-    const order = (): FeedOrder =>
-      chain.folded?.feed == null ? 'unknown' : orderOf(chain.folded.feed, query)
+    const isDue = (): boolean => chain.folded?.feed == null || isFrontDue(chain.folded.feed, query)
     const before = chain.folded?.feed ?? null
-    if (before?.pass === null && order() === 'newest first') await this.#beginAtFront()
+    if (before?.pass === null && orderOf(before, query) === 'newest first') await this.#beginAtFront()
     const isFromEnd = chain.folded?.feed != null && passOf(chain.folded.feed) === 'tail'
     this.#mayNeedFront = isFromEnd || (before !== null && before.pass !== null)
     await this.#followToEnd()
-    if (this.#mayNeedFront && order() !== 'oldest first') {
+    if (this.#mayNeedFront && isDue()) {
       this.#mayNeedFront = false
       await this.#beginAtFront()
       await this.#followToEnd()
@@ -361,8 +360,7 @@ export class ChainRun {
     }
     const after = afterFeedPage(feed, this.#recent, change, countOfIds)
     const { query } = this.#chain
-    const isMore =
-      over && this.#mayNeedFront && isFeed(query) && orderOf(after.feed, query) !== 'oldest first'
+    const isMore = over && this.#mayNeedFront && isFeed(query) && isFrontDue(after.feed, query)
     return { entry: { over, ...pairs, ...(isMore ? { more: true as const } : {}) }, ids: after.ids }
   }
 

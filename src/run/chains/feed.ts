@@ -8,6 +8,10 @@ export type FeedOrder = 'oldest first' | 'newest first' | 'unknown'
 // With fewer pairs of rows, or less of a majority, rows that came late could be taken for the order.
 const MIN_PAIRS = 20
 const MAJORITY = 0.75
+// A feed of few rows: this many passes to its end found new rows there, and none at its front.
+const MIN_GROWN = 2
+/** So often, in passes, the front of such a feed is read all the same. */
+const FRONT_EVERY = 30
 
 /**
  * The order of a feed by its rows so far. An identifier's endpoint has no parameter for it, so as long as it is not
@@ -22,6 +26,13 @@ export function orderOf(
   if (pairs >= MIN_PAIRS && rising >= MAJORITY * pairs) return 'oldest first'
   if (pairs >= MIN_PAIRS && falling >= MAJORITY * pairs) return 'newest first'
   return type === 'tenant' ? 'oldest first' : 'unknown'
+}
+
+/** Whether the front of a feed has to be read, after or before a pass to its end. */
+export function isFrontDue(feed: FeedProgress, query: FeedQuery): boolean {
+  const order = orderOf(feed, query)
+  if (order !== 'unknown') return order === 'newest first'
+  return feed.grown < MIN_GROWN || feed.unread >= FRONT_EVERY
 }
 
 /** Pairs of adjacent rows of which the second was imported later, or earlier. */

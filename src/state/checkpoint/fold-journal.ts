@@ -270,7 +270,9 @@ export class JournalFold {
     if (chain === undefined) return
     const { range } = chain.windows
     const feed =
-      pass === undefined || chain.feed === null ? chain.feed : { ...chain.feed, pass, forgot: false }
+      pass === undefined || chain.feed === null
+        ? chain.feed
+        : { ...chain.feed, pass, forgot: false, grows: false }
     this.#chains.set(number, { ...chain, next: null, seen: null, requested: range, since, feed })
     if (pass !== undefined) this.#partitions.markPartial(this.#keyAt(chain, 0))
   }

@@ -9,6 +9,9 @@ export const NEW_FEED: FeedProgress = {
   forgot: false,
   rising: 0,
   falling: 0,
+  grown: 0,
+  grows: false,
+  unread: 0,
 }
 
 /** What a page changes of a feed. */
@@ -59,9 +62,11 @@ export function afterFeedPage<Ids>(
     forgot,
     rising: feed.rising + page.rising,
     falling: feed.falling + page.falling,
+    grows: feed.grows || page.ids !== null,
   }
   if (!page.isOver) return { feed: { ...after, head: head.length }, ids: [...front, ...head, ...rest] }
-  const found = pass === 'tail' ? front : firstOf([...head, ...front], countOf)
+  const isTail = pass === 'tail'
+  const found = isTail ? front : firstOf([...head, ...front], countOf)
   // A pass from the front that met what is there has not seen the end.
   const isAtEnd = page.next === null
   return {
@@ -72,6 +77,9 @@ export function afterFeedPage<Ids>(
       end_size: isAtEnd ? page.size : feed.end_size,
       front: found.length,
       head: 0,
+      grown: !after.grows ? feed.grown : isTail ? feed.grown + 1 : 0,
+      grows: false,
+      unread: isTail ? feed.unread + 1 : 0,
     },
     ids: [...found, ...rest],
   }

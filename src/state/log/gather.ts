@@ -2,8 +2,8 @@ import { type BlobRef, type GatheredEntry, type JournalEntry, sideBySide } from 
 import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-state.ts'
 import type { CommitPart } from './commit-object.ts'
 
-/** With fewer small objects than this a resume is quick enough. */
-const MAX_OBJECTS = 1000
+/** As many small objects stay where they are. A feed leaves one with each page of each run, for ever. */
+const MAX_OBJECTS = 4
 /** An object is small when fewer of its bytes than these are still needed. */
 const SMALL_BYTES = 64 << 10
 const COMMIT_BYTES = 8 << 20
