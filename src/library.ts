@@ -1,10 +1,8 @@
 import {
   type Environment,
-  knownNamingKey,
   type PipelineSettings,
   type ReadOptions,
   readMaskKey,
-  readNamingKey,
   readSigningKey,
   readVerifyingKey,
   readPipeline as resolveFile,
@@ -12,17 +10,22 @@ import {
 } from './config/index.ts'
 import { AGE_EXPECTED, ago, ExportError, type Pipeline, parseAge, systemClock } from './core/index.ts'
 import {
+  describeDataSet,
   type ForgetResult,
   forgetPeople as forget,
+  loadWarehouse as load,
   type PruneResult,
   planForgetting,
   planPruning,
   pruneDataSet as prune,
+  queryPipeline as query,
   readEvidence,
   type Signed,
   type StatusResult,
   signDataSet as sign,
   readStatus as statusOf,
+  streamQuery as stream,
+  summarizeDataSet as summarize,
   type Verification,
   verifyDataSet as verify,
 } from './data-set/index.ts'
@@ -86,32 +89,47 @@ export async function readPlan(pipeline: Pipeline, settings: RunSettings = {}): 
   return planOf(pipeline, await runOptions(pipeline, settings))
 }
 
+/** The pipeline as the data set describes itself: what is there decides. */
+async function asDescribed(pipeline: Pipeline): Promise<Pipeline> {
+  return (await describeDataSet({ pipeline, unknown: null })).pipeline
+}
+
+/** Queries an export, or a DuckDB file into which it was loaded; the result is kept in memory. */
+export const queryPipeline: typeof query = async (pipeline, ...rest) =>
+  query(await asDescribed(pipeline), ...rest)
+
+/** The same as a stream. */
+export const streamQuery: typeof stream = async (pipeline, ...rest) =>
+  stream(await asDescribed(pipeline), ...rest)
+
+/** Loads the shards that the manifest lists into a database, each once. */
+export const loadWarehouse: typeof load = async (pipeline, ...rest) =>
+  load(await asDescribed(pipeline), ...rest)
+
+/** Summarizes a data set, with what only its rows tell. */
+export const summarizeDataSet: typeof summarize = async (pipeline, options) =>
+  summarize(await asDescribed(pipeline), options)
+
 export type StatusSettings = {
-  /** The environment with the mask key, if queries are named by digests. Default: `process.env`. */
-  readonly env?: Environment
-  /** Used instead of the key from the environment. */
-  readonly maskKey?: Uint8Array | null
   /** Epoch milliseconds. Default: now. */
   readonly nowMs?: number
 }
 
 /** The status of a pipeline, also during a run. @throws ExportError `damaged` or `config` */
 export async function readStatus(pipeline: Pipeline, settings: StatusSettings = {}): Promise<StatusResult> {
-  const { env = process.env, nowMs = systemClock.now() } = settings
-  const maskKey =
-    settings.maskKey === undefined ? await readMaskKey(pipeline, env).catch(() => null) : settings.maskKey
-  return statusOf(pipeline, nowMs, maskKey)
+  const { nowMs = systemClock.now() } = settings
+  return statusOf(await asDescribed(pipeline), nowMs)
 }
 
 /**
  * Reads every shard again and compares it with its entry in the manifest.
  * @param settings.onShard called before each, with its path
  */
-export function verifyDataSet(
+export async function verifyDataSet(
   pipeline: Pipeline,
   settings: { readonly onShard?: (path: string) => void } = {},
 ): Promise<Verification> {
-  return verify(pipeline, { ...settings, version })
+  return verify(await asDescribed(pipeline), { ...settings, version })
 }
 
 /** Environment and working directory, as in {@link ReadSettings}, and callbacks. */
@@ -135,8 +153,7 @@ export async function signDataSet(
   settings: ChangeSettings = {},
 ): Promise<Signed> {
   const options = readOptions(settings)
-  const maskKey = await knownNamingKey(pipeline, options)
-  return sign(pipeline, await readSigningKey(keyFile, options), { ...changing(settings), maskKey })
+  return sign(await asDescribed(pipeline), await readSigningKey(keyFile, options), changing(settings))
 }
 
 export type EvidenceSettings = Pick<ChangeSettings, 'env' | 'cwd'> & {
@@ -155,7 +172,7 @@ export async function packEvidence(
 ): Promise<{ readonly tar: Uint8Array; readonly files: readonly string[] }> {
   const options = readOptions(settings)
   const key = keyFile === undefined ? null : await readVerifyingKey(keyFile, options)
-  const found = await readEvidence(pipeline, key, await knownNamingKey(pipeline, options), version)
+  const found = await readEvidence(await asDescribed(pipeline), key, version)
   return evidenceTar(found, key)
 }
 
@@ -183,9 +200,10 @@ export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings =
     })
   }
   const before = ago(age, systemClock.now() * 1000)
-  if (dryRun) return planPruning(pipeline, before)
-  const maskKey = await readNamingKey(pipeline, readOptions(settings))
-  return prune(pipeline, before, { ...changing(settings), version, build: encoderBuild(), maskKey })
+  const described = await asDescribed(pipeline)
+  if (dryRun) return planPruning(described, before)
+  const options = { ...changing(settings), version, build: encoderBuild(), maskKey: null }
+  return prune(described, before, options)
 }
 
 export type ForgetSettings = ChangeSettings & {
@@ -204,10 +222,11 @@ export async function forgetPeople(
   settings: ForgetSettings = {},
 ): Promise<ForgetResult> {
   const { env } = readOptions(settings)
-  const maskKey = await readMaskKey(pipeline, env)
+  const described = await asDescribed(pipeline)
+  const maskKey = await readMaskKey(described, env)
   const options = { ...changing(settings), version, build: encoderBuild(), maskKey, onShard: () => {} }
   const work = settings.dryRun === true ? planForgetting : forget
-  return work(pipeline, identities, options)
+  return work(described, identities, options)
 }
 
 function changing({ stop = new AbortController().signal, onWarning: warn = () => {} }: ChangeSettings) {

@@ -1,10 +1,13 @@
-export { pipelineFrom, type ReadOptions, readPipeline, readSettings, readSubmitted } from './read-pipeline.ts'
 export {
-  checkRequirements,
-  knownNamingKey,
-  missingForRequests,
-  readNamingKey,
-} from './requirements.ts'
+  type GivenPlace,
+  pipelineFrom,
+  type ReadOptions,
+  readPipeline,
+  readPlace,
+  readSettings,
+  readSubmitted,
+} from './read-pipeline.ts'
+export { checkRequirements } from './requirements.ts'
 export { serviceFromEnvironment } from './resolve/resolve-service.ts'
 export { resolvedSettings } from './resolved-settings.ts'
 export type { PipelineSettings } from './schema/file-schema.ts'

@@ -1,12 +1,6 @@
+import { stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import {
-  ExportError,
-  nullIf,
-  type Pipeline,
-  type Query,
-  type Selection,
-  UNKNOWN_SERVICE,
-} from '../core/index.ts'
+import { ExportError, nullIf, type Pipeline, type Query, type Selection } from '../core/index.ts'
 import { didYouMean } from './problems/describe.ts'
 import { PipelineError, type Problems } from './problems/problems.ts'
 import { dotted, isMapping, lineOf, locationAt, type Path, type Tree, valueAt } from './problems/tree.ts'
@@ -30,11 +24,6 @@ export type ReadOptions = {
   readonly cwd: string
   /** Version of Node that the pipeline will run on, such as `v22.15.0`; default: that of this process. */
   readonly nodeVersion?: string
-  /**
-   * The pipeline is not used for requests: addresses of the service whose variables are not set get a placeholder
-   * ({@link UNKNOWN_SERVICE}). Default: false.
-   */
-  readonly sendsNothing?: boolean
 }
 
 /**
@@ -42,6 +31,46 @@ export type ReadOptions = {
  * @throws ExportError 'config' that names every problem with file, line and column, or with the flag
  */
 export async function readPipeline(file: string, options: ReadOptions): Promise<Pipeline> {
+  return readSource(await sourceOf(file, options), options)
+}
+
+/** Where a data set lies: a pipeline as far as the file makes one, and what is wrong with the rest; null: nothing. */
+export type GivenPlace = { readonly pipeline: Pipeline; readonly unknown: ExportError | null }
+
+/**
+ * Reads where a data set lies.
+ * @param given a pipeline file, of which only that needs to be valid, or the path of a data set
+ * @throws ExportError 'config' when the file does not say where
+ */
+export async function readPlace(given: string, options: ReadOptions): Promise<GivenPlace> {
+  const isFolder = await stat(resolve(options.cwd, given)).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
+  if (!isFolder && !/^(?:s3|az):/i.test(given))
+    return placeOf(await resolved(await sourceOf(given, options), options))
+  const settings = { name: 'data-set', service: { base_url: 'https://service.invalid' }, extract: {} }
+  const text = JSON.stringify({ ...settings, load: { path: given } }).replaceAll('${', () => '$${')
+  const source = { file: given, path: resolve(options.cwd, given), text, isMade: true }
+  const place = placeOf(await resolved(source, options))
+  const unknown = new ExportError({
+    kind: 'config',
+    what: 'There is no data set',
+    where: given,
+    next: 'Name a pipeline file, or the folder that has _manifest.json.',
+  })
+  return { ...place, unknown }
+}
+
+function placeOf({ pipeline, problems }: Resolved): GivenPlace {
+  if (problems.isReported(['name'], ['load', 'path'], ['load', 's3'], ['load', 'azure']))
+    throw problems.error()
+  // Nothing of the service is needed.
+  const isKnown = !problems.isReported(['extract'], ['transform'], ['load'])
+  return { pipeline, unknown: isKnown ? null : problems.error() }
+}
+
+async function sourceOf(file: string, options: ReadOptions): Promise<NamedText> {
   const path = resolve(options.cwd, file)
   const read = await readText(path)
   if (!read.ok) {
@@ -52,7 +81,7 @@ export async function readPipeline(file: string, options: ReadOptions): Promise<
       next: 'Name a pipeline file in YAML; `spillway init` writes one to begin with.',
     })
   }
-  return readSource({ file, path, text: read.text }, options)
+  return { file, path, text: read.text }
 }
 
 /**
@@ -111,28 +140,40 @@ async function resolvePipeline(
   options: ReadOptions,
   own: Selection | null = null,
 ): Promise<Pipeline> {
+  const { pipeline, problems } = await resolved(source, options, own)
+  if (!problems.none) throw problems.error()
+  return pipeline
+}
+
+type Resolved = { readonly pipeline: Pipeline; readonly problems: Problems }
+
+/** The pipeline of the keys that are valid, and the problems of the others. */
+async function resolved(
+  source: NamedText,
+  options: ReadOptions,
+  own: Selection | null = null,
+): Promise<Resolved> {
   const { tree, problems } = await readTree(source, options.env)
   if (tree.root === null) {
     problems.add([], 'the file is empty; `spillway init` writes one to begin with')
     throw problems.error()
   }
   override(tree, options.overrides ?? {})
-  expandTree(tree, options.env, problems, options.sendsNothing === true ? FOR_REQUESTS : new Map())
+  expandTree(tree, options.env, problems)
   const settings = checkShape(tree, problems)
 
   refuseIdleKeys(settings, problems)
   const service = resolveService(settings.service, problems)
-  const resolved = await resolveExtract(settings, problems)
-  const extract = own === null ? resolved : { ...resolved, queries: chosen(own, settings, problems) }
+  const whole = await resolveExtract(settings, problems)
+  const extract = own === null ? whole : { ...whole, queries: chosen(own, settings, problems) }
   const transform = resolveTransform(settings, problems)
   const load = resolveLoad(settings, transform.columns, problems, {
     cwd: options.cwd,
     folder: dirname(source.path),
     nodeVersion: options.nodeVersion ?? process.version,
   })
-  if (!problems.none) throw problems.error()
   const secrets = secretPaths(settings)
-  return {
+  const pipeline = {
     name: settings.name,
     file: source.file,
     locations: locationsOf(tree, [...pathsIn(tree), ...secrets.map(([, path]) => path)]),
@@ -142,15 +183,8 @@ async function resolvePipeline(
     transform,
     load,
   }
+  return { pipeline, problems }
 }
-
-/** Settings that only requests need, and what stands for them; undefined: nothing. */
-const FOR_REQUESTS: ReadonlyMap<string, string | undefined> = new Map([
-  ['service.base_url', UNKNOWN_SERVICE],
-  ...['token_url', 'token_test_url', 'report_path', 'organization', 'tenant_id'].map(
-    (key) => [`service.${key}`, undefined] as const,
-  ),
-])
 
 const MAX_NAMED = 5
 

@@ -4,26 +4,16 @@ import {
   isExportError,
   keySet,
   locationOf,
-  nullIf,
+  needsMaskKey,
   type Pipeline,
   requireConsent,
-  UNKNOWN_SERVICE,
-  visibleLabel,
 } from '../core/index.ts'
-import {
-  type Environment,
-  readMaskKey,
-  requireCredential,
-  requireSecret,
-  variable,
-} from './secrets/secrets.ts'
+import { type Environment, readMaskKey, requireCredential, requireSecret } from './secrets/secrets.ts'
 
 type Dependencies = {
   readonly env: Environment
   /** Consent to `transform.secret: plaintext`, given for this run. */
   readonly allowPlaintext: boolean
-  /** Nothing is sent, so what only requests need may be missing: {@link missingForRequests}. Default: false. */
-  readonly sendsNothing?: boolean
 }
 
 /**
@@ -36,11 +26,8 @@ export async function checkRequirements(
   pipeline: Pipeline,
   dependencies: Dependencies,
 ): Promise<readonly string[]> {
-  const { env, sendsNothing = false } = dependencies
   requireAddressSpace()
-  const needs = needsOf(pipeline, dependencies).filter(
-    (need) => !(sendsNothing && need.isForRequests && isUnset(need.variable, env)),
-  )
+  const needs = needsOf(pipeline, dependencies)
   const missing: Missing[] = []
   for (const need of needs) {
     const problem = await problemOf(need)
@@ -66,51 +53,9 @@ export function requireAddressSpace(): void {
   })
 }
 
-/** What a run would need besides, for requests: variables that are not set. */
-export function missingForRequests(pipeline: Pipeline, env: Environment): readonly string[] {
-  const needs = needsOf(pipeline, { env, allowPlaintext: true })
-  return [
-    ...(pipeline.service.baseUrl === UNKNOWN_SERVICE ? ['the variable of service.base_url'] : []),
-    ...needs.flatMap(({ variable, isForRequests }) =>
-      variable !== null && isForRequests && isUnset(variable, env) ? [variable] : [],
-    ),
-  ]
-}
-
-function isUnset(name: string | null, env: Environment): boolean {
-  return name !== null && variable(name, env) === '' && variable(`${name}_FILE`, env) === ''
-}
-
-/**
- * The mask key if a query is named by a digest; null: all names are known without it.
- * @throws ExportError 'config' when it is missing or invalid, with file and line
- */
-export async function readNamingKey(
-  pipeline: Pipeline,
-  { env }: Pick<Dependencies, 'env'>,
-): Promise<Uint8Array | null> {
-  const { extract, transform } = pipeline
-  const queries = [...extract.queries, ...(extract.unfiltered?.queries ?? [])]
-  if (queries.every((query) => visibleLabel(query, transform.identity) !== null)) return null
-  const need = maskKeyNeed(pipeline, env)
-  const problem = await problemOf(need)
-  if (problem !== null) throw missingError(pipeline, [{ problem, key: need.key }])
-  return readMaskKey(pipeline, env)
-}
-
-/** {@link readNamingKey}, null also if the key cannot be read: completeness is then shown without figures. */
-export function knownNamingKey(
-  pipeline: Pipeline,
-  context: Pick<Dependencies, 'env'>,
-): Promise<Uint8Array | null> {
-  return readNamingKey(pipeline, context).catch(nullIf('config'))
-}
-
 type Need = {
   /** Its environment variable; null: none. */
   readonly variable: string | null
-  /** Only requests need it. */
-  readonly isForRequests: boolean
   /** @throws ExportError `config` when it is not met */
   readonly check: () => Promise<unknown>
   /** The key of the file that needs it. */
@@ -122,25 +67,23 @@ type Missing = Pick<Need, 'key'> & { readonly problem: ExportError }
 function needsOf(pipeline: Pipeline, { env, allowPlaintext }: Dependencies): readonly Need[] {
   const { service, extract, transform, secretKeys } = pipeline
   const { auth } = service
-  const forRequests = (variable: string, key: string, require: typeof requireSecret): Need => ({
+  const secretNeed = (variable: string, key: string, require: typeof requireSecret): Need => ({
     variable,
-    isForRequests: true,
     check: () => require(variable, env),
     key,
   })
   return [
     auth.kind === 'token'
-      ? forRequests(auth.tokenEnv, keySet(pipeline, 'service.token_env', 'service'), requireCredential)
-      : forRequests(auth.apiKeyEnv, 'service.api_key_env', requireCredential),
+      ? secretNeed(auth.tokenEnv, keySet(pipeline, 'service.token_env', 'service'), requireCredential)
+      : secretNeed(auth.apiKeyEnv, 'service.api_key_env', requireCredential),
     ...extract.queries.flatMap((query) =>
       query.type === 'secret'
-        ? [forRequests(query.secretEnv, secretKeys[query.secretEnv] ?? 'extract.queries', requireSecret)]
+        ? [secretNeed(query.secretEnv, secretKeys[query.secretEnv] ?? 'extract.queries', requireSecret)]
         : [],
     ),
     maskKeyNeed(pipeline, env),
     {
       variable: null,
-      isForRequests: false,
       check: async () => {
         requireConsent(transform.secret, allowPlaintext, '')
       },
@@ -154,14 +97,9 @@ function maskKeyNeed(pipeline: Pipeline, env: Environment): Need {
   const policy = pipeline.transform.secret === 'hmac' ? 'transform.secret' : 'transform.identity'
   return {
     variable: needsMaskKey(pipeline) ? pipeline.transform.maskKeyEnv : null,
-    isForRequests: false,
     check: () => readMaskKey(pipeline, env),
     key: keySet(pipeline, 'transform.mask_key_env', policy),
   }
-}
-
-export function needsMaskKey({ extract, transform }: Pipeline): boolean {
-  return extract.resource !== 'reports' && (transform.secret === 'hmac' || transform.identity === 'hmac')
 }
 
 async function problemOf({ check }: Need): Promise<ExportError | null> {

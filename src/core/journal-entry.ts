@@ -246,6 +246,22 @@ const seal = z.object({
 })
 export type SealEntry = Entry<'seal'>
 
+/** What the pipeline file requests, without flags. */
+const scope = z.object({
+  kind: z.literal('scope'),
+  /** Host of the service. */
+  service: z.string(),
+  /** By their names in paths, in the order of the file. */
+  queries: z.array(z.string()),
+  /** As the file has them, `until` excluded or `now`; null: one window over everything. */
+  windows: z
+    .object({ from: z.string(), until: z.string(), every: z.string().nullable(), lag_seconds: z.number() })
+    .nullable(),
+  on_invalid: z.string(),
+  /** A count, or a share such as `1%`. */
+  max_quarantined: z.string(),
+})
+
 const failure = z.object({
   kind: z.string(),
   message: z.string(),
@@ -316,6 +332,8 @@ const forget = z.object({
   shards: count,
   quarantined: count,
 })
+export type Scope = Omit<Entry<'scope'>, 'kind'>
+
 export type Erasure = Omit<Entry<'forget'>, 'kind'>
 
 /** What is removed of forgotten people at once. */
@@ -430,6 +448,7 @@ export const ENTRY_SCHEMAS = {
   removed: z.object({ kind: z.literal('removed') }),
   /** A folder of which shards are gone: number of shards begun in it so far, and of those that are gone. */
   parts: z.object({ kind: z.literal('parts'), folder: z.string(), begun: count, gone: count }),
+  scope,
   prune,
   forget,
   forgotten,

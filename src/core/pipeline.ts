@@ -33,8 +33,10 @@ export function locationOf(pipeline: Located, ...keys: readonly [string, ...stri
   return file
 }
 
-/** The base URL of a pipeline that is read for a command that sends nothing, if the variable of it is not set. */
-export const UNKNOWN_SERVICE = 'https://unknown.invalid'
+/** Whether rows are masked under a key. */
+export function needsMaskKey({ extract, transform }: Pick<Pipeline, 'extract' | 'transform'>): boolean {
+  return extract.resource !== 'reports' && (transform.secret === 'hmac' || transform.identity === 'hmac')
+}
 
 export type ServiceSettings = {
   /** Host plus the fixed prefix segment; never ends in a slash. */

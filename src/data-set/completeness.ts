@@ -10,7 +10,6 @@ import {
 } from '../core/index.ts'
 import {
   type CheckpointState,
-  checkMaskKey,
   exportedOf,
   type FoldedRun,
   type Manifest,
@@ -157,34 +156,24 @@ export function sumOfReasons(
   return sums
 }
 
-/**
- * Reads whether a data set is complete; changes nothing and takes no lock.
- * @param maskKey for queries that are named by digests; null: there is none, or it is not known
- * @throws ExportError `config` when the data set was begun with another mask key
- */
-export function readCompleteness(pipeline: Pipeline, maskKey: Uint8Array | null): Promise<Completeness> {
+/** Reads whether a data set is complete; changes nothing and takes no lock. */
+export function readCompleteness(pipeline: Pipeline): Promise<Completeness> {
   return namingLocations(pipeline, async () => {
     const store = openDataSet(pipeline)
     // If it is damaged, others report it.
     const state = await readCheckpoint(store).catch(nullIf('damaged'))
-    return completenessOf(pipeline, maskKey, store, state)
+    return completenessOf(pipeline, store, state)
   })
 }
 
-/**
- * @param state null: the data set was moved without it
- * @throws ExportError `config` when the data set was begun with another mask key: under this one its queries have other
- *   names, so all would count as missing
- */
+/** @param state null: the data set was moved without it */
 export async function completenessOf(
   pipeline: Pipeline,
-  maskKey: Uint8Array | null,
   store: Store,
   state: CheckpointState | null,
 ): Promise<Completeness> {
-  checkMaskKey(state?.header, maskKey, pipeline)
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
-  const partitions = state === null ? null : partitionsOf(pipeline, maskKey, state)
+  const partitions = state === null ? null : partitionsOf(pipeline, state)
   const complete = isComplete(isMarked, partitions)
   if (state !== null)
     return { complete, partitions, redo: state.redo.partitions, left_out: leftOutOf(pipeline, state) }
@@ -204,12 +193,8 @@ export function isComplete(
   return isMarked && (partitions === null || partitions.done === partitions.total)
 }
 
-function partitionsOf(
-  given: Pipeline,
-  maskKey: Uint8Array | null,
-  state: CheckpointState,
-): PartitionCounts | null {
-  const pipeline = withNames(given, maskKey)
+function partitionsOf(given: Pipeline, state: CheckpointState): PartitionCounts | null {
+  const pipeline = withNames(given)
   const plan = pipeline === null ? null : planAsOfLastRun(pipeline, state)
   if (pipeline === null || plan === null) return null
   const { total, done, failed } = countPartitions(pipeline, plan, state, exportedOf)
@@ -217,9 +202,9 @@ function partitionsOf(
 }
 
 /** null: the names of queries need a key. */
-export function withNames(pipeline: Pipeline, maskKey: Uint8Array | null): NamedPipeline | null {
+export function withNames(pipeline: Pipeline): NamedPipeline | null {
   try {
-    return namePipeline(pipeline, maskKey)
+    return namePipeline(pipeline, null)
   } catch (error) {
     return nullIf('config')(error)
   }

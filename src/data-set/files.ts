@@ -194,7 +194,7 @@ export async function replaceManifest(
 ): Promise<void> {
   await removeSignature(store, log)
   await writeManifest(store, pipeline, state, {
-    scope: scopeOf(pipeline),
+    scope: state.scope ?? scopeOf(pipeline),
     planned: plannedKeys(pipeline, state),
     retired: retiredQueries(pipeline, state),
   })

@@ -7,6 +7,7 @@ export {
   readCompleteness,
   sumOfReasons,
 } from './completeness.ts'
+export { type Described, describeDataSet, type Place } from './described.ts'
 export { encodePlan } from './encode-plan.ts'
 export { clearDataSet, refuseLinks, replaceManifest } from './files.ts'
 export { fillEmptyDataSet } from './fill-empty-data-set.ts'

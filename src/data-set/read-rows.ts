@@ -8,6 +8,7 @@ import {
   type Store,
 } from '../core/index.ts'
 import { manifestShards, readCheckpoint, readManifest } from '../state/index.ts'
+import { describeDataSet } from './described.ts'
 import { namingShard, shardReader } from './files.ts'
 import { namingLocations, openDataSet, withLocation } from './open-data-set.ts'
 
@@ -26,10 +27,11 @@ export type ReadRowsOptions<Name extends string = string> = {
  * @throws ExportError `config` for an unknown column or shard, `damaged` when a shard violates its format
  */
 export async function* readRows<const Name extends CredentialColumn | (string & {}) = string>(
-  pipeline: Pipeline,
+  given: Pipeline,
   options: ReadRowsOptions<Name> = {},
 ): AsyncGenerator<RowBatch<Name>> {
   const { batchRows = 10_000 } = options
+  const { pipeline } = await describeDataSet({ pipeline: given, unknown: null })
   const store = openDataSet(pipeline)
   const columns = columnsToRead(pipeline, options.columns)
   const { readBatches } = await import('../load/inspect/index.ts')

@@ -1,4 +1,4 @@
-import { formatInstant, type NamedPipeline, type Pipeline, UNKNOWN_SERVICE } from '../core/index.ts'
+import { formatInstant, type NamedPipeline, type Pipeline, type Scope } from '../core/index.ts'
 import type { CheckpointState, Manifest, ManifestScope } from '../state/index.ts'
 import { asInFile, planAsOfLastRun } from './plan-state.ts'
 import { allowedOf } from './quarantine-limit.ts'
@@ -8,8 +8,8 @@ export function scopeOf(given: NamedPipeline): ManifestScope {
   const { service, extract, transform } = asInFile(given)
   const { queries, windows } = extract
   return {
-    service: hostOf(service) ?? '',
-    queries: queries.map(({ name }) => name).sort(),
+    service: new URL(service.baseUrl).host,
+    queries: queries.map(({ name }) => name),
     windows:
       windows === null
         ? null
@@ -24,11 +24,6 @@ export function scopeOf(given: NamedPipeline): ManifestScope {
   }
 }
 
-/** Host of the service; null: the pipeline was read without. */
-export function hostOf({ baseUrl }: Pipeline['service']): string | null {
-  return baseUrl === UNKNOWN_SERVICE ? null : new URL(baseUrl).host
-}
-
 /** `month`, `6h`, as in the pipeline file. */
 function everyText(every: NonNullable<NonNullable<Pipeline['extract']['windows']>['every']>): string {
   return 'count' in every ? `${every.count}${every.unit[0]}` : every.unit
@@ -39,11 +34,8 @@ export function* plannedKeys(pipeline: NamedPipeline, state: CheckpointState): G
   for (const { key } of planAsOfLastRun(pipeline, state)?.partitions() ?? []) yield key
 }
 
-/**
- * How what a manifest covers differs from what the file requests: a signature says nothing about the rest.
- * @returns null: it does not
- */
-export function otherScope({ scope }: Manifest, pipeline: NamedPipeline): string | null {
+/** How what a data set covers differs from what the file requests; null: it does not. */
+export function otherScope(scope: Scope, pipeline: NamedPipeline): string | null {
   const now = scopeOf(pipeline)
   const known = new Set(scope.queries)
   const missing = now.queries.filter((name) => !known.has(name))
@@ -56,7 +48,7 @@ export function otherScope({ scope }: Manifest, pipeline: NamedPipeline): string
   return was === is ? null : `covers ${was}, and the pipeline requests ${is}`
 }
 
-function windowsText(windows: ManifestScope['windows']): string {
+function windowsText(windows: Scope['windows']): string {
   if (windows === null) return 'one window over everything'
   const { from, until, every } = windows
   return `windows from ${from} until ${until}${every === null ? '' : `, every ${every}`}`

@@ -14,7 +14,7 @@ import {
   settingsText,
   signatureOf,
 } from '../state/index.ts'
-import { type Completeness, completenessOf, leftOutClauses, withNames } from './completeness.ts'
+import { type Completeness, completenessOf, leftOutClauses } from './completeness.ts'
 import { mismatches } from './files.ts'
 import { readBegunCheckpoint } from './open-checkpoint.ts'
 import {
@@ -25,7 +25,7 @@ import {
   openDataSet,
   pathIn,
 } from './open-data-set.ts'
-import { otherScope, whyStale } from './scope.ts'
+import { whyStale } from './scope.ts'
 import { pageOfManifest } from './summary-page/write-summary-page.ts'
 
 export type Signed = {
@@ -49,26 +49,16 @@ export type Signed = {
  * @throws ExportError `config` when nothing is exported, `damaged` when the data set differs from its manifest,
  *   `locked` during a run
  */
-export function signDataSet(pipeline: Pipeline, key: KeyObject, options: SignOptions): Promise<Signed> {
+export function signDataSet(pipeline: Pipeline, key: KeyObject, options: HoldOptions): Promise<Signed> {
   return namingLocations(pipeline, async () => {
     // Before the lock, which would create the folder, also if there is no data set.
     if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw noManifest(pipeline, 'vouch for')
-    return holdDataSet(pipeline, options, ({ store }) => sign(pipeline, store, key, options.maskKey ?? null))
+    return holdDataSet(pipeline, options, ({ store }) => sign(pipeline, store, key))
   })
 }
 
-export type SignOptions = HoldOptions & {
-  /** For queries that are named by digests; null: what the manifest says of the file is not compared with it. */
-  readonly maskKey?: Uint8Array | null
-}
-
-async function sign(
-  pipeline: Pipeline,
-  store: OwnedStore,
-  key: KeyObject,
-  maskKey: Uint8Array | null,
-): Promise<Signed> {
-  const { bytes, manifest } = await readVouchedManifest(pipeline, store, maskKey)
+async function sign(pipeline: Pipeline, store: OwnedStore, key: KeyObject): Promise<Signed> {
+  const { bytes, manifest } = await readVouchedManifest(pipeline, store)
   const size = await store.size(SIGNATURE_PATH)
   if (size !== null && size !== SIGNATURE_BYTES) throw isTaken()
   await store.replace(SIGNATURE_PATH, [signatureOf(bytes, key)])
@@ -97,7 +87,6 @@ function isTaken(): ExportError {
 /**
  * Reads the evidence that an export is complete and unchanged. Changes nothing and takes no lock, so it works on
  * read-only media, but not during a run.
- * @param maskKey for queries that are named by digests; null: completeness has no figures then
  * @param publicKey the key that the signature has to fit; null: it is not checked
  * @param version Spillway's own, for the summary page
  * @throws ExportError `config` when nothing is exported or signed, `damaged` when data set or signature do not fit the
@@ -106,10 +95,9 @@ function isTaken(): ExportError {
 export function readEvidence(
   pipeline: Pipeline,
   publicKey: KeyObject | null,
-  maskKey: Uint8Array | null,
   version: string,
 ): Promise<FoundEvidence> {
-  return namingLocations(pipeline, () => read(pipeline, openDataSet(pipeline), publicKey, maskKey, version))
+  return namingLocations(pipeline, () => read(pipeline, openDataSet(pipeline), publicKey, version))
 }
 
 type FoundEvidence = Evidence & { readonly completeness: Completeness }
@@ -118,13 +106,12 @@ async function read(
   pipeline: Pipeline,
   store: Store,
   publicKey: KeyObject | null,
-  maskKey: Uint8Array | null,
   version: string,
 ): Promise<FoundEvidence> {
-  const { bytes, manifest, state } = await readVouchedManifest(pipeline, store, maskKey)
+  const { bytes, manifest, state } = await readVouchedManifest(pipeline, store)
   const signature = await store.read(SIGNATURE_PATH)
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
-  const completeness = await completenessOf(pipeline, maskKey, store, state)
+  const completeness = await completenessOf(pipeline, store, state)
   // The file itself may hold anything, even rows.
   const summaryPage = pageOfManifest(bytes, isMarked, version)
   const again = await store.read(MANIFEST_PATH)
@@ -171,15 +158,12 @@ function changedMeanwhile(): ExportError {
  * @returns its bytes as on the disk, what they say, and the state of the checkpoint
  * @throws ExportError `config` when nothing is exported or the pipeline is another one, `damaged` when a check fails
  */
-async function readVouchedManifest(pipeline: Pipeline, store: Store, maskKey: Uint8Array | null) {
+async function readVouchedManifest(pipeline: Pipeline, store: Store) {
   const bytes = await store.read(MANIFEST_PATH)
   if (bytes === null) throw noManifest(pipeline, 'vouch for')
   const manifest = parseManifest(bytes)
   const state = await readBegunCheckpoint(pipeline, store)
   if (state === null || !isManifestOf(bytes, pipeline, state)) throw notOfCheckpoint(pipeline)
-  const named = withNames(pipeline, maskKey)
-  const other = named === null ? null : otherScope(manifest, named)
-  if (other !== null) throw ofAnotherScope(pipeline, other)
   await requireShards(store, manifest)
   return { bytes, manifest, state }
 }
@@ -197,15 +181,6 @@ function notOfCheckpoint(pipeline: Pipeline): ExportError {
     what: 'The manifest does not match the checkpoint: it was changed, or a run ended before it wrote its own',
     where: MANIFEST_PATH,
     next: `Run \`${runCommand(pipeline)}\`, which writes it anew and requests nothing that is exported.`,
-  })
-}
-
-function ofAnotherScope(pipeline: Pipeline, difference: string): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: `The manifest ${difference}: the file was changed since the last run`,
-    where: MANIFEST_PATH,
-    next: `Run \`${runCommand(pipeline)}\` first, or restore the file as it was.`,
   })
 }
 

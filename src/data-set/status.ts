@@ -19,11 +19,13 @@ import {
   type FoldedPartition,
   type PartitionSums,
   type RetiredQuery,
+  readCheckpoint,
   stateOf,
   sumOfPartitions,
 } from '../state/index.ts'
+import { withNames } from './completeness.ts'
 import { requireNoManifest } from './open-checkpoint.ts'
-import { namingLocations, openDataSet, readNamed } from './open-data-set.ts'
+import { namingLocations, nothingExported, openDataSet } from './open-data-set.ts'
 import { countPartitions, planFor, retiredQueries } from './plan-state.ts'
 
 export type StatusResult = {
@@ -53,16 +55,14 @@ export type StatusResult = {
 
 /**
  * Reads the status of a pipeline from its checkpoint, also during a run; changes nothing.
- * @param maskKey for queries that are named by digests: under another key they have other names
  * @throws ExportError `damaged` or `config` when the checkpoint is lost, kept elsewhere or cannot be read, or the key is
  *   missing or another one
  */
-export async function readStatus(
-  given: Pipeline,
-  nowMs: number,
-  maskKey: Uint8Array | null = null,
-): Promise<StatusResult> {
-  const { pipeline, state } = await readNamed(given, maskKey)
+export async function readStatus(given: Pipeline, nowMs: number): Promise<StatusResult> {
+  const state = await namingLocations(given, () => readCheckpoint(openDataSet(given)))
+  const pipeline = withNames(given)
+  // Names that depend on a mask key are known once something is exported.
+  if (pipeline === null) throw nothingExported(given)
   if (state === null) await namingLocations(pipeline, () => requireNoManifest(openDataSet(pipeline)))
   const plan = planFor(pipeline, nowMs, state)
   const { total, done, partial, failed, pending, pruned } = countPartitions(pipeline, plan, state)

@@ -23,9 +23,13 @@ import {
   type PartitionStatus,
   planFor,
   type QueryStatus,
+  readForgotten,
   readOwnCheckpoint,
   readQuerySecrets,
   readSuppression,
+  refuseLinks,
+  requireForgotten,
+  requireOwnTables,
   requireReachable,
   requireSendableToken,
   statusByQuery,
@@ -97,8 +101,12 @@ export async function readPlan(
   const state = await namingLocations(pipeline, async () => {
     await requireReachable(pipeline)
     const store = openDataSet(pipeline)
+    await refuseLinks(store)
+    await requireOwnTables(pipeline, store, false)
     await readSuppression(pipeline, store, options)
-    return readOwnCheckpoint(pipeline, store, secrets, options)
+    const found = await readOwnCheckpoint(pipeline, store, secrets, options)
+    if (found !== null) requireForgotten(await readForgotten(store), found)
+    return found
   })
   const nowMs = options.clock.now()
   const plan = planFor(pipeline, nowMs, state)

@@ -171,7 +171,9 @@ async function carryOut(
   const isDone = !isOfFeeds && found.done + found.redo === found.total && isWhole()
   // In a bucket a delete that is late could remove what the next owner has written, so none is sent without need.
   if (!isDone && (await store.size(SUCCESS_PATH)) !== null) await store.remove(SUCCESS_PATH)
-  await checkpoint.append([{ kind: 'run', ...begin }])
+  const scope = { kind: 'scope', ...scopeOf(pipeline) } as const
+  const isSame = JSON.stringify(scope) === JSON.stringify({ kind: 'scope', ...checkpoint.state.scope })
+  await checkpoint.append([...(isSame ? [] : [scope]), { kind: 'run', ...begin }])
   const counts = isOfFeeds ? { ...found, ...countFeeds(plan, pipeline) } : found
   const tally = new Tally(counts)
   log('info', 'run started', {

@@ -57,6 +57,7 @@ export type { ManifestPartition, ManifestScope } from './manifest-scope.ts'
 export {
   checkMaskKey,
   checkSettings,
+  differencesOf,
   frozenSettings,
   type Settings,
   secretCheck,

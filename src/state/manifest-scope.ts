@@ -5,16 +5,6 @@ import { exportedOf, hasBegun, stateOf } from './checkpoint/folded-partition.ts'
 
 const count = z.number().int().nonnegative()
 
-export const scopeSchema = z.object({
-  service: z.string(),
-  queries: z.array(z.string()),
-  windows: z
-    .object({ from: z.string(), until: z.string(), every: z.string().nullable(), lag_seconds: z.number() })
-    .nullable(),
-  on_invalid: z.string(),
-  max_quarantined: z.string(),
-})
-
 /** What the pipeline file requests, without flags: with the states of partitions it says what an export covers. */
 export type ManifestScope = {
   /** Host of the service. */

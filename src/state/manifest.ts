@@ -8,6 +8,7 @@ import {
   int64FromJson,
   type OwnedStore,
   type Pipeline,
+  type Scope,
   type ServiceFigures,
   type Store,
   typeName,
@@ -22,7 +23,6 @@ import {
   type ManifestScope,
   manifestPartitionSchema,
   manifestPartitions,
-  scopeSchema,
 } from './manifest-scope.ts'
 import { settingsDigest } from './settings.ts'
 
@@ -73,7 +73,7 @@ export const manifestSchema = z.object({
   unknown_fields: z.record(z.string(), count),
   retired: z.array(z.object({ query: z.string(), partitions: count, rows: count })),
   settings: z.record(z.string(), z.unknown()),
-  scope: scopeSchema,
+  scope: ENTRY_SCHEMAS.scope.omit({ kind: true }),
   partitions: z.array(manifestPartitionSchema),
   prunes: z.array(ENTRY_SCHEMAS.prune.omit({ kind: true })),
   /** When people were forgotten, and what was removed. */
@@ -190,7 +190,7 @@ export type ManifestShard = {
 
 /** What a manifest has from the pipeline file; all else is from the checkpoint. */
 export type ManifestPlan = {
-  readonly scope: ManifestScope
+  readonly scope: Scope
   /** Keys of the partitions that are planned, whether they have begun or not. */
   readonly planned: Iterable<string>
   readonly retired: readonly RetiredQuery[]
@@ -234,9 +234,10 @@ export function parseManifest(bytes: Uint8Array): Manifest {
  * Whether the bytes are the manifest of a checkpoint: what the last run wrote, without any change since.
  */
 export function isManifestOf(bytes: Uint8Array, pipeline: Pipeline, state: CheckpointState): boolean {
-  // The pipeline file may have changed since, so what it requests and the names of retired queries come from the
-  // manifest, and their partitions and rows from the state.
-  const { scope, partitions, retired: listed } = parseManifest(bytes)
+  // The pipeline file may have changed since, so the names of retired queries come from the manifest, and their partitions
+  // and rows from the state.
+  const { scope: listedScope, partitions, retired: listed } = parseManifest(bytes)
+  const scope = state.scope ?? listedScope
   const names = new Set(listed.map(({ query }) => query))
   const retired = [...names].sort().flatMap((query) => holdingsOf(query, state) ?? [])
   const planned = partitions.map(({ key }) => key)
@@ -306,7 +307,7 @@ function* manifestText(
     masking: { secret: transform.secret, identity: transform.identity },
     config_digest: settingsDigest(state.header.settings),
     settings: state.header.settings,
-    scope,
+    scope: { ...scope, queries: [...scope.queries].sort() },
   }
   yield `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "shards": [`
   const { quarantined, repeated, forgotten } = sumOfPartitions(state)

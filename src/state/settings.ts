@@ -90,6 +90,11 @@ function changesOf(before: Settings, now: Settings): readonly Change[] {
   return changes
 }
 
+/** How settings differ from those of a data set, a clause each. */
+export function differencesOf(before: Settings, now: Settings): readonly string[] {
+  return changesOf(before, now).map(({ text }) => text)
+}
+
 function changed(
   changes: readonly Change[],
   pipeline: Located,

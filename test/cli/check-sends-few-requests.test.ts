@@ -60,7 +60,7 @@ it('plan warns of windows that make thousands of folders, and says what its rang
   const text = readFileSync(join(folder, file), 'utf8')
   writeFileSync(join(folder, file), text.replace('every: month', 'every: 1h'))
   const flags = ['--until', '2024-07-01']
-  const env = { SPILLWAY_BASE_URL: 'https://api.example.com/x' }
+  const env = { SPILLWAY_BASE_URL: 'https://api.example.com/x', SPILLWAY_TOKEN: 't' }
   const { code, stdout, stderr } = await spillway(['plan', file, ...flags], folder, env)
   expect(code, stderr).toBe(0)
   expect(stderr).toMatch(/every makes very many folders.* folders=4368/)

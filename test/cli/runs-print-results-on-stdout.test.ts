@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { accessTo, sandboxWith, spillway, start, workFolder, writePipeline } from './spillway.ts'
@@ -163,8 +163,10 @@ it('verify exits 1 and names a shard that was changed', async () => {
 it('a long listing ends without an error when its reader closes the pipe', async () => {
   const folder = workFolder()
   const file = await writePipeline(folder)
+  const text = readFileSync(join(folder, file), 'utf8')
+  writeFileSync(join(folder, file), text.replace('from: 2024-01-01', 'from: 1800-01-01'))
   const env = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
-  const running = start(['status', file, '--json', '--from', '1800-01-01'], folder, env)
+  const running = start(['status', file, '--json'], folder, env)
   // Two hundred years of months are more than a pipe holds.
   running.child.stdout.destroy()
   expect(await running.result).toMatchObject({ stderr: '', code: 0 })

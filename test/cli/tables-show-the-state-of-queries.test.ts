@@ -76,8 +76,7 @@ it('status and plan show a line for each query, and on request for each partitio
     expect.stringMatching(/NO_WAY/),
     'domain.d.example                 2                      2         2      2',
   ])
-  // The suggested command keeps the same limits.
-  expect(run.stdout).toContain('spillway run trial.yaml --max-requests 4\n')
+  expect(run.stdout).toContain('spillway run trial.yaml\n')
   expect(run.stdout).toContain('spillway status trial.yaml\n')
   expect((await call('run')).code).toBe(0)
   const end = await call('status')

@@ -60,7 +60,7 @@ it('from init to verify', async () => {
   for (const line of ran.stderr.split('\n').filter((each) => each !== '')) {
     expect(JSON.parse(line)).toHaveProperty('level')
   }
-  expect((await spillway('status', file, ...flags)).stdout).toContain('partitions done')
+  expect((await spillway('status', file)).stdout).toContain('partitions done')
   expect((await spillway('verify', file)).stdout).toContain('the files are intact')
   expect((await spillway('report', '1', '--format', 'json')).stdout).toMatch(/^\{.*\}\n$/)
 })

@@ -130,20 +130,17 @@ describe('where names depend on the mask key', () => {
     transform: { identity: 'hmac' },
   })
 
-  it.each(['run', 'plan', 'status', 'summary', 'check'])(
-    '%s says that it is missing, with file and line',
-    async (command) => {
-      const here = await workspaceFor(sandbox, parts())
-      const searches = () => sandbox.requests.filter(({ kind }) => kind === 'search').length
-      const before = searches()
-      const { code, stderr, stdout } = await here.cli(command, 'pipeline.yaml')
-      expect(code).toBe(2)
-      expect(stderr).toMatch(/pipeline\.yaml:\d+:\d+: transform/)
-      expect(stderr).toContain('SPILLWAY_MASK_KEY is not set')
-      expect(searches()).toBe(before)
-      expect(findLeaks([{ name: 'output', bytes: Buffer.from(stdout + stderr) }], canaries())).toEqual([])
-    },
-  )
+  it.each(['run', 'plan', 'check'])('%s says that it is missing, with file and line', async (command) => {
+    const here = await workspaceFor(sandbox, parts())
+    const searches = () => sandbox.requests.filter(({ kind }) => kind === 'search').length
+    const before = searches()
+    const { code, stderr, stdout } = await here.cli(command, 'pipeline.yaml')
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/pipeline\.yaml:\d+:\d+: transform/)
+    expect(stderr).toContain('SPILLWAY_MASK_KEY is not set')
+    expect(searches()).toBe(before)
+    expect(findLeaks([{ name: 'output', bytes: Buffer.from(stdout + stderr) }], canaries())).toEqual([])
+  })
 
   it('another key is refused, not treated as a data set in which nothing is done', async () => {
     const here = await workspaceFor(sandbox, parts(), { SPILLWAY_MASK_KEY: KEY })
@@ -155,7 +152,7 @@ describe('where names depend on the mask key', () => {
         SPILLWAY_MASK_KEY: `${KEY}!`,
       },
     )
-    for (const command of ['run', 'plan', 'status', 'summary']) {
+    for (const command of ['run', 'plan']) {
       const { code, stderr } = await other.cli(command, 'pipeline.yaml')
       expect([command, code]).toEqual([command, 2])
       expect(stderr).toContain('the mask key is not the one used so far')

@@ -1,6 +1,7 @@
 import { access, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { verifyDataSet as verifyAs } from '../../src/data-set/index.ts'
 import {
   isExportError,
   type Pipeline,
@@ -213,7 +214,7 @@ it('verify reports nothing masked under an unknown policy', async () => {
   await runPipeline(pipeline, await runOptions(pipeline, { env: here.env }))
   expect((await verifyDataSet(pipeline)).ok).toBe(true)
   for (const transform of [{ secret: 'none' }, { identity: 'none' }, { secret: undefined }])
-    expect((await verifyDataSet(changed(pipeline, transform))).ok).toBe(false)
+    expect((await verifyAs(changed(pipeline, transform))).ok).toBe(false)
 })
 
 async function everyFile(folder: string): Promise<string[]> {
@@ -234,7 +235,7 @@ it('verify finds a query value that the policy hides', async () => {
   expect((await runPipeline(kept, options)).status).toBe('complete')
   expect((await verifyDataSet(kept)).ok).toBe(true)
   for (const identity of ['hmac', 'drop']) {
-    const { problems } = await verifyDataSet({
+    const { problems } = await verifyAs({
       ...kept,
       transform: { ...kept.transform, identity } as never,
     })

@@ -60,7 +60,7 @@ load: { format: csv, path: ${name} }
       return readPlan(pipeline, options)
     },
     async status(url: string, extract: string) {
-      return readStatus(await read(url, extract), { nowMs: IMPATIENT.now(), maskKey: null })
+      return readStatus(await read(url, extract), { nowMs: IMPATIENT.now() })
     },
     /** SHA-256 by path. */
     async shards(): Promise<Record<string, string>> {

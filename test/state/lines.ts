@@ -148,6 +148,7 @@ export function plain(state: CheckpointState) {
   const byNumber = ([a]: readonly [number, unknown], [b]: readonly [number, unknown]): number => a - b
   return {
     header: state.header,
+    scope: state.scope,
     partitions: [...state.partitions].sort(byKey),
     chains: [...state.chains].sort(byNumber).map(([, chain]) => plainChain(chain)),
     shards: [...state.shards],

@@ -1,8 +1,7 @@
 import type { Argv, InferredOptionTypes } from 'yargs'
 import type { Overrides } from '../../config/index.ts'
-import { type Pipeline, shellWord } from '../../core/index.ts'
-import type { PartitionFilter } from '../../data-set/index.ts'
-import { plainLine } from '../terminal/text.ts'
+import type { Pipeline } from '../../core/index.ts'
+import type { Described, PartitionFilter } from '../../data-set/index.ts'
 import {
   type CommonArgs,
   flag,
@@ -46,22 +45,9 @@ export function pipelineOptions(yargs: Argv<CommonArgs>): Argv<PipelineArgs> {
   return yargs.positional('pipeline', FILE).options(OVERRIDES).group(Object.keys(OVERRIDES), GROUP)
 }
 
-/** The pipeline file and `--format`, for commands with an `--output` of their own. */
-export function pipelineAndFormat(yargs: Argv<CommonArgs>) {
-  const { format } = OVERRIDES
-  return yargs.positional('pipeline', FILE).options({ format }).group('format', GROUP)
-}
-
-/** The pipeline file and `--output`, for a command with a `--format` of its own. */
-export function summaryOptions(yargs: Argv<CommonArgs>) {
-  const { output } = OVERRIDES
-  return yargs.positional('pipeline', FILE).options({ output }).group('output', GROUP)
-}
-
-/** The pipeline file, `--format` and `--output`, for commands that do not depend on the queries. */
+/** For commands that look after a data set that is there. */
 export function dataSetOptions(yargs: Argv<CommonArgs>) {
-  const { output } = OVERRIDES
-  return pipelineAndFormat(yargs).options({ output }).group('output', GROUP)
+  return yargs.positional('pipeline', { ...FILE, describe: 'Pipeline file, or the path of a data set' })
 }
 
 /** {@link pipelineOptions} with the limits of a run and the consent to plaintext. */
@@ -81,36 +67,38 @@ export async function pipelineFrom(
   file: string,
   flags: OverrideFlags,
   { env, cwd, logFile }: Io,
-  sendsNothing = false,
 ): Promise<Pipeline> {
   // Help needs the options alone.
   const { learnSecrets, readPipeline } = await import('../../config/index.ts')
   await learnSecrets(env)
-  const pipeline = await readPipeline(file, { env, cwd, sendsNothing, overrides: overridesFrom(flags) })
+  const pipeline = await readPipeline(file, { env, cwd, overrides: overridesFrom(flags) })
   await learnSecrets(env, pipeline)
   await logFile?.keepOutOf(pipeline)
   return pipeline
 }
 
 /**
- * The same for a command that sends no request: variables that only requests need may be unset.
+ * Reads what a data set says of itself, for commands that look after it. How the file differs from it is logged.
+ * @param given its pipeline file, or its path
+ * @param isToChange whether the command replaces shards
  * @throws ExportError `config`
  */
-export function pipelineToRead(file: string, flags: OverrideFlags, io: Io): Promise<Pipeline> {
-  return pipelineFrom(file, flags, io, true)
-}
-
-/**
- * Reads a pipeline file and checks what a run of it needs, but for what only requests need: a warning names that.
- * @throws ExportError `config`
- */
-export async function pipelineToPlan(file: string, flags: RunFlags, io: Io): Promise<Pipeline> {
-  const pipeline = await pipelineToRead(file, flags, io)
-  await requireToRun(pipeline, flags, io, true)
-  const { missingForRequests } = await import('../../config/index.ts')
-  const missing = missingForRequests(pipeline, io.env)
-  if (missing.length > 0) io.log('warn', `not set, and a run needs it: ${missing.join(', ')}`)
-  return pipeline
+export async function dataSetFrom(
+  given: string,
+  { env, cwd, logFile, log }: Io,
+  isToChange = false,
+): Promise<Described> {
+  const { learnSecrets, readPlace } = await import('../../config/index.ts')
+  const { describeDataSet } = await import('../../data-set/index.ts')
+  await learnSecrets(env)
+  const place = await readPlace(given, { env, cwd })
+  await learnSecrets(env, place.pipeline)
+  await logFile?.keepOutOf(place.pipeline)
+  const described = await describeDataSet(place, isToChange)
+  const { differences } = described
+  if (differences.length > 0)
+    log('warn', `the file and the data set differ, and the data set decides: ${differences.join('; ')}`)
+  return described
 }
 
 type RunFlags = OverrideFlags & { readonly allowPlaintext: boolean }
@@ -120,10 +108,9 @@ export async function requireToRun(
   pipeline: Pipeline,
   { allowPlaintext }: Pick<RunFlags, 'allowPlaintext'>,
   { env, log }: Io,
-  sendsNothing = false,
 ): Promise<void> {
   const { warningsFor, checkRequirements } = await import('../../config/index.ts')
-  await checkRequirements(pipeline, { env, allowPlaintext, sendsNothing })
+  await checkRequirements(pipeline, { env, allowPlaintext })
   for (const { message, fields } of await warningsFor(pipeline, env)) log('warn', message, fields)
 }
 
@@ -174,52 +161,4 @@ async function namesMatching(globs: readonly string[]): Promise<(name: string) =
     known.set(name, isMatch)
     return isMatch
   }
-}
-
-/** The flags of this command that proposed commands need as well, each with a space before it. */
-export type GivenFlags = {
-  /** For `run`. */
-  readonly run: string
-  /** For commands that only read the data set. */
-  readonly read: string
-}
-
-export const NO_FLAGS: GivenFlags = { run: '', read: '' }
-
-const READ = ['from', 'until', 'domain', 'output', 'format'] as const
-
-/** Without those that are for one run: `--fresh`, `--redo`, `--yes`. */
-const RUN = [
-  ...READ,
-  'max-requests',
-  'concurrency',
-  'allow-plaintext',
-  'fail-fast',
-  'load',
-  'no-progress',
-  'log-format',
-  'log-level',
-  'log-file',
-  'metrics-file',
-] as const
-
-const DEFAULTS: Readonly<Record<string, unknown>> = { 'log-format': 'pretty', 'log-level': 'info' }
-
-/** @param args as yargs gives them */
-export function givenFlags(args: Readonly<Record<string, unknown>>): GivenFlags {
-  return { run: flagsText(RUN, args), read: flagsText(READ, args) }
-}
-
-function flagsText(names: readonly string[], args: Readonly<Record<string, unknown>>): string {
-  return names
-    .filter((name) => args[name] !== DEFAULTS[name])
-    .flatMap((name) => flagTexts(name, args[name]))
-    .join('')
-}
-
-function flagTexts(name: string, value: unknown): readonly string[] {
-  if (value === undefined || value === false) return []
-  if (value === true) return [` --${name}`]
-  if (Array.isArray(value)) return value.flatMap((each) => flagTexts(name, each))
-  return [` --${name} ${shellWord(plainLine(String(value)))}`]
 }

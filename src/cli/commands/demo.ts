@@ -7,7 +7,6 @@ import { packageFile, version } from '../../package/index.ts'
 import { startSandbox } from '../../sandbox/index.ts'
 import { lacksDuckdb, parseTarget } from '../../warehouse/index.ts'
 import { command, flag, type Io } from '../command-line/command.ts'
-import { NO_FLAGS } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { styleFor } from '../terminal/screen.ts'
 import { untilStopped } from '../terminal/signals.ts'
@@ -80,7 +79,6 @@ export const demo = command({
           fresh: true,
           json: false,
           again: `${io.program} demo`,
-          flags: NO_FLAGS,
           noProgress,
         }
         const code = await exportPipeline(pipeline, settings, signals, { ...io, env })

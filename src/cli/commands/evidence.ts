@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
-import { knownNamingKey, readVerifyingKey } from '../../config/index.ts'
+import { readVerifyingKey } from '../../config/index.ts'
 import { readEvidence } from '../../data-set/index.ts'
 import { version } from '../../package/index.ts'
 import { evidenceTar } from '../../report/index.ts'
 import { command, flag, stringValue } from '../command-line/command.ts'
-import { pipelineAndFormat, pipelineToRead } from '../command-line/pipeline-options.ts'
+import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
 import { requireApart } from '../results/flag-file.ts'
 import { saveFile } from '../results/save-file.ts'
 import { completenessText } from '../results/summary.ts'
@@ -14,7 +14,7 @@ import { bytes, counted, plainJson, plainLine } from '../terminal/text.ts'
 
 export const evidence = command({
   options: (yargs) =>
-    pipelineAndFormat(yargs)
+    dataSetOptions(yargs)
       .options({
         output: {
           type: 'string',
@@ -29,12 +29,12 @@ export const evidence = command({
       })
       .example('$0 evidence pipeline.yaml --output acme.tar --key pub.pem', 'Once the manifest is signed'),
   async run(args, io) {
-    const { pipeline: file, format, key, json } = args
-    const pipeline = await pipelineToRead(file, { format }, io)
+    const { key, json } = args
+    const { pipeline } = await dataSetFrom(args.pipeline, io)
     const publicKey = key === undefined ? null : await readVerifyingKey(key, io)
     const path = resolve(io.cwd, args.output)
     await requireApart({ path, what: 'The archive' }, [pipeline])
-    const found = await readEvidence(pipeline, publicKey, await knownNamingKey(pipeline, io), version)
+    const found = await readEvidence(pipeline, publicKey, version)
     const { tar, files } = await evidenceTar(found, publicKey)
     await saveFile(path, tar, 'The archive')
     const packed = { output: path, bytes: tar.byteLength, sha256: sha256(tar), files }

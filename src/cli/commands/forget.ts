@@ -6,7 +6,7 @@ import { type ExportError, type Pipeline, systemClock } from '../../core/index.t
 import { type ForgetOptions, type ForgetResult, forgetPeople, planForgetting } from '../../data-set/index.ts'
 import { encoderBuild, version } from '../../package/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
-import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
+import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
 import { codeOf } from '../results/save-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
@@ -29,7 +29,7 @@ export const forget = command({
       .example('$0 forget pipeline.yaml < people.txt', 'Without a question: from a script')
       .epilogue('Backups, copies and tables are not touched; the next `load` replaces rows in tables.'),
   async run(args, io) {
-    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    const { pipeline } = await dataSetFrom(args.pipeline, io, true)
     const identities = await identitiesOf(args.identities, io)
     const print = async (result: ForgetResult, isDry: boolean): Promise<void> => {
       await io.stdout.line(args.json ? plainJson(resultJson(result, isDry)) : resultText(result, isDry))

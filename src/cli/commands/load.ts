@@ -1,14 +1,14 @@
 import { tableStatements } from '../../data-set/index.ts'
 import { DIALECT_NAMES, LOAD_MODES, parseTarget } from '../../warehouse/index.ts'
 import { command, flag, stringValue } from '../command-line/command.ts'
-import { pipelineOptions, pipelineToRead } from '../command-line/pipeline-options.ts'
+import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { loadTables, requireUsable } from '../work/load-tables.ts'
 
 export const load = command({
   options: (yargs) =>
-    pipelineOptions(yargs)
+    dataSetOptions(yargs)
       .options({
         to: {
           type: 'string',
@@ -33,7 +33,7 @@ export const load = command({
       ),
   async run(args, io) {
     const target = parseTarget(args.to, io.cwd)
-    const pipeline = await pipelineToRead(args.pipeline, args, io)
+    const { pipeline } = await dataSetFrom(args.pipeline, io)
     await requireUsable(target, pipeline)
     return untilStopped(io, async (signals) => {
       const { schema = null, table = null, mode, evolve, json } = args
@@ -45,7 +45,7 @@ export const load = command({
 
 export const ddl = command({
   options: (yargs) =>
-    pipelineOptions(yargs)
+    dataSetOptions(yargs)
       .options({
         dialect: {
           choices: DIALECT_NAMES,
@@ -57,7 +57,7 @@ export const ddl = command({
       .example('$0 ddl pipeline.yaml --dialect snowflake', 'Table, file format, stage and COPY')
       .example('$0 ddl pipeline.yaml --dialect dbt > models/sources.yml', 'A source for dbt'),
   async run(args, io) {
-    const pipeline = await pipelineToRead(args.pipeline, args, io)
+    const { pipeline } = await dataSetFrom(args.pipeline, io)
     await io.stdout.line(tableStatements(pipeline, args.dialect, args.table))
     return DONE
   },

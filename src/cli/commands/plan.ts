@@ -4,7 +4,8 @@ import { runOptions } from '../../run-options.ts'
 import { command, flag } from '../command-line/command.ts'
 import {
   choiceOptions,
-  pipelineToPlan,
+  pipelineFrom,
+  requireToRun,
   runPipelineOptions,
   wantedPartitions,
 } from '../command-line/pipeline-options.ts'
@@ -20,7 +21,8 @@ export const plan = command({
       .example('$0 plan pipeline.yaml', 'The minimum of requests and time')
       .example('$0 plan pipeline.yaml --from 2020-01-01', 'The same for a longer range'),
   async run(args, io) {
-    const pipeline = await pipelineToPlan(args.pipeline, args, io)
+    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    await requireToRun(pipeline, args, io)
     const options = await runOptions(pipeline, { env: io.env, allowPlaintext: args.allowPlaintext })
     const result = await readPlan(pipeline, options)
     if (args.json) await io.stdout.line(plainJson(planJson(result)))

@@ -1,4 +1,3 @@
-import { readNamingKey } from '../../config/index.ts'
 import {
   AGE_EXPECTED,
   type Age,
@@ -12,7 +11,7 @@ import {
 import { type PruneResult, planPruning, pruneDataSet } from '../../data-set/index.ts'
 import { encoderBuild, version } from '../../package/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
-import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
+import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
 import { untilStopped } from '../terminal/signals.ts'
@@ -36,7 +35,7 @@ export const prune = command({
       .example('$0 prune pipeline.yaml --yes', 'From cron, by the load.keep of the file')
       .epilogue('No run requests pruned partitions again, except with `run --redo`.'),
   async run(args, io) {
-    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    const { pipeline } = await dataSetFrom(args.pipeline, io, true)
     const before = ago(ageOf(args.olderThan, pipeline), systemClock.now() * 1000)
     const print = async (result: PruneResult, isDry: boolean): Promise<void> => {
       const text = args.json ? plainJson(resultJson(result, isDry)) : resultText(result, isDry)
@@ -48,14 +47,13 @@ export const prune = command({
     }
     if (!args.yes) await askToPrune(pipeline, before, io)
     return untilStopped(io, async (signals) => {
-      const maskKey = await readNamingKey(pipeline, io)
       const options = {
         clock: systemClock,
         stop: signals.stop,
         onLog: io.log,
         version,
         build: encoderBuild(),
-        maskKey,
+        maskKey: null,
       }
       await print(await pruneDataSet(pipeline, before, options), false)
       return DONE

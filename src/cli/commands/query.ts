@@ -1,9 +1,9 @@
 import { stringify } from 'csv-stringify/sync'
 import { kindOfRows, type Pipeline } from '../../core/index.ts'
-import { type QueryStream, streamQuery } from '../../data-set/index.ts'
+import { type QueryStream, readCompleteness, streamQuery } from '../../data-set/index.ts'
 import { command, flag, type Io, stringValue } from '../command-line/command.ts'
-import { pipelineOptions, pipelineToRead } from '../command-line/pipeline-options.ts'
-import { completenessFor, completenessText } from '../results/summary.ts'
+import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
+import { completenessText } from '../results/summary.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { styleFor } from '../terminal/screen.ts'
 import { alignedTable, resultTable } from '../terminal/table.ts'
@@ -18,7 +18,7 @@ const PLAIN = styleFor(false)
 
 export const query = command({
   options: (yargs) =>
-    pipelineOptions(yargs)
+    dataSetOptions(yargs)
       .positional('sql', {
         type: 'string',
         describe: 'One SELECT; the data set is the view credentials, or reports',
@@ -34,7 +34,7 @@ export const query = command({
         'The largest leaks',
       ),
   async run(args, io) {
-    const pipeline = await pipelineToRead(args.pipeline, args, io)
+    const { pipeline } = await dataSetFrom(args.pipeline, io)
     const sql = args.sql ?? `SELECT * FROM ${kindOfRows(pipeline.extract.resource)} LIMIT ${FIRST_ROWS}`
     const print = args.json
       ? printJson
@@ -60,7 +60,7 @@ export const query = command({
 
 /** Warns that the result leaves out what is not exported yet. */
 async function warnOfGaps(pipeline: Pipeline, io: Io): Promise<void> {
-  const completeness = await completenessFor(pipeline, io)
+  const completeness = await readCompleteness(pipeline)
   if (completeness.complete) return
   io.screen.write(`${completenessText(completeness)}; the result covers the exported part.\n`, 'warn')
 }

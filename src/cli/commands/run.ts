@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 import { type ExportError, isExportError, type Pipeline, shellWord } from '../../core/index.ts'
 import { parseTarget, type Target } from '../../warehouse/index.ts'
@@ -11,8 +12,6 @@ import {
   wrongUsage,
 } from '../command-line/command.ts'
 import {
-  type GivenFlags,
-  givenFlags,
   type OverrideFlags,
   pipelineFrom,
   requireToRun,
@@ -54,8 +53,9 @@ export const run = command({
       .example("$0 run pipeline.yaml --redo 'domain.example.com/*'", 'All windows of one query anew')
       .example('$0 run a.yaml b.yaml --json 2>run.log', 'For scripts'),
   async run(args, io) {
-    if (args.fresh && args.redo !== undefined) {
-      const what = '--fresh and --redo do not go together: the one removes everything, the other a part'
+    if (args.fresh && (args.redo !== undefined || isNarrowed(args))) {
+      const other = args.redo === undefined ? '--from, --until and --domain' : '--redo'
+      const what = `--fresh and ${other} do not go together: the one removes everything, the other exports a part`
       throw wrongUsage(what, 'Choose one of them.')
     }
     const target = args.load === undefined ? null : parseTarget(args.load, io.cwd, '--load')
@@ -71,7 +71,7 @@ export const run = command({
       const settings = {
         ...args,
         redo: args.redo,
-        flags: givenFlags(args),
+        isNarrowed: isNarrowed(args),
         metrics,
         target,
       }
@@ -89,6 +89,11 @@ async function openMetrics(
 ): Promise<MetricsFile | null> {
   if (path === undefined) return null
   return MetricsFile.open(resolve(cwd, path), pipelines, (message) => log('warn', message))
+}
+
+/** Whether flags narrow the run to a part of the file. */
+function isNarrowed({ from, until, domain }: OverrideFlags): boolean {
+  return from !== undefined || until !== undefined || domain !== undefined
 }
 
 type ReadArgs = OverrideFlags & {
@@ -143,12 +148,17 @@ async function runEach(
   io: Io,
 ): Promise<number> {
   const codes: number[] = []
+  const paths = new Set<string>()
   for (const each of found) {
-    const { code, error } = await runOne(each, settings, signals, io)
+    const path = each.pipeline?.load.path ?? ''
+    // A run by the same id would go on with the one before.
+    const own = paths.has(path) ? { ...io, run: randomUUID() } : io
+    paths.add(path)
+    const { code, error } = await runOne(each, settings, signals, own)
     codes.push(code)
     if (each.pipeline !== null && error === null && settings.target !== null && !signals.stop.aborted) {
-      const { json, flags } = settings
-      const how = { json, flags, isExported: code === DONE }
+      const { json, output } = settings
+      const how = { json, output, isExported: code === DONE }
       codes.push(await loadAfter(each.pipeline, settings.target, how, signals, io))
     }
     if (error !== null && settings.json) {
@@ -167,7 +177,7 @@ type RunSettings = ExportSettings & {
 async function loadAfter(
   pipeline: Pipeline,
   target: Target,
-  { json, flags, isExported }: LoadAfter,
+  { json, output, isExported }: LoadAfter,
   signals: StopSignals,
   io: Io,
 ): Promise<number> {
@@ -179,7 +189,7 @@ async function loadAfter(
     if (!isExportError(error)) throw error
     io.reportError(error)
     const { file } = pipeline
-    const again = `${io.program} load ${shellWord(file)}${flags.read} --to ${shellWord(target.label)}`
+    const again = `${io.program} load ${shellWord(output ?? file)} --to ${shellWord(target.label)}`
     const verdict = isExported
       ? 'The export is complete; only the load is left'
       : 'What is exported is kept; load it with'
@@ -190,7 +200,7 @@ async function loadAfter(
 
 type LoadAfter = {
   readonly json: boolean
-  readonly flags: GivenFlags
+  readonly output?: string | undefined
   /** Whether the run ended with nothing left to export. */
   readonly isExported: boolean
 }

@@ -1,17 +1,17 @@
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { knownNamingKey, readSigningKey } from '../../config/index.ts'
+import { readSigningKey } from '../../config/index.ts'
 import { systemClock } from '../../core/index.ts'
 import { type Signed, signDataSet } from '../../data-set/index.ts'
 import { command, flag } from '../command-line/command.ts'
-import { pipelineOptions, pipelineToRead } from '../command-line/pipeline-options.ts'
+import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { bytes, counted, plainJson, shownPath } from '../terminal/text.ts'
 
 export const sign = command({
   options: (yargs) =>
-    pipelineOptions(yargs)
+    dataSetOptions(yargs)
       .options({
         key: {
           type: 'string',
@@ -26,7 +26,7 @@ export const sign = command({
       .example('$0 verify pipeline.yaml && $0 sign pipeline.yaml --key key.pem', 'Read every byte before')
       .epilogue('`openssl genpkey -algorithm ed25519 -out key.pem` makes a key.'),
   async run(args, io) {
-    const pipeline = await pipelineToRead(args.pipeline, args, io)
+    const { pipeline } = await dataSetFrom(args.pipeline, io)
     const key = await readSigningKey(args.key, io)
     if (await isOpenToOthers(resolve(io.cwd, args.key))) {
       io.log('warn', 'every user of this machine may read or change the signing key; chmod 600 it', {
@@ -39,7 +39,6 @@ export const sign = command({
         clock: systemClock,
         stop: signals.stop,
         warn,
-        maskKey: await knownNamingKey(pipeline, io),
       })
       await io.stdout.line(args.json ? plainJson(signedJson(signed)) : signedText(signed, io.cwd))
       return DONE

@@ -1,11 +1,10 @@
-import { readNamingKey } from '../../config/index.ts'
 import { type PartitionFilter, readStatus, type StatusResult } from '../../data-set/index.ts'
 import { serviceJson } from '../../run/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import {
   choiceOptions,
-  pipelineOptions,
-  pipelineToRead,
+  dataSetFrom,
+  dataSetOptions,
   wantedPartitions,
 } from '../command-line/pipeline-options.ts'
 import { type Shown, statusTable } from '../results/status-tables.ts'
@@ -17,14 +16,14 @@ const MAX_RETIRED = 5
 
 export const status = command({
   options: (yargs) =>
-    choiceOptions(pipelineOptions(yargs))
+    choiceOptions(dataSetOptions(yargs))
       .options({ json: flag('Print every partition as JSON') })
       .example('$0 status pipeline.yaml', 'The state of each query')
       .example('$0 status pipeline.yaml --all --state failed', 'Which partitions failed, and why')
       .example('$0 status pipeline.yaml --json', 'Everything, with complete cursors'),
   async run(args, io) {
-    const pipeline = await pipelineToRead(args.pipeline, args, io)
-    const result = await readStatus(pipeline, Date.now(), await readNamingKey(pipeline, io))
+    const { pipeline } = await dataSetFrom(args.pipeline, io)
+    const result = await readStatus(pipeline, Date.now())
     const wanted = await wantedPartitions(args)
     if (args.json) await io.stdout.parts(jsonParts(result, pipeline.name, wanted))
     else {

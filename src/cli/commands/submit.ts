@@ -11,7 +11,7 @@ import { readSecret, readSettings } from '../../config/index.ts'
 import { isExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, flag, type Io } from '../command-line/command.ts'
-import { NO_FLAGS, pipelineFrom } from '../command-line/pipeline-options.ts'
+import { pipelineFrom } from '../command-line/pipeline-options.ts'
 import { notBegunJson, printSummary } from '../results/summary.ts'
 import { DONE, exitCode, gravest } from '../terminal/exit-code.ts'
 import type { StopSignals } from '../terminal/signals.ts'
@@ -105,7 +105,12 @@ async function submitOne(
     if (summary.error !== null) io.reportError(summary.error)
     await printed
     const again = `submit ${file} --wait`
-    return await printSummary(summary, pipeline, { json: args.json, again, flags: NO_FLAGS }, io)
+    return await printSummary(
+      summary,
+      pipeline,
+      { json: args.json, again, output: null, isNarrowed: false },
+      io,
+    )
   } catch (error) {
     if (!isExportError(error)) throw error
     io.reportError(error)

@@ -2,14 +2,14 @@ import { SUMMARY_PAGE_PATH, systemClock } from '../../core/index.ts'
 import { summarizeDataSet } from '../../data-set/index.ts'
 import { version } from '../../package/index.ts'
 import { command, flag } from '../command-line/command.ts'
-import { pipelineToRead, summaryOptions } from '../command-line/pipeline-options.ts'
+import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { counted, plainJson, plainLine, shownPath } from '../terminal/text.ts'
 
 export const summary = command({
   options: (yargs) =>
-    summaryOptions(yargs)
+    dataSetOptions(yargs)
       .options({
         format: {
           choices: ['html', 'markdown'] as const,
@@ -26,8 +26,8 @@ export const summary = command({
         '$0 summary pipeline.yaml --format markdown >> "$GITHUB_STEP_SUMMARY"',
         'For a job, or a mail',
       ),
-  async run({ pipeline: file, output, format, json }, io) {
-    const pipeline = await pipelineToRead(file, { output }, io)
+  async run({ pipeline: given, format, json }, io) {
+    const { pipeline } = await dataSetFrom(given, io)
     return untilStopped(io, async (signals) => {
       const warn = (message: string): void => void io.screen.write(`${message}\n`)
       const options = { clock: systemClock, stop: signals.stop, version, format, warn }

@@ -1,7 +1,7 @@
 import { systemClock } from '../../core/index.ts'
 import { bringTables, type TableSummary } from '../../data-set/index.ts'
 import { command, flag } from '../command-line/command.ts'
-import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
+import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { counted, plainJson, plainLine } from '../terminal/text.ts'
@@ -17,7 +17,7 @@ export const tables = command({
       .example('$0 tables pipeline.yaml --rebuild', 'After the data set or load.table_location was moved')
       .epilogue('`ddl` prints how each engine reads them.'),
   async run(args, io) {
-    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    const { pipeline } = await dataSetFrom(args.pipeline, io, true)
     return untilStopped(io, async (signals) => {
       const found = await bringTables(pipeline, {
         clock: systemClock,

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import { checkRequirements, knownNamingKey, readNamingKey, readVerifyingKey } from '../../config/index.ts'
+import { checkRequirements, readMaskKey, readVerifyingKey } from '../../config/index.ts'
 import { getOrInsert, type Pipeline, parseInstant } from '../../core/index.ts'
 import {
   type Problem,
@@ -11,12 +11,7 @@ import {
 } from '../../data-set/index.ts'
 import { version } from '../../package/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
-import {
-  givenFlags,
-  pipelineFrom,
-  pipelineOptions,
-  pipelineToRead,
-} from '../command-line/pipeline-options.ts'
+import { dataSetFrom, dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE, FAILED } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
@@ -27,7 +22,7 @@ import { exportPipeline } from '../work/export-pipeline.ts'
 
 export const verify = command({
   options: (yargs) =>
-    pipelineOptions(yargs)
+    dataSetOptions(yargs)
       .options({
         json: flag('Print the result as JSON'),
         all: flag('A line for each problem instead of each cause'),
@@ -47,14 +42,12 @@ export const verify = command({
   async run(args, io) {
     const signedBy = await keyOf(args, io)
     const notBeforeMs = notBefore(args)
-    // A repair sends requests.
-    const pipeline = await (args.fix ? pipelineFrom : pipelineToRead)(args.pipeline, args, io)
+    const { pipeline, differences } = await dataSetFrom(args.pipeline, io)
     const { screen, stdout } = io
     let shards = 0
     const onShard = (path: string): void =>
       screen.showNowAndThen(`shard ${count(++shards)}: ${plainLine(path)}`)
-    const maskKey = await knownNamingKey(pipeline, io)
-    const options = { onShard, signedBy, notBeforeMs, maskKey, version }
+    const options = { onShard, signedBy, notBeforeMs, differences, version }
     const result = await verifyDataSet(pipeline, options).finally(() => screen.clear())
     const style = styleFor(wantsColour(stdout.terminal, io.env))
     if (args.json) await stdout.line(plainJson(result))
@@ -68,7 +61,7 @@ export const verify = command({
         }),
       )
     if (result.ok) return args.complete && !mayBeCalledComplete(result) ? FAILED : DONE
-    return args.fix ? await fix(pipeline, result, args, io) : FAILED
+    return args.fix ? await fix(result, args, io) : FAILED
   },
 })
 
@@ -115,6 +108,7 @@ function notBefore({ signature, notBefore }: SignatureArgs): number | null {
 const DATE = /^\d{4}-\d\d-\d\d$/
 
 type FixArgs = {
+  readonly pipeline: string
   readonly yes: boolean
   readonly allowPlaintext: boolean
   readonly json: boolean
@@ -122,17 +116,17 @@ type FixArgs = {
 }
 
 /** Runs the pipeline, which exports again what is damaged. @returns the exit code of that run */
-async function fix(pipeline: Pipeline, { problems }: Verification, args: FixArgs, io: Io): Promise<number> {
+async function fix({ problems }: Verification, args: FixArgs, io: Io): Promise<number> {
+  const pipeline = await pipelineFrom(args.pipeline, {}, io)
   const { allowPlaintext, json, noProgress } = args
   await checkRequirements(pipeline, { env: io.env, allowPlaintext })
-  const repair = await planRepair(pipeline, problems, Date.now(), await readNamingKey(pipeline, io))
+  const repair = await planRepair(pipeline, problems, Date.now(), await readMaskKey(pipeline, io.env))
   if (!args.yes) await askToFix(pipeline, repair, io)
   const settings = {
     allowPlaintext,
     redo: repair.redo,
     json,
     noProgress,
-    flags: givenFlags(args),
   }
   return untilStopped(io, (signals) => exportPipeline(pipeline, settings, signals, io))
 }
@@ -170,6 +164,9 @@ type VerificationView = {
  */
 function* verificationLines(result: Verification, view: VerificationView): Generator<string> {
   yield* fileLines(result, view)
+  const { hidden } = result
+  if (hidden.length > 0)
+    yield `${counted(hidden.length, 'hidden file')}, which no reader takes: ${plainLine(hidden.slice(0, SHOWN).join(', '))}`
   const { style } = view
   if (!result.ok) {
     const hint = result.complete ? 'Everything planned was exported' : completenessText(result)
@@ -179,7 +176,9 @@ function* verificationLines(result: Verification, view: VerificationView): Gener
       ? `${style('red', 'The summary page is WRONG, see above')}; the files are intact. ${hint}.`
       : areAll('signature')
         ? `${style('red', 'The export is NOT SIGNED as it is, see above')}. ${hint}; \`verify\` without --signature checks the files alone.`
-        : `${style('red', 'The export is DAMAGED, see above')}. ${hint}; \`verify --fix\` exports again what is damaged.`
+        : result.problems.some(({ cause }) => cause === 'checkpoint')
+          ? `${style('red', 'The checkpoint is DAMAGED, see above')}. ${hint}; restore _state from a backup, or start over with \`run --fresh\`.`
+          : `${style('red', 'The export is DAMAGED, see above')}. ${hint}; \`verify --fix\` exports again what is damaged.`
     return
   }
   const [first, ...rest] = completenessText(result).split(': ')

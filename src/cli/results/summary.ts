@@ -1,5 +1,4 @@
 import { resolve } from 'node:path'
-import { knownNamingKey } from '../../config/index.ts'
 import {
   type ErrorKind,
   type ExportError,
@@ -11,10 +10,9 @@ import {
   partitionCounts,
   shellWord,
 } from '../../core/index.ts'
-import { type Completeness, leftOutClauses, leftOutText, readCompleteness } from '../../data-set/index.ts'
+import { type Completeness, leftOutClauses, leftOutText } from '../../data-set/index.ts'
 import { figuresJson, type RunSummary, serviceJson } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
-import type { GivenFlags } from '../command-line/pipeline-options.ts'
 import { DONE, exitCode, FAILED } from '../terminal/exit-code.ts'
 import { type Colour, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
 import { bytes, count, counted, duration, plainJson, plainLine, shownPath } from '../terminal/text.ts'
@@ -44,7 +42,7 @@ function summaryJson(
 export async function printSummary(
   summary: RunSummary,
   pipeline: Pipeline,
-  { json, ...how }: Pick<Reader, 'again' | 'flags'> & { readonly json: boolean },
+  { json, ...how }: Pick<Reader, 'again' | 'output' | 'isNarrowed'> & { readonly json: boolean },
   { cwd, program, env, stdout, signals }: Io,
 ): Promise<number> {
   const style = styleFor(wantsColour(stdout.terminal, env))
@@ -84,9 +82,12 @@ type Reader = {
   readonly cwd: string
   /** How spillway was called, for the commands that are proposed. */
   readonly program: string
-  /** The command that resumes the run; null: `run` with the flags. */
+  /** The command that resumes the run; null: `run`. */
   readonly again: string | null
-  readonly flags: GivenFlags
+  /** `--output`; null: the data set is where the file says. */
+  readonly output: string | null
+  /** Whether flags narrowed the run. */
+  readonly isNarrowed: boolean
   readonly style: Style
 }
 
@@ -248,24 +249,29 @@ function reasonsText(reasons: Readonly<Record<string, number>>): string {
 function nextLines(
   summary: RunSummary,
   { file, extract }: Pipeline,
-  { cwd, program, again, flags }: Reader,
+  { cwd, program, again, output, isNarrowed }: Reader,
 ): string[] {
   const { status, partitions } = summary
   const name = shellWord(shownPath(resolve(cwd, file), cwd))
+  const place = output === null ? name : shellWord(plainLine(output))
   const lines: (readonly [string, string])[] = []
   if (status !== 'complete') {
     const isReached = !neverReached(summary)
-    if (!isReached) lines.push(['find out why', `${program} check ${name}${flags.read}`])
+    if (!isReached) lines.push(['find out why', `${program} check ${name}`])
     const isHopeful = isReached && helpsToGoOn(summary)
     const when = hasQuotaLeft(summary, extract) ? 'go on' : 'later'
-    lines.push([isHopeful ? when : 'once corrected', again ?? `${program} run ${name}${flags.run}`])
-    lines.push(['where it is', `${program} status ${name}${flags.read}`])
+    lines.push([
+      isHopeful ? when : 'once corrected',
+      again ??
+        `${program} run ${name}${place === name ? '' : ` --output ${place}`}${isNarrowed ? ' (for the same part, with the same flags)' : ''}`,
+    ])
+    lines.push(['where it is', `${program} status ${place}`])
   }
   if (partitions.done > 0) {
-    lines.push(['check the files', `${program} verify ${name}${flags.read}`])
+    lines.push(['check the files', `${program} verify ${place}`])
     lines.push([
       'read them',
-      `${program} query ${name}${flags.read} "SELECT count(*) FROM ${kindOfRows(extract.resource)}"`,
+      `${program} query ${place} "SELECT count(*) FROM ${kindOfRows(extract.resource)}"`,
     ])
   }
   return lines.map(([what, command]) => `${what.padEnd(17)}${command}`)
@@ -313,12 +319,4 @@ function whatIsMissing({ partitions }: Completeness): string {
     ...(pending > 0 ? [`${count(pending)}${failed > 0 ? '' : of} not done`] : []),
   ]
   return parts.join(', ')
-}
-
-/** The completeness, for commands that print it besides their result. */
-export async function completenessFor(
-  pipeline: Pipeline,
-  io: Pick<Io, 'env' | 'cwd'>,
-): Promise<Completeness> {
-  return readCompleteness(pipeline, await knownNamingKey(pipeline, io))
 }

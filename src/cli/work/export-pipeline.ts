@@ -2,7 +2,6 @@ import type { Log, Pipeline } from '../../core/index.ts'
 import { type RunOptions, type RunSummary, runPipeline } from '../../run/index.ts'
 import { type RunSettings, runOptions } from '../../run-options.ts'
 import type { Io } from '../command-line/command.ts'
-import type { GivenFlags } from '../command-line/pipeline-options.ts'
 import type { MetricsFile } from '../log/metrics-file.ts'
 import { progressView } from '../progress/progress-view.ts'
 import { printSummary } from '../results/summary.ts'
@@ -13,10 +12,12 @@ export type ExportSettings = Pick<RunSettings, 'allowPlaintext' | 'failFast' | '
   readonly noProgress: boolean
   /** Prints the summary as JSON. */
   readonly json: boolean
-  /** The command that resumes the run. Default: `run` with the flags. */
+  /** The command that resumes the run. Default: `run`. */
   readonly again?: string
-  /** For the commands that are proposed. */
-  readonly flags: GivenFlags
+  /** `--output`, for the commands that are proposed. */
+  readonly output?: string | undefined
+  /** Whether flags narrow the run. Default: false. */
+  readonly isNarrowed?: boolean
   readonly metrics?: MetricsFile | null
 }
 
@@ -32,7 +33,8 @@ export async function exportPipeline(
   io: Io,
 ): Promise<number> {
   const { env, run } = io
-  const { allowPlaintext, failFast, fresh, redo, noProgress, json, again = null, flags, metrics } = settings
+  const { allowPlaintext, failFast, fresh, redo, noProgress, json, again = null, metrics } = settings
+  const { output = null, isNarrowed = false } = settings
   const own = { ...io, log: named(io.log, pipeline), record: named(io.record, pipeline) }
   const view = progressView(pipeline, own, stop, noProgress)
   const onStop = (): void => own.log('info', 'stopping', { event: 'stop', signal: io.signals.received })
@@ -58,7 +60,7 @@ export async function exportPipeline(
   const isPrinted =
     error?.kind === 'interrupted' || failures.some(({ message }) => message === error?.message)
   if (error !== null && !isPrinted) io.reportError(error)
-  return printSummary(summary, pipeline, { json, again, flags }, io)
+  return printSummary(summary, pipeline, { json, again, output, isNarrowed }, io)
 }
 
 /** A log whose lines name the pipeline. */

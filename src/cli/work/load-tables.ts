@@ -1,9 +1,9 @@
 import { ExportError, type Pipeline, systemClock } from '../../core/index.ts'
-import { type LoadOptions, type LoadSummary, loadWarehouse } from '../../data-set/index.ts'
+import { type LoadOptions, type LoadSummary, loadWarehouse, readCompleteness } from '../../data-set/index.ts'
 import { requireDuckdbFile, type Target, type TargetWait } from '../../warehouse/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { pathWithin } from '../results/save-file.ts'
-import { completenessFor, completenessText } from '../results/summary.ts'
+import { completenessText } from '../results/summary.ts'
 import { count, counted, duration, plainJson, plainLine } from '../terminal/text.ts'
 
 export type LoadSettings = Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evolve'> & {
@@ -44,7 +44,7 @@ export async function loadTables(
   target: Target,
   { json, ...settings }: LoadSettings,
   stop: AbortSignal,
-  { env, cwd, screen, stdout }: Io,
+  { screen, stdout }: Io,
 ): Promise<void> {
   const options = {
     ...settings,
@@ -55,8 +55,7 @@ export async function loadTables(
       screen.showNowAndThen(`shard ${count(number)} of ${count(of)}: ${plainLine(path)}`)
     },
   }
-  // A wrong mask key is refused before rows are loaded.
-  const completeness = await completenessFor(pipeline, { env, cwd })
+  const completeness = await readCompleteness(pipeline)
   // DuckDB makes its files with the permissions of the umask.
   const umask = process.umask(0o077)
   const summary = await loadWarehouse(pipeline, target, options).finally(() => {

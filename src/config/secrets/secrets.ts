@@ -6,6 +6,7 @@ import {
   learnSecret,
   MIN_MASK_KEY_BYTES,
   maskKeyFault,
+  needsMaskKey,
   type Pipeline,
   requireSet,
 } from '../../core/index.ts'
@@ -141,8 +142,8 @@ function learnProxyPassword(address: string): void {
  * @throws ExportError 'config' when it is missing, shorter than 32 bytes, or nothing but blanks
  */
 export async function readMaskKey(pipeline: Pipeline, env: Environment): Promise<Uint8Array | null> {
-  const { secret, identity, maskKeyEnv } = pipeline.transform
-  if (pipeline.extract.resource === 'reports' || (secret !== 'hmac' && identity !== 'hmac')) return null
+  const { maskKeyEnv } = pipeline.transform
+  if (!needsMaskKey(pipeline)) return null
   const text = await readSecret(maskKeyEnv, env)
   const key = new TextEncoder().encode(withoutFinalBreaks(text ?? ''))
   const fault = maskKeyFault(key)

@@ -1,5 +1,5 @@
 import type { Problems } from '../problems/problems.ts'
-import { type Container, dotted, isContainer, type Path, type Tree } from '../problems/tree.ts'
+import { type Container, isContainer, type Path, type Tree } from '../problems/tree.ts'
 import { type Environment, variable } from '../secrets/secrets.ts'
 
 type Expanded = {
@@ -63,16 +63,8 @@ function retype(text: string): number | boolean | null | undefined {
   return undefined
 }
 
-/**
- * Expands `${VAR}` in every string of the file, in place, but not in values of flags.
- * @param optional values for settings whose variables need not be set, by their paths; undefined: the key is left out
- */
-export function expandTree(
-  tree: Tree,
-  env: Environment,
-  problems: Problems,
-  optional: ReadonlyMap<string, string | undefined> = new Map(),
-): void {
+/** Expands `${VAR}` in every string of the file, in place, but not in values of flags. */
+export function expandTree(tree: Tree, env: Environment, problems: Problems): void {
   const visit = (container: Container, path: Path): void => {
     for (const [key, location] of tree.locations.get(container) ?? []) {
       const value = Reflect.get(container, key)
@@ -80,12 +72,6 @@ export function expandTree(
       if (isContainer(value)) visit(value, inner)
       if (typeof value !== 'string' || location.from === 'flag' || !value.includes('${')) continue
       const expanded = expand(value, env)
-      if (expanded.problems.length > 0 && optional.has(dotted(inner))) {
-        const instead = optional.get(dotted(inner))
-        if (instead === undefined) Reflect.deleteProperty(container, key)
-        else Reflect.set(container, key, instead)
-        continue
-      }
       for (const problem of expanded.problems) problems.add(inner, problem)
       Reflect.set(container, key, expanded.text)
       const retyped = location.plain && expanded.whole ? retype(expanded.text) : undefined

@@ -1,19 +1,10 @@
 import type { KeyObject } from 'node:crypto'
-import {
-  isExportError,
-  type NamedPipeline,
-  nullIf,
-  numberOf,
-  type Pipeline,
-  type Store,
-  SUMMARY_PAGE_PATH,
-} from '../../core/index.ts'
+import { isExportError, nullIf, type Pipeline, type Store, SUMMARY_PAGE_PATH } from '../../core/index.ts'
 import { partOf } from '../../load/index.ts'
 import { tableProblems } from '../../open-tables/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
-  checkMaskKey,
   fitsManifest,
   MANIFEST_PATH,
   type Manifest,
@@ -24,12 +15,10 @@ import {
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
   settingsDigest,
-  splitPath,
 } from '../../state/index.ts'
 import { type Completeness, completenessOf, withNames } from '../completeness.ts'
 import { mismatches } from '../files.ts'
 import { namingLocations, nothingExported, openDataSet } from '../open-data-set.ts'
-import { asInFile } from '../plan-state.ts'
 import { otherScope, whyStale } from '../scope.ts'
 import { isPageOfManifest } from '../summary-page/write-summary-page.ts'
 import { repeatedIds } from './repeated-ids.ts'
@@ -47,6 +36,8 @@ export type Verification = Completeness & {
   readonly quarantined: number
   readonly forgotten: number
   readonly problems: readonly Problem[]
+  /** Hidden files among the shards, which no reader takes: no problem, as those of a file manager. */
+  readonly hidden: readonly string[]
 }
 
 type VerifyOptions = {
@@ -56,8 +47,8 @@ type VerifyOptions = {
   readonly signedBy?: KeyObject | null
   /** With a signature: the last run in the manifest has to have ended then or later, epoch ms; null: any time. */
   readonly notBeforeMs?: number | null
-  /** For queries that are named by digests; null: completeness has no figures then. */
-  readonly maskKey?: Uint8Array | null
+  /** With a signature: how the pipeline file differs from the data set. */
+  readonly differences?: readonly string[]
   /** Spillway's own; null: the summary page is not looked at. */
   readonly version?: string | null
 }
@@ -65,28 +56,37 @@ type VerifyOptions = {
 /**
  * Reads every shard and compares it with checkpoint and manifest: existence, length, SHA-256, rows, columns, masking,
  * repeated ids of a query, rows by partition, and unknown files. Changes nothing and sends no requests.
- * @throws ExportError `config` when nothing was exported yet, or the data set was begun with another mask key
+ * @throws ExportError `config` when nothing was exported yet
  */
 export function verifyDataSet(pipeline: Pipeline, options: VerifyOptions = {}): Promise<Verification> {
   return namingLocations(pipeline, () => verify(pipeline, options))
 }
 
 async function verify(pipeline: Pipeline, options: VerifyOptions): Promise<Verification> {
-  const { onShard, maskKey = null } = options
+  const { onShard, version = null } = options
   const store = openDataSet(pipeline)
   const problems: Problem[] = []
   // Listed first: a run commits a shard before it publishes it.
   const files: string[] = []
-  for await (const path of filesOfRows(pipeline, store)) files.push(path)
-  const { state, manifest, shards: expected } = await onRecord(store, pipeline, options, problems)
+  const hidden: string[] = []
+  for await (const path of filesOfRows(pipeline, store)) {
+    const isHidden = /(?:^|\/)\.[^/]*$/.test(path) && !LIKE_A_SHARD.test(path)
+    if (isHidden) hidden.push(path)
+    else files.push(path)
+  }
+  const { state, manifest, bytes, shards: expected } = await onRecord(store, pipeline, options, problems)
   if (
     problems.every(({ cause }) => cause === 'nothing_exported') &&
     problems.length > 0 &&
     files.length === 0
   )
     throw nothingExported(pipeline)
-  // Before the shards are read, which may take hours.
-  checkMaskKey(state?.header, maskKey, pipeline)
+  // Of a manifest that is wrong itself it says nothing more.
+  const isLookedAt = manifest !== null && version !== null && problems.length === 0
+  if (isLookedAt && (await isPageOfManifest(store, bytes!, version)) === false) {
+    const problem = 'is not what the manifest gives; `spillway summary` writes it anew'
+    problems.push({ path: SUMMARY_PAGE_PATH, problem, cause: 'summary_page' })
+  }
   let rows = 0
   const sound: ManifestShard[] = []
   const ids = await repeatedIds(pipeline, expected)
@@ -117,17 +117,17 @@ async function verify(pipeline: Pipeline, options: VerifyOptions): Promise<Verif
     )
     for (const problem of found) problems.push({ ...problem, cause: 'table' })
   }
-  const completeness = await completenessOf(pipeline, maskKey, store, state)
+  const completeness = await completenessOf(pipeline, store, state)
   const { quarantined, forgotten } = completeness.left_out
   const counts = { shards: expected.length, rows, repeated_ids: ids?.found ?? 0, quarantined, forgotten }
-  return { ok: problems.length === 0, ...completeness, ...counts, problems }
+  return { ok: problems.length === 0, ...completeness, ...counts, problems, hidden }
 }
 
 /** The shards of the checkpoint, or of the manifest if the data set was moved without its checkpoint. */
 async function onRecord(
   store: Store,
   pipeline: Pipeline,
-  { signedBy = null, notBeforeMs = null, maskKey = null, version = null }: VerifyOptions,
+  { signedBy = null, notBeforeMs = null, differences = [] }: VerifyOptions,
   problems: Problem[],
 ) {
   const state = await reading(() => readCheckpoint(store), CHECKPOINT_PATH, 'checkpoint', problems)
@@ -141,7 +141,7 @@ async function onRecord(
   if (state === null && manifest === null && isReadable) {
     const problem = 'is not there: nothing was exported yet'
     problems.push({ path: MANIFEST_PATH, problem, cause: 'nothing_exported' })
-    return { state, manifest, shards: [] }
+    return { state, manifest, bytes, shards: [] }
   }
   if (signedBy !== null) {
     const fault = await signatureFault(store, bytes, signedBy, manifest)
@@ -151,20 +151,14 @@ async function onRecord(
     problems.push({ path: MANIFEST_PATH, problem, cause: 'another_data_set' })
   }
   if (signedBy !== null && manifest !== null) {
-    const faults = [
-      ...otherSettings(pipeline, manifest),
-      scopeFault(pipeline, manifest, maskKey),
-      tooOld(manifest, notBeforeMs),
-    ]
-    for (const problem of faults) {
+    // What is signed may be another data set than the file's, or an earlier state of this one.
+    const named = withNames(pipeline)
+    const scope = named === null ? null : otherScope(manifest.scope, named)
+    for (const problem of [...differences, scope, tooOld(manifest, notBeforeMs)]) {
       if (problem !== null) problems.push({ path: MANIFEST_PATH, problem, cause: 'signature' })
     }
   }
-  if (manifest !== null && version !== null && (await isPageOfManifest(store, bytes!, version)) === false) {
-    const problem = 'is not what the manifest gives; `spillway summary` writes it anew'
-    problems.push({ path: SUMMARY_PAGE_PATH, problem, cause: 'summary_page' })
-  }
-  if (state === null) return { state, manifest, shards: manifest?.shards ?? [] }
+  if (state === null) return { state, manifest, bytes, shards: manifest?.shards ?? [] }
   const shards = [...manifestShards(state)]
   if (manifest !== null) {
     // After a crash it may still list shards that were replaced.
@@ -173,7 +167,7 @@ async function onRecord(
   }
   if (manifest === null && isReadable && state.runs.some(({ finished_at }) => finished_at !== null))
     problems.push({ path: MANIFEST_PATH, problem: 'is missing', cause: 'manifest' })
-  return { state, manifest, shards }
+  return { state, manifest, bytes, shards }
 }
 
 /** Signs that manifest or checkpoint belong to another data set than the pipeline's, or not to each other. */
@@ -194,40 +188,6 @@ function* foreignParts(
   if (manifest.config_digest !== settingsDigest(state.header.settings)) {
     yield 'has another config_digest than the checkpoint: they are not of one data set'
   }
-}
-
-/** Settings in which a signed manifest differs from the pipeline. */
-function* otherSettings({ extract, transform, load }: Pipeline, manifest: Manifest): Generator<string> {
-  const { resource, format, masking } = manifest
-  if (resource !== extract.resource) yield `lists ${resource}, and the pipeline requests ${extract.resource}`
-  else if (format !== load.format.kind) yield `lists ${format}, and the pipeline exports ${load.format.kind}`
-  for (const policy of ['secret', 'identity'] as const) {
-    if (masking[policy] === transform[policy]) continue
-    yield `says that transform.${policy} was ${masking[policy]}, and the pipeline says ${transform[policy]}`
-  }
-}
-
-/** A sign that a signed manifest is of another request than the pipeline's. */
-function scopeFault(given: Pipeline, manifest: Manifest, maskKey: Uint8Array | null): string | null {
-  // Names that need a mask key are not known without it.
-  const pipeline = withNames(given, maskKey)
-  return pipeline === null ? null : (otherQueries(pipeline, manifest) ?? otherScope(manifest, pipeline))
-}
-
-/** Queries with shards in the signed manifest that the pipeline does not request and the manifest does not retire. */
-function otherQueries(pipeline: NamedPipeline, manifest: Manifest): string | null {
-  if (manifest.resource === 'reports') return null
-  const { extract } = asInFile(pipeline)
-  const known = new Set([
-    ...extract.queries.map(({ name }) => name),
-    ...manifest.retired.map(({ query }) => query),
-  ])
-  const unknownQueries = new Set<string>()
-  for (const { partitions } of manifest.shards) {
-    for (const key of partitions) if (!known.has(splitPath(key)[0])) unknownQueries.add(splitPath(key)[0])
-  }
-  if (unknownQueries.size === 0) return null
-  return `lists rows of ${numberOf(unknownQueries.size, 'query', 'queries')} that the pipeline does not request: it may be another data set's`
 }
 
 /** A signature has no time; the runs in the manifest have. */

@@ -1,6 +1,5 @@
 import { type Clock, columnsOf, ExportError, kindOfRows, type Pipeline } from '../../core/index.ts'
 import { shardExtension } from '../../load/index.ts'
-import type { Manifest } from '../../state/index.ts'
 import {
   DIALECTS,
   type DialectName,
@@ -10,7 +9,6 @@ import {
   loadDataSet,
   PostgresWarehouse,
   requireNames,
-  rowColumns,
   shardRows,
   type Target,
   type TargetWait,
@@ -60,7 +58,6 @@ export async function loadWarehouse(
   const store = openDataSet(pipeline)
   const manifest = await requireManifest(store, pipeline, 'load')
   const table = tableOf(pipeline, options.schema, options.table)
-  checkColumns(manifest, pipeline)
   const warehouse = await openTarget(target, options)
   const shards = await localShards(pipeline, store, stop)
   try {
@@ -99,18 +96,6 @@ function openTarget(target: Target, options: LoadOptions): Promise<Warehouse> {
     case 'postgres':
       return PostgresWarehouse.connect(target.url, target.label, options)
   }
-}
-
-function checkColumns(manifest: Manifest, pipeline: Pipeline): void {
-  const exported = manifest.columns.map(({ name }) => name)
-  const expected = rowColumns(tableOf(pipeline, null, null)).map(({ name }) => name)
-  if (exported.join() === expected.join()) return
-  throw new ExportError({
-    kind: 'config',
-    what: 'The pipeline now names other columns than those that were exported',
-    where: pipeline.file,
-    next: 'Restore transform.columns and extract.include, or export to another load.path.',
-  })
 }
 
 function interrupted(cause: unknown): ExportError {

@@ -5,6 +5,7 @@ import {
   INVALID_POLICIES,
   type Log,
   maskKeyFault,
+  needsMaskKey,
   type Pipeline,
   type QuarantineLimit,
   requireConsent,
@@ -20,16 +21,17 @@ const OTHERS_WRITE = 0o002
  * @throws ExportError 'config'
  */
 export function requirePolicies(
-  { transform, file }: Pipeline,
+  pipeline: Pipeline,
   { allowPlaintext, maskKey }: Pick<RunOptions, 'allowPlaintext' | 'maskKey'>,
 ): void {
+  const { transform, file } = pipeline
   const { secret, identity, onInvalid, maxQuarantined } = transform
   requireKnown('transform.secret', secret, SECRET_POLICIES, file)
   requireKnown('transform.identity', identity, IDENTITY_POLICIES, file)
   requireKnown('transform.on_invalid', onInvalid, INVALID_POLICIES, file)
   requireLimit(maxQuarantined, file)
   requireConsent(secret, allowPlaintext, file)
-  if (secret === 'hmac' || identity === 'hmac') requireKey(maskKey, file)
+  if (needsMaskKey(pipeline)) requireKey(maskKey, file)
 }
 
 function requireKnown(name: string, value: unknown, known: readonly string[], file: string): void {

@@ -8,6 +8,7 @@ import {
   type Measures,
   type PartitionEntry,
   type Prune,
+  type Scope,
 } from '../../core/index.ts'
 import type { LogPosition } from '../log/commit-object.ts'
 import { type ReadonlyPathMap, type SealedShard, type ShardList, splitPath } from './compact-collections.ts'
@@ -27,6 +28,7 @@ export type Omission = {
 /** The fewest entries that result in this state, without the omission. */
 export function* snapshot(state: CheckpointState, pruned: Omission | null): Generator<JournalEntry> {
   yield state.header
+  if (state.scope !== null) yield { kind: 'scope', ...state.scope }
   for (const [query, check] of state.secretChecks) yield { kind: 'secret', query, check }
   for (const [name, value] of state.queries) yield { kind: 'query', name, value }
   yield* runEntries(state)
@@ -154,6 +156,8 @@ function openEntry({ shard, folder, part, partitions, importedAt, batches }: Fol
 /** The content of the journal as one state. */
 export type CheckpointState = {
   readonly header: HeaderEntry
+  /** What the pipeline file requested when the last run began; null: none has. */
+  readonly scope: Scope | null
   /** Partitions that have begun, by key: query and window. */
   readonly partitions: ReadonlyPathMap<FoldedPartition>
   /** Chains that have begun and not ended, by number. */

@@ -44,6 +44,7 @@ export class JournalFold {
     const shards = this.#shards
     this.#state = {
       header,
+      scope: null,
       partitions: this.#partitions.all,
       chains: this.#chains,
       nextChain: 0,
@@ -156,6 +157,11 @@ export class JournalFold {
       case 'parts':
         this.#shards.setParts(entry)
         break
+      case 'scope': {
+        const { kind: _, ...scope } = entry
+        this.#state.scope = scope
+        break
+      }
       case 'prune': {
         const { kind: _, ...prune } = entry
         this.#prunes.push(prune)

@@ -1,0 +1,202 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+
+/** Three months of a domain, exported. */
+async function exported() {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder, { rest: 'load: { path: out }' })
+  const env = accessTo(sandbox)
+  const call = (...args: string[]) => spillway(args, folder, env)
+  /** Without any variable that only requests need. */
+  const offline = (...args: string[]) => spillway(args, folder, {})
+  const change = (from: string, to: string): void => {
+    const path = join(folder, file)
+    const text = readFileSync(path, 'utf8')
+    expect(text).toContain(from)
+    writeFileSync(path, text.replace(from, to))
+  }
+  const { code, stderr } = await call('run', file)
+  expect(code, stderr).toBe(0)
+  return { folder, file, call, offline, change, sandbox }
+}
+
+const READERS = [
+  ['status'],
+  ['verify', '--complete'],
+  ['query', 'SELECT count(*) FROM credentials'],
+  ['ddl', '--dialect', 'snowflake'],
+  ['load', '--to', 'duckdb:leaks.db'],
+  ['summary'],
+  ['prune', '--older-than', '90y', '--dry-run'],
+  ['tables'],
+]
+
+it.each(READERS)(
+  '%s reads a data set by its path alone, and by a file whose rest is invalid',
+  async (command, ...rest) => {
+    const { file, offline, change } = await exported()
+    const byPath = await offline(command!, 'out', ...rest)
+    expect([byPath.code, byPath.stderr]).toEqual([0, ''])
+    change('domains:', 'dommains:')
+    const byFile = await offline(command!, file, ...rest)
+    expect([byFile.code, byFile.stderr]).toEqual([0, ''])
+  },
+)
+
+it('a path without a data set is said to be none, whatever the command', async () => {
+  const folder = workFolder()
+  mkdirSync(join(folder, 'empty'))
+  for (const [command, ...rest] of READERS) {
+    const { code, stderr } = await spillway([command!, 'empty', ...rest], folder, {})
+    expect([command, code, stderr]).toEqual([command, 2, expect.stringContaining('There is no data set')])
+  }
+  expect(existsSync(join(folder, 'empty/_state'))).toBe(false)
+})
+
+it('flags that narrow a run belong to run and plan', async () => {
+  const { file, call } = await exported()
+  for (const [command, ...rest] of READERS) {
+    for (const flag of [
+      '--from=2024-02-01',
+      '--until=2024-02-01',
+      '--domain=scatterholt.com',
+      '--format=csv',
+    ]) {
+      if (command === 'summary' && flag.startsWith('--format')) continue
+      const { code, stderr } = await call(command!, file, ...rest, flag)
+      expect([command, flag, code, stderr]).toEqual([command, flag, 2, expect.stringContaining('Unknown')])
+    }
+  }
+  expect((await call('plan', file, '--from', '2024-02-01')).code).toBe(0)
+})
+
+it.each([
+  ['other masking', 'load: { path: out }', 'transform: { secret: partial }\nload: { path: out }'],
+  ['other columns', 'load: { path: out }', 'transform: { columns: [id, domain] }\nload: { path: out }'],
+  ['another format', '{ path: out }', '{ path: out, format: csv }'],
+  ['another name', 'name: trial', 'name: other'],
+  ['another query', '[scatterholt.com]', '[scatterholt.com, quillmere.net]'],
+])(
+  'a file with %s does not damage what is there: it is said in one line, and run refuses',
+  async (what, from, to) => {
+    const { file, call, change } = await exported()
+    change(from, to)
+    for (const args of [['verify'], ['query', 'SELECT hash FROM credentials LIMIT 1'], ['status']]) {
+      const { code, stderr } = await call(args[0]!, file, ...args.slice(1))
+      expect([args[0], code]).toEqual([args[0], 0])
+      expect(stderr.match(/the file and the data set differ/g)).toHaveLength(1)
+    }
+    for (const command of ['plan', 'run']) {
+      const { code } = await call(command, file)
+      expect([command, code]).toEqual([command, what === 'another query' ? 0 : 2])
+    }
+  },
+)
+
+it('reports under secret: hmac need no key', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const lines = [
+    'name: trial',
+    `service: { base_url: "$\{SPILLWAY_BASE_URL}" }`,
+    'extract: { resource: reports, all: true }',
+    'transform: { secret: hmac }',
+    'load: { path: out }',
+  ]
+  writeFileSync(join(folder, 'trial.yaml'), lines.join('\n'))
+  for (const command of ['plan', 'run', 'verify']) {
+    const { code, stderr } = await spillway([command, 'trial.yaml'], folder, accessTo(sandbox))
+    expect([command, code], stderr).toEqual([command, 0])
+  }
+})
+
+it('plan refuses what run refuses: a lost list of forgotten people, foreign tables, a link among the folders', async () => {
+  const refused = async (here: Awaited<ReturnType<typeof exported>>): Promise<void> => {
+    const [plan, run] = [await here.call('plan', here.file), await here.call('run', here.file)]
+    expect(run.code).not.toBe(0)
+    expect(plan.code).toBe(run.code)
+  }
+  const one = await exported()
+  writeFileSync(join(one.folder, 'people.txt'), 'somebody@scatterholt.com\n')
+  expect((await one.call('forget', one.file, '--identities', 'people.txt', '--yes')).code).toBe(0)
+  rmSync(join(one.folder, 'out/_state/forgotten.json'))
+  await refused(one)
+
+  const two = await exported()
+  two.change('{ path: out }', '{ path: out, table_formats: [delta] }')
+  mkdirSync(join(two.folder, 'out/_delta_log'))
+  writeFileSync(
+    join(two.folder, 'out/_delta_log/00000000000000000000.json'),
+    '{"metaData":{"id":"theirs"}}\n',
+  )
+  await refused(two)
+
+  const three = await exported()
+  rmSync(join(three.folder, 'out'), { recursive: true })
+  mkdirSync(join(three.folder, 'out'))
+  mkdirSync(join(three.folder, 'elsewhere'))
+  symlinkSync(join(three.folder, 'elsewhere'), join(three.folder, 'out/credentials'))
+  await refused(three)
+})
+
+it('--fresh does not go with flags that narrow the run', async () => {
+  const { file, call, folder } = await exported()
+  for (const flags of [
+    ['--domain', 'scatterholt.com'],
+    ['--from', '2024-02-01'],
+    ['--until', '2024-02-01'],
+  ]) {
+    const { code, stderr } = await call('run', file, '--fresh', '--yes', ...flags)
+    expect([code, stderr]).toEqual([2, expect.stringContaining('--fresh and')])
+  }
+  expect(existsSync(join(folder, 'out/_SUCCESS'))).toBe(true)
+})
+
+it('after a damaged checkpoint, verify names what helps', async () => {
+  const { file, call, folder } = await exported()
+  writeFileSync(join(folder, 'out/_state/checkpoint.jsonl'), '')
+  const { code, stdout } = await call('verify', file)
+  expect(code).toBe(1)
+  expect(stdout).toContain('restore _state from a backup, or start over with `run --fresh`')
+  expect(stdout).not.toContain('verify --fix')
+})
+
+it('hidden files that no reader takes are named and harm nothing; one that ends like a shard is an error', async () => {
+  const { file, call, folder } = await exported()
+  writeFileSync(join(folder, 'out/credentials/.DS_Store'), 'x')
+  const fine = await call('verify', file)
+  expect([fine.code, fine.stdout]).toEqual([
+    0,
+    expect.stringContaining('1 hidden file, which no reader takes: credentials/.DS_Store'),
+  ])
+  writeFileSync(join(folder, 'out/credentials/._part-00000.parquet'), 'x')
+  const { code, stdout } = await call('verify', file)
+  expect([code, stdout]).toEqual([1, expect.stringContaining('._part-00000.parquet  is not on record')])
+})
+
+it('one file given twice makes two runs', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder, { rest: 'load: { path: out }' })
+  expect((await spillway(['run', file, file], folder, accessTo(sandbox))).code).toBe(0)
+  expect(JSON.parse(readFileSync(join(folder, 'out/_manifest.json'), 'utf8')).runs).toHaveLength(2)
+})
+
+it('what run proposes reads the data set that it wrote', async () => {
+  const { file, call, folder } = await exported()
+  const { stdout } = await call('run', file, '--output', 'elsewhere', '--domain', 'scatterholt.com')
+  expect(stdout).toMatch(/verify elsewhere$/m)
+  expect((await call('verify', 'elsewhere')).code).toBe(0)
+  expect(existsSync(join(folder, 'elsewhere/_SUCCESS'))).toBe(true)
+})
+
+it('before anything is exported, status says what the file plans', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder, { rest: 'load: { path: out }' })
+  const { code, stdout } = await spillway(['status', file], folder, accessTo(sandbox))
+  expect([code, stdout]).toEqual([0, expect.stringContaining('0 of 3 partitions done')])
+})
