@@ -1,5 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pipeline files refer to variables that way
 import { expect, test } from 'vitest'
+import { learnSecrets } from '../../src/config/index.ts'
+import { LEFT_OUT, unlessSecret } from '../../src/core/index.ts'
 import { failure, problems, read, SMALLEST, withLine } from './pipeline-file.ts'
 
 const SECRET = 'correct-horse/battery'
@@ -40,6 +42,22 @@ test.each([
   const error = await failure(read(text))
   expect(error.message).not.toMatch(/correct|horse|battery|7355608/)
   expect(error.stack).not.toMatch(/correct|horse|battery|7355608/)
+})
+
+test('keys and signatures of Azure are known, also as a part of an address', async () => {
+  await learnSecrets({
+    AZURE_STORAGE_CONNECTION_STRING:
+      'AccountName=acme;AccountKey=a2V5IG9mIGFuIGFjY291bnQ=;EndpointSuffix=core.test',
+    AZURE_STORAGE_SAS_TOKEN: '?sv=2024-08-04&sr=c&sig=c2lnbmF0dXJl%2BZm9yIGFsbA%3D%3D&sp=r',
+    AZURE_CLIENT_SECRET: 'client~of-acme.0815',
+  })
+  for (const text of [
+    'GET https://acme.blob.test/c/x?sr=c&sig=c2lnbmF0dXJl%2BZm9yIGFsbA%3D%3D failed',
+    'x-ms-copy-source: c2lnbmF0dXJl+Zm9yIGFsbA==',
+    'key a2V5IG9mIGFuIGFjY291bnQ=',
+    'client~of-acme.0815 is wrong',
+  ])
+    expect(unlessSecret(text, 'long')).toBe(LEFT_OUT)
 })
 
 test('a key for a secret is refused, with the key that names its variable', async () => {

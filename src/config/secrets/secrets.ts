@@ -93,12 +93,18 @@ function learned(secret: string): string {
 /** Opens an encrypted signing key. */
 const SIGNING_PASSPHRASE = 'SPILLWAY_SIGNING_PASSPHRASE'
 
+/** Addresses that Azure is asked for hold the signature of a SAS token alone; connection strings hold keys. */
+const AZURE_STORAGE = ['AZURE_STORAGE_KEY', 'AZURE_STORAGE_SAS_TOKEN', 'AZURE_STORAGE_CONNECTION_STRING']
+const AZURE_PART = /\b(?:AccountKey|sig)=([^;&\s]+)/g
+
 const USUAL_SECRETS = [
   'SPILLWAY_TOKEN',
   'SPILLWAY_API_KEY',
   'SPILLWAY_MASK_KEY',
   'AWS_SECRET_ACCESS_KEY',
   'AWS_SESSION_TOKEN',
+  'AZURE_CLIENT_SECRET',
+  ...AZURE_STORAGE,
   SIGNING_PASSPHRASE,
 ]
 const PROXIES = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY', 'all_proxy', 'ALL_PROXY']
@@ -109,6 +115,8 @@ const PROXIES = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY', 'all_
  */
 export async function learnSecrets(env: Environment, pipeline: Pipeline | null = null): Promise<void> {
   for (const name of PROXIES) learnProxyPassword(variable(name, env))
+  for (const name of AZURE_STORAGE)
+    for (const [, part = ''] of variable(name, env).matchAll(AZURE_PART)) learnEncoded(part)
   for (const name of new Set([...USUAL_SECRETS, ...(pipeline === null ? [] : secretVariables(pipeline))])) {
     await readSecret(name, env).catch(() => {})
   }
@@ -127,7 +135,11 @@ function learnProxyPassword(address: string): void {
   const url = URL.canParse(address) ? new URL(address) : null
   if (url === null) return
   // A token may be the user name.
-  const secret = url.password || url.username
+  learnEncoded(url.password || url.username)
+}
+
+/** A secret that may be percent-encoded. */
+function learnEncoded(secret: string): void {
   learnSecret(secret)
   try {
     learnSecret(decodeURIComponent(secret))
