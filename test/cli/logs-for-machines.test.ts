@@ -91,7 +91,10 @@ it('a run logs its events as JSON, each line with the run id, to stderr and to t
 it('stderr is JSON to the last line, also after a signal or a wrong command line', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
-  const file = await writePipeline(folder, { service: '  requests_per_second: 0.01' })
+  const file = await writePipeline(folder, {
+    service: '  requests_per_second: 0.01',
+    extract: '  page_size: 2',
+  })
   const running = start(['run', file, ...JSON_LOG], folder, accessTo(sandbox))
   await running.until(() => sandbox.requests.length > 0)
   running.child.kill('SIGTERM')

@@ -78,7 +78,7 @@ it('an outage that all chains meet is one warning, and another one once it is ov
 
 it('if no request reached the service, the summary suggests to check it first', async () => {
   const folder = workFolder()
-  const file = await writePipeline(folder)
+  const file = await writePipeline(folder, { service: '  retries: 1' })
   const env = { SPILLWAY_BASE_URL: 'http://127.0.0.1:9', SPILLWAY_TOKEN: 'a-token' }
   const { code, stdout, stderr } = await spillway(
     ['run', file, '--from', '2024-02-01', ...QUIET],
