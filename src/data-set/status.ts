@@ -17,6 +17,7 @@ import {
   type CheckpointState,
   exportedOf,
   type FoldedPartition,
+  type FoldedRun,
   type PartitionSums,
   type RetiredQuery,
   readCheckpoint,
@@ -51,6 +52,8 @@ export type StatusResult = {
   readonly service: ServiceFigures
   /** Searches left, as the service last reported; null: never. */
   readonly searchesRemaining: number | null
+  /** null: there was none. */
+  readonly lastRun: FoldedRun | null
 }
 
 /**
@@ -82,6 +85,7 @@ export async function readStatus(given: Pipeline, nowMs: number): Promise<Status
     },
     service: figuresOf(state?.service ?? NOT_MEASURED),
     searchesRemaining: state?.searchesRemaining ?? null,
+    lastRun: state?.runs.at(-1) ?? null,
   }
 }
 

@@ -18,7 +18,7 @@ const WRONG: readonly (readonly [line: string, message: string])[] = [
   ],
   ['run a.yaml --from 2024 --from 2025', '--from is given more than once. See `spillway run --help`.'],
   ['run a.yaml --output', 'Not enough arguments following: output. See `spillway run --help`.'],
-  ['plan a.yaml b.yaml', 'Unknown argument: b.yaml. See `spillway plan --help`.'],
+  ['sign a.yaml b.yaml --key k', 'Unknown argument: b.yaml. See `spillway sign --help`.'],
   [
     'run a.yaml -- -b.yaml',
     'Unknown argument: -b.yaml; a file may be written ./-b.yaml. See `spillway run --help`.',

@@ -6,6 +6,7 @@ import {
   HOW_IT_RUNS,
   WHAT_IS_SHOWN,
 } from '../command-line/command.ts'
+import type { OneFile } from '../work/several.ts'
 
 /** Help lists these groups first: a command's own options before those that several share. */
 const OWN_GROUPS = ['Positionals:', 'Options:', WHAT_IS_SHOWN, HOW_IT_RUNS]
@@ -18,19 +19,19 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     async () => (await import('./run.ts')).run,
   ),
   plan: lazyCommand(
-    'plan <pipeline>',
+    'plan <pipeline..>',
     'Show what a run would do and at least cost; sends nothing',
-    async () => (await import('./plan.ts')).plan,
+    async () => severally((await import('./plan.ts')).plan),
   ),
   status: lazyCommand(
-    'status <pipeline>',
+    'status <pipeline..>',
     'Show the checkpoint: what is done, by query or by partition',
-    async () => (await import('./status.ts')).status,
+    async () => severally((await import('./status.ts')).status),
   ),
   verify: lazyCommand(
-    'verify <pipeline>',
+    'verify <pipeline..>',
     'Read every file again and compare it with the checkpoint; exit 1 if something differs',
-    async () => (await import('./verify.ts')).verify,
+    async () => severally((await import('./verify.ts')).verify),
   ),
   sign: lazyCommand(
     'sign <pipeline>',
@@ -88,9 +89,9 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     async () => (await import('./worker.ts')).worker,
   ),
   check: lazyCommand(
-    'check <pipeline>',
+    'check <pipeline..>',
     'Validate the file, the environment, what was exported so far, and the token if the service has a test',
-    async () => (await import('./check.ts')).check,
+    async () => severally((await import('./check.ts')).check, 1000),
   ),
   report: lazyCommand(
     'report <id..>',
@@ -126,6 +127,11 @@ export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Deliver: ['load', 'ddl', 'tables'],
   Comply: ['sign', 'evidence', 'prune', 'forget'],
   Tools: ['init', 'check', 'schema', 'report', 'sandbox', 'demo'],
+}
+
+/** Of several pipeline files, such a command prints a line each. */
+async function severally<Args extends OneFile>(one: Command<Args>, pauseMs?: number): Promise<Command<Args>> {
+  return (await import('../work/several.ts')).severally(one, pauseMs)
 }
 
 /** Adds one command to the command line. */
