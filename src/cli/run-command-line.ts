@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { basename, relative, resolve } from 'node:path'
+import { format } from 'node:util'
 import { ExportError, hasCode, shellWord } from '../core/index.ts'
 import type { Io, ProcessContext } from './command-line/command.ts'
 import { isShownToPeople, LogFile, type LogSettings, openLogs, reportError } from './log/log.ts'
@@ -28,8 +29,10 @@ export async function start(): Promise<number> {
       process.kill(process.pid, 'SIGSTOP')
     })
   }
-  // Warnings of libraries are for developers: they are logged.
+  // What libraries say is for developers. Warnings are logged; traces are switched off, since they have passwords and
+  // signatures in them.
   process.removeAllListeners('warning')
+  for (const name of ['DEBUG', 'AZURE_LOG_LEVEL']) delete process.env[name]
   const context = {
     env: process.env,
     cwd: process.cwd(),
@@ -40,6 +43,8 @@ export async function start(): Promise<number> {
   }
   return runCommandLine(words, context, (io) => {
     report = io.reportError
+    for (const method of ['debug', 'log', 'info', 'warn', 'error', 'trace'] as const)
+      console[method] = (...words) => io.log('debug', format(...words))
   })
 }
 

@@ -26,8 +26,8 @@ type WorkerTimes = Pick<Bull.WorkerOptions, 'concurrency' | 'lockDuration' | 'st
 
 const CONNECT_MS = 5_000
 const RESPONSE_MS = 10_000
-/** BullMQ's limit is not used: a job that makes no progress is ended by `MAX_DEATHS` in worker.ts. */
-const MAX_STALLS = 1_000_000
+/** So many workers may die with a job, which is one time slice of an organization; then BullMQ ends it as failed. */
+const MAX_STALLS = 30
 const CONNECTIONS = 8
 /** The least time between two warnings. */
 const WARN_MS = 60_000

@@ -1,14 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import {
-  type Clock,
-  ExportError,
-  hidesIdentity,
-  hidesQueries,
-  isExportError,
-  type Pipeline,
-  repeatsSecret,
-} from '../core/index.ts'
+import { type Clock, ExportError, hidesQueries, isExportError, type Pipeline } from '../core/index.ts'
 import { type RunOptions, type RunSummary, testToken } from '../run/index.ts'
 import { type Queue, withTimeout } from './queue.ts'
 import {
@@ -29,55 +21,32 @@ export type Submission = {
 }
 
 /**
- * Adds a pipeline to the queue of its organization. Idempotent: a pending one with the same settings stays, one with
- * other settings is replaced.
- * @throws ExportError `config` when the pipeline cannot be stored in a queue; `target` when the queue does not respond
+ * Adds a pipeline to the queue of its organization. Idempotent: a pending one of the same file stays, one of another
+ * file, or of the file as it was, is replaced.
+ * @throws ExportError `target` when the queue does not respond
  */
 export async function submitPipeline(
   given: Pipeline,
-  /** The content of its file. */
-  settings: SubmittedPipeline['settings'],
+  file: SubmittedPipeline['file'],
   queue: Queue,
   options: RunOptions,
 ): Promise<Submission> {
   const organization = await organizationOf(given, options)
-  const hidden = given.extract.queries.some((query) => hidesIdentity(query, given.transform.identity))
-  const { queries, ...extract } = settings.extract
-  const data: SubmittedPipeline = {
-    version: 1,
-    submission: randomUUID(),
-    allowPlaintext: options.allowPlaintext,
-    hidden,
-    file: given.file,
-    locations: given.locations,
-    settings: hidden ? { ...settings, extract } : settings,
-  }
-  if (repeatsSecret(JSON.stringify(data.settings), 'long')) {
-    throw new ExportError({
-      kind: 'config',
-      what: 'The pipeline repeats a secret, which must not be stored in a queue',
-      where: given.file,
-      next: 'Remove it.',
-    })
-  }
+  const { allowPlaintext } = options
+  const data = { version: 1, submission: randomUUID(), allowPlaintext, name: given.name, file } as const
   const job = pipelineJobId(given)
   const pipelines = queue.pipelinesOf(organization)
   await withTimeout(pipelines.add(given.name, data, { jobId: job }))
   const found = await withTimeout(pipelines.getJob(job))
   const there = found?.data as SubmittedPipeline | undefined
-  let submission = data.submission
+  let submission: string = data.submission
   if (found !== undefined && there !== undefined && there.submission !== submission) {
     const isPending = statusOf(found)?.state !== 'done'
-    if (isPending && isDeepStrictEqual({ ...there, submission, locations: data.locations }, asStored(data)))
-      submission = there.submission
+    if (isPending && isDeepStrictEqual({ ...there, submission }, data)) submission = there.submission
     else await withTimeout(found.updateData(data))
   }
   await wake(queue, organization)
   return { organization, job, run: submission, how: submission === data.submission ? 'submitted' : 'there' }
-}
-
-function asStored(data: SubmittedPipeline): unknown {
-  return JSON.parse(JSON.stringify(data))
 }
 
 /**
@@ -151,7 +120,7 @@ export async function followSubmission(
     if (lost > MAX_LOST_POLLS) {
       throw new ExportError({
         kind: 'target',
-        what: 'The job is not in the queue any more',
+        what: 'The job is not in the queue any more: the queue has lost it, or too many workers died with it',
         where: queue.label,
         next: 'Submit it again: it resumes from its checkpoint.',
       })

@@ -1,105 +1,54 @@
 import { createHash, randomUUID } from 'node:crypto'
 import type { Job } from 'bullmq'
 import * as z from 'zod'
-import { ERROR_KINDS, type Pipeline, type PlainError, RUN_STATUSES } from '../core/index.ts'
+import type { Pipeline, PlainError } from '../core/index.ts'
 import type { RunSummary } from '../run/index.ts'
 import { type Queue, withTimeout } from './queue.ts'
 
-// What is stored in the queue. Any worker may read it, so each object has a version and is checked when it is read.
-// Secrets are stored as the names of their variables.
+// What is stored in the queue: names of work. Each object has a version and is checked when it is read. A worker has the
+// pipeline file itself, so whoever can write to the queue can only name files that workers have.
 
 const VERSION = z.literal(1)
-const int = z.int()
-const oneOf = z.enum
-const nullable = z.nullable
-const string = z.string
 
 /** A pipeline as it was submitted. */
 const submittedSchema = z.object({
   version: VERSION,
   submission: z.uuid(),
   allowPlaintext: z.boolean(),
-  /** Whether the queries are left out of the queue: the worker then reads them from the pipeline file. */
-  hidden: z.boolean(),
-  /** Path of the pipeline file on the machine that submitted it. */
-  file: string(),
-  /** Where its keys are in the file, for messages. */
-  locations: z.record(z.string(), z.string()),
-  /** The content of the file. It is checked like a file when a pipeline is made of it. */
-  settings: z.looseObject({ name: string(), extract: z.looseObject({}) }),
+  name: z.string(),
+  file: z.object({ path: z.string(), sha256: z.string() }),
 })
 export type SubmittedPipeline = z.infer<typeof submittedSchema>
 
 /** The job: an organization that has pending pipelines. */
 export const jobSchema = z.object({
   version: VERSION,
-  organization: string(),
+  organization: z.string(),
   /** The owner of the job locks data sets under this name. */
   hold: z.uuid(),
 })
 export type OrganizationJob = z.infer<typeof jobSchema>
 
-const error: z.ZodType<PlainError> = z.object({
-  kind: oneOf(ERROR_KINDS),
-  what: string(),
-  where: string(),
-  next: string(),
-})
-const summary: z.ZodType<Omit<RunSummary, 'error'>> = z.object({
-  pipeline: string(),
-  status: oneOf(RUN_STATUSES),
-  partitions: z.object({ total: int, done: int, failed: int, pending: int }),
-  rows: int,
-  dataSet: z.object({ rows: int, inShards: int, leftOut: z.array(string()) }),
-  shards: int,
-  bytes: int,
-  requests: int,
-  retries: int,
-  quarantined: int,
-  replacedNuls: int,
-  repeated: int,
-  forgotten: int,
-  searchesSpent: nullable(int),
-  searchesRemaining: nullable(z.number()),
-  service: z.object({
-    pageSize: nullable(int),
-    searchesPerRequest: nullable(z.number()),
-    searchesPer1000Rows: nullable(z.number()),
-  }),
-  durationMs: z.number(),
-  lastCompleteMs: nullable(z.number()),
-  manifest: nullable(string()),
-  causes: z.array(
-    z.object({
-      what: string(),
-      kind: oneOf(ERROR_KINDS),
-      partitions: int,
-      first: string(),
-      next: string(),
-      reasons: z.record(z.string(), int),
-    }),
-  ),
-  failures: z.array(z.object({ partition: string(), message: string() })),
-})
-
 /** The status of a submitted pipeline. */
 const statusSchema = z.object({
   submission: z.uuid(),
-  state: oneOf(['active', 'waiting', 'done']),
+  state: z.enum(['active', 'waiting', 'done']),
   /** The hold of its last owner. */
   hold: z.uuid(),
-  /** Workers that died in succession, with nothing committed in between. */
-  deaths: int,
-  /** Whether the last worker has committed anything. */
-  committedSinceTaken: z.boolean(),
   /** End of the pause that the service demanded (epoch ms of the queue's server); null: none. */
-  pausedUntilMs: nullable(z.number()),
+  pausedUntilMs: z.number().nullable(),
   /** Totals of the time slices before. */
-  before: z.object({ shards: int, bytes: int, replacedNuls: int, durationMs: z.number() }),
-  /** The result of its last run; `summary` is null if the run could not start. */
-  outcome: nullable(z.object({ summary: nullable(summary), error: nullable(error) })),
+  before: z.object({ shards: z.int(), bytes: z.int(), replacedNuls: z.int(), durationMs: z.number() }),
+  /** The result of its last run. `submit` prints it and nothing depends on it. */
+  outcome: z.custom<Outcome>((value) => typeof value === 'object').nullable(),
 })
 export type PipelineStatus = z.infer<typeof statusSchema>
+
+/** `summary` is null if the run could not start. */
+export type Outcome = {
+  readonly summary: Omit<RunSummary, 'error'> | null
+  readonly error: PlainError | null
+}
 
 const DAY_S = 86_400
 const KEPT_MS = 7 * DAY_S * 1000

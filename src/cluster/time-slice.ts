@@ -35,8 +35,11 @@ export type SliceOptions = {
     pipeline: Pipeline,
     given: Partial<RunOptions> & Pick<RunOptions, 'allowPlaintext'>,
   ) => Promise<RunOptions>
-  /** Makes a pipeline of what was submitted; what is hidden from the queue is read from the pipeline file. */
-  readonly readPipeline: (submitted: SubmittedPipeline) => Promise<Pipeline>
+  /**
+   * Reads the pipeline file of this machine.
+   * @returns null: this machine does not have the file as it was submitted
+   */
+  readonly readPipeline: (file: SubmittedPipeline['file']) => Promise<Pipeline | null>
   /** Duration of a lease. */
   readonly leaseMs: number
   /** The time slice of a job: after it the job returns to the queue if others wait. Default: a minute. */
@@ -47,7 +50,6 @@ const SLICE_MS = 60_000
 /** A job whose requests are being retried keeps its slot for at most this many time slices. */
 const MAX_SLICES = 10
 const POLL_MS = 1_000
-const MAX_DEATHS = 10
 const RETRY_MS = 10_000
 const MAX_RETRY_MS = 300_000
 /** Two readings of one pause differ by less. */
@@ -141,7 +143,7 @@ export class TimeSlice {
         if (next === undefined) break
         tried.add(next.submitted.submission)
         const { status, retryAtMs, reason } = await this.#run(next, parsed.data)
-        statuses[next.submitted.settings.name] = status
+        statuses[next.submitted.name] = status
         if (reason !== null) failed.push(reason)
         if (this.#stop.signal.aborted) break
         if (retryAtMs !== null) retriesAtMs.push(retryAtMs)
@@ -185,42 +187,29 @@ export class TimeSlice {
   }
 
   /** Runs one pipeline until it ends or the time slice does. */
-  async #run({ job, submitted, status }: Pending, { hold, organization }: OrganizationJob): Promise<Outcome> {
+  async #run({ job, submitted, status }: Pending, { hold, organization }: OrganizationJob): Promise<Ended> {
     const { clock, log } = this.#options
-    const pipeline = await this.#options.readPipeline(submitted).catch((error: unknown) => {
+    const pipeline = await this.#options.readPipeline(submitted.file).catch((error: unknown) => {
       if (isExportError(error)) return error
       throw error
     })
-    // The settings were valid when they were submitted. Those read from the pipeline file may have changed since.
-    if (isExportError(pipeline, 'config') && !submitted.hidden) {
-      warnUnreadable(log, submitted.settings.name, organization)
-      return { status: 'unreadable', retryAtMs: this.#retryAtMs(), reason: null }
+    if (pipeline === null) {
+      const { path } = submitted.file
+      const message = `${submitted.name}: this machine does not have ${path} as it was submitted; it is left to other workers`
+      log('warn', message, { organization })
+      return { status: 'left', retryAtMs: this.#retryAtMs(), reason: null }
     }
     if (status !== null && status.pausedUntilMs !== null) {
       const leftMs = status.pausedUntilMs - (await withTimeout(this.#options.queue.now()))
       this.#pausedUntilMs = Math.max(this.#pausedUntilMs, clock.monotonicMs() + leftMs)
     }
-    const deaths = status?.state === 'active' ? (status.committedSinceTaken ? 1 : status.deaths + 1) : 0
     const stored = this.#statusIn(job, {
       submission: submitted.submission,
       state: 'active',
       hold,
-      deaths,
-      committedSinceTaken: false,
       before: status?.before ?? { shards: 0, bytes: 0, replacedNuls: 0, durationMs: 0 },
       outcome: null,
     })
-    if (deaths > MAX_DEATHS) {
-      const what = `${deaths} workers died with this pipeline, one after the other, before any of them had committed a page`
-      const error = new ExportError({
-        kind: 'damaged',
-        what,
-        where: submitted.settings.name,
-        next: 'Read their logs, then submit it again.',
-      })
-      await stored.write({ state: 'done', outcome: { summary: null, error: plainError(error) } })
-      return { status: 'failed', retryAtMs: null, reason: error.message }
-    }
     await stored.write({})
     const { summary, error } = await this.#export(pipeline, { submitted, status }, stored, organization)
     const { now } = stored
@@ -232,7 +221,7 @@ export class TimeSlice {
         await stored.write({ state: 'waiting', before })
         return { status: 'waiting', retryAtMs: null, reason: null }
       case 'delay':
-        if (error !== null) log('warn', error.message, { organization, pipeline: submitted.settings.name })
+        if (error !== null) log('warn', error.message, { organization, pipeline: submitted.name })
         await stored.write({ state: 'waiting', before, outcome: end.isReported ? outcome : null })
         return { status: 'waiting', retryAtMs: end.untilMs, reason: null }
       case 'finish':
@@ -240,7 +229,7 @@ export class TimeSlice {
         return {
           status: summary?.status === 'budget' ? 'stopped' : (summary?.status ?? 'failed'),
           retryAtMs: null,
-          reason: end.isFailed && error !== null ? `${submitted.settings.name}: ${error.message}` : null,
+          reason: end.isFailed && error !== null ? `${submitted.name}: ${error.message}` : null,
         }
     }
   }
@@ -276,16 +265,12 @@ export class TimeSlice {
     organization: string,
   ): Promise<{ summary: Omit<RunSummary, 'error'> | null; error: ExportError | null }> {
     const { clock, log } = this.#options
-    const { deaths, hold } = stored.now
+    const { hold } = stored.now
     try {
       if (pipeline instanceof ExportError) throw pipeline
       const { requestsPerSecond } = pipeline.service
-      const spreadMs = deaths > 1 ? Math.random() * deaths * POLL_MS : 0
       const pausedMs = this.#pausedUntilMs - clock.monotonicMs()
-      await clock.sleep(
-        Math.max((1000 / requestsPerSecond) * INTERVAL_MARGIN, spreadMs, pausedMs),
-        this.#stop.signal,
-      )
+      await clock.sleep(Math.max((1000 / requestsPerSecond) * INTERVAL_MARGIN, pausedMs), this.#stop.signal)
       const options = await this.#options.runOptions(pipeline, {
         allowPlaintext: submitted.allowPlaintext,
         stop: this.#stop.signal,
@@ -309,7 +294,7 @@ export class TimeSlice {
       const unexpected = new ExportError({
         kind: 'data',
         what,
-        where: submitted.settings.name,
+        where: submitted.name,
         next: 'Please report it.',
       })
       return { summary: null, error: unexpected }
@@ -339,19 +324,15 @@ export class TimeSlice {
     }
   }
 
-  /** Writes to the queue what the next owner needs: whether anything was committed, and a pause of the service. */
-  #watch(
-    { waits, rows, partitionsDone, partitionsDoneBefore, pausedUntilMs }: Progress,
-    { now, write }: StoredStatus,
-  ): void {
+  /** Writes to the queue what the next owner needs: a pause of the service. */
+  #watch({ waits, pausedUntilMs }: Progress, { write }: StoredStatus): void {
     this.#retries = waits.retries
+    if (pausedUntilMs === null) return
     const { clock } = this.#options
-    const committedSinceTaken = now.committedSinceTaken || rows > 0 || partitionsDone > partitionsDoneBefore
-    const endMs = clock.monotonicMs() + (pausedUntilMs ?? 0) - clock.now()
-    const isPaused = endMs > this.#pausedUntilMs + PAUSE_MARGIN_MS && pausedUntilMs !== null
-    if (isPaused) this.#pausedUntilMs = endMs
-    if (isPaused || committedSinceTaken !== now.committedSinceTaken)
-      void write({ committedSinceTaken }).catch(() => {})
+    const endMs = clock.monotonicMs() + pausedUntilMs - clock.now()
+    if (endMs <= this.#pausedUntilMs + PAUSE_MARGIN_MS) return
+    this.#pausedUntilMs = endMs
+    void write({}).catch(() => {})
   }
 }
 
@@ -361,7 +342,7 @@ type StoredStatus = {
   write(change: Partial<StoredStatus['now']>): Promise<void>
 }
 
-type Outcome = {
+type Ended = {
   readonly status: string
   /** When it is retried (epoch ms); null: at no fixed time. */
   readonly retryAtMs: number | null

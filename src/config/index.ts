@@ -5,7 +5,6 @@ export {
   readPipeline,
   readPlace,
   readSettings,
-  readSubmitted,
 } from './read-pipeline.ts'
 export { checkRequirements } from './requirements.ts'
 export { serviceFromEnvironment } from './resolve/resolve-service.ts'
@@ -20,5 +19,6 @@ export {
   readSigningKey,
   readVerifyingKey,
 } from './secrets/secrets.ts'
+export { readSubmitted, type SubmittedFile, submittedFile } from './submitted-file.ts'
 export { warningsFor } from './warnings.ts'
 export type { Overrides } from './yaml/read-tree.ts'

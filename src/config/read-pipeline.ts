@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { ExportError, nullIf, type Pipeline, type Query, type Selection } from '../core/index.ts'
 import { didYouMean } from './problems/describe.ts'
-import { PipelineError, type Problems } from './problems/problems.ts'
+import type { Problems } from './problems/problems.ts'
 import { dotted, isMapping, lineOf, locationAt, type Path, type Tree, valueAt } from './problems/tree.ts'
 import { refuseIdleKeys } from './resolve/refuse-idle-keys.ts'
 import { resolveExtract } from './resolve/resolve-extract.ts'
@@ -11,7 +11,7 @@ import { resolveService } from './resolve/resolve-service.ts'
 import { resolveTransform } from './resolve/resolve-transform.ts'
 import { checkShape } from './schema/check-shape.ts'
 import { asSettings, type PipelineFile, type PipelineSettings } from './schema/file-schema.ts'
-import { type Environment, learnSecrets } from './secrets/secrets.ts'
+import type { Environment } from './secrets/secrets.ts'
 import { readText } from './values/read-text.ts'
 import { expandTree } from './yaml/expand.ts'
 import type { NamedText } from './yaml/parse-yaml.ts'
@@ -239,40 +239,4 @@ function locationsOf(tree: Tree, paths: Iterable<Path>): Pipeline['locations'] {
 async function wanted(source: NamedText, options: ReadOptions): Promise<Selection | null> {
   const pipeline = await resolvePipeline(source, options).catch(nullIf('config'))
   return pipeline?.extract ?? null
-}
-
-/** A pipeline that was submitted on another machine. */
-type Submitted = Pick<Pipeline, 'file' | 'locations'> & {
-  /** Whether the queries are left out. They are then read from the file. */
-  readonly hidden: boolean
-  readonly settings: { readonly name: string; readonly extract: Readonly<Record<string, unknown>> }
-}
-
-/**
- * The pipeline that was submitted. Errors do not quote files: whoever can write to the queue could read any file of
- * this machine.
- * @throws ExportError `config`
- */
-export async function readSubmitted(submitted: Submitted, options: ReadOptions): Promise<Pipeline> {
-  try {
-    return await submittedPipeline(submitted, options)
-  } catch (error) {
-    throw error instanceof PipelineError ? error.unquoted : error
-  }
-}
-
-async function submittedPipeline(
-  { file, locations, hidden, settings }: Submitted,
-  options: ReadOptions,
-): Promise<Pipeline> {
-  let { extract } = settings
-  if (hidden) {
-    await learnSecrets(options.env)
-    const { queries } = (await readSettings(await readPipeline(file, options), options)).extract
-    extract = { ...extract, queries }
-  }
-  const pipeline = await pipelineFrom(JSON.stringify({ ...settings, extract }), { ...options, env: {} })
-  await learnSecrets(options.env, pipeline)
-  // The text that was read is not the file.
-  return { ...pipeline, file, locations }
 }

@@ -30,3 +30,30 @@ it('so is what the S3 client says of the Node.js that later releases of it need'
   const isOld = Number.parseInt(process.versions.node, 10) < 22
   expect(debug.stderr.includes('NodeVersionSupportWarning')).toBe(isOld)
 })
+
+it('so is what they print, and traces of theirs are off: they hold passwords', async () => {
+  const prints =
+    "process.on('newListener',(e)=>e==='warning'&&setInterval(()=>console.warn('printed by a library'),1).unref())"
+  const here = await newWorkspace(
+    {},
+    {},
+    { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(prints)}` },
+  )
+  const quiet = await here.cli('status', 'pipeline.yaml', '--log-format', 'json')
+  expect(quiet.stderr).toBe('')
+  const debug = await here.cli('status', 'pipeline.yaml', '--log-level', 'debug')
+  expect(debug.stderr).toContain('printed by a library')
+  const traced = await newWorkspace(
+    {},
+    {},
+    {
+      NODE_OPTIONS: '--no-deprecation',
+      DEBUG: 'ioredis:*',
+      AZURE_LOG_LEVEL: 'verbose',
+      SPILLWAY_QUEUE_URL: 'redis://:correct-horse@127.0.0.1:1',
+    },
+  )
+  const { code, stderr } = await traced.cli('submit', 'pipeline.yaml')
+  expect(code).toBe(1)
+  expect(stderr).not.toMatch(/ioredis:|correct-horse/)
+})

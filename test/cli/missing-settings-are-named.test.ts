@@ -1,16 +1,9 @@
 import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import {
-  checkRequirements,
-  readPipeline,
-  readSettings,
-  readSubmitted,
-  serviceFromEnvironment,
-} from '../../src/config/index.ts'
+import { checkRequirements, readPipeline, serviceFromEnvironment } from '../../src/config/index.ts'
 import { runPipeline } from '../../src/run/index.ts'
 import { runOptions } from '../../src/run-options.ts'
-import { failure } from '../config/pipeline-file.ts'
 import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
 
 const BASE = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
@@ -58,30 +51,6 @@ describe('what a run needs besides its file', () => {
     await expect(checked).rejects.toThrow(
       'trial.yaml:11:23: extract.queries[2].secret_env: the environment variable B is not set',
     )
-  })
-
-  it('is reported by the line that was submitted, where the file is another one, as on the machine of a worker', async () => {
-    const folder = workFolder()
-    const file = await writePipeline(folder, {
-      service: '  token_env: MY_TOKEN',
-      extract: '  queries:\n    - { type: secret, secret_env: LEAKED }',
-    })
-    const options = { env: BASE, cwd: folder }
-    const { locations, ...pipeline } = await readPipeline(file, options)
-    const settings = await readSettings({ ...pipeline, locations }, options)
-    writeFileSync(join(folder, file), 'service: { token_env: MY_TOKEN }\n')
-    const { extract = {}, ...rest } = settings
-    const submitted = await readSubmitted(
-      { file, locations, hidden: false, settings: { ...rest, extract } },
-      options,
-    )
-    const { message } = await failure(checkRequirements(submitted, { env: {}, allowPlaintext: false }))
-    expect(message.split('\n').slice(1)).toEqual([
-      expect.stringContaining('trial.yaml:4:3: service.token_env: the environment variable MY_TOKEN'),
-      expect.stringContaining(
-        'trial.yaml:9:23: extract.queries[0].secret_env: the environment variable LEAKED',
-      ),
-    ])
   })
 
   it.each([

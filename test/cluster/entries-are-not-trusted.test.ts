@@ -1,6 +1,6 @@
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
 import { openQueue, type Queue } from '../../src/cluster/index.ts'
 import { systemClock } from '../../src/core/index.ts'
 import { start } from '../cli/spillway.ts'
@@ -16,56 +16,60 @@ async function withQueue(here: World, use: (queue: Queue) => Promise<void>): Pro
   await queue.close()
 }
 
-/** Everything that the queue holds. */
-async function held(here: World): Promise<string> {
-  const url = here.env.SPILLWAY_QUEUE_URL ?? ''
-  const tables = await pgRows(
-    url,
-    `SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'bullmq'`,
-  )
-  let text = ''
-  for (const { name } of tables) text += JSON.stringify(await pgRows(url, `SELECT * FROM bullmq."${name}"`))
-  return text
-}
-
-// Whoever can write to the queue could otherwise read every file that a worker can.
-const FILES: readonly (readonly [name: string, text: string])[] = [
-  [
-    'values',
-    'name: canary-one\nservice: { token_env: canary-two }\nload: { path: x, format: canary-three }\n',
-  ],
-  ['keys', 'canary-one: 1\nextract: { canary-two: 1, windows: { every: canary-three } }\n'],
-  ['duplicates', 'canary-one: 1\ncanary-one: 2\ncanary-two: { canary-three: 1, canary-three: 2 }\n'],
-  ['bases', 'name: x\nextends: [canary-one, ./canary-two, /etc/canary-three]\n'],
-]
-
-it('errors of a file that an entry names give lines, and never quote it', async () => {
-  const here = await world({ backend, organizations: 2 * FILES.length })
+// Whoever can write to the queue could otherwise read any variable of a worker, and have it sent anywhere.
+it('the queue names work and carries none: a worker runs the files that it has, as they were submitted', async () => {
+  const here = await world({ backend, organizations: 5 })
+  const canary = join(here.folder, '..', `${basename(here.folder)}.yaml`)
+  onTestFinished(() => rmSync(canary, { force: true }))
   await here.submit()
   await withQueue(here, async (queue) => {
-    for (const [n, organization] of here.organizations.entries()) {
-      const [name, text] = FILES[n >> 1]!
-      const file = join(here.folder, `${name}.of-this-machine`)
-      writeFileSync(file, text)
+    const change = async (organization: string, file: object, more: object = {}): Promise<void> => {
       const [entry] = await queue.pipelinesOf(organization).getJobs(['waiting'])
-      const { settings, ...data } = entry!.data
-      // Read as a pipeline file, or not at all: the lines of what is missing are in the entry.
-      const service = { ...settings.service, token_env: 'OF_NOBODY' }
-      const changed =
-        n % 2 === 0 ? { hidden: true, settings } : { locations: {}, settings: { ...settings, service } }
-      await entry!.updateData({ ...data, file, ...changed })
+      expect(Object.keys(entry!.data).sort()).toEqual([
+        'allowPlaintext',
+        'file',
+        'name',
+        'submission',
+        'version',
+      ])
+      await entry!.updateData({ ...entry!.data, ...more, file: { ...entry!.data.file, ...file } })
     }
+    // Settings of its own are not read.
+    const settings = { name: 'evil', service: { base_url: 'http://127.0.0.1:1/x', token_env: 'HOME' } }
+    await change('org-0', {}, { settings })
+    // Another file of the worker.
+    await change('org-1', { path: 'org-4.yaml' })
+    // A file that is not below the folder, whose digest is known.
+    const text = readFileSync(join(here.folder, 'org-2.yaml'))
+    writeFileSync(canary, text)
+    await change('org-2', { path: `../${basename(canary)}` })
+    await change('org-3', { path: canary })
   })
-  start(['worker'], here.folder, here.env)
-  const failed = `SELECT name, failed_reason FROM bullmq.job WHERE queue = 'organizations' AND state = 'failed' ORDER BY name`
-  const jobs = () => pgRows(here.env.SPILLWAY_QUEUE_URL ?? '', failed)
-  await until('all have failed', async () => (await jobs()).length === here.organizations.length)
-  for (const [n, { failed_reason: reason }] of (await jobs()).entries()) {
-    expect(reason).toMatch(
-      n % 2 === 0 ? /cannot be read: \d+ problems? .*Correct line \d+/ : /service\.token_env: .*OF_NOBODY/s,
-    )
-  }
-  expect((await held(here)).match(/canary-\w+/g)).toBe(null)
+  // This one changes after it was submitted.
+  here.write('org-4', { service: { retries: 1 } })
+  const worker = here.workerHere()
+  await until('what is left is logged', () =>
+    ['org-1', 'org-2', 'org-3', 'org-4'].every((name) =>
+      worker.log().includes(`${name}: this machine does not have `),
+    ),
+  )
+  await until('the other has ended', () => existsSync(join(here.folder, 'org-0', '_SUCCESS')))
+  for (const name of ['org-1', 'org-2', 'org-3', 'org-4']) expect(here.searches(name)).toEqual([])
+  // Submitted again, they are run.
+  const { code, stderr } = await here.submit('--wait')
+  expect(code, stderr).toBe(0)
+})
+
+it('a worker finds pipeline files below the folder that --pipelines names', async () => {
+  const here = await world({ backend })
+  const elsewhere = join(here.folder, 'worker')
+  mkdirSync(join(elsewhere, 'mine'), { recursive: true })
+  renameSync(join(here.folder, 'org-0.yaml'), join(elsewhere, 'mine', 'org-0.yaml'))
+  cpSync(join(elsewhere, 'mine', 'org-0.yaml'), join(here.folder, 'org-0.yaml'))
+  start(['worker', '--pipelines', 'mine'], elsewhere, here.env)
+  const { code, stderr } = await here.submit('--wait')
+  expect(code, stderr).toBe(0)
+  expect(existsSync(join(elsewhere, 'org-0', '_SUCCESS'))).toBe(true)
 })
 
 it('a job or a pipeline of a newer version is left to a newer worker', async () => {

@@ -46,7 +46,7 @@ async function world(...files: string[]) {
   }
   const carryOut = async (command: string) =>
     (await execute('/bin/sh', ['-c', command], { cwd: folder, env })).stdout
-  return { start, carryOut }
+  return { folder, start, carryOut }
 }
 
 it('five minutes, two terminals: its commands do what it says', async () => {
@@ -83,13 +83,15 @@ it('the commands of the containers work, and the objects refer to each other', a
   expect(submit.volumeMounts.map(({ name }: { name: string }) => name)).toEqual(
     pod.volumes.map(({ name }: { name: string }) => name),
   )
-  const { start, carryOut } = await world('globex')
+  const { folder, start, carryOut } = await world('globex')
   const heartbeat = join(temporaryFolder(), 'alive')
   const probe = workers.livenessProbe.exec.command.at(-1).replaceAll('/tmp/alive', heartbeat)
   expect(workers.args).toContain('/tmp/alive')
-  const worker = start(`spillway ${workers.args.join(' ').replace('/tmp/alive', heartbeat)}`)
+  const worker = start(
+    `spillway ${workers.args.join(' ').replace('/tmp/alive', heartbeat).replace(' /pipelines', ` ${folder}/pipelines`)}`,
+  )
   const summaries = await carryOut(
-    `spillway ${submit.args.join(' ').replaceAll('/pipelines/', 'pipelines/')}`,
+    `spillway ${submit.args.join(' ').replaceAll('/pipelines/', `${folder}/pipelines/`)}`,
   )
   const lines = summaries
     .trim()

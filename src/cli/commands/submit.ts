@@ -1,4 +1,3 @@
-import { resolve } from 'node:path'
 import {
   followSubmission,
   openQueue,
@@ -7,7 +6,7 @@ import {
   type Submission,
   submitPipeline,
 } from '../../cluster/index.ts'
-import { readSecret, readSettings } from '../../config/index.ts'
+import { readSecret, submittedFile } from '../../config/index.ts'
 import { isExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, flag, type Io } from '../command-line/command.ts'
@@ -78,10 +77,7 @@ async function submitOne(
     const log: Io['log'] = (level, message, fields) => io.log(level, message, { pipeline: name, ...fields })
     const { allowPlaintext } = args
     const options = await runOptions(pipeline, { env, stop, abort, onLog: log, allowPlaintext })
-    // The worker may run in another folder.
-    const settings = await readSettings(pipeline, { env, cwd })
-    const given = { ...pipeline, file: resolve(cwd, pipeline.file) }
-    const submitted = await submitPipeline(given, settings, queue, options)
+    const submitted = await submitPipeline(pipeline, await submittedFile(file, cwd), queue, options)
     if (!args.wait) {
       await printed
       await stdout.line(

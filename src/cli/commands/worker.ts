@@ -19,17 +19,19 @@ export const worker = command({
           requiresArg: true,
           describe: 'Organizations at a time; most of them wait for their rate limit [16]',
         },
+        pipelines: stringValue('Folder below which the pipeline files lie [the working directory]'),
         'heartbeat-file': stringValue(
           'Written anew every five seconds while the worker is alive, for probes',
         ),
       })
       .example('$0 worker', 'Until SIGTERM or Ctrl-C')
       .example('$0 worker --concurrency 64 --log-format json', 'For many organizations'),
-  async run({ concurrency, heartbeatFile }, io) {
+  async run({ concurrency, pipelines, heartbeatFile }, io) {
     if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 1_000) {
       throw wrongUsage('--concurrency is an integer from 1 to 1000', 'Correct it.')
     }
     const { env, cwd } = io
+    const folder = resolve(cwd, pipelines ?? '.')
     const heartbeat = heartbeatFile === undefined ? null : await startHeartbeat(resolve(cwd, heartbeatFile))
     const signals = io.signals.listen((signal) =>
       io.log('info', 'stopping: pages in flight are committed, jobs return to the queue', {
@@ -46,7 +48,7 @@ export const worker = command({
           concurrency,
           stop,
           log: io.log,
-          readPipeline: (entry) => readSubmitted(entry, { env, cwd }),
+          readPipeline: (file) => readSubmitted(file, folder, { env, cwd }),
           runOptions: async (pipeline, given) => {
             await checkRequirements(pipeline, { env, allowPlaintext: given.allowPlaintext })
             return runOptions(pipeline, { env, abort, ...given })

@@ -44,7 +44,7 @@ export function workHere({ folder, env, concurrency, leaseMs, sliceMs }: Setting
         sliceMs,
         stop: stop.signal,
         log,
-        readPipeline: (entry) => readSubmitted(entry, { env, cwd: folder }),
+        readPipeline: (file) => readSubmitted(file, folder, { env, cwd: folder }),
         runOptions: (pipeline, given) => runOptions(pipeline, { env, abort: abort.signal, ...given }),
       })
     } catch (error) {

@@ -31,7 +31,7 @@ await work({
   sliceMs,
   stop: stop.signal,
   log,
-  readPipeline: (entry) => readSubmitted(entry, { env: process.env, cwd: process.cwd() }),
+  readPipeline: (file) => readSubmitted(file, process.cwd(), { env: process.env, cwd: process.cwd() }),
   runOptions: (pipeline, given) => runOptions(pipeline, { abort: abort.signal, ...given }),
 })
 await queue.close()

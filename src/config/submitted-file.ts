@@ -1,0 +1,48 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { isAbsolute, relative, resolve } from 'node:path'
+import type { Pipeline } from '../core/index.ts'
+import { PipelineError } from './problems/problems.ts'
+import { type ReadOptions, readPipeline } from './read-pipeline.ts'
+import { learnSecrets } from './secrets/secrets.ts'
+
+/** A pipeline file as it is named to other machines, which have their own copies of it. */
+export type SubmittedFile = {
+  /** As it was given to `submit`. */
+  readonly path: string
+  /** Of its bytes, in hex. */
+  readonly sha256: string
+}
+
+/** @throws the error of the file system when the file cannot be read */
+export async function submittedFile(path: string, cwd: string): Promise<SubmittedFile> {
+  const bytes = await readFile(resolve(cwd, path))
+  return { path, sha256: createHash('sha256').update(bytes).digest('hex') }
+}
+
+/**
+ * The pipeline of the file at the same path below a folder of this machine. Errors do not quote the file, since they are
+ * stored in the queue.
+ * @returns null: there is none, or another one
+ * @throws ExportError `config` when it is invalid here
+ */
+export async function readSubmitted(
+  { path, sha256 }: SubmittedFile,
+  folder: string,
+  options: ReadOptions,
+): Promise<Pipeline | null> {
+  // Whoever can write to the queue names files, but only those that are meant to be run.
+  const below = relative(folder, resolve(folder, path))
+  if (below.startsWith('..') || isAbsolute(below)) return null
+  const file = resolve(folder, path)
+  const found = await submittedFile(file, folder).catch(() => null)
+  if (found?.sha256 !== sha256) return null
+  await learnSecrets(options.env)
+  try {
+    const pipeline = await readPipeline(file, options)
+    await learnSecrets(options.env, pipeline)
+    return pipeline
+  } catch (error) {
+    throw error instanceof PipelineError ? error.unquoted : error
+  }
+}
