@@ -64,7 +64,11 @@ it.each([
   const here = await exportedWorkspace(parts())
   const sent = here.sandbox.requests.length
   expect((await here.run('--redo', redo)).code).toBe(0)
-  expect(queriesSince(here, sent)).toEqual(months.map((month) => `quillmere.net 2024-${month}-01`))
+  // One chain over them, unless an idle slot takes a part of it.
+  const requested = queriesSince(here, sent)
+  expect(requested[0]).toBe(`quillmere.net 2024-${months[0]}-01`)
+  const allowed = months.map((month) => `quillmere.net 2024-${month}-01`)
+  for (const query of requested) expect(allowed).toContain(query)
   await holdsEverything(here)
 })
 
