@@ -303,7 +303,10 @@ const redo = z.object({
   chains: z.array(count),
 })
 
-/** A prune: the number of partitions that ended before the instant `before`, and of their rows. */
+/**
+ * A prune: the number of partitions that ended before the instant `before`, and of their rows. Their shards, open shards
+ * and chains go with them. In a checkpoint, whose partitions follow, it is history.
+ */
 const prune = z.object({
   kind: z.literal('prune'),
   pruned_at: z.string(),
@@ -319,47 +322,37 @@ const prune = z.object({
 })
 export type Prune = Omit<Entry<'prune'>, 'kind'>
 
-/**
- * People are to be forgotten: how many, and what was removed of them. The `forgotten` entries that follow add to it; a
- * rewrite sums them up.
- */
+/** People were forgotten: how many, and what was removed of them. */
 const forget = z.object({
   kind: z.literal('forget'),
   at: z.string(),
   identities: count,
   rows: count,
-  /** Finished shards that were written anew. */
+  /** Shards that were written anew. */
   shards: count,
   quarantined: count,
-})
-export type Scope = Omit<Entry<'scope'>, 'kind'>
-
-export type Erasure = Omit<Entry<'forget'>, 'kind'>
-
-/** What is removed of forgotten people at once. */
-const forgotten = z.object({
-  kind: z.literal('forgotten'),
-  /** Rows and rejected items of each partition. `former`: of what is exported of it, while it is exported again. */
-  partitions: z.array(
-    z.object({ partition: z.string(), rows: count, quarantined: count, former: z.literal(true).optional() }),
-  ),
-  /** Finished shards, and the sealed ones that take their place; null: no row was left. */
-  shards: z.array(z.object({ shard: count, by: seal.omit({ kind: true }).nullable() })).optional(),
-  /** An open shard: its record batches from an index on, and those that take their place. */
-  open: z
+  /** What it changes; absent in a checkpoint, which has the result. */
+  changes: z
     .object({
-      shard: count,
-      from: count,
-      count,
-      batches: z.array(z.tuple([count, count])),
-      /** Of all rows that are left; absent: not known yet. */
-      imported_at: importedAt.nullable().optional(),
+      /** Rows and rejected items of each partition. `former`: of what is exported of it, while it is exported again. */
+      partitions: z.array(
+        z.object({
+          partition: z.string(),
+          rows: count,
+          quarantined: count,
+          former: z.literal(true).optional(),
+        }),
+      ),
+      /** Shards, and the sealed ones that take their place; null: no row was left. */
+      shards: z.array(z.object({ shard: count, by: seal.omit({ kind: true }).nullable() })),
+      /** Partitions whose quarantine file is to be written anew, with these lines alone. */
+      rejected: z.array(z.object({ partition: z.string(), blob: count })),
     })
     .optional(),
-  /** Partitions whose quarantine file is to be written anew, with these lines alone. */
-  rejected: z.array(z.object({ partition: z.string(), blob: count })).optional(),
 })
-export type ForgottenEntry = Entry<'forgotten'>
+export type Scope = Omit<Entry<'scope'>, 'kind'>
+export type ForgetEntry = Entry<'forget'>
+export type Erasure = Omit<ForgetEntry, 'kind' | 'changes'>
 
 /** What responses have shown about the service since the last such entry. */
 const measured = z.object({
@@ -442,16 +435,17 @@ export const ENTRY_SCHEMAS = {
     partitions: z.array(z.string()),
     shards: z.array(count),
   }),
-  /** Paths of finished shards that are pruned or replaced. Their files are to be removed. */
+  /** Paths of finished shards whose files are to be removed; in a checkpoint alone, if it is not settled. */
   invalidated: z.object({ kind: z.literal('invalidated'), shards: z.array(z.string()) }),
-  /** The files of all invalidated shards are removed. */
-  removed: z.object({ kind: z.literal('removed') }),
+  /** Manifest, tables and files are in line with all entries before. */
+  settled: z.object({ kind: z.literal('settled') }),
   /** A folder of which shards are gone: number of shards begun in it so far, and of those that are gone. */
   parts: z.object({ kind: z.literal('parts'), folder: z.string(), begun: count, gone: count }),
   scope,
   prune,
   forget,
-  forgotten,
+  /** The people whom runs keep out: the SHA-256 in `_state/forgotten.json`. */
+  people: z.object({ kind: z.literal('people'), list: z.string() }),
   unknown: z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
   measured,
   /** The page size of a query from here on; null: the greatest. `query` null: the initial page size of new queries. */

@@ -38,6 +38,7 @@ import {
   listCommits,
   MANIFEST_PATH,
   MANIFEST_START,
+  manifestDifference,
   readCheckpoint,
   readHeader,
   readManifest,
@@ -184,20 +185,27 @@ async function clearShards(
 
 /**
  * Writes the manifest of a checkpoint. The signature of the previous manifest is removed first: it must never be found
- * beside the new one.
+ * beside the new one. A signed manifest from which only the list of runs differs stays, with its signature.
+ * @returns whether it was written
  */
 export async function replaceManifest(
   pipeline: NamedPipeline,
   store: OwnedStore,
   state: CheckpointState,
   log: Log,
-): Promise<void> {
-  await removeSignature(store, log)
-  await writeManifest(store, pipeline, state, {
+): Promise<boolean> {
+  const plan = {
     scope: state.scope ?? scopeOf(pipeline),
-    planned: plannedKeys(pipeline, state),
+    planned: [...plannedKeys(pipeline, state)],
     retired: retiredQueries(pipeline, state),
-  })
+  }
+  const before = await store.read(MANIFEST_PATH)
+  const difference = before === null ? 'all' : manifestDifference(before, pipeline, state, plan)
+  if (difference === 'none') return false
+  if (difference === 'runs' && (await store.size(SIGNATURE_PATH)) === SIGNATURE_BYTES) return false
+  await removeSignature(store, log)
+  await writeManifest(store, pipeline, state, plan)
+  return true
 }
 
 async function removeSignature(store: OwnedStore, log: Log): Promise<void> {

@@ -1,21 +1,54 @@
-import type { NamedPipeline } from '../core/index.ts'
-import { folderOf, type ShardSet } from '../load/index.ts'
-import type { Plan } from '../plan/index.ts'
-import type { CheckpointState } from '../state/index.ts'
+import type { NamedPipeline, OwnedStore } from '../core/index.ts'
+import {
+  folderOf,
+  moveUnknownShards,
+  publishSealed,
+  rewriteShard,
+  rowGroupRows,
+  shardExtension,
+} from '../load/index.ts'
+import type { OpenLog } from '../state/index.ts'
+import { encodePlan } from './encode-plan.ts'
+import type { DataSetOptions } from './options.ts'
+import { planAsOfLastRun } from './plan-state.ts'
 
 /**
  * Gives a data set without rows one shard without rows, in the folder of its first partition: a scheduled reader needs
  * a file with all columns, those in the folders' names too.
  */
 export async function fillEmptyDataSet(
-  { extract, load }: NamedPipeline,
-  state: CheckpointState,
-  shards: ShardSet,
-  plan: Plan,
+  pipeline: NamedPipeline,
+  store: OwnedStore,
+  checkpoint: OpenLog,
+  options: Pick<DataSetOptions, 'version' | 'build' | 'onLog'>,
 ): Promise<void> {
+  const { state } = checkpoint
+  const { extract, load } = pipeline
   if (state.shards.length > 0) return
-  for (const partition of plan.partitions()) {
-    await shards.sealEmpty(folderOf(extract.resource, partition, load.partitionBy), partition.key)
-    return
-  }
+  const [first] = planAsOfLastRun(pipeline, state)?.partitions() ?? []
+  if (first === undefined) return
+  const folder = folderOf(extract.resource, first, load.partitionBy)
+  const known = state.partsOf.get(folder) ?? 0
+  await moveUnknownShards(
+    store,
+    folder,
+    (_, part) => part < known,
+    (text) => options.onLog('warn', text),
+  )
+  // Loaded only here: most commands never encode in this thread.
+  const { inlineCoder } = await import('./inline-coder.ts')
+  const shard = await rewriteShard(
+    NO_ROWS,
+    { shard: state.nextShard, folder, part: known, partitions: [first.key] },
+    {
+      store,
+      coder: inlineCoder(encodePlan(pipeline, options)),
+      extension: shardExtension(load.format),
+      rowGroupRows: rowGroupRows(load.format),
+    },
+  )
+  await checkpoint.append([shard])
+  await publishSealed(store, shard)
 }
+
+const NO_ROWS = { async *[Symbol.asyncIterator]() {} }

@@ -9,8 +9,7 @@ export {
 } from './completeness.ts'
 export { type Described, describeDataSet, type Place } from './described.ts'
 export { encodePlan } from './encode-plan.ts'
-export { clearDataSet, refuseLinks, replaceManifest } from './files.ts'
-export { fillEmptyDataSet } from './fill-empty-data-set.ts'
+export { clearDataSet, refuseLinks } from './files.ts'
 export {
   type ForgetOptions,
   type ForgetResult,
@@ -18,7 +17,7 @@ export {
   planForgetting,
 } from './forget/forget.ts'
 export { inlineCoder } from './inline-coder.ts'
-export { type Continuation, openOwnCheckpoint, readOwnCheckpoint, redoPartitions } from './open-checkpoint.ts'
+export { type Continuation, openOwnCheckpoint, readOwnCheckpoint } from './open-checkpoint.ts'
 export {
   holdDataSet,
   namingLocations,
@@ -32,19 +31,20 @@ export type { DataSetOptions } from './options.ts'
 export {
   countFeeds,
   countPartitions,
-  isWholeExported,
+  isWhole,
   type PlanCounts,
   planFor,
 } from './plan-state.ts'
 export { type PruneResult, planPruning, pruneDataSet } from './prune/prune.ts'
+export { unmark } from './publish.ts'
 export { Quarantine } from './quarantine-files.ts'
 export { allowedOf } from './quarantine-limit.ts'
 export { namePipeline, type QuerySecrets, readQuerySecrets, requireSendableToken } from './queries.ts'
 export { type ReadRowsOptions, readRows } from './read-rows.ts'
 export type { Owner } from './recover.ts'
 export { invalidationOf, planRepair, type Repair, redoEntry } from './redo/invalidate.ts'
-export { removeReplaced, replaceRedone } from './redo/replace.ts'
 export { scopeOf } from './scope.ts'
+export { publish, settle } from './settle.ts'
 export { shardSetOptions } from './shard-set-options.ts'
 export { readEvidence, type Signed, signDataSet } from './sign.ts'
 export {
@@ -60,10 +60,9 @@ export {
   type SummarizedDataSet,
   type SummarizeOptions,
   summarizeDataSet,
-  tryToWriteSummaryPage,
 } from './summary-page/write-summary-page.ts'
-export { readForgotten, readSuppression, requireForgotten } from './suppression.ts'
-export { requireOwnTables, updateTables } from './table-formats.ts'
+export { readPeople, readSuppression } from './suppression.ts'
+export { requireOwnTables } from './table-formats.ts'
 export { type Verification, verifyDataSet } from './verify/verify.ts'
 export type { Problem, ProblemCause } from './verify/verify-shard.ts'
 export {

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import {
   ExportError,
   type HeaderEntry,
+  type JournalEntry,
   type NamedPipeline,
-  type OwnedStore,
   type Pipeline,
   type Store,
 } from '../core/index.ts'
@@ -18,40 +18,58 @@ import {
   readCheckpoint,
   type Settings,
 } from '../state/index.ts'
-import { replaceManifest } from './files.ts'
 import type { DataSetOptions } from './options.ts'
 import type { QuerySecrets } from './queries.ts'
 import { type Owner, openSettledCheckpoint, readSettledCheckpoint } from './recover.ts'
-import { invalidate, planRedo } from './redo/invalidate.ts'
-import { removeReplaced } from './redo/replace.ts'
+import { planRedo, redoEntry } from './redo/invalidate.ts'
 import { newChecks, newNames, requireSameNames, requireSameSecrets, secretChecks } from './same-queries.ts'
-import { updateTables } from './table-formats.ts'
+import { bringPeople, listOf, readForgotten } from './suppression.ts'
 
 /**
- * Opens the checkpoint that this pipeline resumes from and brings the shards in line with it, or begins a new one.
+ * Opens the checkpoint that this pipeline resumes from and brings the data set in line with it, or begins a new one.
+ * With `options.redo`, what that names is exported again, by this run or later ones.
  * @throws ExportError `config` or `damaged` when the pipeline may not resume from it; nothing is changed then
  */
 export async function openOwnCheckpoint(
   pipeline: NamedPipeline,
   owner: Owner,
   secrets: QuerySecrets,
-  options: Continuation & Pick<DataSetOptions, 'onLog'>,
+  options: Continuation & Pick<DataSetOptions, 'redo' | 'onLog'>,
 ): Promise<OpenLog> {
-  const { header, checks, accept } = await admission(pipeline, owner.store, secrets, options)
   const { store } = owner
-  const checkpoint = await openSettledCheckpoint(owner, header, options.onLog, accept)
-  // After a crash. The manifest may still list them.
-  if (checkpoint.state.invalidated.size > 0) {
-    await replaceManifest(pipeline, store, checkpoint.state, options.onLog)
-    await updateTables(pipeline, store, options)
-    await removeReplaced(store, checkpoint)
+  const { header, checks, accept } = await admission(pipeline, store, secrets, options)
+  const change = (state: CheckpointState) => redone(pipeline, state, options)
+  const checkpoint = await openSettledCheckpoint(owner, header, options.onLog, { accept, change })
+  try {
+    const { state } = checkpoint
+    const list = state.people === null ? listOf(await readForgotten(store)) : null
+    await checkpoint.append([
+      ...newChecks(state, checks),
+      ...newNames(pipeline, state, options.maskKey),
+      ...(list === null ? [] : [{ kind: 'people', list } as const]),
+    ])
+    await bringPeople(store, state)
+    return checkpoint
+  } catch (error) {
+    await checkpoint.close()
+    throw error
   }
-  const lines = [
-    ...newChecks(checkpoint.state, checks),
-    ...newNames(pipeline, checkpoint.state, options.maskKey),
-  ]
-  if (lines.length > 0) await checkpoint.append(lines)
-  return checkpoint
+}
+
+async function redone(
+  pipeline: NamedPipeline,
+  state: CheckpointState,
+  { redo: patterns, clock, onLog }: Pick<DataSetOptions, 'redo' | 'clock' | 'onLog'>,
+): Promise<readonly JournalEntry[]> {
+  const redo = patterns.length === 0 ? null : await planRedo(pipeline, state, patterns, clock.now())
+  if (redo === null) return []
+  const { partitions, rows, invalidated } = redo
+  onLog('info', 'what is exported again stays until it is replaced', {
+    partitions: partitions.size,
+    rows,
+    shards: invalidated.length,
+  })
+  return [redoEntry(redo)]
 }
 
 /**
@@ -108,30 +126,6 @@ async function admission(
     } else if (hasManifest || hasLog) throw lostCheckpoint(hasManifest ? 'manifest' : 'log')
   }
   return { header, checks, accept }
-}
-
-/**
- * Journals that what `options.redo` names is exported again, by this run or later ones.
- * @throws ExportError `config` or `damaged` when that is not allowed; nothing is changed then
- */
-export async function redoPartitions(
-  pipeline: NamedPipeline,
-  store: OwnedStore,
-  secrets: QuerySecrets,
-  options: Continuation & Pick<DataSetOptions, 'onLog' | 'redo'>,
-): Promise<void> {
-  const { accept } = await admission(pipeline, store, secrets, options)
-  const found = await readCheckpoint(store)
-  accept(found)
-  const redo = await planRedo(pipeline, found, options.redo, options.clock.now())
-  if (redo === null) return
-  const { partitions, rows, invalidated } = redo
-  options.onLog('info', 'what is exported again stays until it is replaced', {
-    partitions: partitions.size,
-    rows,
-    shards: invalidated.length,
-  })
-  await invalidate(store, redo)
 }
 
 function headerOf(pipeline: NamedPipeline, { clock, maskKey }: Continuation): HeaderEntry {

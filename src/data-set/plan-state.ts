@@ -67,20 +67,14 @@ export function asInFile(pipeline: NamedPipeline): NamedPipeline {
 /**
  * Whether everything that the pipeline file plans is exported and readable, which is the meaning of `_SUCCESS`. Flags
  * that narrow a run do not count, nor do queries that the file no longer has, nor pruned partitions.
- * @param plan of this run, which is the file's if no flags changed it
  */
-export function isWholeExported(
-  pipeline: NamedPipeline,
-  plan: Plan,
-  nowMs: number,
-  state: CheckpointState,
-): boolean {
-  const filePlan = pipeline.extract.unfiltered === null ? plan : planOfFile(pipeline, nowMs, state)
-  return filePlan !== null && isExported(filePlan, state)
+export function isWhole(pipeline: NamedPipeline, state: CheckpointState): boolean {
+  const plan = planAsOfLastRun(pipeline, state)
+  return plan !== null && isExported(plan, state)
 }
 
 /** Whether everything of a plan is exported and readable. */
-export function isExported(plan: Plan, state: CheckpointState): boolean {
+function isExported(plan: Plan, state: CheckpointState): boolean {
   for (const { key } of plan.partitions()) {
     const folded = state.partitions.get(key)
     if (folded === undefined || !isOver(exportedOf(folded))) return false

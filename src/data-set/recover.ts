@@ -1,6 +1,7 @@
 import {
   ExportError,
   type HeaderEntry,
+  type JournalEntry,
   type Log,
   numberOf,
   type OwnedStore,
@@ -8,15 +9,7 @@ import {
   type Store,
   sideBySide,
 } from '../core/index.ts'
-import {
-  isAsSealed,
-  listSealed,
-  moveUnknownShards,
-  partOf,
-  publishSealed,
-  SEALED_FOLDER,
-  sealedPath,
-} from '../load/index.ts'
+import { moveUnknownShards, partOf, sealedPath } from '../load/index.ts'
 import {
   beginCheckpoint,
   type CheckpointState,
@@ -26,40 +19,68 @@ import {
   type SealedShard,
   splitPath,
 } from '../state/index.ts'
-import { removePrunedQuarantine } from './prune/left-out.ts'
+import { publishLeft, removeSealed } from './publish.ts'
+
+export type Opening = {
+  /** Gets the checkpoint (null: none) before anything is changed, and throws to refuse it. */
+  readonly accept?: (found: CheckpointState | null) => void
+  /** A change that comes before shards are checked, such as one that replaces them. */
+  readonly change?: (state: CheckpointState) => Promise<readonly JournalEntry[]>
+}
+
+/**
+ * Opens a checkpoint, or begins one, claims it from a former owner that may still run, and publishes what a crash left
+ * sealed. Every change to a data set comes this way.
+ */
+async function openCheckpoint(
+  { store, forced }: Owner,
+  header: HeaderEntry,
+  { accept = () => {}, change }: Opening,
+  onShard?: (shard: SealedShard) => void,
+): Promise<OpenLog> {
+  for (;;) {
+    const found = await findCheckpoint(store, onShard)
+    accept(found?.fold.state ?? null)
+    if (found === null) {
+      await beginCheckpoint(store, header)
+      continue
+    }
+    const checkpoint = new OpenLog(store, found)
+    // A late commit of the former owner: everything is read again, and that owner cannot commit any more.
+    if (forced && !(await checkpoint.claim())) continue
+    await publishLeft(store, checkpoint.state)
+    if (change !== undefined) await checkpoint.append(await change(checkpoint.state))
+    return checkpoint
+  }
+}
+
+/** Opens the checkpoint of a data set whose shards need not be whole. */
+export async function openUnchecked(owner: Owner, header: HeaderEntry): Promise<OpenLog> {
+  const checkpoint = await openCheckpoint(owner, header, {})
+  await checkpoint.sweep()
+  return checkpoint
+}
 
 /**
  * Opens a checkpoint, or begins one, and brings the data set in line with it: checks that every finished shard has its
- * full length, publishes shards that a crash left unpublished, and removes what is not committed.
- * @param accept gets the checkpoint (null: none) before anything is changed, and throws to refuse it
- * @param owner.forced a former owner may still run
- * @throws ExportError `damaged` when a shard is missing or short; nothing is changed then
+ * full length, and removes what is not committed.
+ * @throws ExportError `damaged` when a shard is missing or short
  */
 export async function openSettledCheckpoint(
-  { store, forced }: Owner,
+  owner: Owner,
   header: HeaderEntry,
   log: Log,
-  accept: (found: CheckpointState | null) => void = () => {},
+  opening: Opening = {},
 ): Promise<OpenLog> {
-  for (;;) {
-    const stats = store.statCheck()
-    try {
-      const found = await findCheckpoint(store, statEach(stats))
-      accept(found?.fold.state ?? null)
-      if (found === null) {
-        await beginCheckpoint(store, header)
-        continue
-      }
-      const checkpoint = new OpenLog(store, found)
-      // A late commit of the former owner: everything is read again, and that owner cannot commit any more.
-      if (forced && !(await checkpoint.claim())) continue
-      await removePrunedQuarantine(store, checkpoint.state)
-      await settleShards(store, checkpoint.state, stats, log)
-      await checkpoint.sweep()
-      return checkpoint
-    } finally {
-      await stats.close()
-    }
+  const { store } = owner
+  const stats = store.statCheck()
+  try {
+    const checkpoint = await openCheckpoint(owner, header, opening, statEach(stats))
+    await recoverShards(store, checkpoint.state, stats, log)
+    await checkpoint.sweep()
+    return checkpoint
+  } finally {
+    await stats.close()
   }
 }
 
@@ -97,22 +118,16 @@ function statEach(stats: StatCheck): (shard: SealedShard) => void {
   }
 }
 
-async function settleShards(
+async function recoverShards(
   store: OwnedStore,
   state: CheckpointState,
   stats: StatCheck,
   log: Log,
 ): Promise<void> {
   const { unpublished, folders, known } = await unsettledShards(store, state, stats)
-  // It may have waited for long. Readers take what is published for whole.
-  for (const sealed of unpublished) if (!(await isAsSealed(store, sealed))) throw damaged(sealed, null)
-  for (const sealed of unpublished) await publishSealed(store, sealed)
-  // All others that are sealed are published, or not in the checkpoint.
-  const held = new Set([...state.held.values()].map(({ shard, sha256 }) => sealedPath(shard, sha256)))
-  for (const name of await listSealed(store)) {
-    const path = `${SEALED_FOLDER}/${name}`
-    if (!held.has(path)) await store.remove(path)
-  }
+  // Readers take what is published for whole.
+  if (unpublished.length > 0) throw damaged(unpublished[0]!, null)
+  await removeSealed(store, state)
   const warn = (message: string): void => log('warn', message)
   await sideBySide(folders, (folder) => moveUnknownShards(store, folder, (path) => known.has(path), warn))
 }

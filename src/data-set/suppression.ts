@@ -8,6 +8,8 @@ import {
 } from '../core/index.ts'
 import {
   type CheckpointState,
+  checksumOf,
+  NEXT_SUPPRESSION_PATH,
   parseSuppression,
   type StoredList,
   SUPPRESSION_PATH,
@@ -51,22 +53,47 @@ function needsKey(pipeline: Pipeline, isOther: boolean): never {
 }
 
 /** The list of the data set; null: nobody was forgotten. @throws ExportError `damaged` */
-export async function readForgotten(store: Store): Promise<readonly StoredList[] | null> {
-  const bytes = await store.read(SUPPRESSION_PATH)
+export async function readForgotten(
+  store: Store,
+  path = SUPPRESSION_PATH,
+): Promise<readonly StoredList[] | null> {
+  const bytes = await store.read(path)
   if (bytes === null) return null
-  return parseSuppression(Buffer.from(bytes).toString()) ?? lostList('cannot be read, or was changed')
+  const lists = parseSuppression(Buffer.from(bytes).toString())
+  if (lists === null) throw lostList('cannot be read, or was changed')
+  return lists
 }
 
 /**
- * @param found the list of the data set; null: there is none
- * @throws ExportError `damaged` when the checkpoint knows that people were forgotten, and there is no list of them
+ * The list that the checkpoint names, also after the crash of a change.
+ * @throws ExportError `damaged` when there is none, so that people would come back
  */
-export function requireForgotten(found: readonly StoredList[] | null, { erasures }: CheckpointState): void {
-  if (found === null && erasures.length > 0) lostList('is missing')
+export async function readPeople(
+  store: Store,
+  { people }: Pick<CheckpointState, 'people'>,
+): Promise<readonly StoredList[] | null> {
+  const lists = await readForgotten(store)
+  if (people === null || listOf(lists) === people) return lists
+  const next = await readForgotten(store, NEXT_SUPPRESSION_PATH)
+  if (listOf(next) !== people) throw lostList('is missing, or another one')
+  return next
 }
 
-function lostList(how: string): never {
-  throw new ExportError({
+/** Makes that list the one of the data set. @throws ExportError as {@link readPeople} */
+export async function bringPeople(store: OwnedStore, state: Pick<CheckpointState, 'people'>): Promise<void> {
+  if ((await store.size(NEXT_SUPPRESSION_PATH)) === null) return void (await readPeople(store, state))
+  const lists = await readPeople(store, state)
+  if (lists !== null) await writePeople(store, lists)
+  await store.remove(NEXT_SUPPRESSION_PATH)
+}
+
+/** As a checkpoint names it. */
+export function listOf(lists: readonly StoredList[] | null): string | null {
+  return lists === null ? null : checksumOf(lists)
+}
+
+function lostList(how: string): ExportError {
+  return new ExportError({
     kind: 'damaged',
     what: `The list of forgotten people ${how}`,
     where: SUPPRESSION_PATH,
@@ -74,6 +101,11 @@ function lostList(how: string): never {
   })
 }
 
-export async function writeForgotten(store: OwnedStore, lists: readonly StoredList[]): Promise<void> {
-  await store.replace(SUPPRESSION_PATH, [suppressionText(lists)], 'private')
+/** @param path `NEXT_SUPPRESSION_PATH`, until the checkpoint names the list */
+export async function writePeople(
+  store: OwnedStore,
+  lists: readonly StoredList[],
+  path = SUPPRESSION_PATH,
+): Promise<void> {
+  await store.replace(path, [suppressionText(lists)], 'private')
 }

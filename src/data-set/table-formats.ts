@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Clock, columnsOf, type Log, type OwnedStore, type Pipeline, type Store } from '../core/index.ts'
 import {
+  mayHaveTables,
   removeTables,
   requireOwnTables as requireOwn,
   type TableState,
@@ -16,8 +17,6 @@ export type TableOptions = {
   readonly runId?: string | null
   /** Makes the tables anew, for readers that see the data set at another address. Default: false. */
   readonly rebuild?: boolean
-  /** Whether there may be tables already; false saves a bucket the requests that look for them. Default: true. */
-  readonly mayExist?: boolean
 }
 
 /**
@@ -29,10 +28,11 @@ export type TableOptions = {
 export async function updateTables(
   pipeline: Pipeline,
   store: OwnedStore,
-  { clock, onLog, runId = null, rebuild = false, mayExist = true }: TableOptions,
+  { clock, onLog, runId = null, rebuild = false }: TableOptions,
 ): Promise<readonly TableState[]> {
   const { load } = pipeline
-  if (load.tables.formats.length === 0 && !mayExist) return []
+  // In a bucket each request costs.
+  if (load.tables.formats.length === 0 && !mayHaveTables(await store.list(''))) return []
   const bytes = await store.read(MANIFEST_PATH)
   if (bytes === null) return []
   const { data_set_id: dataSetId, shards } = parseManifest(bytes)

@@ -23,12 +23,11 @@ import {
   type PartitionStatus,
   planFor,
   type QueryStatus,
-  readForgotten,
   readOwnCheckpoint,
+  readPeople,
   readQuerySecrets,
   readSuppression,
   refuseLinks,
-  requireForgotten,
   requireOwnTables,
   requireReachable,
   requireSendableToken,
@@ -105,7 +104,7 @@ export async function readPlan(
     await requireOwnTables(pipeline, store, false)
     await readSuppression(pipeline, store, options)
     const found = await readOwnCheckpoint(pipeline, store, secrets, options)
-    if (found !== null) requireForgotten(await readForgotten(store), found)
+    if (found !== null) await readPeople(store, found)
     return found
   })
   const nowMs = options.clock.now()

@@ -8,36 +8,30 @@ import {
   nullIf,
   type OwnedStore,
   type Pipeline,
-  type RunEndEntry,
 } from '../core/index.ts'
 import {
   clearDataSet,
   countFeeds,
   countPartitions,
-  fillEmptyDataSet,
   holdDataSet,
-  isWholeExported,
+  isWhole,
   namePipeline,
   namingLocations,
   planFor,
+  publish,
   type QuerySecrets,
   readQuerySecrets,
-  redoPartitions,
   refuseLinks,
-  removeReplaced,
-  replaceManifest,
-  replaceRedone,
   requireFolder,
   requireOwnTables,
   requireSendableToken,
   scopeOf,
-  tryToWriteSummaryPage,
-  updateTables,
+  settle,
+  unmark,
 } from '../data-set/index.ts'
 import { requireEngine } from '../load/index.ts'
-import { mayHaveTables } from '../open-tables/index.ts'
 import type { Plan } from '../plan/index.ts'
-import { endEntry, NEW_RUN, readManifest, SUCCESS_PATH } from '../state/index.ts'
+import { endEntry, MANIFEST_PATH, NEW_RUN, readManifest } from '../state/index.ts'
 import { requirePolicies, warnIfWorldReadable } from './admission/require-policies.ts'
 import { type Ending, exportChains, statusFor } from './chains/export-chains.ts'
 import { Tally } from './chains/tally.ts'
@@ -86,15 +80,14 @@ async function runOnDataSet(
     // A run that has lost the lock cannot commit any more, so it does not wait.
     const held = { ...options, stop: AbortSignal.any([stop, lost]), abort: AbortSignal.any([abort, lost]) }
     await warnIfWorldReadable(pipeline, onLog)
-    const tablesMayExist = mayHaveTables(await refuseLinks(store))
+    await refuseLinks(store)
     await requireOwnTables(pipeline, store, fresh)
     if (fresh) await clearDataSet(store, onLog)
-    if (options.redo.length > 0) await redoPartitions(pipeline, store, secrets, options)
     const session = await openSession(pipeline, owner, secrets, held)
     try {
       const plan = planFor(pipeline, clock.now(), session.checkpoint.state)
       await warnOfIdleWindows(pipeline, store, plan, onLog)
-      const summary = await carryOut(pipeline, store, { session, plan, secrets, tablesMayExist }, held)
+      const summary = await carryOut(pipeline, store, { session, plan, secrets }, held)
       return lost.aborted ? { ...summary, status: 'failed', error: lost.reason } : summary
     } finally {
       await session.close()
@@ -147,13 +140,12 @@ type Work = {
   readonly session: Session
   readonly plan: Plan
   readonly secrets: QuerySecrets
-  readonly tablesMayExist: boolean
 }
 
 async function carryOut(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  { session, plan, secrets, tablesMayExist }: Work,
+  { session, plan, secrets }: Work,
   options: RunOptions,
 ): Promise<RunSummary> {
   const { clock, version } = options
@@ -167,13 +159,10 @@ async function carryOut(
   const earlier = last?.run === run ? { ...last } : { ...NEW_RUN, ...begin, months: [] }
   const isOfFeeds = pipeline.extract.resource === 'feed'
   const found = countPartitions(pipeline, plan, checkpoint.state)
-  const isWhole = (): boolean => isWholeExported(pipeline, plan, clock.now(), checkpoint.state)
-  const isDone = !isOfFeeds && found.done + found.redo === found.total && isWhole()
-  // In a bucket a delete that is late could remove what the next owner has written, so none is sent without need.
-  if (!isDone && (await store.size(SUCCESS_PATH)) !== null) await store.remove(SUCCESS_PATH)
   const scope = { kind: 'scope', ...scopeOf(pipeline) } as const
   const isSame = JSON.stringify(scope) === JSON.stringify({ kind: 'scope', ...checkpoint.state.scope })
   await checkpoint.append([...(isSame ? [] : [scope]), { kind: 'run', ...begin }])
+  if (!isWhole(pipeline, checkpoint.state)) await unmark(store)
   const counts = isOfFeeds ? { ...found, ...countFeeds(plan, pipeline) } : found
   const tally = new Tally(counts)
   log('info', 'run started', {
@@ -184,24 +173,27 @@ async function carryOut(
     partitions_done: counts.done,
   })
   const context = { pipeline, store, session, plan, counts, tally, secrets, options, earlier }
-  const ending = await replaceWhatIsDone(await exportChains(context), store, session, options)
+  const exported = await exportChains(context)
+  const unpublished = await failureOf(() => publish(store, checkpoint, options))
+  const ending = unpublished === null ? exported : endedBy(exported, unpublished)
   if (sealed.replacedNuls > 0) {
     log('warn', 'NUL characters, which readers of CSV refuse, were replaced by U+FFFD', {
       characters: sealed.replacedNuls,
     })
   }
   const figures = figuresOfRun(earlier, ending, tally)
-  let tablesError: ExportError | null = null
-  const unfinished = await failureOf(async () => {
-    const whole = isWhole()
-    const end = endEntry(run, { finished_at: isoTime(clock.now()), status: ending.status }, figures)
-    const what = { session, plan, whole, end, tablesMayExist }
-    tablesError = await finalizeDataSet(pipeline, store, what, options)
-  })
-  const hasManifest = unfinished === null
+  const unfinished =
+    unpublished ??
+    (await failureOf(async () => {
+      await session.cpu.close()
+      const finished_at = isoTime(clock.now())
+      await checkpoint.append([endEntry(run, { finished_at, status: ending.status }, figures)])
+      await settle(pipeline, store, checkpoint, { ...options, runId: run })
+    }))
+  const hasManifest = (await store.size(MANIFEST_PATH)) !== null
   const unsaved = await failureOf(() => checkpoint.close())
   // A full disk has no space for a manifest either: the first error of the run is kept.
-  const error = ending.error ?? unfinished ?? tablesError ?? unsaved
+  const error = ending.error ?? unfinished ?? unsaved
   const durationMs = clock.monotonicMs() - startedMs
   const { status } = ending
   const result = { figures, tally, session, total: counts.total, error, status, hasManifest, durationMs }
@@ -210,23 +202,10 @@ async function carryOut(
   return summary
 }
 
-/** Replaces what was exported again. A run that is stopped leaves it to the next one. */
-async function replaceWhatIsDone(
-  ending: Ending,
-  store: OwnedStore,
-  { checkpoint }: Session,
-  { stop, onLog }: Pick<RunOptions, 'stop' | 'onLog'>,
-): Promise<Ending> {
-  if (stop.aborted) return ending
-  try {
-    for (const { path } of await replaceRedone(store, checkpoint))
-      onLog('info', 'shard published', { event: 'shard.published', path })
-    return ending
-  } catch (error) {
-    if (!isExportError(error)) throw error
-    const first = ending.error ?? error
-    return { ...ending, error: first, status: statusFor(first) }
-  }
+/** The first error of a run decides. */
+function endedBy(ending: Ending, error: ExportError): Ending {
+  const first = ending.error ?? error
+  return { ...ending, error: first, status: statusFor(first) }
 }
 
 async function failureOf(work: () => Promise<void>): Promise<ExportError | null> {
@@ -241,35 +220,4 @@ async function failureOf(work: () => Promise<void>): Promise<ExportError | null>
 
 function isoTime(epochMs: number): string {
   return new Date(epochMs).toISOString()
-}
-
-type Finalization = Omit<Work, 'secrets'> & {
-  /** Whether everything that the pipeline file plans is exported. */
-  readonly whole: boolean
-  /** The journal entry of the run. */
-  readonly end: RunEndEntry
-}
-
-/**
- * Finalizes a data set: writes its manifest, its tables, its summary page and, if it is complete, `_SUCCESS`.
- * @returns why the tables could not be changed. The shards that they name stay then, until a later run changes them
- */
-async function finalizeDataSet(
-  pipeline: NamedPipeline,
-  store: OwnedStore,
-  { session, plan, whole, end, tablesMayExist: mayExist }: Finalization,
-  options: RunOptions,
-): Promise<ExportError | null> {
-  const { checkpoint, shards } = session
-  if (whole) await fillEmptyDataSet(pipeline, checkpoint.state, shards, plan)
-  await session.cpu.close()
-  await checkpoint.append([end])
-  await replaceManifest(pipeline, store, checkpoint.state, options.onLog)
-  const tablesError = await failureOf(async () => {
-    await updateTables(pipeline, store, { ...options, runId: end.run, mayExist })
-  })
-  if (tablesError === null) await removeReplaced(store, checkpoint)
-  if (whole) await store.replace(SUCCESS_PATH, [])
-  await tryToWriteSummaryPage(pipeline, store, options)
-  return tablesError
 }

@@ -10,10 +10,9 @@ import {
   encodePlan,
   invalidationOf,
   openOwnCheckpoint,
-  readForgotten,
   readSuppression,
   redoEntry,
-  requireForgotten,
+  settle,
   shardSetOptions,
 } from '../data-set/index.ts'
 import { ShardSet, type ShardSetOptions } from '../load/index.ts'
@@ -55,78 +54,78 @@ export async function openSession(
   secrets: QuerySecrets,
   options: RunOptions,
 ): Promise<Session> {
-  // One for each response in flight or not committed yet, and one more for responses that grow.
-  const buffers = bufferPool(pipeline.extract.concurrency + 1)
-  const suppress = await readSuppression(pipeline, owner.store, options)
-  const plans = [decodePlan(pipeline, options.maskKey, suppress), encodePlan(pipeline, options)] as const
-  const cpu = openCpu(...plans, buffers, options.thread ?? null)
-  try {
-    for (;;) {
-      const session = await openOnce(pipeline, owner, secrets, { cpu, buffers }, options)
-      if (session !== null) return session
-    }
-  } catch (error) {
-    await cpu.close()
-    throw error
-  }
-}
-
-/** @returns null when something was invalidated: then everything has to be opened again */
-async function openOnce(
-  pipeline: NamedPipeline,
-  owner: Owner,
-  secrets: QuerySecrets,
-  { cpu, buffers }: Pick<Session, 'cpu' | 'buffers'>,
-  options: RunOptions,
-): Promise<Session | null> {
+  // Before anything is changed, since it may refuse.
+  await readSuppression(pipeline, owner.store, options)
   const checkpoint = await openOwnCheckpoint(pipeline, owner, secrets, options)
-  const { state } = checkpoint
-  const log = options.onLog
+  const closing = [() => checkpoint.close()]
+  const close = async (): Promise<void> => {
+    for (let end = closing.shift(); end !== undefined; end = closing.shift()) {
+      try {
+        await end()
+      } catch (error) {
+        // The others are closed all the same.
+        await close().catch(() => {})
+        throw error
+      }
+    }
+  }
   try {
-    if (state.erasures.length > 0) requireForgotten(await readForgotten(owner.store), state)
+    // One for each response in flight or not committed yet, and one more for responses that grow.
+    const buffers = bufferPool(pipeline.extract.concurrency + 1)
+    const suppress = await readSuppression(pipeline, owner.store, options)
+    const plans = [decodePlan(pipeline, options.maskKey, suppress), encodePlan(pipeline, options)] as const
+    const cpu = openCpu(...plans, buffers, options.thread ?? null)
+    closing.unshift(() => cpu.close())
     const sealed = { shards: 0, bytes: 0, replacedNuls: 0 }
     const onSealed: ShardSetOptions['onSealed'] = ({ path, rows, bytes, replaced = 0 }) => {
       sealed.shards++
       sealed.bytes += bytes
       sealed.replacedNuls += replaced
-      log('info', 'shard sealed', { event: 'shard.sealed', path, rows, bytes })
+      options.onLog('info', 'shard sealed', { event: 'shard.sealed', path, rows, bytes })
     }
-    const shardOptions = shardSetOptions(pipeline, owner, cpu, checkpoint, options)
-    const opened = await ShardSet.open({ ...shardOptions, onSealed }, state.openShards.values())
+    const shards = await openShards(checkpoint, options, () => ({
+      ...shardSetOptions(pipeline, owner, cpu, checkpoint, options),
+      onSealed,
+    }))
+    closing.unshift(() => shards.close())
+    // What an earlier command has not finished.
+    if (!checkpoint.state.isSettled) await settle(pipeline, owner.store, checkpoint, options)
+    let chains = checkpoint.state.nextChain
+    return {
+      checkpoint,
+      sealed,
+      cpu,
+      decode: pagesWithoutSecrets(cpu.decode, cpu.release, hidesQueries(pipeline)),
+      buffers,
+      shards,
+      nextChain: () => chains++,
+      close,
+    }
+  } catch (error) {
+    await close().catch(() => {})
+    throw error
+  }
+}
+
+/** Goes on with the open shards. If bytes in the log are lost, all that needs them is exported again. */
+async function openShards(
+  checkpoint: OpenLog,
+  { onLog }: Pick<RunOptions, 'onLog'>,
+  optionsOf: () => ShardSetOptions,
+): Promise<ShardSet> {
+  for (;;) {
+    const { state } = checkpoint
+    const opened = await ShardSet.open(optionsOf(), state.openShards.values())
     const rejected = await lostRejections(checkpoint)
-    if ('set' in opened && rejected.length === 0) {
-      const shards = opened.set
-      let chains = state.nextChain
-      return {
-        checkpoint,
-        sealed,
-        cpu,
-        decode: pagesWithoutSecrets(cpu.decode, cpu.release, hidesQueries(pipeline)),
-        buffers,
-        shards,
-        nextChain: () => chains++,
-        async close() {
-          await shards.close()
-          await cpu.close()
-          await checkpoint.close()
-        },
-      }
-    }
+    if ('set' in opened && rejected.length === 0) return opened.set
     if ('set' in opened) await opened.set.close()
-    const given = invalidationOf(state, {
-      partitions: rejected,
-      shards: 'lost' in opened ? opened.lost : [],
-    })
+    const shards = 'lost' in opened ? opened.lost : []
+    const given = invalidationOf(state, { partitions: rejected, shards })
     await checkpoint.append([redoEntry(given)])
-    await checkpoint.close()
-    log('warn', 'rows that wait in the log were damaged; the partitions concerned are exported anew', {
+    onLog('warn', 'rows that wait in the log were damaged; the partitions concerned are exported anew', {
       partitions: given.partitions.size,
       rows: given.rows,
     })
-    return null
-  } catch (error) {
-    await checkpoint.close()
-    throw error
   }
 }
 

@@ -7,12 +7,7 @@ export {
   readHeader,
   saveCheckpoint,
 } from './checkpoint/checkpoint.ts'
-export {
-  type CheckpointState,
-  isKnown,
-  type Omission,
-  partitionEntry,
-} from './checkpoint/checkpoint-state.ts'
+export { type CheckpointState, isKnown, partitionEntry } from './checkpoint/checkpoint-state.ts'
 export { type SealedShard, splitPath } from './checkpoint/compact-collections.ts'
 export { chainEntry, decodeIds, encodeIds, type FoldedChain } from './checkpoint/folded-chain.ts'
 export { afterFeedPage, NEW_FEED, passOf } from './checkpoint/folded-feed.ts'
@@ -30,7 +25,7 @@ export { endEntry, type FoldedRun, NEW_RUN, searchesByMonth } from './checkpoint
 export { type Hold, takeLock } from './lock/lock.ts'
 export { markOwner, sweepPrivateFolders } from './lock/private-folder.ts'
 export { commitPath, LOG_FOLDER, listCommits, readBlob } from './log/commit-object.ts'
-export { OpenLog, sweepLog } from './log/open-log.ts'
+export { OpenLog } from './log/open-log.ts'
 export {
   fitsManifest,
   holdingsOf,
@@ -41,6 +36,7 @@ export {
   type Manifest,
   type ManifestPlan,
   type ManifestShard,
+  manifestDifference,
   manifestShard,
   manifestShards,
   parseManifest,
@@ -65,6 +61,8 @@ export {
   settingsText,
 } from './settings.ts'
 export {
+  checksumOf,
+  NEXT_SUPPRESSION_PATH,
   newList,
   parseSuppression,
   type StoredList,

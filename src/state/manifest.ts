@@ -77,7 +77,7 @@ export const manifestSchema = z.object({
   partitions: z.array(manifestPartitionSchema),
   prunes: z.array(ENTRY_SCHEMAS.prune.omit({ kind: true })),
   /** When people were forgotten, and what was removed. */
-  forgotten: z.array(ENTRY_SCHEMAS.forget.omit({ kind: true })),
+  forgotten: z.array(ENTRY_SCHEMAS.forget.omit({ kind: true, changes: true })),
   runs: z.array(
     z.object({
       started_at: z.string(),
@@ -194,6 +194,8 @@ export type ManifestPlan = {
   /** Keys of the partitions that are planned, whether they have begun or not. */
   readonly planned: Iterable<string>
   readonly retired: readonly RetiredQuery[]
+  /** Measurements of the service; default: as they are now. */
+  readonly service?: Manifest['runs'][number]['service']
 }
 
 /** Writes the manifest atomically, one line for each shard, so that a million shards are never one string. */
@@ -230,25 +232,39 @@ export function parseManifest(bytes: Uint8Array): Manifest {
   }
 }
 
-/**
- * Whether the bytes are the manifest of a checkpoint: what the last run wrote, without any change since.
- */
+/** Whether the bytes are the manifest of a checkpoint as of its last run, or as of an earlier one that changed more. */
 export function isManifestOf(bytes: Uint8Array, pipeline: Pipeline, state: CheckpointState): boolean {
   // The pipeline file may have changed since, so the names of retired queries come from the manifest, and their partitions
   // and rows from the state.
-  const { scope: listedScope, partitions, retired: listed } = parseManifest(bytes)
+  const { scope: listedScope, partitions, retired: listed, runs } = parseManifest(bytes)
   const scope = state.scope ?? listedScope
   const names = new Set(listed.map(({ query }) => query))
   const retired = [...names].sort().flatMap((query) => holdingsOf(query, state) ?? [])
   const planned = partitions.map(({ key }) => key)
+  const then = { ...state, runs: state.runs.slice(0, runs.length) }
+  const plan = { scope, planned, retired, service: runs.at(-1)?.service }
+  return manifestDifference(bytes, pipeline, then, plan) === 'none'
+}
+
+/** How a manifest differs from that of a checkpoint: not at all, in its list of runs alone, or otherwise. */
+export function manifestDifference(
+  bytes: Uint8Array,
+  pipeline: Pipeline,
+  state: CheckpointState,
+  plan: ManifestPlan,
+): 'none' | 'runs' | 'all' {
   let at = 0
-  for (const text of manifestText(pipeline, state, { scope, planned, retired })) {
+  for (const text of manifestText(pipeline, state, plan)) {
     const expected = Buffer.from(text)
-    if (!expected.equals(bytes.subarray(at, at + expected.byteLength))) return false
+    if (!expected.equals(bytes.subarray(at, at + expected.byteLength)))
+      return text.startsWith(RUNS) ? 'runs' : 'all'
     at += expected.byteLength
   }
-  return at === bytes.byteLength
+  return at === bytes.byteLength ? 'none' : 'all'
 }
+
+/** Beginning of the last part of its text. */
+const RUNS = ',\n  "runs": '
 
 /** Partitions and rows of a query in a data set; null: none. */
 export function holdingsOf(query: string, { partitions: all }: CheckpointState): RetiredQuery | null {
@@ -290,7 +306,7 @@ export function manifestShard({
 function* manifestText(
   pipeline: Pipeline,
   state: CheckpointState,
-  { scope, planned, retired }: ManifestPlan,
+  { scope, planned, retired, service = serviceJson(figuresOf(state.service)) }: ManifestPlan,
 ): Generator<string> {
   const { extract, transform, load } = pipeline
   const head = {
@@ -325,6 +341,8 @@ function* manifestText(
     retired,
     prunes: state.prunes,
     forgotten: state.erasures,
+  }
+  const runs = {
     runs: state.runs.map(({ started_at, finished_at, status, version, ...run }, i) => ({
       started_at,
       finished_at,
@@ -339,7 +357,7 @@ function* manifestText(
       searches_spent: run.searchesSpent,
       searches_remaining: run.searchesRemaining,
       version,
-      ...(i === state.runs.length - 1 ? { service: serviceJson(figuresOf(state.service)) } : {}),
+      ...(i === state.runs.length - 1 ? { service } : {}),
     })),
   }
   yield `${totals.shards === 0 ? '' : '\n  '}],\n  "partitions": [`
@@ -348,7 +366,8 @@ function* manifestText(
     yield `${before}\n    ${JSON.stringify(partition)}`
     before = ','
   }
-  yield `${before === '' ? '' : '\n  '}],${JSON.stringify(tail, null, 2).slice(1)}\n`
+  yield `${before === '' ? '' : '\n  '}],${JSON.stringify(tail, null, 2).slice(1, -2)}`
+  yield `,${JSON.stringify(runs, null, 2).slice(1)}\n`
 }
 
 /** The figures with the names that scripts read. */

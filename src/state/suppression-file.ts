@@ -5,6 +5,8 @@ import { maskKeyCheck } from './settings.ts'
 
 /** The people whom the data set must not hold again. `--fresh` keeps it. */
 export const SUPPRESSION_PATH = '_state/forgotten.json'
+/** The same after a change, until the checkpoint names it. */
+export const NEXT_SUPPRESSION_PATH = '_state/forgotten.next.json'
 
 /**
  * Digests of forgotten people, and their key: a random one, or the mask key, of which the file has the check value
@@ -42,8 +44,8 @@ export function parseSuppression(text: string): readonly StoredList[] | null {
   }
 }
 
-/** Detects changes, also a digest that is gone. */
-function checksumOf(lists: readonly StoredList[]): string {
+/** Detects changes, also a digest that is gone. The checkpoint names the list by it. */
+export function checksumOf(lists: readonly StoredList[]): string {
   return createHash('sha256').update(JSON.stringify(lists)).digest('hex')
 }
 

@@ -12,6 +12,7 @@
  *                                 write in any order
  *                     `full:n`    from call n on, the disk is full: each call that needs space fails with ENOSPC
  *                     `eio:n`     call n fails with EIO
+ *                     `dead:n`    from call n on, every call fails with EIO: to a process of tests, like a kill
  *                     `room:n`    the disk has room for n bytes in all, and statfs reports that
  *
  *                     Instead of a number n, a call as it is listed: the first such one, however many come before it;
@@ -299,8 +300,9 @@ function isTorn(name, path, hasHalf) {
   if (mode === 'count') lines.push(line)
   if (line === named && Number.isNaN(target)) target = calls + Number(later)
   if (mode === 'full' && calls >= target && NEEDS_SPACE.has(name)) throw noSpace()
+  if (mode === 'dead' && calls > target) throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
   if (calls !== target) return false
-  if (mode === 'eio') throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
+  if (mode === 'eio' || mode === 'dead') throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
   if (mode === 'kill') die()
   if (mode === 'stop') process.kill(process.pid, 'SIGSTOP')
   if (mode === 'power') asCounted(loseUnsynced)

@@ -17,9 +17,11 @@ import {
   type WindowRun,
   windowRange,
 } from '../../src/core/index.ts'
+import { publishLeft } from '../../src/data-set/publish.ts'
 import { openSettledCheckpoint } from '../../src/data-set/recover.ts'
 import { type Invalidation, invalidationOf, redoEntry } from '../../src/data-set/redo/invalidate.ts'
-import { removeReplaced, replaceRedone } from '../../src/data-set/redo/replace.ts'
+import { replaceRedone } from '../../src/data-set/redo/replace.ts'
+import { removeUnnamed } from '../../src/data-set/settle.ts'
 import type { ShardEncoder } from '../../src/load/encode/encoder.ts'
 import { rowObjects } from '../../src/load/encode/record-batch-column.ts'
 import {
@@ -234,7 +236,7 @@ export class World {
         warn(message),
       )
       this.checkpoint = checkpoint
-      await removeReplaced(own, checkpoint)
+      await removeUnnamed(own, checkpoint.state)
       const { state } = checkpoint
       const { rowGroupRows, shardRows, coder = textCoder } = this.options
       const isOnRecord = ({ path, sha256 }: SealEntry): boolean =>
@@ -324,7 +326,8 @@ export class World {
   /** Replaces what was exported again, as a run does at its end. */
   async replace(): Promise<void> {
     await replaceRedone(this.own!, this.checkpoint!)
-    await removeReplaced(this.own!, this.checkpoint!)
+    await publishLeft(this.own!, this.checkpoint!.state)
+    await removeUnnamed(this.own!, this.checkpoint!.state)
   }
 
   /** Pages of a query that are in the journal, if nothing of it was invalidated. */

@@ -203,7 +203,9 @@ describe('after a commit of another program', () => {
     const commit = await foreignCommit(world)
     const error = await errorOf(forget(world, false, () => writeFileSync(commit.file, commit.text)))
     expect(error.kind).toBe('storage')
-    expect(error.message).toContain(`these files stay, with rows of people who are forgotten: ${first} (`)
+    expect(error.message).toContain(
+      `these files stay, although the data set no longer has their rows: ${first} (`,
+    )
     expect(error.message).toContain('--rebuild`; then repeat the command')
     expect(existsSync(join(world.out, first!))).toBe(true)
     await world.tables(true)

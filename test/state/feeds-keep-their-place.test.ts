@@ -53,7 +53,7 @@ function folded(...entries: JournalEntry[]) {
   for (const [sequence, entry] of entries.entries())
     fold.apply([entry], LOG_START, [{ sequence, offset: 0, bytes: 84, crc: 0 }])
   const again = new JournalFold(HEADER)
-  for (const entry of snapshot(fold.state, null)) {
+  for (const entry of snapshot(fold.state)) {
     expect(faultyField(entry)).toBeNull()
     if (entry.kind !== 'header') again.apply([entry], LOG_START, [])
   }

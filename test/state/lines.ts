@@ -95,6 +95,13 @@ export async function openLog(store: Store, header: HeaderEntry = HEADER): Promi
   return new OpenLog(owned, (await findCheckpoint(store))!)
 }
 
+/** Commits entries to a data set that is there. */
+export async function append(store: Store, ...entries: readonly JournalEntry[]): Promise<void> {
+  const log = await openLog(store)
+  await log.append(entries)
+  await log.close()
+}
+
 /** Commits lines, the first of which is a header, one after the other. @returns the log, which is not saved */
 export async function commitLines(store: Store, lines: readonly JournalLine[]): Promise<OpenLog> {
   const [header, ...others] = lines

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type JournalEntry, type Store, WindowRun } from '../../src/core/index.ts'
 import { openSettledCheckpoint } from '../../src/data-set/recover.ts'
-import { invalidate, invalidationOf } from '../../src/data-set/redo/invalidate.ts'
+import { invalidationOf, redoEntry } from '../../src/data-set/redo/invalidate.ts'
 import {
   type CheckpointState,
   chainEntry,
@@ -13,6 +13,7 @@ import { temporaryStore } from '../disk/temporary-store.ts'
 import { cases } from '../support/thorough.ts'
 import { someJournal } from './imagined-run.ts'
 import {
+  append,
   commitLines,
   days,
   HEADER,
@@ -106,7 +107,7 @@ describe('an invalidation', () => {
       fc.asyncProperty(someJournal, picks, losses, async (lines, picks, losses) => {
         const { store, state: before } = await stateOf(lines)
         const given = invalidationOf(before, chosen(before, picks, losses))
-        await invalidate(await own(store), given)
+        await append(store, redoEntry(given))
         const after = await stateIn(store)
 
         const dropped = [...before.openShards.values()].filter(({ shard }) => given.shards.has(shard))
@@ -159,7 +160,7 @@ describe('an invalidation', () => {
         const { store, state } = await stateOf(lines)
         const given = invalidationOf(state, { partitions: [], shards: [] })
         expect(given).toMatchObject({ rows: 0, pages: 0, invalidated: [] })
-        await invalidate(await own(store), given)
+        await append(store, redoEntry(given))
         expect(plain(await stateIn(store))).toEqual(plain(state))
       }),
       { numRuns: cases(20, 5) },
@@ -215,7 +216,7 @@ describe('invalidating', () => {
     expect(states(state)).toEqual(['done', 'done', 'partial', null])
     const given = invalidationOf(state, { partitions: [], shards: [2] })
     expect(given).toMatchObject({ rows: 1, invalidated: [] })
-    await invalidate(await own(store), given)
+    await append(store, redoEntry(given))
     const after = await stateIn(store)
     expect(states(after)).toEqual(['done', 'done', 'pending', null])
     expect([after.chains.size, after.openShards.size, after.shards.length]).toEqual([0, 0, 2])
@@ -226,7 +227,7 @@ describe('invalidating', () => {
     const { store, state } = await stateOf(LINES)
     const given = invalidationOf(state, { partitions: [FIRST], shards: [] })
     expect(given.invalidated).toEqual([`${folder(FIRST)}/part-00000.csv`])
-    await invalidate(await own(store), given)
+    await append(store, redoEntry(given))
     const after = await stateIn(store)
     expect(states(after)).toEqual(['pending', 'done', 'pending', null])
     expect([after.chains.size, after.openShards.size]).toEqual([0, 0])
@@ -235,7 +236,7 @@ describe('invalidating', () => {
 
   it('new shards wait until all partitions in them are done, then take the place of the old ones in one entry', async () => {
     const { store, state } = await stateOf(LINES)
-    await invalidate(await own(store), invalidationOf(state, { partitions: [FIRST], shards: [] }))
+    await append(store, redoEntry(invalidationOf(state, { partitions: [FIRST], shards: [] })))
     const owner = { store: await own(store), forced: false }
     const checkpoint = await openSettledCheckpoint(owner, HEADER, () => {}).catch((error: unknown) => error)
     // The shards of this imagined data set do not exist; those to be replaced need not.

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Prune, parseWindow } from '../../src/core/index.ts'
-import { oldPartitions, recordPrune } from '../../src/data-set/prune/left-out.ts'
+import { oldPartitions, removedBy } from '../../src/data-set/prune/old-partitions.ts'
 import { type CheckpointState, saveCheckpoint, splitPath } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { cases } from '../support/thorough.ts'
 import { someJournal } from './imagined-run.ts'
-import { commitLines, days, keysOf, own, plain, plainChain, plainShard, stateIn } from './lines.ts'
+import { append, commitLines, days, keysOf, own, plain, plainChain, plainShard, stateIn } from './lines.ts'
 import { expectRowsToBeInShards } from './sum-of-lines.ts'
 
 const PRUNE: Prune = {
@@ -23,17 +23,17 @@ const PRUNE: Prune = {
 const cut = fc.nat({ max: 6 }).map((day) => days(1, day)[0]!.from)
 
 /**
- * The partitions that may be pruned: done, old enough, and in no chain that may add rows. Partitions that share shards
- * are pruned together or not at all; an open shard keeps all of them.
+ * The partitions that may be pruned: done and old enough. Partitions that share a shard, finished or open, or a chain
+ * that may add rows, are pruned together or not at all.
  */
 function mayGo(state: CheckpointState, before: number): ReadonlySet<string> {
-  const standing = new Set([...state.chains.values()].flatMap((chain) => [...keysOf(chain)]))
-  const isOld = (key: string): boolean =>
-    (parseWindow(splitPath(key)[1])?.until ?? Number.MAX_VALUE) <= before
-  const open = new Set([...state.openShards.values()].flatMap(({ partitions }) => [...partitions]))
   const isFit = (key: string): boolean =>
-    isOld(key) && !open.has(key) && !standing.has(key) && state.partitions.get(key)?.state === 'done'
-  const holders = [...state.shards].map(({ partitions }) => partitions)
+    (parseWindow(splitPath(key)[1])?.until ?? Number.MAX_VALUE) <= before &&
+    state.partitions.get(key)?.state === 'done'
+  const holders = [
+    ...[...state.shards, ...state.openShards.values()].map(({ partitions }) => [...partitions]),
+    ...[...state.chains.values()].map(keysOf),
+  ]
   const going = new Set<string>()
   for (const [key] of state.partitions) {
     const together = new Set([key])
@@ -63,8 +63,9 @@ describe('an old partition', () => {
           partitions.some((key) => old.partitions.has(key)),
         )
         expect([...old.shards.values()]).toEqual(going)
-        // Its rows are the rows of those shards.
-        expect(old.rows).toBe(going.reduce((sum, { rows }) => sum + rows, 0))
+        // Its rows are the rows of those shards, and of open ones.
+        const rows = [...old.partitions].map((key) => state.partitions.get(key)!.rows)
+        expect(old.rows).toBe(rows.reduce((sum, each) => sum + each, 0))
         // Every old partition with rows that stays has a reason.
         const staying = [...state.partitions]
           .filter(([key, { rows, quarantined }]) => {
@@ -87,7 +88,8 @@ describe('an old partition', () => {
         await commitLines(store, lines)
         const state = await stateIn(store)
         const old = oldPartitions(state, before)
-        await recordPrune(await own(store), state, old, PRUNE)
+        const prune = { ...PRUNE, ...removedBy(old, state) }
+        await append(store, { kind: 'prune', ...prune })
         const after = await stateIn(store)
         for (const [key, record] of state.partitions) {
           const { pages, requests } = record
@@ -97,16 +99,20 @@ describe('an old partition', () => {
         }
         expect([...after.partitions]).toHaveLength([...state.partitions].length)
         expect([...after.shards]).toEqual([...state.shards].filter(({ shard }) => !old.shards.has(shard)))
+        const stays = (keys: Iterable<string>): boolean => [...keys].some((key) => !old.partitions.has(key))
         expect([...after.openShards.values()].map(plainShard)).toEqual(
-          [...state.openShards.values()].map(plainShard),
+          [...state.openShards.values()].filter(({ partitions }) => stays(partitions)).map(plainShard),
         )
-        expect([...after.chains.values()].map(plainChain)).toEqual([...state.chains.values()].map(plainChain))
+        expect([...after.chains.values()].map(plainChain)).toEqual(
+          [...state.chains.values()].filter((chain) => stays(keysOf(chain))).map(plainChain),
+        )
         expect([...after.invalidated]).toEqual([...old.shards.values()].map(({ path }) => path))
-        expect(after.prunes).toEqual([...state.prunes, PRUNE])
+        expect(after.prunes).toEqual([...state.prunes, prune])
         expectRowsToBeInShards(after)
         // A pruned partition is not pruned again, and its removed files may be forgotten.
         expect(oldPartitions(after, before).partitions.size).toBe(0)
-        await saveCheckpoint(await own(store), { ...after, invalidated: new Set() })
+        await append(store, { kind: 'settled' })
+        await saveCheckpoint(await own(store), await stateIn(store))
         const last = await stateIn(store)
         expect(plain(last)).toEqual(plain(after))
         expect(last.invalidated.size).toBe(0)

@@ -138,8 +138,6 @@ function reasonText({ reason, with: other }: PruneResult['kept'][number]): strin
   switch (reason) {
     case 'unfinished':
       return 'is not exported to its end; run the pipeline first'
-    case 'open':
-      return 'has rows in a shard that is still open; run the pipeline first'
     case 'shared':
       return `lies in one shard with ${plainLine(other ?? '')}, which stays`
   }

@@ -1,48 +1,39 @@
 import {
   type BlobRef,
   ExportError,
-  isExportError,
+  type JournalEntry,
   type NamedPipeline,
-  nullIf,
-  type OwnedStore,
   type Pipeline,
-  plainError,
   type Store,
 } from '../../core/index.ts'
-import { ORPHANS, QUARANTINE_FOLDER, quarantinePath, rowGroupRows, shardExtension } from '../../load/index.ts'
+import { ORPHANS, QUARANTINE_FOLDER, quarantinePath, ShardSet } from '../../load/index.ts'
 import { requireTablesToFollow } from '../../open-tables/index.ts'
 import {
   type CheckpointState,
   checkMaskKey,
+  NEXT_SUPPRESSION_PATH,
   newList,
   type OpenLog,
   readBlob,
-  readManifest,
   type StoredList,
-  SUCCESS_PATH,
   splitPath,
   withDigests,
   withKey,
 } from '../../state/index.ts'
-import { encodePlan } from '../encode-plan.ts'
-import { refuseLinks, replaceManifest } from '../files.ts'
+import { refuseLinks } from '../files.ts'
 import { readBegunCheckpoint } from '../open-checkpoint.ts'
 import { holdDataSet, namingLocations, openDataSet } from '../open-data-set.ts'
-import { isExported, planAsOfLastRun } from '../plan-state.ts'
 import type { PruneOptions } from '../prune/prune.ts'
-import { Quarantine } from '../quarantine-files.ts'
 import { namePipeline } from '../queries.ts'
 import { type Owner, openSettledCheckpoint } from '../recover.ts'
-import { removeReplaced } from '../redo/replace.ts'
-import { tryToWriteSummaryPage } from '../summary-page/write-summary-page.ts'
-import { readForgotten, requireForgotten, writeForgotten } from '../suppression.ts'
-import { updateTables } from '../table-formats.ts'
+import { settle } from '../settle.ts'
+import { shardSetOptions } from '../shard-set-options.ts'
+import { bringPeople, listOf, readForgotten, writePeople } from '../suppression.ts'
 import { queriesOfPeople } from './named-queries.ts'
-import { forgetOpenRows } from './open-rows.ts'
 import { People } from './people.ts'
-import { forgetItems, itemsOfPeople } from './rejected-items.ts'
-import { replaceShards } from './replace-shards.ts'
-import { type OnShard, removedRows, type Survey, survey } from './survey.ts'
+import { forgetItems } from './rejected-items.ts'
+import { coderOf, countsOf, rewriteShards } from './rewrite-shards.ts'
+import { type OnShard, type OpenShardOfPeople, openOf, type Survey, survey } from './survey.ts'
 
 export type ForgetResult = {
   readonly pipeline: string
@@ -84,10 +75,9 @@ export function planForgetting(
 }
 
 /**
- * Takes people out of a data set, and keeps them out; before its first run, out of what that exports. Their digests are written first: from then on no run exports them.
- * Then the shards with rows of theirs are written anew, without them, and replace the former ones in one journal entry;
- * rows that wait in the log, and rejected items, are committed anew likewise. Manifest and summary page follow, files go
- * last. After a crash, the same command finishes this.
+ * Takes people out of a data set, and keeps them out; before its first run, out of what that exports. What is left of
+ * shards and rejected items is written first, then takes its place in one commit, with the list of people whom runs keep
+ * out. Then the data set is settled. A crash before the commit has no effect.
  * @throws ExportError `config` when nobody can be found in it, or the mask key is another one; `locked` when a run holds
  *   the data set
  */
@@ -129,123 +119,99 @@ async function forget(
   options: ForgetOptions,
 ): Promise<ForgetResult> {
   const { store } = owner
-  const { clock, onLog, maskKey } = options
+  const { onLog } = options
   await refuseLinks(store)
-  const begunBefore = await begun(pipeline, store, options)
-  if (begunBefore === null) {
-    await keepOut(store, (await readForgotten(store)) ?? [], people, maskKey)
+  const found = await begun(pipeline, store, options)
+  if (found === null) {
+    await writePeople(store, withPeople((await readForgotten(store)) ?? [], people, options))
     return nothingOf(pipeline, people)
   }
-  const { data_set_id: dataSetId } = begunBefore.header
-  await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId })
-  const checkpoint = await openSettledCheckpoint(owner, begunBefore.header, onLog)
+  await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: found.header.data_set_id })
+  const checkpoint = await openSettledCheckpoint(owner, found.header, onLog)
   try {
-    const { state } = checkpoint
-    const before = state.position.sequence
-    const lists = await readForgotten(store)
-    requireForgotten(lists, state)
-    // First: whatever happens from here on, no run writes anything of theirs.
-    const isNew = await keepOut(store, lists ?? [], people, maskKey)
-    const found = await survey(store, checkpoint, pipeline, state, people, options)
-    const result = await resultOf(pipeline, store, state, people, found)
-    if (isNew || found.rows > 0 || found.quarantined > 0 || found.isShown) {
-      const at = new Date(clock.now()).toISOString()
-      const nothingYet = { rows: 0, shards: 0, quarantined: 0 }
-      await checkpoint.append([{ kind: 'forget', at, identities: people.count, ...nothingYet }])
-      await remove(pipeline, owner, checkpoint, people, found, options)
-    }
-    await finish(pipeline, store, checkpoint, before, options)
+    await bringPeople(store, checkpoint.state)
+    const result = await remove(pipeline, owner, checkpoint, people, options)
+    await settle(pipeline, store, checkpoint, options)
     return result
   } finally {
     await checkpoint.close()
   }
 }
 
-/** Adds the digests of people to those whom runs drop. @returns whether some are new */
-async function keepOut(
-  store: OwnedStore,
+/** The lists with the digests of people; the same array if they have them all. */
+function withPeople(
   lists: readonly StoredList[],
   people: People,
-  maskKey: Uint8Array | null,
-): Promise<boolean> {
+  { maskKey }: ForgetOptions,
+): readonly StoredList[] {
   // The first list that has a key at hand; lists under a former mask key stay.
   const at = lists.findIndex((list) => withKey(list, maskKey) !== null)
   const before = lists[at] ?? newList(maskKey)
   const after = withDigests(before, people.digests(withKey(before, maskKey)!.key))
-  if (after === before) return false
-  await writeForgotten(store, at < 0 ? [...lists, after] : lists.with(at, after))
-  return true
+  if (after === before) return lists
+  return at < 0 ? [...lists, after] : lists.with(at, after)
 }
 
-/** Removes what was found, in commits of their own. */
+/**
+ * Writes what is left of the shards concerned, and the list of people with these, then commits that both take their
+ * places: nobody is kept out whose rows stay, and the other way round.
+ */
 async function remove(
   pipeline: NamedPipeline,
-  { store }: Owner,
+  owner: Owner,
   checkpoint: OpenLog,
   people: People,
-  { shards, open }: Survey,
   options: ForgetOptions,
-): Promise<void> {
-  // Loaded only here: most commands never encode in this thread.
-  const { inlineCoder } = await import('../inline-coder.ts')
-  const { format } = pipeline.load
-  const { stop, onShard } = options
-  await replaceShards(store, pipeline, checkpoint, shards, people, {
-    coder: inlineCoder(encodePlan(pipeline, options)),
-    extension: shardExtension(format),
-    rowGroupRows: rowGroupRows(format),
-    stop,
-    onShard,
-    async onReady() {
-      // While new shards are beside those that they replace, rows are there twice.
-      if ((await store.size(SUCCESS_PATH)) !== null) await store.remove(SUCCESS_PATH)
-    },
-  })
-  for (const { shard, partitions } of open) {
-    await forgetOpenRows(checkpoint, pipeline, shard, people, () => removedRows(checkpoint.state, partitions))
-  }
-  for await (const items of itemsOfPeople(store, checkpoint, checkpoint.state, people))
-    await forgetItems(store, checkpoint, items)
-}
-
-/** Brings manifest, files and summary page in line with the checkpoint, after this command or the crash of one. */
-async function finish(
-  pipeline: NamedPipeline,
-  store: OwnedStore,
-  checkpoint: OpenLog,
-  before: number,
-  options: ForgetOptions,
-): Promise<void> {
-  const { onLog } = options
+): Promise<ForgetResult> {
+  const { store } = owner
   const { state } = checkpoint
-  const quarantine = await Quarantine.open(store, checkpoint, pipeline.transform.onInvalid)
-  await quarantine.write()
-  // One that cannot be read is written anew.
-  const manifest = await readManifest(store).catch(nullIf('damaged'))
-  const isOld =
-    state.invalidated.size > 0 || JSON.stringify(manifest?.forgotten) !== JSON.stringify(state.erasures)
-  if (isOld) {
-    await replaceManifest(pipeline, store, state, onLog)
-    // After the manifest, and before files that tables name are removed.
-    try {
-      await updateTables(pipeline, store, options)
-    } catch (error) {
-      throw namingFiles(error, state)
+  const given = (await readForgotten(store)) ?? []
+  const lists = withPeople(given, people, options)
+  const open = await openOf(checkpoint, pipeline, state, people)
+  // From here on they are finished shards like others.
+  if (open.length > 0) await sealShards(pipeline, owner, checkpoint, open, options)
+  const found = await survey(store, checkpoint, pipeline, state, people, options)
+  const result = await resultOf(pipeline, store, state, people, found)
+  const { shards } = found
+  const rewritten = await rewriteShards(store, pipeline, state, shards, people, options)
+  const items = await forgetItems(store, state, found.items)
+  const entries: JournalEntry[] = []
+  if (result.rows > 0 || found.items.length > 0) {
+    const at = new Date(options.clock.now()).toISOString()
+    const { rows, quarantined } = result
+    const counts = { identities: people.count, rows, shards: result.shards, quarantined }
+    const changes = {
+      partitions: [...countsOf(shards), ...items.partitions],
+      shards: rewritten,
+      rejected: items.rejected,
     }
-    await removeReplaced(store, checkpoint)
+    entries.push({ kind: 'forget', at, ...counts, changes })
   }
-  await checkpoint.compact(before)
-  const plan = planAsOfLastRun(pipeline, state)
-  const isWhole = state.erasures.length > 0 && plan !== null && isExported(plan, state)
-  if (isWhole && (await store.size(SUCCESS_PATH)) === null) await store.replace(SUCCESS_PATH, [])
-  if (isOld) await tryToWriteSummaryPage(pipeline, store, options)
+  if (lists !== given) {
+    await writePeople(store, lists, NEXT_SUPPRESSION_PATH)
+    entries.push({ kind: 'people', list: listOf(lists)! })
+  }
+  if (entries.length > 0) await checkpoint.commit(entries, items.blobs)
+  return result
 }
 
-/** Adds which files stay, although people in them are forgotten. */
-function namingFiles(error: unknown, { invalidated }: CheckpointState): unknown {
-  if (!isExportError(error) || invalidated.size === 0) return error
-  const what = `${error.what}. Until then these files stay, with rows of people who are forgotten: ${[...invalidated].join(', ')}`
-  return new ExportError({ ...plainError(error), what, cause: error })
+/** Seals open shards before they are full. */
+async function sealShards(
+  pipeline: NamedPipeline,
+  owner: Owner,
+  checkpoint: OpenLog,
+  open: readonly OpenShardOfPeople[],
+  { onLog, ...options }: ForgetOptions,
+): Promise<void> {
+  const coding = { coder: await coderOf(pipeline, options) }
+  const folded = open.map(({ shard }) => shard)
+  const opened = await ShardSet.open(shardSetOptions(pipeline, owner, coding, checkpoint, { onLog }), folded)
+  if ('lost' in opened) throw lostRows()
+  try {
+    await opened.set.seal(opened.set.openFolders)
+  } finally {
+    await opened.set.close()
+  }
 }
 
 async function resultOf(
@@ -255,13 +221,13 @@ async function resultOf(
   people: People,
   found: Survey,
 ): Promise<ForgetResult> {
-  const { rows, shards, quarantined } = found
+  const { rows, quarantined } = found
   const notes = [...queriesOfPeople(pipeline, state, people, found), ...(await unread(store, state))]
   return {
     pipeline: pipeline.name,
     identities: people.count,
     rows,
-    shards: shards.length,
+    shards: found.shards.length + found.open.length,
     quarantined,
     notes,
   }
@@ -277,4 +243,13 @@ async function unread(store: Store, state: CheckpointState): Promise<readonly st
   return [
     `Files that are not part of the data set lie in ${folders.join(' and ')}. They were not read: delete them if they may hold rows of theirs.`,
   ]
+}
+
+function lostRows(): ExportError {
+  return new ExportError({
+    kind: 'damaged',
+    what: 'Rows that wait in the log are lost or changed',
+    where: '_state/log',
+    next: 'Run the pipeline first: it exports them anew. Then `forget` again.',
+  })
 }

@@ -1,10 +1,10 @@
-import { ExportError, type JournalEntry, type OwnedStore, type Store } from '../../core/index.ts'
+import { ExportError, type ForgetEntry, type OwnedStore, type Store } from '../../core/index.ts'
 import { QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
 import { type CheckpointState, type OpenLog, splitPath } from '../../state/index.ts'
 import type { People } from './people.ts'
 
 /** The rejected items of a partition without those of people. */
-type OtherItems = {
+export type OtherItems = {
   readonly partition: string
   /** The lines that are left of committed items. */
   readonly lines: Buffer
@@ -38,28 +38,31 @@ export async function* itemsOfPeople(
   }
 }
 
-/** Commits the items that are left. Their file follows: see `Quarantine.write`. */
+/** What to commit of the items that are left. Their files follow: see `Quarantine.write`. */
 export async function forgetItems(
   store: OwnedStore,
-  checkpoint: OpenLog,
-  { partition, lines, removed }: OtherItems,
-): Promise<void> {
-  const folded = checkpoint.state.partitions.get(partition)
-  const isFormer =
-    folded?.former !== undefined && folded.quarantineEnd === 0 && !checkpoint.state.rejected.has(partition)
-  const counts = { partition, rows: 0, quarantined: removed }
-  if (isFormer) {
-    // Nothing of what is exported again is in it, and the next item replaces it.
-    await store.replace(quarantinePath(partition), [lines])
-    return checkpoint.append([{ kind: 'forgotten', partitions: [{ ...counts, former: true }] }])
+  { partitions: all, rejected: waiting }: CheckpointState,
+  items: readonly OtherItems[],
+): Promise<Pick<Changes, 'partitions' | 'rejected'> & { readonly blobs: readonly Uint8Array[] }> {
+  const partitions: Changes['partitions'][number][] = []
+  const rejected: Changes['rejected'][number][] = []
+  const blobs: Uint8Array[] = []
+  for (const { partition, lines, removed } of items) {
+    const folded = all.get(partition)
+    const counts = { partition, rows: 0, quarantined: removed }
+    if (folded?.former !== undefined && folded.quarantineEnd === 0 && !waiting.has(partition)) {
+      // Nothing of what is exported again is in it, and the next item replaces it.
+      await store.replace(quarantinePath(partition), [lines])
+      partitions.push({ ...counts, former: true })
+    } else {
+      partitions.push(counts)
+      rejected.push({ partition, blob: blobs.push(lines) - 1 })
+    }
   }
-  const entry: JournalEntry = {
-    kind: 'forgotten',
-    partitions: [counts],
-    rejected: [{ partition, blob: 0 }],
-  }
-  await checkpoint.commit([entry], [lines])
+  return { partitions, rejected, blobs }
 }
+
+type Changes = NonNullable<ForgetEntry['changes']>
 
 function others(bytes: Buffer, people: People, path: string): { lines: Buffer; removed: number } {
   const lines = bytes.toString().split('\n').filter(Boolean)

@@ -1,11 +1,17 @@
-import { ExportError, type FoldedShard, type NamedPipeline, type Store } from '../../core/index.ts'
+import {
+  decodeRecordBatch,
+  ExportError,
+  type FoldedShard,
+  type NamedPipeline,
+  rowBatchOf,
+  type Store,
+} from '../../core/index.ts'
 import { sealedPath } from '../../load/index.ts'
 import { type CheckpointState, type OpenLog, type SealedShard, splitPath } from '../../state/index.ts'
 import { findRows, type Located } from './finished-shards.ts'
-import { findOpenRows } from './open-rows.ts'
 import type { People } from './people.ts'
-import { itemsOfPeople } from './rejected-items.ts'
-import { RemovedRows } from './removed-rows.ts'
+import { itemsOfPeople, type OtherItems } from './rejected-items.ts'
+import { countedColumns, countingRows, RemovedRows } from './removed-rows.ts'
 
 /** A finished shard with rows of people. */
 export type ShardOfPeople = Located & {
@@ -14,15 +20,17 @@ export type ShardOfPeople = Located & {
   readonly isFormer: boolean
 }
 
+/** An open shard with rows of people, in the log. */
+export type OpenShardOfPeople = { readonly shard: FoldedShard; readonly removed: RemovedRows }
+
 /** What a data set holds of people. */
 export type Survey = {
   readonly shards: readonly ShardOfPeople[]
-  /** Open shards with rows of theirs, in the log. */
-  readonly open: readonly FoldedShard[]
+  readonly open: readonly OpenShardOfPeople[]
   readonly rows: number
   readonly quarantined: number
-  /** Whether items of a page that is not committed are in quarantine. */
-  readonly isShown: boolean
+  /** What is left of the quarantine of partitions that have items of theirs, committed or not. */
+  readonly items: readonly OtherItems[]
   /** Queries with rows of theirs. */
   readonly queries: ReadonlySet<string>
 }
@@ -40,7 +48,6 @@ export async function survey(
   { stop, onShard }: { readonly stop: AbortSignal; readonly onShard: OnShard },
 ): Promise<Survey> {
   const shards: ShardOfPeople[] = []
-  const removed: RemovedRows[] = []
   const finished = [...state.shards].filter(({ rows }) => rows > 0)
   const held = [...state.held.values()]
   let number = 0
@@ -59,30 +66,40 @@ export async function survey(
   }
   for (const shard of finished) await find(shard, false)
   for (const shard of held) await find(shard, true)
-  const open: FoldedShard[] = []
-  for (const shard of state.openShards.values()) {
-    const counter = removedRows(state, shard.partitions)
-    await findOpenRows(log, pipeline, shard, people, counter)
-    if (counter.total > 0) open.push(shard)
-    removed.push(counter)
-  }
-  let [quarantined, isShown] = [0, false]
-  for await (const items of itemsOfPeople(store, log, state, people)) {
-    quarantined += items.removed
-    isShown ||= items.isShown
-  }
-  const counts = [...shards.map((each) => each.removed), ...removed]
+  const open = await openOf(log, pipeline, state, people)
+  const items: OtherItems[] = []
+  for await (const some of itemsOfPeople(store, log, state, people)) items.push(some)
+  const quarantined = items.reduce((sum, { removed }) => sum + removed, 0)
+  const counts = [...shards, ...open].map((each) => each.removed)
   const rows = counts.reduce((sum, { total }) => sum + total, 0)
   const queries = new Set(counts.flatMap(({ counts }) => [...counts.keys()].map((key) => splitPath(key)[0])))
-  return { shards, open, rows, quarantined, isShown, queries }
+  return { shards, open, rows, quarantined, items, queries }
+}
+
+/** Finds the open shards with rows of people. */
+export async function openOf(
+  log: Pick<OpenLog, 'read'>,
+  pipeline: NamedPipeline,
+  state: CheckpointState,
+  people: People,
+): Promise<readonly OpenShardOfPeople[]> {
+  const open: OpenShardOfPeople[] = []
+  for (const shard of state.openShards.values()) {
+    const removed = removedRows(state, shard.partitions)
+    for (const { at } of shard.batches) {
+      const bytes = await log.read(at)
+      if (bytes === null) continue
+      const batch = rowBatchOf(decodeRecordBatch(bytes), countedColumns(pipeline))
+      const count = countingRows(batch, people, removed)
+      for (let row = 0; row < batch.rows; row++) count(row)
+    }
+    if (removed.total > 0) open.push({ shard, removed })
+  }
+  return open
 }
 
 /** A counter of rows of some partitions. @param isFormer of what is exported, while it is exported again */
-export function removedRows(
-  state: CheckpointState,
-  partitions: Iterable<string>,
-  isFormer = false,
-): RemovedRows {
+function removedRows(state: CheckpointState, partitions: Iterable<string>, isFormer = false): RemovedRows {
   return new RemovedRows(partitions, (key) => {
     const folded = state.partitions.get(key)
     return (isFormer ? folded?.former : folded)?.rows ?? 0

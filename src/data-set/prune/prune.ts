@@ -5,42 +5,17 @@ import {
   type Log,
   type Micros,
   type NamedPipeline,
-  type OwnedStore,
   type Pipeline,
 } from '../../core/index.ts'
-import { ShardSet } from '../../load/index.ts'
 import { requireTablesToFollow } from '../../open-tables/index.ts'
-import type { Plan } from '../../plan/index.ts'
-import {
-  CHECKPOINT_PATH,
-  type CheckpointState,
-  checkMaskKey,
-  readManifest,
-  SUCCESS_PATH,
-  saveCheckpoint,
-  sweepLog,
-} from '../../state/index.ts'
-import { encodePlan } from '../encode-plan.ts'
-import { refuseLinks, replaceManifest } from '../files.ts'
-import { fillEmptyDataSet } from '../fill-empty-data-set.ts'
+import { CHECKPOINT_PATH, checkMaskKey } from '../../state/index.ts'
+import { refuseLinks } from '../files.ts'
 import { readBegunCheckpoint } from '../open-checkpoint.ts'
 import { holdDataSet, namingLocations, openDataSet } from '../open-data-set.ts'
-import { isExported, planAsOfLastRun } from '../plan-state.ts'
 import { namePipeline } from '../queries.ts'
-import { type Owner, openSettledCheckpoint } from '../recover.ts'
-import { shardSetOptions } from '../shard-set-options.ts'
-import { tryToWriteSummaryPage } from '../summary-page/write-summary-page.ts'
-import { updateTables } from '../table-formats.ts'
-import {
-  type KeptPartition,
-  type OldPartitions,
-  oldPartitions,
-  publishLeft,
-  recordPrune,
-  removedBy,
-  removeInvalidated,
-  removePrunedQuarantine,
-} from './left-out.ts'
+import { type Owner, openUnchecked } from '../recover.ts'
+import { settle } from '../settle.ts'
+import { type KeptPartition, type OldPartitions, oldPartitions, removedBy } from './old-partitions.ts'
 
 export type PruneResult = {
   readonly pipeline: string
@@ -91,9 +66,7 @@ export async function planPruning(pipeline: Pipeline, before: Micros): Promise<P
 
 /**
  * Removes the partitions whose windows ended by an instant: shards, quarantine files and their entries in the manifest.
- * The journal keeps them as pruned, so that no run requests them again. The order is journal entry, manifest, files.
- * Where no row is left, a shard without rows follows, as after a run. After a crash, the next prune or run finishes
- * this.
+ * The journal keeps them as pruned, so that no run requests them again. Then the data set is settled.
  * @throws ExportError `config` as above, `locked` when a run holds the data set
  */
 export function pruneDataSet(given: Pipeline, before: Micros, options: PruneOptions): Promise<PruneResult> {
@@ -118,96 +91,29 @@ async function prune(
   const { store } = owner
   const { clock, maskKey } = options
   await refuseLinks(store)
-  const state = await readBegunCheckpoint(pipeline, store)
-  if (state === null) return resultOf(pipeline, before, NOTHING, [])
-  await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: state.header.data_set_id })
-  checkMaskKey(state.header, maskKey, pipeline)
-  const old = oldPartitions(state, before)
-  const { removed, shards } = removedBy(old, state)
-  const done = resultOf(pipeline, before, old, removed)
-  if (done.partitions > 0) {
-    const pruned_at = new Date(clock.now()).toISOString()
-    const { partitions, rows, quarantined } = done
-    const what = { partitions, rows, quarantined, removed, shards }
-    await recordPrune(store, state, old, { pruned_at, before: done.before, ...what })
-  }
-  await finish(pipeline, owner, options)
-  return done
-}
-
-/** Brings manifest, files and summary page in line with the checkpoint, after a prune or the crash of one. */
-async function finish(pipeline: NamedPipeline, owner: Owner, options: PruneOptions): Promise<void> {
-  const { store } = owner
-  const { stop, onLog } = options
-  const state = await readBegunCheckpoint(pipeline, store)
-  if (state === null) return
-  if (await isLeftToDo(store, state)) {
-    // Without a shard there are no columns to read.
-    if (state.shards.length === 0) await store.remove(SUCCESS_PATH)
-    await publishLeft(store, state)
-    await replaceManifest(pipeline, store, state, onLog)
-    await updateTables(pipeline, store, options)
-    await removeInvalidated(store, state, stop)
-    await tryToWriteSummaryPage(pipeline, store, options)
-    // Later commands need not search for these files.
-    await saveCheckpoint(store, { ...state, invalidated: new Set() })
-    await sweepLog(store, state)
-  }
-  await removePrunedQuarantine(store, state)
-  const plan = await planWithoutRows(pipeline, store, state)
-  if (plan !== null) await finalizeWithoutRows(pipeline, owner, state, plan, options)
-}
-
-/** The plan of a data set that a prune left without rows, and that is complete but not marked as such; else null. */
-async function planWithoutRows(
-  pipeline: NamedPipeline,
-  store: OwnedStore,
-  state: CheckpointState,
-): Promise<Plan | null> {
-  if (state.prunes.length === 0) return null
-  for (const { rows } of state.shards) if (rows > 0) return null
-  if ((await store.size(SUCCESS_PATH)) !== null) return null
-  const plan = planAsOfLastRun(pipeline, state)
-  return plan !== null && isExported(plan, state) ? plan : null
-}
-
-/** Leaves a data set without rows as a run does: one shard without rows, manifest, `_SUCCESS`, summary page. */
-async function finalizeWithoutRows(
-  pipeline: NamedPipeline,
-  owner: Owner,
-  { header }: CheckpointState,
-  plan: Plan,
-  options: PruneOptions,
-): Promise<void> {
-  const { onLog } = options
-  const { store } = owner
-  const checkpoint = await openSettledCheckpoint(owner, header, onLog)
+  const found = await readBegunCheckpoint(pipeline, store)
+  if (found === null) return resultOf(pipeline, before, NOTHING, [])
+  await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: found.header.data_set_id })
+  checkMaskKey(found.header, maskKey, pipeline)
+  // Shards need not be whole: those that are damaged may be among the old ones.
+  const checkpoint = await openUnchecked(owner, found.header)
   try {
     const { state } = checkpoint
-    // Loaded only here: most commands never encode in this thread.
-    const { inlineCoder } = await import('../inline-coder.ts')
-    const coding = { coder: inlineCoder(encodePlan(pipeline, options)) }
-    const opened = await ShardSet.open(shardSetOptions(pipeline, owner, coding, checkpoint, options), [])
-    if ('set' in opened) {
-      try {
-        await fillEmptyDataSet(pipeline, state, opened.set, plan)
-      } finally {
-        await opened.set.close()
-      }
+    const old = oldPartitions(state, before)
+    const { removed, shards } = removedBy(old, state)
+    const done = resultOf(pipeline, before, old, removed)
+    const { partitions, rows, quarantined } = done
+    if (partitions > 0) {
+      const pruned_at = new Date(clock.now()).toISOString()
+      const what = { partitions, rows, quarantined, removed, shards }
+      await checkpoint.append([{ kind: 'prune', pruned_at, before: done.before, ...what }])
     }
-    await replaceManifest(pipeline, store, state, onLog)
-    await updateTables(pipeline, store, options)
-    await store.replace(SUCCESS_PATH, [])
-    await tryToWriteSummaryPage(pipeline, store, options)
+    await settle(pipeline, store, checkpoint, options)
+    options.stop.throwIfAborted()
+    return done
   } finally {
     await checkpoint.close()
   }
-}
-
-async function isLeftToDo(store: OwnedStore, { invalidated, prunes }: CheckpointState): Promise<boolean> {
-  if (invalidated.size > 0) return true
-  const manifest = prunes.length === 0 ? null : await readManifest(store)
-  return manifest !== null && manifest.prunes.length < prunes.length
 }
 
 const NOTHING: OldPartitions = {

@@ -1,19 +1,6 @@
-import {
-  ExportError,
-  type JournalEntry,
-  type NamedPipeline,
-  type OwnedStore,
-  type Pipeline,
-} from '../../core/index.ts'
+import { ExportError, type JournalEntry, type NamedPipeline, type Pipeline } from '../../core/index.ts'
 import type { Plan } from '../../plan/index.ts'
-import {
-  CHECKPOINT_PATH,
-  type CheckpointState,
-  exportedOf,
-  findCheckpoint,
-  hasEnded,
-  OpenLog,
-} from '../../state/index.ts'
+import { CHECKPOINT_PATH, type CheckpointState, exportedOf, hasEnded } from '../../state/index.ts'
 import { readNamed } from '../open-data-set.ts'
 import { planFor } from '../plan-state.ts'
 
@@ -70,20 +57,9 @@ function requirePlanned(pipeline: Pipeline, plan: Plan, redo: Invalidation): voi
 }
 
 /**
- * Journals that partitions are exported again. Their finished shards and rows stay until they are replaced
- * (`replaceRedone`); what is not finished is dropped.
+ * Partitions are exported again. Their finished shards and rows stay until they are replaced (`replaceRedone`); what is
+ * not finished is dropped.
  */
-export async function invalidate(store: OwnedStore, given: Invalidation): Promise<void> {
-  const found = await findCheckpoint(store)
-  if (found === null) return
-  const log = new OpenLog(store, found)
-  try {
-    await log.append([redoEntry(given)])
-  } finally {
-    await log.close()
-  }
-}
-
 export function redoEntry({ partitions, shards, chains }: Invalidation): JournalEntry {
   return {
     kind: 'redo',

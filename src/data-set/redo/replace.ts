@@ -1,21 +1,19 @@
-import { type OwnedStore, sideBySide } from '../../core/index.ts'
-import { changedSinceSealed, isAsSealed, publishSealed } from '../../load/index.ts'
+import type { OwnedStore } from '../../core/index.ts'
+import { changedSinceSealed, isAsSealed } from '../../load/index.ts'
 import { type CheckpointState, isOver, type OpenLog, type SealedShard } from '../../state/index.ts'
-import { removeInvalidated } from '../prune/left-out.ts'
+import { unmark } from '../publish.ts'
 import { invalidationOf, redoEntry } from './invalidate.ts'
 
 /**
- * Replaces what was exported again, in one journal entry, and publishes the new shards. The old ones are invalidated:
- * once the manifest does not list them any more, `removeReplaced` removes their files. What is not complete again stays
- * as it was, with all that shares a shard with it.
- * @returns the shards that were published
+ * Replaces what was exported again, in one journal entry: the new shards are to be published, and the old ones to be
+ * removed. What is not complete again stays as it was, with all that shares a shard with it.
  * @throws ExportError `damaged` when new shards are no longer what was written; they will be exported once more
  */
-export async function replaceRedone(store: OwnedStore, checkpoint: OpenLog): Promise<readonly SealedShard[]> {
+export async function replaceRedone(store: OwnedStore, checkpoint: OpenLog): Promise<void> {
   const { state } = checkpoint
-  if (state.redo.shards.size + state.redo.partitions === 0) return []
+  if (state.redo.shards.size + state.redo.partitions === 0) return
   const { partitions, shards, publish } = replacementOf(state)
-  if (partitions.length + shards.length === 0) return []
+  if (partitions.length + shards.length === 0) return
   const lost = new Set<number>()
   for (const shard of publish) if (!(await isAsSealed(store, shard))) lost.add(shard.shard)
   if (lost.size > 0) {
@@ -25,16 +23,8 @@ export async function replaceRedone(store: OwnedStore, checkpoint: OpenLog): Pro
       'Run again: its partitions are exported once more; the former shards stay until then.',
     )
   }
+  await unmark(store)
   await checkpoint.append([{ kind: 'replaced', partitions, shards }])
-  await sideBySide(publish, (shard) => publishSealed(store, shard))
-  return publish
-}
-
-/** Removes the files of invalidated shards. The manifest must not list them any more. */
-export async function removeReplaced(store: OwnedStore, checkpoint: OpenLog): Promise<void> {
-  if (checkpoint.state.invalidated.size === 0) return
-  await removeInvalidated(store, checkpoint.state)
-  await checkpoint.append([{ kind: 'removed' }])
 }
 
 /**

@@ -11,60 +11,35 @@ import {
   type Scope,
 } from '../../core/index.ts'
 import type { LogPosition } from '../log/commit-object.ts'
-import { type ReadonlyPathMap, type SealedShard, type ShardList, splitPath } from './compact-collections.ts'
+import type { ReadonlyPathMap, SealedShard, ShardList } from './compact-collections.ts'
 import { compactedEntry, type FoldedChain } from './folded-chain.ts'
-import { exportedOf, type FoldedPartition, hasBegun, stateOf, withoutRows } from './folded-partition.ts'
+import { exportedOf, type FoldedPartition, hasBegun, stateOf } from './folded-partition.ts'
 import { endEntry, type FoldedRun } from './folded-run.ts'
 
-/** What a prune leaves out. */
-export type Omission = {
-  /** Keys of partitions, which are kept without their rows. */
-  readonly partitions: ReadonlySet<string>
-  /** Numbers of finished shards, whose files are to be removed. */
-  readonly shards: ReadonlySet<number>
-  readonly prune: Prune
-}
-
-/** The fewest entries that result in this state, without the omission. */
-export function* snapshot(state: CheckpointState, pruned: Omission | null): Generator<JournalEntry> {
+/** The fewest entries that result in this state. */
+export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
   yield state.header
   if (state.scope !== null) yield { kind: 'scope', ...state.scope }
   for (const [query, check] of state.secretChecks) yield { kind: 'secret', query, check }
   for (const [name, value] of state.queries) yield { kind: 'query', name, value }
   yield* runEntries(state)
   for (const prune of state.prunes) yield { kind: 'prune', ...prune }
-  if (pruned !== null) yield { kind: 'prune', ...pruned.prune }
   for (const erasure of state.erasures) yield { kind: 'forget', ...erasure }
-  for (const [partition, folded] of state.partitions) {
-    const exported = exportedOf(folded)
-    const isPruned = pruned?.partitions.has(partition) === true
-    yield partitionEntry(partition, isPruned ? withoutRows(exported) : exported)
-  }
-  const paths = new Set(state.invalidated)
-  const goneFrom = new Map(state.goneFrom)
-  for (const shard of state.shards) {
-    if (pruned?.shards.has(shard.shard) !== true) {
-      yield { kind: 'seal', ...shard }
-      continue
-    }
-    paths.add(shard.path)
-    const [folder] = splitPath(shard.path)
-    goneFrom.set(folder, (goneFrom.get(folder) ?? 0) + 1)
-  }
+  if (state.people !== null) yield { kind: 'people', list: state.people }
+  for (const [partition, folded] of state.partitions) yield partitionEntry(partition, exportedOf(folded))
+  for (const shard of state.shards) yield { kind: 'seal', ...shard }
   if (state.redo.partitions + state.redo.shards.size > 0) yield* redoEntries(state)
   // Paths are not used again, so the numbers of parts that are gone are kept.
-  for (const [folder, gone] of goneFrom)
+  for (const [folder, gone] of state.goneFrom)
     yield { kind: 'parts', folder, begun: state.partsOf.get(folder) ?? 0, gone }
   for (const shard of state.openShards.values()) yield openEntry(shard)
-  for (const [partition, blobs] of state.rejected) {
-    if (pruned?.partitions.has(partition) !== true)
-      yield { kind: 'rejected', partition, blobs: blobs.map(blobTuple) }
-  }
+  for (const [partition, blobs] of state.rejected)
+    yield { kind: 'rejected', partition, blobs: blobs.map(blobTuple) }
   for (const chain of state.chains.values()) yield compactedEntry(chain)
   for (const sequence of state.claims) yield { kind: 'claim', sequence }
   yield* serviceEntries(state)
   if (state.unknownFields.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(state.unknownFields) }
-  if (paths.size > 0) yield { kind: 'invalidated', shards: [...paths] }
+  if (!state.isSettled) yield { kind: 'invalidated', shards: [...state.invalidated] }
 }
 
 /** The entry that follows what is exported, and what is exported again so far. */
@@ -182,6 +157,12 @@ export type CheckpointState = {
   readonly goneFrom: ReadonlyMap<string, number>
   /** Number of the next shard. */
   readonly nextShard: number
+  /** Whether manifest, tables and files follow every prune, redo and erasure. */
+  readonly isSettled: boolean
+  /** The last commit that made bytes of earlier ones unwanted; 0: none since the checkpoint. */
+  readonly erasedAt: number
+  /** The SHA-256 in the list of forgotten people; null: there is none. */
+  readonly people: string | null
   /** Paths of invalidated shards whose files may still exist. */
   readonly invalidated: ReadonlySet<string>
   readonly unknownFields: ReadonlyMap<string, number>

@@ -15,7 +15,7 @@ import {
 } from '../log/commit-object.ts'
 import { LineWriter, linesOf, parseLine } from '../log/lines.ts'
 import { parseEntry, requireReadable } from '../log/parse-entry.ts'
-import { type CheckpointState, type Omission, snapshot } from './checkpoint-state.ts'
+import { type CheckpointState, snapshot } from './checkpoint-state.ts'
 import type { SealedShard } from './compact-collections.ts'
 import { JournalFold } from './fold-journal.ts'
 
@@ -79,7 +79,8 @@ export async function findCheckpoint(
 function tellShards(entries: readonly JournalEntry[], onShard: (shard: SealedShard) => void): void {
   for (const entry of entries) {
     if (entry.kind === 'seal') onShard(entry)
-    if (entry.kind === 'forgotten') for (const { by } of entry.shards ?? []) if (by !== null) onShard(by)
+    if (entry.kind === 'forget')
+      for (const { by } of entry.changes?.shards ?? []) if (by !== null) onShard(by)
   }
 }
 
@@ -99,17 +100,9 @@ export async function beginCheckpoint(store: OwnedStore, header: HeaderEntry): P
   await writeEntries(store, [header], { ...LOG_START, sequence })
 }
 
-/**
- * Replaces the checkpoint by the state as of its last commit.
- * @param pruned what to leave out
- * @returns its size in bytes
- */
-export function saveCheckpoint(
-  store: OwnedStore,
-  state: CheckpointState,
-  pruned: Omission | null = null,
-): Promise<number> {
-  return writeEntries(store, snapshot(state, pruned), state.position)
+/** Replaces the checkpoint by the state as of its last commit. @returns its size in bytes */
+export function saveCheckpoint(store: OwnedStore, state: CheckpointState): Promise<number> {
+  return writeEntries(store, snapshot(state), state.position)
 }
 
 async function writeEntries(

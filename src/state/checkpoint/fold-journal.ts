@@ -3,7 +3,7 @@ import {
   blobRef,
   type Entry,
   type Erasure,
-  type ForgottenEntry,
+  type ForgetEntry,
   type GatheredEntry,
   type HeaderEntry,
   type JournalEntry,
@@ -57,6 +57,9 @@ export class JournalFold {
       get nextShard() {
         return shards.next
       },
+      isSettled: true,
+      erasedAt: 0,
+      people: null,
       invalidated: shards.invalidated,
       unknownFields: this.#unknownFields,
       runs: this.#runs.all,
@@ -150,9 +153,11 @@ export class JournalFold {
         break
       case 'invalidated':
         for (const path of entry.shards) this.#shards.invalidated.add(path)
+        this.#state.isSettled = false
         break
-      case 'removed':
+      case 'settled':
         this.#shards.invalidated.clear()
+        this.#state.isSettled = true
         break
       case 'parts':
         this.#shards.setParts(entry)
@@ -162,18 +167,14 @@ export class JournalFold {
         this.#state.scope = scope
         break
       }
-      case 'prune': {
-        const { kind: _, ...prune } = entry
-        this.#prunes.push(prune)
+      case 'prune':
+        this.#prune(entry)
         break
-      }
-      case 'forget': {
-        const { kind: _, ...erasure } = entry
-        this.#erasures.push(erasure)
-        break
-      }
-      case 'forgotten':
+      case 'forget':
         this.#forget(entry, blobs)
+        break
+      case 'people':
+        this.#state.people = entry.list
         break
       case 'unknown':
         addCounts(this.#unknownFields, entry.fields)
@@ -328,6 +329,7 @@ export class JournalFold {
     }
     for (const shard of shards) this.#redo.shards.delete(shard)
     this.#shards.replace(shards, (shard) => this.#isRedone(shard))
+    this.#state.isSettled = false
   }
 
   #fail({ partition, requests, error }: Entry<'failed'>): void {
@@ -338,32 +340,43 @@ export class JournalFold {
     this.#partitions.markFailed(partition, requests, error)
   }
 
-  #forget({ partitions, shards = [], open, rejected = [] }: ForgottenEntry, blobs: readonly BlobRef[]): void {
-    const sum = { rows: 0, quarantined: 0, shards: shards.length }
-    for (const { partition, rows, quarantined, former } of partitions) {
+  #prune({ kind: _, ...prune }: Entry<'prune'>): void {
+    this.#prunes.push(prune)
+    const { all } = this.#partitions
+    const known = prune.removed.filter(({ partition }) => all.get(partition) !== undefined)
+    if (known.length === 0) return
+    for (const { partition } of known) {
+      if (all.get(partition)?.former !== undefined) this.#redo.partitions--
+      this.#partitions.prune(partition)
+      this.#rejected.delete(partition)
+    }
+    const isPruned = (key: string): boolean => all.get(key)?.state === 'pruned'
+    for (const shard of this.#shards.removeOf(isPruned)) this.#redo.shards.delete(shard)
+    for (const { chain, query, windows, feed } of this.#chains.values()) {
+      if (feed === null && windows.names.every((name) => isPruned(`${query}/${name}`)))
+        this.#chains.delete(chain)
+    }
+    this.#erased()
+  }
+
+  #forget({ kind: _, changes, ...erasure }: ForgetEntry, blobs: readonly BlobRef[]): void {
+    this.#erasures.push(erasure)
+    if (changes === undefined) return
+    for (const { partition, rows, quarantined, former } of changes.partitions)
       this.#partitions.forget(partition, rows, quarantined, former === true)
-      sum.rows += rows
-      sum.quarantined += quarantined
+    for (const { shard, by } of this.#shards.replaceEach(changes.shards)) {
+      if (this.#redo.shards.delete(shard) && by !== null) this.#redo.shards.add(by.shard)
     }
-    const erasure = this.#erasures.pop()
-    if (erasure !== undefined) {
-      const { rows, quarantined, shards } = erasure
-      const sums = { rows: rows + sum.rows, quarantined: quarantined + sum.quarantined }
-      this.#erasures.push({ ...erasure, ...sums, shards: shards + sum.shards })
-    }
-    if (shards.length > 0) {
-      for (const { shard, by } of this.#shards.replaceEach(shards)) {
-        if (this.#redo.shards.delete(shard) && by !== null) this.#redo.shards.add(by.shard)
-      }
-    }
-    if (open !== undefined) {
-      const batches = open.batches.map(([rows, blob]) => ({ rows, at: blobs[blob]! }))
-      this.#shards.replaceBatches(open, batches)
-    }
-    for (const { partition, blob } of rejected) {
+    for (const { partition, blob } of changes.rejected) {
       this.#rejected.set(partition, [blobs[blob]!])
       this.#partitions.renewQuarantine(partition)
     }
+    this.#erased()
+  }
+
+  #erased(): void {
+    this.#state.isSettled = false
+    this.#state.erasedAt = this.#state.position.sequence
   }
 
   #measure({ times = [], reading, tells_searches, page_size, left, spent, replaces }: MeasuredEntry): void {

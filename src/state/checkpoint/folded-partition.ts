@@ -78,11 +78,6 @@ export function hasEnded(folded: FoldedPartition): boolean {
   return isOver(folded) || (folded.state === 'failed' && folded.error?.ended === true)
 }
 
-/** The partition after a prune: without rows, but with its pages and requests. */
-export function withoutRows({ pages, requests }: FoldedPartition): FoldedPartition {
-  return { ...BEGINNING, state: 'pruned', pages, requests }
-}
-
 /** Partitions by key. Journal entries change them. */
 export class Partitions {
   readonly all = new PathMap<FoldedPartition>()
@@ -171,6 +166,14 @@ export class Partitions {
   /** What is exported again takes the place of what was there. */
   replace(key: string): void {
     this.#update(key, ({ former: _, ...folded }) => folded)
+  }
+
+  /** It keeps its pages and requests, without rows; what is exported of it again goes, too. */
+  prune(key: string): void {
+    this.#update(key, (folded) => {
+      const { pages, requests } = exportedOf(folded)
+      return { ...BEGINNING, state: 'pruned', pages, requests }
+    })
   }
 
   /** Sets the figures from a compacted journal. */

@@ -5,7 +5,6 @@ import {
   type Entry,
   ExportError,
   type FoldedShard,
-  type ForgottenEntry,
   type Span,
   spanOf,
 } from '../../core/index.ts'
@@ -107,7 +106,7 @@ export class FoldedShards {
    * Puts shards into the places of others: of finished ones, or of held ones.
    * @returns those of finished ones
    */
-  replaceEach(shards: NonNullable<ForgottenEntry['shards']>): NonNullable<ForgottenEntry['shards']> {
+  replaceEach(shards: readonly Swap[]): readonly Swap[] {
     const finished = shards.filter(({ shard }) => !this.held.has(shard))
     for (const { shard, by } of shards) {
       const held = this.held.get(shard)
@@ -122,18 +121,16 @@ export class FoldedShards {
     return finished
   }
 
-  /** Replaces record batches of an open shard, which ends if none is left. */
-  replaceBatches(
-    { shard, from, count, imported_at }: NonNullable<ForgottenEntry['open']>,
-    batches: readonly BatchRef[],
-  ): void {
-    const open = this.open.get(shard)
-    if (open === undefined) return
-    open.batches = open.batches.toSpliced(from, count, ...batches)
-    if (imported_at !== undefined) open.importedAt = imported_at
-    if (open.batches.length > 0) return
-    this.open.delete(shard)
-    this.#countGone(open.folder)
+  /** Removes the shards that hold rows of these partitions alone. @returns the numbers of finished ones */
+  removeOf(isGone: (partition: string) => boolean): readonly number[] {
+    const goes = ({ partitions }: { readonly partitions: Iterable<string> }): boolean =>
+      [...partitions].every(isGone)
+    this.drop([...this.open.values(), ...this.held.values()].filter(goes).map(({ shard }) => shard))
+    // One without rows shows the columns of a data set, whatever partition it is named after.
+    const finished = [...this.finished].filter((each) => each.rows > 0 && goes(each))
+    const numbers = finished.map(({ shard }) => shard)
+    if (numbers.length > 0) this.#invalidate(numbers)
+    return numbers
   }
 
   /** Sets what is gone of a folder from a compacted journal. */
@@ -158,6 +155,9 @@ export class FoldedShards {
     this.partsOf.update(folder, (parts = 0) => Math.max(parts, part + 1))
   }
 }
+
+/** A shard and the one that takes its place; null: none. */
+export type Swap = { readonly shard: number; readonly by: SealedShard | null }
 
 type Place = Pick<FoldedShard, 'folder' | 'part'>
 

@@ -12,14 +12,7 @@ import {
 import { type Found, saveCheckpoint } from '../checkpoint/checkpoint.ts'
 import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-state.ts'
 import type { JournalFold } from '../checkpoint/fold-journal.ts'
-import {
-  type CommitPart,
-  commitPath,
-  encodeCommit,
-  LOG_FOLDER,
-  listCommits,
-  readBlob,
-} from './commit-object.ts'
+import { type CommitPart, commitPath, encodeCommit, LOG_FOLDER, readBlob } from './commit-object.ts'
 import { gatherings, smallObjects } from './gather.ts'
 import { requireReadable } from './parse-entry.ts'
 
@@ -112,18 +105,9 @@ export class OpenLog implements CommitLog {
     return null
   }
 
-  /**
-   * Replaces the file, and removes every object of the log up to a number: what is still needed of them is committed
-   * again before. Then nothing is left of bytes that were in them.
-   */
-  async compact(upTo: number): Promise<void> {
-    await this.#turns(async () => {
-      const { claims, position } = this.state
-      const isOld = (sequence: number): boolean => sequence <= upTo && !claims.has(sequence)
-      if (position.sequence === this.#saved.sequence && ![...this.#objects].some(isOld)) return
-      await this.#gather(isOld)
-      await this.#save()
-    })
+  /** Replaces the file if bytes that are not wanted any more may be in the log: then nothing is left of them. */
+  async compact(): Promise<void> {
+    if (this.state.erasedAt > this.#saved.sequence) await this.#turns(() => this.#save())
     await this.sweep()
   }
 
@@ -191,8 +175,11 @@ export class OpenLog implements CommitLog {
   }
 
   async #save(): Promise<void> {
+    const { erasedAt } = this.state
     const small = smallObjects(this.state)
-    if (small.size > 0) await this.#gather((sequence) => small.has(sequence))
+    // What is needed of an object is moved, so that the rest of it goes.
+    if (small.size > 0 || erasedAt > this.#saved.sequence)
+      await this.#gather((sequence) => small.has(sequence) || sequence <= erasedAt)
     const { sequence } = this.state.position
     const bytes = await saveCheckpoint(this.#store, this.state)
     this.#saved = { sequence, bytes }
@@ -229,12 +216,6 @@ export class OpenLog implements CommitLog {
       this.#objects.delete(sequence)
     })
   }
-}
-
-/** Removes the objects of a log that nothing needs. @param state as it was saved */
-export async function sweepLog(store: OwnedStore, state: CheckpointState): Promise<void> {
-  const dead = deadObjects(await listCommits(store), state.position.sequence, state)
-  await sideBySide(dead, (sequence) => store.remove(commitPath(sequence)))
 }
 
 /** @param saved the last commit that the checkpoint covers */

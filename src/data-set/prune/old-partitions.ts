@@ -1,0 +1,109 @@
+import { type Micros, type Prune, parseWindow } from '../../core/index.ts'
+import { type CheckpointState, exportedOf, isOver, type SealedShard } from '../../state/index.ts'
+
+/** The partitions that are old enough to be pruned, and those of them that have to stay. */
+export type OldPartitions = {
+  /** By key. */
+  readonly partitions: ReadonlySet<string>
+  /** The shards that hold rows of these partitions only. */
+  readonly shards: ReadonlyMap<number, SealedShard>
+  readonly rows: number
+  readonly quarantined: number
+  readonly bytes: number
+  readonly kept: readonly KeptPartition[]
+}
+
+/** A partition that is old enough but stays. */
+export type KeptPartition = {
+  readonly partition: string
+  /**
+   * - `unfinished`: it is not completely exported, or its chain has not ended
+   * - `shared`: it has rows in a shard with a partition that stays
+   */
+  readonly reason: 'unfinished' | 'shared'
+  /** The partition that it shares a shard with; null: none. */
+  readonly with: string | null
+}
+
+/**
+ * Finds partitions whose windows ended by an instant, also those of retired queries, and those that are exported again.
+ * Partitions, shards and chains are removed as a whole: a partition stays if it shares a shard with one that stays, or
+ * a chain that may still bring rows.
+ */
+export function oldPartitions(state: CheckpointState, before: Micros): OldPartitions {
+  const old = new Set<string>()
+  const kept = new Map<string, KeptPartition>()
+  const keep = (partition: string, reason: KeptPartition['reason'], other: string | null = null): void => {
+    old.delete(partition)
+    const { rows, quarantined } = exportedOf(state.partitions.get(partition)!)
+    // Of those without items nobody misses anything.
+    if (rows + quarantined > 0) kept.set(partition, { partition, reason, with: other })
+  }
+  for (const [query, windows] of state.partitions.branches) {
+    for (const [name, folded] of windows) {
+      const window = parseWindow(name)
+      if (window === null || window.until > before || folded.state === 'pruned') continue
+      const exported = exportedOf(folded)
+      if (isOver(exported)) old.add(`${query}/${name}`)
+      else keep(`${query}/${name}`, 'unfinished')
+    }
+  }
+  const finished = shardsOf(old, state)
+  const shards = [...finished.values(), ...state.openShards.values(), ...state.held.values()]
+  const chains: string[][] = []
+  for (const { query, windows, feed } of state.chains.values())
+    if (feed === null) chains.push(windows.names.map((name) => `${query}/${name}`))
+  for (let size = -1; size !== old.size; ) {
+    size = old.size
+    for (const keys of chains) {
+      if (keys.every((key) => old.has(key))) continue
+      for (const key of keys) if (old.has(key)) keep(key, 'unfinished')
+    }
+    for (const { partitions } of shards) {
+      const staying = [...partitions].find((key) => !old.has(key))
+      if (staying === undefined) continue
+      for (const key of partitions) if (old.has(key)) keep(key, 'shared', staying)
+    }
+  }
+  for (const [number, { partitions }] of finished) {
+    if (!partitions.every((key) => old.has(key))) finished.delete(number)
+  }
+  return { partitions: old, shards: finished, ...sums(old, finished, state), kept: [...kept.values()] }
+}
+
+/** What a prune removes, by name: the journal and the manifest keep it. */
+export function removedBy(
+  { partitions, shards }: Pick<OldPartitions, 'partitions' | 'shards'>,
+  state: CheckpointState,
+): Pick<Prune, 'removed' | 'shards'> {
+  return {
+    removed: [...partitions].sort().map((partition) => {
+      const { rows, quarantined } = exportedOf(state.partitions.get(partition)!)
+      return { partition, rows, quarantined }
+    }),
+    shards: [...shards.values()]
+      .map(({ path, rows, sha256 }) => ({ path, rows, sha256 }))
+      .sort((a, b) => (a.path < b.path ? -1 : 1)),
+  }
+}
+
+/** Shards with rows of the given partitions. A shard without rows, which shows the columns, belongs to none. */
+function shardsOf(keys: ReadonlySet<string>, state: CheckpointState): Map<number, SealedShard> {
+  const shards = new Map<number, SealedShard>()
+  if (keys.size === 0) return shards
+  for (const shard of state.shards) {
+    if (shard.rows > 0 && shard.partitions.some((key) => keys.has(key))) shards.set(shard.shard, shard)
+  }
+  return shards
+}
+
+function sums(keys: ReadonlySet<string>, shards: ReadonlyMap<number, SealedShard>, state: CheckpointState) {
+  const sum = { rows: 0, quarantined: 0, bytes: 0 }
+  for (const key of keys) {
+    const { rows, quarantined } = exportedOf(state.partitions.get(key)!)
+    sum.rows += rows
+    sum.quarantined += quarantined
+  }
+  for (const { bytes } of shards.values()) sum.bytes += bytes
+  return sum
+}

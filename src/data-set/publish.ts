@@ -1,0 +1,46 @@
+import { type OwnedStore, sideBySide } from '../core/index.ts'
+import { isAsSealed, listSealed, publishSealed, SEALED_FOLDER, sealedPath } from '../load/index.ts'
+import { type CheckpointState, type SealedShard, SUCCESS_PATH, splitPath } from '../state/index.ts'
+
+/** Publishes what is sealed and committed. @returns also those that are no longer what was sealed */
+export async function publishLeft(
+  store: OwnedStore,
+  state: CheckpointState,
+): Promise<{ readonly published: readonly SealedShard[]; readonly changed: readonly SealedShard[] }> {
+  const names = new Set(await listSealed(store))
+  const [published, changed]: SealedShard[][] = [[], []]
+  if (names.size > 0) {
+    const left = [...state.shards].filter(({ shard, sha256 }) =>
+      names.has(splitPath(sealedPath(shard, sha256))[1]),
+    )
+    if (left.length > 0 && !state.isSettled) await unmark(store)
+    await sideBySide(left, async (shard) => {
+      // What has its name is checked by its size alone.
+      if ((await store.size(shard.path)) !== null) return
+      if (!(await isAsSealed(store, shard))) return void changed!.push(shard)
+      await publishSealed(store, shard)
+      published!.push(shard)
+    })
+  }
+  return { published: published!, changed: changed! }
+}
+
+/** In a bucket a delete that is late could remove what the next owner has written, so none is sent without need. */
+export async function unmark(store: OwnedStore): Promise<void> {
+  if ((await store.size(SUCCESS_PATH)) !== null) await store.remove(SUCCESS_PATH)
+}
+
+/** Removes sealed shards that are published, or that no commit names. */
+export async function removeSealed(store: OwnedStore, state: CheckpointState): Promise<void> {
+  const names = await listSealed(store)
+  if (names.length === 0) return
+  const known = new Set([...state.held.values()].map(({ shard, sha256 }) => sealedPath(shard, sha256)))
+  for (const { shard, sha256, path } of state.shards) {
+    const sealed = sealedPath(shard, sha256)
+    if (names.includes(splitPath(sealed)[1]) && (await store.size(path)) === null) known.add(sealed)
+  }
+  for (const name of names) {
+    const path = `${SEALED_FOLDER}/${name}`
+    if (!known.has(path)) await store.remove(path)
+  }
+}
