@@ -243,6 +243,8 @@ const seal = z.object({
   imported_at: importedAt.nullable(),
   /** Number of characters that the format cannot hold and that were replaced; absent: none. */
   replaced: count.optional(),
+  /** It was compacted: the parts of its folder whose rows it holds, first and last of each range; absent: it was not. */
+  stands_for: z.array(z.tuple([count, count])).optional(),
 })
 export type SealEntry = Entry<'seal'>
 
@@ -352,6 +354,13 @@ const forget = z.object({
 })
 export type Scope = Omit<Entry<'scope'>, 'kind'>
 export type ForgetEntry = Entry<'forget'>
+
+/** Finished shards of a folder were written together: each sealed one takes the places of some. */
+const compact = z.object({
+  kind: z.literal('compact'),
+  shards: z.array(z.object({ of: z.array(count), by: seal.omit({ kind: true }) })),
+})
+export type CompactEntry = Entry<'compact'>
 export type Erasure = Omit<ForgetEntry, 'kind' | 'changes'>
 
 /** What responses have shown about the service since the last such entry. */
@@ -444,6 +453,7 @@ export const ENTRY_SCHEMAS = {
   scope,
   prune,
   forget,
+  compact,
   /** The people whom runs keep out: the SHA-256 in `_state/forgotten.json`. */
   people: z.object({ kind: z.literal('people'), list: z.string() }),
   unknown: z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),

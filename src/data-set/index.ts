@@ -1,5 +1,12 @@
 export { bringTables, type TableSummary, type TablesOptions } from './bring-tables.ts'
 export {
+  type CompactOptions,
+  type CompactResult,
+  compactDataSet,
+  manySmallShards,
+  planCompaction,
+} from './compact/compact.ts'
+export {
   type Completeness,
   leftOutClauses,
   leftOutOf,

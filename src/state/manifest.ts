@@ -45,6 +45,7 @@ export const shardSchema = z.object({
   sha256: z.string(),
   partitions: z.array(z.string()),
   imported_at: z.object({ min: z.string(), max: z.string() }).nullable(),
+  stands_for: z.array(z.tuple([count, count])).optional(),
 })
 
 export const manifestSchema = z.object({
@@ -186,6 +187,8 @@ export type ManifestShard = {
   /** Keys of the partitions. */
   partitions: string[]
   imported_at: { min: string; max: string } | null
+  /** The shards that were compacted into it: parts of its folder, first and last of each range; absent: none. */
+  stands_for?: [number, number][] | undefined
 }
 
 /** What a manifest has from the pipeline file; all else is from the checkpoint. */
@@ -292,6 +295,7 @@ export function manifestShard({
   sha256,
   partitions,
   imported_at,
+  stands_for,
 }: Omit<SealedShard, 'shard'>): ManifestShard {
   const span =
     imported_at === null
@@ -300,7 +304,11 @@ export function manifestShard({
           min: formatTimestamp(int64FromJson(imported_at.min)),
           max: formatTimestamp(int64FromJson(imported_at.max)),
         }
-  return { path, rows, bytes, sha256, partitions: [...partitions].sort(), imported_at: span }
+  const compacted =
+    stands_for === undefined
+      ? {}
+      : { stands_for: stands_for.map(([from, to]): [number, number] => [from, to]) }
+  return { path, rows, bytes, sha256, partitions: [...partitions].sort(), imported_at: span, ...compacted }
 }
 
 function* manifestText(

@@ -48,6 +48,11 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     'Remove partitions beyond their maximum age; asks first',
     async () => (await import('./prune.ts')).prune,
   ),
+  compact: lazyCommand(
+    'compact <pipeline>',
+    'Write the small shards of each folder together; sends nothing',
+    async () => (await import('./compact.ts')).compact,
+  ),
   forget: lazyCommand(
     'forget <pipeline>',
     'Take people out of the exported files, and keep them out; reads identities from stdin',

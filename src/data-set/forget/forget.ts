@@ -26,13 +26,14 @@ import { holdDataSet, namingLocations, openDataSet } from '../open-data-set.ts'
 import type { PruneOptions } from '../prune/prune.ts'
 import { namePipeline } from '../queries.ts'
 import { type Owner, openSettledCheckpoint } from '../recover.ts'
+import { coderOf } from '../rewriting.ts'
 import { settle } from '../settle.ts'
 import { shardSetOptions } from '../shard-set-options.ts'
 import { bringPeople, listOf, readForgotten, writePeople } from '../suppression.ts'
 import { queriesOfPeople } from './named-queries.ts'
 import { People } from './people.ts'
 import { forgetItems } from './rejected-items.ts'
-import { coderOf, countsOf, rewriteShards } from './rewrite-shards.ts'
+import { countsOf, rewriteWithout } from './rewrite-shards.ts'
 import { type OnShard, type OpenShardOfPeople, openOf, type Survey, survey } from './survey.ts'
 
 export type ForgetResult = {
@@ -173,7 +174,7 @@ async function remove(
   const found = await survey(store, checkpoint, pipeline, state, people, options)
   const result = await resultOf(pipeline, store, state, people, found)
   const { shards } = found
-  const rewritten = await rewriteShards(store, pipeline, state, shards, people, options)
+  const rewritten = await rewriteWithout(store, pipeline, state, shards, people, options)
   const items = await forgetItems(store, state, found.items)
   const entries: JournalEntry[] = []
   if (result.rows > 0 || found.items.length > 0) {

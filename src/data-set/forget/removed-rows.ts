@@ -7,11 +7,10 @@ import {
   parseWindow,
   type Query,
   type RowBatch,
-  type RowValue,
-  valueAt,
   type Window,
 } from '../../core/index.ts'
 import { splitPath } from '../../state/index.ts'
+import { valuesOf } from '../rewriting.ts'
 import type { People } from './people.ts'
 
 /** What rows tell of their partition, by the columns below; null: the column is not exported. */
@@ -37,12 +36,6 @@ export function countingRows(
     if (isTheirs) removed.add(origin.map((value) => value(row)) as unknown as RowOrigin)
     return isTheirs
   }
-}
-
-/** The values of a column; null each if there is none. */
-export function valuesOf(batch: RowBatch, name: string): (row: number) => RowValue {
-  const column = batch.columns.find((candidate) => candidate.name === name)
-  return (row) => (column === undefined ? null : valueAt(column, row))
 }
 
 /**

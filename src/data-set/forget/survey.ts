@@ -8,7 +8,8 @@ import {
 } from '../../core/index.ts'
 import { sealedPath } from '../../load/index.ts'
 import { type CheckpointState, type OpenLog, type SealedShard, splitPath } from '../../state/index.ts'
-import { findRows, type Located } from './finished-shards.ts'
+import type { Located } from '../rewriting.ts'
+import { findRows } from './finished-shards.ts'
 import type { People } from './people.ts'
 import { itemsOfPeople, type OtherItems } from './rejected-items.ts'
 import { countedColumns, countingRows, RemovedRows } from './removed-rows.ts'
@@ -106,7 +107,6 @@ function removedRows(state: CheckpointState, partitions: Iterable<string>, isFor
   })
 }
 
-export function stopped(): ExportError {
-  const next = 'Run it again with the same identities: it continues.'
+export function stopped(next = 'Run it again with the same identities: it continues.'): ExportError {
   return new ExportError({ kind: 'interrupted', what: 'The command was stopped', where: '', next })
 }

@@ -21,6 +21,7 @@ type Packed = readonly [
   partitions: readonly string[],
   importedAt: readonly [min: Int64Json, max: Int64Json] | null,
   replaced: number,
+  standsFor: SealEntry['stands_for'] | null,
 ]
 
 /**
@@ -36,9 +37,29 @@ export class PackedShardList implements ShardList {
     return this.#blocks.length * BLOCK_SHARDS + this.#last.length
   }
 
-  push({ shard, path, rows, bytes, sha256, partitions, imported_at, replaced = 0 }: SealedShard): void {
+  push({
+    shard,
+    path,
+    rows,
+    bytes,
+    sha256,
+    partitions,
+    imported_at,
+    replaced = 0,
+    ...rest
+  }: SealedShard): void {
     const importedAt = imported_at === null ? null : ([imported_at.min, imported_at.max] as const)
-    this.#last.push([shard, path, rows, bytes, sha256, partitions, importedAt, replaced])
+    this.#last.push([
+      shard,
+      path,
+      rows,
+      bytes,
+      sha256,
+      partitions,
+      importedAt,
+      replaced,
+      rest.stands_for ?? null,
+    ])
     this.rows += rows
     if (this.#last.length < BLOCK_SHARDS) return
     this.#blocks.push(Buffer.from(JSON.stringify(this.#last)))
@@ -64,10 +85,21 @@ export class PackedShardList implements ShardList {
   }
 }
 
-function unpacked([shard, path, rows, bytes, sha256, partitions, importedAt, replaced]: Packed): SealedShard {
+function unpacked([
+  shard,
+  path,
+  rows,
+  bytes,
+  sha256,
+  partitions,
+  importedAt,
+  replaced,
+  standsFor,
+]: Packed): SealedShard {
   const imported_at = importedAt === null ? null : { min: importedAt[0], max: importedAt[1] }
   const counted = replaced === 0 ? {} : { replaced }
-  return { shard, path, rows, bytes, sha256, partitions, imported_at, ...counted }
+  const compacted = standsFor === null ? {} : { stands_for: standsFor }
+  return { shard, path, rows, bytes, sha256, partitions, imported_at, ...counted, ...compacted }
 }
 
 /** Values by paths like `domain.acme.com/2024-01` or `credentials/query=domain.acme.com/import_window=2024-01-01`. */

@@ -173,6 +173,10 @@ export class JournalFold {
       case 'forget':
         this.#forget(entry, blobs)
         break
+      case 'compact':
+        this.#shards.compact(entry.shards)
+        this.#state.isSettled = false
+        break
       case 'people':
         this.#state.people = entry.list
         break

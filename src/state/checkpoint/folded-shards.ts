@@ -2,6 +2,7 @@ import {
   type BatchRef,
   type BlobRef,
   blobRef,
+  type CompactEntry,
   type Entry,
   ExportError,
   type FoldedShard,
@@ -119,6 +120,15 @@ export class FoldedShards {
     for (const { by } of shards) if (by !== null) this.#countPart(by.shard, placeOf(by.path))
     for (const { by } of finished) if (by !== null) this.finished.push(by)
     return finished
+  }
+
+  /** Puts a shard into the places of several finished ones. */
+  compact(shards: CompactEntry['shards']): void {
+    this.#invalidate(shards.flatMap(({ of }) => of))
+    for (const { by } of shards) {
+      this.#countPart(by.shard, placeOf(by.path))
+      this.finished.push(by)
+    }
   }
 
   /** Removes the shards that hold rows of these partitions alone. @returns the numbers of finished ones */

@@ -1,0 +1,62 @@
+import { readNamingKey } from '../../config/index.ts'
+import { systemClock } from '../../core/index.ts'
+import {
+  type CompactOptions,
+  type CompactResult,
+  compactDataSet,
+  planCompaction,
+} from '../../data-set/index.ts'
+import { encoderBuild, version } from '../../package/index.ts'
+import { command, flag, numberValue, wrongUsage } from '../command-line/command.ts'
+import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
+import { DONE } from '../terminal/exit-code.ts'
+import { untilStopped } from '../terminal/signals.ts'
+import { bytes, count, counted, plainJson } from '../terminal/text.ts'
+
+/** A folder with fewer small shards is not worth the reading and writing. */
+const MIN_SHARDS = 4
+
+export const compact = command({
+  options: (yargs) =>
+    dataSetOptions(yargs)
+      .options({
+        'min-shards': {
+          ...numberValue('Leave folders alone that have fewer small shards'),
+          default: MIN_SHARDS,
+        },
+        'dry-run': flag('Report what would be written together, and change nothing'),
+        json: flag('Print the result as JSON'),
+      })
+      .example('$0 compact pipeline.yaml --dry-run', 'What there is to write together')
+      .epilogue('No request is sent, and no row changes. The next `load` moves none.'),
+  async run(args, io) {
+    if (!Number.isInteger(args.minShards) || args.minShards < 2)
+      throw wrongUsage('--min-shards: expected an integer from 2 on', 'See `spillway compact --help`.')
+    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    const maskKey = await readNamingKey(pipeline, io)
+    return untilStopped(io, async (signals) => {
+      const options: CompactOptions = {
+        clock: systemClock,
+        stop: signals.stop,
+        onLog: io.log,
+        version,
+        build: encoderBuild(),
+        maskKey,
+        minShards: args.minShards,
+        onShard: (number, of) => io.screen.showNowAndThen(`shard ${count(number)} of ${count(of)}`),
+      }
+      const work = args.dryRun ? planCompaction(pipeline, options) : compactDataSet(pipeline, options)
+      const result = await work.finally(() => io.screen.clear())
+      await io.stdout.line(args.json ? plainJson(result) : resultText(result, args.dryRun))
+      return DONE
+    })
+  },
+})
+
+function resultText({ pipeline, folders, shards, rows, bytes: size }: CompactResult, isDry: boolean): string {
+  if (shards.before === 0) return `${pipeline}: no folder has small shards to write together`
+  const from = `${counted(shards.before, 'small shard')} of ${counted(folders, 'folder')}, with ${counted(rows, 'row')}`
+  if (isDry || size.after === null)
+    return `${pipeline}: ${from} (${bytes(size.before)}), would become ${count(shards.after)}`
+  return `${pipeline}: ${from}, are ${count(shards.after)} now (${bytes(size.before)} before, ${bytes(size.after)} after)`
+}

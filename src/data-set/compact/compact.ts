@@ -1,0 +1,174 @@
+import { getOrInsert, type NamedPipeline, type Pipeline } from '../../core/index.ts'
+import { partOf } from '../../load/index.ts'
+import { requireTablesToFollow } from '../../open-tables/index.ts'
+import { type CheckpointState, checkMaskKey, type SealedShard, splitPath } from '../../state/index.ts'
+import { refuseLinks } from '../files.ts'
+import { stopped } from '../forget/survey.ts'
+import { readBegunCheckpoint } from '../open-checkpoint.ts'
+import { holdDataSet, namingLocations, openDataSet } from '../open-data-set.ts'
+import type { PruneOptions } from '../prune/prune.ts'
+import { namePipeline } from '../queries.ts'
+import { type Owner, openSettledCheckpoint } from '../recover.ts'
+import { coderOf, FreeNumbers, rewriteShards } from '../rewriting.ts'
+import { settle } from '../settle.ts'
+
+export type CompactResult = {
+  readonly pipeline: string
+  /** Folders with shards that are written together. */
+  readonly folders: number
+  /** The number of these shards, and of those that take their places. */
+  readonly shards: { readonly before: number; readonly after: number }
+  /** The rows in them. */
+  readonly rows: number
+  /** Their sizes; `after` is null before they are written. */
+  readonly bytes: { readonly before: number; readonly after: number | null }
+}
+
+export type CompactOptions = PruneOptions & {
+  /** A folder with fewer small shards stays as it is. */
+  readonly minShards: number
+  /** Called before each shard that is written, with its number. */
+  readonly onShard: (number: number, of: number) => void
+}
+
+/** From so many small shards on a folder is worth a word: readers open each of them. */
+export const MANY_SMALL_SHARDS = 30
+
+/** Reports what `compactDataSet` would write together; changes nothing. Works during a run. */
+export function planCompaction(given: Pipeline, options: CompactOptions): Promise<CompactResult> {
+  const pipeline = namePipeline(given, options.maskKey)
+  return namingLocations(pipeline, async () => {
+    const state = await readBegunCheckpoint(pipeline, openDataSet(pipeline))
+    const groups = state === null ? [] : groupsOf(state, pipeline, options.minShards)
+    return resultOf(pipeline, groups, groups.length === 0 ? 0 : null)
+  })
+}
+
+/**
+ * Writes the small shards of each folder together. What takes their places is written first, then committed in one
+ * entry; then the data set is settled. A crash before the commit has no effect.
+ * @throws ExportError `locked` when a run holds the data set, `damaged` when a shard is not what was written
+ */
+export function compactDataSet(given: Pipeline, options: CompactOptions): Promise<CompactResult> {
+  const { clock, stop, onLog, maskKey } = options
+  const pipeline = namePipeline(given, maskKey)
+  const warn = (message: string): void => onLog('warn', message)
+  return namingLocations(pipeline, async () => {
+    const planned = await planCompaction(given, options)
+    if (planned.folders === 0) return planned
+    return holdDataSet(pipeline, { clock, stop, warn }, (owner) => compact(pipeline, owner, options))
+  })
+}
+
+async function compact(
+  pipeline: NamedPipeline,
+  owner: Owner,
+  options: CompactOptions,
+): Promise<CompactResult> {
+  const { store } = owner
+  const { stop, onLog, onShard, maskKey, minShards } = options
+  await refuseLinks(store)
+  await requireTablesToFollow(store, pipeline.load.tables)
+  const found = await readBegunCheckpoint(pipeline, store)
+  if (found === null) return resultOf(pipeline, [], 0)
+  checkMaskKey(found.header, maskKey, pipeline)
+  const checkpoint = await openSettledCheckpoint(owner, found.header, onLog)
+  try {
+    const groups = groupsOf(checkpoint.state, pipeline, minShards)
+    const coder = await coderOf(pipeline, options)
+    const numbers = new FreeNumbers(checkpoint.state)
+    const shards: { of: number[]; by: SealedShard }[] = []
+    for (const group of groups) {
+      if (stop.aborted) throw stopped('Run it again: nothing was changed.')
+      onShard(shards.length + 1, groups.length)
+      const located = group.map((shard) => ({ shard, path: shard.path }))
+      const identity = numbers.take(splitPath(group[0]!.path)[0])
+      const by = await rewriteShards(store, pipeline, located, identity, coder, null)
+      shards.push({ of: group.map(({ shard }) => shard), by: { ...by, stands_for: standsFor(group) } })
+    }
+    if (shards.length > 0) await checkpoint.append([{ kind: 'compact', shards }])
+    await settle(pipeline, store, checkpoint, options)
+    return resultOf(
+      pipeline,
+      groups,
+      shards.reduce((sum, { by }) => sum + by.bytes, 0),
+    )
+  } finally {
+    await checkpoint.close()
+  }
+}
+
+/** Finished shards that become one each: neighbours among the small ones of a folder, as many as one may hold. */
+function groupsOf(
+  state: CheckpointState,
+  { load: { shardRows } }: Pipeline,
+  minShards: number,
+): readonly (readonly SealedShard[])[] {
+  const groups: SealedShard[][] = []
+  for (const small of smallShards(state, shardRows).values()) {
+    if (small.length < minShards) continue
+    const inFolder: SealedShard[][] = []
+    let rows = Number.POSITIVE_INFINITY
+    for (const shard of small.sort((a, b) => placeOf(a) - placeOf(b))) {
+      rows += shard.rows
+      if (rows <= shardRows) inFolder.at(-1)!.push(shard)
+      else {
+        inFolder.push([shard])
+        rows = shard.rows
+      }
+    }
+    groups.push(...inFolder.filter(({ length }) => length > 1))
+  }
+  return groups
+}
+
+/** The finished shards with fewer rows than one may have, by folder; without those that are exported again. */
+function smallShards(state: CheckpointState, shardRows: number): Map<string, SealedShard[]> {
+  const folders = new Map<string, SealedShard[]>()
+  for (const shard of state.shards) {
+    if (shard.rows === 0 || shard.rows >= shardRows || state.redo.shards.has(shard.shard)) continue
+    getOrInsert(folders, splitPath(shard.path)[0], () => []).push(shard)
+  }
+  return folders
+}
+
+/** The most small shards that a folder holds; 0: so few that nobody needs to know. */
+export function manySmallShards(state: CheckpointState, { load }: Pick<Pipeline, 'load'>): number {
+  let most = 0
+  for (const { length } of smallShards(state, load.shardRows).values()) most = Math.max(most, length)
+  return most > MANY_SMALL_SHARDS ? most : 0
+}
+
+/** The parts whose rows are in some shards, as ranges. A table that has the rows of these needs no others. */
+function standsFor(shards: readonly SealedShard[]): [number, number][] {
+  const all = shards.flatMap((shard) => [
+    [placeOf(shard), placeOf(shard)] as const,
+    ...(shard.stands_for ?? []),
+  ])
+  const ranges: [number, number][] = []
+  for (const [from, to] of all.sort(([a], [b]) => a - b)) {
+    const last = ranges.at(-1)
+    if (last !== undefined && from <= last[1] + 1) last[1] = Math.max(last[1], to)
+    else ranges.push([from, to])
+  }
+  return ranges
+}
+
+function placeOf({ path }: SealedShard): number {
+  return partOf(splitPath(path)[1]) ?? 0
+}
+
+function resultOf(
+  { name }: Pipeline,
+  groups: readonly (readonly SealedShard[])[],
+  bytesAfter: number | null,
+): CompactResult {
+  const all = groups.flat()
+  return {
+    pipeline: name,
+    folders: new Set(all.map(({ path }) => splitPath(path)[0])).size,
+    shards: { before: all.length, after: groups.length },
+    rows: all.reduce((sum, { rows }) => sum + rows, 0),
+    bytes: { before: all.reduce((sum, { bytes }) => sum + bytes, 0), after: bytesAfter },
+  }
+}

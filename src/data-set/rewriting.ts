@@ -1,0 +1,136 @@
+import { createHash } from 'node:crypto'
+import {
+  columnsOf,
+  ExportError,
+  encodeRecordBatch,
+  type NamedPipeline,
+  type OwnedStore,
+  type RowBatch,
+  type RowValue,
+  type ShardIdentity,
+  valueAt,
+} from '../core/index.ts'
+import { PageRows, rewriteShard, rowGroupRows, type ShardCoder, shardExtension } from '../load/index.ts'
+import type { CheckpointState, SealedShard } from '../state/index.ts'
+import { valueColumn } from '../transform/index.ts'
+import { encodePlan } from './encode-plan.ts'
+import { namingShard, shardReader } from './files.ts'
+
+/** Rows that are decoded at a time. */
+export const BATCH_ROWS = 10_000
+
+/** A finished shard, and the path at which it lies now. */
+export type Located = { readonly shard: SealedShard; readonly path: string }
+
+/**
+ * Writes the rows of finished shards as one shard, one after the other, in their order. It is sealed, under a name that
+ * was never used, and nothing names it yet. The shards must be what was sealed: else damage would get a new checksum.
+ * @param isLeftOut by `identity_name`; null: all rows stay
+ * @throws ExportError `damaged`
+ */
+export async function rewriteShards(
+  store: OwnedStore,
+  pipeline: NamedPipeline,
+  shards: readonly Located[],
+  identity: ShardIdentity,
+  coder: ShardCoder,
+  isLeftOut: ((identity: RowValue) => boolean) | null,
+): Promise<SealedShard> {
+  const { format } = pipeline.load
+  const how = { store, coder, extension: shardExtension(format), rowGroupRows: rowGroupRows(format) }
+  const partitions = new Set(shards.flatMap(({ shard }) => [...shard.partitions]))
+  const rows = rowsOf(store, pipeline, shards, isLeftOut)
+  const { kind: _, ...seal } = await rewriteShard(rows, { ...identity, partitions }, how)
+  // What was replaced when the rows were first written is not known of each.
+  const replaced = shards.reduce((sum, { shard }) => sum + (shard.replaced ?? 0), 0)
+  return { ...seal, ...(replaced === 0 ? {} : { replaced }) }
+}
+
+async function* rowsOf(
+  store: OwnedStore,
+  pipeline: NamedPipeline,
+  shards: readonly Located[],
+  isLeftOut: ((identity: RowValue) => boolean) | null,
+): AsyncGenerator<PageRows> {
+  const { readBatches } = await import('../load/inspect/index.ts')
+  const columns = columnsOf(pipeline)
+  // Names of sources and values of queries repeat.
+  const values = columns.map(({ name, type }) => valueColumn(type, /^(?:source|query)_/.test(name)))
+  for (const { shard, path } of shards) {
+    const hash = createHash('sha256')
+    for await (const chunk of store.stream(path)) hash.update(chunk)
+    if (hash.digest('hex') !== shard.sha256) throw changedShard(path)
+    const file = { path, bytes: shard.bytes }
+    try {
+      for await (const batch of readBatches(
+        shardReader(store, file),
+        pipeline.load.format,
+        columns,
+        BATCH_ROWS,
+      )) {
+        const identity = isLeftOut === null ? null : valuesOf(batch, 'identity_name')
+        const read = columns.map(({ name }) => valuesOf(batch, name))
+        for (const each of values) each.reset()
+        let rows = 0
+        for (let row = 0; row < batch.rows; row++) {
+          if (identity !== null && isLeftOut!(identity(row))) continue
+          rows++
+          for (const [i, each] of values.entries()) each.add(read[i]!(row) as Parameters<typeof each.add>[0])
+        }
+        if (rows === 0) continue
+        const groups: Parameters<(typeof values)[number]['column']>[1] = []
+        const made = columns.map(({ name }, i) => values[i]!.column(name, groups))
+        const times = made.find(({ name }) => name === 'imported_at')?.values
+        const isTime = times?.kind === 'number' || times?.kind === 'int64'
+        yield new PageRows(
+          encodeRecordBatch({ rows, groups, columns: made }),
+          isTime ? (times.values.slice() as PageRows['times']) : null,
+        )
+      }
+    } catch (error) {
+      throw namingShard(file, error)
+    }
+  }
+}
+
+/** The values of a column; null each if there is none. */
+export function valuesOf(batch: RowBatch, name: string): (row: number) => RowValue {
+  const column = batch.columns.find((candidate) => candidate.name === name)
+  return (row) => (column === undefined ? null : valueAt(column, row))
+}
+
+export function changedShard(path: string): ExportError {
+  return new ExportError({
+    kind: 'damaged',
+    what: 'A finished shard is not what was written',
+    where: path,
+    next: 'Run `verify --fix` first, then this command again; nothing was changed.',
+  })
+}
+
+/** Encodes in this thread. Loaded only here: most commands never encode. */
+export async function coderOf(
+  pipeline: NamedPipeline,
+  options: Parameters<typeof encodePlan>[1],
+): Promise<ShardCoder> {
+  const { inlineCoder } = await import('./inline-coder.ts')
+  return inlineCoder(encodePlan(pipeline, options))
+}
+
+/** Numbers of shards and parts that no other shard has had. */
+export class FreeNumbers {
+  readonly #state: CheckpointState
+  readonly #parts = new Map<string, number>()
+  #shard: number
+
+  constructor(state: CheckpointState) {
+    this.#state = state
+    this.#shard = state.nextShard
+  }
+
+  take(folder: string): ShardIdentity {
+    const part = this.#parts.get(folder) ?? this.#state.partsOf.get(folder) ?? 0
+    this.#parts.set(folder, part + 1)
+    return { shard: this.#shard++, folder, part }
+  }
+}
