@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { ExportError, type Store } from '../core/index.ts'
 import { MANIFEST_PATH, type Manifest, type ManifestShard } from '../state/index.ts'
 import {
+  adoptCompacted,
   countRows,
   deleteRows,
   insertShard,
@@ -72,7 +73,12 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
     await request.shards.release(shard.path)
   }
   const { plan, loaded, others } = await warehouse.transaction(table, async (database) => {
-    const loaded = await loadedShards(database, target)
+    const loaded = await adoptCompacted(
+      database,
+      manifest.shards,
+      await loadedShards(database, target),
+      target,
+    )
     const plan = await planFor(database, manifest.shards, loaded, target)
     if (plan.gone?.size !== 0) await deleteRows(database, target, plan.gone)
     for (const shard of plan.instead) await load(database, shard, plan)

@@ -34,6 +34,54 @@ export async function loadedShards(
   return rows as unknown as readonly Loaded[]
 }
 
+/**
+ * Tells the ledger which shards stand for those whose rows the table has, since they were compacted; no row moves. Where
+ * not all of a shard's rows are there, or rows of other shards have the same `spillway_partition`, it is loaded.
+ * @returns the entries after it
+ */
+export async function adoptCompacted(
+  { run }: Database,
+  shards: readonly ManifestShard[],
+  loaded: readonly Loaded[],
+  { dataSet, table }: LoadTarget,
+): Promise<readonly Loaded[]> {
+  const entries = entriesOf(dataSet, table)
+  const known = new Set(loaded.map(({ shard }) => shard))
+  let left = loaded
+  for (const shard of shards) {
+    if (shard.stands_for === undefined || known.has(shard.path)) continue
+    const partition = partitionOf(shard)
+    const former = left.filter((entry) => standsFor(shard, entry.shard))
+    const labels = new Set(former.map((entry) => entry.partition))
+    labels.delete(partition)
+    const others = left.filter((entry) => !former.includes(entry))
+    const isWhole = former.length > 0 && former.reduce((sum, entry) => sum + entry.rows, 0) === shard.rows
+    if (!isWhole || others.some((entry) => labels.has(entry.partition))) continue
+    for (const some of namesAtOnce(labels))
+      await run(
+        `UPDATE ${qualified(table, table.name)} SET ${PARTITION_COLUMN.name} = ${literal(partition)} WHERE ${DATA_SET_COLUMN.name} = ${literal(dataSet.id)} AND ${PARTITION_COLUMN.name} IN (${some})`,
+      )
+    const names = [...namesAtOnce(former.map((entry) => entry.shard))]
+    await run(
+      `INSERT INTO ${qualified(table, LEDGER)} (${LEDGER_COLUMNS}) SELECT data_set, ${literal(shard.path)}, ${literal(shard.sha256)}, ${shard.rows}, max(loaded_at), table_name, ${literal(partition)}, pipeline FROM ${entries} AND (${names.map((some) => `shard IN (${some})`).join(' OR ')}) GROUP BY data_set, table_name, pipeline`,
+    )
+    for (const some of names) await run(`DELETE FROM ${entries} AND shard IN (${some})`)
+    left = [...others, { shard: shard.path, sha256: shard.sha256, partition, rows: shard.rows }]
+  }
+  return left
+}
+
+/** Whether the rows of a former shard are in a compacted one. */
+function standsFor({ path, stands_for = [] }: ManifestShard, former: string): boolean {
+  const [folder, part] = placeOf(former)
+  return folder === placeOf(path)[0] && stands_for.some(([from, to]) => from <= part && part <= to)
+}
+
+function placeOf(path: string): readonly [folder: string, part: number] {
+  const [, folder = '', part] = /^(.*)\/part-(\d+)\.[^/]*$/.exec(path) ?? []
+  return [folder, Number(part)]
+}
+
 /** The number of rows of a data set in a table. */
 export async function countRows({ query }: Database, { dataSet, table }: LoadTarget): Promise<number> {
   const [counted] = await query(`SELECT count(*)::float8 AS rows FROM ${rowsOf(dataSet, table)}`)
@@ -63,19 +111,21 @@ export async function deleteRows(
     await run(`DELETE FROM ${entries}`)
     return
   }
-  const all = [...partitions]
-  for (let at = 0; at < all.length; at += NAMES_AT_ONCE) {
-    const names = all
-      .slice(at, at + NAMES_AT_ONCE)
-      .map(literal)
-      .join(', ')
+  for (const names of namesAtOnce(partitions)) {
     await run(`DELETE FROM ${rows} AND ${PARTITION_COLUMN.name} IN (${names})`)
     await run(`DELETE FROM ${entries} AND ${PARTITION_COLUMN.name} IN (${names})`)
   }
 }
 
-// Keeps statements short enough for the parsers.
+/** Literals, so many at once that statements are short enough for the parsers. */
+function* namesAtOnce(names: Iterable<string>): Generator<string> {
+  const all = [...names].map(literal)
+  for (let at = 0; at < all.length; at += NAMES_AT_ONCE) yield all.slice(at, at + NAMES_AT_ONCE).join(', ')
+}
+
 const NAMES_AT_ONCE = 1000
+
+const LEDGER_COLUMNS = `data_set, shard, sha256, rows, loaded_at, table_name, ${PARTITION_COLUMN.name}, pipeline`
 
 export async function isLoaded(
   { query }: Database,
@@ -104,7 +154,7 @@ export async function insertShard(
   const texts = [dataSet.id, shard.path, shard.sha256].map(literal).join(', ')
   const about = [table.name, partitionOf(shard), dataSet.pipeline].map(literal).join(', ')
   await database.run(
-    `INSERT INTO ${qualified(table, LEDGER)} (data_set, shard, sha256, rows, loaded_at, table_name, ${PARTITION_COLUMN.name}, pipeline) VALUES (${texts}, ${shard.rows}, ${literal(loadedAt)}::timestamptz, ${about})`,
+    `INSERT INTO ${qualified(table, LEDGER)} (${LEDGER_COLUMNS}) VALUES (${texts}, ${shard.rows}, ${literal(loadedAt)}::timestamptz, ${about})`,
   )
   return changed
 }

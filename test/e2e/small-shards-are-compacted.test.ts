@@ -1,0 +1,130 @@
+import { existsSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { treeHashes } from '../fault/support.ts'
+import { readCsv, readParquet, shardPaths, sql } from './support/read-shards.ts'
+import type { Row } from './support/rows.ts'
+import { newWorkspace, type PipelineParts, SMALL, type Workspace } from './support/workspace.ts'
+
+/** Folders by query alone, so that each run of two more months adds a shard to each. */
+const parts = (until: string, load: PipelineParts['load'] = {}): PipelineParts => ({
+  extract: { domains: SMALL.domains, windows: { from: '2024-01-01', until, every: 'month' } },
+  load: { partition_by: ['query'], ...load },
+})
+
+const ENDS = ['2024-03-01', '2024-05-01', '2024-07-01', '2024-09-01', '2024-11-01']
+
+/** A data set of five runs: five small shards in each of two folders. */
+async function ofFiveRuns(load: PipelineParts['load'] = {}): Promise<Workspace> {
+  const here = await newWorkspace(parts(ENDS[0]!, load))
+  for (const end of ENDS) {
+    await here.write(parts(end, load))
+    expect((await here.run()).code).toBe(0)
+  }
+  return here
+}
+
+const rowsIn = async (here: Workspace, format = 'parquet'): Promise<readonly Row[]> => {
+  const rows = format === 'csv' ? await readCsv(here.output) : await readParquet(here.output)
+  return rows.toSorted((a, b) => String([a.id, a.query_value]).localeCompare(String([b.id, b.query_value])))
+}
+
+describe.each(['parquet', 'csv'])('shards of %s', (format) => {
+  it('are written together by folder, with all rows, by no request', async () => {
+    const here = await ofFiveRuns({ format })
+    const [rows, sent] = [await rowsIn(here, format), here.sandbox.requests.length]
+    const before = await here.manifest()
+
+    const dry = await treeHashes(here.output)
+    const planned = await here.json('compact', '--dry-run')
+    expect(planned.value).toMatchObject({ folders: 2, shards: { before: 10, after: 2 }, rows: rows.length })
+    expect(await treeHashes(here.output)).toEqual(dry)
+
+    const { code, value } = await here.json('compact')
+    expect(code).toBe(0)
+    expect(value).toMatchObject({ folders: 2, shards: { before: 10, after: 2 }, rows: rows.length })
+    expect(await shardPaths(here.output)).toHaveLength(2)
+    expect(await rowsIn(here, format)).toEqual(rows)
+    expect(here.sandbox.requests).toHaveLength(sent)
+    const after = await here.manifest()
+    expect(after.totals).toMatchObject({ rows: before.totals.rows, shards: 2 })
+    expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
+    expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true, complete: true })
+  })
+})
+
+it('nothing small is there: nothing is touched', async () => {
+  const here = await ofFiveRuns()
+  await here.json('compact')
+  const before = await treeHashes(here.output)
+  const { code, value } = await here.json('compact')
+  expect([code, value]).toEqual([0, expect.objectContaining({ folders: 0, rows: 0 })])
+  expect(await treeHashes(here.output)).toEqual(before)
+})
+
+it('a folder with fewer small shards than --min-shards stays, and no shard gets more than shard_rows', async () => {
+  const here = await ofFiveRuns({ shard_rows: 60 })
+  expect((await here.json('compact', '--min-shards', '6')).value).toMatchObject({ folders: 0 })
+  const rows = await rowsIn(here)
+  await here.json('compact')
+  const { shards } = await here.manifest()
+  expect(Math.max(...shards.map((shard) => shard.rows))).toBeLessThanOrEqual(60)
+  expect(shards.length).toBeLessThan(10)
+  expect(await rowsIn(here)).toEqual(rows)
+  expect((await here.cli('compact', 'pipeline.yaml', '--min-shards', '1')).code).toBe(2)
+})
+
+it('readers of the tables see the same rows: Iceberg by a replace, Delta by a commit without data change', async () => {
+  const here = await ofFiveRuns({ table_formats: ['iceberg', 'delta'] })
+  await here.json('compact')
+  const metadata = join(here.output, '_iceberg/metadata')
+  const version = await readFile(join(metadata, 'version-hint.text'), 'utf8')
+  const { snapshots } = JSON.parse(await readFile(join(metadata, `v${version.trim()}.metadata.json`), 'utf8'))
+  expect(snapshots.at(-1).summary.operation).toBe('replace')
+  const log = join(here.output, '_delta_log')
+  const last = (await readdir(log)).sort().at(-1)!
+  const actions = (await readFile(join(log, last), 'utf8'))
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  const files = actions.flatMap(({ add, remove }) => add ?? remove ?? [])
+  expect(files.length).toBe(12)
+  expect(files.map(({ dataChange }) => dataChange)).toEqual(files.map(() => false))
+  expect((await here.json('verify')).value).toMatchObject({ ok: true })
+})
+
+it('a load moves no row, and forget, prune and redo work on what was compacted', async () => {
+  const here = await ofFiveRuns()
+  const target = ['--to', `duckdb:${join(here.folder, 'w.duckdb')}`]
+  const loaded = async (): Promise<unknown> => (await here.json('load', ...target)).value
+  expect(await loaded()).toMatchObject({ shards: { loaded: 10 } })
+  await here.json('compact')
+  expect(await loaded()).toMatchObject({ shards: { loaded: 0, skipped: 2, replaced: 0 }, rows: 0 })
+
+  await here.write(parts('2025-01-01'))
+  expect((await here.run()).summary.rows).toBeGreaterThan(0)
+  const rows = await rowsIn(here)
+  const person = rows.find(({ identity_name }) => /^[\x21-\x7e]+@[a-z.]+$/.test(String(identity_name)))!
+  const gone = rows.filter(({ identity_name }) => identity_name === person.identity_name).length
+  await here.cli('forget', 'pipeline.yaml', '--yes', '--identities', await people(here, person))
+  expect(await rowsIn(here)).toHaveLength(rows.length - gone)
+  await here.run('--redo', 'domain.quillmere.net')
+  await here.json('compact', '--min-shards', '2')
+  expect(await rowsIn(here)).toHaveLength(rows.length - gone)
+  await loaded()
+  const file = `'${join(here.folder, 'w.duckdb')}'`
+  await sql(`attach ${file} as w (read_only)`)
+  const [counted] = await sql(
+    'select count(*)::int as n, count(distinct (id, query_value))::int as d from w.credentials',
+  )
+  await sql('detach w')
+  expect(counted).toEqual({ n: rows.length - gone, d: rows.length - gone })
+  expect((await here.json('verify')).value).toMatchObject({ ok: true })
+})
+
+async function people(here: Workspace, { identity_name }: Row): Promise<string> {
+  const { writeFile } = await import('node:fs/promises')
+  await writeFile(join(here.folder, 'people.txt'), `${identity_name}\n`)
+  return 'people.txt'
+}
