@@ -1,4 +1,5 @@
 export * from './commit-log.ts'
+export * from './compacted.ts'
 export * from './concurrency.ts'
 export * from './errors.ts'
 export * from './get-or-insert.ts'

@@ -1,6 +1,7 @@
 import {
   type ColumnSpec,
   type ColumnStatistics,
+  type Compacted,
   ExportError,
   type OwnedStore,
   type TableSettings as Settings,
@@ -21,8 +22,7 @@ export type TableOwner = {
 export type TableSettings = Settings & TableOwner
 
 /** A shard as the manifest lists it. No path is used twice. */
-export type TableShard = {
-  readonly path: string
+export type TableShard = Compacted & {
   readonly rows: number
   readonly bytes: number
   /** In hex. */

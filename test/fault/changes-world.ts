@@ -24,6 +24,7 @@ export const CHANGES = {
   'redo of a part': ['run', '--redo', 'domain.quillmere.net/*'],
   prune: ['prune', '--older-than', '12mo', '--yes'],
   forget: ['forget', '--identities', 'people.txt', '--yes'],
+  compact: ['compact', '--min-shards', '2'],
 } as const
 export type Change = keyof typeof CHANGES
 

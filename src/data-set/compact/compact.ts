@@ -68,9 +68,9 @@ async function compact(
   const { store } = owner
   const { stop, onLog, onShard, maskKey, minShards } = options
   await refuseLinks(store)
-  await requireTablesToFollow(store, pipeline.load.tables)
   const found = await readBegunCheckpoint(pipeline, store)
   if (found === null) return resultOf(pipeline, [], 0)
+  await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: found.header.data_set_id })
   checkMaskKey(found.header, maskKey, pipeline)
   const checkpoint = await openSettledCheckpoint(owner, found.header, onLog)
   try {

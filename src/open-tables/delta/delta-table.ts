@@ -3,6 +3,7 @@ import {
   type ColumnSpec,
   type ColumnStatistics,
   type ColumnType,
+  isCompaction,
   type OwnedStore,
   sideBySide,
 } from '../../core/index.ts'
@@ -75,9 +76,11 @@ async function commit(
   const removed = [...known.keys()].filter((path) => !wanted.has(path))
   if (before !== null && added.length + removed.length === 0) return before
   const version = (before?.version ?? -1) + 1
+  const gone = removed.flatMap((path) => known.get(path) ?? [])
+  const dataChange = !isCompaction(added, gone)
   const adds: string[] = []
   await sideBySide(added.entries(), async ([i, shard]) => {
-    adds[i] = addLine(shard, await update.statisticsOf(shard), update.nowMs)
+    adds[i] = addLine(shard, await update.statisticsOf(shard), update.nowMs, dataChange)
   })
   const lines = [
     line({ commitInfo: commitInfo(settings, content, operationOf(added, removed, update), update) }),
@@ -88,7 +91,7 @@ async function commit(
         ]
       : []),
     ...removed.map((path) =>
-      line({ remove: { path: encoded(path), deletionTimestamp: update.nowMs, dataChange: true } }),
+      line({ remove: { path: encoded(path), deletionTimestamp: update.nowMs, dataChange } }),
     ),
     ...adds,
   ]
@@ -164,14 +167,19 @@ function schemaOf(columns: readonly ColumnSpec[]) {
   return { type: 'struct', fields }
 }
 
-function addLine(shard: TableShard, statistics: readonly ColumnStatistics[], nowMs: number): string {
+function addLine(
+  shard: TableShard,
+  statistics: readonly ColumnStatistics[],
+  nowMs: number,
+  dataChange: boolean,
+): string {
   return line({
     add: {
       path: encoded(shard.path),
       partitionValues: {},
       size: shard.bytes,
       modificationTime: nowMs,
-      dataChange: true,
+      dataChange,
       stats: statsText(shard, statistics),
       tags: { [SHA256_TAG]: shard.sha256 },
     },

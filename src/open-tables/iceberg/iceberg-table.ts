@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { type OwnedStore, type Store, sideBySide } from '../../core/index.ts'
+import { isCompaction, type OwnedStore, type Store, sideBySide } from '../../core/index.ts'
 import {
   committedByOthers,
   damagedTable,
@@ -148,7 +148,7 @@ class IcebergTable {
       ...(parent === null ? {} : { 'parent-snapshot-id': parent }),
       'sequence-number': sequence,
       'timestamp-ms': now,
-      summary: summaryOf(dataSetId, content, changes),
+      summary: summaryOf(settings, dataSetId, content, changes),
       'manifest-list': `${settings.root}/${list}`,
       'schema-id': schema['schema-id'],
     }
@@ -280,11 +280,13 @@ async function decode<T>(store: Store, path: string, decoded: (bytes: Uint8Array
 }
 
 function summaryOf(
+  settings: TableSettings,
   dataSetId: string,
   { shards, manifestSha256, runId }: TableContent,
   { added, removed }: ManifestChanges,
 ): Record<string, string> {
   const gone = removed.map(({ entry }) => ({
+    path: relative(settings, entry.data_file.file_path),
     rows: entry.data_file.record_count,
     bytes: entry.data_file.file_size_in_bytes,
   }))
@@ -303,12 +305,18 @@ function summaryOf(
     'total-equality-deletes': 0,
   }
   return {
-    operation: gone.length === 0 ? 'append' : added.length === 0 ? 'delete' : 'overwrite',
+    operation: operationOf(added, gone),
     ...Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, String(value)])),
     'spillway.data_set_id': dataSetId,
     'spillway.manifest_sha256': manifestSha256,
     ...(runId === null ? {} : { 'spillway.run_id': runId }),
   }
+}
+
+function operationOf(added: readonly TableShard[], gone: Parameters<typeof isCompaction>[1]): string {
+  if (gone.length === 0) return 'append'
+  if (added.length === 0) return 'delete'
+  return isCompaction(added, gone) ? 'replace' : 'overwrite'
 }
 
 function sum<K extends string>(items: readonly Readonly<Record<K, number>>[], key: K): number {

@@ -1,3 +1,4 @@
+import { standsFor } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { columnList, partitionOf } from './shard-rows.ts'
 import { DATA_SET_COLUMN, LEDGER, literal, PARTITION_COLUMN, qualified, type TableSpec } from './table.ts'
@@ -69,17 +70,6 @@ export async function adoptCompacted(
     left = [...others, { shard: shard.path, sha256: shard.sha256, partition, rows: shard.rows }]
   }
   return left
-}
-
-/** Whether the rows of a former shard are in a compacted one. */
-function standsFor({ path, stands_for = [] }: ManifestShard, former: string): boolean {
-  const [folder, part] = placeOf(former)
-  return folder === placeOf(path)[0] && stands_for.some(([from, to]) => from <= part && part <= to)
-}
-
-function placeOf(path: string): readonly [folder: string, part: number] {
-  const [, folder = '', part] = /^(.*)\/part-(\d+)\.[^/]*$/.exec(path) ?? []
-  return [folder, Number(part)]
 }
 
 /** The number of rows of a data set in a table. */
