@@ -24,6 +24,7 @@ import {
   stateOf,
   sumOfPartitions,
 } from '../state/index.ts'
+import { manySmallShards } from './compact/compact.ts'
 import { withNames } from './completeness.ts'
 import { requireNoManifest } from './open-checkpoint.ts'
 import { namingLocations, nothingExported, openDataSet } from './open-data-set.ts'
@@ -50,6 +51,8 @@ export type StatusResult = {
     }
   /** As measured. */
   readonly service: ServiceFigures
+  /** What to do about many small shards; null: there are not many. */
+  readonly smallShards: string | null
   /** Searches left, as the service last reported; null: never. */
   readonly searchesRemaining: number | null
   /** null: there was none. */
@@ -84,6 +87,7 @@ export async function readStatus(given: Pipeline, nowMs: number): Promise<Status
       ...sums(state),
     },
     service: figuresOf(state?.service ?? NOT_MEASURED),
+    smallShards: state === null ? null : manySmallShards(state, pipeline),
     searchesRemaining: state?.searchesRemaining ?? null,
     lastRun: state?.runs.at(-1) ?? null,
   }

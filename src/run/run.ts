@@ -15,6 +15,7 @@ import {
   countPartitions,
   holdDataSet,
   isWhole,
+  manySmallShards,
   namePipeline,
   namingLocations,
   planFor,
@@ -189,6 +190,8 @@ async function carryOut(
       const finished_at = isoTime(clock.now())
       await checkpoint.append([endEntry(run, { finished_at, status: ending.status }, figures)])
       await settle(pipeline, store, checkpoint, { ...options, runId: run })
+      const small = manySmallShards(checkpoint.state, pipeline)
+      if (small !== null) log('info', small)
     }))
   const hasManifest = (await store.size(MANIFEST_PATH)) !== null
   const unsaved = await failureOf(() => checkpoint.close())

@@ -54,6 +54,7 @@ function* statusLines(result: StatusResult, name: string, shown: Shown): Generat
   yield `${shown.style('bold', name)}: ${count(totals.done)} of ${counted(totals.partitions, 'partition')} done${others(totals)}`
   yield `${counted(totals.rows, 'row')}, ${counted(totals.requests, 'request')}, ${count(totals.quarantined)} quarantined${repeated === 0 ? '' : `, ${count(repeated)} repeated`}`
   yield `${counted(totals.shards, 'shard')} (${bytes(totals.bytes)}), ${count(totals.openShards)} open`
+  if (result.smallShards !== null) yield result.smallShards
   yield* serviceLines(result)
   yield* retiredLines(result.retired)
   yield* statusTable(

@@ -31,8 +31,8 @@ export type CompactOptions = PruneOptions & {
   readonly onShard: (number: number, of: number) => void
 }
 
-/** From so many small shards on a folder is worth a word: readers open each of them. */
-export const MANY_SMALL_SHARDS = 30
+/** A folder with more small shards is worth a word. */
+const MANY_SMALL_SHARDS = 30
 
 /** Reports what `compactDataSet` would write together; changes nothing. Works during a run. */
 export function planCompaction(given: Pipeline, options: CompactOptions): Promise<CompactResult> {
@@ -132,11 +132,12 @@ function smallShards(state: CheckpointState, shardRows: number): Map<string, Sea
   return folders
 }
 
-/** The most small shards that a folder holds; 0: so few that nobody needs to know. */
-export function manySmallShards(state: CheckpointState, { load }: Pick<Pipeline, 'load'>): number {
+/** What to do about a folder with many small shards; null: there is none. */
+export function manySmallShards(state: CheckpointState, { load, file }: Pipeline): string | null {
   let most = 0
   for (const { length } of smallShards(state, load.shardRows).values()) most = Math.max(most, length)
-  return most > MANY_SMALL_SHARDS ? most : 0
+  if (most <= MANY_SMALL_SHARDS) return null
+  return `a folder holds ${most} small shards, each of which readers open: \`spillway compact ${file}\` writes them together`
 }
 
 /** The parts whose rows are in some shards, as ranges. A table that has the rows of these needs no others. */
