@@ -1,4 +1,3 @@
-import { readNamingKey } from '../../config/index.ts'
 import { systemClock } from '../../core/index.ts'
 import {
   type CompactOptions,
@@ -8,7 +7,7 @@ import {
 } from '../../data-set/index.ts'
 import { encoderBuild, version } from '../../package/index.ts'
 import { command, flag, numberValue, wrongUsage } from '../command-line/command.ts'
-import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
+import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { bytes, count, counted, plainJson } from '../terminal/text.ts'
@@ -32,8 +31,7 @@ export const compact = command({
   async run(args, io) {
     if (!Number.isInteger(args.minShards) || args.minShards < 2)
       throw wrongUsage('--min-shards: expected an integer from 2 on', 'See `spillway compact --help`.')
-    const pipeline = await pipelineFrom(args.pipeline, args, io)
-    const maskKey = await readNamingKey(pipeline, io)
+    const { pipeline } = await dataSetFrom(args.pipeline, io, true)
     return untilStopped(io, async (signals) => {
       const options: CompactOptions = {
         clock: systemClock,
@@ -41,7 +39,7 @@ export const compact = command({
         onLog: io.log,
         version,
         build: encoderBuild(),
-        maskKey,
+        maskKey: null,
         minShards: args.minShards,
         onShard: (number, of) => io.screen.showNowAndThen(`shard ${count(number)} of ${count(of)}`),
       }

@@ -129,7 +129,7 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
 export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Export: ['run', 'plan', 'submit', 'worker'],
   Inspect: ['status', 'verify', 'summary', 'query'],
-  Deliver: ['load', 'ddl', 'tables'],
+  Deliver: ['load', 'ddl', 'tables', 'compact'],
   Comply: ['sign', 'evidence', 'prune', 'forget'],
   Tools: ['init', 'check', 'schema', 'report', 'sandbox', 'demo'],
 }
