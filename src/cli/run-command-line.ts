@@ -41,8 +41,10 @@ export async function start(): Promise<number> {
     screen,
     signals: new Signals(),
   }
-  return runCommandLine(words, context, (io) => {
+  return runCommandLine(words, context, (io, hasBegun) => {
     report = io.reportError
+    // yargs prints help and completions before.
+    if (!hasBegun) return
     for (const method of ['debug', 'log', 'info', 'warn', 'error', 'trace'] as const)
       console[method] = (...words) => io.log('debug', format(...words))
   })
@@ -60,19 +62,19 @@ const SERVERS = ['sandbox', 'worker']
 
 /**
  * Performs a command line and reports errors.
- * @param onIo is told what errors are reported by
+ * @param onIo is told what errors are reported by, and whether a command has begun
  * @returns the exit code
  */
 export async function runCommandLine(
   given: readonly string[],
   context: ProcessContext,
-  onIo: (io: Io) => void = () => {},
+  onIo: (io: Io, hasBegun: boolean) => void = () => {},
 ): Promise<number> {
   const words = asFlags(given)
   const run = randomUUID()
   // An invalid command line is reported in the format that it requests.
   let io = openIo(context, run, { format: wantsJson(words) ? 'json' : 'pretty', level: 'info' }, null)
-  onIo(io)
+  onIo(io, false)
   let silence: NodeJS.Timeout | undefined
   let code = DONE
   const onWarning = ({ name, message }: Error): void => io.log('debug', `${name}: ${message}`)
@@ -88,7 +90,7 @@ export async function runCommandLine(
         const file =
           logFile === undefined ? null : await LogFile.open(resolve(context.cwd, logFile), onTrouble)
         io = openIo(context, run, { format: logFormat, level: logLevel }, file)
-        onIo(io)
+        onIo(io, true)
         if (isShownToPeople(logLevel) && args.noProgress !== true)
           silence = breakSilence(String(args._[0]), context)
         code = await work(io)
