@@ -13,7 +13,7 @@ import { checkShape } from './schema/check-shape.ts'
 import { asSettings, type PipelineFile, type PipelineSettings } from './schema/file-schema.ts'
 import type { Environment } from './secrets/secrets.ts'
 import { readText } from './values/read-text.ts'
-import { expandTree } from './yaml/expand.ts'
+import { expandTree, UNKNOWN_SERVICE } from './yaml/expand.ts'
 import type { NamedText } from './yaml/parse-yaml.ts'
 import { type Overrides, override, readTree, rereadTree } from './yaml/read-tree.ts'
 
@@ -24,6 +24,8 @@ export type ReadOptions = {
   readonly cwd: string
   /** Version of Node that the pipeline will run on, such as `v22.15.0`; default: that of this process. */
   readonly nodeVersion?: string
+  /** Variables that only requests need may be unset. Default: false. */
+  readonly sendsNothing?: boolean
 }
 
 /**
@@ -49,7 +51,7 @@ export async function readPlace(given: string, options: ReadOptions): Promise<Gi
   )
   if (!isFolder && !/^(?:s3|az):/i.test(given))
     return placeOf(await resolved(await sourceOf(given, options), options))
-  const settings = { name: 'data-set', service: { base_url: 'https://service.invalid' }, extract: {} }
+  const settings = { name: 'data-set', service: { base_url: UNKNOWN_SERVICE }, extract: {} }
   const text = JSON.stringify({ ...settings, load: { path: given } }).replaceAll('${', () => '$${')
   const source = { file: given, path: resolve(options.cwd, given), text, isMade: true }
   const place = placeOf(await resolved(source, options))
@@ -159,7 +161,12 @@ async function resolved(
     throw problems.error()
   }
   override(tree, options.overrides ?? {})
-  expandTree(tree, options.env, problems)
+  expandTree(
+    tree,
+    options.env,
+    problems,
+    ([section]) => options.sendsNothing === true && section === 'service',
+  )
   const settings = checkShape(tree, problems)
 
   refuseIdleKeys(settings, problems)

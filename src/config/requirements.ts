@@ -8,12 +8,20 @@ import {
   type Pipeline,
   requireConsent,
 } from '../core/index.ts'
-import { type Environment, readMaskKey, requireCredential, requireSecret } from './secrets/secrets.ts'
+import {
+  type Environment,
+  readMaskKey,
+  requireCredential,
+  requireSecret,
+  variable,
+} from './secrets/secrets.ts'
 
 type Dependencies = {
   readonly env: Environment
   /** Consent to `transform.secret: plaintext`, given for this run. */
   readonly allowPlaintext: boolean
+  /** What only requests need may be unset. Default: false. */
+  readonly sendsNothing?: boolean
 }
 
 /**
@@ -27,7 +35,12 @@ export async function checkRequirements(
   dependencies: Dependencies,
 ): Promise<readonly string[]> {
   requireAddressSpace()
-  const needs = needsOf(pipeline, dependencies)
+  const { env, sendsNothing = false } = dependencies
+  const isUnset = (name: string | null): boolean =>
+    name !== null && variable(name, env) === '' && variable(`${name}_FILE`, env) === ''
+  const needs = needsOf(pipeline, dependencies).filter(
+    (need) => !(sendsNothing && need.isForRequests && isUnset(need.variable)),
+  )
   const missing: Missing[] = []
   for (const need of needs) {
     const problem = await problemOf(need)
@@ -56,6 +69,8 @@ export function requireAddressSpace(): void {
 type Need = {
   /** Its environment variable; null: none. */
   readonly variable: string | null
+  /** Only requests need it. */
+  readonly isForRequests?: true
   /** @throws ExportError `config` when it is not met */
   readonly check: () => Promise<unknown>
   /** The key of the file that needs it. */
@@ -67,9 +82,10 @@ type Missing = Pick<Need, 'key'> & { readonly problem: ExportError }
 function needsOf(pipeline: Pipeline, { env, allowPlaintext }: Dependencies): readonly Need[] {
   const { service, extract, transform, secretKeys } = pipeline
   const { auth } = service
-  const secretNeed = (variable: string, key: string, require: typeof requireSecret): Need => ({
-    variable,
-    check: () => require(variable, env),
+  const secretNeed = (name: string, key: string, require: typeof requireSecret): Need => ({
+    variable: name,
+    isForRequests: true,
+    check: () => require(name, env),
     key,
   })
   return [

@@ -67,11 +67,12 @@ export async function pipelineFrom(
   file: string,
   flags: OverrideFlags,
   { env, cwd, logFile }: Io,
+  sendsNothing = false,
 ): Promise<Pipeline> {
   // Help needs the options alone.
   const { learnSecrets, readPipeline } = await import('../../config/index.ts')
   await learnSecrets(env)
-  const pipeline = await readPipeline(file, { env, cwd, overrides: overridesFrom(flags) })
+  const pipeline = await readPipeline(file, { env, cwd, sendsNothing, overrides: overridesFrom(flags) })
   await learnSecrets(env, pipeline)
   await logFile?.keepOutOf(pipeline)
   return pipeline
@@ -108,9 +109,10 @@ export async function requireToRun(
   pipeline: Pipeline,
   { allowPlaintext }: Pick<RunFlags, 'allowPlaintext'>,
   { env, log }: Io,
+  sendsNothing = false,
 ): Promise<void> {
   const { warningsFor, checkRequirements } = await import('../../config/index.ts')
-  await checkRequirements(pipeline, { env, allowPlaintext })
+  await checkRequirements(pipeline, { env, allowPlaintext, sendsNothing })
   for (const { message, fields } of await warningsFor(pipeline, env)) log('warn', message, fields)
 }
 

@@ -21,8 +21,8 @@ export const plan = command({
       .example('$0 plan pipeline.yaml', 'The minimum of requests and time')
       .example('$0 plan pipeline.yaml --from 2020-01-01', 'The same for a longer range'),
   async run(args, io) {
-    const pipeline = await pipelineFrom(args.pipeline, args, io)
-    await requireToRun(pipeline, args, io)
+    const pipeline = await pipelineFrom(args.pipeline, args, io, true)
+    await requireToRun(pipeline, args, io, true)
     const options = await runOptions(pipeline, { env: io.env, allowPlaintext: args.allowPlaintext })
     const result = await readPlan(pipeline, options)
     if (args.json) await io.stdout.line(plainJson(planJson(result)))

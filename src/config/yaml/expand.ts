@@ -18,6 +18,9 @@ const BODY = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
 // biome-ignore lint/suspicious/noTemplateCurlyInString: the text shows the reader's own syntax
 const MALFORMED = 'malformed reference; write ${NAME} or ${NAME:-default}, and $${ for ${ itself'
 
+/** Stands for an address that nothing is sent to. */
+export const UNKNOWN_SERVICE = 'https://service.invalid'
+
 /**
  * Expands `${VAR}` and `${VAR:-default}` (used if the variable is unset or empty), once: values of variables are not
  * expanded again. `$${` becomes `${`.
@@ -63,8 +66,16 @@ function retype(text: string): number | boolean | null | undefined {
   return undefined
 }
 
-/** Expands `${VAR}` in every string of the file, in place, but not in values of flags. */
-export function expandTree(tree: Tree, env: Environment, problems: Problems): void {
+/**
+ * Expands `${VAR}` in every string of the file, in place, but not in values of flags.
+ * @param isUnsetFine by the path of a setting: whether it may name a variable that is not set, and gets a placeholder
+ */
+export function expandTree(
+  tree: Tree,
+  env: Environment,
+  problems: Problems,
+  isUnsetFine: (path: Path) => boolean = () => false,
+): void {
   const visit = (container: Container, path: Path): void => {
     for (const [key, location] of tree.locations.get(container) ?? []) {
       const value = Reflect.get(container, key)
@@ -72,6 +83,11 @@ export function expandTree(tree: Tree, env: Environment, problems: Problems): vo
       if (isContainer(value)) visit(value, inner)
       if (typeof value !== 'string' || location.from === 'flag' || !value.includes('${')) continue
       const expanded = expand(value, env)
+      if (expanded.problems.length > 0 && isUnsetFine(inner)) {
+        if (key === 'base_url') Reflect.set(container, key, UNKNOWN_SERVICE)
+        else Reflect.deleteProperty(container, key)
+        continue
+      }
       for (const problem of expanded.problems) problems.add(inner, problem)
       Reflect.set(container, key, expanded.text)
       const retyped = location.plain && expanded.whole ? retype(expanded.text) : undefined
