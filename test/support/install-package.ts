@@ -9,6 +9,7 @@ export const ROOT = join(import.meta.dirname, '../..')
 /** Files of a fresh clone that the build and the package need. */
 const CLONED = [
   'src',
+  'test',
   'docs',
   'pipelines',
   'package.json',

@@ -35,6 +35,9 @@ const CONSENT = {
 
 const FILE = { type: 'string', demandOption: true, describe: 'Pipeline file' } as const
 
+/** For a command with an `--output` of its own, as the positional `pipeline`. */
+export const DATA_SET = { ...FILE, describe: 'Pipeline file, or the path of a data set' } as const
+
 type PipelineArgs = CommonArgs & { readonly pipeline: string } & InferredOptionTypes<typeof OVERRIDES>
 type RunPipelineArgs = PipelineArgs & InferredOptionTypes<typeof LIMITS & typeof CONSENT>
 
@@ -47,7 +50,8 @@ export function pipelineOptions(yargs: Argv<CommonArgs>): Argv<PipelineArgs> {
 
 /** For commands that look after a data set that is there. */
 export function dataSetOptions(yargs: Argv<CommonArgs>) {
-  return yargs.positional('pipeline', { ...FILE, describe: 'Pipeline file, or the path of a data set' })
+  const { output } = OVERRIDES
+  return yargs.positional('pipeline', DATA_SET).options({ output }).group('output', GROUP)
 }
 
 /** {@link pipelineOptions} with the limits of a run and the consent to plaintext. */
@@ -80,19 +84,20 @@ export async function pipelineFrom(
 
 /**
  * Reads what a data set says of itself, for commands that look after it. How the file differs from it is logged.
- * @param given its pipeline file, or its path
+ * @param given.pipeline its pipeline file, or its path
+ * @param given.output where it lies, if elsewhere
  * @param isToChange whether the command replaces shards
  * @throws ExportError `config`
  */
 export async function dataSetFrom(
-  given: string,
+  { pipeline: given, output }: { readonly pipeline: string; readonly output?: string | undefined },
   { env, cwd, logFile, log }: Io,
   isToChange = false,
 ): Promise<Described> {
   const { learnSecrets, readPlace } = await import('../../config/index.ts')
   const { describeDataSet } = await import('../../data-set/index.ts')
   await learnSecrets(env)
-  const place = await readPlace(given, { env, cwd })
+  const place = await readPlace(given, { env, cwd, overrides: { output } })
   await learnSecrets(env, place.pipeline)
   await logFile?.keepOutOf(place.pipeline)
   const described = await describeDataSet(place, isToChange)

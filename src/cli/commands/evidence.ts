@@ -5,7 +5,7 @@ import { readEvidence } from '../../data-set/index.ts'
 import { version } from '../../package/index.ts'
 import { evidenceTar } from '../../report/index.ts'
 import { command, flag, stringValue } from '../command-line/command.ts'
-import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
+import { DATA_SET, dataSetFrom } from '../command-line/pipeline-options.ts'
 import { requireApart } from '../results/flag-file.ts'
 import { saveFile } from '../results/save-file.ts'
 import { completenessText } from '../results/summary.ts'
@@ -14,7 +14,8 @@ import { bytes, counted, plainJson, plainLine } from '../terminal/text.ts'
 
 export const evidence = command({
   options: (yargs) =>
-    dataSetOptions(yargs)
+    yargs
+      .positional('pipeline', DATA_SET)
       .options({
         output: {
           type: 'string',
@@ -30,7 +31,7 @@ export const evidence = command({
       .example('$0 evidence pipeline.yaml --output acme.tar --key pub.pem', 'Once the manifest is signed'),
   async run(args, io) {
     const { key, json } = args
-    const { pipeline } = await dataSetFrom(args.pipeline, io)
+    const { pipeline } = await dataSetFrom({ pipeline: args.pipeline }, io)
     const publicKey = key === undefined ? null : await readVerifyingKey(key, io)
     const path = resolve(io.cwd, args.output)
     await requireApart({ path, what: 'The archive' }, [pipeline])

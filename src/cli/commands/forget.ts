@@ -29,7 +29,7 @@ export const forget = command({
       .example('$0 forget pipeline.yaml < people.txt', 'Without a question: from a script')
       .epilogue('Backups, copies and tables are not touched; the next `load` replaces rows in tables.'),
   async run(args, io) {
-    const { pipeline } = await dataSetFrom(args.pipeline, io, true)
+    const { pipeline } = await dataSetFrom(args, io, true)
     const identities = await identitiesOf(args.identities, io)
     const print = async (result: ForgetResult, isDry: boolean): Promise<void> => {
       await io.stdout.line(args.json ? plainJson(resultJson(result, isDry)) : resultText(result, isDry))

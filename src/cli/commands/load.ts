@@ -33,7 +33,7 @@ export const load = command({
       ),
   async run(args, io) {
     const target = parseTarget(args.to, io.cwd)
-    const { pipeline } = await dataSetFrom(args.pipeline, io)
+    const { pipeline } = await dataSetFrom(args, io)
     await requireUsable(target, pipeline)
     return untilStopped(io, async (signals) => {
       const { schema = null, table = null, mode, evolve, json } = args
@@ -57,7 +57,7 @@ export const ddl = command({
       .example('$0 ddl pipeline.yaml --dialect snowflake', 'Table, file format, stage and COPY')
       .example('$0 ddl pipeline.yaml --dialect dbt > models/sources.yml', 'A source for dbt'),
   async run(args, io) {
-    const { pipeline } = await dataSetFrom(args.pipeline, io)
+    const { pipeline } = await dataSetFrom(args, io)
     await io.stdout.line(tableStatements(pipeline, args.dialect, args.table))
     return DONE
   },

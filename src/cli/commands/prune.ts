@@ -35,7 +35,7 @@ export const prune = command({
       .example('$0 prune pipeline.yaml --yes', 'From cron, by the load.keep of the file')
       .epilogue('No run requests pruned partitions again, except with `run --redo`.'),
   async run(args, io) {
-    const { pipeline } = await dataSetFrom(args.pipeline, io, true)
+    const { pipeline } = await dataSetFrom(args, io, true)
     const before = ago(ageOf(args.olderThan, pipeline), systemClock.now() * 1000)
     const print = async (result: PruneResult, isDry: boolean): Promise<void> => {
       const text = args.json ? plainJson(resultJson(result, isDry)) : resultText(result, isDry)

@@ -34,7 +34,7 @@ export const query = command({
         'The largest leaks',
       ),
   async run(args, io) {
-    const { pipeline } = await dataSetFrom(args.pipeline, io)
+    const { pipeline } = await dataSetFrom(args, io)
     const sql = args.sql ?? `SELECT * FROM ${kindOfRows(pipeline.extract.resource)} LIMIT ${FIRST_ROWS}`
     const print = args.json
       ? printJson

@@ -26,7 +26,7 @@ export const sign = command({
       .example('$0 verify pipeline.yaml && $0 sign pipeline.yaml --key key.pem', 'Read every byte before')
       .epilogue('`openssl genpkey -algorithm ed25519 -out key.pem` makes a key.'),
   async run(args, io) {
-    const { pipeline } = await dataSetFrom(args.pipeline, io)
+    const { pipeline } = await dataSetFrom(args, io)
     const key = await readSigningKey(args.key, io)
     if (await isOpenToOthers(resolve(io.cwd, args.key))) {
       io.log('warn', 'every user of this machine may read or change the signing key; chmod 600 it', {

@@ -22,7 +22,7 @@ export const status = command({
       .example('$0 status pipeline.yaml --all --state failed', 'Which partitions failed, and why')
       .example('$0 status pipeline.yaml --json', 'Everything, with complete cursors'),
   async run(args, io) {
-    const { pipeline } = await dataSetFrom(args.pipeline, io)
+    const { pipeline } = await dataSetFrom(args, io)
     const result = await readStatus(pipeline, Date.now())
     const wanted = await wantedPartitions(args)
     if (args.json) await io.stdout.parts(jsonParts(result, pipeline.name, wanted))

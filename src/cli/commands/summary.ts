@@ -26,8 +26,8 @@ export const summary = command({
         '$0 summary pipeline.yaml --format markdown >> "$GITHUB_STEP_SUMMARY"',
         'For a job, or a mail',
       ),
-  async run({ pipeline: given, format, json }, io) {
-    const { pipeline } = await dataSetFrom(given, io)
+  async run({ pipeline: given, output, format, json }, io) {
+    const { pipeline } = await dataSetFrom({ pipeline: given, output }, io)
     return untilStopped(io, async (signals) => {
       const warn = (message: string): void => void io.screen.write(`${message}\n`)
       const options = { clock: systemClock, stop: signals.stop, version, format, warn }

@@ -17,7 +17,7 @@ export const tables = command({
       .example('$0 tables pipeline.yaml --rebuild', 'After the data set or load.table_location was moved')
       .epilogue('`ddl` prints how each engine reads them.'),
   async run(args, io) {
-    const { pipeline } = await dataSetFrom(args.pipeline, io, true)
+    const { pipeline } = await dataSetFrom(args, io, true)
     return untilStopped(io, async (signals) => {
       const found = await bringTables(pipeline, {
         clock: systemClock,

@@ -42,7 +42,7 @@ export const verify = command({
   async run(args, io) {
     const signedBy = await keyOf(args, io)
     const notBeforeMs = notBefore(args)
-    const { pipeline, differences } = await dataSetFrom(args.pipeline, io)
+    const { pipeline, differences } = await dataSetFrom(args, io)
     const { screen, stdout } = io
     let shards = 0
     const onShard = (path: string): void =>

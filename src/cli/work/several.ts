@@ -87,7 +87,7 @@ const COLUMNS: readonly Column<Row>[] = [
 /** The figures of a data set that a table of many shows. */
 async function rowOf(given: string, { code, verdict }: Pick<Row, 'code' | 'verdict'>, io: Io): Promise<Row> {
   // What differs from the file was logged by the command.
-  const { pipeline } = await dataSetFrom(given, { ...io, log: () => {} })
+  const { pipeline } = await dataSetFrom({ pipeline: given }, { ...io, log: () => {} })
   const nowMs = Date.now()
   const status = await readStatus(pipeline, nowMs).catch(nullIf('config'))
   const { name } = pipeline
