@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { BlobRequestConditions, BlockBlobClient, ContainerClient } from '@azure/storage-blob'
 import { type Condition, Conflict, contentType, type Driver, inParts, type Write } from '../bucket/index.ts'
-import { azureError, isConflict, isMissing, statusOf } from './azure-error.ts'
-import { type AzureLocation, openContainer } from './client.ts'
+import { azureError, isConflict, isMissing, retryAfterMs, statusOf } from './azure-error.ts'
+import { ATTEMPTS, type AzureLocation, openContainer } from './client.ts'
 
 /** The metadata of the write that made an object. The service takes no hyphens here. */
 const MARK = 'spillwaywrite'
@@ -27,7 +28,11 @@ export function azureDriver(location: AzureLocation): Driver {
 
     async head(name) {
       try {
-        const { contentLength: size = 0, etag = '', metadata } = await (await blob(name)).getProperties()
+        const {
+          contentLength: size = 0,
+          etag = '',
+          metadata,
+        } = await unlessBusy(async () => (await blob(name)).getProperties())
         return { size, etag, mark: metadata?.[MARK] ?? null }
       } catch (error) {
         if (isMissing(error)) return null
@@ -38,10 +43,10 @@ export function azureDriver(location: AzureLocation): Driver {
     async get(name, range, etag) {
       const [start, end] = range ?? [0, Number.POSITIVE_INFINITY]
       try {
-        const response = await (await blob(name)).download(
-          start,
-          end === Number.POSITIVE_INFINITY ? undefined : end - start,
-          { conditions: etag === null ? {} : { ifMatch: etag }, maxRetryRequests: BODY_ATTEMPTS },
+        const count = end === Number.POSITIVE_INFINITY ? undefined : end - start
+        const conditions = etag === null ? {} : { ifMatch: etag }
+        const response = await unlessBusy(async () =>
+          (await blob(name)).download(start, count, { conditions, maxRetryRequests: BODY_ATTEMPTS }),
         )
         const chunks: Uint8Array[] = []
         for await (const chunk of response.readableStreamBody ?? []) chunks.push(chunk as Buffer)
@@ -78,22 +83,28 @@ export function azureDriver(location: AzureLocation): Driver {
 
     async copy(from, to) {
       const [source, target] = [await blob(from), await blob(to)]
-      const copying = await target.beginCopyFromURL(source.url, { intervalInMs: COPY_POLL_MS })
+      const options = { intervalInMs: COPY_POLL_MS }
+      const copying = await unlessBusy(() => target.beginCopyFromURL(source.url, options))
       return (await copying.pollUntilDone()).copyStatus === 'success'
     },
 
     async remove(name) {
-      await (await blob(name)).deleteIfExists({ deleteSnapshots: 'include' })
+      await unlessBusy(async () => (await blob(name)).deleteIfExists({ deleteSnapshots: 'include' }))
     },
 
     async *list(start, isDeep) {
       const options = { prefix: root + start }
       const client = await container()
       const found = isDeep ? client.listBlobsFlat(options) : client.listBlobsByHierarchy('/', options)
-      for await (const each of found) {
-        const size = 'properties' in each ? (each.properties?.contentLength ?? 0) : 0
-        yield { name: each.name.slice(root.length), size }
-      }
+      let page: { continuationToken?: string } = {}
+      do {
+        const { value } = await unlessBusy(() => found.byPage(page).next())
+        const { blobItems = [], blobPrefixes = [] } = value?.segment ?? {}
+        for (const { name } of blobPrefixes) yield { name: name.slice(root.length), size: 0 }
+        for (const { name, properties } of blobItems)
+          yield { name: name.slice(root.length), size: properties.contentLength ?? 0 }
+        page = value?.continuationToken ? { continuationToken: value.continuationToken } : {}
+      } while (page.continuationToken !== undefined)
     },
 
     abortUploads: async () => {},
@@ -114,8 +125,20 @@ function conditionOf(condition: Condition): BlobRequestConditions {
 
 async function conditionally<T>(name: string, write: () => Promise<T>): Promise<T> {
   try {
-    return await write()
+    return await unlessBusy(write)
   } catch (error) {
     throw isConflict(error) ? new Conflict(name) : error
+  }
+}
+
+/** Repeats a request that the service has put off: the SDK does so after 500 and 503, but not after 429. */
+async function unlessBusy<T>(request: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await request()
+    } catch (error) {
+      if (attempt === ATTEMPTS || statusOf(error) !== 429) throw error
+      await sleep(retryAfterMs(error) ?? 250 * 2 ** attempt)
+    }
   }
 }

@@ -68,7 +68,7 @@ function byStatus(status: number | null, code: string | null): Cause | null {
 function network(code: string | null): Cause {
   return [
     'storage',
-    `The store cannot be reached (${code})`,
+    `The store cannot be reached (${code === 'AbortError' ? 'the request was broken off' : code})`,
     `Check AZURE_STORAGE_ACCOUNT, load.azure.endpoint, the network and the proxy, then ${AGAIN}`,
   ]
 }
@@ -88,7 +88,7 @@ function codeOf(error: Error): string | null {
   const { details, code } = error as { details?: { errorCode?: string }; code?: unknown }
   if (details?.errorCode !== undefined) return details.errorCode
   if (typeof code === 'string') return code
-  return /^(?:Authentication|CredentialUnavailable|AggregateAuthentication)Error$/.test(error.name)
+  return /^(?:Abort|Authentication|CredentialUnavailable|AggregateAuthentication)Error$/.test(error.name)
     ? error.name
     : null
 }
@@ -96,6 +96,16 @@ function codeOf(error: Error): string | null {
 export function statusOf(error: unknown): number | null {
   const { statusCode } = (error ?? {}) as { statusCode?: unknown }
   return typeof statusCode === 'number' ? statusCode : null
+}
+
+// A longer pause is more than a store that is busy.
+const MAX_RETRY_MS = 30_000
+
+/** What the service asks to wait for; null: it does not say. */
+export function retryAfterMs(error: unknown): number | null {
+  const { response } = (error ?? {}) as { response?: { headers: { get(name: string): string | undefined } } }
+  const seconds = Number(response?.headers.get('retry-after') || Number.NaN)
+  return Number.isNaN(seconds) ? null : Math.min(seconds * 1000, MAX_RETRY_MS)
 }
 
 export function isMissing(error: unknown): boolean {

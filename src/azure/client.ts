@@ -7,8 +7,9 @@ export type AzureLocation = Extract<DataSetLocation, { kind: 'azure' }>
 type Sdk = typeof import('@azure/storage-blob')
 
 // Six requests over some seconds outlast a store that is busy or moves.
+export const ATTEMPTS = 6
 const OPTIONS: StoragePipelineOptions = {
-  retryOptions: { maxTries: 6, tryTimeoutInMs: 180_000, retryDelayInMs: 250, maxRetryDelayInMs: 4000 },
+  retryOptions: { maxTries: ATTEMPTS, tryTimeoutInMs: 180_000, retryDelayInMs: 250, maxRetryDelayInMs: 4000 },
 }
 
 const NO_CREDENTIALS =

@@ -79,7 +79,8 @@ function byStatus(status: number | null, code: string | null): Cause | null {
 }
 
 function network(code: string | null): Cause {
-  const said = code === 'TimeoutError' ? 'no response in time' : (code ?? 'broken connection')
+  const broken = code === 'AbortError' ? null : code
+  const said = code === 'TimeoutError' ? 'no response in time' : (broken ?? 'broken connection')
   return ['storage', `The store cannot be reached (${said})`, UNREACHABLE]
 }
 
@@ -88,7 +89,7 @@ function codeOf(error: Error): string | null {
   if (error.message === 'Region is missing') return 'RegionMissing'
   if ('code' in error && typeof error.code === 'string' && /^E[A-Z]+$/.test(error.code)) return error.code
   if ('Code' in error && typeof error.Code === 'string') return error.Code
-  return '$metadata' in error || /^(?:Timeout|CredentialsProvider|TokenProvider)Error$/.test(error.name)
+  return '$metadata' in error || /^(?:Abort|Timeout|CredentialsProvider|TokenProvider)Error$/.test(error.name)
     ? error.name
     : null
 }

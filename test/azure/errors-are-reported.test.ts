@@ -1,4 +1,4 @@
-import { createServer } from 'node:http'
+import { createServer, request as httpRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import {
   AccountSASPermissions,
@@ -7,9 +7,11 @@ import {
   StorageSharedKeyCredential,
 } from '@azure/storage-blob'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { azureError } from '../../src/azure/azure-error.ts'
 import { azureDriver } from '../../src/azure/index.ts'
 import { bucketStore } from '../../src/bucket/index.ts'
 import { type ExportError, isExportError } from '../../src/core/index.ts'
+import { s3Error } from '../../src/s3/s3-error.ts'
 import { ACCOUNT, type Azurite, KEY, startAzurite } from './azurite.ts'
 
 let azurite: Azurite
@@ -161,4 +163,43 @@ it.each([
   server.close()
   expect(error.kind).toBe(kind)
   expect(error.message).toContain(word)
+})
+
+it.each([429, 503])('status %i is waited out', async (status) => {
+  let refused = 0
+  const { port: behind } = new URL(azurite.endpoint)
+  const server = createServer((request, response) => {
+    if (refused++ % 3 < 2) return void response.writeHead(status, { 'retry-after': '0' }).end()
+    const { method, headers, url } = request
+    const passed = httpRequest({ port: behind, method, headers, path: url }, (answer) => {
+      response.writeHead(answer.statusCode ?? 0, answer.headers)
+      answer.pipe(response)
+    })
+    request.pipe(passed)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const endpoint = `http://127.0.0.1:${port}/${ACCOUNT}`
+  const driver = azureDriver({ kind: 'azure', container: 'exports', prefix: `busy-${status}`, endpoint })
+  const write = { mark: 'a', condition: 'absent' } as const
+  const etag = await driver.put('a/b', Buffer.from('text'), write)
+  await driver.upload('a/c', [Buffer.from('more')], write)
+  expect(await driver.head('a/b')).toEqual({ size: 4, etag, mark: 'a' })
+  expect(Buffer.from((await driver.get('a/b', null, null))!.bytes).toString()).toBe('text')
+  const listed = async (start: string, isDeep: boolean) => {
+    const names: string[] = []
+    for await (const { name } of driver.list(start, isDeep)) names.push(name)
+    return names
+  }
+  expect([await listed('', false), await listed('', true)]).toEqual([['a/'], ['a/b', 'a/c']])
+  await driver.remove('a/b')
+  expect(await listed('a/', true)).toEqual(['a/c'])
+  server.closeAllConnections()
+  server.close()
+})
+
+it('a request that is broken off is no unexpected error', () => {
+  const error = Object.assign(new Error('The operation was aborted'), { name: 'AbortError' })
+  for (const translated of [azureError(error, 'x'), s3Error(error, 'x')])
+    expect(translated).toMatchObject({ kind: 'storage', what: expect.stringContaining('cannot be reached') })
 })
