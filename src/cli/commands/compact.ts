@@ -31,7 +31,7 @@ export const compact = command({
   async run(args, io) {
     if (!Number.isInteger(args.minShards) || args.minShards < 2)
       throw wrongUsage('--min-shards: expected an integer from 2 on', 'See `spillway compact --help`.')
-    const { pipeline } = await dataSetFrom(args.pipeline, io, true)
+    const { pipeline } = await dataSetFrom(args, io, true)
     return untilStopped(io, async (signals) => {
       const options: CompactOptions = {
         clock: systemClock,
