@@ -24,7 +24,8 @@ export async function fillEmptyDataSet(
 ): Promise<void> {
   const { state } = checkpoint
   const { extract, load } = pipeline
-  if (state.shards.length > 0) return
+  // While its partitions are exported again, it would wait with them.
+  if (state.shards.length > 0 || state.redo.partitions > 0) return
   const [first] = planAsOfLastRun(pipeline, state)?.partitions() ?? []
   if (first === undefined) return
   const folder = folderOf(extract.resource, first, load.partitionBy)

@@ -109,11 +109,21 @@ load: { ${format}${load}, path: out }
     })
   }
 
-  /** What rows may be left after these changes, the last of which were carried out. */
+  /**
+   * What rows may be left, each as one of these: the first change was carried out or not, the second was. A redo brings
+   * back what was pruned of the partitions that it names.
+   */
   outcomes(perhaps: readonly Change[], surely: readonly Change[]): readonly ReadonlyMap<string, number>[] {
-    const after = (done: readonly Change[]) =>
-      done.includes('prune') ? new Map() : done.includes('forget') ? this.others : this.rows
-    return [after(surely), after([...perhaps, ...surely])]
+    return [surely, [...perhaps, ...surely]].map((done) => {
+      const rows = done.includes('forget') ? this.others : this.rows
+      const again =
+        done.indexOf('prune') < 0
+          ? 'redo'
+          : done.slice(done.indexOf('prune')).find((each) => /redo/.test(each))
+      if (again === 'redo') return rows
+      const isBack = (row: string) => again !== undefined && row.includes('"quillmere.net"')
+      return new Map([...rows].filter(([row]) => isBack(row)))
+    })
   }
 
   async #command(folder: string, [name = '', ...flags]: readonly string[], fault = 'none'): Promise<Ended> {
