@@ -168,6 +168,12 @@ function rejectRepeatedOrInvalid(
 const LISTS: ReadonlySet<string> = new Set(['_', 'domain', 'redo', 'pipeline', 'id', 'state', 'query'])
 
 function usageError(message: string, words: readonly string[]): ExportError {
+  // Whoever is to be forgotten is not repeated.
+  if (words[0] === 'forget' && message.startsWith('Unknown argument'))
+    return wrongUsage(
+      'Unknown argument, which is not repeated here: forget reads identities from stdin, or from the file of --identities',
+      'See `spillway forget --help`.',
+    )
   const [word = ''] = words
   const isCommand = Object.hasOwn(COMMANDS, word)
   const next = `See \`${isCommand ? `spillway ${word} --help` : 'spillway --help'}\`.`

@@ -48,7 +48,7 @@ function frequent(rows: readonly Row[]): readonly string[] {
 
 async function forget(here: Workspace, people: readonly string[], ...flags: string[]) {
   await writeFile(join(here.folder, 'people.txt'), `${people.join('\r\n')}\n`)
-  return here.json('forget', '--identities', 'people.txt', ...flags)
+  return here.json('forget', '--identities', 'people.txt', '--yes', ...flags)
 }
 
 /** The contents of every file of a data set but shards of Parquet, which are compressed. */
@@ -255,7 +255,7 @@ it('masked identities are found by their digests', async () => {
   const other = await workspaceFor(plain.sandbox, given, { SPILLWAY_MASK_KEY: `${MASK_KEY}, another` })
   await cp(here.output, other.output, { recursive: true })
   await writeFile(join(other.folder, 'people.txt'), person)
-  const refused = await other.cli('forget', 'pipeline.yaml', '--identities', 'people.txt')
+  const refused = await other.cli('forget', 'pipeline.yaml', '--identities', 'people.txt', '--yes')
   expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('mask key is not the one')])
 })
 
@@ -264,7 +264,7 @@ describe('what cannot be done is refused, and nothing is changed', () => {
 
   const refuses = async (code: number, why: RegExp, ...flags: string[]): Promise<void> => {
     const tree = await treeHashes(here.output)
-    const ended = await here.cli('forget', 'pipeline.yaml', ...flags)
+    const ended = await here.cli('forget', 'pipeline.yaml', '--yes', ...flags)
     expect([ended.code, ended.stderr]).toEqual([code, expect.stringMatching(why)])
     expect(await treeHashes(here.output)).toEqual(tree)
   }
@@ -291,7 +291,7 @@ describe('what cannot be done is refused, and nothing is changed', () => {
     const store = diskStore({ root: here.output, fileMode: 0o600, dirMode: 0o700 })
     const stop = new AbortController().signal
     const lock = await takeLock(store, { clock: systemClock, stop, warn: () => {}, fresh: false })
-    const locked = await here.cli('forget', 'pipeline.yaml', '--identities', 'people.txt')
+    const locked = await here.cli('forget', 'pipeline.yaml', '--identities', 'people.txt', '--yes')
     expect(locked.code).toBe(5)
     await lock.release()
 
@@ -323,7 +323,7 @@ it('before the first run people are recorded, from stdin too, and that run keeps
   expect((await stat(join(here.output, '_state/forgotten.json'))).mode & 0o777).toBe(0o600)
 
   const forgetPiped = (input: string): unknown => {
-    const piped = spawnSync(process.execPath, [CLI, 'forget', 'pipeline.yaml', '--json'], {
+    const piped = spawnSync(process.execPath, [CLI, 'forget', 'pipeline.yaml', '--yes', '--json'], {
       cwd: here.folder,
       env: { ...process.env, ...here.env },
       input,
@@ -391,7 +391,7 @@ it('the next load replaces their shards in a table; a signature from before is s
   })
   expect((await evidenceOf()).code).toBe(0)
   const evidence = await readFile(join(here.folder, 'evidence.tar'), 'latin1')
-  expect(evidence).toMatch(/People were forgotten.*?1 identities, [1-9]\d* rows/s)
+  expect(evidence).toMatch(/People were forgotten.*?1 identity, [1-9]\d* rows/s)
   expect(evidence).toMatch(/BUT \d+ items? of forgotten people (was|were) left out/)
   expect(evidence).not.toContain(person)
 

@@ -20,7 +20,7 @@ const ONE: Sample = (index, count) => index === count >> 1
 const OWN_WORK =
   /checkpoint|manifest|_SUCCESS|forgotten|^rm |_state\/(?:log|sealed)|credentials|_quarantine|^sync $/
 
-const FORGET = ['forget', 'pipeline.yaml', '--identities', 'people.txt', '--json']
+const FORGET = ['forget', 'pipeline.yaml', '--identities', 'people.txt', '--yes', '--json']
 
 const STATES = [
   { what: 'a finished data set', partitionBy: '[query, window]', until: [], samples: 2 },
@@ -168,7 +168,7 @@ test('the same in object storage', async () => {
   const changesOf = ({ double }: BucketTrial): string[] =>
     double.requests({ operation: CHANGES }).map(({ operation, key }) => `${operation} ${key}`)
   const forget = (attempt: BucketTrial, settings = {}) =>
-    attempt.command('forget', { ...settings, args: ['--identities', 'people.txt'] })
+    attempt.command('forget', { ...settings, args: ['--identities', 'people.txt', '--yes'] })
   const given = exportOf('[query, window]')
 
   const { clean, calls, before } = await bucketTrial(given, async (attempt) => {

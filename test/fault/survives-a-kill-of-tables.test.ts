@@ -25,7 +25,7 @@ const COMMANDS = [
   { what: 'run', args: ['run', 'pipeline.yaml'], isFirst: true },
   { what: 'run --redo', args: ['run', 'pipeline.yaml', '--redo', '*'], next: ['run', 'pipeline.yaml'] },
   { what: 'prune', args: ['prune', 'pipeline.yaml', '--older-than', AGE, '--yes'] },
-  { what: 'forget', args: ['forget', 'pipeline.yaml', '--identities', 'people.txt'] },
+  { what: 'forget', args: ['forget', 'pipeline.yaml', '--identities', 'people.txt', '--yes'] },
 ]
 
 async function listed(output: string): Promise<readonly string[]> {

@@ -26,7 +26,7 @@ export const forget = command({
         json: flag('Print the result as JSON'),
       })
       .example('$0 forget pipeline.yaml --identities people.txt --dry-run', 'What there is of them')
-      .example('$0 forget pipeline.yaml < people.txt', 'Without a question: from a script')
+      .example('$0 forget pipeline.yaml --yes < people.txt', 'Without a question: from a script')
       .epilogue('Backups, copies and tables are not touched; the next `load` replaces rows in tables.'),
   async run(args, io) {
     const { pipeline } = await dataSetFrom(args, io, true)
@@ -52,7 +52,7 @@ export const forget = command({
         await print(await plan(), true)
         return DONE
       }
-      if (!args.yes && canAsk(io.screen)) await askToForget(pipeline, await plan(), io)
+      if (!args.yes) await askToForget(pipeline, plan, io)
       await print(await forgetPeople(pipeline, identities, options).finally(() => io.screen.clear()), false)
       return DONE
     })
@@ -95,8 +95,12 @@ function none(what: string, next: string): ExportError {
   return wrongUsage(what, `${next} Nothing was changed.`)
 }
 
-async function askToForget(pipeline: Pipeline, result: ForgetResult, { screen, cwd }: Io): Promise<void> {
-  screen.write(`${resultText(result, true)}\n`)
+async function askToForget(
+  pipeline: Pipeline,
+  plan: () => Promise<ForgetResult>,
+  { screen, cwd }: Io,
+): Promise<void> {
+  if (canAsk(screen)) screen.write(`${resultText(await plan(), true)}\n`)
   await requireYes(screen, {
     what: 'forget removes data',
     cost: '',
