@@ -7,7 +7,7 @@ import {
   rowGroupRows,
   shardExtension,
 } from '../load/index.ts'
-import type { OpenLog } from '../state/index.ts'
+import { type ManifestShard, manifestShard, type OpenLog } from '../state/index.ts'
 import { encodePlan } from './encode-plan.ts'
 import type { DataSetOptions } from './options.ts'
 import { planAsOfLastRun } from './plan-state.ts'
@@ -20,7 +20,10 @@ export async function fillEmptyDataSet(
   pipeline: NamedPipeline,
   store: OwnedStore,
   checkpoint: OpenLog,
-  options: Pick<DataSetOptions, 'version' | 'build' | 'onLog'>,
+  options: Pick<DataSetOptions, 'version' | 'build' | 'onLog'> & {
+    /** Called with the shard. */
+    readonly onFilled?: (shard: ManifestShard) => void
+  },
 ): Promise<void> {
   const { state } = checkpoint
   const { extract, load } = pipeline
@@ -50,6 +53,7 @@ export async function fillEmptyDataSet(
   )
   await checkpoint.append([shard])
   await publishSealed(store, shard)
+  options.onFilled?.(manifestShard(shard))
 }
 
 const NO_ROWS = { async *[Symbol.asyncIterator]() {} }

@@ -8,7 +8,13 @@ import {
   sideBySide,
 } from '../core/index.ts'
 import { changedSinceSealed, QUARANTINE_FOLDER, quarantinePath } from '../load/index.ts'
-import { type CheckpointState, type OpenLog, SUCCESS_PATH, splitPath } from '../state/index.ts'
+import {
+  type CheckpointState,
+  type ManifestShard,
+  type OpenLog,
+  SUCCESS_PATH,
+  splitPath,
+} from '../state/index.ts'
 import { replaceManifest } from './files.ts'
 import { fillEmptyDataSet } from './fill-empty-data-set.ts'
 import type { DataSetOptions } from './options.ts'
@@ -21,6 +27,8 @@ import { bringPeople } from './suppression.ts'
 import { updateTables } from './table-formats.ts'
 
 export type SettleOptions = Pick<DataSetOptions, 'clock' | 'stop' | 'onLog' | 'version' | 'build'> & {
+  /** Called with the shard without rows of a data set that has none. */
+  readonly onFilled?: (shard: ManifestShard) => void
   /** The run that changed the data set, for the snapshots of tables; default: another command did. */
   readonly runId?: string
 }

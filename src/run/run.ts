@@ -189,7 +189,15 @@ async function carryOut(
       await session.cpu.close()
       const finished_at = isoTime(clock.now())
       await checkpoint.append([endEntry(run, { finished_at, status: ending.status }, figures)])
-      await settle(pipeline, store, checkpoint, { ...options, runId: run })
+      await settle(pipeline, store, checkpoint, {
+        ...options,
+        runId: run,
+        onFilled: (shard) => {
+          sealed.shards++
+          sealed.bytes += shard.bytes
+          options.onShard?.(shard)
+        },
+      })
       const small = manySmallShards(checkpoint.state, pipeline)
       if (small !== null) log('info', small)
     }))

@@ -27,8 +27,8 @@ export type Session = {
   readonly checkpoint: OpenLog
   /** The shards that were sealed since the beginning. */
   readonly sealed: {
-    readonly shards: number
-    readonly bytes: number
+    shards: number
+    bytes: number
     /** NUL characters that became U+FFFD, in CSV. */
     readonly replacedNuls: number
   }

@@ -41,10 +41,11 @@ it('in an unfinished export, a change that would mix two data sets is refused wi
   for (const [change, parts] of Object.entries(changes)) {
     await here.write(parts)
     const { code, stderr, stdout } = await here.run()
-    verdicts[change] = { code, stdout, advises: /--fresh/.test(stderr) }
+    const { status, requests } = JSON.parse(stdout)
+    verdicts[change] = { code, status, requests, advises: /--fresh/.test(stderr) }
     expect(await digests(here.output), change).toEqual(before)
   }
-  const refused = { code: 2, stdout: '', advises: true }
+  const refused = { code: 2, status: 'failed', requests: 0, advises: true }
   expect(verdicts).toEqual(Object.fromEntries(Object.keys(changes).map((change) => [change, refused])))
 
   await here.write(BEGUN)

@@ -13,7 +13,6 @@ const execute = promisify(execFile)
 const PRINTS: readonly RegExp[] = [
   /^complete \d+\n$/,
   /^true\n$/,
-  /^true\n$/,
   /^0 true true true\n$/,
   /^credentials 150\n$/,
   /settings\): Correct|extract\.domains\[0\]: expected a domain name .* a name without a dot/,

@@ -26,7 +26,7 @@ async function exported(here: Workspace, file: string, ...flags: string[]) {
   expect(code, stderr).toBe(0)
   const summary = summaryShape.parse(JSON.parse(stdout))
   expect(summary.status).toBe('complete')
-  const verified = await spillway(here, 'verify', file, ...flags)
+  const verified = await spillway(here, 'verify', file)
   expect(verified.code, verified.stdout).toBe(0)
   return summary
 }
@@ -136,7 +136,7 @@ describe('against a sandbox', () => {
 
     await exported(here, 'starter.yaml', '--from', '2024-11-01', '--until', '2025-01-01')
     const range = { from: '2024-11-01', until: '2025-01-01' }
-    const output = join(here.folder, 'output/my-export')
+    const output = join(here.folder, 'output/starter')
     expect(
       difference(await readParquet(output), expectedOfDomains(here.sandbox, ['example.com'], range)),
     ).toEqual(SAME)
