@@ -163,9 +163,9 @@ async function onRecord(store: Store): Promise<{ known: ReadonlySet<string>; las
  * The data set in a folder, as the owner of tables there. One that has not begun owns none.
  */
 export async function tableOwner(store: Store): Promise<TableOwner> {
-  const header = await readHeader(store).catch(nullIf('damaged'))
+  const header = await readHeader(store).catch(nullIf('damaged', 'storage'))
   if (header !== null) return { dataSetId: header.data_set_id }
-  const manifest = await readManifest(store).catch(nullIf('damaged'))
+  const manifest = await readManifest(store).catch(nullIf('damaged', 'storage'))
   if (manifest !== null) return { dataSetId: manifest.data_set_id }
   const sizes = await Promise.all([CHECKPOINT_PATH, MANIFEST_PATH].map((path) => store.size(path)))
   return { dataSetId: sizes.every((size) => size === null) ? randomUUID() : null }

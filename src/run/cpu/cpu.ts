@@ -49,7 +49,8 @@ export function openCpu(
       let page: DecodedPage | null = null
       try {
         const isLarge = body.byteLength >= LARGE_BYTES
-        if (isLarge) there?.start()
+        // Two threads that decode large pages would need twice the memory.
+        if (isLarge) await there?.start()
         page = await (isLarge && there?.isReady ? there : here).decode(body, context)
         return page
       } finally {
@@ -128,7 +129,7 @@ function loadedHere(decodePlan: DecodePlan, encodePlan: EncodePlan): Pick<Cpu, '
 
 type Elsewhere = Pick<Cpu, 'decode' | 'coder' | 'close'> & {
   /** Starts the thread, if it has not been started. */
-  start(): void
+  start(): Promise<void>
   /** Whether it has started. It stays so after the thread has ended: then its requests fail. */
   readonly isReady: boolean
 }
@@ -136,6 +137,7 @@ type Elsewhere = Pick<Cpu, 'decode' | 'coder' | 'close'> & {
 function inThread(decodePlan: DecodePlan, encodePlan: EncodePlan, shared: SharedThread | null): Elsewhere {
   let at: RunThread | null = null
   let isReady = false
+  let starting: Promise<void> | null = null
   let shards = 0
   const request = <T>(name: string, args: readonly unknown[], transfer: ArrayBuffer[] = []): Promise<T> =>
     at!.thread.request<T>(name, [at!.run, ...args], transfer)
@@ -146,9 +148,7 @@ function inThread(decodePlan: DecodePlan, encodePlan: EncodePlan, shared: Shared
     isReady = true
   }
   return {
-    start() {
-      if (at === null) void start()
-    },
+    start: () => (starting ??= start()),
     get isReady() {
       return isReady
     },
