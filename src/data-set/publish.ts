@@ -2,10 +2,15 @@ import { type OwnedStore, sideBySide } from '../core/index.ts'
 import { isAsSealed, listSealed, publishSealed, SEALED_FOLDER, sealedPath } from '../load/index.ts'
 import { type CheckpointState, type SealedShard, SUCCESS_PATH, splitPath } from '../state/index.ts'
 
-/** Publishes what is sealed and committed. @returns also those that are no longer what was sealed */
+/**
+ * Publishes what is sealed and committed.
+ * @param check is called before the first of them gets its name
+ * @returns also those that are no longer what was sealed
+ */
 export async function publishLeft(
   store: OwnedStore,
   state: CheckpointState,
+  check: () => Promise<void> = async () => {},
 ): Promise<{ readonly published: readonly SealedShard[]; readonly changed: readonly SealedShard[] }> {
   const names = new Set(await listSealed(store))
   const [published, changed]: SealedShard[][] = [[], []]
@@ -13,6 +18,7 @@ export async function publishLeft(
     const left = [...state.shards].filter(({ shard, sha256 }) =>
       names.has(splitPath(sealedPath(shard, sha256))[1]),
     )
+    if (left.length > 0) await check()
     if (left.length > 0 && !state.isSettled) await unmark(store)
     await sideBySide(left, async (shard) => {
       // What has its name is checked by its size alone.

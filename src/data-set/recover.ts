@@ -37,6 +37,7 @@ async function openCheckpoint(
   header: HeaderEntry,
   { accept = () => {}, change }: Opening,
   onShard?: (shard: SealedShard) => void,
+  check?: (state: CheckpointState) => Promise<void>,
 ): Promise<OpenLog> {
   for (;;) {
     const found = await findCheckpoint(store, onShard)
@@ -48,7 +49,7 @@ async function openCheckpoint(
     const checkpoint = new OpenLog(store, found)
     // A late commit of the former owner: everything is read again, and that owner cannot commit any more.
     if (forced && !(await checkpoint.claim())) continue
-    await publishLeft(store, checkpoint.state)
+    await publishLeft(store, checkpoint.state, async () => check?.(checkpoint.state))
     if (change !== undefined) await checkpoint.append(await change(checkpoint.state))
     return checkpoint
   }
@@ -75,10 +76,23 @@ export async function openSettledCheckpoint(
   const { store } = owner
   const stats = store.statCheck()
   try {
-    const checkpoint = await openCheckpoint(owner, header, opening, statEach(stats))
+    const checkpoint = await openCheckpoint(owner, header, opening, statEach(stats), (state) =>
+      requireWhole(store, state),
+    )
     await recoverShards(store, checkpoint.state, stats, log)
     await checkpoint.sweep()
     return checkpoint
+  } finally {
+    await stats.close()
+  }
+}
+
+/** What is refused stays as it is, so this comes before anything is published. @throws ExportError `damaged` */
+async function requireWhole(store: Store, state: CheckpointState): Promise<void> {
+  const stats = store.statCheck()
+  try {
+    for (const shard of state.shards) statEach(stats)(shard)
+    await unsettledShards(store, state, stats)
   } finally {
     await stats.close()
   }
