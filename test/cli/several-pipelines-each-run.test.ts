@@ -30,14 +30,14 @@ describe('each of several pipelines runs, whatever the outcome of those before i
     const sandbox = await sandboxWith()
     const folder = workFolder()
     const files = [
-      await writePipeline(folder, { name: 'one', extract: '  max_requests: 1' }),
+      await writePipeline(folder, { name: 'one', extract: '  max_requests: 1', perChain: 1 }),
       await writePipeline(folder, { name: 'two' }),
     ]
     const { code, lines } = await runAll(files, folder, accessTo(sandbox))
     expect(code).toBe(4)
     expect(lines).toMatchObject([
       { pipeline: 'one', status: 'budget', requests: 1 },
-      { pipeline: 'two', status: 'complete', requests: 3 },
+      { pipeline: 'two', status: 'complete', requests: 1 },
     ])
   })
 
