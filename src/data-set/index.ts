@@ -23,7 +23,6 @@ export {
   forgetPeople,
   planForgetting,
 } from './forget/forget.ts'
-export { inlineCoder } from './inline-coder.ts'
 export { type Continuation, openOwnCheckpoint, readOwnCheckpoint } from './open-checkpoint.ts'
 export {
   holdDataSet,

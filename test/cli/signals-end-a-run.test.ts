@@ -44,7 +44,7 @@ it.skipIf(!hasPython)(
   async () => {
     const sandbox = await sandboxWith()
     const folder = workFolder()
-    const file = await writePipeline(folder, { service: SLOW })
+    const file = await writePipeline(folder, { service: SLOW, perChain: 1 })
     const child = spawn('python3', ['-c', ON_A_TERMINAL, process.execPath, CLI, 'run', file], {
       cwd: folder,
       env: { PATH: process.env.PATH ?? '', ...accessTo(sandbox), ...UNHURRIED },
@@ -61,7 +61,7 @@ it('several pipelines end together', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const files = [
-    await writePipeline(folder, { name: 'one', service: SLOW }),
+    await writePipeline(folder, { name: 'one', service: SLOW, perChain: 1 }),
     await writePipeline(folder, { name: 'two' }),
   ]
   const running = start(['run', ...files, '--json'], folder, { ...accessTo(sandbox), ...UNHURRIED })

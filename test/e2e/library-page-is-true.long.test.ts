@@ -12,7 +12,7 @@ const execute = promisify(execFile)
 /** What each example prints on stdout, in the order of the page. */
 const PRINTS: readonly RegExp[] = [
   /^complete \d+\n$/,
-  /^true\n$/,
+  /^true 150\n$/,
   /^0 true true true\n$/,
   /^credentials 150\n$/,
   /settings\): Correct|extract\.domains\[0\]: expected a domain name .* a name without a dot/,
