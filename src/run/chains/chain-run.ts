@@ -176,7 +176,6 @@ export class ChainRun {
     let isOver = true
     await streamPipeline(
       extractPages(service, this.#sequence(), session.decode, session.cpu.release),
-      (pages) => this.#splitPages(pages),
       async (pages) => {
         isOver = await this.#commitPages(pages)
       },
@@ -184,13 +183,11 @@ export class ChainRun {
     return isOver
   }
 
-  async *#splitPages(pages: AsyncIterable<ExtractedPage>): AsyncGenerator<SplitPage> {
-    for await (const page of pages) yield splitByWindow(page, this.#chain, (index) => this.#folderOf(index))
-  }
-
   /** @returns false when the chain has dropped its cursors for pages of another size */
-  async #commitPages(pages: AsyncIterable<SplitPage>): Promise<boolean> {
-    for await (const split of pages) {
+  async #commitPages(pages: AsyncIterable<ExtractedPage>): Promise<boolean> {
+    for await (const page of pages) {
+      // Not before: after the page before it, the chain may have handed windows to another one.
+      const split = splitByWindow(page, this.#chain, (index) => this.#folderOf(index))
       await this.#commit(split)
       if (split.page.next === null || this.#chain.isOver) return true
       await this.#haltWithoutSpace()
@@ -390,7 +387,9 @@ export class ChainRun {
       const message = 'late rows for finished partitions; they are written to additional shards'
       log('warn', message, { partition: chain.partitionAt(reopened[0]!).key })
     }
-    tally.page(page, forgotten)
+    // Without those of windows that another chain has.
+    const own = [...split.rows.values()].reduce((sum, each) => sum + each, 0)
+    tally.page({ ...page, rows: own }, forgotten)
     tally.reopened += reopened.length
     tally.done += finished.length - reopened.length - ended.length
     for (const field of tally.newFields(page)) {
