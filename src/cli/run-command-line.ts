@@ -43,9 +43,9 @@ export async function start(): Promise<number> {
   }
   return runCommandLine(words, context, (io, hasBegun) => {
     report = io.reportError
-    // yargs prints help and completions before.
-    if (!hasBegun) return
-    for (const method of ['debug', 'log', 'info', 'warn', 'error', 'trace'] as const)
+    // Before, yargs prints help and completions.
+    const printed = hasBegun ? (['log', 'info'] as const) : []
+    for (const method of ['debug', 'warn', 'error', 'trace', ...printed] as const)
       console[method] = (...words) => io.log('debug', format(...words))
   })
 }
