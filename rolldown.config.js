@@ -251,12 +251,13 @@ const main = defineConfig({
     entryFileNames: ({ name }) => ({ index: 'index.js', main: 'cli/main.js' })[name] ?? 'chunks/[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
     // Without groups, each set of modules with the same importers becomes a file, and opening a file takes a
-    // millisecond. Worker threads import only chunks of the first three groups, and their own.
+    // millisecond. Worker threads import only chunks of the first four groups, and their own.
     codeSplitting: {
       groups: [
         { name: 'core', test: inCore, priority: 2 },
         { name: 'zod', test: /[\\/]node_modules[\\/]zod[\\/]/, priority: 2 },
         { name: 'item-schema', test: isIn('transform/schema.ts'), priority: 2 },
+        { name: 'columns', test: isIn('core/rows', 'transform/columns', 'transform/id-set.ts'), priority: 3 },
         { name: 'package', test: /src.package.package-file\.ts$/, priority: 2 },
         { name: 'command-line', test: inCommandLine, priority: 1 },
         { name: 'run', test: (id) => inRun(id) && !inSomeRuns(id) && !isThreadScript(id), priority: 0 },

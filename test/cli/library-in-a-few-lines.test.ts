@@ -8,7 +8,7 @@ it('the library runs a pipeline in a few lines', async () => {
   const env = accessTo(sandbox)
   const pipeline = await readPipeline(await writePipeline(folder), { env, cwd: folder })
   const summary = await runPipeline(pipeline, await runOptions(pipeline, { env }))
-  expect(summary).toMatchObject({ status: 'complete', requests: 3 })
+  expect(summary).toMatchObject({ status: 'complete', requests: 1 })
   const { totals } = await readStatus(pipeline)
   expect(totals).toMatchObject({ done: 3, rows: summary.rows })
 })

@@ -81,10 +81,7 @@ it('holds what users need, and nothing else', async () => {
 // Each thread parses and keeps what it loads: with the modules of whole runs it would be megabytes more.
 it.each([
   ['stat-worker', ['core']],
-  [
-    'worker',
-    ['core', 'decoder', 'id-set', 'item-schema', 'metadata', 'shard-coder', 'sync', 'value-columns', 'zod'],
-  ],
+  ['worker', ['bloom', 'columns', 'core', 'decoder', 'item-schema', 'shard-coder', 'sync', 'zod']],
 ])('the thread %s loads its own modules, and none of the run', (thread, chunks) => {
   const loaded = new Set<string>()
   const load = (file: string): void => {

@@ -133,7 +133,7 @@ load: { ${format}${load}, path: out }
     if (fault === 'none') return { ...(await work()), calls: [] }
     const { result, calls } = await withDiskFault(diskFault(output, fault), work)
     // As after a kill: its process is this one, so its lock would count.
-    if (fault.startsWith('dead')) {
+    if (fault !== 'count') {
       for (const left of await readdir(join(output, '_state')))
         if (/^(?:lock|open)\./.test(left)) await rm(join(output, '_state', left), { recursive: true })
     }
