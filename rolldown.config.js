@@ -257,7 +257,7 @@ const main = defineConfig({
         { name: 'core', test: inCore, priority: 2 },
         { name: 'zod', test: /[\\/]node_modules[\\/]zod[\\/]/, priority: 2 },
         { name: 'item-schema', test: isIn('transform/schema.ts'), priority: 2 },
-        { name: 'columns', test: isIn('core/rows', 'transform/columns', 'transform/id-set.ts'), priority: 3 },
+        { name: 'columns', test: isIn('transform/columns', 'transform/id-set.ts'), priority: 3 },
         { name: 'package', test: /src.package.package-file\.ts$/, priority: 2 },
         { name: 'command-line', test: inCommandLine, priority: 1 },
         { name: 'run', test: (id) => inRun(id) && !inSomeRuns(id) && !isThreadScript(id), priority: 0 },
