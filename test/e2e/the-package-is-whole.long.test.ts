@@ -80,7 +80,7 @@ it('holds what users need, and nothing else', async () => {
 
 // Each thread parses and keeps what it loads: with the modules of whole runs it would be megabytes more.
 it.each([
-  ['stat-worker', ['core']],
+  ['stat-worker', ['columns', 'core']],
   ['worker', ['bloom', 'columns', 'core', 'decoder', 'item-schema', 'shard-coder', 'sync', 'zod']],
 ])('the thread %s loads its own modules, and none of the run', (thread, chunks) => {
   const loaded = new Set<string>()
