@@ -1,44 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { openQueue } from '../../src/cluster/index.ts'
 import { systemClock } from '../../src/core/index.ts'
-import { SAME } from '../e2e/support/rows.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
-import {
-  BACKENDS,
-  LOOK_MS,
-  undisturbed,
-  until,
-  type WorkerProcess,
-  type World,
-  world,
-} from './support/world.ts'
+import { BACKENDS, expectAllOfIt, LOOK_MS, until, type World, world } from './support/world.ts'
 
 /** Pages are slow enough for a test to act in the middle of one. */
 const SLOW = { latencyMs: 60 }
 const ORGANIZATION = 'org-0'
-
-const LOST_LEASE = /the time slice ends: (?:The lease of the job has run out|The job is another worker)/g
-
-/**
- * Compares the result with that of one undisturbed run. Each kill and each lost lease may repeat one search. On a busy
- * machine, workers lose leases that no test takes from them.
- */
-async function expectAllOfIt(
-  here: World,
-  workers: readonly Pick<WorkerProcess, 'log'>[],
-  kills = 0,
-): Promise<void> {
-  const { code, stderr } = await here.submit('--wait')
-  expect(code, stderr).toBe(0)
-  const lost = workers.flatMap((worker) => worker.log().match(LOST_LEASE) ?? []).length
-  for (const organization of here.organizations) {
-    expect(await here.difference(organization)).toEqual(SAME)
-    const searches = here.searches(organization).length
-    const alone = await undisturbed(here, organization)
-    expect(here.digests(organization)).toEqual(alone.shards)
-    expect(searches - alone.searches).toBeLessThanOrEqual(kills + lost)
-  }
-}
 
 /** @returns looks, as of {@link until} */
 function pages(here: World, count: number, organization = ORGANIZATION): Promise<number> {

@@ -202,12 +202,15 @@ function installHere() {
       renameSync(from, to)
       moved(from, to, before)
     })
-  all.unlinkSync = (path) =>
-    injectHere(covers(path), 'unlink', path, () => {
+  all.unlinkSync = (path) => {
+    // The first `rmSync` of a process keeps this function, and calls it with buffers.
+    if (!covers(path)) return unlinkSync(path)
+    injectHere(true, 'unlink', path, () => {
       const before = contentOf(path)
       unlinkSync(path)
       unlinked(path, before)
     })
+  }
   const withSync = (name, original) => (file, callback) => {
     const path = pathOfFile(file)
     if (path === undefined) return original(file, callback)

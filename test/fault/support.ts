@@ -5,7 +5,7 @@ import { join, relative } from 'node:path'
 import { afterAll } from 'vitest'
 import { carryOut } from '../support/in-this-process.ts'
 import { type Ended, type RunArgs, runCli as startCli } from '../support/run-cli.ts'
-import type { LoggedRequest, Sandbox } from '../support/sandbox.ts'
+import type { Sandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { withDiskFault } from './disk-fault-here.ts'
 
@@ -136,19 +136,6 @@ export async function dataManifest(output: string): Promise<unknown> {
     scope: { ...scope, service: scope.service.replace(/:\d+$/, '') },
     partitions: partitions.map(({ quarantined: _, ...partition }: { quarantined: number }) => partition),
   }
-}
-
-/** The number of searches that repeat an earlier one. */
-export function repeatedSearches(requests: readonly LoggedRequest[]): number {
-  const seen = new Set<string>()
-  let repeated = 0
-  for (const { kind, body } of requests) {
-    if (kind !== 'search') continue
-    const search = JSON.stringify(body)
-    if (seen.has(search)) repeated++
-    seen.add(search)
-  }
-  return repeated
 }
 
 /** Does the work for every item, two at a time, for machines with two processors. */

@@ -4,7 +4,7 @@ import { deserialize, serialize } from 'node:v8'
 import { expect } from 'vitest'
 import { type RunSettings, type RunSummary, readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import { madeOnce } from '../support/made-once.ts'
-import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
+import { repeatedSearches, type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import type { Figures } from './figures.ts'
 import { missingRows, rowsOf } from './rows.ts'
@@ -14,7 +14,6 @@ import {
   type Ended,
   newWorkspace,
   type RunArgs,
-  repeatedSearches,
   runCli,
   shardHashes,
   type Workspace,

@@ -1,4 +1,5 @@
 import type { CredentialJson } from '../../src/sandbox/data/credentials.ts'
+import type { LoggedRequest } from '../../src/sandbox/http/routes.ts'
 import { type SandboxOptions as Options, resolveOptions } from '../../src/sandbox/options.ts'
 import type { FeedItem } from '../../src/sandbox/search/feed.ts'
 import { makeService, type Sandbox as Served, serve } from '../../src/sandbox/start-sandbox.ts'
@@ -38,4 +39,20 @@ export async function startSandbox({ faults = [], ...options }: SandboxOptions =
       for (const position of arrived.soFar(identifier)) yield arrived.item(position) as FeedItem
     },
   }
+}
+
+/**
+ * The number of searches that repeat an earlier one. Their total is not exact: where pages are slower than the rate limit,
+ * a chain may hand windows to an idle slot, which costs one search more.
+ */
+export function repeatedSearches(requests: readonly LoggedRequest[]): number {
+  const seen = new Set<string>()
+  let repeated = 0
+  for (const { kind, body } of requests) {
+    if (kind !== 'search') continue
+    const search = JSON.stringify(body)
+    if (seen.has(search)) repeated++
+    seen.add(search)
+  }
+  return repeated
 }

@@ -6,12 +6,12 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { readPipeline } from '../../../src/config/index.ts'
 import { runPipeline } from '../../../src/run/index.ts'
 import { runOptions } from '../../../src/run-options.ts'
 import { readParquet } from '../../e2e/support/read-shards.ts'
-import { difference, expectedOfDomains } from '../../e2e/support/rows.ts'
+import { difference, expectedOfDomains, SAME } from '../../e2e/support/rows.ts'
 import {
   type Environment,
   type PipelineParts,
@@ -23,7 +23,13 @@ import { carryOut } from '../../support/in-this-process.ts'
 import { PASSWORD } from '../../support/postgres/client.ts'
 import { newDatabase } from '../../support/postgres/database.ts'
 import type { Ended } from '../../support/run-cli.ts'
-import { type LoggedRequest, type Sandbox, type SandboxOptions, startSandbox } from '../../support/sandbox.ts'
+import {
+  type LoggedRequest,
+  repeatedSearches,
+  type Sandbox,
+  type SandboxOptions,
+  startSandbox,
+} from '../../support/sandbox.ts'
 import { THOROUGH } from '../../support/thorough.ts'
 import { workHere } from './worker-here.ts'
 
@@ -209,6 +215,27 @@ export async function undisturbed(
   return {
     shards: digestsIn(join(folder, overrides.output)),
     searches: searches(organization).length - before,
+  }
+}
+
+const LOST_LEASE = /the time slice ends: (?:The lease of the job has run out|The job is another worker)/g
+
+/**
+ * Compares rows and bytes with one undisturbed run of each organization. Each kill, and each lost lease, may repeat a
+ * search: the one in flight. On a busy machine, workers lose leases that no test takes from them.
+ */
+export async function expectAllOfIt(
+  here: World,
+  workers: readonly Pick<WorkerProcess, 'log'>[],
+  kills = 0,
+): Promise<void> {
+  const { code, stderr } = await here.submit('--wait')
+  expect(code, stderr).toBe(0)
+  const lost = workers.flatMap((worker) => worker.log().match(LOST_LEASE) ?? []).length
+  expect(repeatedSearches(here.searches())).toBeLessThanOrEqual(kills + lost)
+  for (const organization of here.organizations) {
+    expect(await here.difference(organization)).toEqual(SAME)
+    expect(here.digests(organization)).toEqual((await undisturbed(here, organization)).shards)
   }
 }
 
