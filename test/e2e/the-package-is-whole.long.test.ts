@@ -189,8 +189,8 @@ it.runIf(THOROUGH)('works where npm installed it: a program in TypeScript, with 
   await symlink(join(ROOT, 'node_modules/@types'), join(INSTALLED, 'node_modules/@types'))
   await writeFile(join(INSTALLED, 'program.ts'), PROGRAM)
   await writeFile(join(INSTALLED, 'tsconfig.json'), JSON.stringify(STRICT))
-  for (const compiler of ['oldest-typescript', 'typescript']) {
-    const tsc = join(ROOT, 'node_modules', compiler, 'bin/tsc')
+  for (const compiler of ['test/thorough/node_modules/oldest-typescript', 'node_modules/typescript']) {
+    const tsc = join(ROOT, compiler, 'bin/tsc')
     const compiled = await execute(process.execPath, [tsc], { cwd: INSTALLED }).catch((error) => error)
     expect(compiled.stdout, compiler).toBe('')
   }
