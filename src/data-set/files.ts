@@ -50,13 +50,17 @@ import {
 } from '../state/index.ts'
 import { retiredQueries } from './plan-state.ts'
 import { plannedKeys, scopeOf } from './scope.ts'
+import { bringPeople } from './suppression.ts'
 
 /**
  * Removes the files of earlier runs, whatever their state. A file that has such a name but is not known to be
  * Spillway's own is moved to `_state/orphans`. The lock, which this run holds, stays.
  */
 export async function clearDataSet(store: OwnedStore, log: Log): Promise<void> {
-  const { known, last } = await onRecord(store)
+  const state = await readCheckpoint(store).catch(nullIf())
+  // Before the checkpoint goes, which names people whom a killed `forget` had committed. A list that is gone may stay so.
+  if (state !== null) await bringPeople(store, state).catch(nullIf('damaged'))
+  const known = await knownShards(store, state)
   const aside: string[] = []
   const clear = async (path: string, isOurs: boolean): Promise<void> => {
     if (isOurs) await store.remove(path)
@@ -77,7 +81,7 @@ export async function clearDataSet(store: OwnedStore, log: Log): Promise<void> {
   // The last one stays until the new data set has begun, or takes its place: its log goes on with the next number, so
   // that a former owner finds its own next number taken.
   const commits = await listCommits(store)
-  const end = Math.max(last, ...commits.slice(-1))
+  const end = Math.max(state?.position.sequence ?? 0, ...commits.slice(-1))
   if (end > 0) await store.create(commitPath(end), [])
   for (const sequence of commits) if (sequence < end) await store.remove(commitPath(sequence))
   // Removed last: until then, a run without --fresh detects that something is missing.
@@ -149,14 +153,11 @@ async function beginsWith(store: Store, path: string, start: string): Promise<bo
   return Buffer.from(bytes ?? []).toString() === start
 }
 
-/** Paths of the shards in checkpoint and manifest, and the last commit, as far as these can be read. */
-async function onRecord(store: Store): Promise<{ known: ReadonlySet<string>; last: number }> {
-  const state = await readCheckpoint(store).catch(nullIf())
+/** Paths of the shards in checkpoint and manifest, as far as these can be read. */
+async function knownShards(store: Store, state: CheckpointState | null): Promise<ReadonlySet<string>> {
   const manifest = await readManifest(store).catch(nullIf())
-  const known = new Set(state?.invalidated)
-  for (const { path } of state?.shards ?? []) known.add(path)
-  for (const { path } of manifest?.shards ?? []) known.add(path)
-  return { known, last: state?.position.sequence ?? 0 }
+  const shards = [...(state?.shards ?? []), ...(manifest?.shards ?? [])]
+  return new Set([...(state?.invalidated ?? []), ...shards.map(({ path }) => path)])
 }
 
 /**

@@ -4,28 +4,33 @@ import {
   CHANGES,
   type Change,
   ChangesWorld,
+  carriedOut,
   expectNamedFilesToBeThere,
   expectSettled,
+  FOLLOWERS,
+  type Follower,
   LAYOUTS,
   type Layout,
 } from './changes-world.ts'
 
-const ALL = Object.keys(CHANGES) as Change[]
+const FIRST = Object.keys(CHANGES) as Change[]
+const NEXT = Object.keys(FOLLOWERS) as Follower[]
+/** Most of what matters is at the end. */
+const PARTS = THOROUGH ? [0.3, 0.6, 0.85, 0.95] : [0.6, 0.85]
 
-/** Each pair is tried in the long test; here each first command is killed twice, and another follows each time. */
-test.each(Object.keys(LAYOUTS).slice(0, THOROUGH ? 4 : 2) as Layout[])(
+/** Here each first command is killed twice, and another follows each time. */
+test.each(Object.keys(LAYOUTS).slice(0, THOROUGH ? 5 : 2) as Layout[])(
   'a command that is killed, another, then a plain run leave nothing half done: %s',
   async (layout) => {
     const world = await ChangesWorld.make(layout)
     let kills = 0
     try {
-      for (const [index, first] of ALL.entries()) {
+      for (const [index, first] of FIRST.entries()) {
         const calls = await world.callsOf(first)
-        // Most of what matters is at the end.
-        for (const [turn, part] of [0.6, 0.85].entries()) {
+        for (const [turn, part] of PARTS.entries()) {
           const number = Math.ceil(calls.length * part)
-          const next = ALL[(index + turn + 1) % ALL.length]!
-          kills += await killed(world, first, number, next)
+          const next = NEXT[(index + turn + 1) % NEXT.length]!
+          kills += await killed(world, first, `dead:${number}`, next)
         }
       }
     } finally {
@@ -33,17 +38,37 @@ test.each(Object.keys(LAYOUTS).slice(0, THOROUGH ? 4 : 2) as Layout[])(
     }
     expect(kills).toBeGreaterThan(4)
   },
-  300_000,
+  600_000,
 )
 
-async function killed(world: ChangesWorld, first: Change, number: number, next: Change): Promise<number> {
+test('a forget that is killed once its entry is durable is carried out by any other command', async () => {
+  const world = await ChangesWorld.make('partition_by: [query]')
+  try {
+    const calls = await world.callsOf('forget')
+    const commit = calls.findIndex((call) => /^rename _state\/log\//.test(call))
+    // It is renamed, and its folder fsynced.
+    const fault = `dead:${commit + 3}`
+    for (const next of THOROUGH ? NEXT : (['first run', 'prune', 'fresh'] as const))
+      await killed(world, 'forget', fault, next, true)
+  } finally {
+    await world.close()
+  }
+}, 300_000)
+
+async function killed(
+  world: ChangesWorld,
+  first: Change,
+  fault: string,
+  next: Follower,
+  isDurable = false,
+): Promise<number> {
   return world.onCopy(async (copy) => {
-    const about = `${first} dead at ${number}, then ${next}`
-    const ended = await copy.command(CHANGES[first], `dead:${number}`)
-    await expectNamedFilesToBeThere(copy.output, about)
-    const followed = await copy.command(CHANGES[next])
+    const about = `${first} ${fault}, then ${next}`
+    const ended = await copy.command(CHANGES[first], fault)
+    await expectNamedFilesToBeThere(copy, about)
+    const followed = await carriedOut(copy, FOLLOWERS[next], about)
     expect(followed.code, `${about}\n${followed.stderr}`).toBe(0)
-    await expectSettled(copy, world.outcomes([first], [next]), about)
+    await expectSettled(copy, world.outcomes(first, next).slice(isDurable ? 1 : 0), about)
     return ended.code === 0 ? 0 : 1
-  })
+  }, first)
 }

@@ -1,12 +1,17 @@
+import { existsSync } from 'node:fs'
 import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import type { Seen } from '../s3/double/cues.ts'
+import type { StoredObject } from '../s3/double/objects.ts'
+import { BUCKET, mirror, putObject, startBucket } from '../support/bucket.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
 import { type Sandbox, startSandbox } from '../support/sandbox.ts'
+import { CHANGES as CHANGES_OF_A_BUCKET } from './bucket-trial.ts'
 import { withDiskFault } from './disk-fault-here.ts'
 import { rowsOf } from './rows.ts'
-import { diskFault } from './support.ts'
+import { diskFault, shardPaths, treeHashes } from './support.ts'
 
 /** How a data set is laid out. */
 export const LAYOUTS = {
@@ -15,6 +20,7 @@ export const LAYOUTS = {
     'partition_by: [query], format: parquet, table_formats: [iceberg, delta], table_location: s3://lake/changes',
   'partition_by: none': 'partition_by: none, shard_rows: 20',
   'partition_by: [query, window]': 'partition_by: [query, window]',
+  'in a bucket': 'partition_by: [query], shard_rows: 15',
 } as const
 export type Layout = keyof typeof LAYOUTS
 
@@ -25,14 +31,27 @@ export const CHANGES = {
   prune: ['prune', '--older-than', '12mo', '--yes'],
   forget: ['forget', '--identities', 'people.txt', '--yes'],
   compact: ['compact', '--min-shards', '2'],
+  'verify --fix': ['verify', '--fix', '--yes'],
+  'first run': ['run'],
 } as const
 export type Change = keyof typeof CHANGES
 
+/** Whatever may follow a command that was killed. */
+export const FOLLOWERS = { ...CHANGES, fresh: ['run', '--fresh', '--yes'] } as const
+export type Follower = keyof typeof FOLLOWERS
+
+/** What rows may be left, as one of these. */
+export type Outcomes = readonly ReadonlyMap<string, number>[]
+
 export type Copy = {
-  /** The folder of the data set. */
+  /** The folder of the data set; of a bucket, its contents after the last command. */
   readonly output: string
-  /** @param fault for disk-fault.mjs */
+  /** A shard that was removed, for `verify --fix`. */
+  readonly damaged: string | null
+  /** @param fault for disk-fault.mjs; in a bucket its calls are the requests that change something */
   command(words: readonly string[], fault?: string): Promise<Ended>
+  /** How many requests the service has had. */
+  requests(): number
 }
 
 type Ended = {
@@ -49,10 +68,18 @@ export class ChangesWorld {
   readonly others: ReadonlyMap<string, number>
   readonly #base: string
   readonly #sandbox: Sandbox
+  readonly #isInBucket: boolean
 
-  private constructor(base: string, sandbox: Sandbox, rows: ReadonlyMap<string, number>, person: string) {
+  private constructor(
+    base: string,
+    sandbox: Sandbox,
+    isInBucket: boolean,
+    rows: ReadonlyMap<string, number>,
+    person: string,
+  ) {
     this.#base = base
     this.#sandbox = sandbox
+    this.#isInBucket = isInBucket
     this.rows = rows
     this.others = new Map([...rows].filter(([row]) => !row.includes(person)))
   }
@@ -60,8 +87,10 @@ export class ChangesWorld {
   static async make(layout: Layout): Promise<ChangesWorld> {
     const sandbox = await startSandbox({ requestsPerSecond: 0, records: 150, seed: 'changes', nastyRate: 0 })
     const base = await mkdtemp(join(tmpdir(), 'spillway-changes-'))
+    const isInBucket = layout === 'in a bucket'
     const load = LAYOUTS[layout]
     const format = load.includes('format:') ? '' : 'format: csv, '
+    const path = isInBucket ? `s3://${BUCKET}/out, s3: { endpoint: '\${STORE}' }` : 'out'
     await writeFile(
       join(base, 'p.yaml'),
       `name: changes
@@ -70,16 +99,21 @@ extract:
   domains: [scatterholt.com, quillmere.net]
   windows: { from: 2024-01-01, until: 2024-03-01, every: month }
   page_size: 20
-load: { ${format}${load}, path: out }
+  concurrency: 1
+load: { ${format}${load}, path: ${path} }
 `,
     )
-    const first = new ChangesWorld(base, sandbox, new Map(), '')
-    await writeFile(join(base, 'people.txt'), 'nobody@nowhere.example\n')
-    expect((await first.#command(base, ['run'])).code).toBe(0)
-    const rows = await rowsOf(join(base, 'out'))
+    const people = join(base, 'people.txt')
+    await writeFile(people, 'nobody@nowhere.example\n')
+    const first = new ChangesWorld(base, sandbox, isInBucket, new Map(), 'nobody')
+    const rows = await first.onCopy(async ({ command, output }) => {
+      expect((await command(['run'])).code).toBe(0)
+      await cp(output, join(base, 'out'), { recursive: true })
+      return rowsOf(output)
+    })
     const [person = ''] = /[\w.]+@[a-z.]+/.exec([...rows.keys()].sort().join('\n')) ?? []
-    await writeFile(join(base, 'people.txt'), `${person}\n`)
-    const world = new ChangesWorld(base, sandbox, rows, person)
+    await writeFile(people, `${person}\n`)
+    const world = new ChangesWorld(base, sandbox, isInBucket, rows, person)
     expect(world.others.size).toBeLessThan(rows.size)
     return world
   }
@@ -89,13 +123,28 @@ load: { ${format}${load}, path: out }
     await rm(this.#base, { recursive: true, force: true })
   }
 
-  async onCopy<T>(work: (copy: Copy) => Promise<T>): Promise<T> {
+  /** @param change what the copy is for: damage is repaired where there is some, and a first run has nothing before it */
+  async onCopy<T>(work: (copy: Copy) => Promise<T>, change?: Change): Promise<T> {
     const folder = await mkdtemp(join(tmpdir(), 'spillway-change-'))
+    const output = join(folder, 'out')
+    let place: Place | null = null
     try {
       await cp(this.#base, folder, { recursive: true })
-      const command = (words: readonly string[], fault?: string) => this.#command(folder, words, fault)
-      return await work({ output: join(folder, 'out'), command })
+      if (change === 'first run') await rm(output, { recursive: true })
+      const damaged = change === 'verify --fix' ? (await shardPaths(output)).at(-1)! : null
+      if (damaged !== null) await rm(join(output, damaged))
+      place = this.#isInBucket ? await bucketPlace(output) : diskPlace(output)
+      const { env, undergo } = place
+      const command = ([name = '', ...flags]: readonly string[], fault = 'none') =>
+        undergo(fault, () =>
+          inThisProcess([name, 'p.yaml', ...flags], folder, {
+            ...env,
+            SPILLWAY_TOKEN: this.#sandbox.token,
+          }),
+        )
+      return await work({ output, damaged, command, requests: () => this.#sandbox.requests.length })
     } finally {
+      await place?.close()
       await rm(folder, { recursive: true, force: true })
     }
   }
@@ -106,62 +155,129 @@ load: { ${format}${load}, path: out }
       const ended = await command(CHANGES[change], 'count')
       expect(ended.code, ended.stderr).toBe(0)
       return ended.calls
-    })
+    }, change)
   }
 
   /**
-   * What rows may be left, each as one of these: the first change was carried out or not, the second was. A redo brings
-   * back what was pruned of the partitions that it names.
+   * The first change was carried out or not, the second was. A redo brings back what was pruned of the partitions that it
+   * names; so does --fresh.
    */
-  outcomes(perhaps: readonly Change[], surely: readonly Change[]): readonly ReadonlyMap<string, number>[] {
-    return [surely, [...perhaps, ...surely]].map((done) => {
+  outcomes(perhaps: Change, surely: Follower | null): Outcomes {
+    const then = surely === null ? [] : [surely]
+    return [then, [perhaps, ...then]].map((done) => {
       const rows = done.includes('forget') ? this.others : this.rows
-      const again =
-        done.indexOf('prune') < 0
-          ? 'redo'
-          : done.slice(done.indexOf('prune')).find((each) => /redo/.test(each))
-      if (again === 'redo') return rows
+      if (!done.includes('prune')) return rows
+      const again = done.slice(done.indexOf('prune')).find((each) => /redo|fresh/.test(each))
+      if (again === 'redo' || again === 'fresh') return rows
       const isBack = (row: string) => again !== undefined && row.includes('"quillmere.net"')
       return new Map([...rows].filter(([row]) => isBack(row)))
     })
   }
+}
 
-  async #command(folder: string, [name = '', ...flags]: readonly string[], fault = 'none'): Promise<Ended> {
-    const output = join(folder, 'out')
-    const env = { SPILLWAY_TOKEN: this.#sandbox.token }
-    const work = () => inThisProcess([name, 'p.yaml', ...flags], folder, env)
-    if (fault === 'none') return { ...(await work()), calls: [] }
-    const { result, calls } = await withDiskFault(diskFault(output, fault), work)
-    // As after a kill: its process is this one, so its lock would count.
-    if (fault !== 'count') {
-      for (const left of await readdir(join(output, '_state')))
-        if (/^(?:lock|open)\./.test(left)) await rm(join(output, '_state', left), { recursive: true })
-    }
-    return { ...result, calls }
+/** Where the copies lie, and what happens there. */
+type Place = {
+  readonly env: Readonly<Record<string, string>>
+  /** Does the work during a fault. What is left is that of a process that was killed, unless calls were only counted. */
+  undergo(fault: string, work: () => ReturnType<typeof inThisProcess>): Promise<Ended>
+  close(): Promise<void>
+}
+
+/** The lock of a killed command names this process, so it would count. */
+const OF_THE_KILLED = /^(?:lock|open)\./
+
+function diskPlace(output: string): Place {
+  return {
+    env: {},
+    async undergo(fault, work) {
+      if (fault === 'none') return { ...(await work()), calls: [] }
+      const { result, calls } = await withDiskFault(diskFault(output, fault), work)
+      if (fault !== 'count') {
+        for (const left of await readdir(join(output, '_state')).catch(() => []))
+          if (OF_THE_KILLED.test(left)) await rm(join(output, '_state', left), { recursive: true })
+      }
+      return { ...result, calls }
+    },
+    close: async () => {},
+  }
+}
+
+/** How often the client sends a request. */
+const ATTEMPTS = 6
+
+/** A store with the files of a folder, which has its contents after each command. */
+async function bucketPlace(output: string): Promise<Place> {
+  // Heartbeats depend on the clock.
+  const isCounted = ({ operation, key }: Seen): boolean =>
+    CHANGES_OF_A_BUCKET.some((each) => each === operation) && !/_state\/lock/.test(key ?? '')
+  const { double, env } = await startBucket()
+  const { AWS_ENDPOINT_URL_S3: endpoint = '', ...credentials } = env
+  // The SDK reads those of the process. All stores of tests have the same.
+  Object.assign(process.env, credentials)
+  const objects = double.objects(BUCKET) as Map<string, StoredObject>
+  for (const [path, hash] of await treeHashes(output))
+    if (hash !== '') putObject(double, `out/${path}`, await readFile(join(output, path)))
+  return {
+    env: { ...credentials, STORE: endpoint },
+    async undergo(fault, work) {
+      const [mode = '', number = ''] = fault.split(':')
+      let calls = 0
+      let failing: string | null = null
+      // The n-th request and what the client sends again in its place; or everything from the n-th on.
+      const fails = (request: Seen): boolean => {
+        const call = `${request.operation} ${request.key}`
+        if (isCounted(request) && failing === null && (++calls === Number(number) || call === number))
+          failing = call
+        return failing !== null && (mode === 'dead' || failing === call)
+      }
+      const busy = { code: 'SlowDown', status: 429 }
+      if (mode === 'eio') double.cues.fail({ where: fails }, { ...busy, times: ATTEMPTS })
+      if (mode === 'stuck') double.cues.fail({ where: fails }, { ...busy, times: Infinity })
+      if (mode === 'dead')
+        double.cues.fail({ where: fails }, { code: 'AccessDenied', status: 403, times: Infinity })
+      const before = double.log.length
+      const ended = await work()
+      double.cues.clear()
+      if (mode !== 'none' && mode !== 'count')
+        for (const key of [...objects.keys()])
+          if (OF_THE_KILLED.test(key.replace(/^out\/_state\//, ''))) objects.delete(key)
+      await rm(output, { recursive: true, force: true })
+      await mirror(double, 'out', output)
+      const sent = double.log.slice(before).filter(isCounted)
+      return { ...ended, calls: sent.map(({ operation, key }) => `${operation} ${key}`) }
+    },
+    close: () => double.close(),
   }
 }
 
 /** Whoever reads the manifest finds every file, and `_SUCCESS` stands only beside whole ones. */
-export async function expectNamedFilesToBeThere(output: string, about: string): Promise<void> {
-  const { shards } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))
-  for (const { path, bytes } of shards) {
+export async function expectNamedFilesToBeThere({ output, damaged }: Copy, about: string): Promise<void> {
+  const manifest = await readFile(join(output, '_manifest.json'), 'utf8').catch(() => null)
+  if (manifest === null) return expect(existsSync(join(output, '_SUCCESS')), about).toBe(false)
+  for (const { path, bytes } of JSON.parse(manifest).shards) {
     const size = (await readFile(join(output, path)).catch(() => null))?.length ?? null
+    if (size === null && path === damaged) continue
     expect([path, size], about).toEqual([path, bytes])
   }
 }
 
+/** Carries a command out. Damage that a killed `verify --fix` has left is refused, and repaired before. */
+export async function carriedOut({ command }: Copy, words: readonly string[], about: string): Promise<Ended> {
+  const ended = await command(words)
+  if (ended.code === 0 || !/A finished shard is missing/.test(ended.stderr)) return ended
+  const fixed = await command(CHANGES['verify --fix'])
+  expect(fixed.code, `${about}\n${fixed.stderr}`).toBe(0)
+  return command(words)
+}
+
 /** A plain run brings everything to its end. */
-export async function expectSettled(
-  { output, command }: Copy,
-  outcomes: readonly ReadonlyMap<string, number>[],
-  about: string,
-): Promise<void> {
-  const last = await command(['run'])
+export async function expectSettled(copy: Copy, outcomes: Outcomes, about: string): Promise<void> {
+  const { output, command } = copy
+  const last = await carriedOut(copy, ['run'], about)
   expect(last.code, `${about}\n${last.stderr}`).toBe(0)
   const rows = await rowsOf(output)
   const text = (all: ReadonlyMap<string, number>) => JSON.stringify([...all].sort())
-  const isOne = outcomes.some((outcome) => text(outcome) === text(rows))
-  if (!isOne) expect(rows, about).toEqual(outcomes[0])
+  if (!outcomes.some((outcome) => text(outcome) === text(rows))) expect(rows, about).toEqual(outcomes[0])
   const verified = await command(['verify', '--complete', '--json'])
   expect(JSON.parse(verified.stdout), about).toMatchObject({ ok: true, complete: true, problems: [] })
   expect(await readdir(join(output, '_state/sealed')).catch(() => []), about).toEqual([])

@@ -12,11 +12,12 @@
  *                                 write in any order
  *                     `full:n`    from call n on, the disk is full: each call that needs space fails with ENOSPC
  *                     `eio:n`     call n fails with EIO
+ *                     `stuck:n`   the same, and each later call that is listed the same
  *                     `dead:n`    from call n on, every call fails with EIO: to a process of tests, like a kill
  *                     `room:n`    the disk has room for n bytes in all, and statfs reports that
  *
  *                     Instead of a number n, a call as it is listed: the first such one, however many come before it;
- *                     with `+m` at its end, the m-th call after that
+ *                     with `+m` at its end, the m-th call after that. `open.#` is any temporary file of an owner
  *
  *   DISK_FAULT_ONE_THREAD   if set, the process sees a single processor and starts no threads
  *   DISK_FAULT_HERE         if set, the process is that of a test, which removes what is installed here: see
@@ -45,6 +46,8 @@ const isHere = process.env.DISK_FAULT_HERE !== undefined
 /** The calls that were counted. */
 export const lines = []
 let calls = 0
+/** What fails under `stuck:n` from now on. */
+let stuck = null
 
 /** Paths of the handles that are open below the root, as they were when opened. */
 const paths = new WeakMap()
@@ -279,6 +282,7 @@ function syncing(path) {
 
 /** The disk works again. */
 export function end() {
+  stuck = null
   mode = 'none'
 }
 
@@ -301,11 +305,14 @@ function isTorn(name, path, hasHalf) {
   calls++
   const line = `${name} ${relative(root, path)}`
   if (mode === 'count') lines.push(line)
-  if (line === named && Number.isNaN(target)) target = calls + Number(later)
+  if ((line === named || line.replace(/open\.\w+\/\d+/, 'open.#') === named) && Number.isNaN(target))
+    target = calls + Number(later)
   if (mode === 'full' && calls >= target && NEEDS_SPACE.has(name)) throw noSpace()
   if (mode === 'dead' && calls > target) throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
-  if (calls !== target) return false
-  if (mode === 'eio' || mode === 'dead') throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
+  if (mode === 'stuck' && calls === target) stuck = line
+  if (calls !== target && line !== stuck) return false
+  if (mode === 'eio' || mode === 'stuck' || mode === 'dead')
+    throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
   if (mode === 'kill') die()
   if (mode === 'stop') process.kill(process.pid, 'SIGSTOP')
   if (mode === 'power') asCounted(loseUnsynced)
@@ -362,7 +369,7 @@ function keep(path) {
 
 function changed(path, undo, isFolder = false) {
   // The fsync of the parent of the root is not counted here.
-  if (path === root) return
+  if (path === root || !covers(path)) return
   unsynced.push({ folder: dirname(path), undo, isFolder })
 }
 

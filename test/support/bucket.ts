@@ -67,10 +67,14 @@ export async function mirror(double: S3Double, prefix: string, folder: string): 
 
 /** Changes the contents of objects, as another client of the store could. */
 export function editObjects(double: S3Double, names: RegExp, edit: (text: string) => string): void {
+  for (const [name, { bytes }] of [...double.objects(BUCKET)])
+    if (names.test(name)) putObject(double, name, Buffer.from(edit(bytes.toString())))
+}
+
+/** Puts an object, or replaces it, as another client of the store could. */
+export function putObject(double: S3Double, key: string, bytes: Buffer): void {
   const objects = double.objects(BUCKET) as Map<string, StoredObject>
-  for (const [name, object] of objects) {
-    if (!names.test(name)) continue
-    const bytes = Buffer.from(edit(object.bytes.toString()))
-    objects.set(name, { ...object, bytes, etag: `"${createHash('md5').update(bytes).digest('hex')}"` })
-  }
+  const before = objects.get(key) ?? { key, headers: {}, checksum: null }
+  const etag = `"${createHash('md5').update(bytes).digest('hex')}"`
+  objects.set(key, { ...before, bytes, etag, modifiedMs: Date.now() })
 }

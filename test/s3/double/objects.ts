@@ -46,7 +46,8 @@ export class Bucket {
 
   /** In the order of their bytes, as S3 lists them. */
   get keys(): readonly string[] {
-    this.#keys ??= inOrder(this.objects.keys())
+    // Tests add and remove objects as well.
+    if (this.#keys?.length !== this.objects.size) this.#keys = inOrder(this.objects.keys())
     return this.#keys
   }
 
