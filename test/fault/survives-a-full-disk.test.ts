@@ -1,9 +1,11 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdir, rename, rm } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { newWorkspace } from '../e2e/support/workspace.ts'
+import { runCli as startCli } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
 import { CLI, concurrently, diskFault, type Ended } from './support.ts'
@@ -28,6 +30,34 @@ let clean: Undisturbed
 
 beforeAll(async () => {
   clean = await undisturbed(FAILING)
+})
+
+// Ten thousand rows of CSV are encoded by the thread, into a temporary file that is discarded when the run ends.
+test('a failure while open shards are closed leaves no thread, log or lock open, and a plain run goes on', async () => {
+  const domains = ['scatterholt.com']
+  const windows = { from: '2024-01-01', until: '2025-01-01' }
+  const here = await newWorkspace(
+    { extract: { domains, windows, page_size: 10_000 }, load: { format: 'csv' } },
+    { domains, records: 12_000, nastyRate: 0 },
+  )
+  const { DISK_FAULT_ONE_THREAD: _, ...fault } = diskFault(here.output, 'eio:rm _state/open.#')
+  // It would not end with a thread.
+  const ended = await startCli({
+    args: ['run', 'pipeline.yaml', '--max-requests', '1'],
+    cwd: here.folder,
+    env: { ...here.env, ...fault },
+  })
+  expect(ended.code, ended.stderr).toBe(1)
+  expect(ended.stderr).toContain('The disk reports an input/output error')
+  expect(await readdir(join(here.output, '_state'))).toEqual(['checkpoint.jsonl', 'log'])
+  // The log was closed: the checkpoint covers its last commit.
+  const last = (await readdir(join(here.output, '_state/log'))).map(Number).sort().at(-1)!
+  const saved = /"kind":"position","sequence":(\d+)/.exec(
+    await readFile(join(here.output, '_state/checkpoint.jsonl'), 'utf8'),
+  )
+  expect(Number(saved?.[1])).toBeGreaterThanOrEqual(last)
+  expect((await here.run()).summary).toMatchObject({ status: 'complete', requests: 1 })
+  expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true, rows: 12_000 })
 })
 
 describe('a disk that', () => {

@@ -13,6 +13,16 @@ import { memoryStore } from './memory-store.ts'
 
 const query = (name: string, value = name): JournalEntry => ({ kind: 'query', name, value })
 
+const PRUNE = {
+  pruned_at: '2026-07-01T00:00:00.000Z',
+  before: '2024-01-04T00:00:00Z',
+  partitions: 1,
+  rows: 1,
+  quarantined: 1,
+  removed: [],
+  shards: [],
+}
+
 const commit = (entries: readonly JournalEntry[]): CommitPart => ({ entries, blobs: blobsOf(entries) })
 
 async function openLog(store: OwnedStore): Promise<OpenLog> {
@@ -124,6 +134,30 @@ describe('objects of the log', () => {
     const log = await write(store, chains(1001))
     await Promise.all([log.close(), log.append([query('late')])])
     expect((await stateIn(store)).queries.get('late')).toBe('late')
+  })
+
+  it('hold nothing of what is pruned, also where rows of others lie in the same object', async () => {
+    const store = memoryStore()
+    const log = await openLog(store)
+    const [old, other] = chains(2)
+    // Commits that come at the same time share an object.
+    const both = [log.commit([query('first')]), log.commit(old!.entries, old!.blobs)]
+    await Promise.all([...both, log.commit(other!.entries, other!.blobs)])
+    const partition = 'domain.d100.com/all'
+    await log.append([
+      seal(100, 'credentials/100/part-00000.csv', { partitions: [partition] }),
+      page({ chain: 100, next: null }),
+    ])
+    await log.append([{ kind: 'prune', ...PRUNE, removed: [{ partition, rows: 1, quarantined: 1 }] }])
+    const texts = () => [...store.files.values()].map((file) => Buffer.from(file).toString()).join()
+    expect(texts()).toContain('rows of 100')
+    await log.compact()
+    expect(texts()).not.toMatch(/(?:rows|ids|rejected) of 100/)
+    expect([...(await contentIn(store)).values()].flat()).toEqual([
+      'rows of 101',
+      'ids of 101',
+      'rejected of 101',
+    ])
   })
 
   it('that are lost or changed stay where they are when others are gathered', async () => {
