@@ -37,9 +37,11 @@ export async function openOwnCheckpoint(
   options: Continuation & Pick<DataSetOptions, 'redo' | 'onLog'>,
 ): Promise<OpenLog> {
   const { store } = owner
-  const { header, checks, accept } = await admission(pipeline, store, secrets, options)
-  const change = (state: CheckpointState) => redone(pipeline, state, options)
-  const checkpoint = await openSettledCheckpoint(owner, header, options.onLog, { accept, change })
+  const { header, checks, requireFit } = await admission(pipeline, store, secrets, options)
+  const checkpoint = await openSettledCheckpoint(owner, header, options.onLog, (found) => {
+    requireFit(found)
+    return redone(pipeline, found, options)
+  })
   try {
     const { state } = checkpoint
     const list = state.people === null ? listOf(await readForgotten(store)) : null
@@ -58,7 +60,7 @@ export async function openOwnCheckpoint(
 
 async function redone(
   pipeline: NamedPipeline,
-  state: CheckpointState,
+  state: CheckpointState | null,
   { redo: patterns, clock, onLog }: Pick<DataSetOptions, 'redo' | 'clock' | 'onLog'>,
 ): Promise<readonly JournalEntry[]> {
   const redo = patterns.length === 0 ? null : await planRedo(pipeline, state, patterns, clock.now())
@@ -82,8 +84,8 @@ export async function readOwnCheckpoint(
   secrets: QuerySecrets,
   options: Continuation,
 ): Promise<CheckpointState | null> {
-  const { accept } = await admission(pipeline, store, secrets, options)
-  return readSettledCheckpoint(store, accept)
+  const { requireFit } = await admission(pipeline, store, secrets, options)
+  return readSettledCheckpoint(store, requireFit)
 }
 
 /**
@@ -118,14 +120,14 @@ async function admission(
   // One object is left of a data set that starts over.
   const hasLog = (await listCommits(store)).length > 1
   /** @throws ExportError when the run may not resume from what was found; null: no checkpoint */
-  const accept = (found: CheckpointState | null): void => {
+  const requireFit = (found: CheckpointState | null): void => {
     if (found !== null) {
       checkContinues(pipeline, found, header.settings)
       requireSameSecrets(found, checks, pipeline)
       requireSameNames(pipeline, found, options.maskKey)
     } else if (hasManifest || hasLog) throw lostCheckpoint(hasManifest ? 'manifest' : 'log')
   }
-  return { header, checks, accept }
+  return { header, checks, requireFit }
 }
 
 function headerOf(pipeline: NamedPipeline, { clock, maskKey }: Continuation): HeaderEntry {

@@ -21,12 +21,11 @@ import {
 } from '../state/index.ts'
 import { publishLeft, removeSealed } from './publish.ts'
 
-export type Opening = {
-  /** Gets the checkpoint (null: none) before anything is changed, and throws to refuse it. */
-  readonly accept?: (found: CheckpointState | null) => void
-  /** A change that comes before shards are checked, such as one that replaces them. */
-  readonly change?: (state: CheckpointState) => Promise<readonly JournalEntry[]>
-}
+/**
+ * Gets the checkpoint (null: none) before anything is changed, and throws to refuse it.
+ * @returns a change that comes before shards are checked, such as one that replaces them
+ */
+export type Accept = (found: CheckpointState | null) => Promise<readonly JournalEntry[]>
 
 /**
  * Opens a checkpoint, or begins one, claims it from a former owner that may still run, and publishes what a crash left
@@ -35,13 +34,13 @@ export type Opening = {
 async function openCheckpoint(
   { store, forced }: Owner,
   header: HeaderEntry,
-  { accept = () => {}, change }: Opening,
+  accept: Accept,
   onShard?: (shard: SealedShard) => void,
   check?: (state: CheckpointState) => Promise<void>,
 ): Promise<OpenLog> {
   for (;;) {
     const found = await findCheckpoint(store, onShard)
-    accept(found?.fold.state ?? null)
+    const change = await accept(found?.fold.state ?? null)
     if (found === null) {
       await beginCheckpoint(store, header)
       continue
@@ -50,14 +49,16 @@ async function openCheckpoint(
     // A late commit of the former owner: everything is read again, and that owner cannot commit any more.
     if (forced && !(await checkpoint.claim())) continue
     await publishLeft(store, checkpoint.state, async () => check?.(checkpoint.state))
-    if (change !== undefined) await checkpoint.append(await change(checkpoint.state))
+    await checkpoint.append(change)
     return checkpoint
   }
 }
 
+const acceptAll: Accept = async () => []
+
 /** Opens the checkpoint of a data set whose shards need not be whole. */
 export async function openUnchecked(owner: Owner, header: HeaderEntry): Promise<OpenLog> {
-  const checkpoint = await openCheckpoint(owner, header, {})
+  const checkpoint = await openCheckpoint(owner, header, acceptAll)
   await checkpoint.sweep()
   return checkpoint
 }
@@ -71,12 +72,12 @@ export async function openSettledCheckpoint(
   owner: Owner,
   header: HeaderEntry,
   log: Log,
-  opening: Opening = {},
+  accept: Accept = acceptAll,
 ): Promise<OpenLog> {
   const { store } = owner
   const stats = store.statCheck()
   try {
-    const checkpoint = await openCheckpoint(owner, header, opening, statEach(stats), (state) =>
+    const checkpoint = await openCheckpoint(owner, header, accept, statEach(stats), (state) =>
       requireWhole(store, state),
     )
     await recoverShards(store, checkpoint.state, stats, log)
@@ -110,12 +111,12 @@ export type Owner = {
  */
 export async function readSettledCheckpoint(
   store: Store,
-  accept: (found: CheckpointState | null) => void,
+  requireFit: (found: CheckpointState | null) => void,
 ): Promise<CheckpointState | null> {
   const stats = store.statCheck()
   try {
     const found = await readCheckpoint(store, statEach(stats))
-    accept(found)
+    requireFit(found)
     if (found !== null) await unsettledShards(store, found, stats)
     return found
   } finally {

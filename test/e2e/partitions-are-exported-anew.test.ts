@@ -2,14 +2,15 @@ import { existsSync } from 'node:fs'
 import { copyFile, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { shardHashes } from '../fault/support.ts'
+import { diskFault, shardHashes, treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { carryOut } from '../support/in-this-process.ts'
+import { runCli } from '../support/run-cli.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
 import { readCsv, readParquet, shardPaths } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
-import { type PipelineParts, SMALL, type Workspace } from './support/workspace.ts'
+import { newWorkspace, type PipelineParts, SMALL, type Workspace } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-04-01' }
@@ -148,6 +149,29 @@ it('an impossible --redo is refused with exit 2, and nothing changes', async () 
   expect(await readFile(join(here.output, '_state/checkpoint.jsonl'))).toEqual(checkpoint)
   expect(here.sandbox.requests).toHaveLength(sent)
 })
+
+it.each(['an empty folder', 'a run that was killed'])(
+  'a --redo that matches nothing writes nothing: %s',
+  async (where) => {
+    const here = await newWorkspace(parts({ partition_by: 'query', shard_rows: 5 }))
+    if (where !== 'an empty folder') {
+      // What it had sealed waits.
+      const call = 'link credentials/query=domain.quillmere.net/part-00000.parquet'
+      const killed = await runCli({
+        args: ['run', 'pipeline.yaml'],
+        cwd: here.folder,
+        env: { ...here.env, ...diskFault(here.output, `kill:${call}`) },
+      })
+      expect(killed.signal).toBe('SIGKILL')
+    }
+    const files = async () => [...(await treeHashes(here.output))].filter(([, hash]) => hash !== '')
+    const isOwners = ([path]: readonly [string, string]) => /_state\/(?:open|lock)\./.test(path)
+    const before = (await files()).filter((file) => !isOwners(file))
+    expect((await here.run('--redo', 'domain.nobody.example')).code).toBe(2)
+    expect(await files()).toEqual(before)
+    expect((await here.run()).summary.status).toBe('complete')
+  },
+)
 
 /** What readers find: shards with their digests, those of the manifest, rows, and what says that all is there. */
 async function whatReadersFind(here: Workspace) {

@@ -16,7 +16,7 @@ const ALL = Object.keys(CHANGES) as Change[]
 
 /** In a bucket the client waits between the attempts of a call. */
 const PLACES: readonly (readonly [Layout, number])[] = [
-  ['with tables', THOROUGH ? 40 : 4],
+  ['with tables', THOROUGH ? 24 : 4],
   ...(THOROUGH ? ([['in a bucket', 5]] as const) : []),
 ]
 
