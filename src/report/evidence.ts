@@ -76,7 +76,12 @@ ${aboutKey(publicKey)}
 /** The first line of the file. */
 function verdict({ complete, partitions, leftOut }: Evidence): string {
   if (complete) {
-    const all = partitions === null ? 'all that was planned' : `all ${partitions.total} partitions`
+    const all =
+      partitions === null
+        ? 'all that was planned'
+        : partitions.total === 1
+          ? 'the one partition'
+          : `all ${partitions.total} partitions`
     const but = leftOut.map((clause, i) => `\n${i === 0 ? 'BUT' : 'and'} ${clause}`).join('')
     const signed =
       'The manifest, which is signed, lists the queries, the windows, and the state of each partition.'
@@ -86,7 +91,7 @@ function verdict({ complete, partitions, leftOut }: Evidence): string {
     return 'NOT COMPLETE: the export was not marked as complete.'
   }
   const { total, done, failed } = partitions
-  return `NOT COMPLETE: ${total - done} of ${total} partitions are missing, of which ${failed} failed.`
+  return `NOT COMPLETE: ${total - done} of ${numberOf(total, 'partition')} ${total - done === 1 ? 'is' : 'are'} missing, of which ${failed} failed.`
 }
 
 function lastRun({ runs }: Manifest): string {

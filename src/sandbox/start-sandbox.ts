@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { credentials } from './data/credentials.ts'
 import { sources } from './data/sources.ts'
 import { timeline } from './data/timeline.ts'
+import { DEMO_DOMAINS } from './data/words.ts'
 import type { Interception } from './http/responses.ts'
 import { type LoggedRequest, requestLog, type Service } from './http/routes.ts'
 import { tokens } from './http/tokens.ts'
@@ -95,12 +96,16 @@ export async function serve(
  * What `spillway sandbox` prints first: lines that a shell can evaluate, base URL and token at the top,
  * then a hint as a comment. Ends without a newline.
  */
-export function sandboxBanner(sandbox: Pick<Sandbox, 'origin' | 'baseUrl' | 'token' | 'apiKey'>): string {
+export function sandboxBanner(
+  sandbox: Pick<Sandbox, 'origin' | 'baseUrl' | 'token' | 'apiKey'>,
+  domains: readonly string[] = DEMO_DOMAINS,
+): string {
   return [
     `SPILLWAY_BASE_URL=${sandbox.baseUrl}`,
     `SPILLWAY_TOKEN=${sandbox.token}`,
     `SPILLWAY_API_KEY=${sandbox.apiKey}`,
     `SPILLWAY_TOKEN_URL=${sandbox.origin}/tokens/generate`,
-    '# Made-up data. Export these variables in another shell and run: spillway run pipelines/demo.yaml',
+    `# Made-up data of ${domains.join(', ')}.`,
+    '# Export these variables in another shell, and run a pipeline of these domains.',
   ].join('\n')
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { ExportError, type Store } from '../core/index.ts'
+import { ExportError, numberOf, type Store } from '../core/index.ts'
 import { MANIFEST_PATH, type Manifest, type ManifestShard } from '../state/index.ts'
 import {
   adoptCompacted,
@@ -179,7 +179,7 @@ function countsOf(
 function otherRows(rows: number, listed: number, table: TableSpec): ExportError {
   return new ExportError({
     kind: 'target',
-    what: `The table has ${rows} rows of this data set, and ${LEDGER} lists ${listed}: somebody changed one of the two, restored it, or loaded with --mode upsert`,
+    what: `The table has ${numberOf(rows, 'row')} of this data set, and ${LEDGER} lists ${listed}: somebody changed one of the two, restored it, or loaded with --mode upsert`,
     where: shownName(table, table.name),
     next: 'Load with --mode replace, which replaces all rows that the table has of this data set; nothing was changed.',
   })

@@ -96,7 +96,7 @@ it('load, query, evidence and summary say the same', async () => {
     const readme = entries.find(({ header }) => header.name === 'README.txt')!
     return Buffer.from(readme.data!).toString().split('\n')[0]
   }
-  expect(await firstLine()).toBe('NOT COMPLETE: 1 of 3 partitions are missing, of which 1 failed.')
+  expect(await firstLine()).toBe('NOT COMPLETE: 1 of 3 partitions is missing, of which 1 failed.')
 
   expect((await call('run', file)).code).toBe(0)
   const printed = 'The export is complete: all 3 partitions.'

@@ -57,7 +57,7 @@ export const sandbox = command({
         'token-lifetime': numberValue('Seconds until tokens end'),
       })
       .group(['error-rate', 'invalid-rate', 'empty-page-rate', 'token-lifetime'], 'Trouble:')
-      .example('$0 sandbox --records 5000', 'Then run pipelines/demo.yaml against it')
+      .example('$0 sandbox --records 5000', 'Then run a pipeline of its domains against it')
       .example('$0 sandbox --port 0 --requests-per-second 0', 'On a free port, without a rate limit'),
   async run(args, io) {
     const signals = io.signals.listen(() => {})
@@ -83,7 +83,7 @@ export const sandbox = command({
       errorRate: args.errorRate,
     })
     try {
-      await io.stdout.line(sandboxBanner(service))
+      await io.stdout.line(sandboxBanner(service, args.domain))
       if (!signals.stop.aborted) await once(signals.stop, 'abort')
     } finally {
       await service.close()

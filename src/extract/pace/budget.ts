@@ -211,13 +211,13 @@ export class Budget {
     if (left - others >= cost) return null
     if (left >= cost) {
       return {
-        what: `Of the ${searches} searches for ${month}, ${left} are left${this.#lostText()}, and the next page may cost ${cost}`,
+        what: `Of the ${searches} searches for ${month}, ${numberOf(left, 'is', 'are')} left${this.#lostText()}, and the next page may cost ${cost}`,
         next: 'Run again: the export resumes where it stopped.',
       }
     }
     if (cost > searches) {
       return {
-        what: `A page may cost ${cost} searches, more than the ${searches} of extract.monthly_searches`,
+        what: `A page may cost ${numberOf(cost, 'search', 'searches')}, more than the ${searches} of extract.monthly_searches`,
         next: `Set extract.page_size to ${searches * 100} or less, or raise extract.monthly_searches, then run again.`,
       }
     }
@@ -225,7 +225,7 @@ export class Budget {
       what:
         left <= 0
           ? `The ${searches} searches for ${month} are used up`
-          : `Of the ${searches} searches for ${month}, ${left} are left, and the next page may cost ${cost}`,
+          : `Of the ${searches} searches for ${month}, ${numberOf(left, 'is', 'are')} left, and the next page may cost ${cost}`,
       next: `Run again from ${endOfMonth(month)} on, or raise extract.monthly_searches: the export resumes where it stopped.`,
       untilMs: Date.parse(endOfMonth(month)),
     }

@@ -1,4 +1,4 @@
-import { ExportError } from '../../core/index.ts'
+import { ExportError, numberOf } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import type { TableSpec } from './table.ts'
 
@@ -53,7 +53,7 @@ export function requireWhole({ path, rows }: ManifestShard, found: number): void
   if (found === rows) return
   throw new ExportError({
     kind: 'damaged',
-    what: `The shard holds ${found} rows instead of ${rows}`,
+    what: `The shard holds ${numberOf(found, 'row')} instead of ${rows}`,
     where: path,
     next: 'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
   })
