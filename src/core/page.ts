@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Window } from './partition.ts'
-import type { ExtraField, IdentityPolicy, NamedQuery, Order, Resource, SecretPolicy } from './pipeline.ts'
+import type { ExtraField, IdentityPolicy, NamedQuery, Order, SecretPolicy } from './pipeline.ts'
+import type { Resource } from './resources.ts'
 import { type Int64Json, int64FromJson } from './rows/int64.ts'
 import type { ColumnSpec } from './rows/schema.ts'
 

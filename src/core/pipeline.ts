@@ -1,3 +1,4 @@
+import { type AddressKey, type Resource, rulesOf } from './resources.ts'
 import type { Age, Micros } from './time.ts'
 
 /** A pipeline file after loading: defaults are resolved, paths are absolute, durations are in milliseconds. */
@@ -35,7 +36,9 @@ export function locationOf(pipeline: Located, ...keys: readonly [string, ...stri
 
 /** Whether rows are masked under a key. */
 export function needsMaskKey({ extract, transform }: Pick<Pipeline, 'extract' | 'transform'>): boolean {
-  return extract.resource !== 'reports' && (transform.secret === 'hmac' || transform.identity === 'hmac')
+  return (
+    rulesOf(extract.resource).holdsPeople && (transform.secret === 'hmac' || transform.identity === 'hmac')
+  )
 }
 
 export type ServiceSettings = {
@@ -44,12 +47,8 @@ export type ServiceSettings = {
   readonly auth: Auth
   /** The organization whose rate limit and quota the processes share; null: as the token test reports. */
   readonly organization: string | null
-  readonly searchPath: string
-  readonly reportPath: string
-  /** The feed of the token's tenant. */
-  readonly feedPath: string
-  /** The feed of one identifier, `{id}`. */
-  readonly identifierFeedPath: string
+  /** Where rows are requested, by the keys of the file: URLs, or paths below `baseUrl`. */
+  readonly addresses: Readonly<Record<AddressKey, string>>
   /** URL of the free token test of `check`; null: not configured. */
   readonly tokenTestUrl: string | null
   readonly requestsPerSecond: number
@@ -97,13 +96,6 @@ export type Order = 'asc' | 'desc'
 
 /** What to export: queries × windows. */
 export type Selection = Pick<ExtractSettings, 'queries' | 'windows'>
-
-export type Resource = 'credentials' | 'reports' | 'feed'
-
-/** What the rows of a resource are: the name of their folder, of their view and by default of their table. */
-export function kindOfRows(resource: Resource): 'credentials' | 'reports' {
-  return resource === 'reports' ? 'reports' : 'credentials'
-}
 
 /**
  * The five query kinds of the credential search, the two ways to request reports, and the two kinds of feeds.

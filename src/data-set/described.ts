@@ -104,9 +104,12 @@ function asExported(given: Pipeline, { name, settings, scope }: Told): Pipeline 
     service: {
       ...service,
       ...(scope === null ? {} : { baseUrl: `https://${scope.service}` }),
-      searchPath: String(settings['service.search_path'] ?? service.searchPath),
-      feedPath: String(settings['service.feed_path'] ?? service.feedPath),
-      identifierFeedPath: String(settings['service.identifier_feed_path'] ?? service.identifierFeedPath),
+      addresses: Object.fromEntries(
+        Object.entries(service.addresses).map(([key, address]) => [
+          key,
+          String(settings[`service.${key}`] ?? address),
+        ]),
+      ) as Pipeline['service']['addresses'],
     },
     extract: {
       ...extract,

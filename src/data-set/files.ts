@@ -8,7 +8,7 @@ import {
   nullIf,
   type OwnedStore,
   plainError,
-  type Resource,
+  ROW_FOLDERS,
   type Store,
   SUMMARY_PAGE_PATH,
   SUMMARY_PAGE_START,
@@ -69,7 +69,7 @@ export async function clearDataSet(store: OwnedStore, log: Log): Promise<void> {
   await clearFile(store, SUCCESS_PATH, '', clear)
   // Before the shards that they name.
   await removeTables(store, await tableOwner(store))
-  for (const resource of RESOURCES) {
+  for (const resource of ROW_FOLDERS) {
     await clearShards(store, resource, (path) => clear(path, known.has(path)))
   }
   for (const path of await quarantineFiles(store)) await store.remove(path)
@@ -113,7 +113,7 @@ export async function refuseLinks(store: Store): Promise<readonly string[]> {
     ICEBERG_FOLDER,
     METADATA_FOLDER,
     DELTA_FOLDER,
-    ...RESOURCES,
+    ...ROW_FOLDERS,
   ]) {
     const [first = ''] = path.split('/')
     // The state may be elsewhere.
@@ -123,7 +123,6 @@ export async function refuseLinks(store: Store): Promise<readonly string[]> {
 }
 
 const STATE_FOLDER = '_state'
-const RESOURCES: readonly Resource[] = ['credentials', 'reports']
 
 async function quarantineFiles(store: Store): Promise<readonly string[]> {
   const names = await store.list(QUARANTINE_FOLDER)

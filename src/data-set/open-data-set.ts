@@ -12,6 +12,7 @@ import {
   type NamedPipeline,
   type Pipeline,
   plainError,
+  ROW_FOLDERS,
   runCommand,
   type Store,
 } from '../core/index.ts'
@@ -187,7 +188,7 @@ function pathGiven({ pathAsGiven }: LoadSettings, path: string): string {
 const IN_STORE = /^(?:(?:s3|az):\/\/\S*$|(?:AWS|AZURE)_\w+$|load\.[\w.]+$)/
 
 /** The first part of every path in a data set. Keys of partitions (`<type>.<value>/…`) and URLs do not match. */
-const IN_DATA_SET = /^(?:_[\w.]+|credentials|reports)(?:\/|$)|^\.$/
+const IN_DATA_SET = new RegExp(`^(?:_[\\w.]+|${ROW_FOLDERS.join('|')})(?:/|$)|^\\.$`)
 
 /** Absolute path of a file of the data set, or its address. */
 export function pathIn({ load }: Pipeline, path: string): string {

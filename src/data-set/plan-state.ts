@@ -6,6 +6,7 @@ import {
   type Pipeline,
   type PlanStates,
   partitionKey,
+  rulesOf,
 } from '../core/index.ts'
 import { folderOf, ownsFolder } from '../load/index.ts'
 import { type BegunChain, type Plan, planFeeds, planPartitions } from '../plan/index.ts'
@@ -23,7 +24,7 @@ import {
 
 /** The plan, given what the checkpoint has of it. */
 export function planFor(pipeline: NamedPipeline, nowMs: number, state: CheckpointState | null): Plan {
-  if (pipeline.extract.resource === 'feed') return planOfFeeds(pipeline, state)
+  if (rulesOf(pipeline.extract.resource).reading === 'feed') return planOfFeeds(pipeline, state)
   if (state === null) return planPartitions(pipeline, nowMs * 1000, () => null)
   // Chains that begin from now on belong to queries that the plan has already passed.
   const chains = new Map<string, BegunChain[]>()

@@ -3,6 +3,7 @@ import {
   locationOf,
   type OwnedStore,
   type Pipeline,
+  rulesOf,
   type Store,
   type SuppressList,
 } from '../core/index.ts'
@@ -28,7 +29,7 @@ export async function readSuppression(
   { maskKey, readSecret }: Pick<DataSetOptions, 'maskKey' | 'readSecret'>,
 ): Promise<readonly SuppressList[]> {
   const { extract, transform } = pipeline
-  if (extract.resource === 'reports') return []
+  if (!rulesOf(extract.resource).holdsPeople) return []
   const lists = (await readForgotten(store)) ?? []
   const needsMaskKey = lists.some(({ key }) => 'mask_key_check' in key)
   const key = maskKey ?? (needsMaskKey ? keyOf(await readSecret(transform.maskKeyEnv)) : null)

@@ -1,8 +1,18 @@
-import type { FeedIds, NamedQuery, Order, PageIds, Restart, SeenCursors, Window } from '../core/index.ts'
+import type {
+  FeedIds,
+  NamedQuery,
+  Order,
+  PageIds,
+  Resource,
+  Restart,
+  SeenCursors,
+  Window,
+} from '../core/index.ts'
 import type { Sizing } from './pace/page-sizes.ts'
 
 /** A chain, from its beginning or from the resume position of a checkpoint. */
 export type Chain = {
+  readonly resource: Resource
   readonly query: NamedQuery
   /** The requested range, both ends included, the same on every page; null: everything. */
   readonly requested: Window | null

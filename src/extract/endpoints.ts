@@ -1,8 +1,8 @@
-import { type Clock, ExportError, type ServiceSettings } from '../core/index.ts'
+import { type AddressKey, type Clock, ExportError, type ServiceSettings } from '../core/index.ts'
 import { type RateLimit, rateLimit } from './pace/rate-limit.ts'
 
 /** The addresses that a run requests. */
-export type Endpoints = ReturnType<typeof endpointsOf>
+export type Endpoints = Readonly<Record<AddressKey, URL>>
 
 /** Each tier has its own rate limit; everything but searches and feeds shares one. */
 export type Tier = 'search' | 'basic' | 'feed'
@@ -11,18 +11,13 @@ export type Tier = 'search' | 'basic' | 'feed'
 const SECOND_SEARCH = /\/astp\/v2\/credentials\/_search\/?$/
 
 /** @throws ExportError `config` when an address is no URL */
-export function endpointsOf(settings: ServiceSettings) {
-  const { baseUrl, searchPath, reportPath, feedPath, identifierFeedPath } = settings
-  return {
-    search: endpoint(baseUrl, searchPath),
-    reports: endpoint(baseUrl, reportPath),
-    feed: endpoint(baseUrl, feedPath),
-    identifierFeed: (id: number) => endpoint(baseUrl, identifierFeedPath.replaceAll('{id}', String(id))),
-  }
+export function endpointsOf({ baseUrl, addresses }: ServiceSettings): Endpoints {
+  const urls = Object.entries(addresses).map(([key, address]) => [key, endpoint(baseUrl, address)])
+  return Object.fromEntries(urls) as Endpoints
 }
 
-export function isSecondSearch({ search }: Endpoints): boolean {
-  return SECOND_SEARCH.test(search.pathname)
+export function isSecondSearch({ search_path }: Endpoints): boolean {
+  return SECOND_SEARCH.test(search_path.pathname)
 }
 
 /** The rate limits of the tiers. The tier of the feeds is not known, so they have one of their own. */

@@ -1,5 +1,15 @@
-import { formatInstant, type Int64Json, int64FromJson, learnSecret, type Query } from '../core/index.ts'
+import {
+  type FeedQuery,
+  formatInstant,
+  type Int64Json,
+  int64FromJson,
+  learnSecret,
+  type Query,
+  type Resource,
+  rulesOf,
+} from '../core/index.ts'
 import type { Chain } from './chain.ts'
+import type { Endpoints } from './endpoints.ts'
 import { TENANT } from './responses.ts'
 import type { Service, ServiceRequest } from './service.ts'
 
@@ -11,21 +21,20 @@ export function pageRequests(
   const { query } = chain
   switch (query.type) {
     case 'report':
-      return (_cursor, about) => reportRequest(endpoints.reports, query.id, about)
+      return (_cursor, about) => reportRequest(endpoints.report_path, query.id, about)
     case 'reports':
       return (cursor, about) => ({
-        ...basicRequest(listUrl(endpoints.reports, chain, cursor), about),
+        ...basicRequest(listUrl(endpoints.report_path, chain, cursor), about),
         hasCursor: cursor !== null,
       })
     case 'tenant':
-      return feedRequests(endpoints.feed, chain)
     case 'identifier':
-      return feedRequests(endpoints.identifierFeed(query.id), chain)
+      return feedRequests(feedUrl(endpoints, chain.resource, query), chain)
     default: {
       const searched = searchedQuery(query, chain.secret)
       return (cursor, about) => ({
         method: 'POST',
-        url: endpoints.search,
+        url: endpoints.search_path,
         tier: 'search',
         body: searchBody(chain, searched, cursor),
         about,
@@ -63,6 +72,12 @@ function listUrl(reports: URL, { pageSize, order }: Chain, cursor: string | null
   url.searchParams.set('size', String(pageSize))
   url.searchParams.set('order', order)
   return url
+}
+
+function feedUrl(endpoints: Endpoints, resource: Resource, query: FeedQuery): URL {
+  const [ofTenant, ofIdentifier] = rulesOf(resource).addresses
+  if (query.type === 'tenant') return endpoints[ofTenant!]
+  return new URL(endpoints[ofIdentifier!].href.replaceAll('%7Bid%7D', String(query.id)))
 }
 
 /**

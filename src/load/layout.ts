@@ -3,29 +3,34 @@ import {
   type Partition,
   type PartitionBy,
   type Resource,
+  rulesOf,
   type Store,
   windowName,
 } from '../core/index.ts'
 
 /**
  * The folder of a partition's shards: `credentials/query=domain.acme.com/import_window=2024-01-01`, without the levels
- * that `partition_by` leaves out. Reports are one table and have one folder.
+ * that `partition_by` leaves out. Rows that are listed have one folder.
  */
 export function folderOf(
   resource: Resource,
   partition: Partition,
   partitionBy: readonly PartitionBy[],
 ): string {
-  if (resource === 'reports') return resource
   const parts: string[] = [kindOfRows(resource)]
+  if (!hasFolders(resource)) return parts.join('/')
   if (partitionBy.includes('query')) parts.push(`query=${partition.query.name}`)
   if (partitionBy.includes('window')) parts.push(`import_window=${windowName(partition.window)}`)
   return parts.join('/')
 }
 
+function hasFolders(resource: Resource): boolean {
+  return rulesOf(resource).reading !== 'list'
+}
+
 /** Whether each folder holds rows of one partition only. */
 export function ownsFolder(resource: Resource, partitionBy: readonly PartitionBy[]): boolean {
-  return resource !== 'reports' && partitionBy.includes('query') && partitionBy.includes('window')
+  return hasFolders(resource) && partitionBy.includes('query') && partitionBy.includes('window')
 }
 
 /** `<folder>/part-00000.parquet` */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { kindOfRows, SUMMARY_PAGE_START } from '../core/index.ts'
+import { kindOfRows, rulesOf, SUMMARY_PAGE_START } from '../core/index.ts'
 import type { Manifest } from '../state/index.ts'
 import {
   countsOf,
@@ -222,7 +222,7 @@ function scope(input: SummaryInput): Html {
 ${retired.length > 0 ? html`<dt>Retired queries</dt><dd>${number(retired.length)}; their files are kept</dd>` : ''}
 <dt>Windows</dt><dd>${windows === null ? 'none: all there is' : `${rangeText(windows.from, windows.until)}${windows.every === null ? '' : `, every ${windows.every}`}`}</dd>
 ${partitions === 0 ? '' : html`<dt>Pruned</dt><dd>${counted(partitions, 'partition')}, the last before ${time(prunes.at(-1)!.before)}</dd>`}
-${resource === 'reports' ? '' : html`<dt>E-mail addresses</dt><dd>${IDENTITIES[masking.identity] ?? masking.identity}</dd><dt>Passwords</dt><dd>${SECRETS[masking.secret] ?? masking.secret}</dd>`}
+${!rulesOf(resource).holdsPeople ? '' : html`<dt>E-mail addresses</dt><dd>${IDENTITIES[masking.identity] ?? masking.identity}</dd><dt>Passwords</dt><dd>${SECRETS[masking.secret] ?? masking.secret}</dd>`}
 <dt>Format</dt><dd>${kindOfRows(resource)}, as ${format}, columns ${columns.map(({ name }) => name).join(', ')}</dd>
 <dt>Service</dt><dd>${service}</dd>
 <dt>SHA-256 of the settings</dt><dd><code>${config_digest}</code></dd>

@@ -12,6 +12,8 @@ import {
   type Pipeline,
   type PlanStates,
   partitionKey,
+  requestRate,
+  rulesOf,
 } from '../core/index.ts'
 import {
   type Continuation,
@@ -114,15 +116,14 @@ export async function readPlan(
   const { requests, expected, rows, searches, high } = sumOf(chainCosts(plan, pipeline, state))
   const month = monthOf(nowMs)
   const searchesThisMonth = searchesByMonth(state?.runs ?? []).get(month) ?? 0
-  const { requestsPerSecond, basicRequestsPerSecond } = pipeline.service
   const { resource, monthlySearches } = pipeline.extract
-  const rate = resource === 'reports' ? basicRequestsPerSecond : requestsPerSecond
+  const rate = requestRate(pipeline)
   const measures = state?.service ?? NOT_MEASURED
   const pageSize = pageSizeOf(pipeline, measures)
   // If responses are slow, each chain has one request in flight.
   const ms = millisecondsAPage(measures.times, pageSize) ?? 0
   const secondsAPage = Math.max(1 / rate, ms / 1000 / pipeline.extract.concurrency)
-  const isFree = resource !== 'credentials' || measures.reportsSearchesLeft === false
+  const isFree = rulesOf(resource).reading !== 'search' || measures.reportsSearchesLeft === false
   const dearest = isFree ? null : high
   return {
     partitions: { total, done, partial: begun, pending: total - done - begun, pruned },

@@ -8,6 +8,7 @@ import {
   nullIf,
   type OwnedStore,
   type Pipeline,
+  rulesOf,
 } from '../core/index.ts'
 import {
   clearDataSet,
@@ -158,7 +159,7 @@ async function carryOut(
   const last = checkpoint.state.runs.at(-1)
   // A copy, because the folded run grows with the run.
   const earlier = last?.run === run ? { ...last } : { ...NEW_RUN, ...begin, months: [] }
-  const isOfFeeds = pipeline.extract.resource === 'feed'
+  const isOfFeeds = rulesOf(pipeline.extract.resource).reading === 'feed'
   const found = countPartitions(pipeline, plan, checkpoint.state)
   const scope = { kind: 'scope', ...scopeOf(pipeline) } as const
   const isSame = JSON.stringify(scope) === JSON.stringify({ kind: 'scope', ...checkpoint.state.scope })

@@ -85,7 +85,7 @@ export function testService(
 ): Promise<{ readonly token: TokenTest; readonly search: SearchPath }> {
   return requestedOnce(settings, options, async (service) => {
     const token = await tokenTest(service, settings)
-    const { origin, pathname } = service.endpoints.search
+    const { origin, pathname } = service.endpoints.search_path
     const found = await service.probeSearch().then(foundBy, () => 'unknown' as const)
     return { token, search: { url: `${origin}${pathname}`, found } }
   })
@@ -205,7 +205,7 @@ async function firstPage(service: Service, chain: Chain): Promise<DecodedPage> {
 
 /** The first query without a secret, else the first query, over all of its windows. */
 async function chainOf({ extract }: Pipeline, { clock, readSecret }: ServiceCallOptions): Promise<Chain> {
-  const { queries, windows, include, order, pageSize } = extract
+  const { resource, queries, windows, include, order, pageSize } = extract
   const query: Query | undefined = queries.find(({ type }) => type !== 'secret') ?? queries[0]
   if (query === undefined) throw new Error('a pipeline without a query')
   const requested: Window | null =
@@ -213,6 +213,7 @@ async function chainOf({ extract }: Pipeline, { clock, readSecret }: ServiceCall
       ? null
       : { from: windows.from, until: windows.until === 'now' ? clock.now() * 1000 : windows.until }
   return {
+    resource,
     query: { ...query, name: 'probe' },
     requested,
     own: () => requested,

@@ -8,6 +8,8 @@ import {
   int64FromJson,
   type OwnedStore,
   type Pipeline,
+  RESOURCE_NAMES,
+  type Resource,
   type Scope,
   type ServiceFigures,
   type Store,
@@ -53,7 +55,7 @@ export const manifestSchema = z.object({
   pipeline: z.string(),
   /** As in the header of the checkpoint. */
   data_set_id: z.uuid(),
-  resource: z.enum(['credentials', 'reports', 'feed']),
+  resource: z.enum(RESOURCE_NAMES),
   format: z.enum(['parquet', 'csv']),
   columns: z.array(z.object({ name: z.string(), type: z.string(), nullable: z.boolean() })),
   masking: z.object({ secret: z.string(), identity: z.string() }),
@@ -117,7 +119,7 @@ export type Manifest = {
   pipeline: string
   /** A UUID that never changes. */
   data_set_id: string
-  resource: 'credentials' | 'reports' | 'feed'
+  resource: Resource
   format: 'parquet' | 'csv'
   columns: { name: string; type: string; nullable: boolean }[]
   masking: { secret: string; identity: string }

@@ -1,5 +1,5 @@
 import { createHash, createHmac } from 'node:crypto'
-import { ExportError, type ExtraField, locationOf, type Pipeline } from '../core/index.ts'
+import { ExportError, type ExtraField, locationOf, type Pipeline, rulesOf } from '../core/index.ts'
 
 export type Settings = Readonly<Record<string, unknown>>
 
@@ -13,7 +13,7 @@ export function frozenSettings(pipeline: Pipeline, maskKey: Uint8Array | null): 
   const { format } = load
   return {
     'extract.resource': extract.resource,
-    ...pathsOf(pipeline),
+    ...addressesOf(pipeline),
     'extract.order': extract.order,
     'extract.include': [...extract.include].sort(),
     'transform.secret': transform.secret,
@@ -37,18 +37,10 @@ export function frozenSettings(pipeline: Pipeline, maskKey: Uint8Array | null): 
 }
 
 /** A cursor belongs to its endpoint. */
-function pathsOf({ service, extract }: Pipeline): Settings {
-  switch (extract.resource) {
-    case 'credentials':
-      return { 'service.search_path': service.searchPath }
-    case 'reports':
-      return {}
-    case 'feed':
-      return {
-        'service.feed_path': service.feedPath,
-        'service.identifier_feed_path': service.identifierFeedPath,
-      }
-  }
+function addressesOf({ service, extract: { resource } }: Pipeline): Settings {
+  const { reading, addresses } = rulesOf(resource)
+  if (reading === 'list') return {}
+  return Object.fromEntries(addresses.map((key) => [`service.${key}`, service.addresses[key]]))
 }
 
 const COLUMNS = 'transform.columns'

@@ -1,4 +1,11 @@
-import type { BatchAllocator, DecodedPage, DecodePlan, PageContext } from '../core/index.ts'
+import {
+  type BatchAllocator,
+  type DecodedPage,
+  type DecodePlan,
+  kindOfRows,
+  type PageContext,
+  type RowKind,
+} from '../core/index.ts'
 import { ChainIds } from './chain-ids.ts'
 import { CredentialColumns } from './columns/credential-columns.ts'
 import type { PageTools } from './credential-page.ts'
@@ -22,9 +29,14 @@ export type Decoder = (body: Uint8Array, context: PageContext) => DecodedPage
  * @throws ExportError 'config' when a policy needs a mask key and there is none
  */
 export function createDecoder(plan: DecodePlan): Decoder {
-  const decode = plan.resource === 'reports' ? reportDecoder(plan) : credentialDecoder(plan)
+  const decode = DECODERS[kindOfRows(plan.resource)](plan)
   return (body, context) =>
     decode(Buffer.from(body.buffer, body.byteOffset, body.byteLength), context, roomIn(body.buffer))
+}
+
+const DECODERS: Readonly<Record<RowKind, (plan: DecodePlan) => Decode>> = {
+  credentials: credentialDecoder,
+  reports: reportDecoder,
 }
 
 function roomIn(response: ArrayBufferLike): BatchAllocator {

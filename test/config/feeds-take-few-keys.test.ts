@@ -13,8 +13,8 @@ describe('a feed', () => {
     const { extract, service } = await read(FEED)
     expect(extract.queries).toEqual([{ type: 'tenant' }])
     expect(extract.windows?.every).toEqual({ unit: 'month' })
-    expect(service.feedPath).toBe('/v2/me/feed/credentials')
-    expect(service.identifierFeedPath).toBe('/v3/identifiers/{id}/feed/credentials')
+    expect(service.addresses.feed_path).toBe('/v2/me/feed/credentials')
+    expect(service.addresses.identifier_feed_path).toBe('/v3/identifiers/{id}/feed/credentials')
   })
 
   it('may be that of identifiers, each once', async () => {

@@ -18,10 +18,12 @@ test('the smallest file gets every default', async () => {
     service: {
       baseUrl: 'https://api.example.com/firework',
       auth: { kind: 'token', tokenEnv: 'SPILLWAY_TOKEN' },
-      searchPath: '/v4/credentials/global/_search',
-      reportPath: '/v4/threat_flow/reports',
-      feedPath: '/v2/me/feed/credentials',
-      identifierFeedPath: '/v3/identifiers/{id}/feed/credentials',
+      addresses: {
+        search_path: '/v4/credentials/global/_search',
+        report_path: '/v4/threat_flow/reports',
+        feed_path: '/v2/me/feed/credentials',
+        identifier_feed_path: '/v3/identifiers/{id}/feed/credentials',
+      },
       tokenTestUrl: null,
       organization: null,
       requestsPerSecond: 1,
@@ -165,8 +167,8 @@ test('addresses are kept as paths, or as URLs', async () => {
       ].join('\n  '),
     ),
   )
-  expect(service.searchPath).toBe('https://other.example.com/astp/v2/credentials/_search')
-  expect(service.reportPath).toBe('/v5/reports')
+  expect(service.addresses.search_path).toBe('https://other.example.com/astp/v2/credentials/_search')
+  expect(service.addresses.report_path).toBe('/v5/reports')
   expect(service.tokenTestUrl).toBe('https://api.example.com/tokens/test')
 })
 

@@ -75,8 +75,8 @@ describe('a search request', () => {
 
   it('is sent to another address when the search path is a URL', async () => {
     const server = await serve((_request, response) => sendPage(response, null))
-    const searchPath = `${server.url}/astp/v2/credentials/_search`
-    await collect(open('http://127.0.0.1:9/unused', { settings: { searchPath } }), domainChain())
+    const search_path = `${server.url}/astp/v2/credentials/_search`
+    await collect(open('http://127.0.0.1:9/unused', { addresses: { search_path } }), domainChain())
     expect(server.received[0]?.url).toBe('/astp/v2/credentials/_search')
   })
 

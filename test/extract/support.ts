@@ -8,6 +8,7 @@ import {
   type DecodedPage,
   type DecodePage,
   ExportError,
+  isFeed,
   NO_IDS,
   nameQuery,
   partition,
@@ -177,6 +178,7 @@ export function fakeClock({ auto = true, startMs = Date.parse('2024-07-01T00:00:
 export type OpenOptions = {
   settings?: Partial<ServiceSettings>
   limits?: Partial<ServiceLimits>
+  addresses?: Partial<ServiceSettings['addresses']>
   clock?: Clock
   secrets?: Record<string, string>
   stop?: AbortSignal
@@ -192,10 +194,13 @@ export function open(url: string, options: OpenOptions = {}): Service {
     {
       baseUrl: url,
       auth: { kind: 'token', tokenEnv: 'TOKEN' },
-      searchPath: '/v4/credentials/global/_search',
-      reportPath: '/v4/threat_flow/reports',
-      feedPath: '/v2/me/feed/credentials',
-      identifierFeedPath: '/v3/identifiers/{id}/feed/credentials',
+      addresses: {
+        search_path: '/v4/credentials/global/_search',
+        report_path: '/v4/threat_flow/reports',
+        feed_path: '/v2/me/feed/credentials',
+        identifier_feed_path: '/v3/identifiers/{id}/feed/credentials',
+        ...options.addresses,
+      },
       tokenTestUrl: null,
       organization: null,
       requestsPerSecond: 10_000,
@@ -230,6 +235,7 @@ export function chainOf(query: Query, overrides: Partial<Chain> & { window?: Win
   const { window = JULY, ...rest } = overrides
   const { key, query: named } = partition(nameQuery(query, visibleLabel(query, 'keep') ?? ''), window)
   return {
+    resource: isFeed(named) ? 'feed' : named.type.startsWith('report') ? 'reports' : 'credentials',
     query: named,
     requested: window,
     own: () => window,

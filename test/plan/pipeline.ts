@@ -33,10 +33,12 @@ export function pipelineOf({
     service: {
       baseUrl: 'http://127.0.0.1:1/firework',
       auth: { kind: 'token', tokenEnv: 'SPILLWAY_TOKEN' },
-      searchPath: '/v4/credentials/global/_search',
-      reportPath: '/v4/threat_flow/reports',
-      feedPath: '/v2/me/feed/credentials',
-      identifierFeedPath: '/v3/identifiers/{id}/feed/credentials',
+      addresses: {
+        search_path: '/v4/credentials/global/_search',
+        report_path: '/v4/threat_flow/reports',
+        feed_path: '/v2/me/feed/credentials',
+        identifier_feed_path: '/v3/identifiers/{id}/feed/credentials',
+      },
       tokenTestUrl: null,
       organization: null,
       requestsPerSecond: 1,

@@ -174,7 +174,8 @@ it('changes of any part of the pipeline during the run do not change the run', a
     Object.assign(pipeline.load.location, { root: join(here.folder, 'elsewhere') })
     Object.assign(pipeline.load, { path: join(here.folder, 'elsewhere'), partitionBy: [] })
     Object.assign(pipeline.load.format, { kind: 'parquet' })
-    Object.assign(pipeline.service, { searchPath: '/nowhere', baseUrl: 'http://127.0.0.1:1' })
+    Object.assign(pipeline.service.addresses, { search_path: '/nowhere' })
+    Object.assign(pipeline.service, { baseUrl: 'http://127.0.0.1:1' })
     Object.assign(pipeline.extract.windows ?? {}, { every: null })
     ;(pipeline.extract.queries as unknown[]).length = 0
   }

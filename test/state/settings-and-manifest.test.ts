@@ -72,7 +72,13 @@ function refusal(
 
 const frozen: [string, (pipeline: Pipeline) => Pipeline][] = [
   ['extract.resource', (p) => ({ ...p, extract: { ...p.extract, resource: 'reports' } })],
-  ['service.search_path', (p) => ({ ...p, service: { ...p.service, searchPath: '/other' } })],
+  [
+    'service.search_path',
+    (p) => ({
+      ...p,
+      service: { ...p.service, addresses: { ...p.service.addresses, search_path: '/other' } },
+    }),
+  ],
   ['extract.order', (p) => ({ ...p, extract: { ...p.extract, order: 'desc' } })],
   ['extract.include', (p) => ({ ...p, extract: { ...p.extract, include: ['urls'] } })],
   ['transform.secret', (p) => ({ ...p, transform: { ...p.transform, secret: 'hmac' } })],

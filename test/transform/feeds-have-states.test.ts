@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { FEED_FIELDS, type FeedIds } from '../../src/core/index.ts'
+import { type FeedIds, ownFields } from '../../src/core/index.ts'
 import { isEqual } from './agreement.ts'
 import { credential } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'
 import { decodePlan, pageContext, rowsOf } from './plans.ts'
 
-const plan = decodePlan({ resource: 'feed', extras: FEED_FIELDS })
+const plan = decodePlan({ resource: 'feed', extras: ownFields('feed') })
 const context = (feed: FeedIds) => pageContext({ query: { type: 'tenant' }, feed })
 
 /** Feeds have no hash_type, and sources without is_alert_enabled. */

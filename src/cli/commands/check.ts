@@ -5,7 +5,14 @@ import {
   resolvedSettings,
   warningsFor,
 } from '../../config/index.ts'
-import { ExportError, hidesQueries, isExportError, type Pipeline, systemClock } from '../../core/index.ts'
+import {
+  ExportError,
+  hidesQueries,
+  isExportError,
+  type Pipeline,
+  rulesOf,
+  systemClock,
+} from '../../core/index.ts'
 import {
   clockCheck,
   type Probe,
@@ -159,7 +166,7 @@ async function checkService(pipeline: Pipeline, io: Io): Promise<string> {
       hidesTexts: hidesQueries(pipeline),
       onDate: clockCheck(pipeline, systemClock, io.log),
     }
-    if (extract.resource !== 'credentials') return tokenText(await testToken(service, options))
+    if (rulesOf(extract.resource).reading !== 'search') return tokenText(await testToken(service, options))
     const { token, search } = await testService(service, options)
     return `${tokenText(token)}; ${searchText(search)}`
   })
@@ -168,8 +175,7 @@ async function checkService(pipeline: Pipeline, io: Io): Promise<string> {
 /** What a page costs, by at most two requests. */
 async function checkCost(pipeline: Pipeline, io: Io): Promise<string> {
   const { resource } = pipeline.extract
-  if (resource !== 'credentials')
-    return `not measured: ${resource === 'feed' ? 'feeds' : resource} cost no searches`
+  if (rulesOf(resource).reading !== 'search') return `not measured: resource: ${resource} costs no searches`
   return untilStopped(io, async (signals) => {
     return probeText(
       await probeService(pipeline, {

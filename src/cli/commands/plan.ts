@@ -1,4 +1,12 @@
-import { monthAfter, monthOf, type Pipeline, runsNeeded, searchesToSpend } from '../../core/index.ts'
+import {
+  monthAfter,
+  monthOf,
+  type Pipeline,
+  requestRate,
+  rulesOf,
+  runsNeeded,
+  searchesToSpend,
+} from '../../core/index.ts'
 import { type PlanResult, readPlan } from '../../run/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, flag } from '../command-line/command.ts'
@@ -59,8 +67,8 @@ function* planLines(result: PlanResult, pipeline: Pipeline, shown: Shown): Gener
   yield `${name}: ${counted(total, 'partition')}: ${count(done)} done, ${count(partial)} partial, ${count(pending)} pending${pruned === 0 ? '' : `; ${count(pruned)} pruned`}`
   if (minRequests === 0) yield 'Nothing to do.'
   else {
-    const { extract, service } = pipeline
-    const rate = extract.resource === 'reports' ? service.basicRequestsPerSecond : service.requestsPerSecond
+    const { extract } = pipeline
+    const rate = requestRate(pipeline)
     yield `at least ${counted(minRequests, 'request')}, ${duration(minSeconds * 1000)} at ${rate} a second; further pages of ${count(result.pageSize)} items, smaller pages and retries need more`
     if (expectedRequests !== null && expectedSeconds !== null) {
       const size = result.pageSize < extract.pageSize ? ` with pages of ${count(result.pageSize)} rows` : ''
@@ -123,7 +131,7 @@ function budgetLines(
       lines.push(`${share}; so ${about} ${counted(months, 'calendar month')}, the last of them ${last}`)
     }
   }
-  if (resource !== 'credentials' || searchesRemaining === null) return lines
+  if (rulesOf(resource).reading !== 'search' || searchesRemaining === null) return lines
   const left = `searches left when the service last said so: ${count(searchesRemaining)}`
   if (searches === null) return [...lines, left]
   const usable = Math.max(0, searchesToSpend({ minSearchesRemaining }, searchesRemaining))
@@ -145,7 +153,7 @@ function folderLines(
   { partitions: { total, done }, rowsPerPartition }: PlanResult,
   { extract, load }: Pipeline,
 ): string[] {
-  if (rowsPerPartition === null || extract.resource !== 'credentials') return []
+  if (rowsPerPartition === null || rulesOf(extract.resource).reading !== 'search') return []
   const queries = extract.queries.length
   const windows = total / queries
   const rowsBy = (by: readonly string[]): number =>

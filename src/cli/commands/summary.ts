@@ -1,4 +1,4 @@
-import { SUMMARY_PAGE_PATH, systemClock } from '../../core/index.ts'
+import { rulesOf, SUMMARY_PAGE_PATH, systemClock } from '../../core/index.ts'
 import { summarizeDataSet } from '../../data-set/index.ts'
 import { version } from '../../package/index.ts'
 import { command, flag } from '../command-line/command.ts'
@@ -36,7 +36,7 @@ export const summary = command({
         options,
       )
       const path = `${pipeline.load.path}/${SUMMARY_PAGE_PATH}`
-      if (!hasFacts && pipeline.extract.resource !== 'reports')
+      if (!hasFacts && rulesOf(pipeline.extract.resource).holdsPeople)
         warn('DuckDB is not installed, so the summary has nothing that only rows tell.')
       await io.stdout.line(
         format === 'markdown'

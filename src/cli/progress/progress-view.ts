@@ -1,4 +1,4 @@
-import type { Log, Pipeline } from '../../core/index.ts'
+import { type Log, type Pipeline, requestRate } from '../../core/index.ts'
 import type { OpeningStep, Progress, RunOptions } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { isShownToPeople } from '../log/log.ts'
@@ -74,9 +74,9 @@ function redrawnLines(pipeline: Pipeline, { screen, env, log, record }: Io, stop
 const STOPPING = 'stopping: pages in flight are committed'
 
 /** The rate of a run that waits for nothing unusual. */
-function paceText({ extract, service }: Pipeline): string {
-  const isReports = extract.resource === 'reports'
-  const rate = isReports ? service.basicRequestsPerSecond : service.requestsPerSecond
+function paceText(pipeline: Pipeline): string {
+  const { extract } = pipeline
+  const rate = requestRate(pipeline)
   const pages = extract.concurrency === 1 ? 'one page' : `${count(extract.concurrency)} pages`
   return `pace: up to ${rate} ${rate === 1 ? 'request' : 'requests'} a second, ${pages} at a time`
 }

@@ -7,6 +7,7 @@ import {
   nameQuery,
   type Query,
   queryLabel,
+  rulesOf,
   visibleLabel,
   type WindowSettings,
 } from '../../core/index.ts'
@@ -25,18 +26,17 @@ export const UNIT_MICROS = { hour: 3_600_000_000, day: 86_400_000_000 } as const
 /** Longest name of a file or folder on the file systems in use (NAME_MAX). */
 const MAX_FOLDER_BYTES = 255
 
-// Source: public documentation: reports come by 10 and searches by at most 10,000; the largest page of a feed is not
-// documented.
-const PAGE_SIZE = { credentials: 10_000, reports: 10, feed: 100 }
-
 /** Collects the queries, removes duplicates, checks windows, and fills in the defaults of the resource. */
 export async function resolveExtract(settings: PipelineFile, problems: Problems): Promise<ExtractSettings> {
   const { extract, transform, load } = settings
-  const { resource } = extract
-  const [reports, feed] = [resource === 'reports', resource === 'feed']
-  if (feed && !problems.isReported(['extract', 'resource'])) checkFeed(extract, problems)
+  const { reading, pageSize, optional } = rulesOf(extract.resource)
+  const feed = reading === 'feed'
+  if (!problems.isReported(['extract', 'resource'])) {
+    if (feed) checkFeed(extract, problems)
+    if (optional !== null) checkInclude(extract, optional, problems)
+  }
   const queries = new Queries(load.partition_by.includes('query'), transform.identity)
-  if (reports) addReports(extract, queries, problems)
+  if (reading === 'list') addReports(extract, queries, problems)
   else if (feed) addFeeds(extract, queries, problems)
   else await addCredentials(extract, queries, problems)
   return {
@@ -45,7 +45,7 @@ export async function resolveExtract(settings: PipelineFile, problems: Problems)
     windows: feed ? feedWindows(extract) : resolveWindows(extract, problems),
     unfiltered: null,
     order: extract.order,
-    pageSize: extract.page_size ?? PAGE_SIZE[resource],
+    pageSize: extract.page_size ?? pageSize,
     include: [...new Set(extract.include)],
     concurrency: extract.concurrency,
     maxRequests: extract.max_requests,
@@ -58,12 +58,17 @@ function checkFeed(extract: ExtractFile, problems: Problems): void {
   if (extract.order === 'desc') {
     problems.add(['extract', 'order'], 'expected asc, the order in which a feed is read, found desc')
   }
-  for (const [i, field] of (extract.include ?? []).entries()) {
-    if (field === 'known_password_id') continue
+}
+
+/** Where it names none that there is, the whole key is refused. */
+function checkInclude(extract: ExtractFile, optional: readonly string[], problems: Problems): void {
+  for (const [i, field] of (optional.length === 0 ? [] : (extract.include ?? [])).entries()) {
+    if (optional.includes(field)) continue
     const path = ['extract', 'include', i]
+    const { resource } = extract
     problems.add(
       path,
-      `expected known_password_id, the optional field of a feed, found ${problems.found(path)}`,
+      `expected ${optional.join(' or ')}, the optional field of a ${resource}, found ${problems.found(path)}`,
     )
   }
 }

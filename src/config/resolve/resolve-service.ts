@@ -1,4 +1,11 @@
-import { type Auth, ExportError, requireSet, type ServiceSettings } from '../../core/index.ts'
+import {
+  ADDRESS_KEYS,
+  type AddressKey,
+  type Auth,
+  ExportError,
+  requireSet,
+  type ServiceSettings,
+} from '../../core/index.ts'
 import { Problems } from '../problems/problems.ts'
 import { requireAddressSpace } from '../requirements.ts'
 import { type PipelineFile, pipelineFile } from '../schema/file-schema.ts'
@@ -7,15 +14,7 @@ import { staysHere, URL_EXPECTED } from '../values/addresses.ts'
 
 type ServiceFile = PipelineFile['service']
 
-const ADDRESSES = [
-  'base_url',
-  'search_path',
-  'report_path',
-  'feed_path',
-  'identifier_feed_path',
-  'token_url',
-  'token_test_url',
-] as const
+const ADDRESSES = ['base_url', ...ADDRESS_KEYS, 'token_url', 'token_test_url'] as const
 
 /** Makes addresses absolute, checks their scheme, and chooses the way to authenticate. */
 export function resolveService(service: ServiceFile, problems: Problems): ServiceSettings {
@@ -25,10 +24,10 @@ export function resolveService(service: ServiceFile, problems: Problems): Servic
     baseUrl: service.base_url,
     auth: resolveAuth(service, origin),
     organization: service.organization ?? null,
-    searchPath: service.search_path,
-    reportPath: service.report_path,
-    feedPath: service.feed_path,
-    identifierFeedPath: service.identifier_feed_path,
+    addresses: Object.fromEntries(ADDRESS_KEYS.map((key) => [key, service[key]])) as Record<
+      AddressKey,
+      string
+    >,
     tokenTestUrl: service.token_test_url === undefined ? null : onOrigin(service.token_test_url, origin),
     requestsPerSecond: service.requests_per_second,
     basicRequestsPerSecond: service.basic_requests_per_second,

@@ -2,10 +2,13 @@ import {
   allColumns,
   droppedColumns,
   type ExtraField,
-  FEED_FIELDS,
   fieldId,
   KNOWN_EXTRAS,
+  kindOfRows,
   OPTIONAL_FIELDS,
+  ownFields,
+  type Resource,
+  rulesOf,
   type TransformSettings,
 } from '../../core/index.ts'
 import { didYouMean } from '../problems/describe.ts'
@@ -15,7 +18,9 @@ import type { PipelineFile } from '../schema/file-schema.ts'
 /** The masking policies, and the columns in output order without those that the policies drop. */
 export function resolveTransform(file: PipelineFile, problems: Problems): TransformSettings {
   const { extract, transform } = file
-  const dropped = extract.resource === 'reports' ? [] : droppedColumns(transform.secret, transform.identity)
+  const dropped = rulesOf(extract.resource).holdsPeople
+    ? droppedColumns(transform.secret, transform.identity)
+    : []
   // If `include` is invalid, columns that it should name are not reported.
   const included = problems.isReported(['extract', 'include'])
     ? [...OPTIONAL_FIELDS]
@@ -52,16 +57,17 @@ function whyNot(
   found: string,
   available: readonly string[],
   dropped: readonly string[],
-  resource: string,
+  resource: Resource,
 ): string {
   if (dropped.includes(name)) {
     const policy = name === 'hash' ? 'transform.secret' : 'transform.identity'
     return `the column \`${name}\` is taken away by ${policy}: drop`
   }
-  if (resource !== 'reports' && OPTIONAL_FIELDS.has(name)) {
+  const areCredentials = kindOfRows(resource) === 'credentials'
+  if (areCredentials && OPTIONAL_FIELDS.has(name)) {
     return `the column \`${name}\` is there only when extract.include names it`
   }
-  if (resource !== 'reports' && KNOWN_EXTRAS.some((known) => known.name === name)) {
+  if (areCredentials && KNOWN_EXTRAS.some((known) => known.name === name)) {
     return `the column \`${name}\` is there only when transform.extra_columns names it`
   }
   return `expected one of ${available.join(', ')}, found ${found}${didYouMean(name, available)}`
@@ -93,10 +99,10 @@ function resolveExtraColumns(
   problems: Problems,
 ): readonly ExtraField[] {
   const key = ['transform', 'extra_columns']
-  const given = extract.resource === 'reports' ? [] : (transform.extra_columns ?? [])
+  const given = kindOfRows(extract.resource) === 'credentials' ? (transform.extra_columns ?? []) : []
   const fields: ExtraField[] = []
   for (const [i, column] of given.entries()) {
-    const fault = faultOf(column, fields) ?? (extract.resource === 'feed' ? feedFault(column) : null)
+    const fault = faultOf(column, fields) ?? ownFieldFault(column, extract.resource)
     if (fault === null) fields.push(fieldOf(column))
     else problems.add([...key, i, ...fault.at], fault.text)
   }
@@ -129,10 +135,10 @@ function faultOf(column: GivenColumn, before: readonly ExtraField[]): Fault | nu
   return taken === null ? null : { at: ['path'], text: taken }
 }
 
-/** A field that has a column of its own in a feed. */
-function feedFault(column: GivenColumn): Fault | null {
+/** A field that has a column of its own, though not with every resource. */
+function ownFieldFault(column: GivenColumn, resource: Resource): Fault | null {
   const { name, path } = fieldOf(column)
-  const own = FEED_FIELDS.map((field) => field.name)
+  const own = ownFields(resource).map((field) => field.name)
   if (own.includes(name)) return { at: ['name'], text: `\`${name}\` is the name of another column` }
   if (!own.includes(path[0]!)) return null
   return { at: ['path'], text: `the field \`${path[0]}\` is the column \`${path[0]}\`` }

@@ -1,17 +1,15 @@
+import { RESOURCE_NAMES } from '../../core/index.ts'
 import { key, onlyFor } from './key.ts'
 import { choice, duration, flag, integer, integerOrAuto, limit, list, section, text } from './leaves.ts'
 import { domain, query, windows } from './query-schema.ts'
 
-const SEARCHED = onlyFor(['credentials'])
-const IN_WINDOWS = onlyFor(['credentials', 'feed'])
-const COUNTED = onlyFor(['credentials'], ', which costs no searches')
+const SEARCHED = onlyFor(({ reading }) => reading === 'search')
+const IN_WINDOWS = onlyFor(({ reading }) => reading !== 'list')
+const LISTED = onlyFor(({ reading }) => reading === 'list')
+const COUNTED = onlyFor(({ reading }) => reading === 'search', ', which costs no searches')
 
 export const extract = section({
-  resource: key(
-    choice('credentials', 'reports', 'feed').prefault('credentials'),
-    'What to export.',
-    'reports',
-  ),
+  resource: key(choice(...RESOURCE_NAMES).prefault('credentials'), 'What to export.', 'reports'),
   domains: key(
     list(domain(), 'a list of domain names').optional(),
     'Short for domain queries. Default: none.',
@@ -34,14 +32,14 @@ export const extract = section({
     list(integer(0), 'a list of report ids').optional(),
     'Reports to fetch, by id. Default: none.',
     [1, 2],
-    onlyFor(['reports']),
+    LISTED,
   ),
-  all: key(flag().optional(), 'Fetch every report. Default: false.', true, onlyFor(['reports'])),
+  all: key(flag().optional(), 'Fetch every report. Default: false.', true, LISTED),
   identifiers: key(
     list(integer(1), 'a list of identifier ids').optional(),
     'With resource: feed, the identifiers whose feeds are read. Default: the feed of the tenant.',
     [123, 456],
-    onlyFor(['feed']),
+    onlyFor(({ reading, addresses }) => reading === 'feed' && addresses.length > 1),
   ),
   windows: key(
     windows.optional(),
@@ -69,7 +67,7 @@ export const extract = section({
     list(text(/^[a-z0-9_]+$/, 'a field name (a-z, 0-9 and _)'), 'a list of field names').optional(),
     'Optional fields to request, such as known_password_id, auth_domains or urls. Default: none.',
     ['known_password_id'],
-    IN_WINDOWS,
+    onlyFor(({ optional }) => optional?.length !== 0),
   ),
   concurrency: key(integer(1, 64).prefault(4), 'Chains in flight; they share the rate.', 8),
   max_requests: key(

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { Resource } from '../../core/index.ts'
+import { type Resource, type ResourceRules, rulesOf } from '../../core/index.ts'
 
 /** The settings that decide whether others have an effect. */
 export type Deciding = {
@@ -63,9 +63,9 @@ export function keysOf(section: z.ZodObject): readonly Key[] {
 }
 
 /** Refuses a key with other resources. @param why with its beginning */
-export function onlyFor(resources: readonly Resource[], why = ''): WhyIdle {
+export function onlyFor(isFor: (rules: ResourceRules) => boolean, why = ''): WhyIdle {
   return ({ extract: { resource } }) =>
-    resources.includes(resource) ? null : `does not go with resource: ${resource}${why}`
+    isFor(rulesOf(resource)) ? null : `does not go with resource: ${resource}${why}`
 }
 
 function withoutDefault(type: z.core.$ZodType): z.core.$ZodType {

@@ -1,8 +1,10 @@
 import * as z from 'zod'
-import { parseInstant, type WindowLength } from '../../core/index.ts'
+import { parseInstant, type ResourceRules, type WindowLength } from '../../core/index.ts'
 import { DOMAIN_EXPECTED, domainFault, parseDomain } from '../values/addresses.ts'
 import { key, onlyFor } from './key.ts'
 import { countOrAll, parsed, section, variableName } from './leaves.ts'
+
+const SEARCHED = ({ reading }: ResourceRules) => reading === 'search'
 
 /** What is searched for: the queries of a pipeline file, and their windows. */
 
@@ -64,7 +66,7 @@ export const windows = section({
     parsed(INSTANT_PATTERN, INSTANT, parseInstant).optional(),
     'Begin, inclusive: a date or date-time, UTC unless it has an offset. Default: none; required unless resource is feed, which takes none.',
     '2024-01-01',
-    onlyFor(['credentials'], ': it is read from where the last run ended'),
+    onlyFor(SEARCHED, ': it is read from where the last run ended'),
   ),
   until: key(
     parsed(/^(?:now$|\d{4}-\d{2}-\d{2})/, `${INSTANT}, or now`, (value) =>
@@ -72,7 +74,7 @@ export const windows = section({
     ).prefault('now'),
     'End, exclusive: a date or date-time, or now.',
     '2024-07-01',
-    onlyFor(['credentials'], ': it is read to its end'),
+    onlyFor(SEARCHED, ': it is read to its end'),
   ),
   every: key(
     parsed(
@@ -87,7 +89,7 @@ export const windows = section({
     countOrAll(1).prefault('all'),
     'Windows that are requested together, with one sequence of cursors; each such chain is at least one request.',
     12,
-    onlyFor(['credentials'], ': it is read in one sequence'),
+    onlyFor(SEARCHED, ': it is read in one sequence'),
   ),
 })
 

@@ -1,3 +1,4 @@
+import { rulesOf } from '../../core/index.ts'
 import {
   ADDRESS_EXPECTED,
   ADDRESS_PATTERN,
@@ -73,10 +74,12 @@ export const service = section({
     address().prefault('/v4/credentials/global/_search'),
     'Credential search: a path under base_url, or a URL.',
     '/v4/credentials/global/_search',
-    ({ extract }) =>
-      extract.resource === 'feed'
-        ? 'does not go with resource: feed: its addresses are feed_path and identifier_feed_path'
-        : null,
+    ({ extract: { resource } }) => {
+      const { reading, addresses } = rulesOf(resource)
+      return reading === 'feed'
+        ? `does not go with resource: ${resource}: its addresses are ${addresses.join(' and ')}`
+        : null
+    },
   ),
   report_path: key(
     address().prefault('/v4/threat_flow/reports'),

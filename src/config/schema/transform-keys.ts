@@ -58,7 +58,7 @@ export const transform = section({
     list(extraColumn, 'a list of columns').optional(),
     'Columns after the others, in this order: fields of the public documentation by name, and fields that this version does not know. Default: none.',
     ['event_uid', { name: 'severity', path: 'details.severity', type: 'string' }],
-    onlyFor(['credentials', 'feed']),
+    onlyFor(({ rows }) => rows === 'credentials'),
   ),
   on_invalid: key(
     choice(...INVALID_POLICIES).prefault('quarantine'),

@@ -4,10 +4,10 @@ import type {
   ExtraField,
   Format,
   IdentityPolicy,
-  Resource,
   SecretPolicy,
   TransformSettings,
 } from '../pipeline.ts'
+import type { Resource } from '../resources.ts'
 
 /** Type of a column. The types in the manifest and in the Parquet schema correspond to it. */
 export type ColumnType = 'int64' | 'text' | 'boolean' | 'timestamp' | 'list'
@@ -51,9 +51,9 @@ export function typeName(type: ColumnType, { engine }: Format): string {
  * Source: service spec 2.1–2.3, and the nullability in the public API where the spec does not specify it.
  */
 export function allColumns(resource: Resource, included: readonly string[]): readonly ColumnSpec[] {
-  if (resource === 'reports') return REPORT_COLUMNS
-  const columns = resource === 'feed' ? FEED_COLUMNS : CREDENTIAL_COLUMNS
-  return columns.filter((column) => !OPTIONAL_FIELDS.has(column.name) || included.includes(column.name))
+  return COLUMNS[resource].filter(
+    (column) => !OPTIONAL_FIELDS.has(column.name) || included.includes(column.name),
+  )
 }
 
 /** The settings that determine the columns of a pipeline. */
@@ -85,10 +85,15 @@ export const KNOWN_EXTRAS: readonly ExtraField[] = [
 ]
 
 /** Fields that only the feeds have, each with a column of its own. Source: public documentation, the feeds. */
-export const FEED_FIELDS: readonly ExtraField[] = [
+const FEED_FIELDS: readonly ExtraField[] = [
   extra('remediated_at', ['remediated_at'], 'timestamp', 'when the credential was remediated; null: not yet'),
   extra('ignored_at', ['ignored_at'], 'timestamp', 'when the credential was ignored; null: it is not'),
 ]
+
+/** Fields that only this resource has. They are read as additional columns are. */
+export function ownFields(resource: Resource): readonly ExtraField[] {
+  return resource === 'feed' ? FEED_FIELDS : []
+}
 
 function extra(name: string, path: readonly string[], type: ExtraField['type'], meaning: string): ExtraField {
   return { name, path, type, meaning }
@@ -175,7 +180,11 @@ const REPORT_FIELDS: readonly Field[] = [
   [115, 'organization_id', 'int64', true, 'organization'],
 ]
 
-const REPORT_COLUMNS = REPORT_FIELDS.map(([, ...field]) => column(...field))
+const COLUMNS: Readonly<Record<Resource, readonly ColumnSpec[]>> = {
+  credentials: CREDENTIAL_COLUMNS,
+  reports: REPORT_FIELDS.map(([, ...field]) => column(...field)),
+  feed: FEED_COLUMNS,
+}
 
 function column(name: string, type: ColumnType, nullable: boolean, meaning: string): ColumnSpec {
   return { name, type, nullable, meaning }

@@ -1,5 +1,5 @@
 import { createSecretKey } from 'node:crypto'
-import { ExportError, locationOf, type Pipeline } from '../../core/index.ts'
+import { ExportError, locationOf, type Pipeline, rulesOf } from '../../core/index.ts'
 import { foldIdentity, identityHider, suppressionDigest } from '../../transform/index.ts'
 
 /** The people that are to be forgotten, by their identities. */
@@ -21,7 +21,7 @@ export class People {
   static of(lines: readonly string[], pipeline: Pipeline, maskKey: Uint8Array | null): People {
     const { extract } = pipeline
     const { identity, columns } = pipeline.transform
-    if (extract.resource === 'reports' || identity === 'drop' || !columns.includes('identity_name')) {
+    if (!rulesOf(extract.resource).holdsPeople || identity === 'drop' || !columns.includes('identity_name')) {
       const key = identity === 'drop' ? 'transform.identity' : 'transform.columns'
       throw new ExportError({
         kind: 'config',

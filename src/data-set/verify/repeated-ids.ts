@@ -1,4 +1,4 @@
-import { getOrInsert, type Pipeline } from '../../core/index.ts'
+import { getOrInsert, type Pipeline, rulesOf } from '../../core/index.ts'
 import type { ShardReader } from '../../load/index.ts'
 import { type ManifestShard, splitPath } from '../../state/index.ts'
 import { highWord, IdSet, lowWord, REDACTED } from '../../transform/index.ts'
@@ -15,7 +15,7 @@ const MAX_IDS = 8_000_000
  */
 export async function repeatedIds({ extract, transform, load }: Pipeline, shards: readonly ManifestShard[]) {
   const queries = new Set(shards.flatMap(({ partitions }) => partitions.map((key) => splitPath(key)[0])))
-  const isShared = extract.resource === 'reports' || !load.partitionBy.includes('query')
+  const isShared = rulesOf(extract.resource).reading === 'list' || !load.partitionBy.includes('query')
   const byRow = isShared && queries.size > 1
   const needed = byRow ? ['id', 'query_type', 'query_value'] : ['id']
   if (!needed.every((name) => transform.columns.includes(name))) return null

@@ -1,5 +1,13 @@
 import { createHash } from 'node:crypto'
-import { columnsOf, isExportError, numberOf, type Pipeline, type Store, typeName } from '../../core/index.ts'
+import {
+  columnsOf,
+  isExportError,
+  numberOf,
+  type Pipeline,
+  rulesOf,
+  type Store,
+  typeName,
+} from '../../core/index.ts'
 import type { InspectedShard, ShardReader } from '../../load/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { looksMasked } from '../../transform/index.ts'
@@ -122,7 +130,7 @@ function maskingChecks(
   { partitions }: ManifestShard,
 ): ReadonlyMap<string, Check> {
   const checks = new Map<string, Check>()
-  if (extract.resource === 'reports') return checks
+  if (!rulesOf(extract.resource).holdsPeople) return checks
   const watch = (column: string, check: Check): void => {
     if (transform.columns.includes(column)) checks.set(column, check)
   }

@@ -1,5 +1,12 @@
 import type { KeyObject } from 'node:crypto'
-import { isExportError, nullIf, type Pipeline, type Store, SUMMARY_PAGE_PATH } from '../../core/index.ts'
+import {
+  isExportError,
+  nullIf,
+  type Pipeline,
+  ROW_FOLDERS,
+  type Store,
+  SUMMARY_PAGE_PATH,
+} from '../../core/index.ts'
 import { partOf } from '../../load/index.ts'
 import { tableProblems } from '../../open-tables/index.ts'
 import {
@@ -261,7 +268,6 @@ async function reading<T>(
   }
 }
 
-const FOLDERS = ['credentials', 'reports']
 /** Names that patterns of readers end with. */
 const LIKE_A_SHARD = /\.(?:parquet|csv|csv\.\w+)$/i
 
@@ -271,9 +277,9 @@ const LIKE_A_SHARD = /\.(?:parquet|csv|csv\.\w+)$/i
  * that begin with `_` are skipped there, as readers do.
  */
 async function* filesOfRows(pipeline: Pipeline, store: Store): AsyncGenerator<string> {
-  for (const folder of FOLDERS)
+  for (const folder of ROW_FOLDERS)
     yield* filesBelow(`${folder}/`, await store.list(folder), /./, pipeline, store)
-  const others = (await store.list('')).filter((name) => !name.startsWith('_') && !FOLDERS.includes(name))
+  const others = (await store.list('')).filter((name) => !name.startsWith('_') && !ROW_FOLDERS.includes(name))
   yield* filesBelow('', others, LIKE_A_SHARD, pipeline, store)
 }
 

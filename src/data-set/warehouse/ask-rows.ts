@@ -1,4 +1,4 @@
-import { kindOfRows, type Pipeline, unlessSecret } from '../../core/index.ts'
+import { kindOfRows, type Pipeline, rulesOf, unlessSecret } from '../../core/index.ts'
 import type { Groups, RowFacts } from '../../report/index.ts'
 import type { Manifest } from '../../state/index.ts'
 import { lacksDuckdb } from '../../warehouse/index.ts'
@@ -19,8 +19,7 @@ export async function askRows(
   const names = new Set(columns.map(({ name }) => name))
   const from = `FROM ${kindOfRows(resource)}`
   const people = names.has('identity_name') ? 'count(DISTINCT identity_name)' : 'NULL'
-  // Reports are listed by columns of their own.
-  if (resource === 'reports') return null
+  if (!rulesOf(resource).holdsPeople) return null
   const selects = [
     `SELECT 'people' AS fact, NULL AS name, ${people} AS count, NULL AS people ${from}`,
     ...['source_name', 'hash_type']

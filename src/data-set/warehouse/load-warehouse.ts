@@ -1,4 +1,4 @@
-import { type Clock, columnsOf, ExportError, kindOfRows, type Pipeline } from '../../core/index.ts'
+import { type Clock, columnsOf, ExportError, kindOfRows, type Pipeline, rulesOf } from '../../core/index.ts'
 import { shardExtension } from '../../load/index.ts'
 import {
   DIALECTS,
@@ -124,7 +124,7 @@ export function tableStatements(pipeline: Pipeline, dialect: DialectName, table?
     format: load.format,
     path: load.path,
     extension: shardExtension(load.format),
-    partitionBy: load.partitionBy,
+    partitionBy: rulesOf(extract.resource).reading === 'list' ? [] : load.partitionBy,
   }
   return [DIALECTS[dialect](input).trimEnd(), ...tableMounts(dialect, input.table, load.tables)].join('\n\n')
 }

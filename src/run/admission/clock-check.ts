@@ -1,4 +1,4 @@
-import { type Clock, ExportError, formatInstant, type Log, type Pipeline } from '../../core/index.ts'
+import { type Clock, ExportError, formatInstant, type Log, type Pipeline, rulesOf } from '../../core/index.ts'
 
 /** A larger difference is worth a warning, even where it changes nothing. */
 const NOTABLE_MS = 60_000
@@ -25,7 +25,7 @@ export function clockCheck({ extract }: Pipeline, clock: Clock, log: Log): (date
       const differenceMs = Math.max(plannedMs - dateMs - DATE_STEP_MS, dateMs - nowMs)
       const dependsOnNow =
         windows !== null &&
-        resource !== 'feed' &&
+        rulesOf(resource).reading !== 'feed' &&
         (windows.until === 'now' || windows.until > (Math.min(plannedMs, dateMs) - windows.lagMs) * 1000)
       verdict = dependsOnNow && differenceMs > windows.lagMs ? wrongClock(nowMs, dateMs) : null
       if (verdict === null && differenceMs > NOTABLE_MS) {

@@ -12,6 +12,7 @@ import {
   type PageEntry,
   type PageIds,
   ROWS_PER_SEARCH,
+  rulesOf,
   SeenCursors,
   windowRange,
   withPage,
@@ -222,6 +223,7 @@ export class ChainRun {
     const { folded, query } = chain
     const feed = chain.feedWindows === null ? null : (folded?.feed ?? NEW_FEED)
     return {
+      resource: extract.resource,
       query,
       requested: chain.requested,
       own: () => chain.windows.range,
@@ -232,7 +234,7 @@ export class ChainRun {
       include: extract.include,
       order: extract.order,
       pageSize: this.#size,
-      sizing: extract.resource === 'reports' ? null : this.#sizing,
+      sizing: rulesOf(extract.resource).reading === 'list' ? null : this.#sizing,
       requestsBefore: this.#requests,
       cursor: folded?.next ?? null,
       since: folded?.since ?? null,

@@ -7,6 +7,7 @@ import {
   type RunCounts,
   type RunLimits,
   type RunStatus,
+  rulesOf,
   serial,
   settleAll,
 } from '../../core/index.ts'
@@ -100,7 +101,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
     }
     await deferred.settle()
     // More rows of feeds are for the next run, in shards of their own.
-    if (halt.error === null && pipeline.extract.resource === 'feed')
+    if (halt.error === null && rulesOf(pipeline.extract.resource).reading === 'feed')
       await session.shards.seal(session.shards.openFolders)
     // Shards that a failed partition shares with others are sealed, so that the others' rows can be read.
     if (halt.error === null && tally.failed > 0) await sealShared(run, () => true)
@@ -268,7 +269,8 @@ function progressOf(
   { counters, waits }: Service,
 ): Progress {
   const { requests, reading } = counters
-  const searchesRemaining = extract.resource !== 'credentials' ? null : counters.searchesRemaining
+  const isCounted = rulesOf(extract.resource).reading === 'search'
+  const searchesRemaining = isCounted ? counters.searchesRemaining : null
   const spending = { requests, searchesRemaining, reading }
   return {
     partitionsTotal: counts.total,

@@ -1,10 +1,4 @@
-import {
-  columnsOf,
-  type DecodePlan,
-  FEED_FIELDS,
-  type Pipeline,
-  type SuppressList,
-} from '../../core/index.ts'
+import { columnsOf, type DecodePlan, ownFields, type Pipeline, type SuppressList } from '../../core/index.ts'
 
 /** The settings for decoding pages. */
 export function decodePlan(
@@ -16,8 +10,7 @@ export function decodePlan(
   return {
     resource: extract.resource,
     columns: columnsOf(pipeline),
-    extras:
-      extract.resource === 'feed' ? [...FEED_FIELDS, ...transform.extraColumns] : transform.extraColumns,
+    extras: [...ownFields(extract.resource), ...transform.extraColumns],
     order: extract.order,
     secret: transform.secret,
     identity: transform.identity,

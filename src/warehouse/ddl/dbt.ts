@@ -1,4 +1,5 @@
 import { stringify } from 'yaml'
+import { rulesOf } from '../../core/index.ts'
 import type { Dialect } from './dialect.ts'
 
 /**
@@ -17,10 +18,7 @@ export const dbt: Dialect = ({ pipeline, table, resource, columns }) =>
           tables: [
             {
               name: table,
-              description:
-                resource === 'credentials'
-                  ? 'One row for each leaked credential and query'
-                  : 'One row for each threat-flow report',
+              description: `One row for each ${rulesOf(resource).each}`,
               ...(columns.some(({ name }) => name === 'imported_at')
                 ? { loaded_at_field: 'imported_at' }
                 : {}),

@@ -1,10 +1,11 @@
-import type { ColumnSpec, Format, PartitionBy, Resource } from '../../core/index.ts'
+import type { ColumnSpec, Format, PartitionBy, RowKind } from '../../core/index.ts'
 import { OWN_COLUMNS } from '../table/table.ts'
 
 /** What a dialect has to know of a data set. */
 export type DdlInput = {
   readonly pipeline: string
-  readonly resource: Resource
+  /** What the rows are: the folder of the shards. */
+  readonly resource: RowKind
   readonly table: string
   /** Those of the files, in their order. */
   readonly columns: readonly ColumnSpec[]
@@ -25,8 +26,7 @@ export function loadableColumns(columns: readonly ColumnSpec[]): readonly Column
 }
 
 /** Keys of the folders, in the order of paths. */
-export function hiveColumns({ resource, partitionBy }: DdlInput): readonly string[] {
-  if (resource === 'reports') return []
+export function hiveColumns({ partitionBy }: DdlInput): readonly string[] {
   return [
     ...(partitionBy.includes('query') ? ['query'] : []),
     ...(partitionBy.includes('window') ? ['import_window'] : []),

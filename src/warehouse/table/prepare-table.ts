@@ -1,4 +1,4 @@
-import { type ColumnSpec, type ColumnType, ExportError } from '../../core/index.ts'
+import { type ColumnSpec, type ColumnType, ExportError, kindOfRows, rulesOf } from '../../core/index.ts'
 import {
   columnLines,
   DATA_SET_COLUMN,
@@ -117,12 +117,14 @@ type View = {
 function viewsOf({ catalog, ...named }: TableSpec): readonly View[] {
   // DuckDB looks beside the view for names without a schema. The name of the catalog changes with that of the file.
   const table = catalog === undefined ? named : { ...named, schema: null }
-  return table.resource === 'reports' ? viewsOfReports(table) : viewsOfCredentials(table)
+  return kindOfRows(table.resource) === 'credentials' ? viewsOfCredentials(table) : viewsOfOthers(table)
 }
 
-function viewsOfReports(table: TableSpec): readonly View[] {
-  if (!hasColumns(table, 'id', 'updated_at')) return []
-  return [latest(table, 'updated_at', 'one row per report, whichever data sets have it: the last version')]
+function viewsOfOthers(table: TableSpec): readonly View[] {
+  const time = ['updated_at', 'imported_at'].find((name) => hasColumns(table, 'id', name))
+  if (time === undefined) return []
+  const { each } = rulesOf(table.resource)
+  return [latest(table, time, `one row per ${each}, whichever data sets have it: the last version`)]
 }
 
 function viewsOfCredentials(table: TableSpec): readonly View[] {

@@ -1,0 +1,91 @@
+import type { ExtractSettings, ServiceSettings } from './pipeline.ts'
+
+/** The code asks for the rules of a resource, never for its name. */
+type Rules = {
+  /**
+   * How it is read. `search`: by queries and windows; it costs searches. `list`: as it is, into one folder. `feed`: to
+   * its end, and from there on the next time.
+   */
+  readonly reading: 'search' | 'list' | 'feed'
+  /** What its rows are: the name of their folder, of their view and by default of their table. Resources may share it. */
+  readonly rows: string
+  /** What a row stands for, for comments in warehouses. */
+  readonly each: string
+  /** Whether rows hold identities and secrets, which the policies mask. */
+  readonly holdsPeople: boolean
+  /** Maximum number of items of a page where the pipeline file sets none. */
+  readonly pageSize: number
+  /** Keys of `service` that hold its addresses; of a feed: that of the tenant, then that of an identifier if there is one. */
+  readonly addresses: readonly string[]
+  /** Optional fields that `extract.include` may name; null: any. */
+  readonly optional: readonly string[] | null
+}
+
+/**
+ * All resources.
+ * Source of the page sizes: public documentation: reports come by 10 and searches by at most 10,000; the largest page of
+ * a feed is not documented.
+ */
+export const RESOURCES = {
+  credentials: {
+    reading: 'search',
+    rows: 'credentials',
+    each: 'leaked credential and query',
+    holdsPeople: true,
+    pageSize: 10_000,
+    addresses: ['search_path'],
+    optional: null,
+  },
+  reports: {
+    reading: 'list',
+    rows: 'reports',
+    each: 'threat-flow report',
+    holdsPeople: false,
+    pageSize: 10,
+    addresses: ['report_path'],
+    optional: [],
+  },
+  feed: {
+    reading: 'feed',
+    rows: 'credentials',
+    each: 'leaked credential and query',
+    holdsPeople: true,
+    pageSize: 100,
+    addresses: ['feed_path', 'identifier_feed_path'],
+    optional: ['known_password_id'],
+  },
+} as const satisfies Record<string, Rules>
+
+export type Resource = keyof typeof RESOURCES
+export type RowKind = (typeof RESOURCES)[Resource]['rows']
+export type AddressKey = (typeof RESOURCES)[Resource]['addresses'][number]
+
+/** {@link RESOURCES} */
+export type ResourceRules = Omit<Rules, 'addresses'> & { readonly addresses: readonly AddressKey[] }
+
+export const RESOURCE_NAMES = Object.keys(RESOURCES) as [Resource, ...Resource[]]
+export const ADDRESS_KEYS = RESOURCE_NAMES.flatMap((name) => rulesOf(name).addresses)
+
+/** The folders of rows, of all resources. */
+export const ROW_FOLDERS: readonly string[] = [...new Set(RESOURCE_NAMES.map(kindOfRows))]
+
+export function rulesOf(resource: Resource): ResourceRules {
+  return RESOURCES[resource]
+}
+
+/** What the rows of a resource are: the name of their folder, of their view and by default of their table. */
+export function kindOfRows(resource: Resource): RowKind {
+  return RESOURCES[resource].rows
+}
+
+/** Requests a second for the rows of a pipeline. */
+export function requestRate({
+  extract,
+  service,
+}: {
+  readonly extract: Pick<ExtractSettings, 'resource'>
+  readonly service: Pick<ServiceSettings, 'requestsPerSecond' | 'basicRequestsPerSecond'>
+}): number {
+  const isListed = rulesOf(extract.resource).reading === 'list'
+  return isListed ? service.basicRequestsPerSecond : service.requestsPerSecond
+}
