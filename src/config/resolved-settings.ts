@@ -1,4 +1,5 @@
 import { type Pipeline, unlessSecret } from '../core/index.ts'
+import { IDENTITY_KEYS } from './problems/describe.ts'
 import { isMapping, type Mapping } from './problems/tree.ts'
 import { type ReadOptions, readSettings } from './read-pipeline.ts'
 import { pipelineFile } from './schema/file-schema.ts'
@@ -60,9 +61,7 @@ function shown(value: unknown, hidesIdentity: boolean): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => [
       key,
-      hidesIdentity && (key === 'email' || key === 'keyword')
-        ? 'hidden by transform.identity'
-        : shown(inner, hidesIdentity),
+      hidesIdentity && IDENTITY_KEYS.has(key) ? 'hidden by transform.identity' : shown(inner, hidesIdentity),
     ]),
   )
 }

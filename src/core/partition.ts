@@ -1,4 +1,13 @@
-import type { FeedQuery, IdentityPolicy, NamedQuery, Order, Pipeline, Query } from './pipeline.ts'
+import {
+  type FeedQuery,
+  type IdentityPolicy,
+  type NamedQuery,
+  type Order,
+  type Pipeline,
+  type Query,
+  SEARCHES,
+  type SearchQuery,
+} from './pipeline.ts'
 import type { Int64 } from './rows/int64.ts'
 import { formatInstant, type Micros, parseTimestamp } from './time.ts'
 
@@ -59,7 +68,17 @@ export function visibleLabel(query: Query, identity: IdentityPolicy): string | n
 
 /** Whether the value of a query is an identity that the policy hides: any policy but `keep`. */
 export function hidesIdentity(query: Query, identity: IdentityPolicy): boolean {
-  return (query.type === 'email' || query.type === 'keyword') && identity !== 'keep'
+  return identityIn(query.type) !== 'none' && identity !== 'keep'
+}
+
+/** How much of an identity the value of a query is. @param type of a query; any other text: none of it */
+export function identityIn(type: string): 'none' | 'part' | 'whole' {
+  return isSearch(type) ? SEARCHES[type].identity : 'none'
+}
+
+/** Whether it is a kind of the credential search. */
+export function isSearch(type: string): type is SearchQuery['type'] {
+  return Object.hasOwn(SEARCHES, type)
 }
 
 /**
@@ -74,23 +93,15 @@ export function hidesQueries({ extract, transform }: Pick<Pipeline, 'extract' | 
 /** The value of a query, or the variable that holds its secret. {@link hidesIdentity} says when to hide it. */
 export function queryLabel(query: Query): string {
   switch (query.type) {
-    case 'domain':
-    case 'auth_domain':
-      return query.fqdn
-    case 'email':
-      return query.email
-    case 'keyword':
-      return query.keyword
-    case 'secret':
-      return query.secretEnv
     case 'report':
+    case 'identifier':
       return String(query.id)
     case 'reports':
       return 'all'
     case 'tenant':
       return 'tenant'
-    case 'identifier':
-      return String(query.id)
+    default:
+      return (query as unknown as Readonly<Record<string, string>>)[SEARCHES[query.type].by]!
   }
 }
 

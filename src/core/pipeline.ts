@@ -98,18 +98,29 @@ export type Order = 'asc' | 'desc'
 export type Selection = Pick<ExtractSettings, 'queries' | 'windows'>
 
 /**
- * The five query kinds of the credential search, the two ways to request reports, and the two kinds of feeds.
- * A secret query carries the name of its environment variable, never the value.
+ * The kinds of the credential search: the member that holds what is searched for, and how much of an identity it is,
+ * which `transform.identity` may hide. A secret query carries the name of its environment variable, never the value.
  */
+export const SEARCHES = {
+  domain: { by: 'fqdn', identity: 'none' },
+  auth_domain: { by: 'fqdn', identity: 'none' },
+  email: { by: 'email', identity: 'whole' },
+  keyword: { by: 'keyword', identity: 'part' },
+  secret: { by: 'secretEnv', identity: 'none' },
+} as const satisfies Record<string, { readonly by: string; readonly identity: 'none' | 'part' | 'whole' }>
+
+type Searches = typeof SEARCHES
+
+/** A query of the credential search. */
+export type SearchQuery = {
+  [Type in keyof Searches]: { readonly type: Type } & {
+    readonly [Member in Searches[Type]['by']]: string
+  } & GivenName
+}[keyof Searches]
+
+/** What is requested: by search, reports in one of two ways, or a feed. */
 export type Query =
-  | ((
-      | { readonly type: 'domain'; readonly fqdn: string }
-      | { readonly type: 'auth_domain'; readonly fqdn: string }
-      | { readonly type: 'email'; readonly email: string }
-      | { readonly type: 'keyword'; readonly keyword: string }
-      | { readonly type: 'secret'; readonly secretEnv: string }
-    ) &
-      GivenName)
+  | SearchQuery
   | { readonly type: 'report'; readonly id: number }
   | { readonly type: 'reports' }
   | FeedQuery

@@ -2,11 +2,13 @@ import {
   ExportError,
   type ExtraField,
   type Format,
+  isSearch,
   nullIf,
   type Pipeline,
   parseInstant,
   type Query,
   type Scope,
+  SEARCHES,
   type Store,
   type WindowLength,
   type WindowSettings,
@@ -166,16 +168,8 @@ function queryNamed(name: string): Query {
   const dot = name.indexOf('.')
   const type = name.slice(0, dot)
   const label = decodeURIComponent(name.slice(dot + 1))
+  if (isSearch(type)) return { type, [SEARCHES[type].by]: label, as: label } as unknown as Query
   switch (type) {
-    case 'domain':
-    case 'auth_domain':
-      return { type, fqdn: label, as: label }
-    case 'email':
-      return { type, email: label, as: label }
-    case 'keyword':
-      return { type, keyword: label, as: label }
-    case 'secret':
-      return { type, secretEnv: label, as: label }
     case 'report':
       return { type, id: Number(label) }
     case 'reports':

@@ -4,9 +4,11 @@ import {
   type Int64Json,
   int64FromJson,
   learnSecret,
-  type Query,
+  queryLabel,
   type Resource,
   rulesOf,
+  SEARCHES,
+  type SearchQuery,
 } from '../core/index.ts'
 import type { Chain } from './chain.ts'
 import type { Endpoints } from './endpoints.ts'
@@ -103,24 +105,12 @@ function withPath(base: URL, last: string): URL {
 }
 
 /** A query in the form of the credential search. Source: public API. */
-function searchedQuery(
-  query: Exclude<Query, { type: 'report' | 'reports' | 'tenant' | 'identifier' }>,
-  secret: string | null,
-) {
+function searchedQuery(query: SearchQuery, secret: string | null) {
   const { type } = query
-  switch (type) {
-    case 'domain':
-    case 'auth_domain':
-      return { type, fqdn: query.fqdn }
-    case 'email':
-      return { type, email: query.email }
-    case 'keyword':
-      return { type, keyword: query.keyword }
-    case 'secret':
-      if (secret === null) throw new Error('a secret query without its secret')
-      learnSecret(secret)
-      return { type, secret }
-  }
+  if (type !== 'secret') return { type, [SEARCHES[type].by]: queryLabel(query) }
+  if (secret === null) throw new Error('a secret query without its secret')
+  learnSecret(secret)
+  return { type, secret }
 }
 
 /** The body of one search request. Only `from` differs from page to page. Source: service spec 4.2. */

@@ -1,28 +1,30 @@
 import { distance } from 'fastest-levenshtein'
+import { ADDRESS_KEYS, SEARCHES } from '../../core/index.ts'
 import { domainMeant, mayBeShown } from '../values/addresses.ts'
 import { isMapping, locationAt, type Path, type Tree, valueAt } from './tree.ts'
 
+/** Keys of queries whose values are identities. */
+export const IDENTITY_KEYS: ReadonlySet<string> = new Set(
+  Object.values(SEARCHES).flatMap(({ by, identity }) => (identity === 'none' ? [] : [by])),
+)
+
 /** Keys whose values are never shown: they may hold a secret by mistake. */
-const UNSHOWN = new Set([
+const UNSHOWN = new Set<string>([
   'token_env',
   'api_key_env',
   'organization',
   'mask_key_env',
   'secret_env',
-  'email',
-  'keyword',
+  ...IDENTITY_KEYS,
   'queries',
 ])
 
 /** Keys of addresses, which are shown if they have no user, password or query. */
-const ADDRESSES = new Set([
+const ADDRESSES = new Set<string>([
   'base_url',
   'token_url',
   'token_test_url',
-  'search_path',
-  'report_path',
-  'feed_path',
-  'identifier_feed_path',
+  ...ADDRESS_KEYS,
   'endpoint',
   'table_location',
 ])

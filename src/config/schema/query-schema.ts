@@ -1,5 +1,11 @@
 import * as z from 'zod'
-import { parseInstant, type ResourceRules, type WindowLength } from '../../core/index.ts'
+import {
+  parseInstant,
+  type ResourceRules,
+  SEARCHES,
+  type SearchQuery,
+  type WindowLength,
+} from '../../core/index.ts'
 import { DOMAIN_EXPECTED, domainFault, parseDomain } from '../values/addresses.ts'
 import { key, onlyFor } from './key.ts'
 import { countOrAll, parsed, section, variableName } from './leaves.ts'
@@ -17,7 +23,7 @@ const as = () =>
     'Name of the query in folders, keys and logs, instead of its value. Default: its value.',
     'case-17',
   )
-const kind = <const Kind extends string>(name: Kind) =>
+const kind = <const Kind extends SearchQuery['type']>(name: Kind) =>
   key(z.literal(name), 'Kind of the query: what is searched for.', name)
 export const query = z
   .discriminatedUnion(
@@ -52,7 +58,7 @@ export const query = z
     {
       error: (issue) =>
         issue.code === 'invalid_union'
-          ? 'domain | auth_domain | email | keyword | secret'
+          ? Object.keys(SEARCHES).join(' | ')
           : 'a query such as { type: domain, fqdn: example.com }',
     },
   )

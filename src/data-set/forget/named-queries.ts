@@ -1,4 +1,4 @@
-import { locationOf, type NamedPipeline, queryLabel } from '../../core/index.ts'
+import { identityIn, locationOf, type NamedPipeline, queryLabel } from '../../core/index.ts'
 import type { CheckpointState } from '../../state/index.ts'
 import type { People } from './people.ts'
 import type { Survey } from './survey.ts'
@@ -17,11 +17,7 @@ export function queriesOfPeople(
   const queries = [...extract.queries, ...(extract.unfiltered?.queries ?? [])]
   const where = locationOf(pipeline, 'extract.queries')
   const notes: string[] = []
-  const isNamed = queries.some(
-    (query) =>
-      (query.type === 'email' && people.isNamedBy(queryLabel(query))) ||
-      (query.type === 'keyword' && people.isNamedBy(queryLabel(query), true)),
-  )
+  const isNamed = queries.some((query) => namesOneOf(people, query.type, queryLabel(query)))
   const isRetired =
     transform.identity === 'keep' && [...state.partitions.branches.keys()].some((name) => isOf(people, name))
   if (isNamed || isRetired) {
@@ -40,6 +36,10 @@ export function queriesOfPeople(
 /** Whether the name of a query, as in folders, names one of them. */
 function isOf(people: People, name: string): boolean {
   const [type, ...rest] = name.split('.')
-  if (type !== 'email' && type !== 'keyword') return false
-  return people.isNamedBy(decodeURIComponent(rest.join('.')), type === 'keyword')
+  return namesOneOf(people, type!, decodeURIComponent(rest.join('.')))
+}
+
+function namesOneOf(people: People, type: string, value: string): boolean {
+  const identity = identityIn(type)
+  return identity !== 'none' && people.isNamedBy(value, identity === 'part')
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import {
   columnsOf,
+  identityIn,
   isExportError,
   numberOf,
   type Pipeline,
@@ -138,7 +139,8 @@ function maskingChecks(
   if (transform.identity !== 'keep') {
     watch('identity_name', (value) => looksMasked(transform.identity, value))
     // Names of partitions begin with the kind of their query.
-    const isHidden = partitions.length > 0 && partitions.every((key) => /^(?:email|keyword)\./.test(key))
+    const isHidden =
+      partitions.length > 0 && partitions.every((key) => identityIn(key.split('.', 1)[0]!) !== 'none')
     if (isHidden) watch('query_value', (value) => looksMasked(transform.identity, value))
   }
   return checks

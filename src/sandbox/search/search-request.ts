@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { IncludeValue } from '../data/credentials.ts'
 import { parseTimestamp } from '../data/timeline.ts'
-import type { SearchQuery } from './selection.ts'
+import { query, type SearchQuery } from './selection.ts'
 import { validate } from './service-error.ts'
 
 /** A checked search, defaults filled in; bounds in microseconds since 1970, both inclusive. */
@@ -14,18 +14,6 @@ type SearchRequest = {
   readonly include: readonly IncludeValue[]
   readonly order: 'asc' | 'desc'
 }
-
-const hostName = z.string().regex(/^[a-z0-9_-]+(\.[a-z0-9_-]+)+$/i, 'Input should be a host name')
-const query = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('domain'), fqdn: hostName }),
-  z.strictObject({ type: z.literal('auth_domain'), fqdn: hostName }),
-  z.strictObject({
-    type: z.literal('email'),
-    email: z.string().regex(/^[^@][\s\S]*@[^@]+$/, 'Input should be an email address'),
-  }),
-  z.strictObject({ type: z.literal('keyword'), keyword: z.string().min(1) }),
-  z.strictObject({ type: z.literal('secret'), secret: z.string().min(1) }),
-])
 
 const instant = (round: 'up' | 'down') =>
   z.string().transform((text, context) => {

@@ -1,13 +1,22 @@
+import * as z from 'zod'
 import type { Credentials } from '../data/credentials.ts'
 import { personOf, SUBDOMAIN_LABEL } from '../data/words.ts'
 
-/** The five query kinds. Source: spec 4.2 for `domain`, the public documentation for the others. */
-export type SearchQuery =
-  | { type: 'domain'; fqdn: string }
-  | { type: 'auth_domain'; fqdn: string }
-  | { type: 'email'; email: string }
-  | { type: 'keyword'; keyword: string }
-  | { type: 'secret'; secret: string }
+const hostName = z.string().regex(/^[a-z0-9_-]+(\.[a-z0-9_-]+)+$/i, 'Input should be a host name')
+
+/** The query kinds. Source: spec 4.2 for `domain`, the public documentation for the others. */
+export const query = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('domain'), fqdn: hostName }),
+  z.strictObject({ type: z.literal('auth_domain'), fqdn: hostName }),
+  z.strictObject({
+    type: z.literal('email'),
+    email: z.string().regex(/^[^@][\s\S]*@[^@]+$/, 'Input should be an email address'),
+  }),
+  z.strictObject({ type: z.literal('keyword'), keyword: z.string().min(1) }),
+  z.strictObject({ type: z.literal('secret'), secret: z.string().min(1) }),
+])
+
+export type SearchQuery = z.infer<typeof query>
 
 /**
  * What a query matches: the records of some domains (`slots`), all of them or those that pass a test.

@@ -4,6 +4,7 @@ import {
   ExportError,
   IDENTITY_POLICIES,
   type IdentityPolicy,
+  identityIn,
   type Query,
   queryLabel,
   SECRET_POLICIES,
@@ -51,20 +52,10 @@ export function maskText(mask: Mask | null, text: string): string {
  * @param secretValue the secret of a secret query, from its variable; null for every other kind
  */
 export function maskedQueryValue(query: Query, secretValue: string | null, policies: MaskPolicies): string {
-  switch (query.type) {
-    case 'secret':
-      return secretValue === null ? REDACTED : maskText(masksOf(policies).secret, secretValue)
-    case 'email':
-    case 'keyword':
-      return identityHider(policies)(queryLabel(query))
-    case 'domain':
-    case 'auth_domain':
-    case 'report':
-    case 'reports':
-    case 'tenant':
-    case 'identifier':
-      return queryLabel(query)
-  }
+  if (query.type === 'secret')
+    return secretValue === null ? REDACTED : maskText(masksOf(policies).secret, secretValue)
+  const label = queryLabel(query)
+  return identityIn(query.type) === 'none' ? label : identityHider(policies)(label)
 }
 
 /** Makes of an identity what rows hold. */
