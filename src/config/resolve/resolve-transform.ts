@@ -138,7 +138,7 @@ function faultOf(column: GivenColumn, before: readonly ExtraField[]): Fault | nu
 /** A field that has a column of its own, though not with every resource. */
 function ownFieldFault(column: GivenColumn, resource: Resource): Fault | null {
   const { name, path } = fieldOf(column)
-  const own = ownFields(resource).map((field) => field.name)
+  const own = ownFields(resource, []).map((field) => field.name)
   if (own.includes(name)) return { at: ['name'], text: `\`${name}\` is the name of another column` }
   if (!own.includes(path[0]!)) return null
   return { at: ['path'], text: `the field \`${path[0]}\` is the column \`${path[0]}\`` }

@@ -51,9 +51,11 @@ export function typeName(type: ColumnType, { engine }: Format): string {
  * Source: service spec 2.1–2.3, and the nullability in the public API where the spec does not specify it.
  */
 export function allColumns(resource: Resource, included: readonly string[]): readonly ColumnSpec[] {
-  return COLUMNS[resource].filter(
-    (column) => !OPTIONAL_FIELDS.has(column.name) || included.includes(column.name),
-  )
+  const own = ownFields(resource, included).map(extraSpec)
+  return COLUMNS[resource].flatMap((column) => {
+    if (column.name === LAST_OF_ITEM) return [column, ...own]
+    return !OPTIONAL_FIELDS.has(column.name) || included.includes(column.name) ? [column] : []
+  })
 }
 
 /** The settings that determine the columns of a pipeline. */
@@ -84,15 +86,29 @@ export const KNOWN_EXTRAS: readonly ExtraField[] = [
   extra('source_url', ['source', 'url'], 'string', 'address of the leak'),
 ]
 
-/** Fields that only the feeds have, each with a column of its own. Source: public documentation, the feeds. */
-const FEED_FIELDS: readonly ExtraField[] = [
-  extra('remediated_at', ['remediated_at'], 'timestamp', 'when the credential was remediated; null: not yet'),
-  extra('ignored_at', ['ignored_at'], 'timestamp', 'when the credential was ignored; null: it is not'),
+/** Fields with columns of their own: of one resource, or there if `extract.include` names them. */
+const OWN_FIELDS: readonly (readonly [of: Resource | 'include', field: ExtraField])[] = [
+  // Source: public documentation, the feeds.
+  [
+    'feed',
+    extra(
+      'remediated_at',
+      ['remediated_at'],
+      'timestamp',
+      'when the credential was remediated; null: not yet',
+    ),
+  ],
+  [
+    'feed',
+    extra('ignored_at', ['ignored_at'], 'timestamp', 'when the credential was ignored; null: it is not'),
+  ],
 ]
 
-/** Fields that only this resource has. They are read as additional columns are. */
-export function ownFields(resource: Resource): readonly ExtraField[] {
-  return resource === 'feed' ? FEED_FIELDS : []
+/** Those fields of an export. They are read as additional columns are. */
+export function ownFields(resource: Resource, included: readonly string[]): readonly ExtraField[] {
+  return OWN_FIELDS.flatMap(([of, field]) =>
+    of === resource || (of === 'include' && included.includes(field.name)) ? [field] : [],
+  )
 }
 
 function extra(name: string, path: readonly string[], type: ExtraField['type'], meaning: string): ExtraField {
@@ -119,7 +135,10 @@ export function droppedColumns(secret: SecretPolicy, identity: IdentityPolicy): 
 }
 
 /** Fields that the service sends only when `include` names them. */
-export const OPTIONAL_FIELDS: ReadonlySet<string> = new Set(['known_password_id', 'auth_domains', 'urls'])
+export const OPTIONAL_FIELDS: ReadonlySet<string> = new Set([
+  ...['known_password_id', 'auth_domains', 'urls'],
+  ...OWN_FIELDS.flatMap(([of, { name }]) => (of === 'include' ? [name] : [])),
+])
 
 /**
  * A column, with its `field_id` in Parquet files. Table formats identify a column by it, not by name or index. So an id
@@ -156,9 +175,8 @@ const CREDENTIAL_FIELDS: readonly Field[] = [
 
 const CREDENTIAL_COLUMNS = CREDENTIAL_FIELDS.map(([, ...field]) => column(...field))
 
-const FEED_COLUMNS: readonly ColumnSpec[] = CREDENTIAL_COLUMNS.flatMap((each) =>
-  each.name === 'source_leaked_at' ? [each, ...FEED_FIELDS.map(extraSpec)] : [each],
-)
+/** {@link OWN_FIELDS} follow it. */
+const LAST_OF_ITEM = 'source_leaked_at'
 
 /** They share `id` with credentials. */
 const REPORT_FIELDS: readonly Field[] = [
@@ -183,7 +201,7 @@ const REPORT_FIELDS: readonly Field[] = [
 const COLUMNS: Readonly<Record<Resource, readonly ColumnSpec[]>> = {
   credentials: CREDENTIAL_COLUMNS,
   reports: REPORT_FIELDS.map(([, ...field]) => column(...field)),
-  feed: FEED_COLUMNS,
+  feed: CREDENTIAL_COLUMNS,
 }
 
 function column(name: string, type: ColumnType, nullable: boolean, meaning: string): ColumnSpec {

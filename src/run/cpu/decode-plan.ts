@@ -10,7 +10,7 @@ export function decodePlan(
   return {
     resource: extract.resource,
     columns: columnsOf(pipeline),
-    extras: [...ownFields(extract.resource), ...transform.extraColumns],
+    extras: [...ownFields(extract.resource, extract.include), ...transform.extraColumns],
     order: extract.order,
     secret: transform.secret,
     identity: transform.identity,
