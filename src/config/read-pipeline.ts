@@ -6,7 +6,7 @@ import type { Problems } from './problems/problems.ts'
 import { dotted, isMapping, lineOf, locationAt, type Path, type Tree, valueAt } from './problems/tree.ts'
 import { refuseIdleKeys } from './resolve/refuse-idle-keys.ts'
 import { resolveExtract } from './resolve/resolve-extract.ts'
-import { resolveLoad } from './resolve/resolve-load.ts'
+import { resolveLoad, STORE_KINDS, storeOf } from './resolve/resolve-load.ts'
 import { resolveService } from './resolve/resolve-service.ts'
 import { resolveTransform } from './resolve/resolve-transform.ts'
 import { checkShape } from './schema/check-shape.ts'
@@ -49,7 +49,7 @@ export async function readPlace(given: string, options: ReadOptions): Promise<Gi
     (found) => found.isDirectory(),
     () => false,
   )
-  if (!isFolder && !/^(?:s3|az):/i.test(given))
+  if (!isFolder && storeOf(given) === undefined)
     return placeOf(await resolved(await sourceOf(given, options), options))
   const settings = { name: 'data-set', service: { base_url: UNKNOWN_SERVICE }, extract: {} }
   const text = JSON.stringify({ ...settings, load: { path: given } }).replaceAll('${', () => '$${')
@@ -65,8 +65,8 @@ export async function readPlace(given: string, options: ReadOptions): Promise<Gi
 }
 
 function placeOf({ pipeline, problems }: Resolved): GivenPlace {
-  if (problems.isReported(['name'], ['load', 'path'], ['load', 's3'], ['load', 'azure']))
-    throw problems.error()
+  const keys = ['path', ...STORE_KINDS].map((key) => ['load', key])
+  if (problems.isReported(['name'], ...keys)) throw problems.error()
   // Nothing of the service is needed.
   const isKnown = !problems.isReported(['extract'], ['transform'], ['load'])
   return { pipeline, unknown: isKnown ? null : problems.error() }

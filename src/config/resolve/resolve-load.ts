@@ -1,5 +1,5 @@
 import { dirname, isAbsolute, resolve } from 'node:path'
-import { type Format, type LoadSettings, TABLE_FORMATS } from '../../core/index.ts'
+import { type DataSetLocation, type Format, type LoadSettings, TABLE_FORMATS } from '../../core/index.ts'
 import { shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
@@ -122,15 +122,43 @@ function hasZstd(version: string): boolean {
   return major >= 24 || (major === 23 && minor >= 8) || (major === 22 && minor >= 15)
 }
 
-const ADDRESSES = {
+type StoreKind = Exclude<DataSetLocation['kind'], 'disk'>
+type Store = {
+  readonly scheme: string
+  /** Of the address, with the bucket and what follows it as groups. */
+  readonly pattern: RegExp
+  readonly expected: string
+  readonly location: (load: PipelineFile['load'], bucket: string, prefix: string) => DataSetLocation
+}
+
+/** Every object storage, by its section of the file. */
+const STORES: Readonly<Record<StoreKind, Store>> = {
   s3: {
+    scheme: 's3',
     pattern: /^s3:\/\/(?![^/]*\.\.)([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/,
     expected: 's3://bucket/prefix with a bucket of 3 to 63 of a-z, 0-9, - and .',
+    location({ s3 = { allow_http: false } }, bucket, prefix) {
+      const { endpoint = null, region = null, path_style: pathStyle = null, allow_http: allowHttp } = s3
+      return { kind: 's3', bucket, prefix, endpoint, region, pathStyle, allowHttp }
+    },
   },
-  az: {
+  azure: {
+    scheme: 'az',
     pattern: /^az:\/\/([a-z0-9](?:-?[a-z0-9]){2,62})(?:\/(.*))?$/,
     expected: 'az://container/prefix with a container of 3 to 63 of a-z, 0-9 and single -',
+    location({ azure }, container, prefix) {
+      return { kind: 'azure', container, prefix, endpoint: azure?.endpoint ?? null }
+    },
   },
+}
+
+/** The sections of the file that say where a data set lies. */
+export const STORE_KINDS = Object.keys(STORES) as readonly StoreKind[]
+
+/** The store that a path names by its scheme; undefined: it is a folder. */
+export function storeOf(path: string): StoreKind | undefined {
+  const [, scheme] = /^([a-z][a-z0-9+.-]*):/i.exec(path) ?? []
+  return STORE_KINDS.find((kind) => STORES[kind].scheme === scheme?.toLowerCase())
 }
 
 // Every store allows these characters in keys, and no engine has to escape them.
@@ -146,13 +174,13 @@ function resolveLocation(
   folder: string,
 ): Pick<LoadSettings, 'path' | 'pathAsGiven' | 'besideFile' | 'location'> {
   const pathAsGiven = file.load.path ?? `output/${file.name}`
-  const [, scheme] = /^(s3|az):/i.exec(pathAsGiven) ?? []
-  const { s3, azure } = file.load
-  if (s3 !== undefined && scheme?.toLowerCase() !== 's3')
-    problems.add(['load', 's3'], goesWith('s3://'), 'key')
-  if (azure !== undefined && scheme?.toLowerCase() !== 'az')
-    problems.add(['load', 'azure'], goesWith('az://'), 'key')
-  if (scheme !== undefined) return bucketLocation(file, pathAsGiven, problems)
+  const store = storeOf(pathAsGiven)
+  for (const kind of STORE_KINDS) {
+    if (file.load[kind] === undefined || kind === store) continue
+    const start = `${STORES[kind].scheme}://`
+    problems.add(['load', kind], `goes with a load.path that begins with ${start}`, 'key')
+  }
+  if (store !== undefined) return bucketLocation(store, file, pathAsGiven, problems)
   if (HOME.test(pathAsGiven)) problems.add(['load', 'path'], homeText(pathAsGiven))
   const path = resolve(cwd, pathAsGiven)
   if (dirname(path) === path) {
@@ -186,17 +214,13 @@ function homeText(given: string): string {
   return `~ is not expanded here, so a folder of that name would be made; write \${HOME}${shown(rest)}`
 }
 
-function goesWith(start: string): string {
-  return `goes with a load.path that begins with ${start}`
-}
-
 function bucketLocation(
+  kind: StoreKind,
   { load }: PipelineFile,
   pathAsGiven: string,
   problems: Problems,
 ): Pick<LoadSettings, 'path' | 'pathAsGiven' | 'location'> {
-  const scheme = /^s3:/i.test(pathAsGiven) ? 's3' : 'az'
-  const { pattern, expected } = ADDRESSES[scheme]
+  const { scheme, pattern, expected, location } = STORES[kind]
   const [, bucket = '', rest = ''] = pattern.exec(pathAsGiven) ?? []
   const prefix = rest.replace(/\/+$/, '')
   if (bucket === '') {
@@ -211,24 +235,18 @@ function bucketLocation(
     )
   }
   const path = prefix === '' ? `${scheme}://${bucket}` : `${scheme}://${bucket}/${prefix}`
-  if (scheme === 'az') {
-    const { endpoint = null } = load.azure ?? {}
-    if (endpoint !== null) requireHttps('azure', endpoint, problems)
-    const location = { kind: 'azure' as const, container: bucket, prefix, endpoint }
-    return { path, pathAsGiven, location }
-  }
-  const { endpoint = null, region = null, path_style: pathStyle = null, allow_http = false } = load.s3 ?? {}
-  if (endpoint !== null && !allow_http) requireHttps('s3', endpoint, problems)
-  return {
-    path,
-    pathAsGiven,
-    location: { kind: 's3', bucket, prefix, endpoint, region, pathStyle, allowHttp: allow_http },
-  }
+  requireHttps(kind, load[kind], problems)
+  return { path, pathAsGiven, location: location(load, bucket, prefix) }
 }
 
-function requireHttps(section: 's3' | 'azure', endpoint: string, problems: Problems): void {
-  if (!endpoint.startsWith('http:') || staysHere(endpoint)) return
-  const permit = section === 's3' ? ' (allow_http: true permits it)' : ''
+function requireHttps(
+  section: StoreKind,
+  settings: { readonly endpoint?: string | undefined; readonly allow_http?: boolean } | undefined,
+  problems: Problems,
+): void {
+  const { endpoint = '', allow_http: isAllowed } = settings ?? {}
+  if (isAllowed || !endpoint.startsWith('http:') || staysHere(endpoint)) return
+  const permit = isAllowed === undefined ? '' : ' (allow_http: true permits it)'
   problems.add(
     ['load', section, 'endpoint'],
     `expected https, found http to another machine; rows would travel unencrypted${permit}`,
