@@ -6,6 +6,9 @@ import { highWord, IdSet, lowWord, REDACTED } from '../../transform/index.ts'
 // Some 130 MB. More ids are read in several rounds.
 const MAX_IDS = 8_000_000
 
+/** The policies that make different values of different secrets. */
+const KEEP_APART: ReadonlySet<string> = new Set(['hmac', 'plaintext'])
+
 /**
  * Counts the rows with an id that an earlier row of the same query has. Queries that share a shard are
  * distinguished by the columns `query_type` and `query_value`. If these are left out, or masked to the same value for
@@ -20,7 +23,7 @@ export async function repeatedIds({ extract, transform, load }: Pipeline, shards
   const needed = byRow ? ['id', 'query_type', 'query_value'] : ['id']
   if (!needed.every((name) => transform.columns.includes(name))) return null
   const looksLikeOthers = (type: string, value: string): boolean =>
-    byRow && (value === REDACTED || (type === 'secret' && transform.secret === 'partial'))
+    byRow && (value === REDACTED || (type === 'secret' && !KEEP_APART.has(transform.secret)))
 
   // Loaded here, so that other commands start faster.
   const { readIds } = await import('../../load/inspect/index.ts')
