@@ -45,7 +45,7 @@ function idsOf(columns: readonly ColumnSpec[], timestampUnit: 'MICROS' | 'MILLIS
 /** The ids in the page on file formats. */
 async function promised(): Promise<Record<string, number>> {
   const page = await readFile(new URL('../../docs/file-formats.md', import.meta.url), 'utf8')
-  const rows = page.matchAll(/^\| `(\w+)` \| (\d+)(?:, elements (\d+))? \|$/gm)
+  const rows = page.matchAll(/`(\w+)` (\d+)(?: \(elements (\d+)\))?[,.]/g)
   return Object.fromEntries(
     [...rows].flatMap(([, name, id, elements]) => [
       [name!, Number(id)],
