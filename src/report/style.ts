@@ -55,7 +55,7 @@ tbody th,tfoot th{font-weight:400}
 .many .pending b{font-size:0}.many .pending b::before{content:"○";font-size:.72rem}
 input{font:inherit;color:inherit;background:var(--paper);border:1px solid var(--soft);border-radius:.3rem;padding:.1rem .4rem}
 main{padding-bottom:2rem}
-@media screen and (max-width:40rem){h1{font-size:1.05rem;padding:.4rem .6rem}main,header{padding:0 .75rem}.figures{grid-template-columns:repeat(auto-fit,minmax(6.5rem,1fr));gap:.4rem}.figures li{padding:.3rem .5rem;font-size:.8rem}.figures b{font-size:.95rem}dl{grid-template-columns:1fr}dt{margin-top:.4rem}caption{white-space:normal;min-width:12rem}.bars th{min-width:7rem}.bar{width:40%}}
+@media screen and (max-width:40rem){h1{font-size:1.05rem;padding:.4rem .6rem}main,header{padding:0 .75rem}.figures{grid-template-columns:repeat(auto-fit,minmax(6.5rem,1fr));gap:.4rem}.figures li{padding:.3rem .5rem;font-size:.8rem}.figures b{font-size:.88rem}dl{grid-template-columns:1fr}dt{margin-top:.4rem}caption{white-space:normal;min-width:12rem;max-width:calc(100vw - 1.5rem);position:sticky;left:0}.bars th{min-width:7rem}.bar{width:40%}}
 @media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#333;--line:#bbb;--bar:#2f6fb3;--cold:#f0f5fa;--hot:#4f8fc6;--good:#1d6b3a;--bad:#a3231b;--hatch:#a3231b40;--shade:transparent}
 body{font-size:10pt}main,header{max-width:none;padding:0}.scroll{overflow:visible}.wide::after{display:none}.heat th:first-child{position:static}label,input{display:none}
 table{font-size:7.5pt}th,td,caption{white-space:normal;padding:.1rem .25rem}tbody th,td code{overflow-wrap:anywhere}td.n{white-space:nowrap}.heat td,.heat thead th,code{font-size:6.5pt}

@@ -8,7 +8,7 @@ import { DONE, exitCode, gravest } from '../terminal/exit-code.ts'
 import { Output } from '../terminal/output.ts'
 import { styleFor, wantsColour } from '../terminal/screen.ts'
 import { alignedTable, type Column } from '../terminal/table.ts'
-import { count, duration, plainJson, plainLine } from '../terminal/text.ts'
+import { count, plainJson, plainLine, roughly } from '../terminal/text.ts'
 
 /** The arguments of a command of one pipeline file. */
 export type OneFile = CommonArgs & { readonly pipeline: string; readonly json: boolean }
@@ -75,7 +75,7 @@ const COLUMNS: readonly Column<Row>[] = [
   {
     title: 'verdict',
     cell: ({ verdict }) => plainLine(verdict),
-    least: 30,
+    least: 24,
     colour: ({ code }) => (code === DONE ? null : 'red'),
   },
   { title: 'rows', cell: ({ rows }) => rows, align: 'right' },
@@ -113,10 +113,13 @@ async function rowOf(given: string, { code, verdict }: Pick<Row, 'code' | 'verdi
   }
 }
 
-const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
 
+/** `20 s`, `12 min`, `47 h`, `300 d`: short, so that the verdict has room. */
 function age(ms: number): string {
-  return ms < 2 * DAY_MS ? duration(ms) : `${count(ms / DAY_MS)} d`
+  if (ms < HOUR_MS) return roughly(ms)
+  const hours = Math.floor(ms / HOUR_MS)
+  return hours < 48 ? `${hours} h` : `${count(Math.floor(hours / 24))} d`
 }
 
 /** What a command says first; of a list of checks, the first that failed. */
