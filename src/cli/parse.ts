@@ -182,6 +182,10 @@ function usageError(message: string, words: readonly string[]): ExportError {
   if (text.startsWith('Did you mean')) return wrongUsage(`Unknown command: ${word}`, `${text} ${next}`)
   if (text.startsWith('Not enough non-option arguments'))
     return wrongUsage(`${word}: an argument is missing`, next)
+  const [, bare] = /^Not enough arguments following: (.*)$/.exec(text) ?? []
+  if (bare !== undefined) return wrongUsage(`--${bare} needs a value`, next)
+  const [, missing] = /^Missing required arguments?: (.*)$/.exec(text) ?? []
+  if (missing !== undefined) return wrongUsage(`${word} needs --${missing.replaceAll(', ', ' and --')}`, next)
   return wrongUsage(withoutDoubles(text), next)
 }
 

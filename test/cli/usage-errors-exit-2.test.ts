@@ -17,7 +17,9 @@ const WRONG: readonly (readonly [line: string, message: string])[] = [
     '--max-requests is given more than once. See `spillway run --help`.',
   ],
   ['run a.yaml --from 2024 --from 2025', '--from is given more than once. See `spillway run --help`.'],
-  ['run a.yaml --output', 'Not enough arguments following: output. See `spillway run --help`.'],
+  ['run a.yaml --output', '--output needs a value. See `spillway run --help`.'],
+  ['load a.yaml', 'load needs --to. See `spillway load --help`.'],
+  ['evidence a.yaml', 'evidence needs --output. See `spillway evidence --help`.'],
   ['sign a.yaml b.yaml --key k', 'Unknown argument: b.yaml. See `spillway sign --help`.'],
   [
     'run a.yaml -- -b.yaml',
