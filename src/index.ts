@@ -51,6 +51,7 @@ export {
   type StatusResult,
   type SummarizedDataSet,
   type SummarizeOptions,
+  syncStatements,
   tableStatements,
   type Verification,
 } from './data-set/index.ts'

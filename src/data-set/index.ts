@@ -75,6 +75,7 @@ export {
   type LoadOptions,
   type LoadSummary,
   loadWarehouse,
+  syncStatements,
   tableStatements,
 } from './warehouse/load-warehouse.ts'
 export {

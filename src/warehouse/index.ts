@@ -1,4 +1,5 @@
-export { DIALECT_NAMES, DIALECTS, type DialectName } from './ddl/index.ts'
+export type { DdlInput } from './ddl/dialect.ts'
+export { DIALECT_NAMES, DIALECTS, type DialectName, SYNCS } from './ddl/index.ts'
 export { tableMounts } from './ddl/table-mounts.ts'
 export { DuckdbWarehouse, lacksDuckdb } from './duckdb/duckdb.ts'
 export { requireDuckdbFile, type TargetWait } from './duckdb/duckdb-file.ts'

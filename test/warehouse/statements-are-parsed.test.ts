@@ -6,7 +6,7 @@ import { TrinoSQL } from 'dt-sql-parser/dist/parser/trino/index.js'
 import { parse as parseBigQuery } from 'sql-parser-cst'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { allColumns, type Format } from '../../src/core/index.ts'
-import { DIALECTS, type DialectName } from '../../src/warehouse/index.ts'
+import { type DdlInput, DIALECTS, type DialectName, SYNCS } from '../../src/warehouse/index.ts'
 
 const FORMATS: readonly Format[] = [
   { kind: 'parquet', engine: 'columnar', compression: 'snappy', encodings: 'compact', bloomFilters: [] },
@@ -14,10 +14,22 @@ const FORMATS: readonly Format[] = [
   { kind: 'csv', engine: 'columnar', compression: 'none', escapeFormulas: false },
 ]
 
+const MANIFEST = {
+  data_set_id: '3f8331a2-4911-48d5-b1d9-7717701f5294',
+  shards: ['a%27b', 'c'].map((name) => ({
+    path: `credentials/query=keyword.${name}/import_window=2024-01-01/part-00000.parquet`,
+    ...{ rows: 13, bytes: 4096, sha256: 'ef9d3106'.repeat(8), partitions: [], imported_at: null },
+  })),
+}
+
 /** Everything that a dialect prints of data sets of every kind, with a table of that name. */
 function statements(dialect: DialectName, table: string): readonly string[] {
+  const print = (input: DdlInput): readonly string[] => {
+    const sync = SYNCS[dialect]?.({ ...input, manifest: MANIFEST })
+    return [DIALECTS[dialect](input), ...(sync === undefined ? [] : [sync])]
+  }
   return FORMATS.flatMap((format) => [
-    DIALECTS[dialect]({
+    ...print({
       pipeline: 'acme',
       resource: 'credentials',
       table,
@@ -27,7 +39,7 @@ function statements(dialect: DialectName, table: string): readonly string[] {
       extension: format.kind === 'csv' ? '.csv.gz' : '.parquet',
       partitionBy: ['query', 'window'],
     }),
-    DIALECTS[dialect]({
+    ...print({
       pipeline: 'acme',
       resource: 'reports',
       table,
@@ -62,8 +74,9 @@ beforeAll(() => init())
 
 /** Statements that the parser of a dialect does not know, though the engine does. */
 const UNKNOWN = {
-  clickhouse: [],
-  redshift: [/^COPY [^;]* SERIALIZETOJSON$/],
+  clickhouse: [/^ALTER TABLE \S.* DELETE\n/],
+  databricks: [],
+  redshift: [/^COPY [^;]* SERIALIZETOJSON$/, /^CREATE OR REPLACE PROCEDURE /],
   snowflake: [/^CREATE OR REPLACE FILE FORMAT /, /^COPY INTO [^;]*::/],
 } as const satisfies Partial<Record<DialectName, readonly RegExp[]>>
 
@@ -89,14 +102,46 @@ function dialectOf(dialect: keyof typeof UNKNOWN, statement: string): RustDialec
   return dialect === 'redshift' && statement.startsWith('COMMENT') ? 'postgresql' : dialect
 }
 
-/** Without comments, which stand on lines of their own. No value in these statements ends a line with a semicolon. */
+/**
+ * Without comments, which stand on lines of their own. No value in these statements ends a line with a semicolon, but
+ * statements between `$$`.
+ */
 function split(text: string): readonly string[] {
   return text
     .replace(/^ *--.*\n/gm, '')
+    .replace(/\$\$.*?\$\$/gs, (body) => body.replaceAll(';', '\0'))
     .split(/;\n+/)
-    .map((statement) => statement.trim())
+    .map((statement) => statement.replaceAll('\0', ';').trim())
     .filter((statement) => statement !== '')
 }
+
+it('what Snowflake and Redshift put together as they run is parsed', () => {
+  const unquoted = (text: string): string => text.replaceAll("''", "'")
+  const text = "((?:[^']|'')*)'"
+  for (const statement of statements('snowflake', 'leaks')) {
+    const [, insert, where] =
+      new RegExp(`copying := '${text} [|]{2} batch.PATHS [|]{2} '${text};`).exec(statement) ?? []
+    if (insert === undefined) continue
+    const whole = `${unquoted(insert)}a|b${unquoted(where!)}`
+    // The casts of Parquet are not known in a query of a stage.
+    const known = whole.replaceAll(/[$]1:("\w+")::[\w(), ]+?(?=, [$(])/g, '$1')
+    expect(() => parse(known, 'snowflake'), known).not.toThrow()
+  }
+  for (const statement of statements('redshift', 'leaks')) {
+    const [, copy, root, options] =
+      new RegExp(
+        `EXECUTE '${text} [|]{2} quote_literal[(]'${text} [|]{2} missing.shard[)] [|]{2} '${text};`,
+      ).exec(statement) ?? []
+    if (copy === undefined) continue
+    const whole = `${unquoted(copy)}'${unquoted(root!)}a'${unquoted(options!)}`.replace(
+      ' SERIALIZETOJSON',
+      '',
+    )
+    expect(() => parse(whole, 'redshift'), whole).not.toThrow()
+    const [insert] = /INSERT INTO "leaks"[^;]*/.exec(statement.slice(statement.indexOf('EXECUTE')))!
+    expect(() => parse(insert, 'redshift'), insert).not.toThrow()
+  }
+})
 
 it('the parsers refuse invalid statements', () => {
   expect(new TrinoSQL().validate('CREATE TABLE a.b.select (x BIGINT)')).not.toEqual([])

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { allColumns, type Format } from '../../src/core/index.ts'
-import { DIALECT_NAMES, DIALECTS } from '../../src/warehouse/index.ts'
+import { type DdlInput, DIALECT_NAMES, DIALECTS, SYNCS } from '../../src/warehouse/index.ts'
 import { sql } from '../e2e/support/read-shards.ts'
 import { newWorkspace, temporaryFolder } from '../e2e/support/workspace.ts'
 import { pgRows } from '../support/postgres/client.ts'
@@ -26,7 +26,7 @@ const FORMATS: Readonly<Record<string, Format>> = {
  */
 describe.each(DIALECT_NAMES.filter((name) => name !== 'duckdb' && name !== 'postgres'))('%s', (name) => {
   it.each(Object.keys(FORMATS))('over %s is as recorded', async (format) => {
-    const text = DIALECTS[name]({
+    const input: DdlInput = {
       pipeline: 'acme',
       resource: 'credentials',
       table: 'credentials',
@@ -35,9 +35,14 @@ describe.each(DIALECT_NAMES.filter((name) => name !== 'duckdb' && name !== 'post
       path: '/data/acme',
       extension: format === 'csv' ? '.csv.gz' : '.parquet',
       partitionBy: ['query', 'window'],
-    })
+    }
     const ending = name === 'dbt' ? 'yml' : 'sql'
-    await expect(text).toMatchFileSnapshot(`statements/${name}-${format}.${ending}`)
+    await expect(DIALECTS[name](input)).toMatchFileSnapshot(`statements/${name}-${format}.${ending}`)
+    const path = 'credentials/query=domain.acme.com/import_window=2024-01-01/part-00000.parquet'
+    const shard = { path, rows: 13, bytes: 4096, sha256: 'ef9d3106', partitions: [], imported_at: null }
+    const manifest = { data_set_id: '3f8331a2-4911-48d5-b1d9-7717701f5294', shards: [shard] }
+    const sync = SYNCS[name]?.({ ...input, manifest })
+    if (sync !== undefined) await expect(sync).toMatchFileSnapshot(`statements/${name}-${format}-sync.sql`)
   })
 })
 

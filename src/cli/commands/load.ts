@@ -1,4 +1,4 @@
-import { tableStatements } from '../../data-set/index.ts'
+import { syncStatements, tableStatements } from '../../data-set/index.ts'
 import { DIALECT_NAMES, LOAD_MODES, parseTarget } from '../../warehouse/index.ts'
 import { command, flag, stringValue } from '../command-line/command.ts'
 import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
@@ -53,12 +53,18 @@ export const ddl = command({
           describe: `Engine to write for: ${DIALECT_NAMES.join(', ')}`,
         },
         table: stringValue('Name of the table: credentials or reports, if not given'),
+        sync: flag('Print a script that brings the table in line with the data set'),
       })
       .example('$0 ddl pipeline.yaml --dialect snowflake', 'Table, file format, stage and COPY')
+      .example(
+        '$0 ddl pipeline.yaml --dialect clickhouse --sync | clickhouse-client',
+        'After every run: only what has changed is copied',
+      )
       .example('$0 ddl pipeline.yaml --dialect dbt > models/sources.yml', 'A source for dbt'),
   async run(args, io) {
     const { pipeline } = await dataSetFrom(args, io)
-    await io.stdout.line(tableStatements(pipeline, args.dialect, args.table))
+    const print = args.sync ? syncStatements : tableStatements
+    await io.stdout.line(await print(pipeline, args.dialect, args.table))
     return DONE
   },
 })

@@ -1,6 +1,7 @@
 import { type Clock, columnsOf, ExportError, kindOfRows, type Pipeline, rulesOf } from '../../core/index.ts'
 import { shardExtension } from '../../load/index.ts'
 import {
+  type DdlInput,
   DIALECTS,
   type DialectName,
   DuckdbWarehouse,
@@ -9,6 +10,7 @@ import {
   loadDataSet,
   PostgresWarehouse,
   requireNames,
+  SYNCS,
   shardRows,
   type Target,
   type TargetWait,
@@ -114,9 +116,45 @@ function interrupted(cause: unknown): ExportError {
  * @throws ExportError `config` when the name is empty, or invalid for a load
  */
 export function tableStatements(pipeline: Pipeline, dialect: DialectName, table?: string): string {
-  const { name, extract, load } = pipeline
   requireNames(dialect === 'postgres' ? 'postgres' : 'duckdb', { schema: null, table: table ?? null })
-  const input = {
+  const input = ddlInput(pipeline, table)
+  const { tables } = pipeline.load
+  return [DIALECTS[dialect](input).trimEnd(), ...tableMounts(dialect, input.table, tables)].join('\n\n')
+}
+
+/**
+ * The script that brings a table in an engine in line with the manifest: rows of shards that it does not list go, and
+ * what is missing is copied.
+ * @param table default: credentials or reports
+ * @throws ExportError `config` when nothing is exported yet, the name is invalid, or the engine has no such script
+ */
+export async function syncStatements(
+  pipeline: Pipeline,
+  dialect: DialectName,
+  table?: string,
+): Promise<string> {
+  requireNames('duckdb', { schema: null, table: table ?? null })
+  const sync = SYNCS[dialect]
+  if (sync === undefined) throw hasNoSync(dialect)
+  const manifest = await requireManifest(openDataSet(pipeline), pipeline, 'load')
+  return sync({ ...ddlInput(pipeline, table), manifest })
+}
+
+function hasNoSync(dialect: DialectName): ExportError {
+  return new ExportError({
+    kind: 'config',
+    what: `There is no script that keeps a table of ${dialect} in line with the data set`,
+    where: '--sync',
+    next:
+      dialect === 'postgres'
+        ? '`spillway load` does that for PostgreSQL.'
+        : `Leave it out: its tables read the files as they are. It is for ${Object.keys(SYNCS).join(', ')}.`,
+  })
+}
+
+function ddlInput(pipeline: Pipeline, table?: string): DdlInput {
+  const { name, extract, load } = pipeline
+  return {
     pipeline: name,
     resource: kindOfRows(extract.resource),
     table: table ?? kindOfRows(extract.resource),
@@ -126,5 +164,4 @@ export function tableStatements(pipeline: Pipeline, dialect: DialectName, table?
     extension: shardExtension(load.format),
     partitionBy: rulesOf(extract.resource).reading === 'list' ? [] : load.partitionBy,
   }
-  return [DIALECTS[dialect](input).trimEnd(), ...tableMounts(dialect, input.table, load.tables)].join('\n\n')
 }

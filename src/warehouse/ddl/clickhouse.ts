@@ -2,12 +2,17 @@ import { type ColumnSpec, type ColumnType, ExportError } from '../../core/index.
 import { literal } from '../table/table.ts'
 import {
   BUCKET,
+  BY_HAND,
   backslashed,
   type DdlInput,
   type Dialect,
+  followingColumns,
+  hiveColumns,
   backtickedEscaped as quoted,
+  type SyncDialect,
   shardGlob,
 } from './dialect.ts'
+import { ledgerTable, listOf, shardPattern, syncScript } from './sync.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'Int64',
@@ -19,46 +24,109 @@ const TYPES: Readonly<Record<ColumnType, string>> = {
 
 /** Source: https://clickhouse.com/docs/sql-reference/table-functions/file and …/interfaces/formats/Parquet */
 export const clickhouse: Dialect = (input) => {
-  const { table, columns, format } = input
-  const lines = columns.map(
+  const { terms, source, settings } = filesOf(input)
+  return `-- ClickHouse: times before 1900 and after 2299 do not fit DateTime64
+${tablesOf(input).join(';\n\n')};
+
+${BY_HAND}
+${noteOn(input)}
+INSERT INTO ${quoted(input.table)} (${namesOf(input)})
+SELECT ${terms}
+FROM ${source}${settings};
+`
+}
+
+export const clickhouseSync: SyncDialect = (input) => {
+  // `**` gives paths with two slashes.
+  const files = `${input.resource}/${'*/'.repeat(hiveColumns(input).length)}*${input.extension}`
+  const { terms, source, settings } = filesOf(input, files)
+  const [name, list] = [quoted(input.table), quoted(listOf(input.table))]
+  const match = (text: string, pattern: string): string => `extract(${text}, ${backslashed(pattern)})`
+  const shard = match('_path', shardPattern(input))
+  return syncScript(input, {
+    tables: [
+      // The same rows may come again, after they were deleted.
+      'SET insert_deduplicate = 0',
+      // Of statements that ask other tables what to delete. They are done when they return.
+      'SET allow_nondeterministic_mutations = 1',
+      'SET mutations_sync = 2',
+      ...tablesOf(input),
+    ],
+    types: TYPES,
+    quoted,
+    into: quoted,
+    match,
+    lines: `SELECT line FROM ${sourceOf(input, '_manifest.json')}, 'LineAsString')`,
+    list,
+    makeList: (select) => [`CREATE OR REPLACE TABLE ${list} ENGINE = MergeTree ORDER BY shard AS\n${select}`],
+    deleteFrom: (table, where) => `ALTER TABLE ${table} DELETE\nWHERE ${where}`,
+    copy: [
+      `${noteOn(input)}
+INSERT INTO ${name} (${namesOf(input)}, spillway_data_set, spillway_shard)
+SELECT ${terms}, (SELECT max(data_set) FROM ${list}), ${shard}
+FROM ${source}
+WHERE ${shard} IN (SELECT shard FROM ${list} WHERE state = 'missing')${settings}`,
+    ],
+    now: 'now64(6)',
+  })
+}
+
+function tablesOf({ table, columns }: DdlInput): readonly string[] {
+  const lines = followingColumns(columns).map(
     (column) => `  ${quoted(column.name)} ${typeOf(column)} COMMENT ${backslashed(column.meaning)}`,
   )
   const order = ['query_type', 'query_value', 'imported_at', 'id'].filter((name) =>
     columns.some((column) => column.name === name && !column.nullable),
   )
-  const source = sourceOf(input)
-  const names = columns.map(({ name }) => quoted(name)).join(', ')
+  return [
+    `CREATE TABLE IF NOT EXISTS ${quoted(table)} (
+${lines.join(',\n')}
+)
+ENGINE = MergeTree
+ORDER BY ${order.length === 0 ? 'tuple()' : `(${order.map(quoted).join(', ')})`}`,
+    ledgerTable(
+      quoted,
+      (column) => `${quoted(column.name)} ${typeOf(column)}`,
+      '\nENGINE = MergeTree\nORDER BY (data_set, table_name, shard)',
+    ),
+  ]
+}
+
+function namesOf({ columns }: DdlInput): string {
+  return columns.map(({ name }) => quoted(name)).join(', ')
+}
+
+/** The columns of the files, the table function that reads them, and settings that follow the query. */
+function filesOf(
+  input: DdlInput,
+  files?: string,
+): { readonly [part in 'terms' | 'source' | 'settings']: string } {
+  const { columns, format } = input
+  const source = sourceOf(input, files)
   const structure = columns
     .map(({ name, type, nullable }) => `${quoted(name)} ${fieldType(type, nullable)}`)
     .join(', ')
   const terms = columns.map(({ name, type }) =>
     type === 'list' ? `JSONExtract(ifNull(${quoted(name)}, '[]'), 'Array(Nullable(String))')` : quoted(name),
   )
-  const select =
-    format.kind === 'parquet'
-      ? `SELECT ${names}\nFROM ${source}, 'Parquet')`
-      : `SELECT ${terms.join(', ')}\nFROM ${source}, 'CSVWithNames', ${backslashed(structure)})
+  if (format.kind === 'parquet')
+    return { terms: namesOf(input), source: `${source}, 'Parquet')`, settings: '' }
+  return {
+    terms: terms.join(', '),
+    source: `${source}, 'CSVWithNames', ${backslashed(structure)})`,
+    settings: `
 SETTINGS format_csv_null_representation = '', input_format_csv_empty_as_default = 0, date_time_input_format = 'best_effort',
   -- Otherwise blanks and tabs around a value would go, and a quote at its beginning.
-  input_format_csv_trim_whitespaces = 0, format_csv_allow_single_quotes = 0`
-  return `-- ClickHouse: times before 1900 and after 2299 do not fit DateTime64
-CREATE TABLE ${quoted(table)} (
-${lines.join(',\n')}
-)
-ENGINE = MergeTree
-ORDER BY ${order.length === 0 ? 'tuple()' : `(${order.map(quoted).join(', ')})`};
-
-${noteOn(input)}
-INSERT INTO ${quoted(table)} (${names})
-${select};
-`
+  input_format_csv_trim_whitespaces = 0, format_csv_allow_single_quotes = 0`,
+  }
 }
 
 /** The table function that reads the files, up to their format. */
-function sourceOf(input: DdlInput): string {
-  if (/[{}*?]/.test(input.path)) throw isPattern(input.path)
+function sourceOf(given: DdlInput, files?: string): string {
+  if (/[{}*?]/.test(given.path)) throw isPattern(given.path)
   // There is a function for Azure, which needs account and key first.
-  const glob = shardGlob(input.path.startsWith('az://') ? { ...input, path: BUCKET } : input)
+  const input = given.path.startsWith('az://') ? { ...given, path: BUCKET } : given
+  const glob = files === undefined ? shardGlob(input) : `${input.path}/${files}`
   const [, bucket, key] = /^s3:\/\/([^/]+)\/(.*)$/.exec(glob) ?? []
   return bucket === undefined
     ? `file(${literal(glob)}`

@@ -1,5 +1,6 @@
 import type { ColumnSpec, Format, PartitionBy, RowKind } from '../../core/index.ts'
-import { OWN_COLUMNS } from '../table/table.ts'
+import type { Manifest } from '../../state/index.ts'
+import { DATA_SET_COLUMN, OWN_COLUMNS } from '../table/table.ts'
 
 /** What a dialect has to know of a data set. */
 export type DdlInput = {
@@ -19,6 +20,27 @@ export type DdlInput = {
 
 /** Writes the table, with comments, and the statement that loads or mounts the data set in one engine. */
 export type Dialect = (input: DdlInput) => string
+
+/** What a table has to be brought in line with. */
+export type SyncInput = DdlInput & { readonly manifest: Pick<Manifest, 'data_set_id' | 'shards'> }
+
+/** Writes the script that brings a table in one engine in line with the manifest. */
+export type SyncDialect = (input: SyncInput) => string
+
+export const SHARD_COLUMN: ColumnSpec = {
+  name: 'spillway_shard',
+  type: 'text',
+  nullable: true,
+  meaning: 'path of the shard that the row came in',
+}
+
+/** Columns of a table that `ddl --sync` fills: its own are empty in rows that came another way. */
+export function followingColumns(columns: readonly ColumnSpec[]): readonly ColumnSpec[] {
+  return [...columns, { ...DATA_SET_COLUMN, nullable: true }, SHARD_COLUMN]
+}
+
+export const BY_HAND =
+  '-- Once, by hand. `ddl --sync` prints what keeps a table, empty at first, in line with the data set.'
 
 /** Columns of a table that `load` may fill later: its own are empty in rows that came another way. */
 export function loadableColumns(columns: readonly ColumnSpec[]): readonly ColumnSpec[] {

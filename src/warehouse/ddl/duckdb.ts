@@ -1,12 +1,22 @@
+import type { ColumnSpec } from '../../core/index.ts'
 import { columnComments, columnLines, DUCKDB_TYPES, duckdbPath, identifier, literal } from '../table/table.ts'
-import { type Dialect, hiveColumns, loadableColumns, shardGlob } from './dialect.ts'
+import {
+  type DdlInput,
+  type Dialect,
+  hiveColumns,
+  loadableColumns,
+  SHARD_COLUMN,
+  type SyncDialect,
+  shardGlob,
+} from './dialect.ts'
+import { ledgerTable, listOf, shardPattern, syncScript } from './sync.ts'
 
 /** The column with the path of a row's file. */
 const FILE = 'spillway_file'
 
 /** Source: https://duckdb.org/docs/stable/data/csv/overview and …/data/partitioning/hive_partitioning */
 export const duckdb: Dialect = (input) => {
-  const { table, columns, format } = input
+  const { table } = input
   const name = identifier(table)
   // By itself DuckDB also takes keys of folders above the data set, in place of columns of their names.
   const hive = hiveColumns(input)
@@ -14,6 +24,65 @@ export const duckdb: Dialect = (input) => {
     const folders = hive.map((each) => `${each}=${each === key ? '([^/]*)' : '[^/]*'}`).join('/')
     return `url_decode(regexp_extract(${FILE}, ${literal(`/${folders}/[^/]*$`)}, 1)) AS ${identifier(key)}`
   })
+  const { terms, reader } = filesOf(input)
+  const comments = columnComments(name, tableColumns(input))
+  return `-- DuckDB: a table of its own, filled from the files. \`spillway load --to duckdb:<file>\` does it shard by shard, each once.
+${tablesOf(input).join(';\n')};
+${comments.join('\n')}
+
+INSERT INTO ${name} BY NAME
+SELECT ${terms.join(', ')}
+FROM ${reader};
+
+-- Or the files as they stand, as a view:
+CREATE OR REPLACE VIEW ${identifier(`${table}_files`)} AS
+SELECT ${[...terms, ...keys].join(', ')}
+FROM ${reader};
+`
+}
+
+export const duckdbSync: SyncDialect = (input) => {
+  const { terms, reader } = filesOf(input)
+  const [name, list] = [identifier(input.table), identifier(listOf(input.table))]
+  const match = (text: string, pattern: string): string => `regexp_extract(${text}, ${literal(pattern)}, 1)`
+  const shard = match(FILE, shardPattern(input))
+  return syncScript(input, {
+    tables: tablesOf(input),
+    types: DUCKDB_TYPES,
+    quoted: identifier,
+    into: identifier,
+    match,
+    lines: `SELECT unnest(string_split(content, chr(10))) AS line FROM read_text(${literal(`${duckdbPath(input.path)}/_manifest.json`)})`,
+    list,
+    makeList: (select) => [`CREATE OR REPLACE TEMP TABLE ${list} AS\n${select}`],
+    begin: 'BEGIN TRANSACTION',
+    commit: 'COMMIT',
+    copy: [
+      `SET VARIABLE spillway_missing = (SELECT list(shard) FROM ${list} WHERE state = 'missing')`,
+      `INSERT INTO ${name} BY NAME
+SELECT ${terms.join(', ')}, (SELECT max(data_set) FROM ${list}) AS spillway_data_set, ${shard} AS spillway_partition, ${shard} AS spillway_shard
+FROM ${reader}
+WHERE list_contains(getvariable('spillway_missing'), ${shard})`,
+    ],
+  })
+}
+
+function tableColumns({ columns }: DdlInput): readonly ColumnSpec[] {
+  return [...loadableColumns(columns), SHARD_COLUMN]
+}
+
+/** As `load` makes them, which may fill them as well. */
+function tablesOf(input: DdlInput): readonly string[] {
+  const lines = columnLines(tableColumns(input), DUCKDB_TYPES)
+  return [
+    `CREATE TABLE IF NOT EXISTS ${identifier(input.table)} (\n${lines}\n)`,
+    ledgerTable(identifier, ({ name, type }) => `${identifier(name)} ${DUCKDB_TYPES[type]} NOT NULL`),
+  ]
+}
+
+/** The columns of the files, and the table function that reads them, with the path of each in `spillway_file`. */
+function filesOf(input: DdlInput): { readonly terms: readonly string[]; readonly reader: string } {
+  const { columns, format } = input
   const hiveOptions = `hive_partitioning = false, filename = ${literal(FILE)}`
   const glob = literal(shardGlob({ ...input, path: duckdbPath(input.path) }))
   const csvTypes = columns.map(
@@ -34,21 +103,5 @@ export const duckdb: Dialect = (input) => {
       ? `from_json(${identifier(name)}, '["VARCHAR"]') AS ${identifier(name)}`
       : identifier(name),
   )
-  const all = loadableColumns(columns)
-  const comments = columnComments(name, all)
-  return `-- DuckDB: a table of its own, filled from the files. \`spillway load --to duckdb:<file>\` does it shard by shard, each once.
-CREATE TABLE ${name} (
-${columnLines(all, DUCKDB_TYPES)}
-);
-${comments.join('\n')}
-
-INSERT INTO ${name} BY NAME
-SELECT ${terms.join(', ')}
-FROM ${reader};
-
--- Or the files as they stand, as a view:
-CREATE OR REPLACE VIEW ${identifier(`${table}_files`)} AS
-SELECT ${[...terms, ...keys].join(', ')}
-FROM ${reader};
-`
+  return { terms, reader }
 }

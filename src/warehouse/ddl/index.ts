@@ -1,12 +1,13 @@
-import { bigquery } from './bigquery.ts'
-import { clickhouse } from './clickhouse.ts'
+import { bigquery, bigquerySync } from './bigquery.ts'
+import { clickhouse, clickhouseSync } from './clickhouse.ts'
+import { databricks, databricksSync } from './databricks.ts'
 import { dbt } from './dbt.ts'
-import type { Dialect } from './dialect.ts'
-import { duckdb } from './duckdb.ts'
+import type { Dialect, SyncDialect } from './dialect.ts'
+import { duckdb, duckdbSync } from './duckdb.ts'
 import { athena, spark, trino } from './hive.ts'
 import { postgres } from './postgres.ts'
-import { redshift } from './redshift.ts'
-import { snowflake } from './snowflake.ts'
+import { redshift, redshiftSync } from './redshift.ts'
+import { snowflake, snowflakeSync } from './snowflake.ts'
 
 /** Every dialect by its name. A new one is a file here and an entry. */
 export const DIALECTS = {
@@ -16,11 +17,22 @@ export const DIALECTS = {
   bigquery,
   redshift,
   clickhouse,
+  databricks,
   spark,
   trino,
   athena,
   dbt,
 } as const satisfies Readonly<Record<string, Dialect>>
+
+/** The dialects whose tables can follow a data set. PostgreSQL is loaded by `load`, the others mount the files. */
+export const SYNCS: Partial<Readonly<Record<DialectName, SyncDialect>>> = {
+  duckdb: duckdbSync,
+  snowflake: snowflakeSync,
+  bigquery: bigquerySync,
+  redshift: redshiftSync,
+  clickhouse: clickhouseSync,
+  databricks: databricksSync,
+}
 
 export type DialectName = keyof typeof DIALECTS
 export const DIALECT_NAMES = Object.keys(DIALECTS) as DialectName[]

@@ -1,6 +1,14 @@
 import type { ColumnType } from '../../core/index.ts'
 import { identifier, literal } from '../table/table.ts'
-import { bucketOf, type Dialect } from './dialect.ts'
+import {
+  BY_HAND,
+  bucketOf,
+  type DdlInput,
+  type Dialect,
+  followingColumns,
+  type SyncDialect,
+} from './dialect.ts'
+import { ledgerTable, listOf, shardPattern, syncScript } from './sync.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'NUMBER(19, 0)',
@@ -24,42 +32,107 @@ function quoted(name: string): string {
  * and \N and the empty string null unless NULL_IF is empty.
  */
 export const snowflake: Dialect = (input) => {
-  const { table, columns, format, resource, extension } = input
-  const lines = columns.map(
+  const { table, resource, extension } = input
+  const pattern = `.*/${resource}/.*part-[0-9]+${extension.replaceAll('.', '[.]')}`
+  return `-- Snowflake
+${[...tablesOf(input), ...stageOf(input, 'CREATE OR REPLACE STAGE')].join(';\n\n')};
+
+${BY_HAND}
+-- COPY remembers which files it has loaded (for 64 days).
+COPY INTO ${quoted(table)} (${namesOf(input)})
+FROM (SELECT ${termsOf(input).join(', ')} FROM @${quoted(`${table}_stage`)})
+PATTERN = ${literal(pattern)};
+`
+}
+
+/**
+ * Reads the missing files alone, a thousand at a time, by a pattern of their paths. Only queries of a stage may use every
+ * function.
+ */
+export const snowflakeSync: SyncDialect = (input) => {
+  const { table } = input
+  const [list, stage, lines] = [listOf(table), `${table}_stage`, `${table}_lines`].map(quoted)
+  const match = (text: string, pattern: string): string =>
+    `REGEXP_SUBSTR(${text}, ${literal(pattern)}, 1, 1, 'e', 1)`
+  const shard = match('METADATA$FILENAME', shardPattern(input))
+  const insert = `INSERT INTO ${quoted(table)} (${namesOf(input)}, SPILLWAY_DATA_SET, SPILLWAY_SHARD)
+SELECT ${termsOf(input).join(', ')}, (SELECT MAX(DATA_SET) FROM ${list}), ${shard}
+FROM @${stage} (FILE_FORMAT => ${literal(quoted(`${table}_format`))}, PATTERN => '.*(`
+  const where = `)')
+WHERE ${shard} IN (SELECT SHARD FROM ${list} WHERE STATE = 'missing')`
+  return syncScript(input, {
+    tables: [
+      ...tablesOf(input),
+      // Its integration is set by hand.
+      ...stageOf(input, 'CREATE STAGE IF NOT EXISTS'),
+      `CREATE OR REPLACE FILE FORMAT ${lines} TYPE = CSV FIELD_DELIMITER = NONE ESCAPE_UNENCLOSED_FIELD = NONE ENCODING = 'UTF8'`,
+    ],
+    types: TYPES,
+    quoted,
+    into: quoted,
+    match,
+    lines: `SELECT $1 AS line FROM @${stage}/_manifest.json (FILE_FORMAT => ${literal(lines!)})`,
+    list: list!,
+    makeList: (select) => [`CREATE OR REPLACE TEMPORARY TABLE ${list} AS\n${select}`],
+    begin: 'BEGIN TRANSACTION',
+    commit: 'COMMIT',
+    copy: [
+      `EXECUTE IMMEDIATE $$
+DECLARE
+  batches CURSOR FOR
+    SELECT LISTAGG(SHARD, '|') AS PATHS
+    FROM (SELECT SHARD, FLOOR(ROW_NUMBER() OVER (ORDER BY SHARD) / 1000) AS BATCH FROM ${list} WHERE STATE = 'missing')
+    GROUP BY BATCH;
+  copying VARCHAR;
+BEGIN
+  FOR batch IN batches DO
+    copying := ${literal(insert)} || batch.PATHS || ${literal(where)};
+    EXECUTE IMMEDIATE :copying;
+  END FOR;
+END;
+$$`,
+    ],
+  })
+}
+
+function tablesOf({ table, columns }: DdlInput): readonly string[] {
+  const lines = followingColumns(columns).map(
     ({ name, type, nullable, meaning }) =>
       `  ${quoted(name)} ${TYPES[type]}${nullable ? '' : ' NOT NULL'} COMMENT ${literal(meaning)}`,
   )
-  const pattern = `.*/${resource}/.*part-[0-9]+${extension.replaceAll('.', '[.]')}`
-  const names = columns.map(({ name }) => quoted(name)).join(', ')
+  return [
+    `CREATE TABLE IF NOT EXISTS ${quoted(table)} (\n${lines.join(',\n')}\n)`,
+    ledgerTable(quoted, ({ name, type }) => `${quoted(name)} ${TYPES[type]} NOT NULL`),
+  ]
+}
+
+/** Where the files are, and how they are read. */
+function stageOf(input: DdlInput, create: string): readonly string[] {
+  const { table, format } = input
   const [stageName, formatName] = [quoted(`${table}_stage`), quoted(`${table}_format`)]
-  const stage = `CREATE OR REPLACE STAGE ${stageName}
+  const stage = `${create} ${stageName}
   URL = ${literal(`${bucketOf(input)}/`)}
   -- STORAGE_INTEGRATION = …
-  FILE_FORMAT = (FORMAT_NAME = ${literal(formatName)});`
-  const isParquet = format.kind === 'parquet'
-  const terms = columns.map(({ name, type }, index) => {
-    if (isParquet) return `$1:${identifier(name)}::${type === 'list' ? 'ARRAY' : TYPES[type]}`
-    return type === 'list' ? `PARSE_JSON($${index + 1})` : `$${index + 1}`
-  })
-  const fileFormat = isParquet
-    ? `-- Without USE_LOGICAL_TYPE timestamps would be read as plain numbers.
-CREATE OR REPLACE FILE FORMAT ${formatName} TYPE = PARQUET USE_LOGICAL_TYPE = TRUE BINARY_AS_TEXT = FALSE;`
-    : `-- NULL_IF = () and EMPTY_FIELD_AS_NULL tell null from ""; without ESCAPE_UNENCLOSED_FIELD = NONE a backslash would change values.
+  FILE_FORMAT = (FORMAT_NAME = ${literal(formatName)})`
+  const fileFormat =
+    format.kind === 'parquet'
+      ? `-- Without USE_LOGICAL_TYPE timestamps would be read as plain numbers.
+CREATE OR REPLACE FILE FORMAT ${formatName} TYPE = PARQUET USE_LOGICAL_TYPE = TRUE BINARY_AS_TEXT = FALSE`
+      : `-- NULL_IF = () and EMPTY_FIELD_AS_NULL tell null from ""; without ESCAPE_UNENCLOSED_FIELD = NONE a backslash would change values.
 CREATE OR REPLACE FILE FORMAT ${formatName} TYPE = CSV SKIP_HEADER = 1
   FIELD_OPTIONALLY_ENCLOSED_BY = '"' NULL_IF = () EMPTY_FIELD_AS_NULL = TRUE
   ESCAPE = NONE ESCAPE_UNENCLOSED_FIELD = NONE
-  COMPRESSION = ${format.compression === 'gzip' ? 'GZIP' : 'NONE'} ENCODING = 'UTF8';`
-  return `-- Snowflake
-CREATE TABLE ${quoted(table)} (
-${lines.join(',\n')}
-);
+  COMPRESSION = ${format.compression === 'gzip' ? 'GZIP' : 'NONE'} ENCODING = 'UTF8'`
+  return [fileFormat, stage]
+}
 
-${fileFormat}
-${stage}
+function termsOf({ columns, format }: DdlInput): readonly string[] {
+  return columns.map(({ name, type }, index) => {
+    if (format.kind === 'parquet') return `$1:${identifier(name)}::${type === 'list' ? 'ARRAY' : TYPES[type]}`
+    return type === 'list' ? `PARSE_JSON($${index + 1})` : `$${index + 1}`
+  })
+}
 
--- COPY remembers which files it has loaded (for 64 days).
-COPY INTO ${quoted(table)} (${names})
-FROM (SELECT ${terms.join(', ')} FROM @${stageName})
-PATTERN = ${literal(pattern)};
-`
+function namesOf({ columns }: DdlInput): string {
+  return columns.map(({ name }) => quoted(name)).join(', ')
 }

@@ -78,7 +78,8 @@ export async function prepareTable(
   }
 }
 
-const LEDGER_COLUMNS: readonly ColumnSpec[] = [
+/** The columns of the ledger, in their order. */
+export const LEDGER_COLUMNS: readonly ColumnSpec[] = [
   ledgerColumn('data_set', 'text', 'identity of the data set'),
   ledgerColumn('shard', 'text', 'path of the shard within it'),
   ledgerColumn('sha256', 'text', 'of its bytes'),

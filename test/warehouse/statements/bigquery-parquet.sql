@@ -1,5 +1,5 @@
 -- BigQuery: replace YOUR_DATASET
-CREATE TABLE `YOUR_DATASET`.`credentials` (
+CREATE TABLE IF NOT EXISTS `YOUR_DATASET`.`credentials` (
   `id` INT64 NOT NULL OPTIONS (description = 'identifier of the credential'),
   `domain` STRING OPTIONS (description = 'domain of the identity'),
   `identity_name` STRING NOT NULL OPTIONS (description = 'the identity, an e-mail address as a rule; masked by transform.identity'),
@@ -17,10 +17,24 @@ CREATE TABLE `YOUR_DATASET`.`credentials` (
   `query_type` STRING NOT NULL OPTIONS (description = 'kind of the query that found the row'),
   `query_value` STRING NOT NULL OPTIONS (description = 'value of the query; a secret is masked'),
   `auth_domains` ARRAY<STRING> OPTIONS (description = 'host names that the credential logs in to'),
-  `urls` ARRAY<STRING> OPTIONS (description = 'addresses that the credential logs in to')
+  `urls` ARRAY<STRING> OPTIONS (description = 'addresses that the credential logs in to'),
+  `spillway_data_set` STRING OPTIONS (description = 'identity of the data set that the row came in: data_set_id of its manifest'),
+  `spillway_shard` STRING OPTIONS (description = 'path of the shard that the row came in')
 )
 PARTITION BY TIMESTAMP_TRUNC(`imported_at`, MONTH);
 
+CREATE TABLE IF NOT EXISTS `YOUR_DATASET`.`spillway_loads` (
+  `data_set` STRING NOT NULL,
+  `shard` STRING NOT NULL,
+  `sha256` STRING NOT NULL,
+  `rows` INT64 NOT NULL,
+  `loaded_at` TIMESTAMP NOT NULL,
+  `table_name` STRING NOT NULL,
+  `spillway_partition` STRING NOT NULL,
+  `pipeline` STRING NOT NULL
+);
+
+-- Once, by hand. `ddl --sync` prints what keeps a table, empty at first, in line with the data set.
 LOAD DATA INTO `YOUR_DATASET`.`credentials`
 FROM FILES (
   format = 'PARQUET',

@@ -1,5 +1,5 @@
 -- ClickHouse: times before 1900 and after 2299 do not fit DateTime64
-CREATE TABLE `credentials` (
+CREATE TABLE IF NOT EXISTS `credentials` (
   `id` Int64 COMMENT 'identifier of the credential',
   `domain` Nullable(String) COMMENT 'domain of the identity',
   `identity_name` String COMMENT 'the identity, an e-mail address as a rule; masked by transform.identity',
@@ -17,11 +17,27 @@ CREATE TABLE `credentials` (
   `query_type` String COMMENT 'kind of the query that found the row',
   `query_value` String COMMENT 'value of the query; a secret is masked',
   `auth_domains` Array(Nullable(String)) COMMENT 'host names that the credential logs in to',
-  `urls` Array(Nullable(String)) COMMENT 'addresses that the credential logs in to'
+  `urls` Array(Nullable(String)) COMMENT 'addresses that the credential logs in to',
+  `spillway_data_set` Nullable(String) COMMENT 'identity of the data set that the row came in: data_set_id of its manifest',
+  `spillway_shard` Nullable(String) COMMENT 'path of the shard that the row came in'
 )
 ENGINE = MergeTree
 ORDER BY (`query_type`, `query_value`, `imported_at`, `id`);
 
+CREATE TABLE IF NOT EXISTS `spillway_loads` (
+  `data_set` String,
+  `shard` String,
+  `sha256` String,
+  `rows` Int64,
+  `loaded_at` DateTime64(6, 'UTC'),
+  `table_name` String,
+  `spillway_partition` String,
+  `pipeline` String
+)
+ENGINE = MergeTree
+ORDER BY (data_set, table_name, shard);
+
+-- Once, by hand. `ddl --sync` prints what keeps a table, empty at first, in line with the data set.
 -- The file function reads below the server's user_files_path; s3(…) takes the same format.
 INSERT INTO `credentials` (`id`, `domain`, `identity_name`, `hash`, `hash_type`, `imported_at`, `known_password_id`, `source_id`, `source_name`, `source_description_en`, `source_description_fr`, `source_is_alert_enabled`, `source_breached_at`, `source_leaked_at`, `query_type`, `query_value`, `auth_domains`, `urls`)
 SELECT `id`, `domain`, `identity_name`, `hash`, `hash_type`, `imported_at`, `known_password_id`, `source_id`, `source_name`, `source_description_en`, `source_description_fr`, `source_is_alert_enabled`, `source_breached_at`, `source_leaked_at`, `query_type`, `query_value`, `auth_domains`, `urls`

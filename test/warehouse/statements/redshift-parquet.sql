@@ -20,6 +20,16 @@ CREATE TABLE "credentials" (
   "urls" SUPER
 )
 SORTKEY ("imported_at");
+
+-- Once, by hand. `ddl --sync` prints what keeps a table, empty at first, in line with the data set.
+-- COPY takes the columns of Parquet by their position, so the table has to have them in this order.
+COPY "credentials"
+FROM 's3://YOUR-BUCKET/PREFIX/credentials/'
+IAM_ROLE default
+FORMAT AS PARQUET SERIALIZETOJSON;
+
+ALTER TABLE "credentials" ADD COLUMN "spillway_data_set" VARCHAR(65535);
+ALTER TABLE "credentials" ADD COLUMN "spillway_shard" VARCHAR(65535);
 COMMENT ON COLUMN "credentials"."id" IS 'identifier of the credential';
 COMMENT ON COLUMN "credentials"."domain" IS 'domain of the identity';
 COMMENT ON COLUMN "credentials"."identity_name" IS 'the identity, an e-mail address as a rule; masked by transform.identity';
@@ -38,9 +48,16 @@ COMMENT ON COLUMN "credentials"."query_type" IS 'kind of the query that found th
 COMMENT ON COLUMN "credentials"."query_value" IS 'value of the query; a secret is masked';
 COMMENT ON COLUMN "credentials"."auth_domains" IS 'host names that the credential logs in to';
 COMMENT ON COLUMN "credentials"."urls" IS 'addresses that the credential logs in to';
+COMMENT ON COLUMN "credentials"."spillway_data_set" IS 'identity of the data set that the row came in: data_set_id of its manifest';
+COMMENT ON COLUMN "credentials"."spillway_shard" IS 'path of the shard that the row came in';
 
--- COPY takes the columns of Parquet by their position, so the table has to have them in this order.
-COPY "credentials"
-FROM 's3://YOUR-BUCKET/PREFIX/credentials/'
-IAM_ROLE default
-FORMAT AS PARQUET SERIALIZETOJSON;
+CREATE TABLE IF NOT EXISTS "spillway_loads" (
+  "data_set" VARCHAR(65535) NOT NULL,
+  "shard" VARCHAR(65535) NOT NULL,
+  "sha256" VARCHAR(65535) NOT NULL,
+  "rows" BIGINT NOT NULL,
+  "loaded_at" TIMESTAMPTZ NOT NULL,
+  "table_name" VARCHAR(65535) NOT NULL,
+  "spillway_partition" VARCHAR(65535) NOT NULL,
+  "pipeline" VARCHAR(65535) NOT NULL
+);

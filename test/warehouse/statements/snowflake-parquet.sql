@@ -1,5 +1,5 @@
 -- Snowflake
-CREATE TABLE "CREDENTIALS" (
+CREATE TABLE IF NOT EXISTS "CREDENTIALS" (
   "ID" NUMBER(19, 0) NOT NULL COMMENT 'identifier of the credential',
   "DOMAIN" VARCHAR COMMENT 'domain of the identity',
   "IDENTITY_NAME" VARCHAR NOT NULL COMMENT 'the identity, an e-mail address as a rule; masked by transform.identity',
@@ -17,16 +17,31 @@ CREATE TABLE "CREDENTIALS" (
   "QUERY_TYPE" VARCHAR NOT NULL COMMENT 'kind of the query that found the row',
   "QUERY_VALUE" VARCHAR NOT NULL COMMENT 'value of the query; a secret is masked',
   "AUTH_DOMAINS" ARRAY COMMENT 'host names that the credential logs in to',
-  "URLS" ARRAY COMMENT 'addresses that the credential logs in to'
+  "URLS" ARRAY COMMENT 'addresses that the credential logs in to',
+  "SPILLWAY_DATA_SET" VARCHAR COMMENT 'identity of the data set that the row came in: data_set_id of its manifest',
+  "SPILLWAY_SHARD" VARCHAR COMMENT 'path of the shard that the row came in'
+);
+
+CREATE TABLE IF NOT EXISTS "SPILLWAY_LOADS" (
+  "DATA_SET" VARCHAR NOT NULL,
+  "SHARD" VARCHAR NOT NULL,
+  "SHA256" VARCHAR NOT NULL,
+  "ROWS" NUMBER(19, 0) NOT NULL,
+  "LOADED_AT" TIMESTAMP_TZ(6) NOT NULL,
+  "TABLE_NAME" VARCHAR NOT NULL,
+  "SPILLWAY_PARTITION" VARCHAR NOT NULL,
+  "PIPELINE" VARCHAR NOT NULL
 );
 
 -- Without USE_LOGICAL_TYPE timestamps would be read as plain numbers.
 CREATE OR REPLACE FILE FORMAT "CREDENTIALS_FORMAT" TYPE = PARQUET USE_LOGICAL_TYPE = TRUE BINARY_AS_TEXT = FALSE;
+
 CREATE OR REPLACE STAGE "CREDENTIALS_STAGE"
   URL = 's3://YOUR-BUCKET/PREFIX/'
   -- STORAGE_INTEGRATION = …
   FILE_FORMAT = (FORMAT_NAME = '"CREDENTIALS_FORMAT"');
 
+-- Once, by hand. `ddl --sync` prints what keeps a table, empty at first, in line with the data set.
 -- COPY remembers which files it has loaded (for 64 days).
 COPY INTO "CREDENTIALS" ("ID", "DOMAIN", "IDENTITY_NAME", "HASH", "HASH_TYPE", "IMPORTED_AT", "KNOWN_PASSWORD_ID", "SOURCE_ID", "SOURCE_NAME", "SOURCE_DESCRIPTION_EN", "SOURCE_DESCRIPTION_FR", "SOURCE_IS_ALERT_ENABLED", "SOURCE_BREACHED_AT", "SOURCE_LEAKED_AT", "QUERY_TYPE", "QUERY_VALUE", "AUTH_DOMAINS", "URLS")
 FROM (SELECT $1:"id"::NUMBER(19, 0), $1:"domain"::VARCHAR, $1:"identity_name"::VARCHAR, $1:"hash"::VARCHAR, $1:"hash_type"::VARCHAR, $1:"imported_at"::TIMESTAMP_TZ(6), $1:"known_password_id"::VARCHAR, $1:"source_id"::VARCHAR, $1:"source_name"::VARCHAR, $1:"source_description_en"::VARCHAR, $1:"source_description_fr"::VARCHAR, $1:"source_is_alert_enabled"::BOOLEAN, $1:"source_breached_at"::TIMESTAMP_TZ(6), $1:"source_leaked_at"::TIMESTAMP_TZ(6), $1:"query_type"::VARCHAR, $1:"query_value"::VARCHAR, $1:"auth_domains"::ARRAY, $1:"urls"::ARRAY FROM @"CREDENTIALS_STAGE")

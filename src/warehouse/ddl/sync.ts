@@ -1,0 +1,103 @@
+import type { ColumnSpec, ColumnType } from '../../core/index.ts'
+import { LEDGER_COLUMNS } from '../table/prepare-table.ts'
+import { LEDGER, literal } from '../table/table.ts'
+import { hiveColumns, type SyncInput } from './dialect.ts'
+
+/** What differs between engines in how a table follows a data set. */
+type Engine = {
+  /** The statement that makes the table if it is missing, and what else has to be there. */
+  readonly tables: readonly string[]
+  readonly types: Readonly<Record<ColumnType, string>>
+  /** Quotes the name of a column. */
+  readonly quoted: (name: string) => string
+  /** The name of a table, qualified. */
+  readonly into: (name: string) => string
+  /** SQL that selects the lines of the manifest, as `line`. */
+  readonly lines: string
+  /** The text that the only group of a pattern matches; null or empty: none. */
+  readonly match: (text: string, pattern: string) => string
+  /** The name of the list of shards, quoted; and the statements that make it. */
+  readonly list: string
+  readonly makeList: (select: string) => readonly string[]
+  readonly begin?: string
+  readonly commit?: string
+  readonly deleteFrom?: (table: string, where: string) => string
+  /** Copies the rows of the shards whose state is `missing`. */
+  readonly copy: readonly string[]
+  readonly now?: string
+}
+
+/** The name of the list of shards of a table. */
+export function listOf(table: string): string {
+  return `${table}_spillway_manifest`
+}
+
+/** The end of a file's path that is the path of a shard. It has no group within, which some engines would take. */
+export function shardPattern(input: SyncInput): string {
+  return `(${'[^/]+/'.repeat(hiveColumns(input).length + 1)}[^/]+)$`
+}
+
+/** The statement that makes the ledger if it is missing, as `load` makes it. */
+export function ledgerTable(
+  into: (name: string) => string,
+  column: (spec: ColumnSpec) => string,
+  rest = '',
+): string {
+  return `CREATE TABLE IF NOT EXISTS ${into(LEDGER)} (\n${LEDGER_COLUMNS.map((spec) => `  ${column(spec)}`).join(',\n')}\n)${rest}`
+}
+
+/** Those lines of the manifest that a sync reads, for engines that cannot read the file. */
+export function manifestLines({ manifest: { data_set_id, shards } }: SyncInput): readonly string[] {
+  const listed = shards.map(({ path, rows, sha256 }) => `    ${JSON.stringify({ path, rows, sha256 })}`)
+  return [`  "data_set_id": "${data_set_id}"`, ...listed]
+}
+
+/**
+ * The ledger never has an entry for a shard of which the table lacks rows, or has some twice: an entry is written after
+ * the rows, once they have been counted, and deleted before them. So whatever a script that was stopped left behind is
+ * deleted by the next one, and copied again. If the manifest cannot be read, the list is empty, and nothing is deleted.
+ */
+export function syncScript({ pipeline, table, manifest }: SyncInput, engine: Engine): string {
+  const { quoted, into, match, list, now = 'CURRENT_TIMESTAMP' } = engine
+  const { deleteFrom = (name: string, where: string) => `DELETE FROM ${name}\nWHERE ${where}` } = engine
+  const [rows, ledger, name, int] = [into(table), into(LEDGER), literal(table), engine.types.int64]
+  const counted = `(SELECT spillway_data_set AS data_set, spillway_shard AS shard, count(*) AS n FROM ${rows} GROUP BY spillway_data_set, spillway_shard) t ON t.data_set = c.data_set AND t.shard = c.shard`
+  const listed = `SELECT max(${match('line', '^  "data_set_id": "([^"]+)"')}) OVER () AS data_set,
+    coalesce(${match('line', '^    [{]"path":"([^"]+)"')}, '') AS shard,
+    ${match('line', '"sha256":"([0-9a-f]+)"')} AS sha256,
+    CAST(coalesce(nullif(${match('line', '"rows":([0-9]+)')}, ''), '0') AS ${int}) AS n
+  FROM (${engine.lines}) m
+  WHERE line LIKE '  "data_set_id": "%' OR line LIKE '    {"path":"%'`
+  const entries = `table_name = ${name} AND data_set IN (SELECT data_set FROM ${list})`
+  const whole = `(SELECT shard FROM ${list} WHERE state = 'whole')`
+  const columns = LEDGER_COLUMNS.map((column) => quoted(column.name)).join(', ')
+  const script = [
+    ...engine.tables,
+    ...engine.makeList(`SELECT c.data_set AS data_set, c.shard AS shard, c.sha256 AS sha256, c.n AS n,
+  CASE WHEN c.shard = '' THEN 'data set' WHEN l.sha256 = c.sha256 AND coalesce(t.n, 0) = c.n THEN 'whole' ELSE 'missing' END AS state
+FROM (
+  ${listed}
+) c
+LEFT JOIN (SELECT data_set, shard, max(sha256) AS sha256 FROM ${ledger} WHERE table_name = ${name} GROUP BY data_set, shard) l ON l.data_set = c.data_set AND l.shard = c.shard
+LEFT JOIN ${counted}`),
+    ...(engine.begin === undefined ? [] : [engine.begin]),
+    deleteFrom(ledger, `${entries} AND shard NOT IN ${whole}`),
+    deleteFrom(
+      rows,
+      `spillway_data_set IN (SELECT data_set FROM ${list}) AND coalesce(spillway_shard, '') NOT IN ${whole}`,
+    ),
+    // Readers fail if there is no file.
+    ...(manifest.shards.length === 0 ? [] : engine.copy),
+    `INSERT INTO ${ledger} (${columns})
+SELECT c.data_set, c.shard, c.sha256, c.n, ${now}, ${name}, c.shard, ${literal(pipeline)}
+FROM ${list} c
+LEFT JOIN ${counted}
+WHERE c.state = 'missing' AND coalesce(t.n, 0) = c.n`,
+    ...(engine.commit === undefined ? [] : [engine.commit]),
+    `-- An error here: the manifest, or a shard, could not be read. What was loaded is right; run the script again.
+SELECT CAST(CASE WHEN c.n = l.n + 1 THEN '0' ELSE 'spillway: not every shard is loaded' END AS ${int}) AS missing
+FROM (SELECT count(*) AS n FROM ${list}) c, (SELECT count(DISTINCT shard) AS n FROM ${ledger} WHERE ${entries}) l`,
+  ]
+  return `-- Brings the table in line with the manifest of the data set. Stopped anywhere, run it again.
+${script.join(';\n\n')};\n`
+}

@@ -1,0 +1,113 @@
+import { rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DuckDBInstance, type JS } from '@duckdb/node-api'
+import { expect, it } from 'vitest'
+import { literal } from '../../src/warehouse/table/table.ts'
+import { shardPaths } from '../e2e/support/read-shards.ts'
+import { newWorkspace, type Workspace } from '../e2e/support/workspace.ts'
+import { THOROUGH } from '../support/thorough.ts'
+import { changingDataSet, columnsIn, syncOf } from './following.ts'
+import { loadHere } from './in-process.ts'
+
+/** The results of the last statement, in a session that ends after it. */
+async function session(here: Workspace, statements: readonly string[]): Promise<Record<string, JS>[]> {
+  const database = await DuckDBInstance.create(join(here.folder, 'leaks.db'), { threads: '1' })
+  const connection = await database.connect()
+  try {
+    let rows: Record<string, JS>[] = []
+    for (const statement of statements) {
+      rows = (await connection.runAndReadAll(statement)).getRowObjectsJS()
+    }
+    return rows
+  } finally {
+    connection.closeSync()
+    database.closeSync()
+  }
+}
+
+/** The table has the rows of the data set, each with the path of its shard; the ledger has its shards. */
+async function expectRows(here: Workspace): Promise<void> {
+  const { shards, totals, data_set_id } = await here.manifest()
+  const files = `[${(await shardPaths(here.output)).map((path) => literal(join(here.output, path)))}]`
+  const reader = `read_parquet(${files}, hive_partitioning = false, filename = true)`
+  const columns = (await columnsIn(here)).map((name) => `"${name}"`).join(', ')
+  const mine = `SELECT ${columns}, spillway_shard AS shard FROM credentials WHERE spillway_data_set = '${data_set_id}'`
+  const theirs = `SELECT ${columns}, filename[${here.output.length + 2}:] AS shard FROM ${reader}`
+  const [counted] = await session(here, [
+    `SELECT count(*)::int AS rows, (SELECT count(*)::int FROM (${mine} EXCEPT ALL ${theirs})) AS too_many, (SELECT count(*)::int FROM (${theirs} EXCEPT ALL ${mine})) AS missing FROM credentials`,
+  ])
+  expect(counted).toEqual({ rows: totals.rows, too_many: 0, missing: 0 })
+  const entries = await session(here, [
+    'SELECT shard, sha256, rows::int AS rows FROM spillway_loads ORDER BY shard',
+  ])
+  expect(entries).toEqual(shards.map(({ path, sha256, rows }) => ({ shard: path, sha256, rows })))
+}
+
+/** Brings the table in line. @returns the ledger after it */
+async function sync(here: Workspace): Promise<Record<string, JS>[]> {
+  await session(here, await syncOf(here, 'duckdb'))
+  await expectRows(here)
+  return session(here, ['SELECT * FROM spillway_loads ORDER BY shard'])
+}
+
+it('a table of DuckDB has the rows of the data set after each change, also where a sync before it was stopped', async () => {
+  const { here, changes } = await changingDataSet()
+  for (const [i, { name, happen }] of changes.entries()) {
+    // There is a third run.
+    if (!THOROUGH && name === 'new windows') continue
+    await happen()
+    const script = await syncOf(here, 'duckdb')
+    const stops = THOROUGH ? script.keys() : [script.length - 4 - (i % 3)]
+    for (const stop of stops) await session(here, script.slice(0, stop))
+    const ledger = await sync(here)
+    const isLast = i === changes.length - 1
+    if (THOROUGH || isLast) expect(await sync(here)).toEqual(ledger)
+  }
+})
+
+it('a table that load and the script fill in turn has the rows once, and so has one whose rows somebody deleted', async () => {
+  const { here, changes } = await changingDataSet()
+  const load = () => loadHere(here, { url: `duckdb:${join(here.folder, 'leaks.db')}` })
+  await changes[0]!.happen()
+  await sync(here)
+  await changes[1]!.happen()
+  expect(await load()).toMatchObject({ shards: { loaded: 2, skipped: 2 } })
+  await sync(here)
+  expect(await load()).toMatchObject({ shards: { loaded: 0 } })
+  await session(here, ['DELETE FROM credentials WHERE id IN (SELECT min(id) FROM credentials)'])
+  await sync(here)
+})
+
+it('where a shard or the manifest is missing, the script fails, and no row is lost', async () => {
+  const { here, changes } = await changingDataSet()
+  await changes[0]!.happen()
+  await sync(here)
+  await changes[1]!.happen()
+  const { shards } = await here.manifest()
+  const added = join(here.output, shards.find(({ path }) => path.includes('part-00001'))!.path)
+  await rename(added, `${added}.away`)
+  await expect(session(here, await syncOf(here, 'duckdb'))).rejects.toThrow('not every shard is loaded')
+  await rename(`${added}.away`, added)
+  const script = await syncOf(here, 'duckdb')
+  await sync(here)
+  await writeFile(join(here.output, '_manifest.json'), 'nothing')
+  await expect(session(here, script)).rejects.toThrow('not every shard is loaded')
+  const [left] = await session(here, ['SELECT count(*)::int AS rows FROM credentials'])
+  expect(left!.rows).toBeGreaterThan(0)
+})
+
+it.each([
+  ['postgres', /`spillway load` does that/],
+  ['spark', /read the files as they are. It is for duckdb, snowflake/],
+])('%s has no such script: exit 2', async (dialect, next) => {
+  const { here, changes } = await changingDataSet()
+  await changes[0]!.happen()
+  const { code, stderr } = await here.cli('ddl', 'pipeline.yaml', '--dialect', dialect, '--sync')
+  expect([code, stderr]).toEqual([2, expect.stringMatching(next)])
+})
+
+it('before a run there is nothing to bring a table in line with', async () => {
+  const here = await newWorkspace({})
+  const { code, stderr } = await here.cli('ddl', 'pipeline.yaml', '--dialect', 'duckdb', '--sync')
+  expect([code, stderr]).toEqual([2, expect.stringMatching(/There is no manifest/)])
+})
