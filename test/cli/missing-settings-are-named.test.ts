@@ -40,6 +40,13 @@ describe('what a run needs besides its file', () => {
     expect(stderr).toContain('trial.yaml:2:1: service: the environment variable SPILLWAY_TOKEN is not set')
   })
 
+  it('a service that cannot be asked without a token is not called ok', async () => {
+    const folder = workFolder()
+    const { code, stdout } = await spillway(['check', await writePipeline(folder)], folder, BASE)
+    expect(code).toBe(2)
+    expect(stdout.match(/^\S+ +\S+/gm)).toEqual(['ok  file', 'no  environment', 'ok  data'])
+  })
+
   it('is reported by the line that was read, whatever the file holds since', async () => {
     const folder = workFolder()
     const queries = ['A', 'A', 'B'].map((name) => `\n    - { type: secret, secret_env: ${name} }`).join('')

@@ -72,7 +72,8 @@ export const check = command({
       // A probe costs searches.
       if (name === 'probe' && code !== DONE) continue
       try {
-        await show(name, true, await step())
+        const finding = await step()
+        if (finding !== null) await show(name, true, finding)
       } catch (error) {
         if (!isExportError(error)) throw error
         await show(name, false, error.what)
@@ -103,8 +104,8 @@ function line(name: string, verdict: string, finding: string): string {
   return `${verdict}  ${name.padEnd(12)}${plainLine(finding)}`
 }
 
-/** Resolves to its finding. */
-type Step = () => Promise<string>
+/** Resolves to its finding; null: nothing could be tested, for a reason that a step before has given. */
+type Step = () => Promise<string | null>
 type Consents = { readonly allowPlaintext: boolean; readonly probe: boolean }
 
 /** The checks of a run in the same order, so that the first failure has the run's exit code. */
@@ -151,12 +152,11 @@ async function checkDataSet(pipeline: Pipeline, { env }: Io): Promise<string> {
   return `${pipeline.load.path}: ${counted(total, 'partition')}, ${done} done, ${partial} partial`
 }
 
-async function checkService(pipeline: Pipeline, io: Io): Promise<string> {
+async function checkService(pipeline: Pipeline, io: Io): Promise<string | null> {
   const { service, extract } = pipeline
   const { auth } = service
   const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
-  // Missing variables are reported by the step before.
-  if ((await readSecret(variable, io.env)) === null) return 'not tested: there are no credentials'
+  if ((await readSecret(variable, io.env)) === null) return null
   return untilStopped(io, async (signals) => {
     const options = {
       clock: systemClock,
