@@ -2,6 +2,7 @@ import {
   ExportError,
   isExportError,
   type NamedPipeline,
+  nullIf,
   type OwnedStore,
   plainError,
   SUMMARY_PAGE_PATH,
@@ -55,8 +56,11 @@ export async function settle(
   const quarantine = await Quarantine.open(store, checkpoint, pipeline.transform.onInvalid)
   await quarantine.write()
   const isChanged = await replaceManifest(pipeline, store, state, options.onLog)
-  const unfollowed = await tablesFailure(pipeline, store, state, options)
-  const isClean = unfollowed === null && (await removeUnnamed(store, state, options.stop))
+  const failure = await failureOfRemoval(store, state, async () => {
+    await updateTables(pipeline, store, options)
+    await removeUnnamed(store, state, options.stop)
+  })
+  const isClean = failure === null
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
   const isComplete = whole && (isClean || state.invalidated.size === 0)
   if (isComplete && !isMarked) await store.replace(SUCCESS_PATH, [])
@@ -65,7 +69,7 @@ export async function settle(
     await tryToWriteSummaryPage(pipeline, store, options)
   if (isClean && !state.isSettled) await checkpoint.append([{ kind: 'settled' }])
   await checkpoint.compact()
-  if (unfollowed !== null) throw unfollowed
+  if (failure !== null) throw failure
 }
 
 /**
@@ -84,40 +88,52 @@ export async function publish(
   if (changed.length > 0) throw changedSinceSealed(changed[0]!)
 }
 
-/** Why the tables could not follow. The files that they name stay then. */
-async function tablesFailure(
-  pipeline: NamedPipeline,
+/** Why files stay that the checkpoint no longer names: the tables could not follow, or one cannot be removed. */
+async function failureOfRemoval(
   store: OwnedStore,
   { invalidated }: CheckpointState,
-  options: SettleOptions,
+  remove: () => Promise<void>,
 ): Promise<ExportError | null> {
   try {
-    await updateTables(pipeline, store, options)
+    await remove()
     return null
   } catch (error) {
     if (!isExportError(error) || error.kind === 'locked') throw error
-    if (invalidated.size === 0) return error
-    const what = `${error.what}. Until then these files stay, although the data set no longer has their rows: ${[...invalidated].join(', ')}`
+    const left: string[] = []
+    await sideBySide(invalidated, async (path) => {
+      if ((await store.size(path).catch(nullIf())) !== null) left.push(path)
+    })
+    if (left.length === 0) return error
+    const what = `${error.what}. Until then these files stay, although the data set no longer has their rows: ${left.sort().join(', ')}`
     return new ExportError({ ...plainError(error), what, cause: error })
   }
 }
 
-/** Removes every file of ours that the checkpoint no longer names. @returns whether all are gone */
+/** Removes every file of ours that the checkpoint no longer names. */
 export async function removeUnnamed(
   store: OwnedStore,
   state: CheckpointState,
-  stop: AbortSignal | null = null,
-): Promise<boolean> {
-  let isDone = true
+  stop: AbortSignal,
+): Promise<void> {
+  const failures: unknown[] = []
   await sideBySide(state.invalidated, async (path) => {
-    if (stop?.aborted === true) isDone = false
-    else await store.remove(path)
+    if (stop.aborted) return
+    // The others go all the same.
+    await store.remove(path).catch((error: unknown) => failures.push(error))
   })
+  if (failures.length > 0) throw failures[0]
+  if (stop.aborted && state.invalidated.size > 0) throw stopped()
   await removeSealed(store, state)
   const names = new Set(await store.list(QUARANTINE_FOLDER))
   for (const [key, { state: now }] of names.size === 0 ? [] : state.partitions) {
     const path = quarantinePath(key)
     if (now === 'pruned' && names.has(splitPath(path)[1])) await store.remove(path)
   }
-  return isDone
+}
+
+/** @param next by default for a change that is committed, and that any command finishes */
+export function stopped(
+  next = 'Run it again, or any other command that changes the data set: it finishes the work.',
+): ExportError {
+  return new ExportError({ kind: 'interrupted', what: 'The command was stopped', where: '', next })
 }

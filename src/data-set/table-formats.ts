@@ -35,12 +35,14 @@ export async function updateTables(
   if (load.tables.formats.length === 0 && !mayHaveTables(await store.list(''))) return []
   const bytes = await store.read(MANIFEST_PATH)
   if (bytes === null) return []
-  const { data_set_id: dataSetId, shards } = parseManifest(bytes)
+  const { data_set_id: dataSetId, shards, forgotten } = parseManifest(bytes)
   if (load.tables.formats.length === 0) {
     await removeTables(store, { dataSetId })
     return []
   }
   const columns = columnsOf(pipeline)
+  const last = forgotten.at(-1)
+  const forgottenMs = last === undefined ? null : Date.parse(last.at)
   const manifestSha256 = createHash('sha256').update(bytes).digest('hex')
   // Loaded only here: most commands read no footers.
   const { readStatistics } = await import('../load/inspect/index.ts')
@@ -50,7 +52,7 @@ export async function updateTables(
   return updateAll(
     store,
     { ...load.tables, dataSetId },
-    { columns, shards, manifestSha256, runId },
+    { columns, shards, manifestSha256, forgottenMs, runId },
     { statisticsOf, nowMs: clock.now(), rebuild, warn: (message) => onLog('warn', message) },
   )
 }

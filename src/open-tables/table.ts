@@ -35,6 +35,8 @@ export type TableContent = {
   readonly shards: readonly TableShard[]
   /** In hex. */
   readonly manifestSha256: string
+  /** When people were last forgotten, epoch ms; null: never. */
+  readonly forgottenMs: number | null
   /** Of the run that changed shards; null: another command did, or it is not known. */
   readonly runId: string | null
 }

@@ -192,6 +192,21 @@ describe.each(some(['[query, window]', 'none'], 1))('while rows wait in the log,
   })
 })
 
+it('lines that hold more than an address and match nobody get a hint, which repeats none of them', async () => {
+  const here = await exportedWorkspace(parts({ load: { format: 'csv' } }), { nastyRate: 0 })
+  const [first = '', second = ''] = frequent(await readCsv(here.output))
+  const lines = [first, `Ada <${second}>`, `"${second}",2024-01-01`, 'nobody@nowhere.example']
+  const { code, value } = await forget(here, lines)
+  expect(code).toBe(0)
+  const { notes } = value as { notes: string[] }
+  expect(notes).toEqual([expect.stringMatching(/^2 lines with more than an address .* matched nobody/)])
+  expect(notes.join()).not.toContain(second)
+  // Of whom rows were found is no such line.
+  const again = await forget(here, [`<${first}>`], '--dry-run')
+  expect((again.value as { notes: string[] }).notes).toEqual([expect.stringMatching(/^1 line /)])
+  expect((await forget(here, [first, second], '--dry-run')).value).toMatchObject({ notes: [] })
+})
+
 it('while partitions are exported again, theirs go from the former shards and from the new ones', async () => {
   // A folder is published when all of it is there again.
   const load = { format: 'csv', partition_by: 'query', shard_rows: 15 }

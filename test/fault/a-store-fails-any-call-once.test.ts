@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { THOROUGH } from '../support/thorough.ts'
@@ -11,6 +12,7 @@ import {
   type Layout,
 } from './changes-world.ts'
 import { rowsOf } from './rows.ts'
+import { shardPaths } from './support.ts'
 
 const ALL = Object.keys(CHANGES) as Change[]
 
@@ -77,3 +79,30 @@ test.each(['partition_by: [query]', ...(THOROUGH ? (['in a bucket'] as const) : 
   },
   300_000,
 )
+
+test('what a forget cannot delete is named, with the fact that rows remain, and the next command deletes it', async () => {
+  const world = await ChangesWorld.make('partition_by: [query]')
+  try {
+    const calls = await world.callsOf('forget')
+    const isMove = (call: string): boolean => /^rename _state\/open\./.test(call)
+    const moves = calls.flatMap((call, i) => (isMove(call) ? [i] : []))
+    const removal = moves.find((i) => /^rmdir credentials/.test(calls[i + 2] ?? ''))!
+    await world.onCopy(async (copy) => {
+      const { command, output } = copy
+      const before = await shardPaths(output)
+      const ended = await command(CHANGES.forget, `eio:rename _state/open.#+${removal - moves[0]!}`)
+      const named = (await shardPaths(output)).filter((path) => before.includes(path))
+      const { shards } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))
+      const [left] = named.filter((path) => !shards.some((each: { path: string }) => each.path === path))
+      expect(ended.code, ended.stderr).toBe(1)
+      expect(ended.stderr).toContain(
+        `these files stay, although the data set no longer has their rows: ${left} (`,
+      )
+      expect(existsSync(join(output, '_SUCCESS'))).toBe(false)
+      await expectSettled(copy, world.outcomes('forget', null).slice(1), 'then a run')
+      expect(await shardPaths(output)).not.toContain(left)
+    })
+  } finally {
+    await world.close()
+  }
+}, 120_000)

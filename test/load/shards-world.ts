@@ -236,7 +236,7 @@ export class World {
         warn(message),
       )
       this.checkpoint = checkpoint
-      await removeUnnamed(own, checkpoint.state)
+      await removeUnnamed(own, checkpoint.state, new AbortController().signal)
       const { state } = checkpoint
       const { rowGroupRows, shardRows, coder = textCoder } = this.options
       const isOnRecord = ({ path, sha256 }: SealEntry): boolean =>
@@ -327,7 +327,7 @@ export class World {
   async replace(): Promise<void> {
     await replaceRedone(this.own!, this.checkpoint!)
     await publishLeft(this.own!, this.checkpoint!.state)
-    await removeUnnamed(this.own!, this.checkpoint!.state)
+    await removeUnnamed(this.own!, this.checkpoint!.state, new AbortController().signal)
   }
 
   /** Pages of a query that are in the journal, if nothing of it was invalidated. */

@@ -34,7 +34,7 @@ it('a manifest holds up to 1,000 shards, and the last is filled up', async () =>
       snapshots: 1,
       dataSetId: 'an-id',
     }
-    const content = { columns: COLUMNS, shards, manifestSha256: '', runId: null }
+    const content = { columns: COLUMNS, shards, manifestSha256: '', forgottenMs: null, runId: null }
     const update = { statisticsOf: async () => statistics, nowMs: 1, rebuild: false, warn: () => {} }
     const states = await updateTables(store, settings, content, update)
     for (const state of states) expect([...state.shards.values()]).toEqual(shards)

@@ -63,6 +63,7 @@ async function update(
       columns: [{ name: 'id', type: 'int64' as const, nullable: false, meaning: 'an id' }],
       shards: shards.map((shard) => ({ bytes: 1, ...shard })),
       manifestSha256: '0'.repeat(64),
+      forgottenMs: null,
       runId: null,
     }
     const options = { statisticsOf: async () => [], nowMs: Date.now(), rebuild: false, warn: () => {} }

@@ -58,6 +58,25 @@ it('the copies of a dead process are removed, those of a living one and other fi
   expect(await readdir(folder)).toEqual(others)
 })
 
+it('forget removes the copies of dead processes, and names those of others', async () => {
+  const here = await newWorkspace({})
+  const folder = temporaryFiles(here.folder)
+  const self = describeOwner(new Date())
+  const { pid } = spawnSync(process.execPath, ['--version'])
+  const left = { killed: { ...self, pid, process_start: '1' }, elsewhere: { ...self, host: 'etl-2' } }
+  for (const [name, owner] of Object.entries(left)) {
+    await mkdir(join(folder, `spillway-tmp-${name}`))
+    await writeFile(join(folder, `spillway-tmp-${name}/owner`), lockFileText(owner))
+    await writeFile(join(folder, `spillway-tmp-${name}/part-00000.parquet`), 'rows')
+  }
+  await exportHere(here)
+  await writeFile(join(here.folder, 'people.txt'), 'nobody@nowhere.example\n')
+  const ended = await here.cli('forget', 'pipeline.yaml', '--identities', 'people.txt', '--yes')
+  expect(ended.code, ended.stderr).toBe(0)
+  expect(await readdir(folder)).toEqual(['spillway-tmp-elsewhere'])
+  expect(ended.stdout).toContain(join(folder, 'spillway-tmp-elsewhere'))
+})
+
 // Runs longer than any test.
 const ENDLESS = 'SELECT count(*) FROM credentials, range(1000000000000)'
 

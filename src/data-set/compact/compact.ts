@@ -3,14 +3,13 @@ import { partOf } from '../../load/index.ts'
 import { requireTablesToFollow } from '../../open-tables/index.ts'
 import { type CheckpointState, checkMaskKey, type SealedShard, splitPath } from '../../state/index.ts'
 import { refuseLinks } from '../files.ts'
-import { stopped } from '../forget/survey.ts'
 import { readBegunCheckpoint } from '../open-checkpoint.ts'
 import { holdDataSet, namingLocations, openDataSet } from '../open-data-set.ts'
 import type { PruneOptions } from '../prune/prune.ts'
 import { namePipeline } from '../queries.ts'
 import { type Owner, openSettledCheckpoint } from '../recover.ts'
 import { coderOf, FreeNumbers, rewriteShards } from '../rewriting.ts'
-import { settle } from '../settle.ts'
+import { settle, stopped } from '../settle.ts'
 
 export type CompactResult = {
   readonly pipeline: string

@@ -30,6 +30,7 @@ import { coderOf } from '../rewriting.ts'
 import { settle } from '../settle.ts'
 import { shardSetOptions } from '../shard-set-options.ts'
 import { bringPeople, listOf, readForgotten, writePeople } from '../suppression.ts'
+import { sweepTemporaryFolders } from '../warehouse/local-shards.ts'
 import { queriesOfPeople } from './named-queries.ts'
 import { People } from './people.ts'
 import { forgetItems } from './rejected-items.ts'
@@ -93,14 +94,23 @@ export function forgetPeople(
   return namingLocations(pipeline, async () => {
     const people = People.of(identities, pipeline, maskKey)
     await begun(pipeline, openDataSet(pipeline), options)
-    return holdDataSet(pipeline, { clock, stop, warn }, (owner) => forget(pipeline, owner, people, options))
+    const copies = await sweepTemporaryFolders()
+    const result = await holdDataSet(pipeline, { clock, stop, warn }, (owner) =>
+      forget(pipeline, owner, people, options),
+    )
+    return copies.length === 0 ? result : { ...result, notes: [...result.notes, copiesOfOthers(copies)] }
   })
+}
+
+function copiesOfOthers(folders: readonly string[]): string {
+  return `Commands that run, or ran on other machines, have temporary folders, which may hold rows of theirs until the commands end: ${folders.join(', ')}.`
 }
 
 /** Nothing is exported yet: the first run keeps these people out. */
 function nothingOf(pipeline: Pipeline, people: People): ForgetResult {
   const { name } = pipeline
-  return { pipeline: name, identities: people.count, rows: 0, shards: 0, quarantined: 0, notes: [] }
+  const notes = people.hints()
+  return { pipeline: name, identities: people.count, rows: 0, shards: 0, quarantined: 0, notes }
 }
 
 async function begun(
@@ -223,7 +233,11 @@ async function resultOf(
   found: Survey,
 ): Promise<ForgetResult> {
   const { rows, quarantined } = found
-  const notes = [...queriesOfPeople(pipeline, state, people, found), ...(await unread(store, state))]
+  const notes = [
+    ...people.hints(),
+    ...queriesOfPeople(pipeline, state, people, found),
+    ...(await unread(store, state)),
+  ]
   return {
     pipeline: pipeline.name,
     identities: people.count,

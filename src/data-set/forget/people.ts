@@ -1,17 +1,27 @@
 import { createSecretKey } from 'node:crypto'
-import { ExportError, locationOf, type Pipeline, rulesOf } from '../../core/index.ts'
+import { ExportError, locationOf, numberOf, type Pipeline, rulesOf } from '../../core/index.ts'
 import { foldIdentity, identityHider, suppressionDigest } from '../../transform/index.ts'
 
 /** The people that are to be forgotten, by their identities. */
 export class People {
   /** Identities, folded: one for each of them. */
   readonly #folded: ReadonlySet<string>
-  /** What stands for them in files where identities are masked; null: they are not. */
-  readonly #masked: ReadonlySet<string> | null
+  /** How files hold them: folded as well, or as digests. */
+  readonly #stored: ReadonlySet<string>
+  readonly #isMasked: boolean
+  /** How files would hold each line with an address and more: of a mail, of a CSV file. */
+  readonly #unlikely: readonly (readonly string[])[]
+  readonly #found = new Set<string>()
 
-  private constructor(folded: ReadonlySet<string>, masked: ReadonlySet<string> | null) {
-    this.#folded = folded
-    this.#masked = masked
+  private constructor(
+    lines: readonly string[],
+    isMasked: boolean,
+    formsOf: (line: string) => readonly string[],
+  ) {
+    this.#folded = new Set(lines.map(foldIdentity))
+    this.#stored = new Set(lines.flatMap(formsOf))
+    this.#isMasked = isMasked
+    this.#unlikely = lines.filter((line) => MORE_THAN_AN_ADDRESS.test(line.trim())).map(formsOf)
   }
 
   /**
@@ -30,12 +40,11 @@ export class People {
         next: 'Nothing needs to be erased here by identity.',
       })
     }
-    const folded = new Set(lines.map(foldIdentity))
-    folded.delete('')
-    if (identity === 'keep') return new People(folded, null)
+    const named = lines.filter((line) => foldIdentity(line) !== '')
+    if (identity === 'keep') return new People(named, false, (line) => [foldIdentity(line)])
     // A digest shows nothing of the spelling: of each identity these are looked for.
-    const spellings = lines.flatMap((line) => [line, line.trim(), foldIdentity(line)])
-    return new People(folded, new Set(spellings.map(identityHider({ identity, maskKey }))))
+    const hide = identityHider({ identity, maskKey })
+    return new People(named, true, (line) => [line, line.trim(), foldIdentity(line)].map(hide))
   }
 
   get count(): number {
@@ -44,13 +53,25 @@ export class People {
 
   /** What to look for by bloom filters; null: spellings differ, so these say nothing. */
   get exact(): ReadonlySet<string> | null {
-    return this.#masked
+    return this.#isMasked ? this.#stored : null
   }
 
   /** @param stored an identity as files hold it; anything else is nobody's */
   has(stored: unknown): boolean {
     if (typeof stored !== 'string') return false
-    return this.#masked === null ? this.#folded.has(foldIdentity(stored)) : this.#masked.has(stored)
+    const form = this.#isMasked ? stored : foldIdentity(stored)
+    if (!this.#stored.has(form)) return false
+    this.#found.add(form)
+    return true
+  }
+
+  /** What to correct in lines of which nothing was found. */
+  hints(): readonly string[] {
+    const lines = this.#unlikely.filter((forms) => !forms.some((form) => this.#found.has(form))).length
+    if (lines === 0) return []
+    return [
+      `${numberOf(lines, 'line')} with more than an address (angle brackets, quotes, commas, blanks) matched nobody: give the address alone.`,
+    ]
   }
 
   /** Whether a text that is not masked names one of them. @param partly also if it is a part of an identity */
@@ -65,3 +86,5 @@ export class People {
     return [...this.#folded].map((identity) => suppressionDigest(once, identity))
   }
 }
+
+const MORE_THAN_AN_ADDRESS = /[<>",;\s].*@|@.*[<>",;\s]/

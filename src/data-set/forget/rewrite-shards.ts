@@ -1,9 +1,10 @@
 import type { ForgetEntry, NamedPipeline, OwnedStore, RowValue } from '../../core/index.ts'
 import { type CheckpointState, type SealedShard, splitPath } from '../../state/index.ts'
 import { coderOf, FreeNumbers, rewriteShards } from '../rewriting.ts'
+import { stopped } from '../settle.ts'
 import type { ForgetOptions } from './forget.ts'
 import type { People } from './people.ts'
-import { type ShardOfPeople, stopped } from './survey.ts'
+import { AGAIN, type ShardOfPeople } from './survey.ts'
 
 /** Writes shards anew without the rows of people, sealed, under names that were never used. Nothing names them yet. */
 export async function rewriteWithout(
@@ -22,7 +23,7 @@ export async function rewriteWithout(
   const replaced: { shard: number; by: SealedShard | null }[] = []
   let left = state.shards.length
   for (const [index, each] of shards.entries()) {
-    if (stop.aborted) throw stopped()
+    if (stop.aborted) throw stopped(AGAIN)
     onShard(index + 1, shards.length)
     const { shard } = each
     const isHeld = state.held.has(shard.shard)

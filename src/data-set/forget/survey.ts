@@ -1,6 +1,5 @@
 import {
   decodeRecordBatch,
-  ExportError,
   type FoldedShard,
   type NamedPipeline,
   rowBatchOf,
@@ -9,6 +8,7 @@ import {
 import { sealedPath } from '../../load/index.ts'
 import { type CheckpointState, type OpenLog, type SealedShard, splitPath } from '../../state/index.ts'
 import type { Located } from '../rewriting.ts'
+import { stopped } from '../settle.ts'
 import { findRows } from './finished-shards.ts'
 import type { People } from './people.ts'
 import { itemsOfPeople, type OtherItems } from './rejected-items.ts'
@@ -36,6 +36,9 @@ export type Survey = {
   readonly queries: ReadonlySet<string>
 }
 
+/** Of a forget that has not changed anything yet. */
+export const AGAIN = 'Run it again with the same identities: nothing was changed.'
+
 /** Called before each shard, with its number. */
 export type OnShard = (number: number, of: number) => void
 
@@ -53,7 +56,7 @@ export async function survey(
   const held = [...state.held.values()]
   let number = 0
   const find = async (shard: SealedShard, isHeld: boolean): Promise<void> => {
-    if (stop.aborted) throw stopped()
+    if (stop.aborted) throw stopped(AGAIN)
     onShard(++number, finished.length + held.length)
     const isFormer = state.redo.shards.has(shard.shard)
     const found = {
@@ -105,8 +108,4 @@ function removedRows(state: CheckpointState, partitions: Iterable<string>, isFor
     const folded = state.partitions.get(key)
     return (isFormer ? folded?.former : folded)?.rows ?? 0
   })
-}
-
-export function stopped(next = 'Run it again with the same identities: it continues.'): ExportError {
-  return new ExportError({ kind: 'interrupted', what: 'The command was stopped', where: '', next })
 }

@@ -109,7 +109,6 @@ async function prune(
       await checkpoint.append([{ kind: 'prune', pruned_at, before: done.before, ...what }])
     }
     await settle(pipeline, store, checkpoint, options)
-    options.stop.throwIfAborted()
     return done
   } finally {
     await checkpoint.close()

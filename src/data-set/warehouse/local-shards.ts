@@ -62,13 +62,18 @@ export async function localShards(
 
 const PREFIX = 'spillway-tmp-'
 
+/** Removes the temporary folders of killed commands, which may hold rows. @returns those of others */
+export function sweepTemporaryFolders(): Promise<readonly string[]> {
+  return sweepPrivateFolders(tmpdir(), (name) => name.startsWith(PREFIX))
+}
+
 /**
  * Creates a private folder of a command below the system's temporary folder. It is removed when the process ends, unless
- * that is killed. Folders of killed processes are removed here.
+ * that is killed.
  */
 export async function temporaryFolder() {
+  await sweepTemporaryFolders()
   const parent = tmpdir()
-  await sweepPrivateFolders(parent, (name) => name.startsWith(PREFIX))
   const path = await mkdtemp(join(parent, PREFIX)).catch((cause: unknown) => {
     throw notMade(parent, cause)
   })

@@ -29,6 +29,7 @@ const actionSchema = z.object({
   add: z
     .object({ path: z.string(), size: z.number(), stats: z.string(), tags: z.record(z.string(), z.string()) })
     .optional(),
+  metaData: z.object({ createdTime: z.number() }).optional(),
   remove: z.object({ path: z.string() }).optional(),
 })
 
@@ -36,6 +37,8 @@ const actionSchema = z.object({
 export type DeltaState = {
   /** Of the last commit. */
   readonly version: number
+  /** When the log began, epoch ms. */
+  readonly begunMs: number
   readonly shards: ReadonlyMap<string, TableShard>
 }
 
@@ -78,12 +81,14 @@ export async function isOwnLog(store: Store, owner: TableOwner): Promise<boolean
 
 function replay(names: readonly string[], texts: readonly string[]): DeltaState {
   const shards = new Map<string, TableShard>()
+  let begunMs = 0
   for (const [version, text] of texts.entries()) {
     const path = commitPath(version)
     if (`${DELTA_FOLDER}/${names[version]}` !== path) throw damagedTable(path, null)
     try {
       for (const line of text.trimEnd().split('\n')) {
-        const { add, remove } = actionSchema.parse(JSON.parse(line))
+        const { add, metaData, remove } = actionSchema.parse(JSON.parse(line))
+        begunMs = metaData?.createdTime ?? begunMs
         if (remove !== undefined) shards.delete(decoded(remove.path))
         if (add === undefined) continue
         const { numRecords } = statsSchema.parse(JSON.parse(add.stats))
@@ -95,7 +100,7 @@ function replay(names: readonly string[], texts: readonly string[]): DeltaState 
       throw damagedTable(path, error)
     }
   }
-  return { version: texts.length - 1, shards }
+  return { version: texts.length - 1, begunMs, shards }
 }
 
 const statsSchema = z.object({ numRecords: z.number() })

@@ -75,6 +75,11 @@ async function commit(
   const added = content.shards.filter(({ path, sha256 }) => known.get(path)?.sha256 !== sha256)
   const removed = [...known.keys()].filter((path) => !wanted.has(path))
   if (before !== null && added.length + removed.length === 0) return before
+  if (before !== null && removed.length > 0 && before.begunMs < (content.forgottenMs ?? 0)) {
+    // Bounds of a shard of one row are values of a person, and commits stay as long as the log.
+    await removeLog(store)
+    return commit(store, settings, content, update)
+  }
   const version = (before?.version ?? -1) + 1
   const gone = removed.flatMap((path) => known.get(path) ?? [])
   const dataChange = !isCompaction(added, gone)
@@ -96,7 +101,7 @@ async function commit(
     ...adds,
   ]
   if (!(await writeCommit(store, version, lines))) return null
-  return { version, shards: wanted }
+  return { version, begunMs: before?.begunMs ?? update.nowMs, shards: wanted }
 }
 
 function line(action: unknown): string {
@@ -138,14 +143,19 @@ function commitInfo(
 }
 
 /** The id is that of the log: readers that remember versions must not take a log that begins anew for the former one. */
-function metaData({ dataSetId }: OwnTableSettings, { columns }: TableContent, { nowMs }: TableUpdate) {
+function metaData(
+  { dataSetId }: OwnTableSettings,
+  { columns, forgottenMs }: TableContent,
+  { nowMs }: TableUpdate,
+) {
   return {
     id: randomUUID(),
     format: { provider: 'parquet', options: {} },
     schemaString: JSON.stringify(schemaOf(columns)),
     partitionColumns: [],
     configuration: { 'spillway.data_set_id': dataSetId },
-    createdTime: nowMs,
+    // A clock may be set back.
+    createdTime: Math.max(nowMs, forgottenMs ?? 0),
   }
 }
 

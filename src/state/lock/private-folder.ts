@@ -13,18 +13,29 @@ export async function markOwner(folder: string): Promise<void> {
   await writeFile(join(folder, OWNER), lockFileText(describeOwner(new Date())), { mode: 0o600 })
 }
 
-/** Removes the private folders of killed processes. @param isPrivate by a folder's name */
+/**
+ * Removes the private folders of killed processes.
+ * @param isPrivate by a folder's name
+ * @returns the others
+ */
 export async function sweepPrivateFolders(
   parent: string,
   isPrivate: (name: string) => boolean,
-): Promise<void> {
+): Promise<readonly string[]> {
+  const left: string[] = []
   for (const name of await readdir(parent).catch(() => [])) {
     if (!isPrivate(name)) continue
     const folder = join(parent, name)
     // A folder that cannot be read or removed belongs to another user, or another process removes it.
-    if (await isAbandoned(folder).catch(() => false))
-      await rm(folder, { recursive: true, force: true }).catch(() => {})
+    const isGone =
+      (await isAbandoned(folder).catch(() => false)) &&
+      (await rm(folder, { recursive: true, force: true }).then(
+        () => true,
+        () => false,
+      ))
+    if (!isGone) left.push(folder)
   }
+  return left
 }
 
 /**
