@@ -2,7 +2,6 @@ import {
   type BatchAllocator,
   type DecodedPage,
   type DecodePlan,
-  ExportError,
   encodeRecordBatch,
   type Int64,
   type PageContext,
@@ -12,9 +11,8 @@ import type { ChainIds } from './chain-ids.ts'
 import type { CredentialColumns } from './columns/credential-columns.ts'
 import type { ExtraReader } from './extra/extra-reader.ts'
 import type { Suppression } from './mask/index.ts'
-import { PageRange } from './page-range.ts'
+import { ignoredFilter, PageRange } from './page-range.ts'
 import { type Quarantine, refusedId, refusedTime } from './quarantine.ts'
-import { pageLocation } from './response.ts'
 import { CREDENTIAL_FIELDS, parseCredential, SOURCE_FIELDS, UnknownFields, unknownNames } from './schema.ts'
 
 /** What all pages of a decoder share. `columns` and `ids` serve one page at a time. */
@@ -145,14 +143,4 @@ function identityOf(item: unknown): string | null {
   const found =
     typeof item === 'object' && item !== null && 'identity_name' in item ? item.identity_name : null
   return typeof found === 'string' ? found : null
-}
-
-/** An item is outside the requested window. @param index of the item, from 0 on */
-function ignoredFilter(index: number, context: PageContext): ExportError {
-  return new ExportError({
-    kind: 'data',
-    what: `Item ${index + 1} of the response has an imported_at outside the requested range: the service ignored the filter`,
-    where: pageLocation(context),
-    next: 'Check that service.search_path names an endpoint that filters by imported_at: the service does so for every kind of query since May 2026 only, and an older deployment ignores the filter. Leave out extract.windows there.',
-  })
 }

@@ -1,5 +1,6 @@
 import {
   type DecodePlan,
+  ExportError,
   type Int64,
   int64,
   int64FromJson,
@@ -9,6 +10,7 @@ import {
   type Window,
 } from '../core/index.ts'
 import type { ChainIds } from './chain-ids.ts'
+import { pageLocation } from './response.ts'
 
 type Bounds = { readonly from: Int64; readonly until: Int64 }
 
@@ -111,4 +113,14 @@ export class PageRange {
     this.#lastIds[0] = id
     this.#lastCount = 1
   }
+}
+
+/** An item is outside the requested window. @param index of the item, from 0 on */
+export function ignoredFilter(index: number, context: PageContext): ExportError {
+  return new ExportError({
+    kind: 'data',
+    what: `Item ${index + 1} of the response has an imported_at outside the requested range: the service ignored the filter`,
+    where: pageLocation(context),
+    next: 'Check that service.search_path names an endpoint that filters by imported_at: the service does so for every kind of query since May 2026 only, and an older deployment ignores the filter. Leave out extract.windows there.',
+  })
 }

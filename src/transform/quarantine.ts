@@ -10,7 +10,7 @@ import {
   type RefusedItem,
 } from '../core/index.ts'
 import { type Mask, type Masks, maskText, REDACTED } from './mask/index.ts'
-import { CREDENTIAL_FIELDS, fieldName, REPORT_FIELDS, SOURCE_FIELDS, timestamp } from './schema.ts'
+import { CREDENTIAL_FIELDS, fieldName, SOURCE_FIELDS, timestamp } from './schema.ts'
 
 const MAX_ISSUES = 20
 // Limits: UTF-16 units of a string, elements of a list, unknown fields of an object.
@@ -51,8 +51,9 @@ export function credentialQuarantine(masks: Masks, extras: readonly ExtraField[]
   )
 }
 
-export function reportQuarantine(): Quarantine {
-  return quarantine(object(rules([...REPORT_FIELDS], {})))
+/** @param fields the known fields of an item that holds no secret */
+export function plainQuarantine(fields: ReadonlySet<string>): Quarantine {
+  return quarantine(object(rules([...fields], {})))
 }
 
 function quarantine(show: Rule): Quarantine {

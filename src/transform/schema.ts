@@ -81,7 +81,6 @@ export const reportSchema = z.object({
 
 export type Source = z.infer<typeof sourceSchema>
 export type Credential = z.infer<typeof anyCredentialSchema>
-export type Report = z.infer<typeof reportSchema>
 
 /** Validates an item that was parsed with all digits of its numbers. */
 export function parseCredential(item: unknown): z.ZodSafeParseResult<Credential> {
