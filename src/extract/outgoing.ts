@@ -1,4 +1,4 @@
-import type { Auth, Clock, Log } from '../core/index.ts'
+import type { Clock, Log, ServiceSettings } from '../core/index.ts'
 import type { Tier } from './endpoints.ts'
 import type { Budget } from './pace/budget.ts'
 import type { Sizing } from './pace/page-sizes.ts'
@@ -47,7 +47,7 @@ export type AttemptParts = {
   readonly pace: Readonly<Record<Tier, RateLimit>>
   readonly budget: Budget
   readonly ledger: SearchLedger
-  readonly auth: Auth
+  readonly settings: ServiceSettings
   readonly clock: Clock
   readonly log: Log
   /** As in `ServiceDeps`. */

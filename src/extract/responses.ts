@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer'
 import * as z from 'zod'
 import {
-  type Auth,
   type ErrorKind,
   ExportError,
   hasTooManyValues,
   LEFT_OUT,
   type PlainError,
   repeatsSecret,
+  type ServiceSettings,
 } from '../core/index.ts'
 import { isSuccess } from './transport/exchange.ts'
 import type { HttpResponse } from './transport/http-client.ts'
@@ -29,7 +29,10 @@ export class ResponseError extends ExportError {
  */
 export function responseError(
   { status, headers, body }: HttpResponse,
-  { auth, hidesTexts }: { readonly auth: Auth; readonly hidesTexts: boolean },
+  {
+    settings: { auth },
+    hidesTexts,
+  }: { readonly settings: Pick<ServiceSettings, 'auth'>; readonly hidesTexts: boolean },
   request: { readonly where: string; readonly hasCursor: boolean; readonly feed?: string | undefined },
 ): ResponseError {
   const isPage = isHtml({ headers, body })

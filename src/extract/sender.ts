@@ -27,14 +27,12 @@ class FailedAttempt extends Error {
 /** Sends requests: each is attempted until its response is read, or no other attempt may help. */
 export class Sender {
   readonly #parts: AttemptParts
-  readonly #retries: number
   readonly #attempts: Attempts
   /** Reasons for retries that were warned of since the service last gave a usable response. */
   readonly #reasons = new Set<string>()
 
-  constructor(parts: AttemptParts, retries: number) {
+  constructor(parts: AttemptParts) {
     this.#parts = parts
-    this.#retries = retries
     this.#attempts = new Attempts(parts)
   }
 
@@ -84,7 +82,7 @@ export class Sender {
     }
     try {
       return await pRetry(attempt, {
-        retries: this.#retries,
+        retries: this.#parts.settings.retries,
         // The wait is on a clock that tests can replace.
         minTimeout: 0,
         maxTimeout: 0,
@@ -103,7 +101,8 @@ export class Sender {
     { error, minWaitMs }: FailedAttempt,
   ): Promise<boolean> {
     const { log } = this.#parts
-    const most = isWebPage(error) ? Math.min(RETRIES_OF_A_WEB_PAGE, this.#retries) : this.#retries
+    const { retries } = this.#parts.settings
+    const most = isWebPage(error) ? Math.min(RETRIES_OF_A_WEB_PAGE, retries) : retries
     if (attempt > most) return false
     outgoing.signal.throwIfAborted()
     const waitMs = minWaitMs === null ? 0 : Math.max(backoffMs(attempt - 1), minWaitMs)

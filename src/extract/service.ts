@@ -83,7 +83,7 @@ export class Service {
   /** @throws ExportError `config` when an address is no URL */
   constructor(settings: ServiceSettings, limits: ServiceLimits, deps: ServiceDeps) {
     const { clock, stop, abort, log, measures = NOT_MEASURED } = deps
-    const { auth, timeoutMs, maxResponseBytes, retries } = settings
+    const { auth, timeoutMs, maxResponseBytes } = settings
     this.#settings = settings
     this.#hidesTexts = deps.hidesTexts
     this.endpoints = endpointsOf(settings)
@@ -112,8 +112,8 @@ export class Service {
       abort,
     })
     const [http, board, { counters }, { hidesTexts, onDate }] = [this.#http, this.#board, this, deps]
-    const parts = { http, pace, budget, ledger, auth, clock, log, hidesTexts, counters, board, onDate }
-    this.#sender = new Sender(parts, retries)
+    const parts = { http, pace, budget, ledger, settings, clock, log, hidesTexts, counters, board, onDate }
+    this.#sender = new Sender(parts)
     this.#tokens = tokenSource({
       auth,
       clock,
