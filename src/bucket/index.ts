@@ -1,3 +1,13 @@
 /** Data sets in object storage. */
 export { bucketStore } from './bucket-store.ts'
-export { type Condition, Conflict, contentType, type Driver, inParts, unfit, type Write } from './driver.ts'
+export {
+  type Condition,
+  Conflict,
+  contentType,
+  type Driver,
+  type Head,
+  inParts,
+  type Listed,
+  unfit,
+  type Write,
+} from './driver.ts'
