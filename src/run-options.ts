@@ -1,7 +1,7 @@
 import { type Environment, learnSecrets, readMaskKey, readSecret } from './config/index.ts'
 import { type Pipeline, systemClock } from './core/index.ts'
 import { encoderBuild, version } from './package/index.ts'
-import type { RunOptions } from './run/index.ts'
+import { RUN_FLAGS, type RunOptions } from './run/index.ts'
 
 /** Any of the options of a run, and the environment with its secrets (default: `process.env`). */
 export type RunSettings = { readonly [Key in keyof RunOptions]?: RunOptions[Key] | undefined } & {
@@ -25,9 +25,7 @@ export async function runOptions(pipeline: Pipeline, settings: RunSettings = {})
     onProgress: () => {},
     stop: new AbortController().signal,
     abort: new AbortController().signal,
-    allowPlaintext: false,
-    failFast: false,
-    fresh: false,
+    ...RUN_FLAGS,
     redo: [],
     version,
     build: rest.build ?? encoderBuild(),

@@ -2,10 +2,13 @@ export type { Problem, ProblemCause } from '../data-set/index.ts'
 export { serviceJson } from '../state/index.ts'
 export { clockCheck } from './admission/clock-check.ts'
 export { type SharedThread, shareThread } from './cpu/cpu.ts'
-export type {
-  OpeningStep,
-  Progress,
-  RunOptions,
+export {
+  flagsOf,
+  type OpeningStep,
+  type Progress,
+  RUN_FLAGS,
+  type RunFlags,
+  type RunOptions,
 } from './options.ts'
 export { type PlanResult, readPlan } from './plan.ts'
 export { frozenCopy, runPipeline } from './run.ts'

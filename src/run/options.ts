@@ -2,26 +2,43 @@ import type { AllowedRequests, RunCounts } from '../core/index.ts'
 import type { DataSetOptions } from '../data-set/index.ts'
 import type { SharedThread } from './cpu/cpu.ts'
 
-/** What a run needs besides its pipeline. Callbacks get no secret and no value of a record. */
-export type RunOptions = DataSetOptions & {
-  /** On abort, requests in flight are aborted as well. */
-  readonly abort: AbortSignal
-  readonly onProgress: (progress: Progress) => void
-  /** Called with each step before the first progress. */
-  readonly onOpening?: (step: OpeningStep) => void
+/** The flags of a run, as they are if nobody sets them. */
+export const RUN_FLAGS = {
   /** Consent to `transform.secret: plaintext`, needed for each run. */
-  readonly allowPlaintext: boolean
-  readonly failFast: boolean
+  allowPlaintext: false,
+  failFast: false,
   /** Removes what was exported before. */
-  readonly fresh: boolean
-  /**
-   * The id of the run in log and checkpoint, a UUID; default: a new one. With the id of the data set's last run, the
-   * run continues that one: its requests and rows count, also against the budget.
-   */
-  readonly runId?: string
-  /** The thread that runs of one process share; undefined: this run has its own. */
-  readonly thread?: SharedThread
+  fresh: false,
 }
+
+export type RunFlags = Readonly<typeof RUN_FLAGS>
+
+/** The flags of a run among other settings. */
+export function flagsOf(
+  settings: {
+    readonly [Flag in keyof RunFlags]?: RunFlags[Flag] | undefined
+  },
+): RunFlags {
+  const names = Object.keys(RUN_FLAGS) as (keyof RunFlags)[]
+  return Object.fromEntries(names.map((name) => [name, settings[name] ?? RUN_FLAGS[name]])) as RunFlags
+}
+
+/** What a run needs besides its pipeline. Callbacks get no secret and no value of a record. */
+export type RunOptions = DataSetOptions &
+  RunFlags & {
+    /** On abort, requests in flight are aborted as well. */
+    readonly abort: AbortSignal
+    readonly onProgress: (progress: Progress) => void
+    /** Called with each step before the first progress. */
+    readonly onOpening?: (step: OpeningStep) => void
+    /**
+     * The id of the run in log and checkpoint, a UUID; default: a new one. With the id of the data set's last run, the
+     * run continues that one: its requests and rows count, also against the budget.
+     */
+    readonly runId?: string
+    /** The thread that runs of one process share; undefined: this run has its own. */
+    readonly thread?: SharedThread
+  }
 
 /** `lock`: another run may hold the data set. Its lease expires at this time (epoch ms) unless a heartbeat comes. */
 export type OpeningStep =

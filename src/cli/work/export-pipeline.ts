@@ -1,5 +1,5 @@
 import type { Log, Pipeline } from '../../core/index.ts'
-import { type RunOptions, type RunSummary, runPipeline } from '../../run/index.ts'
+import { flagsOf, type RunFlags, type RunOptions, type RunSummary, runPipeline } from '../../run/index.ts'
 import { type RunSettings, runOptions } from '../../run-options.ts'
 import type { Io } from '../command-line/command.ts'
 import type { MetricsFile } from '../log/metrics-file.ts'
@@ -8,7 +8,7 @@ import { printSummary } from '../results/summary.ts'
 import type { StopSignals } from '../terminal/signals.ts'
 
 /** Options of the run that are left out have their defaults. */
-export type ExportSettings = Pick<RunSettings, 'allowPlaintext' | 'failFast' | 'fresh' | 'redo'> & {
+export type ExportSettings = Pick<RunSettings, keyof RunFlags | 'redo'> & {
   readonly noProgress: boolean
   /** Prints the summary as JSON. */
   readonly json: boolean
@@ -33,7 +33,7 @@ export async function exportPipeline(
   io: Io,
 ): Promise<number> {
   const { env, run } = io
-  const { allowPlaintext, failFast, fresh, redo, noProgress, json, again = null, metrics } = settings
+  const { redo, noProgress, json, again = null, metrics } = settings
   const { output = null, isNarrowed = false } = settings
   const own = { ...io, log: named(io.log, pipeline), record: named(io.record, pipeline) }
   const view = progressView(pipeline, own, stop, noProgress)
@@ -48,7 +48,7 @@ export async function exportPipeline(
   metrics?.begin(pipeline.name)
   try {
     const callbacks = { onLog, onOpening, onProgress }
-    const options = { env, stop, abort, ...callbacks, allowPlaintext, failFast, fresh, redo, runId: run }
+    const options = { env, stop, abort, ...callbacks, ...flagsOf(settings), redo, runId: run }
     summary = await runPipeline(pipeline, await runOptions(pipeline, options))
   } finally {
     view.close()
