@@ -38,18 +38,21 @@ it('with fewer slots than organizations each gets a turn, and a turn costs no re
   }
 })
 
-it('two pipelines of one organization never run at the same time, also when submitted one after the other', async () => {
-  const here = await world({ backend, organizations: 2, sandbox: { records: 200, latencyMs: 40 } })
-  here.write('org-1', { service: { organization: 'org-0' } })
-  here.workerHere()
-  here.workerHere()
-  expect((await here.cli('submit', 'org-0.yaml')).code).toBe(0)
-  await until('the first is at work', () => here.searches('org-0').length > 2)
-  expect((await here.cli('submit', 'org-1.yaml', '--wait')).code).toBe(0)
-  const [first, second] = here.organizations.map((each) => here.searches(each).map(({ at }) => at))
-  expect([first?.length, second?.length]).toEqual([20, 20])
-  expect(Math.min(...(second ?? []))).toBeGreaterThan(Math.max(...(first ?? [])))
-})
+it.runIf(THOROUGH)(
+  'two pipelines of one organization never run at the same time, also when submitted one after the other',
+  async () => {
+    const here = await world({ backend, organizations: 2, sandbox: { records: 200, latencyMs: 40 } })
+    here.write('org-1', { service: { organization: 'org-0' } })
+    here.workerHere()
+    here.workerHere()
+    expect((await here.cli('submit', 'org-0.yaml')).code).toBe(0)
+    await until('the first is at work', () => here.searches('org-0').length > 2)
+    expect((await here.cli('submit', 'org-1.yaml', '--wait')).code).toBe(0)
+    const [first, second] = here.organizations.map((each) => here.searches(each).map(({ at }) => at))
+    expect([first?.length, second?.length]).toEqual([20, 20])
+    expect(Math.min(...(second ?? []))).toBeGreaterThan(Math.max(...(first ?? [])))
+  },
+)
 
 describe('a failure of one organization', () => {
   it('stops no other: a refused token, a budget, an invalid pipeline', async () => {
@@ -89,7 +92,7 @@ describe('a failure of one organization', () => {
     expect(here.searches('org-2')).toHaveLength(10)
   })
 
-  it('ends a job with which too many workers have died', async () => {
+  it.runIf(THOROUGH)('ends a job with which too many workers have died', async () => {
     const here = await world({ backend, organizations: 2 })
     await here.submit()
     const url = here.env.SPILLWAY_QUEUE_URL ?? ''
@@ -108,7 +111,7 @@ describe('a failure of one organization', () => {
     expect((await here.cli('submit', 'org-0.yaml', '--wait')).code).toBe(0)
   })
 
-  it('waits for the next month when its searches for this month are used up', async () => {
+  it.runIf(THOROUGH)('waits for the next month when its searches for this month are used up', async () => {
     // A page is a search.
     const here = await world({
       backend,
@@ -129,7 +132,7 @@ describe('a failure of one organization', () => {
     expect(job).toEqual({ state: 'delayed', at: Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1) })
   })
 
-  it('locks its data set against run', async () => {
+  it.runIf(THOROUGH)('locks its data set against run', async () => {
     const here = await world({ backend, sandbox: { latencyMs: 100 } })
     here.workerHere()
     await here.submit()
@@ -140,7 +143,7 @@ describe('a failure of one organization', () => {
   })
 })
 
-it('on PostgreSQL a worker with a wrong clock takes no job, and says so', async () => {
+it.runIf(THOROUGH)('on PostgreSQL a worker with a wrong clock takes no job, and says so', async () => {
   const here = await world({ backend })
   const early = here.worker({ aheadMs: 60_000 })
   await here.submit()
@@ -188,7 +191,7 @@ it('no table and no log contains a secret, or a masked query value', async () =>
   expect(here.searches().some(({ body }) => JSON.stringify(body).includes('somebody.hidden'))).toBe(true)
 })
 
-it('what a worker lacks is reported with file and line, and no file is written', async () => {
+it.runIf(THOROUGH)('what a worker lacks is reported with file and line, and no file is written', async () => {
   const here = await world({ backend })
   here.write('org-0', { service: { token_env: 'OF_NOBODY' } })
   start(['worker'], here.folder, here.env)

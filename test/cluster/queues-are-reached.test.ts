@@ -9,6 +9,7 @@ import { type ExportError, isExportError, systemClock } from '../../src/core/ind
 import { PASSWORD } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 import { startPostgres } from '../support/postgres/server.mjs'
+import { THOROUGH } from '../support/thorough.ts'
 import { until, world } from './support/world.ts'
 
 const PEM = fileURLToPath(new URL('../e2e/support/service-example.pem', import.meta.url))
@@ -145,20 +146,23 @@ describe('on Redis the password of the environment', () => {
   })
 })
 
-it('a worker that starts while the queue is away waits for it, and submit does not', async () => {
-  const postgres = await startPostgres()
-  onTestFinished(() => postgres.stop())
-  const url = await postgres.database()
-  const here = await world({ backend: 'postgres', url })
-  await postgres.kill()
-  const [worker, other] = [here.worker(), here.worker()]
-  for (const each of [worker, other]) {
-    await until('it waits', () => each.log().includes('does not respond (ECONNREFUSED)'))
-  }
-  other.kill('SIGTERM')
-  await other.ended
-  expect(other.log()).not.toContain('worker started')
-  expect((await here.submit()).code).toBe(1)
-  await postgres.start()
-  expect((await here.submit('--wait')).code, worker.log()).toBe(0)
-})
+it.runIf(THOROUGH)(
+  'a worker that starts while the queue is away waits for it, and submit does not',
+  async () => {
+    const postgres = await startPostgres()
+    onTestFinished(() => postgres.stop())
+    const url = await postgres.database()
+    const here = await world({ backend: 'postgres', url })
+    await postgres.kill()
+    const [worker, other] = [here.worker(), here.worker()]
+    for (const each of [worker, other]) {
+      await until('it waits', () => each.log().includes('does not respond (ECONNREFUSED)'))
+    }
+    other.kill('SIGTERM')
+    await other.ended
+    expect(other.log()).not.toContain('worker started')
+    expect((await here.submit()).code).toBe(1)
+    await postgres.start()
+    expect((await here.submit('--wait')).code, worker.log()).toBe(0)
+  },
+)

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { openQueue } from '../../src/cluster/index.ts'
 import { systemClock } from '../../src/core/index.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
+import { THOROUGH } from '../support/thorough.ts'
 import { BACKENDS, expectAllOfIt, LOOK_MS, until, type World, world } from './support/world.ts'
 
 /** Pages are slow enough for a test to act in the middle of one. */
@@ -45,7 +46,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     await expectAllOfIt(here, [first, second], 1)
   })
 
-  it.skipIf(skip)(
+  it.runIf(THOROUGH && !skip)(
     'a worker is stopped for longer than its lease, and can change nothing when it resumes',
     async () => {
       const here = await world({ backend, sandbox: { ...SLOW, records: 300 } })
@@ -65,7 +66,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     },
   )
 
-  it.skipIf(skip)(
+  it.runIf(THOROUGH && !skip)(
     'a pause of the service holds for the next worker, whatever the clock of the last',
     async () => {
       const demandedMs = 5_000
@@ -85,14 +86,17 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     },
   )
 
-  it.skipIf(skip)('a worker is told to stop: another takes over, and no request is repeated', async () => {
-    const here = await world({ backend, sandbox: { ...SLOW, records: 300 } })
-    const first = here.worker()
-    await here.submit()
-    await pages(here, 3)
-    first.kill('SIGTERM')
-    expect(await first.ended).toBe(0)
-    const second = here.workerHere()
-    await expectAllOfIt(here, [first, second])
-  })
+  it.runIf(THOROUGH && !skip)(
+    'a worker is told to stop: another takes over, and no request is repeated',
+    async () => {
+      const here = await world({ backend, sandbox: { ...SLOW, records: 300 } })
+      const first = here.worker()
+      await here.submit()
+      await pages(here, 3)
+      first.kill('SIGTERM')
+      expect(await first.ended).toBe(0)
+      const second = here.workerHere()
+      await expectAllOfIt(here, [first, second])
+    },
+  )
 })

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { some } from '../support/thorough.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 import { newWorkspace, type PipelineParts } from './support/workspace.ts'
@@ -38,7 +39,7 @@ it('in an unfinished export, a change that would mix two data sets is refused wi
   const sent = here.sandbox.requests.length
 
   const verdicts: Record<string, unknown> = {}
-  for (const [change, parts] of Object.entries(changes)) {
+  for (const [change, parts] of some(Object.entries(changes), 5)) {
     await here.write(parts)
     const { code, stderr, stdout } = await here.run()
     const { status, requests } = JSON.parse(stdout)
@@ -46,7 +47,7 @@ it('in an unfinished export, a change that would mix two data sets is refused wi
     expect(await digests(here.output), change).toEqual(before)
   }
   const refused = { code: 2, status: 'failed', requests: 0, advises: true }
-  expect(verdicts).toEqual(Object.fromEntries(Object.keys(changes).map((change) => [change, refused])))
+  expect(new Set(Object.values(verdicts))).toEqual(new Set([refused]))
 
   await here.write(BEGUN)
   const env = { ...here.env, SPILLWAY_MASK_KEY: 'l'.repeat(32) }

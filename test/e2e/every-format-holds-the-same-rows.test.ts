@@ -57,8 +57,8 @@ function expected(milliseconds = false): Row[] {
   return expectedOfDomains(sandbox, DOMAINS, { include: INCLUDE, milliseconds })
 }
 
-// Compression does not know encodings: by default each engine, encoding and compression comes once or twice.
-const pairs = new Set(['compact none', 'compact gzip', 'compact zstd', 'plain snappy', 'parquetjs-lite gzip'])
+// Compression does not know encodings: by default each engine and encoding comes once.
+const pairs = new Set(['compact none', 'plain snappy', 'parquetjs-lite gzip'])
 const usual = parquet.filter(({ engine, encodings, compression }) =>
   pairs.has(`${engine === 'columnar' ? encodings : engine} ${compression}`),
 )
@@ -88,15 +88,18 @@ describe.each(THOROUGH ? parquet : usual)(
   },
 )
 
-describe.each(csv)('csv by $engine, $compression', ({ engine, compression }) => {
-  it('gives csv-parse and DuckDB every row, and null differs from the empty string', async () => {
-    const output = await exported({ format: 'csv', engine, compression })
-    const ending = compression === 'gzip' ? '.csv.gz' : '.csv'
-    for (const path of await shardPaths(output)) expect(path).toMatch(new RegExp(`part-\\d{5}\\${ending}$`))
-    expect(difference(await readCsv(output), expected())).toEqual(SAME)
-    expect(difference(await readCsvByDuckdb(output), expected())).toEqual(SAME)
-  })
-})
+describe.each(THOROUGH ? csv : [csv[0]!, csv.at(-1)!])(
+  'csv by $engine, $compression',
+  ({ engine, compression }) => {
+    it('gives csv-parse and DuckDB every row, and null differs from the empty string', async () => {
+      const output = await exported({ format: 'csv', engine, compression })
+      const ending = compression === 'gzip' ? '.csv.gz' : '.csv'
+      for (const path of await shardPaths(output)) expect(path).toMatch(new RegExp(`part-\\d{5}\\${ending}$`))
+      expect(difference(await readCsv(output), expected())).toEqual(SAME)
+      expect(difference(await readCsvByDuckdb(output), expected())).toEqual(SAME)
+    })
+  },
+)
 
 it('the rows hold null and the empty string', () => {
   const rows = expectedOfDomains(sandbox, DOMAINS, { masking: { secret: 'plaintext' } })

@@ -34,8 +34,8 @@ const everyWay = partitionings.flatMap((partitionBy, i) =>
   formats.map((format, j) => ({ format, partitionBy, order: orders[(i + j) % 2]! })),
 )
 
-// By default each kind of folder once, each format and each order twice.
-describe.each(THOROUGH ? everyWay : [0, 2, 5, 7].map((index) => everyWay[index]!))(
+// By default each format and each order once.
+describe.each(THOROUGH ? everyWay : [everyWay[0]!, everyWay[7]!])(
   'as $format, $order, in folders by $partitionBy',
   ({ format, partitionBy, order }) => {
     it('holds exactly the rows of all five kinds of query', async () => {

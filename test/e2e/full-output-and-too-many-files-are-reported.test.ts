@@ -3,7 +3,7 @@ import { existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { CLI } from '../support/run-cli.ts'
-import { some } from '../support/thorough.ts'
+import { some, THOROUGH } from '../support/thorough.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 import { newWorkspace, PIPELINE, type Workspace } from './support/workspace.ts'
@@ -31,12 +31,8 @@ it.skipIf(!existsSync(FULL))(
   'a full stdout is exit 1 and a message, and the export is complete',
   async () => {
     const here = await newWorkspace({ extract: { domains: ['scatterholt.com'] } })
-    for (const words of [
-      ['run', PIPELINE, '--json'],
-      ['status', PIPELINE, '--json'],
-      ['schema'],
-      ['--help'],
-    ]) {
+    const commands = [['run', PIPELINE, '--json'], ['status', PIPELINE, '--json'], ['schema'], ['--help']]
+    for (const words of some(commands, 1)) {
       const { code, stderr } = await run(here, '', words, openSync(FULL, 'w'))
       expect({ words, code }).toEqual({ words, code: 1 })
       // Without a terminal, run prints its plan first.
@@ -67,7 +63,7 @@ it.skipIf(process.platform === 'win32')(
   },
 )
 
-it.skipIf(process.platform === 'win32')(
+it.runIf(THOROUGH && process.platform !== 'win32')(
   'too few file handles are exit 1 and a message, at the start and during the run',
   async () => {
     const here = await newWorkspace({

@@ -7,7 +7,7 @@ import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { runCli } from '../support/run-cli.ts'
 import { startSandbox } from '../support/sandbox.ts'
-import { some } from '../support/thorough.ts'
+import { some, THOROUGH } from '../support/thorough.ts'
 import { readCsv, readParquet, shardPaths } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 import { newWorkspace, type PipelineParts, SMALL, type Workspace } from './support/workspace.ts'
@@ -58,10 +58,12 @@ it('--redo of one partition requests only that one and gives the same bytes, und
   await holdsEverything(here)
 })
 
-it.each([
+const REDOS = [
   { redo: 'domain.quillmere.net', months: ['01', '02', '03'] },
   { redo: 'domain.quillmere.net/2024-0[23]*', months: ['02', '03'] },
-])('--redo $redo exports the matching partitions again', async ({ redo, months }) => {
+]
+
+it.each(some(REDOS, 1))('--redo $redo exports the matching partitions again', async ({ redo, months }) => {
   const here = await exportedWorkspace(parts())
   const sent = here.sandbox.requests.length
   expect((await here.run('--redo', redo)).code).toBe(0)
@@ -73,10 +75,12 @@ it.each([
   await holdsEverything(here)
 })
 
-it.each([
+const SHARED = [
   { partitionBy: 'none', besides: ['quillmere.net', 'scatterholt.com'] },
   { partitionBy: 'query', besides: ['quillmere.net'] },
-])(
+]
+
+it.each(some(SHARED, 1))(
   'in shared folders --redo covers every partition of the shard: partition_by $partitionBy',
   async ({ partitionBy, besides }) => {
     const here = await exportedWorkspace(parts({ partition_by: partitionBy }))
@@ -230,24 +234,27 @@ describe.each(some(['query', 'none', '[query, window]'], 1))(
       expect((await here.json('status')).value).toMatchObject({ totals: { redo: 0, done: 6 } })
     })
 
-    it('no path of a shard is used twice, however often partitions are exported again', async () => {
-      const here = await exportedWorkspace(parts(shared))
-      const used = new Set(await shardPaths(here.output))
-      for (const flags of [['--redo', '*'], ['--redo', JANUARY], [], ['--redo', '*']]) {
-        const before = new Set(await shardPaths(here.output))
-        expect((await here.run(...flags)).code).toBe(0)
-        for (const path of await shardPaths(here.output)) {
-          if (before.has(path)) continue
-          expect(used.has(path), path).toBe(false)
-          used.add(path)
+    it.runIf(THOROUGH)(
+      'no path of a shard is used twice, however often partitions are exported again',
+      async () => {
+        const here = await exportedWorkspace(parts(shared))
+        const used = new Set(await shardPaths(here.output))
+        for (const flags of [['--redo', '*'], ['--redo', JANUARY], [], ['--redo', '*']]) {
+          const before = new Set(await shardPaths(here.output))
+          expect((await here.run(...flags)).code).toBe(0)
+          for (const path of await shardPaths(here.output)) {
+            if (before.has(path)) continue
+            expect(used.has(path), path).toBe(false)
+            used.add(path)
+          }
+          await holdsEverything(here)
         }
-        await holdsEverything(here)
-      }
-      expect((await here.run('--fresh', '--yes')).code).toBe(0)
-      expect((await shardPaths(here.output)).every((path) => path.includes('part-00000'))).toBe(true)
-    })
+        expect((await here.run('--fresh', '--yes')).code).toBe(0)
+        expect((await shardPaths(here.output)).every((path) => path.includes('part-00000'))).toBe(true)
+      },
+    )
 
-    it('what is complete again replaces what it was; what is not stays', async () => {
+    it.runIf(THOROUGH)('what is complete again replaces what it was; what is not stays', async () => {
       const here = await exportedWorkspace(parts(shared))
       const before = await here.manifest()
       // One request is a page of ten rows: some partitions are done, others not.

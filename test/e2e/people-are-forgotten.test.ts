@@ -12,7 +12,7 @@ import { treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { CLI } from '../support/run-cli.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
-import { some, THOROUGH } from '../support/thorough.ts'
+import { some } from '../support/thorough.ts'
 import { readCsv, readParquet, shardPaths, sql } from './support/read-shards.ts'
 import type { Row } from './support/rows.ts'
 import { newWorkspace, type PipelineParts, SMALL, type Workspace, workspaceFor } from './support/workspace.ts'
@@ -85,7 +85,7 @@ const SHARDS = [
   { format: 'parquet', load: { partition_by: 'none', engine: 'parquetjs-lite' } },
 ]
 // How an engine writes what is left is tested in `test/load`.
-describe.each(THOROUGH ? SHARDS : SHARDS.slice(0, 2))('from $format shards, $load', ({ format, load }) => {
+describe.each(some(SHARDS, 1))('from $format shards, $load', ({ format, load }) => {
   it('all rows of people go, the others stay as they were, and later runs drop theirs', async () => {
     const here = await newWorkspace(
       parts({ load: { format, ...load }, extract: { include: ['auth_domains'] } }),

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { some } from '../support/thorough.ts'
 import { statusShape } from './support/json-shapes.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
@@ -17,10 +18,12 @@ async function retired(here: Workspace): Promise<unknown> {
   return statusShape.parse(value).retired
 }
 
-it.each([
+const LOADS = [
   { where: 'folders of their own', load: {} },
   { where: 'one folder', load: { partition_by: 'none' } },
-])(
+]
+
+it.each(some(LOADS, 1))(
   'a domain removed from the file keeps its rows in $where, is listed as retired and stops nothing',
   async ({ load }) => {
     const here = await newWorkspace(parts(DOMAINS, load))

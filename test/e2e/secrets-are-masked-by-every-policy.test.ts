@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { COMMON_PASSWORDS, type Sandbox, type SearchQuery, startSandbox } from '../support/sandbox.ts'
+import { some } from '../support/thorough.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
 import { difference, expectedRows, type Masking, SAME } from './support/rows.ts'
 import { SMALL, workspaceFor } from './support/workspace.ts'
@@ -28,7 +29,7 @@ const policies: readonly (Masking & { format: 'parquet' | 'csv' })[] = [
   { secret: 'plaintext', identity: 'drop', format: 'csv' },
 ]
 
-describe.each(policies)(
+describe.each(some(policies, 3))(
   'secret: $secret, identity: $identity, as $format',
   ({ secret, identity, format }) => {
     it('every value is masked by the policy, and no file or output holds the original', async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
-import { THOROUGH } from '../support/thorough.ts'
+import { some, THOROUGH } from '../support/thorough.ts'
 import { runInProcess } from './support/in-process.ts'
 import { readCsv } from './support/read-shards.ts'
 import { difference, expectedOfDomains, expectedRows, SAME } from './support/rows.ts'
@@ -100,28 +100,31 @@ const CASES = [
   { what: 'domains without rows', domains: 12, records: 0, every: 'month', months: THOROUGH ? 24 : 6 },
 ].map((given, index) => ({ ...given, orders: ordersOf(index) }))
 
-describe.each(CASES)('$what', ({ domains: count, records, every, months, orders, pageSize = 1000 }) => {
-  it.each(orders)('cost one search per page and at most one more per slot, %s', async (order) => {
-    const domains = domainNames(count)
-    const range = {
-      from: '2023-01-01',
-      until: new Date(Date.UTC(2023, months, 1)).toISOString().slice(0, 10),
-    }
-    const { sandbox, output, run } = await newContext({
-      domains,
-      records,
-      from: range.from,
-      until: range.until,
+describe.each(some(CASES, 2))(
+  '$what',
+  ({ domains: count, records, every, months, orders, pageSize = 1000 }) => {
+    it.each(orders)('cost one search per page and at most one more per slot, %s', async (order) => {
+      const domains = domainNames(count)
+      const range = {
+        from: '2023-01-01',
+        until: new Date(Date.UTC(2023, months, 1)).toISOString().slice(0, 10),
+      }
+      const { sandbox, output, run } = await newContext({
+        domains,
+        records,
+        from: range.from,
+        until: range.until,
+      })
+      const sent = await run({ domains, windows: { ...range, every }, page_size: pageSize, order })
+      const least = leastSearches(sandbox, domains, range, pageSize)
+      // A chain that begins beside the first one of its query is a division, and costs one more.
+      const begun = sandbox.requests.filter(({ body }) => (body as { from?: unknown }).from == null).length
+      expect(sent).toBeLessThanOrEqual(Math.floor(1.02 * least) + Math.max(CONCURRENCY, begun - count))
+      expect(sent).toBeGreaterThanOrEqual(least)
+      expect(difference(await readCsv(output), expectedOfDomains(sandbox, domains, range))).toEqual(SAME)
     })
-    const sent = await run({ domains, windows: { ...range, every }, page_size: pageSize, order })
-    const least = leastSearches(sandbox, domains, range, pageSize)
-    // A chain that begins beside the first one of its query is a division, and costs one more.
-    const begun = sandbox.requests.filter(({ body }) => (body as { from?: unknown }).from == null).length
-    expect(sent).toBeLessThanOrEqual(Math.floor(1.02 * least) + Math.max(CONCURRENCY, begun - count))
-    expect(sent).toBeGreaterThanOrEqual(least)
-    expect(difference(await readCsv(output), expectedOfDomains(sandbox, domains, range))).toEqual(SAME)
-  })
-})
+  },
+)
 
 it('a later run sends one search per query for all new windows', async () => {
   const domains = domainNames(3)

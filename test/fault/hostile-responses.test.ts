@@ -65,7 +65,7 @@ describe.concurrent('a service that sends too much is disconnected, with flat me
       ({ response }) => void response.writeHead(200).end(`{"items":[${'0,'.repeat(2e5)}0],"next":null}`),
     ],
   ]
-  test.each(some(floods, 3))('%s', async (name, service, respond) => {
+  test.each(some(floods, 2))('%s', async (name, service, respond) => {
     const { code, stderr, peakMb, requests } = await attack(respond, { service, watched: true })
     expect(code, stderr).toBe(1)
     expect(stderr).toMatch(/acme\.example/)
@@ -239,25 +239,28 @@ describe.concurrent('an endless chain is aborted:', () => {
     expect(stderr).toMatch(/cursor|pages in a row that are empty/)
   })
 
-  test('cursors of 8 MB are an error with flat memory, and do not affect later runs', async () => {
-    const hunt = await startAttack(
-      ({ json, number }) => json({ items: [credential(number)], next: `${number}`.padEnd(8 << 20, 'x') }),
-      { watched: true },
-    )
-    try {
-      for (const command of ['run', 'status', 'run']) {
-        const { code, stderr, peakMb } = await hunt.call([command, hunt.pipeline])
-        expect(code, stderr).toBe(command === 'run' ? 1 : 0)
-        expect(stderr.length).toBeLessThan(2000)
-        if (command === 'run') expect(stderr).toContain('a cursor of 8388608 bytes')
-        expect(peakMb).toBeLessThan(MODEST_MB)
+  test.runIf(THOROUGH)(
+    'cursors of 8 MB are an error with flat memory, and do not affect later runs',
+    async () => {
+      const hunt = await startAttack(
+        ({ json, number }) => json({ items: [credential(number)], next: `${number}`.padEnd(8 << 20, 'x') }),
+        { watched: true },
+      )
+      try {
+        for (const command of ['run', 'status', 'run']) {
+          const { code, stderr, peakMb } = await hunt.call([command, hunt.pipeline])
+          expect(code, stderr).toBe(command === 'run' ? 1 : 0)
+          expect(stderr.length).toBeLessThan(2000)
+          if (command === 'run') expect(stderr).toContain('a cursor of 8388608 bytes')
+          expect(peakMb).toBeLessThan(MODEST_MB)
+        }
+        expect(hunt.service.requests).toHaveLength(2)
+        expect((await stat(join(hunt.output, '_state/checkpoint.jsonl'))).size).toBeLessThan(10_000)
+      } finally {
+        await hunt.end()
       }
-      expect(hunt.service.requests).toHaveLength(2)
-      expect((await stat(join(hunt.output, '_state/checkpoint.jsonl'))).size).toBeLessThan(10_000)
-    } finally {
-      await hunt.end()
-    }
-  })
+    },
+  )
 
   test('cursors that repeat in a cycle over several runs', async () => {
     const hunt = await startAttack(({ json, body, number }) => {
@@ -276,16 +279,16 @@ describe.concurrent('an endless chain is aborted:', () => {
     }
   })
 
-  test.each([
-    ['99999999999', 4],
-    ['Fri, 31 Dec 9999 23:59:59 GMT', 4],
-  ])('an endless wait: Retry-After: %s', async (retryAfter, exit) => {
-    const { code, stderr, requests } = await attack(({ json }) =>
-      json('{}', 429, { 'retry-after': retryAfter }),
-    )
-    expect(code, stderr).toBe(exit)
-    expect(requests).toBe(1)
-  })
+  test.each(some(['99999999999', 'Fri, 31 Dec 9999 23:59:59 GMT'], 1))(
+    'an endless wait: Retry-After: %s',
+    async (retryAfter) => {
+      const { code, stderr, requests } = await attack(({ json }) =>
+        json('{}', 429, { 'retry-after': retryAfter }),
+      )
+      expect(code, stderr).toBe(4)
+      expect(requests).toBe(1)
+    },
+  )
 
   test('429 for ever', async () => {
     const { code, stderr, requests } = await attack(({ json }) => json('{}', 429, { 'retry-after': '0' }), {

@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
+import { some } from '../support/thorough.ts'
 import { credential, type HostileService, startService } from './hostile-service.ts'
 import { findLeaks, haystacksOf } from './leak-search.ts'
 import { type Ended, runCli } from './support.ts'
@@ -119,7 +120,7 @@ const RUNS = [
   },
 ]
 
-test.concurrent.each(RUNS)(
+test.concurrent.each(some(RUNS, 1))(
   'a secret of one request is never printed or stored for another: $name',
   async ({ logs, queries, cases, remark }) => {
     const service = await startEchoingService(cases)

@@ -1,5 +1,6 @@
 import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, test, vi } from 'vitest'
+import { some } from '../support/thorough.ts'
 import { type Strike, startProxy } from './network-proxy.ts'
 import {
   DOMAINS,
@@ -24,7 +25,7 @@ const TROUBLES: readonly (readonly [string, Strike])[] = [
 ]
 
 describe.concurrent('an export through a bad connection gives the same rows, each once, in spite of', () => {
-  test.each(TROUBLES)('%s', async (_name, strike) => {
+  test.each(some(TROUBLES, 2))('%s', async (_name, strike) => {
     const { sandbox, workspace, run, close } = await world({ ...SMALL, gzip: true }, pipelineYaml())
     const proxy = await startProxy(Number(new URL(sandbox.origin).port), (number) =>
       number <= 3 ? strike : null,
@@ -43,35 +44,39 @@ describe.concurrent('an export through a bad connection gives the same rows, eac
 })
 
 describe.concurrent('a service that cannot be reached', () => {
-  test.each([
+  const places = [
     [
       'an unknown host',
       async () => 'http://no-such-host.invalid/firework',
       /The name no-such-host\.invalid is unknown/,
     ],
     ['a closed port', async () => `http://127.0.0.1:${await closedPort()}/firework`, /Nothing accepts/],
-  ])('%s stops the run, which says why, and a later run exports everything', async (_name, address, why) => {
-    const { sandbox, workspace, run, close } = await world(
-      SMALL,
-      pipelineYaml({ service: 'allow_http: true, retries: 1' }),
-    )
-    try {
-      const failed = await run({ SPILLWAY_BASE_URL: await address() })
-      expect(failed.code, failed.stderr).toBe(1)
-      expect(failed.stderr).toMatch(why)
-      expect(summaryOf(failed)).toMatchObject({
-        status: 'failed',
-        rows: 0,
-        requests: 0,
-        partitions: { done: 0 },
-      })
-      const ended = await run()
-      expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox, DOMAINS))
-    } finally {
-      await close()
-    }
-  })
+  ] as const
+  test.each(some(places, 1))(
+    '%s stops the run, which says why, and a later run exports everything',
+    async (_name, address, why) => {
+      const { sandbox, workspace, run, close } = await world(
+        SMALL,
+        pipelineYaml({ service: 'allow_http: true, retries: 1' }),
+      )
+      try {
+        const failed = await run({ SPILLWAY_BASE_URL: await address() })
+        expect(failed.code, failed.stderr).toBe(1)
+        expect(failed.stderr).toMatch(why)
+        expect(summaryOf(failed)).toMatchObject({
+          status: 'failed',
+          rows: 0,
+          requests: 0,
+          partitions: { done: 0 },
+        })
+        const ended = await run()
+        expect(ended.code, ended.stderr).toBe(0)
+        expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox, DOMAINS))
+      } finally {
+        await close()
+      }
+    },
+  )
 })
 
 /** A port that was free a moment ago. */

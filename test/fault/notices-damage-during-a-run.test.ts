@@ -55,97 +55,102 @@ function namesIn(folder: string): string[] {
   }
 }
 
-describe.each([
+const SETTINGS = [
   { format: 'parquet', partitionBy: '[query, window]' },
   { format: 'csv', partitionBy: 'none' },
-] as const)('state of a $format export by $partitionBy that is damaged during a run', (settings) => {
-  const export_ = scenario(settings)
-  const clean = undisturbed(export_)
+] as const
 
-  /**
-   * What a run calls complete is right, whatever happened meanwhile; and so is what the next runs make of it, unless they
-   * name the damage.
-   */
-  async function expectNoHarm(attempt: Trial, first: Ended, about: string): Promise<void> {
-    const interruptions = Number.POSITIVE_INFINITY
-    const expected = { scenario: export_, clean: await clean, figures, about, interruptions }
-    let ended = first
-    for (let tries = 0; tries < 3; tries++) {
-      expect([0, 1, ...(tries === 0 ? [null] : [])], `${about}\n${ended.stderr}`).toContain(ended.code)
-      expect(ended.stderr, about).not.toMatch(/^\s+at |unexpected error/m)
-      if (ended.code === 1) expect(ended.stderr, about).toMatch(DAMAGE)
-      if (ended.code === 0) await expectSameResult(attempt, expected)
-      ended = await attempt.run()
+describe.each(some(SETTINGS, 1))(
+  'state of a $format export by $partitionBy that is damaged during a run',
+  (settings) => {
+    const export_ = scenario(settings)
+    const clean = undisturbed(export_)
+
+    /**
+     * What a run calls complete is right, whatever happened meanwhile; and so is what the next runs make of it, unless they
+     * name the damage.
+     */
+    async function expectNoHarm(attempt: Trial, first: Ended, about: string): Promise<void> {
+      const interruptions = Number.POSITIVE_INFINITY
+      const expected = { scenario: export_, clean: await clean, figures, about, interruptions }
+      let ended = first
+      for (let tries = 0; tries < 3; tries++) {
+        expect([0, 1, ...(tries === 0 ? [null] : [])], `${about}\n${ended.stderr}`).toContain(ended.code)
+        expect(ended.stderr, about).not.toMatch(/^\s+at |unexpected error/m)
+        if (ended.code === 1) expect(ended.stderr, about).toMatch(DAMAGE)
+        if (ended.code === 0) await expectSameResult(attempt, expected)
+        ended = await attempt.run()
+      }
+      if (ended.code === 0) return expectSameResult(attempt, expected)
+      // What is refused is not lost: the export can begin anew.
+      expect(ended.code, `${about}\n${ended.stderr}`).toBe(1)
+      expect(ended.stderr, about).toMatch(DAMAGE)
+      expect(await attempt.runHere({ fresh: true }), about).toMatchObject({ status: 'complete', error: null })
+      await expectSameResult(attempt, expected)
     }
-    if (ended.code === 0) return expectSameResult(attempt, expected)
-    // What is refused is not lost: the export can begin anew.
-    expect(ended.code, `${about}\n${ended.stderr}`).toBe(1)
-    expect(ended.stderr, about).toMatch(DAMAGE)
-    expect(await attempt.runHere({ fresh: true }), about).toMatchObject({ status: 'complete', error: null })
-    await expectSameResult(attempt, expected)
-  }
 
-  // Without a kill `state-is-damaged-during-a-run` does the same, in one process.
-  test.runIf(THOROUGH)(
-    'while it awaits a response, to be killed later or not',
-    async () => {
-      await concurrently(STRIKES_TODAY, async (seed) => {
-        let about = `seed ${seed}: nothing`
-        let kill: (signal: NodeJS.Signals) => void = () => {}
-        let process = 0
-        let output = ''
-        const search = 3 + (seed % 5)
-        // Every other ten.
-        const killedAt = Math.floor(seed / 10) % 2 === 0 ? Number.POSITIVE_INFINITY : search + 1
-        const when = ({ ordinal }: LoggedRequest): boolean => {
-          if (ordinal === search) {
-            // It moves no file between two steps of the damage.
-            kill('SIGSTOP')
-            while (isGoingOn(process));
-            about = `seed ${seed}: ${strike(output, seed)} at search ${search}`
-            kill('SIGCONT')
+    // Without a kill `state-is-damaged-during-a-run` does the same, in one process.
+    test.runIf(THOROUGH)(
+      'while it awaits a response, to be killed later or not',
+      async () => {
+        await concurrently(STRIKES_TODAY, async (seed) => {
+          let about = `seed ${seed}: nothing`
+          let kill: (signal: NodeJS.Signals) => void = () => {}
+          let process = 0
+          let output = ''
+          const search = 3 + (seed % 5)
+          // Every other ten.
+          const killedAt = Math.floor(seed / 10) % 2 === 0 ? Number.POSITIVE_INFINITY : search + 1
+          const when = ({ ordinal }: LoggedRequest): boolean => {
+            if (ordinal === search) {
+              // It moves no file between two steps of the damage.
+              kill('SIGSTOP')
+              while (isGoingOn(process));
+              about = `seed ${seed}: ${strike(output, seed)} at search ${search}`
+              kill('SIGCONT')
+            }
+            if (ordinal === killedAt) kill('SIGKILL')
+            return false
           }
-          if (ordinal === killedAt) kill('SIGKILL')
-          return false
-        }
-        const faults: Fault[] = [{ kind: 'hang', when }]
-        await trial({ ...export_, sandbox: { ...export_.sandbox, faults } }, async (attempt) => {
-          output = attempt.workspace.output
+          const faults: Fault[] = [{ kind: 'hang', when }]
+          await trial({ ...export_, sandbox: { ...export_.sandbox, faults } }, async (attempt) => {
+            output = attempt.workspace.output
+            const ended = await attempt.run({
+              onStart: (send, pid) => {
+                kill = send
+                process = pid
+              },
+            })
+            figures.faults++
+            if (ended.signal === 'SIGKILL') figures.kills++
+            await expectNoHarm(attempt, ended, about)
+          })
+        })
+      },
+      600_000,
+    )
+
+    test('between any two calls of the disk', async () => {
+      const { calls } = await clean
+      await concurrently(STRIKES_TODAY, async (seed) => {
+        const call = 1 + Math.floor(random(1000 + seed)() * calls.length)
+        await trial(export_, async (attempt) => {
+          let about = `seed ${seed}: nothing`
           const ended = await attempt.run({
-            onStart: (send, pid) => {
-              kill = send
-              process = pid
+            env: diskFault(attempt.workspace.output, `stop:${call}`),
+            onStart: async (send, pid) => {
+              if (!(await isStopped(pid))) return
+              about = `seed ${seed}: ${strike(attempt.workspace.output, seed)} before call ${call}`
+              send('SIGCONT')
             },
           })
           figures.faults++
-          if (ended.signal === 'SIGKILL') figures.kills++
           await expectNoHarm(attempt, ended, about)
         })
       })
-    },
-    600_000,
-  )
-
-  test('between any two calls of the disk', async () => {
-    const { calls } = await clean
-    await concurrently(STRIKES_TODAY, async (seed) => {
-      const call = 1 + Math.floor(random(1000 + seed)() * calls.length)
-      await trial(export_, async (attempt) => {
-        let about = `seed ${seed}: nothing`
-        const ended = await attempt.run({
-          env: diskFault(attempt.workspace.output, `stop:${call}`),
-          onStart: async (send, pid) => {
-            if (!(await isStopped(pid))) return
-            about = `seed ${seed}: ${strike(attempt.workspace.output, seed)} before call ${call}`
-            send('SIGCONT')
-          },
-        })
-        figures.faults++
-        await expectNoHarm(attempt, ended, about)
-      })
-    })
-  }, 600_000)
-})
+    }, 600_000)
+  },
+)
 
 /** Waits until the process is stopped. @returns false: it ended before */
 async function isStopped(pid: number): Promise<boolean> {

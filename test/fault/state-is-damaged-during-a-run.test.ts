@@ -40,7 +40,7 @@ function stateFiles(output: string): string[] {
     .sort()
 }
 
-describe.each(some(KINDS, 2))('during $what, partition_by $partitionBy:', ({ partitionBy, redo }) => {
+describe.each(some(KINDS, 1))('during $what, partition_by $partitionBy:', ({ partitionBy, redo }) => {
   const export_ = scenario({ format: 'csv', partitionBy })
   let clean: Undisturbed
   let unfinished: string

@@ -68,7 +68,7 @@ describe('a disk that', () => {
     '%s ends a run cleanly, and a later one completes it',
     async (_, mode, calls, message) => {
       const chosen = sampledCalls(clean.calls, SOME).filter((number) => calls.test(clean.calls[number - 1]!))
-      const faults = some(chosen, 2).map((number) => `${mode}:${number}`)
+      const faults = some(chosen, 1).map((number) => `${mode}:${number}`)
       let struck = 0
       await concurrently(faults, (fault) =>
         trial(FAILING, async (attempt) => {
@@ -202,27 +202,36 @@ cp -a "$2" "$3/kept"`
 })
 
 // A limit enforced by the system, as a cross-check of the simulated errors above.
-test.skipIf(process.platform === 'win32')('a real limit of file sizes ends a run cleanly', async () => {
-  await trial(FAILING, async (attempt) => {
-    const { workspace } = attempt
-    const script = `ulimit -f 4; exec "$0" "$@"`
-    const stopped = await new Promise<Ended>((resolve) => {
-      const args = ['-c', script, process.execPath, CLI, 'run', workspace.pipeline]
-      const env = { PATH: process.env.PATH, ...workspace.env }
-      execFile('sh', args, { cwd: workspace.folder, env }, (error, stdout, stderr) => {
-        const code = error === null ? 0 : typeof error.code === 'number' ? error.code : null
-        resolve({ code, signal: error?.signal ?? null, stdout, stderr })
+test.runIf(THOROUGH && process.platform !== 'win32')(
+  'a real limit of file sizes ends a run cleanly',
+  async () => {
+    await trial(FAILING, async (attempt) => {
+      const { workspace } = attempt
+      const script = `ulimit -f 4; exec "$0" "$@"`
+      const stopped = await new Promise<Ended>((resolve) => {
+        const args = ['-c', script, process.execPath, CLI, 'run', workspace.pipeline]
+        const env = { PATH: process.env.PATH, ...workspace.env }
+        execFile('sh', args, { cwd: workspace.folder, env }, (error, stdout, stderr) => {
+          const code = error === null ? 0 : typeof error.code === 'number' ? error.code : null
+          resolve({ code, signal: error?.signal ?? null, stdout, stderr })
+        })
+      })
+      figures.faults++
+      expect(stopped, stopped.stderr).toMatchObject({ code: 1, signal: null })
+      expect(stopped.stderr).toContain('The file grew beyond the allowed size')
+      expectDecentMessage(stopped, attempt.sandbox.token)
+      const resumed = await attempt.run()
+      expect(resumed.code, resumed.stderr).toBe(0)
+      await expectSameResult(attempt, {
+        scenario: FAILING,
+        clean,
+        figures,
+        about: 'ulimit',
+        interruptions: 1,
       })
     })
-    figures.faults++
-    expect(stopped, stopped.stderr).toMatchObject({ code: 1, signal: null })
-    expect(stopped.stderr).toContain('The file grew beyond the allowed size')
-    expectDecentMessage(stopped, attempt.sandbox.token)
-    const resumed = await attempt.run()
-    expect(resumed.code, resumed.stderr).toBe(0)
-    await expectSameResult(attempt, { scenario: FAILING, clean, figures, about: 'ulimit', interruptions: 1 })
-  })
-})
+  },
+)
 
 function expectDecentMessage({ stdout, stderr }: Ended, secret: string): void {
   expect(stderr).not.toMatch(/^\s+at /m)

@@ -17,7 +17,7 @@ function since(day: string): string {
 
 const CUTS = [
   // Between the ends of the second and the third window.
-  { what: 'some partitions', age: since('2024-01-17'), samples: 2 },
+  { what: 'some partitions', age: since('2024-01-17'), samples: 1 },
   { what: 'all partitions', age: since('2024-02-01'), samples: 1 },
 ]
 
@@ -38,7 +38,7 @@ async function dataOf(output: string) {
   return { files: files.filter(([, hash]) => hash !== ''), manifest, counts }
 }
 
-test.each(CUTS)(
+test.each(some(CUTS, 1))(
   'a killed prune of $what has pruned nothing or all of them, after the next prune or run',
   async ({ age, samples }) => {
     const prune = ['prune', 'pipeline.yaml', '--older-than', age, '--yes']

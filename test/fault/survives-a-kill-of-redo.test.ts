@@ -58,7 +58,7 @@ test.each(some(['[query, window]', 'none'] as const, 1))(
         return OWN_WORK.test(call) ? [{ fault: `${isFlush ? 'power' : 'kill'}:${number}`, call }] : []
       })
       expect(faults.length).toBeGreaterThan(8)
-      await concurrently(some(faults, 2), ({ fault, call }) =>
+      await concurrently(some(faults, 1), ({ fault, call }) =>
         onCopy(async (folder) => {
           const about = `${fault} ${call}`
           const output = join(folder, 'out')
