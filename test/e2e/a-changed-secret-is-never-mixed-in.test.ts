@@ -96,15 +96,11 @@ it('under hmac, a run with another secret is refused before it changes anything'
 it('under hmac, the chain starts again when a cursor is refused although the secret is the same', async () => {
   const here = await unfinished('hmac')
   const renewed = await startSandbox({ ...SMALL, records: 3000, cursorKey: 'another', token: sandbox.token })
-  try {
-    const again = await withSecret(here, FIRST)
-    const ended = await runWith(again, { SPILLWAY_BASE_URL: renewed.baseUrl })
-    expect(ended.code, ended.stderr).toBe(0)
-    expect(ended.stderr).toContain('refuses the saved cursor')
-    expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
-  } finally {
-    await renewed.close()
-  }
+  const again = await withSecret(here, FIRST)
+  const ended = await runWith(again, { SPILLWAY_BASE_URL: renewed.baseUrl })
+  expect(ended.code, ended.stderr).toBe(0)
+  expect(ended.stderr).toContain('refuses the saved cursor')
+  expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
 })
 
 it('under any other policy, a refused cursor ends the partition and names the variable', async () => {
@@ -173,20 +169,16 @@ it('a secret file that changes during a run changes nothing for that run', async
     const item = credential(secrets.length, { imported_at: new Date(at).toISOString() })
     json({ items: [item], next: page < 11 ? String(page + 1) : null })
   })
-  try {
-    const windows = { from: '2024-01-01', until: '2024-05-01', every: 'month' }
-    const here = await workspaceFor(sandbox, partsFor('hmac', { windows, concurrency: 1 }), {
-      SPILLWAY_BASE_URL: service.baseUrl,
-      LEAKED_FILE: file,
-      SPILLWAY_MASK_KEY: MASK_KEY,
-    })
-    const ended = await here.run()
-    expect(ended.code, ended.stderr).toBe(0)
-    expect(secrets).toEqual(Array(12).fill(FIRST))
-    const values = new Set((await readParquet(here.output)).map(({ query_value }) => query_value))
-    expect(values.size).toBe(1)
-    expect((await here.run()).code, 'the next run reads it again').toBe(2)
-  } finally {
-    await service.close()
-  }
+  const windows = { from: '2024-01-01', until: '2024-05-01', every: 'month' }
+  const here = await workspaceFor(sandbox, partsFor('hmac', { windows, concurrency: 1 }), {
+    SPILLWAY_BASE_URL: service.baseUrl,
+    LEAKED_FILE: file,
+    SPILLWAY_MASK_KEY: MASK_KEY,
+  })
+  const ended = await here.run()
+  expect(ended.code, ended.stderr).toBe(0)
+  expect(secrets).toEqual(Array(12).fill(FIRST))
+  const values = new Set((await readParquet(here.output)).map(({ query_value }) => query_value))
+  expect(values.size).toBe(1)
+  expect((await here.run()).code, 'the next run reads it again').toBe(2)
 })

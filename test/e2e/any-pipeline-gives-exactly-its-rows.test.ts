@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { RunSummary } from '../../src/index.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { type Fault, repeatedSearches, type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { cases } from '../support/thorough.ts'
 import { runInProcess } from './support/in-process.ts'
@@ -105,33 +104,28 @@ async function withPipeline<T>(
     ...data,
     faults: trouble.map((kind, i) => ({ kind, rate: 0.2, times: 6 + i }) as Fault),
   })
-  const folder = await mkdtemp(join(tmpdir(), 'spillway-e2e-'))
+  const folder = scratchFolder()
   const output = join(folder, 'out')
   const { every, per_chain, ...rest } = extract
-  try {
-    return await work({
-      sandbox,
-      output,
-      async run(maxRequests) {
-        const parts: PipelineParts = {
-          service: { retries: 20, requests_per_second: 10_000 },
-          extract: {
-            domains: DOMAINS,
-            windows: { ...RANGE, every, per_chain },
-            ...rest,
-            max_requests: maxRequests ?? 'none',
-          },
-          load,
-        }
-        return runInProcess({ folder, baseUrl: sandbox.baseUrl, token: sandbox.token }, parts)
-      },
-      async difference() {
-        const found = load.format === 'csv' ? await readCsv(output) : await readParquet(output)
-        return difference(found, expectedOfDomains(sandbox, DOMAINS, RANGE))
-      },
-    })
-  } finally {
-    await sandbox.close()
-    await rm(folder, { recursive: true, force: true })
-  }
+  return await work({
+    sandbox,
+    output,
+    async run(maxRequests) {
+      const parts: PipelineParts = {
+        service: { retries: 20, requests_per_second: 10_000 },
+        extract: {
+          domains: DOMAINS,
+          windows: { ...RANGE, every, per_chain },
+          ...rest,
+          max_requests: maxRequests ?? 'none',
+        },
+        load,
+      }
+      return runInProcess({ folder, baseUrl: sandbox.baseUrl, token: sandbox.token }, parts)
+    },
+    async difference() {
+      const found = load.format === 'csv' ? await readCsv(output) : await readParquet(output)
+      return difference(found, expectedOfDomains(sandbox, DOMAINS, RANGE))
+    },
+  })
 }

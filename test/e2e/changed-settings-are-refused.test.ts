@@ -38,16 +38,14 @@ it('in an unfinished export, a change that would mix two data sets is refused wi
   const before = await digests(here.output)
   const sent = here.sandbox.requests.length
 
-  const verdicts: Record<string, unknown> = {}
   for (const [change, parts] of some(Object.entries(changes), 5)) {
     await here.write(parts)
     const { code, stderr, stdout } = await here.run()
     const { status, requests } = JSON.parse(stdout)
-    verdicts[change] = { code, status, requests, advises: /--fresh/.test(stderr) }
+    const refused = { change, code: 2, status: 'failed', requests: 0, advises: true }
+    expect({ change, code, status, requests, advises: /--fresh/.test(stderr) }).toEqual(refused)
     expect(await digests(here.output), change).toEqual(before)
   }
-  const refused = { code: 2, status: 'failed', requests: 0, advises: true }
-  expect(new Set(Object.values(verdicts))).toEqual(new Set([refused]))
 
   await here.write(BEGUN)
   const env = { ...here.env, SPILLWAY_MASK_KEY: 'l'.repeat(32) }

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { cases } from '../support/thorough.ts'
 import { runInProcess } from './support/in-process.ts'
@@ -55,37 +55,32 @@ async function exported(
   { budgets, emptyPageRate, shortPageRate, per_chain, ...extract }: Variant,
 ): Promise<ReadonlyMap<string, string>> {
   const sandbox = await startSandbox({ ...SMALL, seed: String(seed), records, emptyPageRate, shortPageRate })
-  const folder = await mkdtemp(join(tmpdir(), 'spillway-bytes-'))
+  const folder = scratchFolder()
   const output = join(folder, 'out')
-  try {
-    for (const budget of [...budgets, 'none']) {
-      const windows = { ...RANGE, every, per_chain }
-      await runInProcess(
-        { folder, baseUrl: sandbox.baseUrl, token: sandbox.token },
-        {
-          service: { requests_per_second: 10_000 },
-          extract: { domains: DOMAINS, windows, order, ...extract, max_requests: budget },
-          load: { ...load, shard_rows, partition_by: ['query', 'window'] },
-        },
-      )
-    }
-    // The engine for comparison knows milliseconds only.
-    const milliseconds = 'engine' in load
-    const found = load.format === 'csv' ? await readCsv(output) : await readParquet(output)
-    const wanted = expectedOfDomains(sandbox, DOMAINS, { ...RANGE, milliseconds })
-    expect(difference(found, wanted)).toEqual(SAME)
-    const hashes = new Map<string, string>()
-    for (const path of await shardPaths(output)) {
-      hashes.set(
-        path,
-        createHash('sha256')
-          .update(await readFile(join(output, path)))
-          .digest('hex'),
-      )
-    }
-    return hashes
-  } finally {
-    await sandbox.close()
-    await rm(folder, { recursive: true, force: true })
+  for (const budget of [...budgets, 'none']) {
+    const windows = { ...RANGE, every, per_chain }
+    await runInProcess(
+      { folder, baseUrl: sandbox.baseUrl, token: sandbox.token },
+      {
+        service: { requests_per_second: 10_000 },
+        extract: { domains: DOMAINS, windows, order, ...extract, max_requests: budget },
+        load: { ...load, shard_rows, partition_by: ['query', 'window'] },
+      },
+    )
   }
+  // The engine for comparison knows milliseconds only.
+  const milliseconds = 'engine' in load
+  const found = load.format === 'csv' ? await readCsv(output) : await readParquet(output)
+  const wanted = expectedOfDomains(sandbox, DOMAINS, { ...RANGE, milliseconds })
+  expect(difference(found, wanted)).toEqual(SAME)
+  const hashes = new Map<string, string>()
+  for (const path of await shardPaths(output)) {
+    hashes.set(
+      path,
+      createHash('sha256')
+        .update(await readFile(join(output, path)))
+        .digest('hex'),
+    )
+  }
+  return hashes
 }

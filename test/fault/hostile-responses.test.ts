@@ -163,14 +163,10 @@ describe.concurrent('JSON that is valid but unusual', () => {
 
   test('an id beyond 2^63 is refused and never rounded', async () => {
     const hunt = await startAttack(({ json }) => json(pageJson([withId('9223372036854775808')])))
-    try {
-      expect((await hunt.call(['run', hunt.pipeline])).code).toBe(0)
-      const path = join(hunt.output, '_quarantine/domain.acme.example~all.jsonl')
-      const entry = JSON.parse(await readFile(path, 'utf8')) as Item
-      expect(entry).toMatchObject({ id: '9223372036854775808', issues: [{ path: 'id' }] })
-    } finally {
-      await hunt.end()
-    }
+    expect((await hunt.call(['run', hunt.pipeline])).code).toBe(0)
+    const path = join(hunt.output, '_quarantine/domain.acme.example~all.jsonl')
+    const entry = JSON.parse(await readFile(path, 'utf8')) as Item
+    expect(entry).toMatchObject({ id: '9223372036854775808', issues: [{ path: 'id' }] })
   })
 
   test('field names with a meaning in JavaScript are names like others', async () => {
@@ -179,17 +175,13 @@ describe.concurrent('JSON that is valid but unusual', () => {
     const hunt = await startAttack(({ json, number }) =>
       json(pageJson([withFields(number, extra)], number === 1 ? 'c' : null).replace('{', `{${extra},`)),
     )
-    try {
-      const ended = await hunt.call(['run', hunt.pipeline])
-      expect(ended.code, ended.stderr).toBe(0)
-      const manifest = await readFile(join(hunt.output, '_manifest.json'), 'utf8')
-      for (const name of names) expect(manifest).toContain(`"${name}": 2`)
-      for (const command of ['verify', 'status', 'run']) {
-        const { code, stderr } = await hunt.call([command, hunt.pipeline])
-        expect(code, stderr).toBe(0)
-      }
-    } finally {
-      await hunt.end()
+    const ended = await hunt.call(['run', hunt.pipeline])
+    expect(ended.code, ended.stderr).toBe(0)
+    const manifest = await readFile(join(hunt.output, '_manifest.json'), 'utf8')
+    for (const name of names) expect(manifest).toContain(`"${name}": 2`)
+    for (const command of ['verify', 'status', 'run']) {
+      const { code, stderr } = await hunt.call([command, hunt.pipeline])
+      expect(code, stderr).toBe(0)
     }
   })
 
@@ -246,19 +238,15 @@ describe.concurrent('an endless chain is aborted:', () => {
         ({ json, number }) => json({ items: [credential(number)], next: `${number}`.padEnd(8 << 20, 'x') }),
         { watched: true },
       )
-      try {
-        for (const command of ['run', 'status', 'run']) {
-          const { code, stderr, peakMb } = await hunt.call([command, hunt.pipeline])
-          expect(code, stderr).toBe(command === 'run' ? 1 : 0)
-          expect(stderr.length).toBeLessThan(2000)
-          if (command === 'run') expect(stderr).toContain('a cursor of 8388608 bytes')
-          expect(peakMb).toBeLessThan(MODEST_MB)
-        }
-        expect(hunt.service.requests).toHaveLength(2)
-        expect((await stat(join(hunt.output, '_state/checkpoint.jsonl'))).size).toBeLessThan(10_000)
-      } finally {
-        await hunt.end()
+      for (const command of ['run', 'status', 'run']) {
+        const { code, stderr, peakMb } = await hunt.call([command, hunt.pipeline])
+        expect(code, stderr).toBe(command === 'run' ? 1 : 0)
+        expect(stderr.length).toBeLessThan(2000)
+        if (command === 'run') expect(stderr).toContain('a cursor of 8388608 bytes')
+        expect(peakMb).toBeLessThan(MODEST_MB)
       }
+      expect(hunt.service.requests).toHaveLength(2)
+      expect((await stat(join(hunt.output, '_state/checkpoint.jsonl'))).size).toBeLessThan(10_000)
     },
   )
 
@@ -267,16 +255,12 @@ describe.concurrent('an endless chain is aborted:', () => {
       const offset = Number(body.from?.slice(1) ?? 0)
       json({ items: [credential(number)], next: `c${(offset % 9) + 1}` })
     })
-    try {
-      const codes: (number | null)[] = []
-      for (let run = 0; run < 3; run++) {
-        codes.push((await hunt.call(['run', hunt.pipeline, '--max-requests', '4'])).code)
-      }
-      expect(codes).toEqual([4, 4, 1])
-      expect(hunt.service.requests).toHaveLength(10)
-    } finally {
-      await hunt.end()
+    const codes: (number | null)[] = []
+    for (let run = 0; run < 3; run++) {
+      codes.push((await hunt.call(['run', hunt.pipeline, '--max-requests', '4'])).code)
     }
+    expect(codes).toEqual([4, 4, 1])
+    expect(hunt.service.requests).toHaveLength(10)
   })
 
   test.each(some(['99999999999', 'Fri, 31 Dec 9999 23:59:59 GMT'], 1))(

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { type Exchange, type HostileService, startService } from './hostile-service.ts'
@@ -21,7 +21,6 @@ export type Attack = {
   readonly service: HostileService
   readonly pipeline: string
   call(args: readonly string[]): Promise<Outcome>
-  end(): Promise<void>
 }
 
 export type AttackOptions = {
@@ -47,7 +46,7 @@ export async function startAttack(
   }: AttackOptions = {},
 ): Promise<Attack> {
   const service = await startService(respond)
-  const folder = await mkdtemp(join(tmpdir(), 'spillway-hostile-'))
+  const folder = scratchFolder()
   const pipeline = join(folder, 'pipeline.yaml')
   const retries = settings.includes('retries') ? '' : 'retries: 0,'
   const queries = /domains|queries|resource/.test(extract) ? '' : 'domains: [acme.example],'
@@ -105,20 +104,12 @@ load: { ${load.includes('format:') ? '' : 'format: csv,'} path: out, ${load} }
         })
       })
     },
-    async end() {
-      await service.close()
-      await rm(folder, { recursive: true, force: true })
-    },
   }
 }
 
 /** One run against a hostile service. */
 export async function attack(respond: (exchange: Exchange) => void, options: AttackOptions = {}) {
-  const { call, pipeline, service, end } = await startAttack(respond, options)
-  try {
-    const outcome = await call(['run', pipeline, '--json'])
-    return { ...outcome, requests: service.requests.length }
-  } finally {
-    await end()
-  }
+  const { call, pipeline, service } = await startAttack(respond, options)
+  const outcome = await call(['run', pipeline, '--json'])
+  return { ...outcome, requests: service.requests.length }
 }

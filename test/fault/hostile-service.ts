@@ -1,5 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { atTheEnd } from '../support/at-the-end.ts'
 
 /** A request that the service received, and the means to respond. */
 export type Exchange = {
@@ -20,10 +21,9 @@ export type HostileService = {
   readonly origin: string
   readonly baseUrl: string
   readonly requests: readonly Exchange[]
-  close(): Promise<void>
 }
 
-/** A service on 127.0.0.1 that responds as a test says. */
+/** A service on 127.0.0.1 that responds as a test says, until the tests of the file are done. */
 export async function startService(respond: (exchange: Exchange) => void): Promise<HostileService> {
   const log: Exchange[] = []
   const server = createServer((request, response) => {
@@ -51,17 +51,12 @@ export async function startService(respond: (exchange: Exchange) => void): Promi
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  atTheEnd(() => {
+    server.close()
+    server.closeAllConnections()
+  })
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return {
-    origin,
-    baseUrl: `${origin}/firework`,
-    requests: log,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
-  }
+  return { origin, baseUrl: `${origin}/firework`, requests: log }
 }
 
 export type Item = Record<string, unknown>

@@ -32,46 +32,38 @@ describe.concurrent.each(some(['pretty', 'json'], 1))('with log format %s', (for
       service: 'token_test_url: /tokens/test, retries: 1',
       extract: 'domains: [a.example, b.example, c.example, d.example]',
     })
-    try {
-      const outcomes = [
-        await hunt.call(['check', hunt.pipeline, ...logging]),
-        await hunt.call(['run', hunt.pipeline, ...(format === 'json' ? ['--json'] : []), ...logging]),
-        await hunt.call(['status', hunt.pipeline, ...(format === 'json' ? ['--json'] : [])]),
-        await hunt.call(['report', '1', ...logging]),
-        await hunt.call(['report', '1', '2', '--format', 'json', ...logging]),
-      ]
-      expect(outcomes.map(({ code }) => code)).toEqual([0, 1, 0, 0, 1])
-      for (const { stdout, stderr } of outcomes) {
-        expect(OBEYED.exec(stdout)?.[0]).toBeUndefined()
-        expect(OBEYED.exec(stderr)?.[0]).toBeUndefined()
-      }
-      // The text around the controls is printed.
-      expect(outcomes.map(({ stdout, stderr }) => stdout + stderr).join()).toMatch(/red.*title.*gnirts/s)
-    } finally {
-      await hunt.end()
+    const outcomes = [
+      await hunt.call(['check', hunt.pipeline, ...logging]),
+      await hunt.call(['run', hunt.pipeline, ...(format === 'json' ? ['--json'] : []), ...logging]),
+      await hunt.call(['status', hunt.pipeline, ...(format === 'json' ? ['--json'] : [])]),
+      await hunt.call(['report', '1', ...logging]),
+      await hunt.call(['report', '1', '2', '--format', 'json', ...logging]),
+    ]
+    expect(outcomes.map(({ code }) => code)).toEqual([0, 1, 0, 0, 1])
+    for (const { stdout, stderr } of outcomes) {
+      expect(OBEYED.exec(stdout)?.[0]).toBeUndefined()
+      expect(OBEYED.exec(stderr)?.[0]).toBeUndefined()
     }
+    // The text around the controls is printed.
+    expect(outcomes.map(({ stdout, stderr }) => stdout + stderr).join()).toMatch(/red.*title.*gnirts/s)
   })
 
   test('no control sequence from a pipeline file reaches the terminal', async () => {
     const hunt = await startAttack(({ json }) => json({ items: [], next: null }))
-    try {
-      const text = JSON.stringify(CONTROLS)
-      const broken = [
-        `name: ${text}\n`,
-        `${text}: 1\n`,
-        `name: a\nservice: { base_url: ${text} }\n`,
-        `name: a\n${CONTROLS.replaceAll('\r', '')}: {\n`,
-        `name: a\nextract: { domains: [${text}], queries: [{ type: ${text} }] }\n`,
-      ]
-      for (const yaml of broken) {
-        const file = join(hunt.folder, 'broken.yaml')
-        await writeFile(file, yaml)
-        const { code, stdout, stderr } = await hunt.call(['check', file, ...logging])
-        expect(code, stderr).toBe(2)
-        expect(OBEYED.exec(stdout + stderr)?.[0]).toBeUndefined()
-      }
-    } finally {
-      await hunt.end()
+    const text = JSON.stringify(CONTROLS)
+    const broken = [
+      `name: ${text}\n`,
+      `${text}: 1\n`,
+      `name: a\nservice: { base_url: ${text} }\n`,
+      `name: a\n${CONTROLS.replaceAll('\r', '')}: {\n`,
+      `name: a\nextract: { domains: [${text}], queries: [{ type: ${text} }] }\n`,
+    ]
+    for (const yaml of broken) {
+      const file = join(hunt.folder, 'broken.yaml')
+      await writeFile(file, yaml)
+      const { code, stdout, stderr } = await hunt.call(['check', file, ...logging])
+      expect(code, stderr).toBe(2)
+      expect(OBEYED.exec(stdout + stderr)?.[0]).toBeUndefined()
     }
   })
 })
@@ -128,23 +120,19 @@ describe.concurrent('names that look like paths', () => {
       ({ json, number }) => json({ items: [credential(number), { id: '../../x' }], next: null }),
       { extract: `queries: [${queries.join()}]` },
     )
-    try {
-      const { code, stderr } = await hunt.call(['run', hunt.pipeline])
-      expect(code, stderr).toBe(0)
-      expect(await readdir(hunt.folder)).toEqual(['out', 'pipeline.yaml'])
-      expect(await readdir(dirname(hunt.folder))).not.toContain('up')
-      expect(await shardPaths(hunt.output)).toHaveLength(queries.length)
-      for (const path of await shardPaths(hunt.output)) {
-        expect(path).toMatch(
-          /^credentials\/query=(?:keyword|email)\.[A-Za-z0-9._@%-]+\/import_window=all\/part-00000\.csv$/,
-        )
-      }
-      expect((await hunt.call(['verify', hunt.pipeline])).code).toBe(0)
-      const fresh = await hunt.call(['run', hunt.pipeline, '--fresh', '--yes'])
-      expect(fresh.code, fresh.stderr).toBe(0)
-    } finally {
-      await hunt.end()
+    const { code, stderr } = await hunt.call(['run', hunt.pipeline])
+    expect(code, stderr).toBe(0)
+    expect(await readdir(hunt.folder)).toEqual(['out', 'pipeline.yaml'])
+    expect(await readdir(dirname(hunt.folder))).not.toContain('up')
+    expect(await shardPaths(hunt.output)).toHaveLength(queries.length)
+    for (const path of await shardPaths(hunt.output)) {
+      expect(path).toMatch(
+        /^credentials\/query=(?:keyword|email)\.[A-Za-z0-9._@%-]+\/import_window=all\/part-00000\.csv$/,
+      )
     }
+    expect((await hunt.call(['verify', hunt.pipeline])).code).toBe(0)
+    const fresh = await hunt.call(['run', hunt.pipeline, '--fresh', '--yes'])
+    expect(fresh.code, fresh.stderr).toBe(0)
   })
 
   test.each([
@@ -154,31 +142,23 @@ describe.concurrent('names that look like paths', () => {
     const hunt = await startAttack(({ json }) => json({ items: [], next: null }), {
       extract: `queries: [{ type: keyword, keyword: ${keyword} }]`,
     })
-    try {
-      const { code, stderr } = await hunt.call(['run', hunt.pipeline])
-      expect(code, stderr).toBe(2)
-      expect(hunt.service.requests).toEqual([])
-      expect(await readdir(hunt.folder)).toEqual(['pipeline.yaml'])
-    } finally {
-      await hunt.end()
-    }
+    const { code, stderr } = await hunt.call(['run', hunt.pipeline])
+    expect(code, stderr).toBe(2)
+    expect(hunt.service.requests).toEqual([])
+    expect(await readdir(hunt.folder)).toEqual(['pipeline.yaml'])
   })
 
   test('--fresh removes only our own files', async () => {
     const hunt = await startAttack(({ json, number }) => json({ items: [credential(number)], next: null }))
-    try {
-      expect((await hunt.call(['run', hunt.pipeline])).code).toBe(0)
-      const folder = dirname((await shardPaths(hunt.output))[0]!)
-      const others = ['notes.txt', 'credentials/README', `${folder}/part-1.csv.bak`, 'reports/mine/a.csv']
-      for (const path of others) {
-        await mkdir(dirname(join(hunt.output, path)), { recursive: true })
-        await writeFile(join(hunt.output, path), 'mine')
-      }
-      expect((await hunt.call(['run', hunt.pipeline, '--fresh', '--yes'])).code).toBe(0)
-      for (const path of others) expect(await readFile(join(hunt.output, path), 'utf8')).toBe('mine')
-    } finally {
-      await hunt.end()
+    expect((await hunt.call(['run', hunt.pipeline])).code).toBe(0)
+    const folder = dirname((await shardPaths(hunt.output))[0]!)
+    const others = ['notes.txt', 'credentials/README', `${folder}/part-1.csv.bak`, 'reports/mine/a.csv']
+    for (const path of others) {
+      await mkdir(dirname(join(hunt.output, path)), { recursive: true })
+      await writeFile(join(hunt.output, path), 'mine')
     }
+    expect((await hunt.call(['run', hunt.pipeline, '--fresh', '--yes'])).code).toBe(0)
+    for (const path of others) expect(await readFile(join(hunt.output, path), 'utf8')).toBe('mine')
   })
 })
 
@@ -198,20 +178,16 @@ describe.concurrent('with escape_formulas no cell of a CSV file begins a formula
       extract: 'queries: [{ type: keyword, keyword: "=1+1" }]',
       load: `engine: ${engine}, csv: { escape_formulas: true }`,
     })
-    try {
-      const { code, stderr } = await hunt.call(['run', hunt.pipeline])
-      expect(code, stderr).toBe(0)
-      const [path] = await shardPaths(hunt.output)
-      const rows = parse(await readFile(join(hunt.output, path!), 'utf8'), { columns: true }) as Record<
-        string,
-        string
-      >[]
-      expect(rows).toHaveLength(starts.length)
-      for (const cell of rows.flatMap((row) => Object.values(row))) expect(cell).not.toMatch(/^[=+\-@\t\r]/)
-      expect(rows.map(({ identity_name }) => identity_name?.replace(/^'/, ''))).toEqual(starts)
-    } finally {
-      await hunt.end()
-    }
+    const { code, stderr } = await hunt.call(['run', hunt.pipeline])
+    expect(code, stderr).toBe(0)
+    const [path] = await shardPaths(hunt.output)
+    const rows = parse(await readFile(join(hunt.output, path!), 'utf8'), { columns: true }) as Record<
+      string,
+      string
+    >[]
+    expect(rows).toHaveLength(starts.length)
+    for (const cell of rows.flatMap((row) => Object.values(row))) expect(cell).not.toMatch(/^[=+\-@\t\r]/)
+    expect(rows.map(({ identity_name }) => identity_name?.replace(/^'/, ''))).toEqual(starts)
   })
 })
 
@@ -220,13 +196,9 @@ test.each(some(['markdown', 'json'], 1))(
   async (format) => {
     const deep = '['.repeat(1e5) + ']'.repeat(1e5)
     const hunt = await startAttack(({ json }) => json(`{"report":{"id":1,"title":"A title","x":${deep}}}`))
-    try {
-      const { code, stdout, stderr } = await hunt.call(['report', '1', '--format', format])
-      if (format === 'markdown') expect(stdout).toContain('A title')
-      else expect(stderr).toContain('nested too deep')
-      expect(code).toBe(format === 'markdown' ? 0 : 1)
-    } finally {
-      await hunt.end()
-    }
+    const { code, stdout, stderr } = await hunt.call(['report', '1', '--format', format])
+    if (format === 'markdown') expect(stdout).toContain('A title')
+    else expect(stderr).toContain('nested too deep')
+    expect(code).toBe(format === 'markdown' ? 0 : 1)
   },
 )

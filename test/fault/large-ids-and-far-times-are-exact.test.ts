@@ -64,7 +64,7 @@ test.each(some(LOADS, 2))(
   'every 64-bit integer and every time from 0001 to 9999: $load',
   async ({ load, format }) => {
     const pages = [ITEMS.slice(0, 2), ITEMS.slice(2, 3), ITEMS.slice(3)]
-    const { call, output, pipeline, end } = await startAttack(
+    const { call, output, pipeline } = await startAttack(
       ({ body, json }) => {
         const page = Number(body.from ?? 0)
         const items = pages[page]!.map(([id, at, other], i) => item(page * 10 + i, id, at, other))
@@ -73,25 +73,21 @@ test.each(some(LOADS, 2))(
       },
       { load, extract: 'include: [known_password_id]' },
     )
-    try {
-      const { code, stdout, stderr } = await call(['run', pipeline, '--json'])
-      expect(code, stderr).toBe(0)
-      expect(JSON.parse(stdout)).toMatchObject({ rows: ITEMS.length, quarantined: BEYOND.length })
-      const stored = (time: string) => (load.includes('parquetjs') ? `${time.slice(0, 23)}000Z` : time)
-      expect(await rowsIn(output, format)).toEqual(
-        ITEMS.map(([id, at, other]) => [id, id, stored(at), stored(other), stored(at)]),
-      )
-      const { shards } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))
-      expect(shards).toMatchObject([{ imported_at: { min: ITEMS[0][1], max: ITEMS.at(-1)![1] } }])
-      expect((await call(['verify', pipeline])).code).toBe(0)
-      const [file] = await readdir(join(output, '_quarantine'))
-      const lines = (await readFile(join(output, '_quarantine', file!), 'utf8')).trim().split('\n')
-      expect(lines.map((line) => JSON.parse(line))).toMatchObject(
-        BEYOND.map((id) => ({ id, item: { id, known_password_id: id }, issues: [{ path: 'id' }, {}] })),
-      )
-    } finally {
-      await end()
-    }
+    const { code, stdout, stderr } = await call(['run', pipeline, '--json'])
+    expect(code, stderr).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ rows: ITEMS.length, quarantined: BEYOND.length })
+    const stored = (time: string) => (load.includes('parquetjs') ? `${time.slice(0, 23)}000Z` : time)
+    expect(await rowsIn(output, format)).toEqual(
+      ITEMS.map(([id, at, other]) => [id, id, stored(at), stored(other), stored(at)]),
+    )
+    const { shards } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))
+    expect(shards).toMatchObject([{ imported_at: { min: ITEMS[0][1], max: ITEMS.at(-1)![1] } }])
+    expect((await call(['verify', pipeline])).code).toBe(0)
+    const [file] = await readdir(join(output, '_quarantine'))
+    const lines = (await readFile(join(output, '_quarantine', file!), 'utf8')).trim().split('\n')
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject(
+      BEYOND.map((id) => ({ id, item: { id, known_password_id: id }, issues: [{ path: 'id' }, {}] })),
+    )
   },
 )
 
@@ -104,7 +100,7 @@ test.each(some(ORDERS, 1))(
   'a chain starts again after large ids and far times, %s',
   async (order, first, last, bound) => {
     const MAX = '9223372036854775807'
-    const { call, output, pipeline, service, end } = await startAttack(
+    const { call, output, pipeline, service } = await startAttack(
       ({ body, json }) => {
         if (body.from !== undefined) json({ error: { code: 'UNKNOWN_CURSOR' } }, 400)
         else if (body.filters === undefined) {
@@ -118,17 +114,13 @@ test.each(some(ORDERS, 1))(
       },
       { extract: `order: ${order}, include: [known_password_id]` },
     )
-    try {
-      expect((await call(['run', pipeline, '--max-requests', '1'])).code).toBe(4)
-      const { code, stderr } = await call(['run', pipeline])
-      expect(code, stderr).toBe(0)
-      expect(service.requests.at(-1)?.body.filters).toEqual({ imported_at: { [bound]: last } })
-      const rows = await rowsIn(output, 'csv')
-      expect(rows.map(([id]) => id)).toEqual(['9007199254740993', MAX, '9223372036854775806'])
-      const { shards } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))
-      expect(shards).toMatchObject([{ imported_at: { [bound === 'gte' ? 'max' : 'min']: last } }])
-    } finally {
-      await end()
-    }
+    expect((await call(['run', pipeline, '--max-requests', '1'])).code).toBe(4)
+    const { code, stderr } = await call(['run', pipeline])
+    expect(code, stderr).toBe(0)
+    expect(service.requests.at(-1)?.body.filters).toEqual({ imported_at: { [bound]: last } })
+    const rows = await rowsIn(output, 'csv')
+    expect(rows.map(([id]) => id)).toEqual(['9007199254740993', MAX, '9223372036854775806'])
+    const { shards } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))
+    expect(shards).toMatchObject([{ imported_at: { [bound === 'gte' ? 'max' : 'min']: last } }])
   },
 )

@@ -5,6 +5,7 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join, relative } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
+import { atTheEnd } from '../support/at-the-end.ts'
 import { some } from '../support/thorough.ts'
 import { startService } from './hostile-service.ts'
 import { pipelineYaml, SMALL, world } from './network-world.ts'
@@ -32,27 +33,23 @@ describe.concurrent('files and folders are made', () => {
     { umask: '022', mode: "file_mode: '0640'", files: 0o640, folders: 0o750, name: 'as load.file_mode says' },
   ]
   test.each(some(modes, 1))('$name', async ({ umask, mode, files, folders }) => {
-    const { sandbox, workspace, close } = await world(
+    const { sandbox, workspace } = await world(
       { ...SMALL, records: 40, invalidRate: 0.2 },
       pipelineYaml({ load: mode }),
     )
-    try {
-      const line = `umask ${umask}; exec "$0" "$@"`
-      const child = spawn('/bin/sh', ['-c', line, process.execPath, CLI, 'run', workspace.pipeline], {
-        cwd: workspace.folder,
-        env: { PATH: process.env.PATH, ...workspace.env },
-      })
-      const code = await new Promise((resolve) => child.on('close', resolve))
-      expect(code).toBe(0)
-      expect(sandbox.requests.length).toBeGreaterThan(0)
-      const modes = await modesBelow(workspace.output)
-      // Shards, manifest, quarantine and state are all among them.
-      expect([...modes.keys()].join('\n')).toMatch(/_manifest.json.*_quarantine.*_state.*part-00000/s)
-      for (const [path, { mode, isFolder }] of modes) {
-        expect(mode.toString(8), path).toBe((isFolder ? folders : files).toString(8))
-      }
-    } finally {
-      await close()
+    const line = `umask ${umask}; exec "$0" "$@"`
+    const child = spawn('/bin/sh', ['-c', line, process.execPath, CLI, 'run', workspace.pipeline], {
+      cwd: workspace.folder,
+      env: { PATH: process.env.PATH, ...workspace.env },
+    })
+    const code = await new Promise((resolve) => child.on('close', resolve))
+    expect(code).toBe(0)
+    expect(sandbox.requests.length).toBeGreaterThan(0)
+    const modes = await modesBelow(workspace.output)
+    // Shards, manifest, quarantine and state are all among them.
+    expect([...modes.keys()].join('\n')).toMatch(/_manifest.json.*_quarantine.*_state.*part-00000/s)
+    for (const [path, { mode, isFolder }] of modes) {
+      expect(mode.toString(8), path).toBe((isFolder ? folders : files).toString(8))
     }
   })
 })
@@ -73,24 +70,18 @@ describe.concurrent('a redirect is not followed', () => {
     const service = await startService(({ json, path }) =>
       json('', status, { location: `${other.origin}${path}` }),
     )
-    const { workspace, run, close } = await world(SMALL, pipelineYaml({ service: 'retries: 0' }))
+    const { workspace, run } = await world(SMALL, pipelineYaml({ service: 'retries: 0' }))
     const env = { SPILLWAY_BASE_URL: service.baseUrl }
-    try {
-      const ended = await run(env)
-      expect(ended.code, ended.stderr).toBe(1)
-      expect(ended.stderr).toContain('Redirects are not followed')
-      const report = await runCli({
-        args: ['report', '7'],
-        cwd: workspace.folder,
-        env: { ...workspace.env, ...env },
-      })
-      expect(report.code, report.stderr).toBe(1)
-      expect(other.requests).toEqual([])
-    } finally {
-      await service.close()
-      await other.close()
-      await close()
-    }
+    const ended = await run(env)
+    expect(ended.code, ended.stderr).toBe(1)
+    expect(ended.stderr).toContain('Redirects are not followed')
+    const report = await runCli({
+      args: ['report', '7'],
+      cwd: workspace.folder,
+      env: { ...workspace.env, ...env },
+    })
+    expect(report.code, report.stderr).toBe(1)
+    expect(other.requests).toEqual([])
   })
 })
 
@@ -101,29 +92,21 @@ test('an untrusted certificate is refused, even with NODE_TLS_REJECT_UNAUTHORIZE
     requests++
     response.end('{"items":[],"next":null}')
   })
+  atTheEnd(() => server.close())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { run, close } = await world(SMALL, pipelineYaml())
-  try {
-    const ended = await run({
-      SPILLWAY_BASE_URL: `https://localhost:${(server.address() as AddressInfo).port}/firework`,
-      NODE_TLS_REJECT_UNAUTHORIZED: '0',
-    })
-    expect(ended.code, ended.stderr).toBe(1)
-    expect(ended.stderr).toContain('certificate')
-    expect(requests).toBe(0)
-  } finally {
-    await new Promise((resolve) => server.close(resolve))
-    await close()
-  }
+  const { run } = await world(SMALL, pipelineYaml())
+  const ended = await run({
+    SPILLWAY_BASE_URL: `https://localhost:${(server.address() as AddressInfo).port}/firework`,
+    NODE_TLS_REJECT_UNAUTHORIZED: '0',
+  })
+  expect(ended.code, ended.stderr).toBe(1)
+  expect(ended.stderr).toContain('certificate')
+  expect(requests).toBe(0)
 })
 
 test('a token is not sent unencrypted to another machine unless the file allows it', async () => {
-  const { run, close } = await world(SMALL, pipelineYaml())
-  try {
-    const ended = await run({ SPILLWAY_BASE_URL: 'http://api.example.com/firework' })
-    expect(ended.code, ended.stderr).toBe(2)
-    expect(ended.stderr).toContain('allow_http')
-  } finally {
-    await close()
-  }
+  const { run } = await world(SMALL, pipelineYaml())
+  const ended = await run({ SPILLWAY_BASE_URL: 'http://api.example.com/firework' })
+  expect(ended.code, ended.stderr).toBe(2)
+  expect(ended.stderr).toContain('allow_http')
 })

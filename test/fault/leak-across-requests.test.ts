@@ -1,7 +1,7 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { some } from '../support/thorough.ts'
 import { credential, type HostileService, startService } from './hostile-service.ts'
 import { findLeaks, haystacksOf } from './leak-search.ts'
@@ -126,11 +126,10 @@ test.concurrent.each(some(RUNS, 1))(
     const service = await startEchoingService(cases)
     // Valid responses come in between, because too many failures in a row end a run.
     const domains = [...cases.keys()].flatMap((domain, i) => [domain, `fine-${i}.example`])
-    const folder = await mkdtemp(join(tmpdir(), 'spillway-crosswise-'))
-    try {
-      await writeFile(
-        join(folder, 'pipeline.yaml'),
-        `
+    const folder = scratchFolder()
+    await writeFile(
+      join(folder, 'pipeline.yaml'),
+      `
 name: crosswise
 service: { base_url: "${service.baseUrl}", api_key_env: MY_KEY, requests_per_second: 1000, basic_requests_per_second: 1000, retries: 1 }
 extract:
@@ -138,47 +137,43 @@ extract:
   concurrency: 8
 load: { format: csv, path: out }
 `,
-      )
-      const secrets = {
-        SPILLWAY_TOKEN: SECRETS['a token that this run does not use'],
-        MY_KEY: SECRETS['the API key'],
-        SPILLWAY_MASK_KEY: SECRETS['the mask key'],
-        DONE: SECRETS['the secret of a query that is done'],
-        SHORT: SECRETS['the secret of a query, short'],
-        LATER: SECRETS['the secret of a query that is not sent yet'],
-      }
-      // No other command uses the network, so only this one gets the proxy.
-      const proxy = { HTTPS_PROXY: `http://user:${SECRETS['the password of a proxy']}@127.0.0.1:9` }
-      const call = (...args: string[]): Promise<Ended> => runCli({ args, cwd: folder, env: secrets })
-      const run = await runCli({
-        args: ['run', 'pipeline.yaml', '--json', '--log-level', 'trace', '--log-format', logs],
-        cwd: folder,
-        env: { ...secrets, ...proxy },
-      })
-      expect(run.code, run.stderr).toBe(1)
-      expect(run.stderr.split(remark).length).toBeGreaterThan(cases.size)
-      const results = [
-        run,
-        await call('status', 'pipeline.yaml'),
-        await call('status', 'pipeline.yaml', '--json'),
-      ]
-      // Every case failed, and the page whose cursor could not be saved. The others were exported.
-      const failed = JSON.parse(results[2]!.stdout).totals.failed
-      expect(failed).toBe(cases.size + 1)
-      const canaries = Object.entries(SECRETS).map(([name, value]) => ({ name, value }))
-      const printed = results.flatMap(({ stdout, stderr }) => [
-        { name: 'stdout', bytes: Buffer.from(stdout) },
-        { name: 'stderr', bytes: Buffer.from(stderr) },
-      ])
-      // Rows may hold anything that the service sends.
-      const files = (await haystacksOf(join(folder, 'out'))).filter(({ name }) => !name.endsWith('.csv'))
-      const names = files.map(({ name }) => name).join('\n')
-      expect(names).toContain('checkpoint.jsonl')
-      expect(names).toContain('_quarantine')
-      expect(findLeaks([...printed, ...files], canaries)).toEqual([])
-    } finally {
-      await service.close()
-      await rm(folder, { recursive: true, force: true })
+    )
+    const secrets = {
+      SPILLWAY_TOKEN: SECRETS['a token that this run does not use'],
+      MY_KEY: SECRETS['the API key'],
+      SPILLWAY_MASK_KEY: SECRETS['the mask key'],
+      DONE: SECRETS['the secret of a query that is done'],
+      SHORT: SECRETS['the secret of a query, short'],
+      LATER: SECRETS['the secret of a query that is not sent yet'],
     }
+    // No other command uses the network, so only this one gets the proxy.
+    const proxy = { HTTPS_PROXY: `http://user:${SECRETS['the password of a proxy']}@127.0.0.1:9` }
+    const call = (...args: string[]): Promise<Ended> => runCli({ args, cwd: folder, env: secrets })
+    const run = await runCli({
+      args: ['run', 'pipeline.yaml', '--json', '--log-level', 'trace', '--log-format', logs],
+      cwd: folder,
+      env: { ...secrets, ...proxy },
+    })
+    expect(run.code, run.stderr).toBe(1)
+    expect(run.stderr.split(remark).length).toBeGreaterThan(cases.size)
+    const results = [
+      run,
+      await call('status', 'pipeline.yaml'),
+      await call('status', 'pipeline.yaml', '--json'),
+    ]
+    // Every case failed, and the page whose cursor could not be saved. The others were exported.
+    const failed = JSON.parse(results[2]!.stdout).totals.failed
+    expect(failed).toBe(cases.size + 1)
+    const canaries = Object.entries(SECRETS).map(([name, value]) => ({ name, value }))
+    const printed = results.flatMap(({ stdout, stderr }) => [
+      { name: 'stdout', bytes: Buffer.from(stdout) },
+      { name: 'stderr', bytes: Buffer.from(stderr) },
+    ])
+    // Rows may hold anything that the service sends.
+    const files = (await haystacksOf(join(folder, 'out'))).filter(({ name }) => !name.endsWith('.csv'))
+    const names = files.map(({ name }) => name).join('\n')
+    expect(names).toContain('checkpoint.jsonl')
+    expect(names).toContain('_quarantine')
+    expect(findLeaks([...printed, ...files], canaries)).toEqual([])
   },
 )

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { type Canary, findLeaks, type Haystack, haystacksOf } from './leak-search.ts'
@@ -49,25 +49,21 @@ test.concurrent.each(THOROUGH ? SETUPS : SETUPS.filter(({ auth, every }) => ever
   async (setup) => {
     const { identity = 'keep', logs = 'pretty' } = setup
     const hunt = await startHunt(setup)
-    try {
-      const logFile = ['--log-file', join(hunt.folder, 'run.log')]
-      const run = ['run', hunt.pipeline, '--log-level', 'trace', '--log-format', logs, ...logFile]
-      const killed = await hunt.call(run, { killAtSearch: 7 })
-      expect(killed.signal).toBe('SIGKILL')
-      await hunt.expectNoLeaks('after the kill')
-      const ended = await (setup.every ? hunt.call : hunt.callHere)([...run, '--json'])
-      expect(ended.code, ended.stderr).toBe(1)
-      expect(JSON.parse(ended.stdout)).toMatchObject({ partitions: { done: 2, failed: 1 } })
-      expect(ended.stderr).toContain('[left out: the run holds a query whose value must not be shown')
-      const again = await hunt.callHere(['verify', hunt.pipeline])
-      expect(again.code, again.stdout + again.stderr).toBe(0)
-      if (setup.every) await everyCommand(hunt)
-      await hunt.expectNoLeaks('at the end')
-      if (identity !== 'keep') await hunt.expectNoLeaks('identities', [{ name: 'identity', value: IDENTITY }])
-      await expectPrivate(hunt.folder)
-    } finally {
-      await hunt.end()
-    }
+    const logFile = ['--log-file', join(hunt.folder, 'run.log')]
+    const run = ['run', hunt.pipeline, '--log-level', 'trace', '--log-format', logs, ...logFile]
+    const killed = await hunt.call(run, { killAtSearch: 7 })
+    expect(killed.signal).toBe('SIGKILL')
+    await hunt.expectNoLeaks('after the kill')
+    const ended = await (setup.every ? hunt.call : hunt.callHere)([...run, '--json'])
+    expect(ended.code, ended.stderr).toBe(1)
+    expect(JSON.parse(ended.stdout)).toMatchObject({ partitions: { done: 2, failed: 1 } })
+    expect(ended.stderr).toContain('[left out: the run holds a query whose value must not be shown')
+    const again = await hunt.callHere(['verify', hunt.pipeline])
+    expect(again.code, again.stdout + again.stderr).toBe(0)
+    if (setup.every) await everyCommand(hunt)
+    await hunt.expectNoLeaks('at the end')
+    if (identity !== 'keep') await hunt.expectNoLeaks('identities', [{ name: 'identity', value: IDENTITY }])
+    await expectPrivate(hunt.folder)
   },
 )
 
@@ -94,16 +90,12 @@ test.each(some(['parquet', 'csv, compression: gzip'], 1))(
   'the search finds plaintext in a data set: %s',
   async (format) => {
     const hunt = await startHunt({ secret: 'plaintext', load: `format: ${format}` })
-    try {
-      const ended = await hunt.callHere(['run', hunt.pipeline, '--allow-plaintext'])
-      expect(ended.code, ended.stderr).toBe(1)
-      const leaks = findLeaks(await haystacksOf(hunt.folder), CANARIES).join('\n')
-      expect(leaks).toMatch(/^hash \(.*\.(?:parquet|csv\.gz), /m)
-      // Consent covers the exported secrets, not the credentials of the service.
-      expect(leaks).not.toMatch(/^(?:token|maskKey|apiKey|exchanged)/m)
-    } finally {
-      await hunt.end()
-    }
+    const ended = await hunt.callHere(['run', hunt.pipeline, '--allow-plaintext'])
+    expect(ended.code, ended.stderr).toBe(1)
+    const leaks = findLeaks(await haystacksOf(hunt.folder), CANARIES).join('\n')
+    expect(leaks).toMatch(/^hash \(.*\.(?:parquet|csv\.gz), /m)
+    // Consent covers the exported secrets, not the credentials of the service.
+    expect(leaks).not.toMatch(/^(?:token|maskKey|apiKey|exchanged)/m)
   },
   60_000,
 )
@@ -142,13 +134,12 @@ type Hunt = {
   /** The same in this process, except when everything is tried. */
   callHere(args: readonly string[]): Promise<Result>
   expectNoLeaks(when: string, canaries?: readonly Canary[]): Promise<void>
-  end(): Promise<void>
 }
 
 async function startHunt({ secret, load, identity = 'keep', auth = 'token' }: Setup): Promise<Hunt> {
-  const folder = await mkdtemp(join(tmpdir(), 'spillway-leak-'))
+  const folder = scratchFolder()
   // Outside of it: files in which the user keeps secrets are no leak.
-  const keys = await mkdtemp(join(tmpdir(), 'spillway-keys-'))
+  const keys = scratchFolder()
   await mkdir(join(folder, 'tmp'), { mode: 0o700 })
   const outputs: Haystack[] = []
   let onSearch = (): void => {}
@@ -210,11 +201,6 @@ load: { ${load}, path: out, shard_rows: 7 }
     },
     async expectNoLeaks(when, canaries = CANARIES) {
       expect(findLeaks([...outputs, ...(await haystacksOf(folder))], canaries), when).toEqual([])
-    },
-    async end() {
-      await service.close()
-      await rm(folder, { recursive: true, force: true })
-      await rm(keys, { recursive: true, force: true })
     },
   }
 }

@@ -26,20 +26,15 @@ const TROUBLES: readonly (readonly [string, Strike])[] = [
 
 describe.concurrent('an export through a bad connection gives the same rows, each once, in spite of', () => {
   test.each(some(TROUBLES, 2))('%s', async (_name, strike) => {
-    const { sandbox, workspace, run, close } = await world({ ...SMALL, gzip: true }, pipelineYaml())
+    const { sandbox, workspace, run } = await world({ ...SMALL, gzip: true }, pipelineYaml())
     const proxy = await startProxy(Number(new URL(sandbox.origin).port), (number) =>
       number <= 3 ? strike : null,
     )
-    try {
-      const baseUrl = sandbox.baseUrl.replace(/:\d+/, `:${proxy.port}`)
-      const ended = await run({ SPILLWAY_BASE_URL: baseUrl })
-      expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-      if (strike.kind !== 'chunks') expect(summaryOf(ended).retries).toBeGreaterThan(0)
-    } finally {
-      await proxy.close()
-      await close()
-    }
+    const baseUrl = sandbox.baseUrl.replace(/:\d+/, `:${proxy.port}`)
+    const ended = await run({ SPILLWAY_BASE_URL: baseUrl })
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
+    if (strike.kind !== 'chunks') expect(summaryOf(ended).retries).toBeGreaterThan(0)
   })
 })
 
@@ -55,26 +50,22 @@ describe.concurrent('a service that cannot be reached', () => {
   test.each(some(places, 1))(
     '%s stops the run, which says why, and a later run exports everything',
     async (_name, address, why) => {
-      const { sandbox, workspace, run, close } = await world(
+      const { sandbox, workspace, run } = await world(
         SMALL,
         pipelineYaml({ service: 'allow_http: true, retries: 1' }),
       )
-      try {
-        const failed = await run({ SPILLWAY_BASE_URL: await address() })
-        expect(failed.code, failed.stderr).toBe(1)
-        expect(failed.stderr).toMatch(why)
-        expect(summaryOf(failed)).toMatchObject({
-          status: 'failed',
-          rows: 0,
-          requests: 0,
-          partitions: { done: 0 },
-        })
-        const ended = await run()
-        expect(ended.code, ended.stderr).toBe(0)
-        expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox, DOMAINS))
-      } finally {
-        await close()
-      }
+      const failed = await run({ SPILLWAY_BASE_URL: await address() })
+      expect(failed.code, failed.stderr).toBe(1)
+      expect(failed.stderr).toMatch(why)
+      expect(summaryOf(failed)).toMatchObject({
+        status: 'failed',
+        rows: 0,
+        requests: 0,
+        partitions: { done: 0 },
+      })
+      const ended = await run()
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox, DOMAINS))
     },
   )
 })

@@ -71,51 +71,39 @@ describe.concurrent('an export of several pages gives the same rows, each once, 
     '$name',
     async ({ fault, strikes = [1, 4, 5], options = {}, service = '', halves }) => {
       const faults: Fault[] = [{ ...fault, requests: strikes }]
-      const { sandbox, workspace, run, close } = await world(
+      const { sandbox, workspace, run } = await world(
         { ...SMALL, ...options, faults },
         pipelineYaml({ service, pageSize: halves ? 100 : 40, concurrency: halves ? 1 : 2 }),
       )
-      try {
-        const ended = await run()
-        expect(ended.code, ended.stderr).toBe(0)
-        expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-        const { requests, retries } = summaryOf(ended)
-        expect(requests).toBe(sandbox.requests.length)
-        expect(retries).toBe(halves ? 0 : strikes.length)
-        const sizes = sandbox.requests.map(({ body }) => (body as { size?: number }).size ?? 0)
-        expect(Math.min(...sizes) < Math.max(...sizes)).toBe(halves ?? false)
-      } finally {
-        await close()
-      }
+      const ended = await run()
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
+      const { requests, retries } = summaryOf(ended)
+      expect(requests).toBe(sandbox.requests.length)
+      expect(retries).toBe(halves ? 0 : strikes.length)
+      const sizes = sandbox.requests.map(({ body }) => (body as { size?: number }).size ?? 0)
+      expect(Math.min(...sizes) < Math.max(...sizes)).toBe(halves ?? false)
     },
   )
 
   test('responses of every wrong shape', async () => {
     const shapes = [{ results: [] }, null, [], { items: {}, next: null }, { items: [], next: 5 }, 'items']
     const faults = shapes.map((body, i): Fault => ({ kind: 'wrong-shape', body, requests: [2 * i + 1] }))
-    const { sandbox, workspace, run, close } = await world({ ...SMALL, faults }, pipelineYaml())
-    try {
-      const ended = await run()
-      expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-      expect(summaryOf(ended).retries).toBe(shapes.length)
-    } finally {
-      await close()
-    }
+    const { sandbox, workspace, run } = await world({ ...SMALL, faults }, pipelineYaml())
+    const ended = await run()
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
+    expect(summaryOf(ended).retries).toBe(shapes.length)
   })
 
   test.runIf(THOROUGH)('latency and a body that arrives slowly but steadily', async () => {
-    const { sandbox, workspace, run, close } = await world(
+    const { sandbox, workspace, run } = await world(
       { ...SMALL, latencyMs: [0, 80], gzip: true, faults: [{ kind: 'drip', bytes: 4000, everyMs: 5 }] },
       pipelineYaml(),
     )
-    try {
-      const ended = await run()
-      expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-      expect(summaryOf(ended).retries).toBe(0)
-    } finally {
-      await close()
-    }
+    const ended = await run()
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
+    expect(summaryOf(ended).retries).toBe(0)
   })
 })

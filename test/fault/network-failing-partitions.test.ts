@@ -19,72 +19,58 @@ describe.concurrent('a partition for which every response is', () => {
   test.each(some(failures, 1))(
     '$status fails, the others are exported, and a later run makes it whole',
     async ({ status, code, sent }) => {
-      const { sandbox, workspace, run, close } = await world(
+      const { sandbox, workspace, run } = await world(
         { ...SMALL, faults: [{ kind: 'status', status, code, when: isSick }] },
         pipelineYaml({ service: 'retries: 1' }),
       )
       const healed = await startSandbox({ ...SMALL, token: sandbox.token })
-      try {
-        const failed = await run()
-        expect(failed.code, failed.stderr).toBe(1)
-        expect(summaryOf(failed)).toMatchObject({
-          status: 'failed',
-          partitions: { total: 2, done: 1, failed: 1, pending: 0 },
-        })
-        expect(sandbox.requests.filter(isSick)).toHaveLength(sent)
-        expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox, ['quillmere.net']))
-        await expectStatusSays(workspace, new RegExp(`${status}.*${code}`))
-        await expectSummaryNames(workspace, `domain.${SICK}/all`)
+      const failed = await run()
+      expect(failed.code, failed.stderr).toBe(1)
+      expect(summaryOf(failed)).toMatchObject({
+        status: 'failed',
+        partitions: { total: 2, done: 1, failed: 1, pending: 0 },
+      })
+      expect(sandbox.requests.filter(isSick)).toHaveLength(sent)
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox, ['quillmere.net']))
+      await expectStatusSays(workspace, new RegExp(`${status}.*${code}`))
+      await expectSummaryNames(workspace, `domain.${SICK}/all`)
 
-        const ended = await run({ SPILLWAY_BASE_URL: healed.baseUrl })
-        expect(ended.code, ended.stderr).toBe(0)
-        expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-        expect(healed.requests.every(isSick)).toBe(true)
-      } finally {
-        await healed.close()
-        await close()
-      }
+      const ended = await run({ SPILLWAY_BASE_URL: healed.baseUrl })
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
+      expect(healed.requests.every(isSick)).toBe(true)
     },
   )
 
   test('invalid UTF-8 fails, and no row of it is exported with replacement characters', async () => {
     const rewrite = (body: string): Uint8Array => Buffer.from(body.replace('@', '\u00e9'), 'latin1')
-    const { sandbox, workspace, run, close } = await world(
+    const { sandbox, workspace, run } = await world(
       { ...SMALL, faults: [{ kind: 'rewrite', rewrite, when: isSick }] },
       // One slot, so that no page is prefetched.
       pipelineYaml({ service: 'retries: 1', concurrency: 1 }),
     )
-    try {
-      const failed = await run()
-      expect(failed.code, failed.stderr).toBe(1)
-      expect(failed.stderr).toContain('The response is no UTF-8')
-      expect(sandbox.requests.filter(isSick)).toHaveLength(2)
-      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox, ['quillmere.net']))
-    } finally {
-      await close()
-    }
+    const failed = await run()
+    expect(failed.code, failed.stderr).toBe(1)
+    expect(failed.stderr).toContain('The response is no UTF-8')
+    expect(sandbox.requests.filter(isSick)).toHaveLength(2)
+    expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox, ['quillmere.net']))
   })
 
   test('a failure after some pages keeps those pages', async () => {
     const sick = (request: LoggedRequest): boolean => isSick(request) && request.ordinal > 3
-    const { sandbox, workspace, run, close } = await world(
+    const { sandbox, workspace, run } = await world(
       { ...SMALL, faults: [{ kind: 'reset', when: sick }] },
       pipelineYaml({ service: 'retries: 0', concurrency: 1 }),
     )
     const healed = await startSandbox({ ...SMALL, token: sandbox.token })
-    try {
-      const failed = await run()
-      expect(failed.code, failed.stderr).toBe(1)
-      expect(summaryOf(failed).rows).toBeGreaterThan(expectedRows(sandbox, ['quillmere.net']).length)
-      const ended = await run({ SPILLWAY_BASE_URL: healed.baseUrl })
-      expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-      // 150 rows are four pages of 40, of which three are committed.
-      expect(healed.requests).toHaveLength(1)
-    } finally {
-      await healed.close()
-      await close()
-    }
+    const failed = await run()
+    expect(failed.code, failed.stderr).toBe(1)
+    expect(summaryOf(failed).rows).toBeGreaterThan(expectedRows(sandbox, ['quillmere.net']).length)
+    const ended = await run({ SPILLWAY_BASE_URL: healed.baseUrl })
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
+    // 150 rows are four pages of 40, of which three are committed.
+    expect(healed.requests).toHaveLength(1)
   })
 })
 

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
+import { atTheEnd } from '../support/at-the-end.ts'
 import type { Fault, LoggedRequest, Sandbox } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
@@ -31,43 +32,31 @@ describe.concurrent('when the service responds with 429', () => {
         requests: [3],
         ...(retryAfter === undefined ? {} : { retryAfter }),
       }
-      const { sandbox, workspace, run, close } = await world({ ...SMALL, faults: [fault] }, pipelineYaml())
-      try {
-        const ended = await run()
-        expect(ended.code, ended.stderr).toBe(0)
-        expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-        expect(sentWithin(sandbox.requests, leastMs - 20)).toEqual([])
-      } finally {
-        await close()
-      }
+      const { sandbox, workspace, run } = await world({ ...SMALL, faults: [fault] }, pipelineYaml())
+      const ended = await run()
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
+      expect(sentWithin(sandbox.requests, leastMs - 20)).toEqual([])
     },
   )
 
   test.runIf(THOROUGH)('again and again, the export still ends with every row', async () => {
     const storm: Fault = { kind: 'status', status: 429, rate: 0.4, times: 6, retryAfter: '1' }
-    const { sandbox, workspace, run, close } = await world({ ...SMALL, faults: [storm] }, pipelineYaml())
-    try {
-      const ended = await run()
-      expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-      expect(sandbox.requests.filter(({ status }) => status === 429).length).toBeGreaterThan(1)
-    } finally {
-      await close()
-    }
+    const { sandbox, workspace, run } = await world({ ...SMALL, faults: [storm] }, pipelineYaml())
+    const ended = await run()
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
+    expect(sandbox.requests.filter(({ status }) => status === 429).length).toBeGreaterThan(1)
   })
 
   test('with a wait of an hour, the run stops with exit 4 and resumes later', async () => {
     const fault: Fault = { kind: 'status', status: 429, requests: [4], retryAfter: '3600' }
-    const { sandbox, workspace, run, close } = await world({ ...SMALL, faults: [fault] }, pipelineYaml())
-    try {
-      const stopped = await run()
-      expect(stopped.code, stopped.stderr).toBe(4)
-      expect(summaryOf(stopped).status).toBe('budget')
-      expect((await run()).code).toBe(0)
-      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-    } finally {
-      await close()
-    }
+    const { sandbox, workspace, run } = await world({ ...SMALL, faults: [fault] }, pipelineYaml())
+    const stopped = await run()
+    expect(stopped.code, stopped.stderr).toBe(4)
+    expect(summaryOf(stopped).status).toBe('budget')
+    expect((await run()).code).toBe(0)
+    expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
   })
 })
 
@@ -97,81 +86,64 @@ describe.concurrent('tokens that expire', () => {
     ],
   ]
   test.each(some(deaths, 1))('%s are renewed with the API key', async (_name, faults) => {
-    const { sandbox, workspace, run, close } = await world(
+    const { sandbox, workspace, run } = await world(
       { ...SMALL, basicRequestsPerSecond: 0, faults },
       pipelineYaml({ service: BY_API_KEY }),
     )
-    try {
-      const ended = await run({ SPILLWAY_TOKEN: '' })
-      expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-      expect(sandbox.requests.filter(({ kind }) => kind === 'tokens')).toHaveLength(2)
-    } finally {
-      await close()
-    }
+    const ended = await run({ SPILLWAY_TOKEN: '' })
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
+    expect(sandbox.requests.filter(({ kind }) => kind === 'tokens')).toHaveLength(2)
   })
 
   test.runIf(THOROUGH)('during a run are renewed before they expire', async () => {
-    const { sandbox, workspace, run, close } = await world(
+    const { sandbox, workspace, run } = await world(
       { ...SMALL, basicRequestsPerSecond: 0, tokenLifetimeMs: 4000, latencyMs: 400 },
       pipelineYaml({ service: `${BY_API_KEY}, token_lifetime: 4s` }),
     )
-    try {
-      const ended = await run({ SPILLWAY_TOKEN: '' })
-      expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-    } finally {
-      await close()
-    }
+    const ended = await run({ SPILLWAY_TOKEN: '' })
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
   })
 
   test('are read again from their file', async () => {
-    const { sandbox, workspace, run, close } = await world(SMALL, pipelineYaml({ concurrency: 1 }))
+    const { sandbox, workspace, run } = await world(SMALL, pipelineYaml({ concurrency: 1 }))
     const file = join(workspace.folder, 'token')
     await writeFile(file, 'first-token\n', { mode: 0o600 })
     const gate = await startGate(sandbox, ['first-token', 'second-token'], async (next) =>
       writeFile(file, `${next}\n`),
     )
-    try {
-      const ended = await run({
-        SPILLWAY_BASE_URL: gate.baseUrl,
-        SPILLWAY_TOKEN: '',
-        SPILLWAY_TOKEN_FILE: file,
-      })
-      expect(ended.code, ended.stderr).toBe(0)
-      expect(gate.refused).toBe(1)
-      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-    } finally {
-      await gate.close()
-      await close()
-    }
+    const ended = await run({
+      SPILLWAY_BASE_URL: gate.baseUrl,
+      SPILLWAY_TOKEN: '',
+      SPILLWAY_TOKEN_FILE: file,
+    })
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(gate.refused).toBe(1)
+    expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
   })
 
   test('without a new one end the run with exit 3, and a later run resumes', async () => {
-    const { sandbox, workspace, run, close } = await world(
+    const { sandbox, workspace, run } = await world(
       { ...SMALL, faults: [{ kind: 'revoke-tokens', requests: [4] }] },
       pipelineYaml(),
     )
-    try {
-      const refused = await run()
-      expect(refused.code, refused.stderr).toBe(3)
-      expect(refused.stderr).toContain('SPILLWAY_TOKEN')
-      const fresh = await fetch(`${sandbox.origin}/tokens/generate`, {
-        method: 'POST',
-        headers: { authorization: sandbox.apiKey },
-      })
-      const { token } = (await fresh.json()) as { token: string }
-      const ended = await run({ SPILLWAY_TOKEN: token })
-      expect(ended.code, ended.stderr).toBe(0)
-      expect(summaryOf(ended).rows).toBeLessThan(expectedRows(sandbox).length)
-      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-    } finally {
-      await close()
-    }
+    const refused = await run()
+    expect(refused.code, refused.stderr).toBe(3)
+    expect(refused.stderr).toContain('SPILLWAY_TOKEN')
+    const fresh = await fetch(`${sandbox.origin}/tokens/generate`, {
+      method: 'POST',
+      headers: { authorization: sandbox.apiKey },
+    })
+    const { token } = (await fresh.json()) as { token: string }
+    const ended = await run({ SPILLWAY_TOKEN: token })
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(summaryOf(ended).rows).toBeLessThan(expectedRows(sandbox).length)
+    expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
   })
 })
 
-type Gate = { readonly baseUrl: string; readonly refused: number; close(): Promise<void> }
+type Gate = { readonly baseUrl: string; readonly refused: number }
 
 /**
  * A proxy of a sandbox that accepts one token for three requests, then only the next one.
@@ -203,15 +175,14 @@ async function startGate(
     void pass(request).then(([status, text]) => response.writeHead(status).end(text))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  atTheEnd(() => {
+    server.close()
+    server.closeAllConnections()
+  })
   return {
     baseUrl: sandbox.baseUrl.replace(/:\d+/, `:${(server.address() as AddressInfo).port}`),
     get refused() {
       return refused
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
   }
 }

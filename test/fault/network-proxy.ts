@@ -1,4 +1,5 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { atTheEnd } from '../support/at-the-end.ts'
 
 /** The fault of one connection. */
 export type Strike =
@@ -17,7 +18,6 @@ export type Proxy = {
   readonly port: number
   /** Connections so far. */
   readonly connections: number
-  close(): Promise<void>
 }
 
 /**
@@ -77,16 +77,15 @@ export async function startProxy(
     service.on('end', () => client.end())
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  atTheEnd(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
   return {
     port: (server.address() as AddressInfo).port,
     get connections() {
       return connections
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        for (const socket of sockets) socket.destroy()
-      }),
   }
 }
 

@@ -14,40 +14,28 @@ const FOUR_REQUESTS = ['--max-requests', '4']
 
 describe.concurrent.each(some(['asc', 'desc'], 1))('with order %s, when a cursor is refused', (order) => {
   test('in the next run, the export resumes after the last row', async () => {
-    const { sandbox, workspace, run, close } = await world(
-      SMALL,
-      pipelineYaml({ extract: `order: ${order}` }),
-    )
+    const { sandbox, workspace, run } = await world(SMALL, pipelineYaml({ extract: `order: ${order}` }))
     const renewed = await startSandbox({ ...SMALL, cursorKey: 'another key', token: sandbox.token })
-    try {
-      const stopped = await run({}, FOUR_REQUESTS)
-      expect(stopped.code, stopped.stderr).toBe(4)
-      const ended = await run({ SPILLWAY_BASE_URL: renewed.baseUrl })
-      expect(ended.code, ended.stderr).toBe(0)
-      expect(ended.stderr).toContain('refuses the saved cursor')
-      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-      // Exported rows are not requested again, except those of the last instant.
-      const again = renewed.requests.reduce((sum, { items }) => sum + items, 0)
-      expect(again).toBeLessThanOrEqual(expectedRows(sandbox).length - summaryOf(stopped).rows + 20)
-    } finally {
-      await renewed.close()
-      await close()
-    }
+    const stopped = await run({}, FOUR_REQUESTS)
+    expect(stopped.code, stopped.stderr).toBe(4)
+    const ended = await run({ SPILLWAY_BASE_URL: renewed.baseUrl })
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(ended.stderr).toContain('refuses the saved cursor')
+    expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
+    // Exported rows are not requested again, except those of the last instant.
+    const again = renewed.requests.reduce((sum, { items }) => sum + items, 0)
+    expect(again).toBeLessThanOrEqual(expectedRows(sandbox).length - summaryOf(stopped).rows + 20)
   })
 
   test('in the middle of a run, the export resumes after the last row', async () => {
     const refusal: Fault = { kind: 'status', status: 400, code: 'INVALID_CURSOR', requests: [5] }
-    const { sandbox, workspace, run, close } = await world(
+    const { sandbox, workspace, run } = await world(
       { ...SMALL, faults: [refusal] },
       pipelineYaml({ extract: `order: ${order}` }),
     )
-    try {
-      const ended = await run()
-      expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-    } finally {
-      await close()
-    }
+    const ended = await run()
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
   })
 
   test('after pages out of order, it does not resume at a position that would skip rows', async () => {
@@ -61,22 +49,17 @@ describe.concurrent.each(some(['asc', 'desc'], 1))('with order %s, when a cursor
       if (start === 6) exchange.json({ error: { code: 'INVALID_CURSOR', message: 'unknown' } }, 400)
       else exchange.json({ items: items.slice(start, start + 2), next: String(start + 2) })
     })
-    const { workspace, run, close } = await world(
+    const { workspace, run } = await world(
       SMALL,
       pipelineYaml({ domains: ['acme.example'], pageSize: 2, extract: `order: ${order}` }),
     )
-    try {
-      const ended = await run({ SPILLWAY_BASE_URL: service.baseUrl })
-      expect(ended.code, ended.stderr).toBe(1)
-      expect(ended.stderr).toContain('there is no safe resume position')
-      expect(service.requests).toHaveLength(4)
-      // Committed pages stay.
-      expect(summaryOf(ended).rows).toBe(6)
-      expect(await shardPaths(workspace.output)).toEqual([])
-    } finally {
-      await service.close()
-      await close()
-    }
+    const ended = await run({ SPILLWAY_BASE_URL: service.baseUrl })
+    expect(ended.code, ended.stderr).toBe(1)
+    expect(ended.stderr).toContain('there is no safe resume position')
+    expect(service.requests).toHaveLength(4)
+    // Committed pages stay.
+    expect(summaryOf(ended).rows).toBe(6)
+    expect(await shardPaths(workspace.output)).toEqual([])
   })
 
   test.each([
@@ -93,38 +76,29 @@ describe.concurrent.each(some(['asc', 'desc'], 1))('with order %s, when a cursor
       if (exchange.number === 4) exchange.json({ error: { code: 'INVALID_CURSOR', message: 'unknown' } }, 400)
       else exchange.json(page(items, exchange.body, from))
     })
-    const { workspace, run, close } = await world(
+    const { workspace, run } = await world(
       SMALL,
       pipelineYaml({ domains: ['acme.example'], pageSize: 5, extract: `order: ${order}` }),
     )
-    try {
-      const ended = await run({ SPILLWAY_BASE_URL: service.baseUrl })
-      expect(ended.code, ended.stderr).toBe(0)
-      const ids = (await exportedRows(workspace.output)).map((row) => Number(row.split(' ')[1]))
-      expect(ids.sort((a, b) => a - b)).toEqual(items.map(({ id }) => id))
-    } finally {
-      await service.close()
-      await close()
-    }
+    const ended = await run({ SPILLWAY_BASE_URL: service.baseUrl })
+    expect(ended.code, ended.stderr).toBe(0)
+    const ids = (await exportedRows(workspace.output)).map((row) => Number(row.split(' ')[1]))
+    expect(ids.sort((a, b) => a - b)).toEqual(items.map(({ id }) => id))
   })
 })
 
 test('when every cursor is refused, the run ends and says so', async () => {
-  const { sandbox, workspace, run, close } = await world(
+  const { sandbox, workspace, run } = await world(
     { ...SMALL, faults: [{ kind: 'status', status: 400, when: ({ body }) => hasCursor(body) }] },
     pipelineYaml(),
   )
-  try {
-    const ended = await run()
-    expect(ended.code, ended.stderr).toBe(1)
-    expect(ended.stderr).toContain('cursor')
-    expect(sandbox.requests.length).toBeLessThan(20)
-    expect(new Set(await exportedRows(workspace.output)).size).toBe(
-      (await exportedRows(workspace.output)).length,
-    )
-  } finally {
-    await close()
-  }
+  const ended = await run()
+  expect(ended.code, ended.stderr).toBe(1)
+  expect(ended.stderr).toContain('cursor')
+  expect(sandbox.requests.length).toBeLessThan(20)
+  expect(new Set(await exportedRows(workspace.output)).size).toBe(
+    (await exportedRows(workspace.output)).length,
+  )
 })
 
 function hasCursor(body: unknown): boolean {

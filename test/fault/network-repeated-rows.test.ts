@@ -39,14 +39,9 @@ async function withService<T>(
 ): Promise<T> {
   const service = await startService(respond)
   const here = await world(SMALL, yaml)
-  try {
-    const run: World['run'] = (env = {}, args = []) =>
-      here.run({ SPILLWAY_BASE_URL: service.baseUrl, ...env }, args)
-    return await work({ ...here, run, service })
-  } finally {
-    await here.close()
-    await service.close()
-  }
+  const run: World['run'] = (env = {}, args = []) =>
+    here.run({ SPILLWAY_BASE_URL: service.baseUrl, ...env }, args)
+  return await work({ ...here, run, service })
 }
 
 const YAML = (extract = '', load = ''): string =>

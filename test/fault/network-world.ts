@@ -44,7 +44,6 @@ export type World = {
   readonly sandbox: Sandbox
   readonly workspace: Workspace
   run(env?: Readonly<Record<string, string>>, args?: readonly string[]): Promise<Ended>
-  close(): Promise<void>
 }
 
 export async function world(options: SandboxOptions, yaml: string): Promise<World> {
@@ -59,10 +58,6 @@ export async function world(options: SandboxOptions, yaml: string): Promise<Worl
         cwd: workspace.folder,
         env: { ...workspace.env, SPILLWAY_API_KEY: sandbox.apiKey, ...env },
       }),
-    async close() {
-      await workspace.remove()
-      await sandbox.close()
-    },
   }
 }
 

@@ -70,21 +70,17 @@ describe.concurrent('a pipe instead of a file is refused at once', () => {
   ] as const
   test.each(some(inputs, 2))('%s', async (_name, file, env, said) => {
     const here = await exported()
-    try {
-      const path = join(here.workspace.folder, file)
-      pipe(path)
-      for (const command of ['run', 'check']) {
-        const { code, signal, stderr } = await call(here, [command], env(path))
-        expect({ code, signal }, stderr).toEqual({ code: 2, signal: null })
-        expect(stderr).toContain(said)
-        expect(stderr).toContain('no regular file')
-      }
-      // status needs the place of the data set alone, so it works without the rest.
-      const { code, signal, stderr } = await call(here, ['status'], env(path))
-      expect({ code, signal }, stderr).toEqual({ code: file === 'pipeline.yaml' ? 2 : 0, signal: null })
-    } finally {
-      await here.close()
+    const path = join(here.workspace.folder, file)
+    pipe(path)
+    for (const command of ['run', 'check']) {
+      const { code, signal, stderr } = await call(here, [command], env(path))
+      expect({ code, signal }, stderr).toEqual({ code: 2, signal: null })
+      expect(stderr).toContain(said)
+      expect(stderr).toContain('no regular file')
     }
+    // status needs the place of the data set alone, so it works without the rest.
+    const { code, signal, stderr } = await call(here, ['status'], env(path))
+    expect({ code, signal }, stderr).toEqual({ code: file === 'pipeline.yaml' ? 2 : 0, signal: null })
   })
 
   const files = [
@@ -95,15 +91,11 @@ describe.concurrent('a pipe instead of a file is refused at once', () => {
   ] as const
   test.each(some(files, 1))('%s', async (_name, file, commands) => {
     const here = await exported()
-    try {
-      const path = file === '*' ? aShard(here.workspace.output) : join(here.workspace.output, file)
-      pipe(path)
-      for (const command of commands) {
-        const { code, signal, stderr } = await call(here, [command])
-        expect({ code: [1, 2].includes(code ?? 0), signal }, stderr).toEqual({ code: true, signal: null })
-      }
-    } finally {
-      await here.close()
+    const path = file === '*' ? aShard(here.workspace.output) : join(here.workspace.output, file)
+    pipe(path)
+    for (const command of commands) {
+      const { code, signal, stderr } = await call(here, [command])
+      expect({ code: [1, 2].includes(code ?? 0), signal }, stderr).toEqual({ code: true, signal: null })
     }
   })
 
@@ -112,24 +104,20 @@ describe.concurrent('a pipe instead of a file is refused at once', () => {
     const here = await world({ ...SMALL, invalidRate: 0.2 }, pipelineYaml({ pageSize: 10 }))
     const { output } = here.workspace
     const kept = join(here.workspace.folder, 'kept')
-    try {
-      expect((await call(here, ['run', '--max-requests', '4'])).code).toBe(4)
-      cpSync(output, kept, { recursive: true })
-      for (const folder of ['_state/log', '_quarantine']) {
-        const files = readdirSync(join(kept, folder))
-        expect(files).not.toEqual([])
-        for (const name of some(files, 1)) {
-          pipe(join(output, folder, name))
-          const { code, signal, stderr } = await call(here, ['run'])
-          const about = `${folder}/${name}: ${stderr}`
-          expect({ failed: code !== 0, signal }, about).toEqual({ failed: true, signal: null })
-          // The run may have completed the other query.
-          rmSync(output, { recursive: true })
-          cpSync(kept, output, { recursive: true })
-        }
+    expect((await call(here, ['run', '--max-requests', '4'])).code).toBe(4)
+    cpSync(output, kept, { recursive: true })
+    for (const folder of ['_state/log', '_quarantine']) {
+      const files = readdirSync(join(kept, folder))
+      expect(files).not.toEqual([])
+      for (const name of some(files, 1)) {
+        pipe(join(output, folder, name))
+        const { code, signal, stderr } = await call(here, ['run'])
+        const about = `${folder}/${name}: ${stderr}`
+        expect({ failed: code !== 0, signal }, about).toEqual({ failed: true, signal: null })
+        // The run may have completed the other query.
+        rmSync(output, { recursive: true })
+        cpSync(kept, output, { recursive: true })
       }
-    } finally {
-      await here.close()
     }
   })
 })
@@ -143,24 +131,20 @@ function aShard(output: string): string {
 
 test('a line of a million combining marks in a file of domains is refused at once', async () => {
   const here = await world(SMALL, pipelineYaml({ extract: 'domains_file: domains.txt', domains: [] }))
-  try {
-    // Marks of several combining classes, in the worst order for normalization.
-    const marks = '\u0301\u0323\u0345\u0327'.repeat(250_000)
-    writeFileSync(join(here.workspace.folder, 'domains.txt'), `fine.example\na${marks}.example\n`)
-    const first = await timedPlan(here)
-    expect(first.cpuMs).toBeLessThan(10_000)
-    expect(first.code).toBe(2)
-    expect(first.stderr).toMatch(
-      /domains\.txt:2:1: expected a domain name .*, found "[^"]{1,200}": 1000009 characters/,
-    )
+  // Marks of several combining classes, in the worst order for normalization.
+  const marks = '\u0301\u0323\u0345\u0327'.repeat(250_000)
+  writeFileSync(join(here.workspace.folder, 'domains.txt'), `fine.example\na${marks}.example\n`)
+  const first = await timedPlan(here)
+  expect(first.cpuMs).toBeLessThan(10_000)
+  expect(first.code).toBe(2)
+  expect(first.stderr).toMatch(
+    /domains\.txt:2:1: expected a domain name .*, found "[^"]{1,200}": 1000009 characters/,
+  )
 
-    writeFileSync(here.workspace.pipeline, pipelineYaml({ domains: [`"a${marks}.example"`] }))
-    const second = await timedPlan(here)
-    expect(second.code).toBe(2)
-    expect(first.cpuMs + second.cpuMs).toBeLessThan(20_000)
-  } finally {
-    await here.close()
-  }
+  writeFileSync(here.workspace.pipeline, pipelineYaml({ domains: [`"a${marks}.example"`] }))
+  const second = await timedPlan(here)
+  expect(second.code).toBe(2)
+  expect(first.cpuMs + second.cpuMs).toBeLessThan(20_000)
 })
 
 test.each(some(['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf'], 1))(
@@ -172,15 +156,11 @@ test.each(some(['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'value
       [{ extract: `queries: [{ type: secret, secret_env: ${name} }]` }, 'extract.queries'],
     ] as const) {
       const here = await world(SMALL, pipelineYaml(parts))
-      try {
-        const { code, stderr } = await call(here, ['run'])
-        expect(code, stderr).toBe(2)
-        expect(stderr).toContain(where)
-        expect(stderr).toContain(`${name} is not set`)
-        expect(here.sandbox.requests).toHaveLength(0)
-      } finally {
-        await here.close()
-      }
+      const { code, stderr } = await call(here, ['run'])
+      expect(code, stderr).toBe(2)
+      expect(stderr).toContain(where)
+      expect(stderr).toContain(`${name} is not set`)
+      expect(here.sandbox.requests).toHaveLength(0)
     }
   },
 )

@@ -1,7 +1,7 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { CODES, FORMS, OTHER_SPELLINGS } from '../support/quotations.ts'
 import { some } from '../support/thorough.ts'
@@ -71,15 +71,14 @@ test.each(some(['Québec2024', '😀2024ab', 'Ærø=daf%41e', 'hunté', 'p"\\w&�
   'a secret query is in no output, log or file, however and wherever the service quotes it: %s',
   async (secret) => {
     const service = await startQuotingService(secret)
-    const folder = await mkdtemp(join(tmpdir(), 'spillway-quoted-'))
-    try {
-      const refused = QUOTED.length * REFUSALS.length
-      // All spellings at all places, where everything is tried.
-      const numbers = some([...Array(refused).keys()], QUOTED.length + REFUSALS.length)
-      const domains = numbers.flatMap((number, i) => [`d${number}.example`, `fine-${i}.example`])
-      await writeFile(
-        join(folder, 'pipeline.yaml'),
-        `
+    const folder = scratchFolder()
+    const refused = QUOTED.length * REFUSALS.length
+    // All spellings at all places, where everything is tried.
+    const numbers = some([...Array(refused).keys()], QUOTED.length + REFUSALS.length)
+    const domains = numbers.flatMap((number, i) => [`d${number}.example`, `fine-${i}.example`])
+    await writeFile(
+      join(folder, 'pipeline.yaml'),
+      `
 name: quoted
 service: { base_url: "${service.baseUrl}", requests_per_second: 1000, retries: 1, token_test_url: /tokens/test }
 extract:
@@ -89,54 +88,50 @@ extract:
 transform: { max_quarantined: 100%, extra_columns: [{ name: note, path: note.text, type: string }] }
 load: { format: csv, path: out }
 `,
-      )
-      const env = { SPILLWAY_TOKEN: 'tok.M4rlin-0b7de911', LEAKED_PASSWORD: secret }
-      const call = (...args: string[]) => carryOut({ args, cwd: folder, env })
-      const trace = ['--log-level', 'trace', '--log-file', 'run.log']
-      const files = ['--metrics-file', 'metrics.prom']
-      const run = await call('run', 'pipeline.yaml', '--json', ...trace, ...files)
-      expect(run.code, run.stderr).toBe(1)
-      const status = await call('status', 'pipeline.yaml', '--json')
-      expect(JSON.parse(status.stdout).totals.failed).toBe(numbers.length)
-      const check = await call('check', 'pipeline.yaml', '--log-level', 'trace')
-      expect(check.stdout).toContain('tenant 7, scopes [left out: the run holds a query')
-      const results = [
-        run,
-        status,
-        check,
-        await call('run', 'pipeline.yaml', '--log-level', 'debug', '--log-format', 'json'),
-        await call('status', 'pipeline.yaml', '--all'),
-        await call('verify', 'pipeline.yaml', '--json'),
-        await call('summary', 'pipeline.yaml'),
-      ]
-      const texts = [
-        ...results.flatMap(({ stdout, stderr }, i) => [
-          { name: `stdout ${i}`, bytes: Buffer.from(stdout) },
-          { name: `stderr ${i}`, bytes: Buffer.from(stderr) },
-        ]),
-        ...(await haystacksOf(folder)),
-      ]
-      const names = texts.map(({ name }) => name)
-      expect(names).toEqual(
-        expect.arrayContaining([
-          'run.log',
-          'metrics.prom',
-          'out/_manifest.json',
-          'out/_report.html',
-          'out/_state/checkpoint.jsonl',
-        ]),
-      )
-      expect(names.join()).toContain('out/_quarantine/')
-      // A failure of this line shows only where it is, and the first of them.
-      const leaks = texts.flatMap(({ name, bytes }) => {
-        const at = bytes.indexOf(MARKER)
-        return at === -1 ? [] : [`${name}: ${bytes.toString('utf8', at, at + 120)}`]
-      })
-      expect(leaks).toEqual([])
-      expect(run.stderr).toContain('[left out: the run holds a query whose value must not be shown')
-    } finally {
-      await service.close()
-      await rm(folder, { recursive: true, force: true })
-    }
+    )
+    const env = { SPILLWAY_TOKEN: 'tok.M4rlin-0b7de911', LEAKED_PASSWORD: secret }
+    const call = (...args: string[]) => carryOut({ args, cwd: folder, env })
+    const trace = ['--log-level', 'trace', '--log-file', 'run.log']
+    const files = ['--metrics-file', 'metrics.prom']
+    const run = await call('run', 'pipeline.yaml', '--json', ...trace, ...files)
+    expect(run.code, run.stderr).toBe(1)
+    const status = await call('status', 'pipeline.yaml', '--json')
+    expect(JSON.parse(status.stdout).totals.failed).toBe(numbers.length)
+    const check = await call('check', 'pipeline.yaml', '--log-level', 'trace')
+    expect(check.stdout).toContain('tenant 7, scopes [left out: the run holds a query')
+    const results = [
+      run,
+      status,
+      check,
+      await call('run', 'pipeline.yaml', '--log-level', 'debug', '--log-format', 'json'),
+      await call('status', 'pipeline.yaml', '--all'),
+      await call('verify', 'pipeline.yaml', '--json'),
+      await call('summary', 'pipeline.yaml'),
+    ]
+    const texts = [
+      ...results.flatMap(({ stdout, stderr }, i) => [
+        { name: `stdout ${i}`, bytes: Buffer.from(stdout) },
+        { name: `stderr ${i}`, bytes: Buffer.from(stderr) },
+      ]),
+      ...(await haystacksOf(folder)),
+    ]
+    const names = texts.map(({ name }) => name)
+    expect(names).toEqual(
+      expect.arrayContaining([
+        'run.log',
+        'metrics.prom',
+        'out/_manifest.json',
+        'out/_report.html',
+        'out/_state/checkpoint.jsonl',
+      ]),
+    )
+    expect(names.join()).toContain('out/_quarantine/')
+    // A failure of this line shows only where it is, and the first of them.
+    const leaks = texts.flatMap(({ name, bytes }) => {
+      const at = bytes.indexOf(MARKER)
+      return at === -1 ? [] : [`${name}: ${bytes.toString('utf8', at, at + 120)}`]
+    })
+    expect(leaks).toEqual([])
+    expect(run.stderr).toContain('[left out: the run holds a query whose value must not be shown')
   },
 )

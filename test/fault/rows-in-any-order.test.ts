@@ -1,10 +1,9 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { runInProcess } from '../e2e/support/in-process.ts'
 import { readParquet, shardPaths } from '../e2e/support/read-shards.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { cases } from '../support/thorough.ts'
 import { credential, type Item, startService } from './hostile-service.ts'
 
@@ -65,37 +64,32 @@ it('each row is in its window once, in whatever order the service sends them, al
     fc.asyncProperty(drawn, async (given) => {
       const items = itemsOf(given)
       const service = await serve(items, given.pageSize)
-      const folder = await mkdtemp(join(tmpdir(), 'spillway-order-'))
+      const folder = scratchFolder()
       const output = join(folder, 'out')
-      try {
-        const warnings: string[] = []
-        for (const budget of [...given.budgets, 'none']) {
-          const summary = await runInProcess(
-            { folder, baseUrl: service.baseUrl, token: 'token-of-the-tests' },
-            {
-              service: { requests_per_second: 10_000 },
-              extract: {
-                domains: ['acme.example'],
-                windows: { ...RANGE, every: `${WINDOW_DAYS}d`, per_chain: given.per_chain },
-                order: given.order,
-                page_size: given.pageSize,
-                concurrency: given.concurrency,
-                max_requests: budget,
-              },
-              load: { partition_by: given.partition_by, shard_rows: 7 },
+      const warnings: string[] = []
+      for (const budget of [...given.budgets, 'none']) {
+        const summary = await runInProcess(
+          { folder, baseUrl: service.baseUrl, token: 'token-of-the-tests' },
+          {
+            service: { requests_per_second: 10_000 },
+            extract: {
+              domains: ['acme.example'],
+              windows: { ...RANGE, every: `${WINDOW_DAYS}d`, per_chain: given.per_chain },
+              order: given.order,
+              page_size: given.pageSize,
+              concurrency: given.concurrency,
+              max_requests: budget,
             },
-          )
-          warnings.push(...summary.warnings)
-          expect(summary.partitions.failed).toBe(0)
-        }
-        const rows = await readParquet(output)
-        expect(rows.map(({ id }) => Number(id)).sort((a, b) => a - b)).toEqual(items.map((_, i) => i + 1))
-        if (given.partition_by !== 'none') await expectOwnFolders(output)
-        if (given.disorder === 'none') expect(warnings).toEqual([])
-      } finally {
-        await service.close()
-        await rm(folder, { recursive: true, force: true })
+            load: { partition_by: given.partition_by, shard_rows: 7 },
+          },
+        )
+        warnings.push(...summary.warnings)
+        expect(summary.partitions.failed).toBe(0)
       }
+      const rows = await readParquet(output)
+      expect(rows.map(({ id }) => Number(id)).sort((a, b) => a - b)).toEqual(items.map((_, i) => i + 1))
+      if (given.partition_by !== 'none') await expectOwnFolders(output)
+      if (given.disorder === 'none') expect(warnings).toEqual([])
     }),
     { numRuns: cases(15, 3) },
   )
@@ -126,30 +120,25 @@ it('a late row of a partition that is done opens the next part of its shard, wit
     budgets: [],
   }
   const service = await serve(itemsOf(given), given.pageSize)
-  const folder = await mkdtemp(join(tmpdir(), 'spillway-order-'))
-  try {
-    const summary = await runInProcess(
-      { folder, baseUrl: service.baseUrl, token: 'token-of-the-tests' },
-      {
-        extract: {
-          domains: ['acme.example'],
-          windows: { ...RANGE, every: `${WINDOW_DAYS}d` },
-          page_size: given.pageSize,
-          concurrency: 1,
-        },
-        load: { partition_by: ['query', 'window'] },
+  const folder = scratchFolder()
+  const summary = await runInProcess(
+    { folder, baseUrl: service.baseUrl, token: 'token-of-the-tests' },
+    {
+      extract: {
+        domains: ['acme.example'],
+        windows: { ...RANGE, every: `${WINDOW_DAYS}d` },
+        page_size: given.pageSize,
+        concurrency: 1,
       },
-    )
-    expect(summary).toMatchObject({
-      status: 'complete',
-      rows: 24,
-      partitions: { total: 8, done: 8, pending: 0 },
-    })
-    expect(summary.warnings.filter((text) => text.includes('late rows'))).toHaveLength(1)
-    const first = (await shardPaths(join(folder, 'out'))).filter((path) => path.includes('=2024-01-01/'))
-    expect(first.map((path) => path.split('/').at(-1))).toEqual(['part-00000.parquet', 'part-00001.parquet'])
-  } finally {
-    await service.close()
-    await rm(folder, { recursive: true, force: true })
-  }
+      load: { partition_by: ['query', 'window'] },
+    },
+  )
+  expect(summary).toMatchObject({
+    status: 'complete',
+    rows: 24,
+    partitions: { total: 8, done: 8, pending: 0 },
+  })
+  expect(summary.warnings.filter((text) => text.includes('late rows'))).toHaveLength(1)
+  const first = (await shardPaths(join(folder, 'out'))).filter((path) => path.includes('=2024-01-01/'))
+  expect(first.map((path) => path.split('/').at(-1))).toEqual(['part-00000.parquet', 'part-00001.parquet'])
 })

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import { afterAll } from 'vitest'
+import { atTheEnd, scratchFolder } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { type Ended, type RunArgs, runCli as startCli } from '../support/run-cli.ts'
 import type { Sandbox } from '../support/sandbox.ts'
@@ -10,8 +9,6 @@ import { THOROUGH } from '../support/thorough.ts'
 import { withDiskFault } from './disk-fault-here.ts'
 
 export { CLI, type Ended, type RunArgs } from '../support/run-cli.ts'
-
-const running = new Set<(signal: NodeJS.Signals) => void>()
 
 /** Faults after which the process goes on, and can remove its lock. */
 const GOES_ON = /^(?:count$|eio:|room:)/
@@ -25,19 +22,13 @@ export async function runCli({ onStart, ...args }: RunArgs): Promise<Ended> {
   if (!THOROUGH && onStart === undefined && DISK_FAULT !== undefined && GOES_ON.test(DISK_FAULT))
     return withFaultHere(DISK_FAULT, { ...args, env })
   if (onStart === undefined) return carryOut(args)
-  let own: ((signal: NodeJS.Signals) => void) | null = null
-  try {
-    return await startCli({
-      ...args,
-      onStart(kill, pid) {
-        own = kill
-        running.add(kill)
-        onStart(kill, pid)
-      },
-    })
-  } finally {
-    if (own !== null) running.delete(own)
-  }
+  return startCli({
+    ...args,
+    onStart(kill, pid) {
+      atTheEnd(() => kill('SIGKILL'))
+      onStart(kill, pid)
+    },
+  })
 }
 
 async function withFaultHere(fault: string, args: RunArgs & { readonly env: object }): Promise<Ended> {
@@ -47,10 +38,6 @@ async function withFaultHere(fault: string, args: RunArgs & { readonly env: obje
   if (DISK_FAULT_COUNT !== '') await writeFile(DISK_FAULT_COUNT, calls.join('\n'))
   return result
 }
-
-afterAll(() => {
-  for (const kill of running) kill('SIGKILL')
-})
 
 const DISK_FAULT = join(import.meta.dirname, 'disk-fault.mjs')
 
@@ -81,12 +68,11 @@ export type Workspace = {
   /** The data set. */
   readonly output: string
   readonly env: Readonly<Record<string, string>>
-  remove(): Promise<void>
 }
 
 /** A folder with a pipeline file that points at a sandbox. */
 export async function newWorkspace(sandbox: Sandbox, yaml: string): Promise<Workspace> {
-  const folder = await mkdtemp(join(tmpdir(), 'spillway-fault-'))
+  const folder = scratchFolder()
   const pipeline = join(folder, 'pipeline.yaml')
   await writeFile(pipeline, yaml)
   return {
@@ -94,7 +80,6 @@ export async function newWorkspace(sandbox: Sandbox, yaml: string): Promise<Work
     pipeline,
     output: join(folder, 'out'),
     env: { SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token },
-    remove: () => rm(folder, { recursive: true, force: true }),
   }
 }
 

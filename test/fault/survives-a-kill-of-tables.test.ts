@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
-import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { spillway } from '../cli/spillway.ts'
 import { deltaShards, icebergShards, latestVersion, metadataOf } from '../open-tables/world.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
 import { diskFault, runCli, shardPaths } from './support.ts'
@@ -52,41 +52,37 @@ test.each(some(COMMANDS, 1))(
     await trial(tabled(given), async (attempt) => {
       const { workspace, runHere } = attempt
       const { folder, output, env } = workspace
-      const before = await mkdtemp(join(tmpdir(), 'spillway-tables-'))
-      try {
-        if (!isFirst) {
-          await runHere()
-          if (args.includes('people.txt')) {
-            const { stdout } = await spillway(['query', 'pipeline.yaml', PERSON, '--json'], folder, env)
-            await writeFile(join(folder, 'people.txt'), /"person":"([^"]+)"/.exec(stdout)?.[1] ?? '')
-          }
-          await cp(output, join(before, 'out'), { recursive: true })
+      const before = scratchFolder()
+      if (!isFirst) {
+        await runHere()
+        if (args.includes('people.txt')) {
+          const { stdout } = await spillway(['query', 'pipeline.yaml', PERSON, '--json'], folder, env)
+          await writeFile(join(folder, 'people.txt'), /"person":"([^"]+)"/.exec(stdout)?.[1] ?? '')
         }
-        const struck = (fault: string) =>
-          runCli({ args, cwd: folder, env: { ...env, ...diskFault(output, fault, join(folder, 'calls')) } })
-        const counted = await struck('count')
-        expect(counted.code, counted.stderr).toBe(0)
-        const calls = (await readFile(join(folder, 'calls'), 'utf8')).split('\n')
-        const faults = sampledCalls(calls, ONE).filter((number) => OF_TABLES.test(calls[number - 1]!))
-        expect(faults.length).toBeGreaterThan(8)
-        for (const number of THOROUGH ? some(faults, 1) : [faults[faults.length >> 1]!]) {
-          const about = `${number}: ${calls[number - 1]}`
-          await restored(attempt, join(before, 'out'))
-          const ended = await struck(`kill:${number}`)
-          if (ended.signal === 'SIGKILL') figures.kills++
-          else expect(ended.code, `${about}\n${ended.stderr}`).toBe(0)
-          await expectReadable(output)
-          const again = await spillway(next, folder, env)
-          expect(again.code, `${about}\n${again.stdout}${again.stderr}`).toBe(0)
-          figures.exports++
-          const shards = await listed(output)
-          expect(await icebergShards(output, await metadataOf(output)), about).toEqual(shards)
-          expect(await deltaShards(output), about).toEqual(shards)
-          const verified = await spillway(['verify', 'pipeline.yaml', '--complete'], folder, env)
-          expect(verified.code, `${about}\n${verified.stdout}`).toBe(0)
-        }
-      } finally {
-        await rm(before, { recursive: true, force: true })
+        await cp(output, join(before, 'out'), { recursive: true })
+      }
+      const struck = (fault: string) =>
+        runCli({ args, cwd: folder, env: { ...env, ...diskFault(output, fault, join(folder, 'calls')) } })
+      const counted = await struck('count')
+      expect(counted.code, counted.stderr).toBe(0)
+      const calls = (await readFile(join(folder, 'calls'), 'utf8')).split('\n')
+      const faults = sampledCalls(calls, ONE).filter((number) => OF_TABLES.test(calls[number - 1]!))
+      expect(faults.length).toBeGreaterThan(8)
+      for (const number of THOROUGH ? some(faults, 1) : [faults[faults.length >> 1]!]) {
+        const about = `${number}: ${calls[number - 1]}`
+        await restored(attempt, join(before, 'out'))
+        const ended = await struck(`kill:${number}`)
+        if (ended.signal === 'SIGKILL') figures.kills++
+        else expect(ended.code, `${about}\n${ended.stderr}`).toBe(0)
+        await expectReadable(output)
+        const again = await spillway(next, folder, env)
+        expect(again.code, `${about}\n${again.stdout}${again.stderr}`).toBe(0)
+        figures.exports++
+        const shards = await listed(output)
+        expect(await icebergShards(output, await metadataOf(output)), about).toEqual(shards)
+        expect(await deltaShards(output), about).toEqual(shards)
+        const verified = await spillway(['verify', 'pipeline.yaml', '--complete'], folder, env)
+        expect(verified.code, `${about}\n${verified.stdout}`).toBe(0)
       }
     })
   },

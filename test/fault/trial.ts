@@ -1,4 +1,4 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { deserialize, serialize } from 'node:v8'
 import { expect } from 'vitest'
@@ -96,7 +96,8 @@ export async function trial<T>(
   try {
     return await work({ sandbox, workspace, command, runHere, run: (settings) => command('run', settings) })
   } finally {
-    await workspace.remove()
+    // A file may have hundreds of them.
+    await rm(workspace.folder, { recursive: true, force: true })
     await sandbox.close()
   }
 }

@@ -42,7 +42,6 @@ load: { path: out, ${load} }
     return await verifyDataSet(pipeline)
   } finally {
     await rm(folder, { recursive: true, force: true })
-    await service.close()
   }
 }
 

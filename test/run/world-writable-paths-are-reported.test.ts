@@ -29,7 +29,6 @@ load: { path: out, file_mode: '${fileMode}' }
     return warnings
   } finally {
     await rm(folder, { recursive: true, force: true })
-    await service.close()
   }
 }
 

@@ -33,7 +33,6 @@ load: { path: out }
     return { summary, logged, requests: service.requests.length }
   } finally {
     await rm(folder, { recursive: true, force: true })
-    await service.close()
   }
 }
 

@@ -1,12 +1,14 @@
 import { afterAll } from 'vitest'
 import * as knownSecrets from '../../src/core/secrets/known-secrets.ts'
+import { endAll } from './at-the-end.ts'
 
 // Test files share a process. The next file must see neither the environment of this one nor its known secrets.
 const before = { ...process.env }
 export const { forgetSecrets } = knownSecrets as typeof knownSecrets & { forgetSecrets(): void }
 forgetSecrets()
 
-afterAll(() => {
+afterAll(async () => {
+  await endAll()
   for (const name of Object.keys(process.env)) if (!Object.hasOwn(before, name)) delete process.env[name]
   Object.assign(process.env, before)
 })

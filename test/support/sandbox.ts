@@ -3,6 +3,7 @@ import type { LoggedRequest } from '../../src/sandbox/http/routes.ts'
 import { type SandboxOptions as Options, resolveOptions } from '../../src/sandbox/options.ts'
 import type { FeedItem } from '../../src/sandbox/search/feed.ts'
 import { makeService, type Sandbox as Served, serve } from '../../src/sandbox/start-sandbox.ts'
+import { atTheEnd } from './at-the-end.ts'
 import { type Fault, faulty } from './sandbox-faults.ts'
 import { type ExpectedSearch, expectedCredentials } from './sandbox-oracle.ts'
 
@@ -27,11 +28,15 @@ export type Sandbox = Served & {
   expectedFeed(identifier: number | null): Iterable<FeedItem>
 }
 
-/** The sandbox, with faults of the network and the service, and with the rows that an export of it should have. */
+/**
+ * The sandbox, with faults of the network and the service, and with the rows that an export of it should have. It is
+ * closed when the tests of the file are done, if not before.
+ */
 export async function startSandbox({ faults = [], ...options }: SandboxOptions = {}): Promise<Sandbox> {
   const settings = resolveOptions(options)
   const { data, arrived, service } = makeService(settings)
   const sandbox = await serve(settings, service, faulty(faults, settings.seed, service.tokens))
+  atTheEnd(sandbox.close)
   return {
     ...sandbox,
     expected: (search) => expectedCredentials(data, search),
