@@ -38,7 +38,8 @@ export default defineConfig(async ({ mode }): Promise<ViteUserConfig> => {
         reporter: ['text-summary', 'json-summary'],
         reportOnFailure: true,
       },
-      testTimeout: 180_000,
+      // Tests start many processes, on machines that may be busy.
+      testTimeout: thorough ? 900_000 : 300_000,
       hookTimeout: 180_000,
       // A busy machine takes longer than the second of Vitest.
       expect: { poll: { timeout: 60_000, interval: 5 } },

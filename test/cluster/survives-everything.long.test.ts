@@ -17,7 +17,6 @@ import {
   world,
 } from './support/world.ts'
 
-const LIMIT = { timeout: 900_000 }
 const LOAD = { latencyMs: [20, 120] as const, records: 600 }
 
 /** Requires each organization's rate limit, besides what `expectAllOfIt` does. */
@@ -78,7 +77,7 @@ async function server(
 }
 
 describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
-  it.skipIf(skip)('kill -9 again and again, over twelve organizations and three workers', LIMIT, async () => {
+  it.skipIf(skip)('kill -9 again and again, over twelve organizations and three workers', async () => {
     const kills = times(5, 50)
     const [records, rate] = [times(400, 1500), 10]
     const parts = { service: { requests_per_second: rate } }
@@ -100,14 +99,14 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     await expectAllWithin(here, all, killed * 4, rate)
   })
 
-  it.skipIf(skip)('SIGTERM again and again, with slow responses: no request is repeated', LIMIT, async () => {
+  it.skipIf(skip)('SIGTERM again and again, with slow responses: no request is repeated', async () => {
     const sandbox = { records: times(120, 800), latencyMs: [50, 1500] as const }
     const here = await world({ backend, organizations: 4, sandbox })
     await here.submit()
     await expectAllOfIt(here, await stopAgainAndAgain(here, times(4, 30), 2000))
   })
 
-  it.skipIf(skip)('SIGTERM again and again, with many short chains', LIMIT, async () => {
+  it.skipIf(skip)('SIGTERM again and again, with many short chains', async () => {
     const every = times(0, 1) === 1 ? '1d' : '4d'
     const windows = { from: '2024-01-01', until: '2025-01-01', every, per_chain: 1 }
     const here = await world({
@@ -120,7 +119,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     await expectAllOfIt(here, await stopAgainAndAgain(here, times(4, 30), 700))
   })
 
-  it.skipIf(skip)('the queue is restarted, and down for longer than a lease', LIMIT, async () => {
+  it.skipIf(skip)('the queue is restarted, and down for longer than a lease', async () => {
     const queue = await server(backend)
     const here = await world({
       backend,
@@ -142,7 +141,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     for (const worker of workers) worker.kill('SIGTERM')
   })
 
-  it.skipIf(skip)('the queue is emptied: submit resumes', LIMIT, async () => {
+  it.skipIf(skip)('the queue is emptied: submit resumes', async () => {
     const queue = await server(backend)
     const here = await world({ backend, url: queue.url, organizations: 3, sandbox: LOAD })
     const worker = here.worker()
@@ -165,7 +164,6 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
 
   it.skipIf(skip)(
     'a worker is cut off from the queue alone: another takes over, and it stops by itself',
-    LIMIT,
     async () => {
       const queue = await server(backend)
       const wire = await startWire(queue.port)
@@ -194,7 +192,6 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
 
   it.skipIf(skip)(
     'clocks are a minute off: on PostgreSQL such workers take no jobs, on Redis they do no harm',
-    LIMIT,
     async () => {
       const here = await world({ backend, organizations: 3, sandbox: LOAD })
       const [early, late] = [here.worker({ aheadMs: 60_000 }), here.worker({ aheadMs: -60_000 })]
@@ -210,7 +207,6 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
 
   it.skipIf(skip)(
     'fifty organizations on six slots: none has less than half of the turns of the median',
-    LIMIT,
     async () => {
       const here = await world({
         backend,
@@ -238,7 +234,6 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
 
   it.skipIf(skip)(
     'an organization with thousands of domains does not delay small ones, on two slots',
-    LIMIT,
     async () => {
       const count = times(1_000, 10_000)
       const here = await world({ backend, organizations: times(8, 50), sandbox: { latencyMs: 5 } })
@@ -263,7 +258,6 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
 
   it.skipIf(skip)(
     'the disk of one organization is full: the others end, and it resumes once there is space',
-    LIMIT,
     async () => {
       const here = await world({ backend, organizations: 4, sandbox: LOAD })
       const full = here.worker({ env: diskFault(join(here.folder, 'org-1'), 'full:60') })

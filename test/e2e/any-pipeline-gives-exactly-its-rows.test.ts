@@ -58,7 +58,7 @@ it('random pipelines give exactly the expected rows, although the service fails 
     }),
     { numRuns: cases(25, 1) },
   )
-}, 120_000)
+})
 
 it('stopped after any number of requests, again and again, they give the same rows for the same requests, except those that keep slots busy', async () => {
   const stops = fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 5 })
@@ -84,7 +84,7 @@ it('stopped after any number of requests, again and again, they give the same ro
     }),
     { numRuns: cases(12, 1) },
   )
-}, 120_000)
+})
 
 type Context = {
   readonly sandbox: Sandbox

@@ -2,8 +2,6 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { some } from '../support/thorough.ts'
-import { readParquet } from './support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 import { newWorkspace } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
@@ -72,9 +70,7 @@ describe.each(some(CHANGES, 2))('after months until the middle of March, $what',
       .map(([, until]) => until)
       .sort()
       .at(-1)!
-    expect(
-      difference(await readParquet(here.output), expectedOfDomains(here.sandbox, DOMAINS, { from, until })),
-    ).toEqual(SAME)
+    await here.expectRows(DOMAINS, { from, until })
   })
 })
 

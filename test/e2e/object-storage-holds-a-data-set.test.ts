@@ -155,7 +155,7 @@ describe.each([
   })
 })
 
-it('plan and status work during a run, and a second run is refused', async () => {
+it.runIf(THOROUGH)('plan and status work during a run, and a second run is refused', async () => {
   const { here, double } = await world()
   let held: () => void = () => {}
   const pause = new Promise<void>((resolve) => (held = resolve))
@@ -174,7 +174,7 @@ it('plan and status work during a run, and a second run is refused', async () =>
   expect((await run).code).toBe(0)
 })
 
-it('a manifest that another writer changed meanwhile is not overwritten', async () => {
+it.runIf(THOROUGH)('a manifest that another writer changed meanwhile is not overwritten', async () => {
   const { here, double } = await world()
   expect((await here.run()).code).toBe(0)
   double.cues.before({ operation: 'PutObject', key: /_manifest\.json/ }, () =>

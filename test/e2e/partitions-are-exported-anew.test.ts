@@ -15,6 +15,8 @@ import { newWorkspace, type PipelineParts, SMALL, type Workspace } from './suppo
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-04-01' }
 const parts = (load = {}): PipelineParts => ({
+  // A service that is down is not waited for.
+  service: { retries: 0 },
   extract: { domains: DOMAINS, windows: { ...RANGE, every: 'month' }, page_size: 10 },
   load,
 })
@@ -262,9 +264,7 @@ describe.each(some(['query', 'none', '[query, window]'], 1))(
       expect(stopped.code).toBe(4)
       const after = await here.manifest()
       expect(after.totals.rows).toBe(before.totals.rows)
-      expect(difference(await readCsv(here.output), expectedOfDomains(here.sandbox, DOMAINS, RANGE))).toEqual(
-        SAME,
-      )
+      await here.expectRows(DOMAINS, RANGE)
       const kept = after.shards.filter(({ path }) => before.shards.some((shard) => shard.path === path))
       if (by === '[query, window]') {
         expect(kept.length).toBeLessThan(before.shards.length)

@@ -12,7 +12,7 @@ import { treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { CLI } from '../support/run-cli.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
-import { some } from '../support/thorough.ts'
+import { some, THOROUGH } from '../support/thorough.ts'
 import { readCsv, readParquet, shardPaths, sql } from './support/read-shards.ts'
 import type { Row } from './support/rows.ts'
 import { newWorkspace, type PipelineParts, SMALL, type Workspace, workspaceFor } from './support/workspace.ts'
@@ -207,46 +207,51 @@ it('lines that hold more than an address and match nobody get a hint, which repe
   expect((await forget(here, [first, second], '--dry-run')).value).toMatchObject({ notes: [] })
 })
 
-it('while partitions are exported again, theirs go from the former shards and from the new ones', async () => {
-  // A folder is published when all of it is there again.
-  const load = { format: 'csv', partition_by: 'query', shard_rows: 15 }
-  const given = parts({ load, extract: { page_size: 9, concurrency: 1 } })
-  const here = await newWorkspace(given, { invalidRate: 0.15, nastyRate: 0 })
-  await here.run()
-  const all = await readCsv(here.output)
-  const sum = (await here.manifest()).totals
-  expect((await here.run('--redo', '*', '--max-requests', '6')).code).toBe(4)
-  const held = await readdir(join(here.output, '_state/sealed'))
-  expect(held.length).toBeGreaterThan(0)
-  const waiting = [...(await textsIn(join(here.output, '_state/sealed'))).values()].join('')
-  const quarantine = [...(await textsIn(join(here.output, '_quarantine'))).values()].join('')
-  const rejected = [...quarantine.matchAll(/"identity_name":"([a-z_.]+@[a-z.]+)"/g)].map(([, name]) => name!)
-  const people = [
-    ...frequent(all)
-      .filter((name) => waiting.includes(name))
-      .slice(0, 2),
-    rejected[0]!,
-    rejected.at(-1)!,
-  ]
-  const done = await forget(here, people)
-  expect(done.code, done.stderr).toBe(0)
-  await expectNowhere(here, people)
-  expect((await here.json('verify')).value).toMatchObject({ ok: true })
-  const others = all.filter((row) => !isOf(people)(row))
-  // The former shards are still those that readers find.
-  expect(byId(await readCsv(here.output))).toEqual(byId(others))
-  expect((await forget(here, people)).value).toMatchObject({ rows: 0, shards: 0, quarantined: 0 })
+it.runIf(THOROUGH)(
+  'while partitions are exported again, theirs go from the former shards and from the new ones',
+  async () => {
+    // A folder is published when all of it is there again.
+    const load = { format: 'csv', partition_by: 'query', shard_rows: 15 }
+    const given = parts({ load, extract: { page_size: 9, concurrency: 1 } })
+    const here = await newWorkspace(given, { invalidRate: 0.15, nastyRate: 0 })
+    await here.run()
+    const all = await readCsv(here.output)
+    const sum = (await here.manifest()).totals
+    expect((await here.run('--redo', '*', '--max-requests', '6')).code).toBe(4)
+    const held = await readdir(join(here.output, '_state/sealed'))
+    expect(held.length).toBeGreaterThan(0)
+    const waiting = [...(await textsIn(join(here.output, '_state/sealed'))).values()].join('')
+    const quarantine = [...(await textsIn(join(here.output, '_quarantine'))).values()].join('')
+    const rejected = [...quarantine.matchAll(/"identity_name":"([a-z_.]+@[a-z.]+)"/g)].map(
+      ([, name]) => name!,
+    )
+    const people = [
+      ...frequent(all)
+        .filter((name) => waiting.includes(name))
+        .slice(0, 2),
+      rejected[0]!,
+      rejected.at(-1)!,
+    ]
+    const done = await forget(here, people)
+    expect(done.code, done.stderr).toBe(0)
+    await expectNowhere(here, people)
+    expect((await here.json('verify')).value).toMatchObject({ ok: true })
+    const others = all.filter((row) => !isOf(people)(row))
+    // The former shards are still those that readers find.
+    expect(byId(await readCsv(here.output))).toEqual(byId(others))
+    expect((await forget(here, people)).value).toMatchObject({ rows: 0, shards: 0, quarantined: 0 })
 
-  const resumed = await here.run()
-  expect(resumed.code, resumed.stderr).toBe(0)
-  expect(byId(await readCsv(here.output))).toEqual(byId(others))
-  await expectNowhere(here, people)
-  const { totals } = JSON.parse(await readFile(join(here.output, '_manifest.json'), 'utf8'))
-  expect(totals.rows + totals.quarantined + totals.forgotten).toBe(sum.rows + sum.quarantined)
-  expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true })
-})
+    const resumed = await here.run()
+    expect(resumed.code, resumed.stderr).toBe(0)
+    expect(byId(await readCsv(here.output))).toEqual(byId(others))
+    await expectNowhere(here, people)
+    const { totals } = JSON.parse(await readFile(join(here.output, '_manifest.json'), 'utf8'))
+    expect(totals.rows + totals.quarantined + totals.forgotten).toBe(sum.rows + sum.quarantined)
+    expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true })
+  },
+)
 
-it('masked identities are found by their digests', async () => {
+it.runIf(THOROUGH)('masked identities are found by their digests', async () => {
   const env = { SPILLWAY_MASK_KEY: MASK_KEY }
   const plain = await exportedWorkspace(parts())
   const names = await readParquet(plain.output)
@@ -323,43 +328,46 @@ describe('what cannot be done is refused, and nothing is changed', () => {
   })
 })
 
-it('before the first run people are recorded, from stdin too, and that run keeps them out', async () => {
-  const first = await exportedWorkspace(parts())
-  const rows = await readParquet(first.output)
-  const [person = ''] = frequent(rows)
-  const theirs = rows.filter(isOf([person])).length
-  const here = await workspaceFor(first.sandbox, parts({ load: { file_mode: '0644' } }))
-  expect((await forget(here, [person], '--dry-run')).value).toMatchObject({ identities: 1, rows: 0 })
-  expect(existsSync(here.output)).toBe(false)
-  expect(await forget(here, [person])).toMatchObject({
-    code: 0,
-    value: { identities: 1, rows: 0, shards: 0 },
-  })
-  expect((await stat(join(here.output, '_state/forgotten.json'))).mode & 0o777).toBe(0o600)
-
-  const forgetPiped = (input: string): unknown => {
-    const piped = spawnSync(process.execPath, [CLI, 'forget', 'pipeline.yaml', '--yes', '--json'], {
-      cwd: here.folder,
-      env: { ...process.env, ...here.env },
-      input,
-      encoding: 'utf8',
+it.runIf(THOROUGH)(
+  'before the first run people are recorded, from stdin too, and that run keeps them out',
+  async () => {
+    const first = await exportedWorkspace(parts())
+    const rows = await readParquet(first.output)
+    const [person = ''] = frequent(rows)
+    const theirs = rows.filter(isOf([person])).length
+    const here = await workspaceFor(first.sandbox, parts({ load: { file_mode: '0644' } }))
+    expect((await forget(here, [person], '--dry-run')).value).toMatchObject({ identities: 1, rows: 0 })
+    expect(existsSync(here.output)).toBe(false)
+    expect(await forget(here, [person])).toMatchObject({
+      code: 0,
+      value: { identities: 1, rows: 0, shards: 0 },
     })
-    return JSON.parse(piped.stdout)
-  }
-  expect(forgetPiped(`\ufeff${person}\r\nnobody@nowhere.example`)).toMatchObject({ identities: 2, rows: 0 })
-  // An identity may have a carriage return, if line feeds end the lines.
-  expect(forgetPiped('one\rperson\nanother\r\n')).toMatchObject({ identities: 2 })
-  expect(forgetPiped('one person\ranother')).toMatchObject({ identities: 2 })
+    expect((await stat(join(here.output, '_state/forgotten.json'))).mode & 0o777).toBe(0o600)
 
-  expect(JSON.parse((await here.run()).stdout)).toMatchObject({
-    rows: rows.length - theirs,
-    forgotten: theirs,
-  })
-  await expectNowhere(here, [person])
-  expect(await forget(here, [person], '--dry-run')).toMatchObject({ value: { rows: 0 } })
-})
+    const forgetPiped = (input: string): unknown => {
+      const piped = spawnSync(process.execPath, [CLI, 'forget', 'pipeline.yaml', '--yes', '--json'], {
+        cwd: here.folder,
+        env: { ...process.env, ...here.env },
+        input,
+        encoding: 'utf8',
+      })
+      return JSON.parse(piped.stdout)
+    }
+    expect(forgetPiped(`\ufeff${person}\r\nnobody@nowhere.example`)).toMatchObject({ identities: 2, rows: 0 })
+    // An identity may have a carriage return, if line feeds end the lines.
+    expect(forgetPiped('one\rperson\nanother\r\n')).toMatchObject({ identities: 2 })
+    expect(forgetPiped('one person\ranother')).toMatchObject({ identities: 2 })
 
-it('a query that names one of them is said, with the way out', async () => {
+    expect(JSON.parse((await here.run()).stdout)).toMatchObject({
+      rows: rows.length - theirs,
+      forgotten: theirs,
+    })
+    await expectNowhere(here, [person])
+    expect(await forget(here, [person], '--dry-run')).toMatchObject({ value: { rows: 0 } })
+  },
+)
+
+it.runIf(THOROUGH)('a query that names one of them is said, with the way out', async () => {
   const first = await exportedWorkspace(parts())
   const [person = ''] = frequent(await readParquet(first.output))
   const queries = [{ type: 'email', email: person }]

@@ -2,8 +2,6 @@ import { describe, expect, it } from 'vitest'
 import { type Ended, runCli } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { CERTIFICATE_PATH, deadPort, startHttpProxy, startTls } from './support/proxy.ts'
-import { readParquet } from './support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 import { type Environment, newWorkspace, PIPELINE, type Workspace } from './support/workspace.ts'
 
 const PARTS = {
@@ -32,8 +30,7 @@ function portOf(here: Workspace): number {
 async function expectAllRows(here: Workspace, { code, stderr }: Ended): Promise<void> {
   const planned = expect.stringMatching(/^trial: 1 of 1 partition to do, [^\n]*\n$/)
   expect({ code, stderr }).toEqual({ code: 0, stderr: planned })
-  const rows = await readParquet(here.output)
-  expect(difference(rows, expectedOfDomains(here.sandbox, ['scatterholt.com']))).toEqual(SAME)
+  await here.expectRows(['scatterholt.com'])
 }
 
 it.each(some(['HTTP_PROXY', 'http_proxy'], 1))('an http service is reached through %s', async (variable) => {

@@ -1,8 +1,6 @@
 import { expect, it } from 'vitest'
 import { some } from '../support/thorough.ts'
 import { statusShape } from './support/json-shapes.ts'
-import { readParquet } from './support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 import { newWorkspace, type Workspace } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
@@ -45,9 +43,7 @@ it.each(some(LOADS, 1))(
     expect((await here.run()).code).toBe(0)
     expect(await retired(here)).toEqual([])
     expect((await here.manifest()).retired).toEqual([])
-    expect(
-      difference(await readParquet(here.output), expectedOfDomains(here.sandbox, DOMAINS, RANGE)),
-    ).toEqual(SAME)
+    await here.expectRows(DOMAINS, RANGE)
   },
 )
 
@@ -60,7 +56,5 @@ it('one run with a domain that the file then loses does not affect later runs of
   expect(code, stderr).toBe(0)
   expect(summary).toMatchObject({ status: 'complete', partitions: { total: 2, done: 2 } })
   expect(await retired(here)).toMatchObject([{ query: 'domain.quillmere.net', partitions: 2 }])
-  expect(difference(await readParquet(here.output), expectedOfDomains(here.sandbox, DOMAINS, RANGE))).toEqual(
-    SAME,
-  )
+  await here.expectRows(DOMAINS, RANGE)
 })

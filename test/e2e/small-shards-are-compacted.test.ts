@@ -55,7 +55,7 @@ describe.each(some(['parquet', 'csv'], 1))('shards of %s', (format) => {
   })
 })
 
-it('nothing small is there: nothing is touched', async () => {
+it.runIf(THOROUGH)('nothing small is there: nothing is touched', async () => {
   const here = await ofFiveRuns()
   await here.json('compact')
   const before = await treeHashes(here.output)
@@ -98,7 +98,7 @@ it('readers of the tables see the same rows: Iceberg by a replace, Delta by a co
   expect((await here.json('verify')).value).toMatchObject({ ok: true })
 })
 
-it('a load moves no row, and forget, prune and redo work on what was compacted', async () => {
+it.runIf(THOROUGH)('a load moves no row, and forget, prune and redo work on what was compacted', async () => {
   const here = await ofFiveRuns()
   const target = ['--to', `duckdb:${join(here.folder, 'w.duckdb')}`]
   const loaded = async (): Promise<unknown> => (await here.json('load', ...target)).value

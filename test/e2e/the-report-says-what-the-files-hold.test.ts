@@ -8,7 +8,7 @@ import type { Groups } from '../../src/report/index.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { runCli } from '../support/run-cli.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
-import { some } from '../support/thorough.ts'
+import { THOROUGH } from '../support/thorough.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
 import type { Row } from './support/rows.ts'
 import { newWorkspace, type Workspace } from './support/workspace.ts'
@@ -78,7 +78,7 @@ const LOADS = [
   { format: 'parquet', partition_by: ['query', 'window'] },
   { format: 'csv', partition_by: 'none' },
 ]
-it.each(some(LOADS, 1))('after runs, a kill, a --redo: $format by $partition_by', async (load) => {
+it.runIf(THOROUGH).each(LOADS)('after runs, a kill, a --redo: $format by $partition_by', async (load) => {
   const extract = { domains: DOMAINS, windows: WINDOWS, page_size: 20 }
   const here = await newWorkspace({ extract, load }, { records: 400, invalidRate: 0.1 })
   const killed = await runCli({
@@ -148,7 +148,7 @@ it('verify says when the page is not what the manifest says', async () => {
   expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
 })
 
-it('as Markdown it goes to stdout, and nothing is written', async () => {
+it.runIf(THOROUGH)('as Markdown it goes to stdout, and nothing is written', async () => {
   const here = await newWorkspace({ extract: { domains: DOMAINS, windows: WINDOWS } }, { records: 400 })
   await here.run()
   const before = await readFile(join(here.output, '_report.html'), 'utf8')
@@ -160,7 +160,7 @@ it('as Markdown it goes to stdout, and nothing is written', async () => {
   expect(await readFile(join(here.output, '_report.html'), 'utf8')).toBe(before)
 })
 
-it('an export of reports has one as well', async () => {
+it.runIf(THOROUGH)('an export of reports has one as well', async () => {
   const here = await newWorkspace({ extract: { resource: 'reports', all: true } })
   expect((await here.run()).code).toBe(0)
   expect(await summaryPageIn(here.output)).toMatchObject({

@@ -47,7 +47,7 @@ it('shards of one query and window hold the same rows in the same bytes, however
     }),
     { numRuns: cases(8, 1) },
   )
-}, 180_000)
+})
 
 /** SHA-256 of every shard by its path. */
 async function exported(

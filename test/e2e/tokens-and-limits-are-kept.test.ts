@@ -1,8 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { readParquet } from './support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 import { newWorkspace, temporaryFolder } from './support/workspace.ts'
 
 const EXTRACT = { domains: ['scatterholt.com'], page_size: 10, concurrency: 2 }
@@ -17,9 +15,7 @@ it('an API key is exchanged for tokens, which are renewed when they end in the m
   )
   const { code, stderr, stdout, summary } = await here.run('--log-level', 'trace')
   expect(code, stderr).toBe(0)
-  expect(
-    difference(await readParquet(here.output), expectedOfDomains(here.sandbox, EXTRACT.domains)),
-  ).toEqual(SAME)
+  await here.expectRows(EXTRACT.domains)
   const exchanges = here.sandbox.requests.filter(({ kind }) => kind === 'tokens')
   expect(exchanges.length).toBeGreaterThan(1)
   expect(new Set(exchanges.map(({ body }) => JSON.stringify(body)))).toEqual(new Set(['{"tenant_id":7}']))
@@ -38,9 +34,7 @@ it('tokens that expire early are renewed, from a key in a file', async () => {
   )
   const { code, stderr, summary } = await here.run()
   expect(code, stderr).toBe(0)
-  expect(
-    difference(await readParquet(here.output), expectedOfDomains(here.sandbox, EXTRACT.domains)),
-  ).toEqual(SAME)
+  await here.expectRows(EXTRACT.domains)
   expect(here.sandbox.requests.filter(({ kind }) => kind === 'tokens')).toHaveLength(3)
   expect(summary).toMatchObject({ requests: 17, retries: 2 })
 })
@@ -78,8 +72,7 @@ it('after a 429 no request is sent before Retry-After is over', async () => {
   // At most the three other chains had a request in flight when the response came.
   const during = here.searches().filter(({ at }) => at > refused.at && at < refused.at + 1900)
   expect(during.length).toBeLessThanOrEqual(3)
-  const wanted = expectedOfDomains(here.sandbox, EXTRACT.domains, { from: '2024-01-01', until: '2024-09-01' })
-  expect(difference(await readParquet(here.output), wanted)).toEqual(SAME)
+  await here.expectRows(EXTRACT.domains, { from: '2024-01-01', until: '2024-09-01' })
 })
 
 it('retries are bounded: `retries: 1` is two requests, and then the partition has failed', async () => {

@@ -36,7 +36,6 @@ test.each(PLACES.flatMap(([layout, steps]) => some(ALL, 3).map((change) => [chan
       await world.close()
     }
   },
-  600_000,
 )
 
 async function failed(world: ChangesWorld, change: Change, number: number): Promise<void> {
@@ -77,7 +76,6 @@ test.each(['partition_by: [query]', ...(THOROUGH ? (['in a bucket'] as const) : 
       await world.close()
     }
   },
-  300_000,
 )
 
 test('what a forget cannot delete is named, with the fact that rows remain, and the next command deletes it', async () => {

@@ -38,7 +38,6 @@ test.each(some(Object.keys(LAYOUTS) as Layout[], 1))(
     }
     expect(kills).toBeGreaterThan(THOROUGH ? 4 : 2)
   },
-  600_000,
 )
 
 test('a forget that is killed once its entry is durable is carried out by any other command', async () => {
@@ -53,7 +52,7 @@ test('a forget that is killed once its entry is durable is carried out by any ot
   } finally {
     await world.close()
   }
-}, 300_000)
+})
 
 async function killed(
   world: ChangesWorld,

@@ -61,42 +61,38 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
         await expectWhole(attempt, about)
       })
     })
-  }, 900_000)
+  })
 
-  test.runIf(THOROUGH)(
-    'does no harm when it wakes up during the other run',
-    async () => {
-      const slow = { ...EXPORT, sandbox: { ...EXPORT.sandbox, latencyMs: 20 } }
-      // The names of commits, of sealed shards and of published ones.
-      const sampled = sampledCalls(clean.calls, ENDS).filter((number) =>
-        /^(?:rename _state\/(?:log|sealed)|link credentials)\//.test(clean.calls[number - 1]!),
-      )
-      // At the last one everything is on the disk but the summary page.
-      const stops = [...some(sampled, 1), 'rename _SUCCESS', 'rename _report.html']
-      expect(sampled.length).toBeGreaterThan(2)
-      let awake = 0
-      await concurrently(stops, (call) =>
-        trial(slow, async (attempt) => {
-          const { stopped, resume, ended } = await stopAt(attempt, call)
-          if (!stopped) return
-          const seen = attempt.sandbox.requests.length
-          let isOver = false
-          const other = takeOver(attempt, null).finally(() => (isOver = true))
-          // Requests of the other run show that it has taken over.
-          while (!isOver && attempt.sandbox.requests.length <= seen + (Number(call) % 4 || 0)) await delay(1)
-          resume()
-          await other
-          const late = await ended
-          figures.faults++
-          awake++
-          expect(late.code, late.stderr).toBe(5)
-          await expectWhole(attempt, `awake again at call ${call}`)
-        }),
-      )
-      expect(awake).toBeGreaterThan(0)
-    },
-    300_000,
-  )
+  test.runIf(THOROUGH)('does no harm when it wakes up during the other run', async () => {
+    const slow = { ...EXPORT, sandbox: { ...EXPORT.sandbox, latencyMs: 20 } }
+    // The names of commits, of sealed shards and of published ones.
+    const sampled = sampledCalls(clean.calls, ENDS).filter((number) =>
+      /^(?:rename _state\/(?:log|sealed)|link credentials)\//.test(clean.calls[number - 1]!),
+    )
+    // At the last one everything is on the disk but the summary page.
+    const stops = [...some(sampled, 1), 'rename _SUCCESS', 'rename _report.html']
+    expect(sampled.length).toBeGreaterThan(2)
+    let awake = 0
+    await concurrently(stops, (call) =>
+      trial(slow, async (attempt) => {
+        const { stopped, resume, ended } = await stopAt(attempt, call)
+        if (!stopped) return
+        const seen = attempt.sandbox.requests.length
+        let isOver = false
+        const other = takeOver(attempt, null).finally(() => (isOver = true))
+        // Requests of the other run show that it has taken over.
+        while (!isOver && attempt.sandbox.requests.length <= seen + (Number(call) % 4 || 0)) await delay(1)
+        resume()
+        await other
+        const late = await ended
+        figures.faults++
+        awake++
+        expect(late.code, late.stderr).toBe(5)
+        await expectWhole(attempt, `awake again at call ${call}`)
+      }),
+    )
+    expect(awake).toBeGreaterThan(0)
+  })
 
   // Waits in real time.
   test.runIf(THOROUGH)('is taken over after a wait, with a message', async () => {

@@ -2,15 +2,12 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readPipeline } from '../../src/config/index.ts'
 import { isExportError } from '../../src/core/index.ts'
 import { cases, seedOf } from '../support/thorough.ts'
 import { edited, edits } from './fuzz-edits.ts'
 import { runCli } from './support.ts'
-
-// Each test is many processes, on machines that may be busy.
-vi.setConfig({ testTimeout: 300_000 })
 
 const SEED = seedOf(20260301)
 const TOKEN = 'a-token-that-no-message-may-show'
@@ -92,7 +89,7 @@ describe('every pipeline file is read, or refused with a message that says why',
         const text = VALID.replace('output/acme', OTHER).replace('a b', OTHER)
         await expectReadOrRefused(Buffer.from(text), { SPILLWAY_BASE_URL: baseUrl, OTHER: other })
       }),
-      { seed: SEED, numRuns: cases(500) },
+      { seed: SEED, numRuns: cases(500, 15) },
     )
   })
 

@@ -1,14 +1,11 @@
 import fc from 'fast-check'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { columnsOf, type DecodePlan, isExportError, type PageContext } from '../../src/core/index.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { cases, seedOf, some } from '../support/thorough.ts'
 import { edited, edits } from './fuzz-edits.ts'
 import { attack } from './hostile-run.ts'
 import { credential, type Exchange, type Item } from './hostile-service.ts'
-
-// Each test is many processes, on machines that may be busy.
-vi.setConfig({ testTimeout: 300_000 })
 
 const SEED = seedOf(20260302)
 const SECRET = 'the-secret-of-this-response'

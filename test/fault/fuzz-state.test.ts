@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   isExportError,
   type Pipeline,
@@ -17,9 +17,6 @@ import { cases, seedOf, some, THOROUGH } from '../support/thorough.ts'
 import { type Edit, edited, edits } from './fuzz-edits.ts'
 import { DOMAINS, exportedRows, SMALL } from './network-world.ts'
 import { diskFault, runCli } from './support.ts'
-
-// Each test is many processes, on machines that may be busy.
-vi.setConfig({ testTimeout: 300_000 })
 
 const SEED = seedOf(20260303)
 const WORDS = ['{}\n', '"rows":', '"crc":"00000000"', '9', '-1', 'null', '\u0000']

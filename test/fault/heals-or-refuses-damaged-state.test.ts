@@ -94,7 +94,7 @@ const HEALED: readonly (readonly [what: string, kept: () => string, damage: Dama
 ]
 
 describe('is healed without loss:', () => {
-  test.each(some(HEALED, 4))('%s', async (_, kept, damage) => {
+  test.each(some(HEALED, 3))('%s', async (_, kept, damage) => {
     await from(kept(), async (attempt) => {
       await damage(attempt.workspace.output)
       await expectHealed(attempt)
@@ -108,7 +108,7 @@ describe('is healed without loss:', () => {
     ['a data set that is missing', (output) => rm(output, { recursive: true })],
     ['a _SUCCESS that is missing', (output) => rm(join(output, '_SUCCESS'))],
   ]
-  test.each(some(damages, 2))('in a complete export: %s', async (_, damage) => {
+  test.each(some(damages, 1))('in a complete export: %s', async (_, damage) => {
     await from(complete, async (attempt) => {
       await damage(attempt.workspace.output)
       await expectHealed(attempt)
@@ -240,15 +240,15 @@ const REFUSED_COMPLETE: readonly Refusal[] = [
 ]
 
 describe('is refused with every file unchanged:', () => {
-  test.each(some(REFUSED_UNFINISHED, 4))('%s', (_, code, message, damage) =>
+  test.each(some(REFUSED_UNFINISHED, 2))('%s', (_, code, message, damage) =>
     expectRefused(partial, code, message, damage),
   )
 
-  test.each(some(REFUSED_KILLED, 4))('after a kill: %s', (_, code, message, damage) =>
+  test.each(some(REFUSED_KILLED, 3))('after a kill: %s', (_, code, message, damage) =>
     expectRefused(killed, code, message, damage),
   )
 
-  test.each(some(REFUSED_COMPLETE, 3))('in a complete export: %s', (_, code, message, damage) =>
+  test.each(some(REFUSED_COMPLETE, 2))('in a complete export: %s', (_, code, message, damage) =>
     expectRefused(complete, code, message, damage),
   )
 })

@@ -1,14 +1,11 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { parse } from 'csv-parse/sync'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { some } from '../support/thorough.ts'
 import { startAttack } from './hostile-run.ts'
 import { credential, type Exchange } from './hostile-service.ts'
 import { shardPaths } from './support.ts'
-
-// Each test is many processes, on machines that may be busy.
-vi.setConfig({ testTimeout: 300_000 })
 
 /** What a terminal would obey: colours, titles, links, the clipboard, 8-bit controls, direction, line ends. */
 const CONTROLS = [

@@ -4,15 +4,12 @@ import { readdir, stat } from 'node:fs/promises'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join, relative } from 'node:path'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { atTheEnd } from '../support/at-the-end.ts'
 import { some } from '../support/thorough.ts'
 import { startService } from './hostile-service.ts'
 import { pipelineYaml, SMALL, world } from './network-world.ts'
 import { CLI, runCli } from './support.ts'
-
-// Each test is many processes, on machines that may be busy.
-vi.setConfig({ testTimeout: 300_000 })
 
 describe.concurrent('files and folders are made', () => {
   const modes = [

@@ -1,14 +1,11 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { some } from '../support/thorough.ts'
 import { credential, type HostileService, startService } from './hostile-service.ts'
 import { findLeaks, haystacksOf } from './leak-search.ts'
 import { type Ended, runCli } from './support.ts'
-
-// Each test is several processes, on machines that may be busy.
-vi.setConfig({ testTimeout: 300_000 })
 
 /** Secrets that do not belong to the request whose response repeats them. */
 const TOKENS = {

@@ -2,16 +2,13 @@ import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { type Canary, findLeaks, type Haystack, haystacksOf } from './leak-search.ts'
 import { CANARIES, IDENTITY, SECRETS, startTellTale } from './leak-service.ts'
 import { CLI } from './support.ts'
-
-// Each test is many processes, on machines that may be busy.
-vi.setConfig({ testTimeout: 300_000 })
 
 const COLUMNAR = 'format: parquet, compression: none'
 const SETUPS: readonly Setup[] = [
@@ -44,7 +41,7 @@ type Setup = {
   readonly every?: boolean
 }
 
-test.concurrent.each(THOROUGH ? SETUPS : SETUPS.filter(({ auth, every }) => every && auth !== undefined))(
+test.concurrent.each(THOROUGH ? SETUPS : SETUPS.slice(6, 7))(
   'no planted secret is found: secret $secret, identity $identity, $load, $auth',
   async (setup) => {
     const { identity = 'keep', logs = 'pretty' } = setup
@@ -97,7 +94,6 @@ test.each(some(['parquet', 'csv, compression: gzip'], 1))(
     // Consent covers the exported secrets, not the credentials of the service.
     expect(leaks).not.toMatch(/^(?:token|maskKey|apiKey|exchanged)/m)
   },
-  60_000,
 )
 
 async function everyCommand({ callHere: call, pipeline, folder }: Hunt): Promise<void> {

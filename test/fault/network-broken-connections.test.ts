@@ -1,5 +1,5 @@
 import { type AddressInfo, createServer } from 'node:net'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { some } from '../support/thorough.ts'
 import { type Strike, startProxy } from './network-proxy.ts'
 import {
@@ -11,9 +11,6 @@ import {
   summaryOf,
   world,
 } from './network-world.ts'
-
-// Each test is many processes, on machines that may be busy.
-vi.setConfig({ testTimeout: 300_000 })
 
 const TROUBLES: readonly (readonly [string, Strike])[] = [
   ['connections that are refused', { kind: 'refuse' }],

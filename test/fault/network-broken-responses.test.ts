@@ -1,10 +1,7 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Fault, FaultEffect, SandboxOptions } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
-
-// Each test is many processes, on machines that may be busy.
-vi.setConfig({ testTimeout: 300_000 })
 
 type Trouble = {
   readonly name: string

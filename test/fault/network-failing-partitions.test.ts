@@ -1,11 +1,8 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type LoggedRequest, startSandbox } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
 import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
 import { runCli } from './support.ts'
-
-// Each test is many processes, on machines that may be busy.
-vi.setConfig({ testTimeout: 300_000 })
 
 const SICK = 'scatterholt.com'
 const isSick = ({ body }: LoggedRequest): boolean => JSON.stringify(body ?? '').includes(SICK)

@@ -2,14 +2,11 @@ import { writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { atTheEnd } from '../support/at-the-end.ts'
 import type { Fault, LoggedRequest, Sandbox } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
-
-// Each test is many processes, on machines that may be busy.
-vi.setConfig({ testTimeout: 300_000 })
 
 describe.concurrent('when the service responds with 429', () => {
   const storms: readonly { name: string; leastMs: number; retryAfter?: string | (() => string) }[] = [

@@ -1,13 +1,10 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Fault } from '../support/sandbox.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
 import { credential, type Item, startService } from './hostile-service.ts'
 import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
 import { shardPaths } from './support.ts'
-
-// Each test is many processes, on machines that may be busy.
-vi.setConfig({ testTimeout: 300_000 })
 
 // The fourth and later requests are in the middle of both chains.
 const FOUR_REQUESTS = ['--max-requests', '4']

@@ -90,45 +90,41 @@ describe.each(some(SETTINGS, 1))(
     }
 
     // Without a kill `state-is-damaged-during-a-run` does the same, in one process.
-    test.runIf(THOROUGH)(
-      'while it awaits a response, to be killed later or not',
-      async () => {
-        await concurrently(STRIKES_TODAY, async (seed) => {
-          let about = `seed ${seed}: nothing`
-          let kill: (signal: NodeJS.Signals) => void = () => {}
-          let process = 0
-          let output = ''
-          const search = 3 + (seed % 5)
-          // Every other ten.
-          const killedAt = Math.floor(seed / 10) % 2 === 0 ? Number.POSITIVE_INFINITY : search + 1
-          const when = ({ ordinal }: LoggedRequest): boolean => {
-            if (ordinal === search) {
-              // It moves no file between two steps of the damage.
-              kill('SIGSTOP')
-              while (isGoingOn(process));
-              about = `seed ${seed}: ${strike(output, seed)} at search ${search}`
-              kill('SIGCONT')
-            }
-            if (ordinal === killedAt) kill('SIGKILL')
-            return false
+    test.runIf(THOROUGH)('while it awaits a response, to be killed later or not', async () => {
+      await concurrently(STRIKES_TODAY, async (seed) => {
+        let about = `seed ${seed}: nothing`
+        let kill: (signal: NodeJS.Signals) => void = () => {}
+        let process = 0
+        let output = ''
+        const search = 3 + (seed % 5)
+        // Every other ten.
+        const killedAt = Math.floor(seed / 10) % 2 === 0 ? Number.POSITIVE_INFINITY : search + 1
+        const when = ({ ordinal }: LoggedRequest): boolean => {
+          if (ordinal === search) {
+            // It moves no file between two steps of the damage.
+            kill('SIGSTOP')
+            while (isGoingOn(process));
+            about = `seed ${seed}: ${strike(output, seed)} at search ${search}`
+            kill('SIGCONT')
           }
-          const faults: Fault[] = [{ kind: 'hang', when }]
-          await trial({ ...export_, sandbox: { ...export_.sandbox, faults } }, async (attempt) => {
-            output = attempt.workspace.output
-            const ended = await attempt.run({
-              onStart: (send, pid) => {
-                kill = send
-                process = pid
-              },
-            })
-            figures.faults++
-            if (ended.signal === 'SIGKILL') figures.kills++
-            await expectNoHarm(attempt, ended, about)
+          if (ordinal === killedAt) kill('SIGKILL')
+          return false
+        }
+        const faults: Fault[] = [{ kind: 'hang', when }]
+        await trial({ ...export_, sandbox: { ...export_.sandbox, faults } }, async (attempt) => {
+          output = attempt.workspace.output
+          const ended = await attempt.run({
+            onStart: (send, pid) => {
+              kill = send
+              process = pid
+            },
           })
+          figures.faults++
+          if (ended.signal === 'SIGKILL') figures.kills++
+          await expectNoHarm(attempt, ended, about)
         })
-      },
-      600_000,
-    )
+      })
+    })
 
     test('between any two calls of the disk', async () => {
       const { calls } = await clean
@@ -148,7 +144,7 @@ describe.each(some(SETTINGS, 1))(
           await expectNoHarm(attempt, ended, about)
         })
       })
-    }, 600_000)
+    })
   },
 )
 

@@ -1,14 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { inThisProcess } from '../support/in-this-process.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { pipelineYaml, SMALL, type World, world } from './network-world.ts'
 import { type Ended, runCli } from './support.ts'
-
-// Each test is several processes, on machines that may be busy.
-vi.setConfig({ testTimeout: 300_000 })
 
 /** Runs the command. One that waits for a pipe ends with its test. */
 async function call(here: World, args: readonly string[], env = {}): Promise<Ended> {

@@ -1,20 +1,49 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { Fault } from '../support/sandbox.ts'
+import { type Fault, type LoggedRequest, repeatedSearches } from '../support/sandbox.ts'
+import { THOROUGH } from '../support/thorough.ts'
 import { withoutDeadline } from '../support/without-deadline.ts'
 import { faultFigures } from './figures.ts'
+import type { Ended } from './support.ts'
 import {
-  CODES,
-  expectResumed,
-  type Signal,
-  SMALL,
-  stopsInTrouble,
-  type Trouble,
-  withoutTimeouts,
-} from './stopping.ts'
-import { trial, type Undisturbed, undisturbed } from './trial.ts'
+  expectSameResult,
+  type Scenario,
+  scenario,
+  type Trial,
+  trial,
+  type Undisturbed,
+  undisturbed,
+} from './trial.ts'
 
 const figures = faultFigures('stopped by SIGHUP, SIGINT and SIGTERM')
+
+const SMALL = scenario({ format: 'parquet', partitionBy: '[query, window]' })
+// Pages that take long to decode and to write.
+const LARGE: Scenario = {
+  ...SMALL,
+  yaml: SMALL.yaml
+    .replace('page_size: 7', 'page_size: 2000')
+    .replace('from: 2024-01-01, until: 2024-02-01', 'from: 2024-01-01, until: 2025-01-01')
+    .replace('every: 8d', 'every: year')
+    .replace('shard_rows: 15', 'shard_rows: 2000'),
+  sandbox: { ...SMALL.sandbox, records: 6_000 },
+}
+
+/** Requests have all the time that they want: only what the test does ends a wait. */
+function withoutTimeouts(scenario: Scenario): Scenario {
+  return { ...scenario, yaml: scenario.yaml.replace('service:\n', 'service:\n  timeout: 1h\n') }
+}
+
+const CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
+type Signal = keyof typeof CODES
+
+/** The cause of a wait, which is longer than any test. */
+type Trouble = {
+  readonly fault?: Fault
+  readonly env?: Readonly<Record<string, string>>
+}
 
 let clean: Undisturbed
 
@@ -22,12 +51,22 @@ beforeAll(async () => {
   clean = await undisturbed(SMALL)
 })
 
+const WAITS: readonly [Signal, string, Trouble][] = [
+  ['SIGHUP', 'the rate limit', { env: { RATE: '0.001' } }],
+  ['SIGTERM', 'a response that never begins', { fault: { kind: 'hang' } }],
+  ['SIGINT', 'a retry', { fault: { kind: 'status', status: 503, retryAfter: '600' } }],
+  ['SIGINT', 'the rate limit', { env: { RATE: '0.001' } }],
+  ['SIGTERM', 'the rate limit', { env: { RATE: '0.001' } }],
+  ['SIGHUP', 'a response that stalls', { fault: { kind: 'stall' } }],
+  ['SIGTERM', 'the end of a 429', { fault: { kind: 'status', status: 429, retryAfter: '600' } }],
+  ['SIGINT', 'a response that stalls', { fault: { kind: 'stall' } }],
+  ['SIGINT', 'a slow download', { fault: { kind: 'drip', bytes: 8, everyMs: 1000 } }],
+]
+
 describe.concurrent('a run that waits', () => {
-  test.each<[Signal, string, Trouble]>([
-    ['SIGHUP', 'the rate limit', { env: { RATE: '0.001' } }],
-    ['SIGINT', 'a retry', { fault: { kind: 'status', status: 503, retryAfter: '600' } }],
-    ['SIGTERM', 'a response that never begins', { fault: { kind: 'hang' } }],
-  ])('%s during the wait for %s', (signal, _, trouble) => stopsInTrouble(signal, trouble, { clean, figures }))
+  test.each(THOROUGH ? WAITS : WAITS.slice(0, 2))('%s during the wait for %s', (signal, _, trouble) =>
+    stopsInTrouble(signal, trouble),
+  )
 
   test('a second signal ends it at once, and no row is lost', async () => {
     let trouble = true
@@ -53,7 +92,99 @@ describe.concurrent('a run that waits', () => {
       figures.faults++
       expect(stopped).toMatchObject({ code: CODES.SIGTERM, stdout: '' })
       trouble = false
-      await expectResumed(attempt, stalled, { clean, figures })
+      await expectResumed(attempt, stalled, clean)
     })
   })
 })
+
+test.runIf(THOROUGH).each<Signal>(['SIGINT', 'SIGTERM'])(
+  '%s while large pages are decoded and written',
+  async (signal) => {
+    const large = await undisturbed(LARGE)
+    // More than one page of each query.
+    expect(large.searches).toBeGreaterThan(3)
+    // Each query gets one page. The next request hangs, so the run cannot end before the signal.
+    let trouble = true
+    const faults: Fault[] = [{ kind: 'hang', when: ({ ordinal }) => trouble && ordinal > 2 }]
+    const held = withoutTimeouts({ ...LARGE, sandbox: { ...LARGE.sandbox, faults } })
+    await trial(held, async (attempt) => {
+      const stopped = await stopAfter(attempt, signal, {}, ({ requests }) =>
+        requests.some(({ items }) => items > 0),
+      )
+      figures.faults++
+      expectOrderlyEnd(stopped, signal)
+      trouble = false
+      await expectResumed(attempt, held, large)
+    })
+  },
+)
+
+/** Ends a run by a signal while it waits, and completes the export in the next run. */
+async function stopsInTrouble(signal: Signal, { fault, env = {} }: Trouble): Promise<void> {
+  // The first searches succeed. Then the trouble begins, and it ends with the run.
+  let trouble = true
+  const when = ({ ordinal }: LoggedRequest): boolean => trouble && ordinal > 3
+  const faults = fault === undefined ? [] : [{ ...fault, when }]
+  const troubled = withoutTimeouts({ ...SMALL, sandbox: { ...SMALL.sandbox, faults } })
+  await trial(troubled, async (attempt) => {
+    const inTrouble = fault === undefined ? 1 : 4
+    const stopped = await stopAfter(attempt, signal, env, ({ requests }) => requests.length >= inTrouble)
+    figures.faults++
+    expectOrderlyEnd(stopped, signal)
+    const { status, requests } = await lastRun(attempt)
+    expect(status).toBe('interrupted')
+    // Only the rate limit delays further requests, so one was sent.
+    const isPaced = fault === undefined
+    if (isPaced) expect(requests).toBe(1)
+    trouble = false
+    await expectResumed(attempt, troubled, clean)
+    // The first request may have been completed before the signal, or aborted.
+    if (isPaced) expect(repeatedSearches(attempt.sandbox.requests)).toBeLessThanOrEqual(1)
+  })
+}
+
+/**
+ * Runs the export and sends the signal when `seen` holds for the sandbox. The process has no deadline, so it ends only
+ * by ending its wait.
+ */
+async function stopAfter(
+  attempt: Trial,
+  signal: Signal,
+  env: Readonly<Record<string, string>>,
+  seen: (sandbox: Trial['sandbox']) => boolean,
+): Promise<Ended> {
+  return attempt.run({
+    env: { ...env, ...withoutDeadline(9000) },
+    onStart: async (kill) => {
+      while (!seen(attempt.sandbox)) await delay(1)
+      // Long enough for a response to arrive and for the next wait to begin.
+      await delay(100)
+      kill(signal)
+    },
+  })
+}
+
+function expectOrderlyEnd({ code, stdout, stderr }: Ended, signal: Signal): void {
+  expect(code, stderr).toBe(CODES[signal])
+  expect(stderr).toContain('Stopping')
+  expect(stderr).not.toMatch(/^\s+at |unexpected error/m)
+  expect(stdout).toContain('interrupted; what is committed stays')
+  expect(stdout).toMatch(/go on +.*run pipeline\.yaml/)
+}
+
+async function lastRun({
+  workspace,
+}: Trial): Promise<{ readonly status: string; readonly requests: number }> {
+  const { runs } = JSON.parse(await readFile(join(workspace.output, '_manifest.json'), 'utf8'))
+  return runs.at(-1)
+}
+
+async function expectResumed(attempt: Trial, scenario: Scenario, clean: Undisturbed): Promise<void> {
+  const troubled = attempt.sandbox.requests.length
+  const resumed = await attempt.run()
+  expect(resumed.code, resumed.stderr).toBe(0)
+  expect(attempt.sandbox.requests.length).toBeGreaterThan(troubled)
+  // Retries repeat requests as well, so the number of repeated requests is not limited here.
+  const interruptions = Number.POSITIVE_INFINITY
+  await expectSameResult(attempt, { scenario, clean, figures, about: 'resumed', interruptions })
+}

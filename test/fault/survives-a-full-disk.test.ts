@@ -64,40 +64,36 @@ describe('a disk that', () => {
   test.each([
     ['is full from any write on', 'full', /^(?:create|mkdir|write|rename|link) /, 'The disk is full'],
     ['fails at any fsync', 'eio', /^sync /, 'The disk reports an input/output error'],
-  ])(
-    '%s ends a run cleanly, and a later one completes it',
-    async (_, mode, calls, message) => {
-      const chosen = sampledCalls(clean.calls, SOME).filter((number) => calls.test(clean.calls[number - 1]!))
-      const faults = some(chosen, 1).map((number) => `${mode}:${number}`)
-      let struck = 0
-      await concurrently(faults, (fault) =>
-        trial(FAILING, async (attempt) => {
-          const expected = { scenario: FAILING, clean, figures, about: fault, interruptions: 1 }
-          const stopped = await attempt.run({ env: diskFault(attempt.workspace.output, fault) })
-          if (stopped.code !== 0) {
-            struck++
-            expect(stopped.code, `${fault}\n${stopped.stderr}`).toBe(1)
-            expect(stopped.stderr, fault).toContain(message)
-            expectDecentMessage(stopped, attempt.sandbox.token)
-          }
-          await expectWholeShards(attempt, expected)
-          expect(await attempt.runHere(), fault).toMatchObject({ status: 'complete', error: null })
-          await expectSameResult(attempt, expected)
-        }),
-      )
-      // Calls interleave, so some faults find nothing to strike.
-      expect(struck).toBeGreaterThan(faults.length / 2)
-      figures.faults += struck
-    },
-    600_000,
-  )
+  ])('%s ends a run cleanly, and a later one completes it', async (_, mode, calls, message) => {
+    const chosen = sampledCalls(clean.calls, SOME).filter((number) => calls.test(clean.calls[number - 1]!))
+    const faults = some(chosen, 1).map((number) => `${mode}:${number}`)
+    let struck = 0
+    await concurrently(faults, (fault) =>
+      trial(FAILING, async (attempt) => {
+        const expected = { scenario: FAILING, clean, figures, about: fault, interruptions: 1 }
+        const stopped = await attempt.run({ env: diskFault(attempt.workspace.output, fault) })
+        if (stopped.code !== 0) {
+          struck++
+          expect(stopped.code, `${fault}\n${stopped.stderr}`).toBe(1)
+          expect(stopped.stderr, fault).toContain(message)
+          expectDecentMessage(stopped, attempt.sandbox.token)
+        }
+        await expectWholeShards(attempt, expected)
+        expect(await attempt.runHere(), fault).toMatchObject({ status: 'complete', error: null })
+        await expectSameResult(attempt, expected)
+      }),
+    )
+    // Calls interleave, so some faults find nothing to strike.
+    expect(struck).toBeGreaterThan(faults.length / 2)
+    figures.faults += struck
+  })
 })
 
 // Two pages of 7 rows in flight at 1 kB a row, and 1 MB for small files.
 const NEEDED = 2 * 7 * 1024 + (1 << 20)
 
 describe('a disk without room for the pages in flight', () => {
-  test('costs no request, however often it is tried', async () => {
+  test.runIf(THOROUGH)('costs no request, however often it is tried', async () => {
     await trial(FAILING, async (attempt) => {
       const env = diskFault(attempt.workspace.output, `room:${NEEDED - 1000}`)
       for (let time = 0; time < 2; time++) {
@@ -151,7 +147,7 @@ describe('a disk that is full when the manifest is due', () => {
     ['--json', '"manifest":null'],
     ['', 'could not be written'],
   ] as const
-  test.each(some(summaries, 1))('makes the summary %s name no manifest', async (flag, expected) => {
+  test.runIf(THOROUGH).each(summaries)('makes the summary %s name no manifest', async (flag, expected) => {
     await trial(FAILING, async (attempt) => {
       const env = diskFault(attempt.workspace.output, 'full:rename _manifest.json')
       const args = flag === '' ? [] : [flag]

@@ -16,7 +16,7 @@ import {
 const figures = faultFigures('killed, torn or without power at every sort of disk call')
 
 const EXPORTS = [
-  { format: 'parquet', partitionBy: '[query, window]', where: /./, ofLog: 3, others: 2 },
+  { format: 'parquet', partitionBy: '[query, window]', where: /./, ofLog: 2, others: 1 },
   // Calls that do not depend on the format or the folders are covered above.
   {
     format: 'csv',
@@ -69,7 +69,7 @@ describe.each(some(EXPORTS, 1))(
           await expectSameResult(attempt, expected)
         }),
       )
-    }, 900_000)
+    })
   },
 )
 

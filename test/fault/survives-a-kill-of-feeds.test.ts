@@ -13,7 +13,6 @@ const FEEDS = [
 
 test.for(some(FEEDS, 1))(
   'the feed of %s has every row once, whatever page a run is killed at',
-  { timeout: 120_000 },
   async ([, id]) => {
     let day = 0
     const here = await newWorkspace(

@@ -84,5 +84,4 @@ test.each(some(['[query, window]', 'none'] as const, 1))(
       )
     })
   },
-  900_000,
 )

@@ -86,7 +86,6 @@ test.each(some(COMMANDS, 1))(
       }
     })
   },
-  900_000,
 )
 
 const EXPORT = scenario({ format: 'parquet', partitionBy: '[query, window]' })

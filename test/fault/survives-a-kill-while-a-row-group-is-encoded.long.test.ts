@@ -71,7 +71,7 @@ test('an export killed around its row groups ends as if nothing had happened', a
     }),
   )
   expect(figures.kills).toBeGreaterThan(tried.length / 2)
-}, 600_000)
+})
 
 const DAMAGES: readonly (readonly [string, (path: string) => Promise<void>])[] = [
   ['a flipped bit at their end', (path) => change(path, (bytes) => flipped(bytes, bytes.length - 1))],

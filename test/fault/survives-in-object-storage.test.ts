@@ -64,7 +64,7 @@ test('an export killed at a request to the store ends as if nothing had happened
     }),
   )
   expect(figures.kills).toBeGreaterThanOrEqual(KILLED)
-}, 900_000)
+})
 /** Runs the pipeline here, where the stopped process is not visible. */
 async function takeOver({ workspace }: BucketTrial, maxRequests: number | null): Promise<void> {
   const pipeline = await readPipeline(workspace.pipeline, { env: workspace.env, cwd: workspace.folder })
@@ -110,7 +110,6 @@ test.runIf(THOROUGH && process.platform === 'linux')(
     )
     expect(figures.faults).toBeGreaterThanOrEqual(STOPPED)
   },
-  900_000,
 )
 
 type Stopped = { readonly isStopped: boolean; resume(): void; readonly ended: Promise<Ended> }

@@ -2,11 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { carryOut } from '../../support/in-this-process.ts'
 import type { Ended } from '../../support/run-cli.ts'
 import { type LoggedRequest, type Sandbox, type SandboxOptions, startSandbox } from '../../support/sandbox.ts'
 import { manifestShape, summaryShape } from './json-shapes.ts'
+import { readCsv, readParquet, shardPaths } from './read-shards.ts'
+import { difference, expectedOfDomains, SAME } from './rows.ts'
 
 /** One section of a pipeline file. */
 type Section = Readonly<Record<string, unknown>>
@@ -38,6 +40,8 @@ export type Workspace = {
   /** Replaces the pipeline file. */
   write(parts: PipelineParts): Promise<void>
   manifest(): Promise<Manifest>
+  /** Compares the rows of the data set with those that the service has for some domains. */
+  expectRows(domains: readonly string[], expected?: Parameters<typeof expectedOfDomains>[2]): Promise<void>
   /** Searches that the sandbox has seen. */
   searches(): readonly LoggedRequest[]
 }
@@ -97,6 +101,11 @@ export async function workspaceFor(
     write: (changed) => writeFile(join(folder, PIPELINE), pipelineText(changed)),
     manifest: async () =>
       manifestShape.parse(JSON.parse(await readFile(join(here.output, '_manifest.json'), 'utf8'))),
+    async expectRows(domains, expected) {
+      const isCsv = (await shardPaths(here.output)).some((path) => path.includes('.csv'))
+      const rows = await (isCsv ? readCsv : readParquet)(here.output)
+      expect(difference(rows, expectedOfDomains(sandbox, domains, expected))).toEqual(SAME)
+    },
     searches: () => sandbox.requests.filter(({ kind }) => kind === 'search'),
   }
   await here.write(parts)

@@ -5,7 +5,6 @@ import { openQueue, type Queue } from '../../src/cluster/index.ts'
 import { systemClock } from '../../src/core/index.ts'
 import { start } from '../cli/spillway.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
-import { THOROUGH } from '../support/thorough.ts'
 import { until, type World, world } from './support/world.ts'
 
 const backend = 'postgres'
@@ -61,7 +60,7 @@ it('the queue names work and carries none: a worker runs the files that it has, 
   expect(code, stderr).toBe(0)
 })
 
-it.runIf(THOROUGH)('a worker finds pipeline files below the folder that --pipelines names', async () => {
+it('a worker finds pipeline files below the folder that --pipelines names', async () => {
   const here = await world({ backend })
   const elsewhere = join(here.folder, 'worker')
   mkdirSync(join(elsewhere, 'mine'), { recursive: true })
@@ -73,7 +72,7 @@ it.runIf(THOROUGH)('a worker finds pipeline files below the folder that --pipeli
   expect(existsSync(join(elsewhere, 'org-0', '_SUCCESS'))).toBe(true)
 })
 
-it.runIf(THOROUGH)('a job or a pipeline of a newer version is left to a newer worker', async () => {
+it('a job or a pipeline of a newer version is left to a newer worker', async () => {
   const here = await world({ backend, organizations: 3 })
   await here.submit()
   const stored: unknown[] = []
