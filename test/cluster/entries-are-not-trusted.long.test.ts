@@ -5,6 +5,7 @@ import { openQueue, type Queue } from '../../src/cluster/index.ts'
 import { systemClock } from '../../src/core/index.ts'
 import { start } from '../cli/spillway.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
+import { exits } from '../support/run-cli.ts'
 import { until, type World, world } from './support/world.ts'
 
 const backend = 'postgres'
@@ -56,8 +57,7 @@ it('the queue names work and carries none: a worker runs the files that it has, 
   await until('the other has ended', () => existsSync(join(here.folder, 'org-0', '_SUCCESS')))
   for (const name of ['org-1', 'org-2', 'org-3', 'org-4']) expect(here.searches(name)).toEqual([])
   // Submitted again, they are run.
-  const { code, stderr } = await here.submit('--wait')
-  expect(code, stderr).toBe(0)
+  await exits(0, here.submit('--wait'))
 })
 
 it('a worker finds pipeline files below the folder that --pipelines names', async () => {
@@ -67,8 +67,7 @@ it('a worker finds pipeline files below the folder that --pipelines names', asyn
   renameSync(join(here.folder, 'org-0.yaml'), join(elsewhere, 'mine', 'org-0.yaml'))
   cpSync(join(elsewhere, 'mine', 'org-0.yaml'), join(here.folder, 'org-0.yaml'))
   start(['worker', '--pipelines', 'mine'], elsewhere, here.env)
-  const { code, stderr } = await here.submit('--wait')
-  expect(code, stderr).toBe(0)
+  await exits(0, here.submit('--wait'))
   expect(existsSync(join(elsewhere, 'org-0', '_SUCCESS'))).toBe(true)
 })
 

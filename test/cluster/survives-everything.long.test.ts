@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { SAME } from '../e2e/support/rows.ts'
 import { diskFault } from '../fault/support.ts'
 import { startPostgres } from '../support/postgres/server.mjs'
+import { exits } from '../support/run-cli.ts'
 import { times } from '../support/thorough.ts'
 import { startWire } from './support/wire.ts'
 import {
@@ -240,8 +241,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       const domains = Array.from({ length: count }, (_, n) => `d${n}.org-0.example.com`)
       here.write('org-0', { extract: { domains, max_requests: 'none', page_size: 10_000, concurrency: 4 } })
       here.worker({ concurrency: 2, sliceMs: 500 })
-      const { code, stderr } = await here.submit('--wait')
-      expect(code, stderr).toBe(0)
+      await exits(0, here.submit('--wait'))
       const large = here.sandbox.requests.filter(
         ({ kind, body }) => kind === 'search' && /"d\d+\.org-0/.test(JSON.stringify(body)),
       )

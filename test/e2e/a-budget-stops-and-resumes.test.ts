@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { repeatedSearches } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
 import { newWorkspace, type Workspace } from './support/workspace.ts'
@@ -99,8 +100,7 @@ it('a quota that is used up stops the run, resumable', async () => {
     quota: 3,
     rowsPerSearch: 0,
   })
-  const { code, stderr, summary } = await here.run()
-  expect(code, stderr).toBe(4)
+  const { summary } = await exits(4, here.run())
   expect(summary.status).toBe('budget')
   expect(here.searches()).toHaveLength(4)
   // Three pages go beyond January, so the shard of January is published.

@@ -4,6 +4,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import { credential, startService } from '../fault/hostile-service.ts'
+import { exits } from '../support/run-cli.ts'
 import { COMMON_PASSWORDS, type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { readParquet } from './support/read-shards.ts'
 import {
@@ -54,8 +55,7 @@ async function unfinished(secret: string, extract = {}): Promise<Workspace> {
     LEAKED: FIRST,
     SPILLWAY_MASK_KEY: MASK_KEY,
   })
-  const stopped = await here.run('--max-requests', '2')
-  expect(stopped.code, stopped.stderr).toBe(4)
+  await exits(4, here.run('--max-requests', '2'))
   return here
 }
 
@@ -73,8 +73,7 @@ it('under hmac, a run with another secret is refused before it changes anything'
   const here = await unfinished('hmac')
   const before = await allFiles(here.output)
   const sent = sandbox.requests.length
-  const refused = await (await withSecret(here, SECOND)).run()
-  expect(refused.code, refused.stderr).toBe(2)
+  const refused = await exits(2, (await withSecret(here, SECOND)).run())
   expect(refused.stderr).toContain('Another secret than the one that rows were exported for is now in LEAKED')
   expect(sandbox.requests).toHaveLength(sent)
   expect(await allFiles(here.output)).toBe(before)
@@ -86,8 +85,7 @@ it('under hmac, a run with another secret is refused before it changes anything'
     }
   }
 
-  const ended = await here.run('--max-requests', '500')
-  expect(ended.code, ended.stderr).toBe(0)
+  await exits(0, here.run('--max-requests', '500'))
   expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
   const later = await (await withSecret(here, SECOND)).run()
   expect(later.code, 'also when everything is exported').toBe(2)
@@ -97,8 +95,7 @@ it('under hmac, the chain starts again when a cursor is refused although the sec
   const here = await unfinished('hmac')
   const renewed = await startSandbox({ ...SMALL, records: 3000, cursorKey: 'another', token: sandbox.token })
   const again = await withSecret(here, FIRST)
-  const ended = await runWith(again, { SPILLWAY_BASE_URL: renewed.baseUrl })
-  expect(ended.code, ended.stderr).toBe(0)
+  const ended = await exits(0, runWith(again, { SPILLWAY_BASE_URL: renewed.baseUrl }))
   expect(ended.stderr).toContain('refuses the saved cursor')
   expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
 })
@@ -108,8 +105,7 @@ it('under any other policy, a refused cursor ends the partition and names the va
   const rows = await rowsSoFar(here)
   const changed = await withSecret(here, SECOND)
   for (const _again of [1, 2]) {
-    const ended = await changed.run()
-    expect(ended.code, ended.stderr).toBe(1)
+    const ended = await exits(1, changed.run())
     expect(ended.stderr).toContain(
       'it is not known whether LEAKED still holds the secret whose rows are exported',
     )
@@ -121,8 +117,7 @@ it('under any other policy, a refused cursor ends the partition and names the va
   expect(await rowsSoFar(here)).toBe(rows)
 
   // With the first secret restored, the export is complete and holds nothing else.
-  const ended = await here.run()
-  expect(ended.code, ended.stderr).toBe(0)
+  await exits(0, here.run())
   expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
 })
 
@@ -131,12 +126,10 @@ it('under any other policy, a refused cursor ends the windows after it as well: 
   const here = await unfinished('redact', { windows, concurrency: 1 })
   const rows = await rowsSoFar(here)
   const changed = await withSecret(here, SECOND)
-  const ended = await changed.run()
-  expect(ended.code, ended.stderr).toBe(1)
+  const ended = await exits(1, changed.run())
   expect(ended.summary).toMatchObject({ status: 'failed', rows: 0, requests: 1 })
   expect(await rowsSoFar(here)).toBe(rows)
-  const restored = await here.run()
-  expect(restored.code, restored.stderr).toBe(0)
+  await exits(0, here.run())
   expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
 })
 
@@ -175,8 +168,7 @@ it('a secret file that changes during a run changes nothing for that run', async
     LEAKED_FILE: file,
     SPILLWAY_MASK_KEY: MASK_KEY,
   })
-  const ended = await here.run()
-  expect(ended.code, ended.stderr).toBe(0)
+  await exits(0, here.run())
   expect(secrets).toEqual(Array(12).fill(FIRST))
   const values = new Set((await readParquet(here.output)).map(({ query_value }) => query_value))
   expect(values.size).toBe(1)

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { runCli } from '../support/run-cli.ts'
+import { exits, runCli } from '../support/run-cli.ts'
 import { planShape, statusShape } from './support/json-shapes.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
@@ -86,8 +86,7 @@ it('status and plan describe a pipeline before, during and after a run', async (
   )
 
   stop('SIGINT')
-  const ended = await run
-  expect(ended.code, ended.stderr).toBe(130)
+  const ended = await exits(130, run)
   expect(JSON.parse(ended.stdout)).toMatchObject({ status: 'interrupted', partitions: { total: 3, done: 2 } })
   expect((await here.manifest()).runs).toMatchObject([{ status: 'interrupted' }])
 
@@ -163,8 +162,7 @@ it('several pipelines in one command print one object a line, in order', async (
   ])
 
   await other.write({ ...PARTS, name: 'second', load: { path: 'second' } })
-  const both = await here.cli('run', 'pipeline.yaml', join(other.folder, 'pipeline.yaml'), '--json')
-  expect(both.code, both.stderr).toBe(0)
+  const both = await exits(0, here.cli('run', 'pipeline.yaml', join(other.folder, 'pipeline.yaml'), '--json'))
   expect(
     both.stdout
       .trimEnd()

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
@@ -98,8 +99,7 @@ it('--fresh starts over from any state, and leaves the files of others alone', a
       await writeFile(join(here.output, '_manifest.json'), '{')
       expect([1, 2]).toContain((await here.run()).code)
     }
-    const { code, stderr } = await here.run('--fresh', '--yes')
-    expect(code, stderr).toBe(0)
+    await exits(0, here.run('--fresh', '--yes'))
     const found = (await readParquet(join(here.output, 'credentials', `query=domain.${DOMAINS[0]}`))).concat(
       await readParquet(join(here.output, 'credentials', `query=domain.${DOMAINS[1]}`)),
     )

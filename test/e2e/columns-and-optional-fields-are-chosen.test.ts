@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
 import { difference, expectedRows, SAME } from './support/rows.ts'
@@ -16,8 +17,7 @@ it.each(some(['parquet', 'csv'] as const, 1))(
       extract: { domains: [query.fqdn], include, page_size: 60 },
       load: { format },
     })
-    const { code, stderr } = await here.run()
-    expect(code, stderr).toBe(0)
+    await exits(0, here.run())
     const found = format === 'csv' ? await readCsv(here.output) : await readParquet(here.output)
     expect(difference(found, expectedRows(here.sandbox, { query, include }))).toEqual(SAME)
     expect(found.some(({ urls }) => Array.isArray(urls) && urls.length === 0)).toBe(true)
@@ -36,8 +36,7 @@ it.each(some(['csv', 'parquet'] as const, 1))(
       transform: { columns },
       load: { format },
     })
-    const { code, stderr } = await here.run()
-    expect(code, stderr).toBe(0)
+    await exits(0, here.run())
     const found = format === 'csv' ? await readCsv(here.output) : await readParquet(here.output)
     expect(difference(found, expectedRows(here.sandbox, { query, include, columns }))).toEqual(SAME)
     expect(Object.keys(found[0]!)).toEqual(['id', 'known_password_id', 'source_leaked_at', 'query_value'])
@@ -50,8 +49,7 @@ it('an optional field that is not requested is no column, and an unknown field i
     { extract: { domains: [query.fqdn], page_size: 20 } },
     { unknownFields: true, publicFields: true },
   )
-  const { code, stderr } = await here.run('--log-format', 'json')
-  expect(code, stderr).toBe(0)
+  const { stderr } = await exits(0, here.run('--log-format', 'json'))
   const found = await readParquet(here.output)
   expect(difference(found, expectedRows(here.sandbox, { query }))).toEqual(SAME)
   expect((await here.manifest()).unknown_fields).toEqual({ confidence: 150, x_ingest: 150 })
@@ -73,8 +71,7 @@ it('formulas are escaped if csv.escape_formulas is set', async () => {
     transform: { secret: 'plaintext' },
     load: { format: 'csv', csv: { escape_formulas: true } },
   })
-  const { code, stderr } = await here.run('--allow-plaintext')
-  expect(code, stderr).toBe(0)
+  await exits(0, here.run('--allow-plaintext'))
   const escaped = expectedRows(here.sandbox, { query, masking: { secret: 'plaintext' } }).map((row) =>
     Object.fromEntries(
       Object.entries(row).map(([name, value]) => [

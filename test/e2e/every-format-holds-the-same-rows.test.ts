@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import zlib from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { readCsv, readCsvByDuckdb, readParquet, shardPaths, sql } from './support/read-shards.ts'
@@ -43,8 +44,7 @@ const csv = ['columnar', 'csv-stringify'].flatMap((engine) =>
 
 async function exported(load: PipelineParts['load'] & object): Promise<string> {
   const here = await workspaceFor(sandbox, { extract: EXTRACT, load: { shard_rows: 100, ...load } })
-  const { code, stderr } = await here.run()
-  expect(code, stderr).toBe(0)
+  await exits(0, here.run())
   const { shards, totals } = await here.manifest()
   expect(shards.map(({ path }) => path)).toEqual(await shardPaths(here.output))
   expect(totals.rows).toBe(300)

@@ -1,6 +1,7 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import type { FeedItem } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { statusShape } from './support/json-shapes.ts'
@@ -148,8 +149,7 @@ test('prune removes windows of a feed, which goes on', async () => {
   const { here, clock } = await feeds({}, { stateRate: 0 })
   clock.day = 200
   await here.run()
-  const pruned = await here.cli('prune', PIPELINE, '--older-than', '1mo', '--yes')
-  expect(pruned.code, pruned.stderr).toBe(0)
+  await exits(0, here.cli('prune', PIPELINE, '--older-than', '1mo', '--yes'))
   expect(await readParquet(here.output)).toEqual([])
   clock.day = 220
   const before = rowsOf(here, null).length

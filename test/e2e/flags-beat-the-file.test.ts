@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { planShape } from './support/json-shapes.ts'
 import { readCsv } from './support/read-shards.ts'
@@ -29,8 +30,7 @@ it('domains, range, folder and format of the command line replace those of the f
     partitions: { total: 8, done: 0, partial: 0, pending: 8 },
     min_requests: 2,
   })
-  const { code, stderr, summary } = await here.run(...flags)
-  expect(code, stderr).toBe(0)
+  const { summary } = await exits(0, here.run(...flags))
   const output = join(here.folder, 'elsewhere/data')
   expect(summary.manifest).toBe(join(output, '_manifest.json'))
   expect(difference(await readCsv(output), expectedOfDomains(here.sandbox, domains, range))).toEqual(SAME)

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { CLI } from '../support/run-cli.ts'
+import { CLI, exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
@@ -51,8 +51,7 @@ it.skipIf(process.platform === 'win32')(
   async () => {
     const here = await newWorkspace({ extract: { domains: ['scatterholt.com'], page_size: 50 } })
     // Blocks of 512 bytes: the first page does not fit.
-    const { code, stderr } = await run(here, 'ulimit -f 4;', ['run', PIPELINE])
-    expect(code, stderr).toBe(1)
+    const { stderr } = await exits(1, run(here, 'ulimit -f 4;', ['run', PIPELINE]))
     expect(stderr).toMatch(
       /The file grew beyond the allowed size \(\S*out\/_state\/\S+\)\. Raise the limit of the process \(`ulimit -f`, LimitFSIZE under systemd\)/,
     )

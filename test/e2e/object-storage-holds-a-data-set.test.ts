@@ -6,6 +6,7 @@ import { type Azurite, KEY, startAzurite } from '../azure/azurite.ts'
 import type { S3Double } from '../s3/double/server.ts'
 import { BUCKET, type Bucket, bucketOf, editObjects, startBucket } from '../support/bucket.ts'
 import { newContainer } from '../support/container.ts'
+import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
@@ -101,8 +102,7 @@ describe.each([
     expect((await here.run()).code).toBe(0)
     await bucket.edit(/domain\.quillmere\.net\/import_window=2024-02-01/, (text) => `${text}!`)
     expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(1)
-    const repaired = await here.cli('verify', 'pipeline.yaml', '--fix', '--yes')
-    expect(repaired.code, repaired.stderr).toBe(0)
+    await exits(0, here.cli('verify', 'pipeline.yaml', '--fix', '--yes'))
     await expectEveryRowOnce(at)
     expect(await here.run('--redo', 'domain.quillmere.net/*')).toMatchObject({ code: 0 })
     await expectEveryRowOnce(at)
@@ -168,8 +168,7 @@ it.runIf(THOROUGH)('plan and status work during a run, and a second run is refus
   while (!isHeld) await new Promise((resolve) => setTimeout(resolve, 5))
   expect((await here.json('status')).value).toMatchObject({ totals: { partitions: 4 } })
   expect((await here.json('plan')).value).toMatchObject({ partitions: { total: 4 } })
-  const second = await here.run()
-  expect(second.code, second.stderr).toBe(5)
+  await exits(5, here.run())
   held()
   expect((await run).code).toBe(0)
 })
@@ -180,8 +179,7 @@ it.runIf(THOROUGH)('a manifest that another writer changed meanwhile is not over
   double.cues.before({ operation: 'PutObject', key: /_manifest\.json/ }, () =>
     editObjects(double, /_manifest\.json/, (text) => `${text}\n`),
   )
-  const late = await here.run()
-  expect(late.code, late.stderr).toBe(5)
+  const late = await exits(5, here.run())
   expect(late.stderr).toContain('_manifest.json')
   expect(await here.run()).toMatchObject({ code: 0 })
 })

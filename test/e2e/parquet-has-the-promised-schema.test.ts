@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import { encoderDigest } from '../../src/package/encoder-build.ts'
 import { version } from '../../src/package/index.ts'
 import { metadataOf } from '../load/parquet-pages.ts'
+import { exits } from '../support/run-cli.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
 import { shardPaths, sql } from './support/read-shards.ts'
@@ -48,8 +49,7 @@ it.each([
       extract: SECOND_ENDPOINT,
       load: { engine },
     })
-    const { code, stderr } = await here.run()
-    expect(code, stderr).toBe(0)
+    await exits(0, here.run())
     const columns = promised(`TIMESTAMP(${unit}, UTC)`)
     const [path] = await shardPaths(here.output)
     expect(await columnsOf(join(here.output, path!))).toEqual(columns)
@@ -104,8 +104,7 @@ it('a footer has min/max statistics, and the sort order where rows have one', as
     env: Readonly<Record<string, string>>,
   ) => {
     const here = await newWorkspace({ extract, load }, { records: 60 }, env)
-    const { code, stderr } = await here.run()
-    expect(code, stderr).toBe(0)
+    await exits(0, here.run())
     const shards = await shardPaths(here.output)
     return Promise.all(
       shards.map(async (path) => {
@@ -165,8 +164,7 @@ it('folders become columns for engines that read Hive-style data sets', async ()
     },
     { records: 20_000 },
   )
-  const { code, stderr } = await here.run()
-  expect(code, stderr).toBe(0)
+  await exits(0, here.run())
   const found = await sql(`select query, import_window, count(*)::int as n, max(imported_at) as last
     from read_parquet('${here.output}/credentials/**/*.parquet', hive_partitioning = true, hive_types_autocast = false)
     group by all order by all`)
@@ -197,8 +195,7 @@ it.each(some(['columnar', 'parquetjs-lite'], 1))(
   '%s: created_by names version and encoder in the form that readers parse',
   async (engine) => {
     const here = await newWorkspace({ load: { engine } }, { records: 40 })
-    const { code, stderr } = await here.run()
-    expect(code, stderr).toBe(0)
+    await exits(0, here.run())
     const [path] = await shardPaths(here.output)
     const [found] = await sql(`select created_by from parquet_file_metadata('${join(here.output, path!)}')`)
     const createdBy = String(found!.created_by)

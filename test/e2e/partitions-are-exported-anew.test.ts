@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { diskFault, shardHashes, treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { carryOut } from '../support/in-this-process.ts'
-import { runCli } from '../support/run-cli.ts'
+import { exits, runCli } from '../support/run-cli.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { readCsv, readParquet, shardPaths } from './support/read-shards.ts'
@@ -48,8 +48,7 @@ it('--redo of one partition requests only that one and gives the same bytes, und
   const here = await exportedWorkspace(parts())
   const before = await here.manifest()
   const sent = here.sandbox.requests.length
-  const { code, stderr } = await here.run('--redo', JANUARY)
-  expect(code, stderr).toBe(0)
+  await exits(0, here.run('--redo', JANUARY))
   expect(queriesSince(here, sent)).toEqual(['quillmere.net 2024-01-01'])
   const renamed = before.shards.map((shard) =>
     shard.partitions.includes(JANUARY)
@@ -123,8 +122,7 @@ it('verify --fix says what it costs, does nothing without --yes, and repairs all
   expect(here.sandbox.requests).toHaveLength(sent)
   expect((await here.json('verify')).code).toBe(1)
 
-  const { code, stdout, stderr } = await here.cli('verify', 'pipeline.yaml', '--fix', '--yes', '--json')
-  expect(code, stderr).toBe(0)
+  const { stdout } = await exits(0, here.cli('verify', 'pipeline.yaml', '--fix', '--yes', '--json'))
   const printed = stdout
     .trim()
     .split('\n')
@@ -199,8 +197,7 @@ describe.each(some(['query', 'none', '[query, window]'], 1))(
       const here = await exportedWorkspace(parts(shared))
       const before = await whatReadersFind(here)
       expect(before).toMatchObject({ isMarked: true, complete: true })
-      const stopped = await here.run('--redo', '*', '--max-requests', '1')
-      expect(stopped.code, stopped.stderr).toBe(4)
+      await exits(4, here.run('--redo', '*', '--max-requests', '1'))
       expect(await whatReadersFind(here)).toEqual(before)
 
       const status = await here.cli('status', 'pipeline.yaml')

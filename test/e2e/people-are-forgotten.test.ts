@@ -10,7 +10,7 @@ import { diskStore } from '../../src/disk/index.ts'
 import { takeLock } from '../../src/state/index.ts'
 import { treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
-import { CLI } from '../support/run-cli.ts'
+import { CLI, exits } from '../support/run-cli.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { readCsv, readParquet, shardPaths, sql } from './support/read-shards.ts'
@@ -91,8 +91,7 @@ describe.each(some(SHARDS, 1))('from $format shards, $load', ({ format, load }) 
       parts({ load: { format, ...load }, extract: { include: ['auth_domains'] } }),
       { invalidRate: 0.1 },
     )
-    const exported = await here.run()
-    expect(exported.code, exported.stderr).toBe(0)
+    await exits(0, here.run())
     const before = await rowsIn(here, format)
     const manifest = await here.manifest()
     const [first = '', second = ''] = frequent(before)
@@ -108,8 +107,7 @@ describe.each(some(SHARDS, 1))('from $format shards, $load', ({ format, load }) 
     expect(await treeHashes(here.output)).toEqual(tree)
 
     const sent = here.searches().length
-    const done = await forget(here, people)
-    expect(done.code, done.stderr).toBe(0)
+    const done = await exits(0, forget(here, people))
     const { shards, quarantined } = done.value as { shards: number; quarantined: number }
     expect(done.value).toEqual({ ...(dry.value as object), dry_run: false })
     expect(shards).toBeGreaterThan(0)
@@ -143,8 +141,7 @@ describe.each(some(SHARDS, 1))('from $format shards, $load', ({ format, load }) 
     expect(here.searches()).toHaveLength(sent)
 
     // Everything is exported again, without them.
-    const again = await here.run('--redo', '*')
-    expect(again.code, again.stderr).toBe(0)
+    const again = await exits(0, here.run('--redo', '*'))
     expect(JSON.parse(again.stdout)).toMatchObject({
       rows: others.length,
       forgotten: theirs.length + quarantined,
@@ -176,13 +173,11 @@ describe.each(some(['[query, window]', 'none'], 1))('while rows wait in the log,
     const people = [...waiting.slice(0, 2), ...(rejected === '' ? [] : [rejected])]
     expect(waiting.length).toBeGreaterThan(0)
 
-    const done = await forget(here, people)
-    expect(done.code, done.stderr).toBe(0)
+    const done = await exits(0, forget(here, people))
     if (rejected !== '') expect((done.value as { quarantined: number }).quarantined).toBeGreaterThan(0)
     await expectNowhere(here, people)
     expect((await here.json('verify')).value).toMatchObject({ ok: true })
-    const resumed = await here.run()
-    expect(resumed.code, resumed.stderr).toBe(0)
+    await exits(0, here.run())
     const isTheirs = isOf(people)
     expect(byId(await readCsv(here.output))).toEqual(byId(all.filter((row) => !isTheirs(row))))
     await expectNowhere(here, people)
@@ -232,8 +227,7 @@ it.runIf(THOROUGH)(
       rejected[0]!,
       rejected.at(-1)!,
     ]
-    const done = await forget(here, people)
-    expect(done.code, done.stderr).toBe(0)
+    await exits(0, forget(here, people))
     await expectNowhere(here, people)
     expect((await here.json('verify')).value).toMatchObject({ ok: true })
     const others = all.filter((row) => !isOf(people)(row))
@@ -241,8 +235,7 @@ it.runIf(THOROUGH)(
     expect(byId(await readCsv(here.output))).toEqual(byId(others))
     expect((await forget(here, people)).value).toMatchObject({ rows: 0, shards: 0, quarantined: 0 })
 
-    const resumed = await here.run()
-    expect(resumed.code, resumed.stderr).toBe(0)
+    await exits(0, here.run())
     expect(byId(await readCsv(here.output))).toEqual(byId(others))
     await expectNowhere(here, people)
     const { totals } = JSON.parse(await readFile(join(here.output, '_manifest.json'), 'utf8'))

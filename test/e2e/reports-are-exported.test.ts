@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import type { Sandbox } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
@@ -37,8 +38,7 @@ describe.each(some(['parquet', 'csv'] as const, 1))('as %s', (format) => {
     { extract: { all: true, page_size: 10 }, ids: Array.from({ length: 25 }, (_, i) => i + 1), requests: 3 },
   ])('$extract.ids$extract.all: a row for each report, once', async ({ extract, ids, requests }) => {
     const here = await newWorkspace({ extract: { resource: 'reports', ...extract }, load: { format } })
-    const { code, stderr, summary } = await here.run()
-    expect(code, stderr).toBe(0)
+    const { summary } = await exits(0, here.run())
     expect(summary).toMatchObject({ rows: ids.length, requests, shards: 1 })
     const found = format === 'csv' ? await readCsv(here.output) : await readParquet(here.output)
     expect(difference(found, await expectedReports(here.sandbox, ids))).toEqual(SAME)
@@ -61,8 +61,7 @@ it('a report that does not exist fails alone', async () => {
 
 it('`report` prints them as JSON lines or Markdown, or writes files', async () => {
   const here = await newWorkspace({})
-  const json = await here.cli('report', '4', '2', '--format', 'json')
-  expect(json.code, json.stderr).toBe(0)
+  const json = await exits(0, here.cli('report', '4', '2', '--format', 'json'))
   const lines = json.stdout
     .trimEnd()
     .split('\n')

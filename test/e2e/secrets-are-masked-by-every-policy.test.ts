@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { COMMON_PASSWORDS, type Sandbox, type SearchQuery, startSandbox } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
@@ -47,8 +48,7 @@ describe.each(some(policies, 3))(
         { LEAKED_PASSWORD: LEAKED, SPILLWAY_MASK_KEY: KEY },
       )
       const consent = secret === 'plaintext' ? ['--allow-plaintext'] : []
-      const ended = await here.run(...consent, '--log-level', 'trace')
-      expect(ended.code, ended.stderr).toBe(0)
+      const ended = await exits(0, here.run(...consent, '--log-level', 'trace'))
 
       const masking = { secret: secret!, identity: identity!, key: KEY }
       const wanted = QUERIES.flatMap((query) => expectedRows(sandbox, { query, masking }))
@@ -61,8 +61,7 @@ describe.each(some(policies, 3))(
       expect(names.includes('hash')).toBe(secret !== 'drop')
       expect(names.includes('identity_name')).toBe(identity !== 'drop')
 
-      const verified = await here.cli('verify', 'pipeline.yaml')
-      expect(verified.code, verified.stdout + verified.stderr).toBe(0)
+      const verified = await exits(0, here.cli('verify', 'pipeline.yaml'))
       if (secret === 'plaintext') return
       const outside = `${ended.stdout}${ended.stderr}${verified.stdout}${verified.stderr}`
       for (const text of [outside, ...(await everyFile(here.output))]) {

@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { readCsv, readParquet, shardPaths } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
@@ -26,8 +27,7 @@ it.each(some(LOADS, 1))(
       },
       load: { ...rest, shard_rows: 37 },
     })
-    const { code, stderr, summary } = await here.run()
-    expect(code, stderr).toBe(0)
+    const { summary } = await exits(0, here.run())
     const found = load.format === 'csv' ? await readCsv(here.output) : await readParquet(here.output)
     expect(difference(found, expectedOfDomains(here.sandbox, DOMAINS))).toEqual(SAME)
 
@@ -68,8 +68,7 @@ it.each(some(['parquet', 'csv'], 1))(
       },
       load: { format },
     })
-    const { code, stderr, summary } = await here.run()
-    expect(code, stderr).toBe(0)
+    const { summary } = await exits(0, here.run())
     expect(summary).toMatchObject({ partitions: { total: 8, done: 8 }, shards: 2 })
     expect(await readdir(join(here.output, 'credentials'))).toEqual(['query=domain.scatterholt.com'])
     expect((await shardPaths(here.output)).map((path) => path.split('/')[2])).toEqual([

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { carryOut } from '../support/in-this-process.ts'
-import { type Ended, PACKAGE } from '../support/run-cli.ts'
+import { type Ended, exits, PACKAGE } from '../support/run-cli.ts'
 import type { SearchQuery } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { statusShape, summaryShape } from './support/json-shapes.ts'
@@ -21,10 +21,8 @@ function spillway(here: Workspace, ...words: string[]): Promise<Ended> {
 }
 
 async function exported(here: Workspace, file: string, ...flags: string[]) {
-  const checked = await spillway(here, 'check', file)
-  expect(checked.code, checked.stdout + checked.stderr).toBe(0)
-  const { code, stdout, stderr } = await spillway(here, 'run', file, '--json', ...flags)
-  expect(code, stderr).toBe(0)
+  await exits(0, spillway(here, 'check', file))
+  const { stdout } = await exits(0, spillway(here, 'run', file, '--json', ...flags))
   const summary = summaryShape.parse(JSON.parse(stdout))
   expect(summary.status).toBe('complete')
   const verified = await spillway(here, 'verify', file)
@@ -156,8 +154,7 @@ describe('against a sandbox', () => {
       .replace(/^ +domains_file:.*$/m, '')
     expect(enabled).not.toBe(text)
     await writeFile(join(here.folder, 'enabled.yaml'), enabled)
-    const { code, stderr } = await spillway(here, 'plan', 'enabled.yaml')
-    expect(code, stderr).toBe(0)
+    await exits(0, spillway(here, 'plan', 'enabled.yaml'))
   })
 })
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import type { Groups } from '../../src/report/index.ts'
 import { carryOut } from '../support/in-this-process.ts'
-import { runCli } from '../support/run-cli.ts'
+import { exits, runCli } from '../support/run-cli.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
@@ -197,8 +197,7 @@ it('names from the service are text, never markup', async () => {
   const env = { SPILLWAY_BASE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/firework` }
   for (const command of ['run', 'summary']) {
     const options = { args: [command, 'pipeline.yaml'], cwd: here.folder, env: { ...here.env, ...env } }
-    const { code, stderr } = await carryOut(options)
-    expect(code, stderr).toBe(0)
+    await exits(0, carryOut(options))
   }
   const { html, facts } = await summaryPageIn(here.output)
   expect(html).not.toMatch(/<img|<b onclick|somebody-|leaked-secret/)

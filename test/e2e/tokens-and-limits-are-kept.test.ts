@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { newWorkspace, temporaryFolder } from './support/workspace.ts'
 
 const EXTRACT = { domains: ['scatterholt.com'], page_size: 10, concurrency: 2 }
@@ -13,8 +14,7 @@ it('an API key is exchanged for tokens, which are renewed when they end in the m
     { apiKey: KEY, tokenLifetimeMs: 1000, latencyMs: 120 },
     { SPILLWAY_API_KEY: KEY },
   )
-  const { code, stderr, stdout, summary } = await here.run('--log-level', 'trace')
-  expect(code, stderr).toBe(0)
+  const { stderr, stdout, summary } = await exits(0, here.run('--log-level', 'trace'))
   await here.expectRows(EXTRACT.domains)
   const exchanges = here.sandbox.requests.filter(({ kind }) => kind === 'tokens')
   expect(exchanges.length).toBeGreaterThan(1)
@@ -32,8 +32,7 @@ it('tokens that expire early are renewed, from a key in a file', async () => {
     { apiKey: KEY, faults: [{ kind: 'revoke-tokens', requests: [3, 9] }] },
     { SPILLWAY_API_KEY_FILE: join(folder, 'key') },
   )
-  const { code, stderr, summary } = await here.run()
-  expect(code, stderr).toBe(0)
+  const { summary } = await exits(0, here.run())
   await here.expectRows(EXTRACT.domains)
   expect(here.sandbox.requests.filter(({ kind }) => kind === 'tokens')).toHaveLength(3)
   expect(summary).toMatchObject({ requests: 17, retries: 2 })
@@ -65,8 +64,7 @@ it('after a 429 no request is sent before Retry-After is over', async () => {
       faults: [{ kind: 'status', status: 429, code: 'RATELIMIT_REACHED', retryAfter: '2', requests: [6] }],
     },
   )
-  const { code, stderr, summary } = await here.run()
-  expect(code, stderr).toBe(0)
+  const { summary } = await exits(0, here.run())
   expect(summary.retries).toBe(1)
   const refused = here.searches()[5]!
   // At most the three other chains had a request in flight when the response came.
@@ -88,8 +86,7 @@ it('retries are bounded: `retries: 1` is two requests, and then the partition ha
 
 it('`check` costs no search', async () => {
   const here = await newWorkspace({ service: { token_test_url: '/tokens/test' }, extract: EXTRACT })
-  const good = await here.cli('check', 'pipeline.yaml')
-  expect(good.code, good.stderr).toBe(0)
+  await exits(0, here.cli('check', 'pipeline.yaml'))
   // A GET tells whether the path exists, and costs nothing.
   expect(here.sandbox.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([
     'GET /tokens/test',

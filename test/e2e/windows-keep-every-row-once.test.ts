@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { statusShape } from './support/json-shapes.ts'
 import { readParquet } from './support/read-shards.ts'
@@ -21,8 +22,7 @@ it('a row exactly on the edge of two windows is in the later one, and in no othe
     },
     RECORDS,
   )
-  const { code, stderr } = await here.run()
-  expect(code, stderr).toBe(0)
+  await exits(0, here.run())
   const months = ['03', '04', '05', '06', '07', '08'].map((month) => `2024-${month}-01`)
   for (const [i, from] of months.slice(0, -1).entries()) {
     const wanted = expectedRows(here.sandbox, { query, from, until: months[i + 1]! })
@@ -47,8 +47,7 @@ it.each(some(WINDOWS, 2))('windows of $every tile the range', async ({ every, wi
     { extract: { domains: [query.fqdn], windows: { ...range, every } } },
     RECORDS,
   )
-  const { code, stderr } = await here.run()
-  expect(code, stderr).toBe(0)
+  await exits(0, here.run())
   const wanted = expectedRows(here.sandbox, { query, ...range })
   expect(difference(await readParquet(here.output), wanted)).toEqual(SAME)
   const { partitions } = statusShape.parse((await here.json('status')).value)

@@ -22,7 +22,9 @@ const PLACES: readonly (readonly [Layout, number])[] = [
   ...(THOROUGH ? ([['in a bucket', 5]] as const) : []),
 ]
 
-test.each(PLACES.flatMap(([layout, steps]) => some(ALL, 3).map((change) => [change, layout, steps] as const)))(
+test.each(
+  PLACES.flatMap(([layout, steps]) => some(ALL, 3).map((change) => [change, layout, steps] as const)),
+)(
   'any call that fails once during %s, %s: _SUCCESS stands only where no row is missing, and a plain run ends it',
   async (change, layout, steps) => {
     const world = await ChangesWorld.make(layout)

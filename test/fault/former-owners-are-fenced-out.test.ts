@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/core/index.ts'
 import { type Pipeline, readPipeline, runOptions, runPipeline, verifyDataSet } from '../../src/index.ts'
+import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
 import { hurriedClock } from './hurried-clock.ts'
@@ -99,13 +100,11 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
     await trial(EXPORT, async (attempt) => {
       const { resume, ended } = await stopAt(attempt, Math.floor(clean.calls.length / 2))
       const startedAt = performance.now()
-      const next = await attempt.run()
-      expect(next.code, next.stderr).toBe(0)
+      const next = await exits(0, attempt.run())
       expect(performance.now() - startedAt).toBeGreaterThan(20_000)
       expect(next.stderr).toMatch(/process \d+ on host .* since .* 20 s without a heartbeat/)
       resume()
-      const late = await ended
-      expect(late.code, late.stderr).toBe(5)
+      const late = await exits(5, ended)
       expect(late.stderr).toContain('Another run has taken this pipeline over')
       expect(late.stderr).not.toMatch(/^\s+at |unexpected error/m)
       figures.faults++
@@ -119,8 +118,7 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
       let kill: (signal: NodeJS.Signals) => void = () => {}
       const ended = attempt.run({ env: onAnotherMachine(), onStart: (signal) => (kill = signal) })
       while (attempt.sandbox.requests.length < 5) await delay(5)
-      const refused = await attempt.run()
-      expect(refused.code, refused.stderr).toBe(5)
+      const refused = await exits(5, attempt.run())
       expect(refused.stderr).toContain('heartbeat')
       // A heartbeat that comes right after a look is seen at the next one.
       expect(await looksAfterHeartbeat(attempt)).toBeLessThanOrEqual(1)

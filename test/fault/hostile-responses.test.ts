@@ -2,6 +2,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { attack, startAttack } from './hostile-run.ts'
 import { credential, type Exchange, type Item } from './hostile-service.ts'
@@ -63,8 +64,7 @@ describe.concurrent('a service that sends too much is disconnected, with flat me
     ],
   ]
   test.each(some(floods, 2))('%s', async (name, service, respond) => {
-    const { code, stderr, peakMb, requests } = await attack(respond, { service, watched: true })
-    expect(code, stderr).toBe(1)
+    const { stderr, peakMb, requests } = await exits(1, attack(respond, { service, watched: true }))
     expect(stderr).toMatch(/acme\.example/)
     expect(stderr).not.toMatch(NOT_FORESEEN)
     expect(peakMb).toBeLessThan(MODEST_MB)
@@ -79,11 +79,13 @@ test.runIf(THOROUGH)(
   async () => {
     const body = `{"items":[${'{},'.repeat(5e6)}{}],"next":null}`
     const domains = Array.from({ length: 16 }, (_, i) => `d${i}.acme.example`)
-    const { code, stderr, peakMb } = await attack(({ response }) => void response.writeHead(200).end(body), {
-      service: 'retries: 0',
-      extract: `concurrency: 16, domains: [${domains}]`,
-    })
-    expect(code, stderr).toBe(1)
+    const { stderr, peakMb } = await exits(
+      1,
+      attack(({ response }) => void response.writeHead(200).end(body), {
+        service: 'retries: 0',
+        extract: `concurrency: 16, domains: [${domains}]`,
+      }),
+    )
     expect(stderr).toContain('The response holds more values than a page can have')
     // docs/operations.md: 384 MB of responses, and what Node.js needs for itself.
     expect(peakMb).toBeLessThan(640)
@@ -153,8 +155,10 @@ describe.concurrent('JSON that is valid but unusual', () => {
   ]
   test.each(some(unusual, 3))('%s: each item is exported or quarantined', async (_name, json, counts) => {
     const body = json()
-    const { code, stderr, stdout } = await attack(({ json }) => json(body))
-    expect(code, stderr).toBe(0)
+    const { stderr, stdout } = await exits(
+      0,
+      attack(({ json }) => json(body)),
+    )
     expect(stderr).not.toMatch(NOT_FORESEEN)
     expect(JSON.parse(stdout)).toMatchObject(counts)
   })
@@ -173,13 +177,11 @@ describe.concurrent('JSON that is valid but unusual', () => {
     const hunt = await startAttack(({ json, number }) =>
       json(pageJson([withFields(number, extra)], number === 1 ? 'c' : null).replace('{', `{${extra},`)),
     )
-    const ended = await hunt.call(['run', hunt.pipeline])
-    expect(ended.code, ended.stderr).toBe(0)
+    await exits(0, hunt.call(['run', hunt.pipeline]))
     const manifest = await readFile(join(hunt.output, '_manifest.json'), 'utf8')
     for (const name of names) expect(manifest).toContain(`"${name}": 2`)
     for (const command of ['verify', 'status', 'run']) {
-      const { code, stderr } = await hunt.call([command, hunt.pipeline])
-      expect(code, stderr).toBe(0)
+      await exits(0, hunt.call([command, hunt.pipeline]))
     }
   })
 
@@ -224,8 +226,10 @@ describe.concurrent('an endless chain is aborted:', () => {
     ['ever new cursors and empty pages', ({ number }) => empty(`c${number}`), 100],
   ]
   test.each(some(endless, 1))('%s', async (_name, page, most) => {
-    const { code, stderr, requests } = await attack((exchange) => exchange.json(page(exchange)))
-    expect(code, stderr).toBe(1)
+    const { stderr, requests } = await exits(
+      1,
+      attack((exchange) => exchange.json(page(exchange))),
+    )
     expect(requests).toBeLessThanOrEqual(most)
     expect(stderr).toMatch(/cursor|pages in a row that are empty/)
   })
@@ -265,19 +269,21 @@ describe.concurrent('an endless chain is aborted:', () => {
   test.each(some(['99999999999', 'Fri, 31 Dec 9999 23:59:59 GMT'], 1))(
     'an endless wait: Retry-After: %s',
     async (retryAfter) => {
-      const { code, stderr, requests } = await attack(({ json }) =>
-        json('{}', 429, { 'retry-after': retryAfter }),
+      const { requests } = await exits(
+        4,
+        attack(({ json }) => json('{}', 429, { 'retry-after': retryAfter })),
       )
-      expect(code, stderr).toBe(4)
       expect(requests).toBe(1)
     },
   )
 
   test.runIf(THOROUGH)('429 for ever', async () => {
-    const { code, stderr, requests } = await attack(({ json }) => json('{}', 429, { 'retry-after': '0' }), {
-      service: 'retries: 2',
-    })
-    expect(code, stderr).toBe(1)
+    const { requests } = await exits(
+      1,
+      attack(({ json }) => json('{}', 429, { 'retry-after': '0' }), {
+        service: 'retries: 2',
+      }),
+    )
     expect(requests).toBe(3)
   })
 })

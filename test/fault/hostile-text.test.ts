@@ -2,6 +2,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import { describe, expect, test } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { startAttack } from './hostile-run.ts'
 import { credential, type Exchange } from './hostile-service.ts'
@@ -58,8 +59,7 @@ describe.concurrent.each(some(['pretty', 'json'], 1))('with log format %s', (for
     for (const yaml of broken) {
       const file = join(hunt.folder, 'broken.yaml')
       await writeFile(file, yaml)
-      const { code, stdout, stderr } = await hunt.call(['check', file, ...logging])
-      expect(code, stderr).toBe(2)
+      const { stdout, stderr } = await exits(2, hunt.call(['check', file, ...logging]))
       expect(OBEYED.exec(stdout + stderr)?.[0]).toBeUndefined()
     }
   })
@@ -117,8 +117,7 @@ describe.concurrent('names that look like paths', () => {
       ({ json, number }) => json({ items: [credential(number), { id: '../../x' }], next: null }),
       { extract: `queries: [${queries.join()}]` },
     )
-    const { code, stderr } = await hunt.call(['run', hunt.pipeline])
-    expect(code, stderr).toBe(0)
+    await exits(0, hunt.call(['run', hunt.pipeline]))
     expect(await readdir(hunt.folder)).toEqual(['out', 'pipeline.yaml'])
     expect(await readdir(dirname(hunt.folder))).not.toContain('up')
     expect(await shardPaths(hunt.output)).toHaveLength(queries.length)
@@ -128,8 +127,7 @@ describe.concurrent('names that look like paths', () => {
       )
     }
     expect((await hunt.call(['verify', hunt.pipeline])).code).toBe(0)
-    const fresh = await hunt.call(['run', hunt.pipeline, '--fresh', '--yes'])
-    expect(fresh.code, fresh.stderr).toBe(0)
+    await exits(0, hunt.call(['run', hunt.pipeline, '--fresh', '--yes']))
   })
 
   test.each([
@@ -139,8 +137,7 @@ describe.concurrent('names that look like paths', () => {
     const hunt = await startAttack(({ json }) => json({ items: [], next: null }), {
       extract: `queries: [{ type: keyword, keyword: ${keyword} }]`,
     })
-    const { code, stderr } = await hunt.call(['run', hunt.pipeline])
-    expect(code, stderr).toBe(2)
+    await exits(2, hunt.call(['run', hunt.pipeline]))
     expect(hunt.service.requests).toEqual([])
     expect(await readdir(hunt.folder)).toEqual(['pipeline.yaml'])
   })
@@ -175,8 +172,7 @@ describe.concurrent('with escape_formulas no cell of a CSV file begins a formula
       extract: 'queries: [{ type: keyword, keyword: "=1+1" }]',
       load: `engine: ${engine}, csv: { escape_formulas: true }`,
     })
-    const { code, stderr } = await hunt.call(['run', hunt.pipeline])
-    expect(code, stderr).toBe(0)
+    await exits(0, hunt.call(['run', hunt.pipeline]))
     const [path] = await shardPaths(hunt.output)
     const rows = parse(await readFile(join(hunt.output, path!), 'utf8'), { columns: true }) as Record<
       string,

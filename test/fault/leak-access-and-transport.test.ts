@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { join, relative } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { atTheEnd } from '../support/at-the-end.ts'
+import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { startService } from './hostile-service.ts'
 import { pipelineYaml, SMALL, world } from './network-world.ts'
@@ -69,15 +70,16 @@ describe.concurrent('a redirect is not followed', () => {
     )
     const { workspace, run } = await world(SMALL, pipelineYaml({ service: 'retries: 0' }))
     const env = { SPILLWAY_BASE_URL: service.baseUrl }
-    const ended = await run(env)
-    expect(ended.code, ended.stderr).toBe(1)
+    const ended = await exits(1, run(env))
     expect(ended.stderr).toContain('Redirects are not followed')
-    const report = await runCli({
-      args: ['report', '7'],
-      cwd: workspace.folder,
-      env: { ...workspace.env, ...env },
-    })
-    expect(report.code, report.stderr).toBe(1)
+    await exits(
+      1,
+      runCli({
+        args: ['report', '7'],
+        cwd: workspace.folder,
+        env: { ...workspace.env, ...env },
+      }),
+    )
     expect(other.requests).toEqual([])
   })
 })
@@ -92,18 +94,19 @@ test('an untrusted certificate is refused, even with NODE_TLS_REJECT_UNAUTHORIZE
   atTheEnd(() => server.close())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { run } = await world(SMALL, pipelineYaml())
-  const ended = await run({
-    SPILLWAY_BASE_URL: `https://localhost:${(server.address() as AddressInfo).port}/firework`,
-    NODE_TLS_REJECT_UNAUTHORIZED: '0',
-  })
-  expect(ended.code, ended.stderr).toBe(1)
+  const ended = await exits(
+    1,
+    run({
+      SPILLWAY_BASE_URL: `https://localhost:${(server.address() as AddressInfo).port}/firework`,
+      NODE_TLS_REJECT_UNAUTHORIZED: '0',
+    }),
+  )
   expect(ended.stderr).toContain('certificate')
   expect(requests).toBe(0)
 })
 
 test('a token is not sent unencrypted to another machine unless the file allows it', async () => {
   const { run } = await world(SMALL, pipelineYaml())
-  const ended = await run({ SPILLWAY_BASE_URL: 'http://api.example.com/firework' })
-  expect(ended.code, ended.stderr).toBe(2)
+  const ended = await exits(2, run({ SPILLWAY_BASE_URL: 'http://api.example.com/firework' }))
   expect(ended.stderr).toContain('allow_http')
 })

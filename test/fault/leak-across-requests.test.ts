@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { scratchFolder } from '../support/at-the-end.ts'
+import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { credential, type HostileService, startService } from './hostile-service.ts'
 import { findLeaks, haystacksOf } from './leak-search.ts'
@@ -146,12 +147,14 @@ load: { format: csv, path: out }
     // No other command uses the network, so only this one gets the proxy.
     const proxy = { HTTPS_PROXY: `http://user:${SECRETS['the password of a proxy']}@127.0.0.1:9` }
     const call = (...args: string[]): Promise<Ended> => runCli({ args, cwd: folder, env: secrets })
-    const run = await runCli({
-      args: ['run', 'pipeline.yaml', '--json', '--log-level', 'trace', '--log-format', logs],
-      cwd: folder,
-      env: { ...secrets, ...proxy },
-    })
-    expect(run.code, run.stderr).toBe(1)
+    const run = await exits(
+      1,
+      runCli({
+        args: ['run', 'pipeline.yaml', '--json', '--log-level', 'trace', '--log-format', logs],
+        cwd: folder,
+        env: { ...secrets, ...proxy },
+      }),
+    )
     expect(run.stderr.split(remark).length).toBeGreaterThan(cases.size)
     const results = [
       run,

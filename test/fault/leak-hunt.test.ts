@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
+import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { type Canary, findLeaks, type Haystack, haystacksOf } from './leak-search.ts'
 import { CANARIES, IDENTITY, SECRETS, startTellTale } from './leak-service.ts'
@@ -51,12 +52,10 @@ test.concurrent.each(THOROUGH ? SETUPS : SETUPS.slice(6, 7))(
     const killed = await hunt.call(run, { killAtSearch: 7 })
     expect(killed.signal).toBe('SIGKILL')
     await hunt.expectNoLeaks('after the kill')
-    const ended = await (setup.every ? hunt.call : hunt.callHere)([...run, '--json'])
-    expect(ended.code, ended.stderr).toBe(1)
+    const ended = await exits(1, (setup.every ? hunt.call : hunt.callHere)([...run, '--json']))
     expect(JSON.parse(ended.stdout)).toMatchObject({ partitions: { done: 2, failed: 1 } })
     expect(ended.stderr).toContain('[left out: the run holds a query whose value must not be shown')
-    const again = await hunt.callHere(['verify', hunt.pipeline])
-    expect(again.code, again.stdout + again.stderr).toBe(0)
+    await exits(0, hunt.callHere(['verify', hunt.pipeline]))
     if (setup.every) await everyCommand(hunt)
     await hunt.expectNoLeaks('at the end')
     if (identity !== 'keep') await hunt.expectNoLeaks('identities', [{ name: 'identity', value: IDENTITY }])
@@ -87,8 +86,7 @@ test.each(some(['parquet', 'csv, compression: gzip'], 1))(
   'the search finds plaintext in a data set: %s',
   async (format) => {
     const hunt = await startHunt({ secret: 'plaintext', load: `format: ${format}` })
-    const ended = await hunt.callHere(['run', hunt.pipeline, '--allow-plaintext'])
-    expect(ended.code, ended.stderr).toBe(1)
+    await exits(1, hunt.callHere(['run', hunt.pipeline, '--allow-plaintext']))
     const leaks = findLeaks(await haystacksOf(hunt.folder), CANARIES).join('\n')
     expect(leaks).toMatch(/^hash \(.*\.(?:parquet|csv\.gz), /m)
     // Consent covers the exported secrets, not the credentials of the service.

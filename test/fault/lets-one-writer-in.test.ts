@@ -3,6 +3,7 @@ import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { type Fault, repeatedSearches } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
@@ -34,8 +35,7 @@ describe('during a run', () => {
     await whileHeld(async ({ run, command, sandbox }) => {
       const before = sandbox.requests.length
       for (const args of [[], ['--fresh', '--yes']]) {
-        const second = await run({ args })
-        expect(second.code, second.stderr).toBe(5)
+        const second = await exits(5, run({ args }))
         expect(second.stderr).toMatch(
           new RegExp(`process \\d+ on host ${hostname()} since ${new Date().getUTCFullYear()}-`),
         )
@@ -58,8 +58,7 @@ describe('during a run', () => {
       holder('SIGKILL')
       expect((await ended).signal).toBe('SIGKILL')
       figures.kills++
-      const next = await attempt.run()
-      expect(next.code, next.stderr).toBe(0)
+      await exits(0, attempt.run())
       await expectSameResult(attempt, {
         scenario: EXPORT,
         clean,
@@ -82,8 +81,7 @@ describe.skipIf(process.platform !== 'linux')('a stale lock file', () => {
   ] as const
   test.each(some(stale, 1))('%s is taken over at once', async (_, change) => {
     await withLockFile(change, async (attempt) => {
-      const ended = await attempt.run()
-      expect(ended.code, ended.stderr).toBe(0)
+      await exits(0, attempt.run())
       await expectSameResult(attempt, {
         scenario: EXPORT,
         clean,
@@ -148,8 +146,7 @@ test('of several runs that start together only one works at a time', async () =>
     for (const code of codes) expect([0, 5]).toContain(code)
     // A run that got the lock later found everything done, so no search was sent twice.
     expect(repeatedSearches(attempt.sandbox.requests)).toBe(0)
-    const last = await attempt.run()
-    expect(last.code, last.stderr).toBe(0)
+    await exits(0, attempt.run())
     await expectSameResult(attempt, { scenario: slow, clean, figures, about: 'several', interruptions: 0 })
     expect(await lockFiles(attempt)).toEqual([])
   })

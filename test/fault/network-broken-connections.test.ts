@@ -1,5 +1,6 @@
 import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, test } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { type Strike, startProxy } from './network-proxy.ts'
 import {
@@ -28,8 +29,7 @@ describe.concurrent('an export through a bad connection gives the same rows, eac
       number <= 3 ? strike : null,
     )
     const baseUrl = sandbox.baseUrl.replace(/:\d+/, `:${proxy.port}`)
-    const ended = await run({ SPILLWAY_BASE_URL: baseUrl })
-    expect(ended.code, ended.stderr).toBe(0)
+    const ended = await exits(0, run({ SPILLWAY_BASE_URL: baseUrl }))
     expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
     if (strike.kind !== 'chunks') expect(summaryOf(ended).retries).toBeGreaterThan(0)
   })
@@ -51,8 +51,7 @@ describe.concurrent('a service that cannot be reached', () => {
         SMALL,
         pipelineYaml({ service: 'allow_http: true, retries: 1' }),
       )
-      const failed = await run({ SPILLWAY_BASE_URL: await address() })
-      expect(failed.code, failed.stderr).toBe(1)
+      const failed = await exits(1, run({ SPILLWAY_BASE_URL: await address() }))
       expect(failed.stderr).toMatch(why)
       expect(summaryOf(failed)).toMatchObject({
         status: 'failed',
@@ -60,8 +59,7 @@ describe.concurrent('a service that cannot be reached', () => {
         requests: 0,
         partitions: { done: 0 },
       })
-      const ended = await run()
-      expect(ended.code, ended.stderr).toBe(0)
+      await exits(0, run())
       expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox, DOMAINS))
     },
   )

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import type { Fault, FaultEffect, SandboxOptions } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
@@ -72,8 +73,7 @@ describe.concurrent('an export of several pages gives the same rows, each once, 
         { ...SMALL, ...options, faults },
         pipelineYaml({ service, pageSize: halves ? 100 : 40, concurrency: halves ? 1 : 2 }),
       )
-      const ended = await run()
-      expect(ended.code, ended.stderr).toBe(0)
+      const ended = await exits(0, run())
       expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
       const { requests, retries } = summaryOf(ended)
       expect(requests).toBe(sandbox.requests.length)
@@ -87,8 +87,7 @@ describe.concurrent('an export of several pages gives the same rows, each once, 
     const shapes = [{ results: [] }, null, [], { items: {}, next: null }, { items: [], next: 5 }, 'items']
     const faults = shapes.map((body, i): Fault => ({ kind: 'wrong-shape', body, requests: [2 * i + 1] }))
     const { sandbox, workspace, run } = await world({ ...SMALL, faults }, pipelineYaml())
-    const ended = await run()
-    expect(ended.code, ended.stderr).toBe(0)
+    const ended = await exits(0, run())
     expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
     expect(summaryOf(ended).retries).toBe(shapes.length)
   })
@@ -98,8 +97,7 @@ describe.concurrent('an export of several pages gives the same rows, each once, 
       { ...SMALL, latencyMs: [0, 80], gzip: true, faults: [{ kind: 'drip', bytes: 4000, everyMs: 5 }] },
       pipelineYaml(),
     )
-    const ended = await run()
-    expect(ended.code, ended.stderr).toBe(0)
+    const ended = await exits(0, run())
     expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
     expect(summaryOf(ended).retries).toBe(0)
   })

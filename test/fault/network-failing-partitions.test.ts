@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { type LoggedRequest, startSandbox } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
 import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
@@ -21,8 +22,7 @@ describe.concurrent('a partition for which every response is', () => {
         pipelineYaml({ service: 'retries: 1' }),
       )
       const healed = await startSandbox({ ...SMALL, token: sandbox.token })
-      const failed = await run()
-      expect(failed.code, failed.stderr).toBe(1)
+      const failed = await exits(1, run())
       expect(summaryOf(failed)).toMatchObject({
         status: 'failed',
         partitions: { total: 2, done: 1, failed: 1, pending: 0 },
@@ -32,8 +32,7 @@ describe.concurrent('a partition for which every response is', () => {
       await expectStatusSays(workspace, new RegExp(`${status}.*${code}`))
       await expectSummaryNames(workspace, `domain.${SICK}/all`)
 
-      const ended = await run({ SPILLWAY_BASE_URL: healed.baseUrl })
-      expect(ended.code, ended.stderr).toBe(0)
+      await exits(0, run({ SPILLWAY_BASE_URL: healed.baseUrl }))
       expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
       expect(healed.requests.every(isSick)).toBe(true)
     },
@@ -46,8 +45,7 @@ describe.concurrent('a partition for which every response is', () => {
       // One slot, so that no page is prefetched.
       pipelineYaml({ service: 'retries: 1', concurrency: 1 }),
     )
-    const failed = await run()
-    expect(failed.code, failed.stderr).toBe(1)
+    const failed = await exits(1, run())
     expect(failed.stderr).toContain('The response is no UTF-8')
     expect(sandbox.requests.filter(isSick)).toHaveLength(2)
     expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox, ['quillmere.net']))
@@ -60,11 +58,9 @@ describe.concurrent('a partition for which every response is', () => {
       pipelineYaml({ service: 'retries: 0', concurrency: 1 }),
     )
     const healed = await startSandbox({ ...SMALL, token: sandbox.token })
-    const failed = await run()
-    expect(failed.code, failed.stderr).toBe(1)
+    const failed = await exits(1, run())
     expect(summaryOf(failed).rows).toBeGreaterThan(expectedRows(sandbox, ['quillmere.net']).length)
-    const ended = await run({ SPILLWAY_BASE_URL: healed.baseUrl })
-    expect(ended.code, ended.stderr).toBe(0)
+    await exits(0, run({ SPILLWAY_BASE_URL: healed.baseUrl }))
     expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
     // 150 rows are four pages of 40, of which three are committed.
     expect(healed.requests).toHaveLength(1)

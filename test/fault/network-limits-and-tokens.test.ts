@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { atTheEnd } from '../support/at-the-end.ts'
+import { exits } from '../support/run-cli.ts'
 import type { Fault, LoggedRequest, Sandbox } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
@@ -30,8 +31,7 @@ describe.concurrent('when the service responds with 429', () => {
         ...(retryAfter === undefined ? {} : { retryAfter }),
       }
       const { sandbox, workspace, run } = await world({ ...SMALL, faults: [fault] }, pipelineYaml())
-      const ended = await run()
-      expect(ended.code, ended.stderr).toBe(0)
+      await exits(0, run())
       expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
       expect(sentWithin(sandbox.requests, leastMs - 20)).toEqual([])
     },
@@ -40,8 +40,7 @@ describe.concurrent('when the service responds with 429', () => {
   test.runIf(THOROUGH)('again and again, the export still ends with every row', async () => {
     const storm: Fault = { kind: 'status', status: 429, rate: 0.4, times: 6, retryAfter: '1' }
     const { sandbox, workspace, run } = await world({ ...SMALL, faults: [storm] }, pipelineYaml())
-    const ended = await run()
-    expect(ended.code, ended.stderr).toBe(0)
+    await exits(0, run())
     expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
     expect(sandbox.requests.filter(({ status }) => status === 429).length).toBeGreaterThan(1)
   })
@@ -49,8 +48,7 @@ describe.concurrent('when the service responds with 429', () => {
   test('with a wait of an hour, the run stops with exit 4 and resumes later', async () => {
     const fault: Fault = { kind: 'status', status: 429, requests: [4], retryAfter: '3600' }
     const { sandbox, workspace, run } = await world({ ...SMALL, faults: [fault] }, pipelineYaml())
-    const stopped = await run()
-    expect(stopped.code, stopped.stderr).toBe(4)
+    const stopped = await exits(4, run())
     expect(summaryOf(stopped).status).toBe('budget')
     expect((await run()).code).toBe(0)
     expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
@@ -87,8 +85,7 @@ describe.concurrent('tokens that expire', () => {
       { ...SMALL, basicRequestsPerSecond: 0, faults },
       pipelineYaml({ service: BY_API_KEY }),
     )
-    const ended = await run({ SPILLWAY_TOKEN: '' })
-    expect(ended.code, ended.stderr).toBe(0)
+    await exits(0, run({ SPILLWAY_TOKEN: '' }))
     expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
     expect(sandbox.requests.filter(({ kind }) => kind === 'tokens')).toHaveLength(2)
   })
@@ -98,8 +95,7 @@ describe.concurrent('tokens that expire', () => {
       { ...SMALL, basicRequestsPerSecond: 0, tokenLifetimeMs: 4000, latencyMs: 400 },
       pipelineYaml({ service: `${BY_API_KEY}, token_lifetime: 4s` }),
     )
-    const ended = await run({ SPILLWAY_TOKEN: '' })
-    expect(ended.code, ended.stderr).toBe(0)
+    await exits(0, run({ SPILLWAY_TOKEN: '' }))
     expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
   })
 
@@ -110,12 +106,14 @@ describe.concurrent('tokens that expire', () => {
     const gate = await startGate(sandbox, ['first-token', 'second-token'], async (next) =>
       writeFile(file, `${next}\n`),
     )
-    const ended = await run({
-      SPILLWAY_BASE_URL: gate.baseUrl,
-      SPILLWAY_TOKEN: '',
-      SPILLWAY_TOKEN_FILE: file,
-    })
-    expect(ended.code, ended.stderr).toBe(0)
+    await exits(
+      0,
+      run({
+        SPILLWAY_BASE_URL: gate.baseUrl,
+        SPILLWAY_TOKEN: '',
+        SPILLWAY_TOKEN_FILE: file,
+      }),
+    )
     expect(gate.refused).toBe(1)
     expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
   })
@@ -125,16 +123,14 @@ describe.concurrent('tokens that expire', () => {
       { ...SMALL, faults: [{ kind: 'revoke-tokens', requests: [4] }] },
       pipelineYaml(),
     )
-    const refused = await run()
-    expect(refused.code, refused.stderr).toBe(3)
+    const refused = await exits(3, run())
     expect(refused.stderr).toContain('SPILLWAY_TOKEN')
     const fresh = await fetch(`${sandbox.origin}/tokens/generate`, {
       method: 'POST',
       headers: { authorization: sandbox.apiKey },
     })
     const { token } = (await fresh.json()) as { token: string }
-    const ended = await run({ SPILLWAY_TOKEN: token })
-    expect(ended.code, ended.stderr).toBe(0)
+    const ended = await exits(0, run({ SPILLWAY_TOKEN: token }))
     expect(summaryOf(ended).rows).toBeLessThan(expectedRows(sandbox).length)
     expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
   })

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import type { Fault } from '../support/sandbox.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
@@ -13,10 +14,8 @@ describe.concurrent.each(some(['asc', 'desc'], 1))('with order %s, when a cursor
   test('in the next run, the export resumes after the last row', async () => {
     const { sandbox, workspace, run } = await world(SMALL, pipelineYaml({ extract: `order: ${order}` }))
     const renewed = await startSandbox({ ...SMALL, cursorKey: 'another key', token: sandbox.token })
-    const stopped = await run({}, FOUR_REQUESTS)
-    expect(stopped.code, stopped.stderr).toBe(4)
-    const ended = await run({ SPILLWAY_BASE_URL: renewed.baseUrl })
-    expect(ended.code, ended.stderr).toBe(0)
+    const stopped = await exits(4, run({}, FOUR_REQUESTS))
+    const ended = await exits(0, run({ SPILLWAY_BASE_URL: renewed.baseUrl }))
     expect(ended.stderr).toContain('refuses the saved cursor')
     expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
     // Exported rows are not requested again, except those of the last instant.
@@ -30,8 +29,7 @@ describe.concurrent.each(some(['asc', 'desc'], 1))('with order %s, when a cursor
       { ...SMALL, faults: [refusal] },
       pipelineYaml({ extract: `order: ${order}` }),
     )
-    const ended = await run()
-    expect(ended.code, ended.stderr).toBe(0)
+    await exits(0, run())
     expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
   })
 
@@ -50,8 +48,7 @@ describe.concurrent.each(some(['asc', 'desc'], 1))('with order %s, when a cursor
       SMALL,
       pipelineYaml({ domains: ['acme.example'], pageSize: 2, extract: `order: ${order}` }),
     )
-    const ended = await run({ SPILLWAY_BASE_URL: service.baseUrl })
-    expect(ended.code, ended.stderr).toBe(1)
+    const ended = await exits(1, run({ SPILLWAY_BASE_URL: service.baseUrl }))
     expect(ended.stderr).toContain('there is no safe resume position')
     expect(service.requests).toHaveLength(4)
     // Committed pages stay.
@@ -77,8 +74,7 @@ describe.concurrent.each(some(['asc', 'desc'], 1))('with order %s, when a cursor
       SMALL,
       pipelineYaml({ domains: ['acme.example'], pageSize: 5, extract: `order: ${order}` }),
     )
-    const ended = await run({ SPILLWAY_BASE_URL: service.baseUrl })
-    expect(ended.code, ended.stderr).toBe(0)
+    await exits(0, run({ SPILLWAY_BASE_URL: service.baseUrl }))
     const ids = (await exportedRows(workspace.output)).map((row) => Number(row.split(' ')[1]))
     expect(ids.sort((a, b) => a - b)).toEqual(items.map(({ id }) => id))
   })
@@ -89,8 +85,7 @@ test('when every cursor is refused, the run ends and says so', async () => {
     { ...SMALL, faults: [{ kind: 'status', status: 400, when: ({ body }) => hasCursor(body) }] },
     pipelineYaml(),
   )
-  const ended = await run()
-  expect(ended.code, ended.stderr).toBe(1)
+  const ended = await exits(1, run())
   expect(ended.stderr).toContain('cursor')
   expect(sandbox.requests.length).toBeLessThan(20)
   expect(new Set(await exportedRows(workspace.output)).size).toBe(

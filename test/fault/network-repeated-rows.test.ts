@@ -1,6 +1,7 @@
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { change, flipped } from './damage.ts'
 import { credential, type Exchange, type HostileService, type Item, startService } from './hostile-service.ts'
@@ -67,8 +68,7 @@ describe.concurrent('rows that the service repeats are exported once and counted
   ] as const
   test.each(some(overlaps, 1))('%s', async (_name, back, order) => {
     await withService(overlapping(back), YAML(`order: ${order}`), async (here) => {
-      const ended = await here.run()
-      expect(ended.code, ended.stderr).toBe(0)
+      const ended = await exits(0, here.run())
       expect(await ids(here)).toEqual(IDS)
       const sent = here.service.requests.length
       const repeated = Array.from({ length: sent }, (_, page) => Math.min(back, page * SIZE)).reduce(
@@ -85,8 +85,7 @@ describe.concurrent('rows that the service repeats are exported once and counted
   test('twice in one response, and of the first page of many small ones', async () => {
     const twice = [...ITEMS.slice(0, 5), ITEMS[2]!, ...ITEMS.slice(5), ITEMS[0]!]
     await withService(overlapping(0, twice), YAML(), async (here) => {
-      const ended = await here.run()
-      expect(ended.code, ended.stderr).toBe(0)
+      const ended = await exits(0, here.run())
       expect(await ids(here)).toEqual(IDS)
       expect(summaryOf(ended)).toMatchObject({ rows: 64, repeated: 2 })
     })
@@ -109,11 +108,9 @@ describe.concurrent('rows that the service repeats are exported once and counted
   test.runIf(THOROUGH)('when every run requests one page, and the rows are in published shards', async () => {
     await withService(overlapping(2 * SIZE), YAML('', 'shard_rows: 10'), async (here) => {
       for (let tries = 0; tries < 6; tries++) {
-        const ended = await here.run({}, ['--max-requests', '1'])
-        expect(ended.code, ended.stderr).toBe(4)
+        await exits(4, here.run({}, ['--max-requests', '1']))
       }
-      const ended = await here.run()
-      expect(ended.code, ended.stderr).toBe(0)
+      await exits(0, here.run())
       expect(await ids(here)).toEqual(IDS)
       expect(await readdir(join(here.workspace.output, '_state/log'))).toEqual([])
     })
@@ -126,8 +123,7 @@ describe.concurrent('rows that the service repeats are exported once and counted
       else respond(exchange)
     }
     await withService(refusing, YAML(), async (here) => {
-      const ended = await here.run()
-      expect(ended.code, ended.stderr).toBe(0)
+      const ended = await exits(0, here.run())
       expect(ended.stderr).toContain('refuses the saved cursor')
       expect(await ids(here)).toEqual(IDS)
     })
@@ -137,8 +133,7 @@ describe.concurrent('rows that the service repeats are exported once and counted
     const forEver = ({ number, json }: Exchange): void =>
       json({ items: ITEMS.slice(0, 5), next: `cursor-${number}` })
     await withService(forEver, YAML(), async (here) => {
-      const ended = await here.run()
-      expect(ended.code, ended.stderr).toBe(1)
+      const ended = await exits(1, here.run())
       expect(ended.stderr).toContain('hold only repeated rows')
       expect(here.service.requests.length).toBeLessThanOrEqual(102)
       expect(summaryOf(ended)).toMatchObject({ rows: 5 })
@@ -152,8 +147,7 @@ test('damaged or missing ids are noticed, and the chain resumes after its last r
     const state = join(here.workspace.output, '_state')
     let isDamaged = false
     for (const damage of ['gone', 'cut', 'flipped', 'none'] as const) {
-      const ended = await here.run({}, ['--max-requests', '1'])
-      expect(ended.code, ended.stderr).toBe(4)
+      const ended = await exits(4, here.run({}, ['--max-requests', '1']))
       expect(ended.stderr.includes('ids of the last pages are damaged or missing')).toBe(isDamaged)
       isDamaged = damage !== 'none'
       const chain = (await readFile(join(state, 'checkpoint.jsonl'), 'utf8'))
@@ -165,8 +159,7 @@ test('damaged or missing ids are noticed, and the chain resumes after its last r
       else if (damage === 'cut') await change(path, (bytes) => bytes.subarray(0, offset + length - 4))
       else if (damage === 'flipped') await change(path, (bytes) => flipped(bytes, offset + 9))
     }
-    const ended = await here.run()
-    expect(ended.code, ended.stderr).toBe(0)
+    await exits(0, here.run())
     expect(await ids(here)).toEqual(IDS)
   })
 })

@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { temporaryFolder } from '../disk/temporary-store.ts'
+import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { diskFault } from './support.ts'
 import { scenario, trial } from './trial.ts'
@@ -68,7 +69,6 @@ test('every call of an export is counted, from its first to its last', async () 
   const settings = { format: 'parquet', partitionBy: '[query, window]' } as const
   await trial(scenario(settings), async ({ run, workspace }) => {
     // Kills at no call, so it is the built command, and guarded to its end.
-    const ended = await run({ env: diskFault(workspace.output, 'kill:0') })
-    expect(ended.code, ended.stderr).toBe(0)
+    await exits(0, run({ env: diskFault(workspace.output, 'kill:0') }))
   })
 })

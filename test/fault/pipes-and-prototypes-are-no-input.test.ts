@@ -3,6 +3,7 @@ import { cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { inThisProcess } from '../support/in-this-process.ts'
+import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { pipelineYaml, SMALL, type World, world } from './network-world.ts'
 import { type Ended, runCli } from './support.ts'
@@ -42,8 +43,7 @@ const SETTINGS = pipelineYaml({ transform: 'secret: hmac', extract: QUERIES, dom
 async function exported(): Promise<World> {
   const here = await world({ ...SMALL, invalidRate: 0.2 }, SETTINGS)
   writeFileSync(join(here.workspace.folder, 'domains.txt'), 'scatterholt.com\n')
-  const ended = await call(here, ['run'])
-  expect(ended.code, ended.stderr).toBe(0)
+  await exits(0, call(here, ['run']))
   return here
 }
 
@@ -153,8 +153,7 @@ test.each(some(['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'value
       [{ extract: `queries: [{ type: secret, secret_env: ${name} }]` }, 'extract.queries'],
     ] as const) {
       const here = await world(SMALL, pipelineYaml(parts))
-      const { code, stderr } = await call(here, ['run'])
-      expect(code, stderr).toBe(2)
+      const { stderr } = await exits(2, call(here, ['run']))
       expect(stderr).toContain(where)
       expect(stderr).toContain(`${name} is not set`)
       expect(here.sandbox.requests).toHaveLength(0)

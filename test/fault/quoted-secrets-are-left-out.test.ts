@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { CODES, FORMS, OTHER_SPELLINGS } from '../support/quotations.ts'
+import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { credential, type Exchange, type HostileService, startService } from './hostile-service.ts'
 import { haystacksOf } from './leak-search.ts'
@@ -93,8 +94,7 @@ load: { format: csv, path: out }
     const call = (...args: string[]) => carryOut({ args, cwd: folder, env })
     const trace = ['--log-level', 'trace', '--log-file', 'run.log']
     const files = ['--metrics-file', 'metrics.prom']
-    const run = await call('run', 'pipeline.yaml', '--json', ...trace, ...files)
-    expect(run.code, run.stderr).toBe(1)
+    const run = await exits(1, call('run', 'pipeline.yaml', '--json', ...trace, ...files))
     const status = await call('status', 'pipeline.yaml', '--json')
     expect(JSON.parse(status.stdout).totals.failed).toBe(numbers.length)
     const check = await call('check', 'pipeline.yaml', '--log-level', 'trace')

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { random } from '../support/random.ts'
+import { exits } from '../support/run-cli.ts'
 import type { Fault, LoggedRequest } from '../support/sandbox.ts'
 import { cases, seedOf, some } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
@@ -50,8 +51,7 @@ describe.each(some(KINDS, 1))('during $what, partition_by $partitionBy:', ({ par
     await trial(export_, async ({ run, workspace }) => {
       if (redo) expect((await run()).code).toBe(0)
       const args = redo ? ['--redo', '*', '--max-requests', '5'] : ['--max-requests', '5']
-      const stopped = await run({ args })
-      expect(stopped.code, stopped.stderr).toBe(4)
+      await exits(4, run({ args }))
       unfinished = await mkdtemp(join(tmpdir(), 'spillway-kept-'))
       await cp(workspace.output, unfinished, { recursive: true })
     })

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { type Fault, type LoggedRequest, repeatedSearches } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { withoutDeadline } from '../support/without-deadline.ts'
@@ -181,8 +182,7 @@ async function lastRun({
 
 async function expectResumed(attempt: Trial, scenario: Scenario, clean: Undisturbed): Promise<void> {
   const troubled = attempt.sandbox.requests.length
-  const resumed = await attempt.run()
-  expect(resumed.code, resumed.stderr).toBe(0)
+  await exits(0, attempt.run())
   expect(attempt.sandbox.requests.length).toBeGreaterThan(troubled)
   // Retries repeat requests as well, so the number of repeated requests is not limited here.
   const interruptions = Number.POSITIVE_INFINITY

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { newWorkspace } from '../e2e/support/workspace.ts'
-import { runCli as startCli } from '../support/run-cli.ts'
+import { exits, runCli as startCli } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
 import { CLI, concurrently, diskFault, type Ended } from './support.ts'
@@ -97,8 +97,7 @@ describe('a disk without room for the pages in flight', () => {
     await trial(FAILING, async (attempt) => {
       const env = diskFault(attempt.workspace.output, `room:${NEEDED - 1000}`)
       for (let time = 0; time < 2; time++) {
-        const { code, stdout, stderr } = await attempt.run({ env, args: ['--json'] })
-        expect(code, stderr).toBe(1)
+        const { stdout, stderr } = await exits(1, attempt.run({ env, args: ['--json'] }))
         expect(stderr).toMatch(
           /The disk has room for 1\.[01] MB more, and the pages in flight may need 1\.1 MB/,
         )
@@ -118,8 +117,7 @@ describe('a disk without room for the pages in flight', () => {
     async () => {
       await trial(FAILING, async (attempt) => {
         const env = diskFault(attempt.workspace.output, `room:${NEEDED + 6000}`)
-        const stopped = await attempt.run({ env, args: ['--json'] })
-        expect(stopped.code, stopped.stderr).toBe(1)
+        const stopped = await exits(1, attempt.run({ env, args: ['--json'] }))
         expect(stopped.stderr).toContain('Free some space and run again')
         const { requests, rows } = JSON.parse(stopped.stdout)
         expect(requests).toBeGreaterThan(0)
@@ -216,8 +214,7 @@ test.runIf(THOROUGH && process.platform !== 'win32')(
       expect(stopped, stopped.stderr).toMatchObject({ code: 1, signal: null })
       expect(stopped.stderr).toContain('The file grew beyond the allowed size')
       expectDecentMessage(stopped, attempt.sandbox.token)
-      const resumed = await attempt.run()
-      expect(resumed.code, resumed.stderr).toBe(0)
+      await exits(0, attempt.run())
       await expectSameResult(attempt, {
         scenario: FAILING,
         clean,

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { readParquet } from '../e2e/support/read-shards.ts'
 import { newWorkspace, PIPELINE } from '../e2e/support/workspace.ts'
-import { runCli } from '../support/run-cli.ts'
+import { exits, runCli } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 
 const DAY_MS = 86_400_000
@@ -32,8 +32,7 @@ test.for(some(FEEDS, 1))(
       }
       await runCli({ args: ['run', PIPELINE], cwd: here.folder, env: here.env, onStart })
     }
-    const { code, stderr } = await here.run()
-    expect(code, stderr).toBe(0)
+    await exits(0, here.run())
     const found = (await readParquet(here.output)).map((row) => String(row.id)).sort()
     expect(found).toEqual([...here.sandbox.expectedFeed(id)].map((item) => String(item.id)).sort())
     expect((await here.cli('verify', PIPELINE, '--complete')).code).toBe(0)

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { spillway } from '../cli/spillway.ts'
 import { readCsv } from '../e2e/support/read-shards.ts'
 import { mirror } from '../support/bucket.ts'
+import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { type BucketTrial, bucketTrial, CHANGES, FATES, killedAt } from './bucket-trial.ts'
 import { faultFigures } from './figures.ts'
@@ -119,8 +120,7 @@ test.each(some(STATES, 1))(
       }
 
       const { clean, calls } = await onCopy(async (folder) => {
-        const ended = await struck(folder, 'count')
-        expect(ended.code, ended.stderr).toBe(0)
+        const ended = await exits(0, struck(folder, 'count'))
         expect(JSON.parse(ended.stdout).rows).toBeGreaterThan(1)
         const clean = await finished(folder, 'undisturbed')
         return { clean, calls: (await readFile(join(folder, 'calls'), 'utf8')).split('\n') }
@@ -158,8 +158,7 @@ test.runIf(THOROUGH)('the same in object storage', async () => {
     await mirror(double, 'acme', workspace.output)
   }
   const begun = async (attempt: BucketTrial): Promise<readonly string[]> => {
-    const exported = await attempt.run()
-    expect(exported.code, exported.stderr).toBe(0)
+    await exits(0, attempt.run())
     await mirrored(attempt)
     const people = await peopleIn(attempt.workspace.output)
     await writeFile(join(attempt.workspace.folder, 'people.txt'), people.join('\n'))
@@ -174,8 +173,7 @@ test.runIf(THOROUGH)('the same in object storage', async () => {
   const { clean, calls, before } = await bucketTrial(given, async (attempt) => {
     const people = await begun(attempt)
     const before = changesOf(attempt).length
-    const ended = await forget(attempt)
-    expect(ended.code, ended.stderr).toBe(0)
+    await exits(0, forget(attempt))
     const calls = changesOf(attempt).slice(before)
     await mirrored(attempt)
     await expectNowhere(attempt.workspace.output, people, 'undisturbed')

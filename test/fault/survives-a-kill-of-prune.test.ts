@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { spillway } from '../cli/spillway.ts'
+import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
 import { concurrently, diskFault, runCli, treeHashes } from './support.ts'
@@ -44,8 +45,7 @@ test.each(some(CUTS, 1))(
     const prune = ['prune', 'pipeline.yaml', '--older-than', age, '--yes']
     const export_ = scenario({ format: 'csv', partitionBy: '[query, window]', sandbox: { invalidRate: 0.2 } })
     await trial(export_, async ({ workspace, run, sandbox }) => {
-      const exported = await run()
-      expect(exported.code, exported.stderr).toBe(0)
+      await exits(0, run())
       const whole = await dataOf(workspace.output)
       const sent = sandbox.requests.length
 

@@ -2,6 +2,7 @@ import { cp, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
 import { missingRows, rowsOf } from './rows.ts'
@@ -29,8 +30,7 @@ test.each(some(['[query, window]', 'none'] as const, 1))(
   async (partitionBy) => {
     const export_ = scenario({ format: 'csv', partitionBy, sandbox: { invalidRate: 0.1 } })
     await trial(export_, async ({ workspace, run }) => {
-      const exported = await run()
-      expect(exported.code, exported.stderr).toBe(0)
+      await exits(0, run())
       const rows = await rowsOf(workspace.output)
       const former = new Set(await shardPaths(workspace.output))
 

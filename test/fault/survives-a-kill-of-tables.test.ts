@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { spillway } from '../cli/spillway.ts'
 import { deltaShards, icebergShards, latestVersion, metadataOf } from '../open-tables/world.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
+import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
 import { diskFault, runCli, shardPaths } from './support.ts'
@@ -63,8 +64,7 @@ test.each(some(COMMANDS, 1))(
       }
       const struck = (fault: string) =>
         runCli({ args, cwd: folder, env: { ...env, ...diskFault(output, fault, join(folder, 'calls')) } })
-      const counted = await struck('count')
-      expect(counted.code, counted.stderr).toBe(0)
+      await exits(0, struck('count'))
       const calls = (await readFile(join(folder, 'calls'), 'utf8')).split('\n')
       const faults = sampledCalls(calls, ONE).filter((number) => OF_TABLES.test(calls[number - 1]!))
       expect(faults.length).toBeGreaterThan(8)
@@ -101,8 +101,7 @@ test('--fresh removes the tables before the first shard, so no snapshot names a 
     expect((await shardPaths(output)).length).toBeGreaterThan(0)
     expect(await latestVersion(output)).toBe(0)
     expect(existsSync(join(output, '_delta_log'))).toBe(false)
-    const again = await spillway(['run', 'pipeline.yaml', '--fresh', '--yes'], folder, env)
-    expect(again.code, again.stderr).toBe(0)
+    await exits(0, spillway(['run', 'pipeline.yaml', '--fresh', '--yes'], folder, env))
     figures.exports++
     expect(await icebergShards(output, await metadataOf(output))).toEqual(await listed(output))
     expect(await deltaShards(output)).toEqual(await listed(output))

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { beforeAll, expect, test } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { change, commitsIn, flipped } from './damage.ts'
 import { faultFigures } from './figures.ts'
@@ -84,8 +85,7 @@ test.runIf(THOROUGH).each(some(DAMAGES, 1))(
   'rows of a row group in the log with %s are healed without loss',
   async (about, damage) => {
     await trial(LARGE, async (attempt) => {
-      const stopped = await attempt.run({ args: ['--max-requests', '12'] })
-      expect(stopped.code, stopped.stderr).toBe(4)
+      await exits(4, attempt.run({ args: ['--max-requests', '12'] }))
       const commits = await commitsIn(attempt.workspace.output)
       expect(commits.length).toBeGreaterThan(10)
       await damage(commits[5]!)

@@ -3,6 +3,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import type { S3Double } from '../s3/double/server.ts'
 import { BUCKET } from '../support/bucket.ts'
+import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import {
   type BucketTrial,
@@ -41,8 +42,7 @@ function changesOf({ double }: BucketTrial): string[] {
 
 test('an export killed at a request to the store ends as if nothing had happened', async () => {
   const calls = await bucketTrial(EXPORT, async (attempt) => {
-    const ended = await attempt.run()
-    expect(ended.code, ended.stderr).toBe(0)
+    await exits(0, attempt.run())
     await expectSameInBucket(attempt, { scenario: EXPORT, clean, figures, about: '', interruptions: 0 })
     return changesOf(attempt)
   })

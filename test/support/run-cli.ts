@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { inject } from 'vitest'
+import { expect, inject } from 'vitest'
 
 /** The folder of the package under test: installed by npm (end-to-end tests), or this repository with its build. */
 export const PACKAGE = packageFolder(inject('installed'))
@@ -59,4 +59,14 @@ export function runCli({ args, env = {}, cwd, onStart, onStderr }: RunArgs): Pro
     child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }))
     onStart?.((signal) => child.kill(signal), child.pid ?? -1)
   })
+}
+
+/** Requires the exit code of a command. A failure shows what it printed. */
+export async function exits<T extends Pick<Ended, 'code' | 'stderr'>>(
+  code: number,
+  command: Promise<T>,
+): Promise<T> {
+  const ended = await command
+  expect(ended.code, ended.stderr).toBe(code)
+  return ended
 }
