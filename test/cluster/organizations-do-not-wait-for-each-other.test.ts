@@ -10,15 +10,15 @@ import { THOROUGH } from '../support/thorough.ts'
 import { until, world } from './support/world.ts'
 
 const backend = 'postgres'
-const TURN_MS = THOROUGH ? 500 : 250
+const TURN_MS = 500
 /** More pages than fit into a turn. */
-const PAGES = THOROUGH ? 40 : 12
+const PAGES = THOROUGH ? 40 : 6
 
 it('with fewer slots than organizations each gets a turn, and a turn costs no request', async () => {
   const here = await world({
     backend,
-    organizations: THOROUGH ? 6 : 4,
-    sandbox: { records: 10 * PAGES, latencyMs: 40 },
+    organizations: THOROUGH ? 6 : 3,
+    sandbox: { records: 10 * PAGES, latencyMs: THOROUGH ? 40 : 200 },
   })
   const worker = here.worker({ concurrency: 2, sliceMs: TURN_MS })
   const { code, stdout } = await here.submit('--wait', '--json')

@@ -64,22 +64,3 @@ it('an optional field that is not requested is no column, and an unknown field i
     ],
   )
 })
-
-it('formulas are escaped if csv.escape_formulas is set', async () => {
-  const here = await newWorkspace({
-    extract: { domains: [query.fqdn] },
-    transform: { secret: 'plaintext' },
-    load: { format: 'csv', csv: { escape_formulas: true } },
-  })
-  await exits(0, here.run('--allow-plaintext'))
-  const escaped = expectedRows(here.sandbox, { query, masking: { secret: 'plaintext' } }).map((row) =>
-    Object.fromEntries(
-      Object.entries(row).map(([name, value]) => [
-        name,
-        typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? `'${value}` : value,
-      ]),
-    ),
-  )
-  expect(escaped.some(({ hash }) => String(hash).startsWith("'="))).toBe(true)
-  expect(difference(await readCsv(here.output), escaped)).toEqual(SAME)
-})

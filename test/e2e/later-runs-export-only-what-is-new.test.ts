@@ -73,15 +73,3 @@ describe.each(some(CHANGES, 2))('after months until the middle of March, $what',
     await here.expectRows(DOMAINS, { from, until })
   })
 })
-
-it('while new windows are not exported, there is no _SUCCESS', async () => {
-  const here = await newWorkspace(parts('2024-01-01', '2024-02-01', 'month'))
-  await here.run()
-  const success = join(here.output, '_SUCCESS')
-  expect(existsSync(success)).toBe(true)
-  await here.write(parts('2024-01-01', '2024-06-01', 'month'))
-  expect((await here.run('--max-requests', '1')).code).toBe(4)
-  expect(existsSync(success)).toBe(false)
-  expect((await here.run()).code).toBe(0)
-  expect(existsSync(success)).toBe(true)
-})

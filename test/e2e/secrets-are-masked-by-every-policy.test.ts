@@ -80,20 +80,3 @@ async function everyFile(folder: string): Promise<string[]> {
     .map(({ parentPath, name }) => join(parentPath, name))
   return [files.join('\n'), ...(await Promise.all(files.map((file) => readFile(file, 'latin1'))))]
 }
-
-it('plaintext is written only with consent to each run', async () => {
-  const here = await workspaceFor(sandbox, {
-    extract: { domains: ['scatterholt.com'], page_size: 100, max_requests: 1 },
-    transform: { secret: 'plaintext' },
-  })
-  const before = sandbox.requests.length
-  const refused = await here.run()
-  expect(refused.code).toBe(2)
-  expect(refused.stderr).toContain('--allow-plaintext')
-  expect(refused.stderr).toMatch(/pipeline\.yaml:\d+/)
-  expect(sandbox.requests.length).toBe(before)
-  expect((await here.run('--allow-plaintext')).code).toBe(4)
-  expect((await here.run()).code).toBe(2)
-  expect((await here.run('--allow-plaintext', '--max-requests', '100')).code).toBe(0)
-  expect((await here.run()).code).toBe(2)
-})

@@ -253,16 +253,6 @@ describe('is refused with every file unchanged:', () => {
   )
 })
 
-test('a finished shard with a flipped bit is named by verify', async () => {
-  await from(complete, async ({ command, workspace }) => {
-    await change(join(workspace.output, SHARD), (bytes) => flipped(bytes, bytes.length >> 1))
-    const verified = await command('verify', { args: ['--json'] })
-    figures.faults++
-    expect(verified.code).toBe(1)
-    expect(JSON.parse(verified.stdout)).toMatchObject({ ok: false, problems: [{ path: SHARD }] })
-  })
-})
-
 test('a file in place of the folder is refused and left alone', async () => {
   await trial(EXPORT, async ({ run, workspace }) => {
     await writeFile(workspace.output, 'mine')

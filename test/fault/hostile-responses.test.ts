@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { attack, startAttack } from './hostile-run.ts'
-import { credential, type Exchange, type Item } from './hostile-service.ts'
+import { credential, type Exchange } from './hostile-service.ts'
 
 // A run without rows needs some 130 MB of resident memory.
 const MODEST_MB = 400
@@ -161,14 +161,6 @@ describe.concurrent('JSON that is valid but unusual', () => {
     )
     expect(stderr).not.toMatch(NOT_FORESEEN)
     expect(JSON.parse(stdout)).toMatchObject(counts)
-  })
-
-  test('an id beyond 2^63 is refused and never rounded', async () => {
-    const hunt = await startAttack(({ json }) => json(pageJson([withId('9223372036854775808')])))
-    expect((await hunt.call(['run', hunt.pipeline])).code).toBe(0)
-    const path = join(hunt.output, '_quarantine/domain.acme.example~all.jsonl')
-    const entry = JSON.parse(await readFile(path, 'utf8')) as Item
-    expect(entry).toMatchObject({ id: '9223372036854775808', issues: [{ path: 'id' }] })
   })
 
   test('field names with a meaning in JavaScript are names like others', async () => {

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import { describe, expect, test } from 'vitest'
@@ -140,19 +140,6 @@ describe.concurrent('names that look like paths', () => {
     await exits(2, hunt.call(['run', hunt.pipeline]))
     expect(hunt.service.requests).toEqual([])
     expect(await readdir(hunt.folder)).toEqual(['pipeline.yaml'])
-  })
-
-  test('--fresh removes only our own files', async () => {
-    const hunt = await startAttack(({ json, number }) => json({ items: [credential(number)], next: null }))
-    expect((await hunt.call(['run', hunt.pipeline])).code).toBe(0)
-    const folder = dirname((await shardPaths(hunt.output))[0]!)
-    const others = ['notes.txt', 'credentials/README', `${folder}/part-1.csv.bak`, 'reports/mine/a.csv']
-    for (const path of others) {
-      await mkdir(dirname(join(hunt.output, path)), { recursive: true })
-      await writeFile(join(hunt.output, path), 'mine')
-    }
-    expect((await hunt.call(['run', hunt.pipeline, '--fresh', '--yes'])).code).toBe(0)
-    for (const path of others) expect(await readFile(join(hunt.output, path), 'utf8')).toBe('mine')
   })
 })
 

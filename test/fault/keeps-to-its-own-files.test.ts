@@ -84,6 +84,8 @@ describe('a foreign file', () => {
         '_state/sealed/notes.txt': 'mine',
         '_quarantine/README': 'mine',
         [`${QUERY}/notes.txt`]: 'mine',
+        [`${QUERY}/part-1.csv.bak`]: 'mine',
+        'reports/mine/a.csv': 'mine',
       }
       for (const [name, text] of Object.entries(others)) {
         await mkdir(join(workspace.output, name, '..'), { recursive: true })

@@ -90,15 +90,6 @@ describe.concurrent('tokens that expire', () => {
     expect(sandbox.requests.filter(({ kind }) => kind === 'tokens')).toHaveLength(2)
   })
 
-  test.runIf(THOROUGH)('during a run are renewed before they expire', async () => {
-    const { sandbox, workspace, run } = await world(
-      { ...SMALL, basicRequestsPerSecond: 0, tokenLifetimeMs: 4000, latencyMs: 400 },
-      pipelineYaml({ service: `${BY_API_KEY}, token_lifetime: 4s` }),
-    )
-    await exits(0, run({ SPILLWAY_TOKEN: '' }))
-    expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-  })
-
   test('are read again from their file', async () => {
     const { sandbox, workspace, run } = await world(SMALL, pipelineYaml({ concurrency: 1 }))
     const file = join(workspace.folder, 'token')

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import { exits } from '../support/run-cli.ts'
-import type { Fault } from '../support/sandbox.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
 import { credential, type Item, startService } from './hostile-service.ts'
@@ -21,16 +20,6 @@ describe.concurrent.each(some(['asc', 'desc'], 1))('with order %s, when a cursor
     // Exported rows are not requested again, except those of the last instant.
     const again = renewed.requests.reduce((sum, { items }) => sum + items, 0)
     expect(again).toBeLessThanOrEqual(expectedRows(sandbox).length - summaryOf(stopped).rows + 20)
-  })
-
-  test('in the middle of a run, the export resumes after the last row', async () => {
-    const refusal: Fault = { kind: 'status', status: 400, code: 'INVALID_CURSOR', requests: [5] }
-    const { sandbox, workspace, run } = await world(
-      { ...SMALL, faults: [refusal] },
-      pipelineYaml({ extract: `order: ${order}` }),
-    )
-    await exits(0, run())
-    expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
   })
 
   test('after pages out of order, it does not resume at a position that would skip rows', async () => {
