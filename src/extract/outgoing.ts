@@ -42,7 +42,7 @@ export type ResponseOutcome = {
   readonly hasRows: (rows: number) => void
 }
 
-export type AttemptParts = {
+export type SenderParts = {
   readonly http: HttpClient
   readonly pace: Readonly<Record<Tier, RateLimit>>
   readonly budget: Budget

@@ -1,39 +1,33 @@
 import pRetry from 'p-retry'
-import { ExportError, numberOf } from '../core/index.ts'
-import { Attempts } from './attempts.ts'
-import type { Outcome } from './outcome.ts'
-import type { AttemptParts, Outgoing, ReadResponse } from './outgoing.ts'
+import { ExportError, isExportError, numberOf } from '../core/index.ts'
+import { ErrorResponses, FailedAttempt, failedAttempt, RefusedToken } from './failures.ts'
+import type { Outgoing, ReadResponse, SenderParts } from './outgoing.ts'
+import type { Reservation } from './pace/budget.ts'
 import { PageTooLarge } from './pace/page-sizes.ts'
-import { isWebPage } from './responses.ts'
-import { interrupted } from './transport/exchange.ts'
+import type { ChargedRequest } from './pace/search-ledger.ts'
+import { isHtml, isWebPage } from './responses.ts'
+import type { Token } from './tokens.ts'
+import { interrupted, isSuccess, ResponseTimeout } from './transport/exchange.ts'
+import type { HttpResponse } from './transport/http-client.ts'
 
 // A web page in place of JSON is another server more often than a brief maintenance.
 const RETRIES_OF_A_WEB_PAGE = 2
 
+const MAX_STALE_TOKENS = 3
+
 const BASE_MS = 500
 const CAP_MS = 60_000
 
-/** What p-retry counts. */
-class FailedAttempt extends Error {
-  constructor(
-    readonly error: ExportError,
-    /** The least backoff; null: the rate limiter's wait is enough. */
-    readonly minWaitMs: number | null,
-  ) {
-    super(error.message)
-  }
-}
-
 /** Sends requests: each is attempted until its response is read, or no other attempt may help. */
 export class Sender {
-  readonly #parts: AttemptParts
-  readonly #attempts: Attempts
+  readonly #parts: SenderParts
+  readonly #errorResponses: ErrorResponses
   /** Reasons for retries that were warned of since the service last gave a usable response. */
   readonly #reasons = new Set<string>()
 
-  constructor(parts: AttemptParts) {
+  constructor(parts: SenderParts) {
     this.#parts = parts
-    this.#attempts = new Attempts(parts)
+    this.#errorResponses = new ErrorResponses(parts)
   }
 
   /** @throws ExportError as `Service.request` does. Every kind of stop becomes the same error */
@@ -50,34 +44,20 @@ export class Sender {
     }
   }
 
-  /** Makes attempts; the outcome of each decides what comes next. The token is renewed once. */
+  /** The token is renewed once. */
   async #repeat<T>(outgoing: Outgoing, read: ReadResponse<T>): Promise<T> {
     let isRenewed = false
     let attempts = 0
     const attempt = async (number: number): Promise<T> => {
       attempts = number
-      for (;;) {
-        const outcome: Outcome<T> = await this.#attempts.make(outgoing, number, read)
-        switch (outcome.next) {
-          case 'done':
-            this.#reasons.clear()
-            return outcome.value
-          case 'fail':
-            throw outcome.error
-          case 'reserve':
-            continue
-          case 'retry':
-            throw new FailedAttempt(outcome.error, outcome.minWaitMs)
-          case 'renew token':
-            if (isRenewed) throw outcome.error
-            isRenewed = true
-            await outgoing.tokens.replace(outcome.token, outcome.error)
-            throw new FailedAttempt(tokenExpired(outgoing.where), null)
-          case 'other size':
-            throw new PageTooLarge(outcome.error)
-          default:
-            throw outcome satisfies never
-        }
+      try {
+        return await this.#attempt(outgoing, number, read)
+      } catch (error) {
+        if (!(error instanceof RefusedToken)) throw error
+        if (isRenewed) throw error.error
+        isRenewed = true
+        await outgoing.tokens.replace(error.token, error.error)
+        throw new FailedAttempt(tokenExpired(outgoing.where), null)
       }
     }
     try {
@@ -91,6 +71,149 @@ export class Sender {
       })
     } catch (error) {
       throw error instanceof FailedAttempt ? exhausted(error.error, attempts) : error
+    }
+  }
+
+  /**
+   * One attempt, within the budget and after it has a permit.
+   * @throws FailedAttempt, RefusedToken, PageTooLarge; else what no other attempt can change
+   */
+  async #attempt<T>(outgoing: Outgoing, number: number, read: ReadResponse<T>): Promise<T> {
+    for (;;) {
+      const reservation = await this.#reserve(outgoing)
+      try {
+        const sent = await this.#exchange(outgoing, number, reservation)
+        if (sent !== null) return await this.#read(sent, outgoing, reservation.flight, read)
+      } finally {
+        reservation.release()
+      }
+    }
+  }
+
+  async #reserve(outgoing: Outgoing): Promise<Reservation> {
+    const { budget } = this.#parts
+    const { metered, where } = outgoing
+    if (metered) return budget.reserve(outgoing)
+    budget.checkOpen(where)
+    const holds = (): boolean => {
+      budget.checkOpen(where)
+      return true
+    }
+    return { flight: null, holds, spend: () => {}, release: () => {} }
+  }
+
+  /** @returns a response of 2xx; null: the limits have changed, and nothing was sent */
+  async #exchange(outgoing: Outgoing, number: number, reservation: Reservation): Promise<Sent | null> {
+    const { counters, http, pace } = this.#parts
+    const { metered, sizing, tokens, where } = outgoing
+    for (let tries = 1; ; tries++) {
+      const token = tokens.held() ?? (await this.#obtain(outgoing))
+      const permit = await pace[outgoing.tier].permit(outgoing.signal)
+      let hasEnded = (_outcome: Readonly<Record<string, string | number>>): number => 0
+      let response: HttpResponse | null
+      try {
+        // The wait for a permit can be long. A token that expires during each wait must not keep the request here.
+        if (!tokens.isCurrent(token) && tries <= MAX_STALE_TOKENS) continue
+        if (sizing?.isTooLarge() === true) throw tooLarge(where)
+        response = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, () => {
+          if (!reservation.holds() || !permit.take()) return false
+          reservation.spend()
+          counters.sent(metered && number > 1)
+          hasEnded = this.#begin(outgoing, number)
+          return true
+        })
+      } catch (error) {
+        hasEnded({ reason: isExportError(error) ? error.what : 'unexpected error' })
+        const isOfSize = error instanceof ResponseTimeout && sizing?.timedOut(error.what) === true
+        throw isOfSize ? new PageTooLarge(error) : failedAttempt(error)
+      } finally {
+        permit.end()
+      }
+      if (response !== null) {
+        const ms = hasEnded({ status: response.status })
+        const isUsable = isSuccess(response.status) && !isHtml(response)
+        this.#readLimits(response, outgoing, reservation.flight, isUsable)
+        if (isUsable) return { response, ms }
+        response.release()
+        throw this.#errorResponses.failure(response, outgoing, token)
+      }
+      // If the reservation holds, all requests were paused between the permit and the write.
+      if (!reservation.holds()) return null
+    }
+  }
+
+  async #obtain({ tokens }: Outgoing): Promise<Token> {
+    const isOver = this.#parts.board.token()
+    return tokens.current().finally(isOver)
+  }
+
+  /** @returns a function to call with the outcome when the response is there or will not come */
+  #begin({ method, url, about, onSent }: Outgoing, attempt: number) {
+    const { board, clock, log } = this.#parts
+    const startMs = clock.monotonicMs()
+    onSent?.()
+    const hasResponse = board.response()
+    return (outcome: Readonly<Record<string, string | number>>): number => {
+      hasResponse()
+      const duration_ms = Math.round(clock.monotonicMs() - startMs)
+      const request = { request: about, method, path: url.pathname, attempt }
+      log('debug', 'request', { event: 'request', ...request, ...outcome, duration_ms })
+      return duration_ms
+    }
+  }
+
+  /** Reads the limits in the response's headers, whatever its status. */
+  #readLimits(
+    { status, headers }: HttpResponse,
+    { about, tier, hasCursor }: Outgoing,
+    flight: ChargedRequest | null,
+    isUsable: boolean,
+  ): void {
+    const { counters, ledger, log } = this.#parts
+    if (flight !== null || ledger.isReported === false) {
+      const header = headers['x-flare-global-searches-remaining']
+      const remaining = searchesLeft(header)
+      if (remaining === null && isUsable) {
+        // Once a run: from then on nothing is counted.
+        if (header !== undefined && ledger.isReported === null)
+          log('warn', 'the number of searches left cannot be read, so searches are not counted', {
+            request: about,
+          })
+        ledger.notReported()
+      }
+      flight?.responded(remaining, isSuccess(status) || status === 408 || status >= 500)
+      if (!isUsable) flight?.rows(null)
+    }
+    const batchReached = headers['x-flare-global-searches-batch-reached']
+    if (batchReached !== undefined && batchReached !== 'false') {
+      log('debug', 'the next request of this search may be charged as another search', { request: about })
+    }
+    if (tier === 'search')
+      counters.responded(isUsable ? 'found' : status === 404 && !hasCursor ? 'not found' : 'unknown')
+  }
+
+  /** Has a response read, and releases it. */
+  async #read<T>(
+    { response: { body, headers, release }, ms }: Sent,
+    { where }: Outgoing,
+    flight: ChargedRequest | null,
+    read: ReadResponse<T>,
+  ): Promise<T> {
+    let rows: number | null = null
+    const hasRows = (count: number): void => {
+      rows = count
+    }
+    try {
+      const dateMs = Date.parse(headers.date ?? '')
+      if (!Number.isNaN(dateMs)) this.#parts.onDate?.(dateMs)
+      const value = await read(body, where, { ms, hasRows })
+      this.#reasons.clear()
+      return value
+    } catch (error) {
+      throw failedAttempt(error)
+    } finally {
+      flight?.rows(rows)
+      release()
     }
   }
 
@@ -133,6 +256,35 @@ export class Sender {
     } finally {
       isOver()
     }
+  }
+}
+
+/** A usable response. */
+type Sent = {
+  readonly response: HttpResponse
+  /** The time from the request to the last byte. */
+  readonly ms: number
+}
+
+/** null: the service does not report it, or reports an impossible number (-1 as an unsigned 64-bit integer). */
+function searchesLeft(header: string | readonly string[] | undefined): number | null {
+  if (typeof header !== 'string' || !/^\d+$/.test(header)) return null
+  const left = Number(header)
+  return Number.isSafeInteger(left) ? left : null
+}
+
+function tooLarge(where: string): PageTooLarge {
+  const what = 'Pages of this size do not come in time'
+  return new PageTooLarge(new ExportError({ kind: 'transient', what, where, next: 'Run again.' }))
+}
+
+function requestHeaders({ body }: Outgoing, token: Token): Record<string, string> {
+  return {
+    authorization: token.header,
+    accept: 'application/json',
+    'accept-encoding': 'gzip',
+    'user-agent': 'spillway',
+    ...(body === null ? {} : { 'content-type': 'application/json' }),
   }
 }
 

@@ -14,6 +14,8 @@ export type Token = {
 
 /** Provides the token of requests. Concurrent callers share one read or exchange. */
 export type TokenSource = {
+  /** A token that is there and not about to expire; null: `current` obtains one. */
+  held(): Token | null
   /** A token that is not about to expire. @throws ExportError `config`, or as the exchange does */
   current(): Promise<Token>
   /** False when the token is about to expire, or is being or has been replaced. */
@@ -70,7 +72,8 @@ export function tokenSource({ auth, clock, readSecret, exchange }: TokenSourceOp
     pending === null && token === held && clock.monotonicMs() < token.renewAtMs
 
   return {
-    current: async () => (held !== null && isCurrent(held) ? held : obtainOnce()),
+    held: () => (held !== null && isCurrent(held) ? held : null),
+    current: obtainOnce,
     isCurrent,
     async replace(refused, refusal) {
       if (held !== refused) return // another caller has replaced it
@@ -82,6 +85,7 @@ export function tokenSource({ auth, clock, readSecret, exchange }: TokenSourceOp
 /** The source of a credential that is never renewed. */
 export function always(token: Token): TokenSource {
   return {
+    held: () => token,
     current: async () => token,
     isCurrent: () => true,
     async replace(_refused, refusal) {

@@ -1,24 +1,38 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ExportError, isExportError } from '../core/index.ts'
 import type { Tier } from './endpoints.ts'
-import type { AttemptParts, Outgoing } from './outgoing.ts'
+import type { Outgoing, SenderParts } from './outgoing.ts'
+import { PageTooLarge } from './pace/page-sizes.ts'
 import { responseError } from './responses.ts'
 import type { Token } from './tokens.ts'
 import type { HttpResponse } from './transport/http-client.ts'
 
-/** How an attempt to send a request ended, by what comes next. */
-export type Outcome<T> =
-  | { readonly next: 'done'; readonly value: T }
-  /** Nothing was written, because the limits have changed: the attempt begins again. */
-  | { readonly next: 'reserve' }
-  /** `minWaitMs`: the least backoff; null: the rate limiter's wait is enough. */
-  | { readonly next: 'retry'; readonly error: ExportError; readonly minWaitMs: number | null }
-  /** Status 401: `token` is not accepted, or no longer. */
-  | { readonly next: 'renew token'; readonly error: ExportError; readonly token: Token }
-  | { readonly next: 'other size'; readonly error: ExportError }
-  | { readonly next: 'fail'; readonly error: unknown }
+/** An attempt that failed, after which another may succeed. */
+export class FailedAttempt extends Error {
+  constructor(
+    readonly error: ExportError,
+    /** The least backoff; null: the rate limiter's wait is enough. */
+    readonly minWaitMs: number | null,
+  ) {
+    super(error.message)
+  }
+}
 
-type Failure = Exclude<Outcome<never>, { readonly next: 'done' | 'reserve' }>
+/** Status 401: the token is not accepted, or no longer. */
+export class RefusedToken extends Error {
+  constructor(
+    readonly error: ExportError,
+    readonly token: Token,
+  ) {
+    super(error.message)
+  }
+}
+
+/** What to throw for an error without a response, or of a response that cannot be used. */
+export function failedAttempt(error: unknown): unknown {
+  const isFinal = error instanceof PageTooLarge || !isExportError(error, 'transient')
+  return isFinal ? error : new FailedAttempt(error, 0)
+}
 
 // Recommended by the public API documentation for a 429 without Retry-After.
 const RATE_LIMITED_MS = 10_000
@@ -32,35 +46,34 @@ const LONGEST_MS = 366 * 86_400_000
 
 /** Decides what comes after a response other than 2xx, and makes all requests wait if it demands that. */
 export class ErrorResponses {
-  readonly #parts: AttemptParts
+  readonly #parts: SenderParts
   readonly #rateLimited: Record<Tier, number> = { search: 0, basic: 0, feed: 0 }
 
-  constructor(parts: AttemptParts) {
+  constructor(parts: SenderParts) {
     this.#parts = parts
   }
 
-  outcome(response: HttpResponse, outgoing: Outgoing, token: Token): Failure {
+  /** @returns what to throw */
+  failure(response: HttpResponse, outgoing: Outgoing, token: Token): Error {
     const { status } = response
     const error = responseError(response, this.#parts, outgoing)
-    if (status === 401) return { next: 'renew token', token, error }
+    if (status === 401) return new RefusedToken(error, token)
     // A service that sends Retry-After only needs time.
     const isOfSize = SIZE_STATUSES.has(status) && response.headers['retry-after'] === undefined
-    if (isOfSize && outgoing.sizing?.timedOut(error.what) === true) return { next: 'other size', error }
-    return error.kind === 'transient'
-      ? this.#demandedWait(response, outgoing, error)
-      : { next: 'fail', error }
+    if (isOfSize && outgoing.sizing?.timedOut(error.what) === true) return new PageTooLarge(error)
+    return error.kind === 'transient' ? this.#demandedWait(response, outgoing, error) : error
   }
 
-  #demandedWait({ status, headers }: HttpResponse, { about, tier }: Outgoing, error: ExportError): Failure {
+  #demandedWait({ status, headers }: HttpResponse, { about, tier }: Outgoing, error: ExportError): Error {
     const { budget, clock, log, pace } = this.#parts
     const requestedMs = retryAfterMs(headers, clock.now())
     if (requestedMs !== null && requestedMs > LONGEST_WAIT_MS) {
       budget.closeUntil(clock.now() + requestedMs)
       const what = `${error.what}; it demands a wait of ${Math.ceil(requestedMs / 60_000)} minutes`
       const next = 'Run again after that: the export resumes where it stopped.'
-      return { next: 'fail', error: new ExportError({ kind: 'quota', what, where: error.where, next }) }
+      return new ExportError({ kind: 'quota', what, where: error.where, next })
     }
-    if (status !== 429) return { next: 'retry', error, minWaitMs: requestedMs ?? 0 }
+    if (status !== 429) return new FailedAttempt(error, requestedMs ?? 0)
     const pauseMs = Math.max(requestedMs ?? RATE_LIMITED_MS, MIN_PAUSE_MS)
     for (const limit of Object.values(pace)) limit.pauseUntil(clock.monotonicMs() + pauseMs)
     log('warn', 'the service responded with 429; all requests wait', {
@@ -76,7 +89,7 @@ export class ErrorResponses {
         responses: MANY_RATE_LIMITED,
       })
     }
-    return { next: 'retry', error, minWaitMs: null }
+    return new FailedAttempt(error, null)
   }
 }
 
@@ -100,11 +113,6 @@ function httpDate(value: string | undefined): number | null {
   if (value === undefined || !/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(value)) return null
   const ms = Date.parse(value)
   return Number.isNaN(ms) ? null : ms
-}
-
-/** What comes after an error without a response, or of a response that cannot be used. */
-export function afterError(error: unknown): Failure {
-  return isExportError(error, 'transient') ? { next: 'retry', error, minWaitMs: 0 } : { next: 'fail', error }
 }
 
 // Statuses that speak of the size of a page. Everything else may happen to a page of any size.
