@@ -24,9 +24,11 @@ export class DiskFiles {
   }
 
   async read(path: string, start: number, end: number, memory?: BufferPool): Promise<Uint8Array | null> {
-    return this.checked(path)
-      .then((full) => readRange(full, start, end, memory))
-      .catch(nullIfAbsent)
+    try {
+      return readRange(this.checkedSync(path), start, end, memory)
+    } catch (error) {
+      return nullIfAbsent(error)
+    }
   }
 
   async *stream(path: string): AsyncGenerator<Uint8Array> {

@@ -1,4 +1,15 @@
-import { closeSync, constants, fdatasync, fsync, lstatSync, openSync, type Stats, writeSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fdatasync,
+  fstatSync,
+  fsync,
+  lstatSync,
+  openSync,
+  readSync,
+  type Stats,
+  writevSync,
+} from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { type BufferPool, freshBuffers } from '../core/index.ts'
 import { nullIfAbsent } from './storage-error.ts'
@@ -6,22 +17,28 @@ import { nullIfAbsent } from './storage-error.ts'
 // Opening fails on a link, and does not wait for the writer of a pipe. Windows has neither flag.
 const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
 
+const READ = constants.O_RDONLY | O_NOFOLLOW | O_NONBLOCK
+
 /** Opens a file of the data set. @throws EISDIR, EFTYPE where something else has its name */
 export async function openFile(full: string): Promise<FileHandle> {
-  const handle = await open(full, constants.O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+  const handle = await open(full, READ)
   try {
-    const found = await handle.stat()
-    if (found.isFile()) return handle
-    throw Object.assign(new Error('no file'), { code: found.isDirectory() ? 'EISDIR' : 'EFTYPE' })
+    requireFile(await handle.stat())
+    return handle
   } catch (error) {
     await handle.close()
     throw error
   }
 }
 
+function requireFile(found: Stats): void {
+  if (found.isFile()) return
+  throw Object.assign(new Error('no file'), { code: found.isDirectory() ? 'EISDIR' : 'EFTYPE' })
+}
+
 /*
- * Calls that only change the memory of the system are synchronous: they take a few microseconds, and in Node's threads
- * ten times as much. Those that wait for the disk are not.
+ * Calls that mostly concern the memory of the system are synchronous: they take a few microseconds, and in Node's threads
+ * ten times as much. What is read has mostly just been written. Those that wait for the disk are not.
  */
 
 /** null: nothing has the name. */
@@ -38,30 +55,30 @@ export function createFile(full: string, mode: number): number {
   return openSync(full, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, mode)
 }
 
-/** Chunks up to this size are copied together: a separate write takes as long as copying so much. */
-const SMALL_BYTES = 64 * 1024
+/** As many chunks as a system writes with one call. */
+const CHUNKS_AT_ONCE = 1024
 
-/** Appends chunks, small ones together, so that a manifest of a million lines is not a million writes. */
+/** Appends chunks, many with one call: a manifest has a million lines. */
 export function writeChunks(file: number, chunks: Iterable<string | Uint8Array>): void {
-  let small: Uint8Array[] = []
-  let bytes = 0
-  const flush = (): void => {
-    write(file, small.length === 1 ? small[0]! : Buffer.concat(small))
-    small = []
-    bytes = 0
-  }
+  let some: Uint8Array[] = []
   for (const chunk of chunks) {
-    const buffer = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
-    if (bytes + buffer.byteLength > SMALL_BYTES && bytes > 0) flush()
-    small.push(buffer)
-    bytes += buffer.byteLength
+    some.push(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)
+    if (some.length < CHUNKS_AT_ONCE) continue
+    write(file, some)
+    some = []
   }
-  if (bytes > 0) flush()
+  write(file, some)
 }
 
-function write(file: number, bytes: Uint8Array): void {
-  for (let done = 0; done < bytes.byteLength; ) {
-    done += writeSync(file, bytes, done, bytes.byteLength - done)
+function write(file: number, chunks: readonly Uint8Array[]): void {
+  let left = chunks.filter(({ byteLength }) => byteLength > 0)
+  while (left.length > 0) {
+    let written = writevSync(file, left)
+    left = left.flatMap((chunk) => {
+      const start = Math.min(written, chunk.byteLength)
+      written -= start
+      return start === chunk.byteLength ? [] : [chunk.subarray(start)]
+    })
   }
 }
 
@@ -87,25 +104,23 @@ export async function fsyncFolder(folder: string): Promise<void> {
 }
 
 /** Bytes `[start, end)` of a file, as far as there are any. */
-export async function readRange(
+export function readRange(
   full: string,
   start: number,
   end: number,
   memory: BufferPool = freshBuffers,
-): Promise<Uint8Array> {
-  const handle = await openFile(full)
+): Uint8Array {
+  const file = openSync(full, READ)
   try {
-    const { size } = await handle.stat()
-    const length = Math.max(0, Math.min(end, size) - start)
+    const found = fstatSync(file)
+    requireFile(found)
+    const length = Math.max(0, Math.min(end, found.size) - start)
     const bytes = new Uint8Array(memory.take(length), 0, length)
-    let read = 0
-    while (read < bytes.byteLength) {
-      const { bytesRead } = await handle.read(bytes, read, bytes.byteLength - read, start + read)
-      if (bytesRead === 0) break
-      read += bytesRead
-    }
-    return read === bytes.byteLength ? bytes : bytes.slice(0, read)
+    let done = 0
+    for (let read = -1; done < length && read !== 0; done += read)
+      read = readSync(file, bytes, done, length - done, start + done)
+    return done === length ? bytes : bytes.slice(0, done)
   } finally {
-    await handle.close()
+    closeSync(file)
   }
 }

@@ -59,8 +59,8 @@ export type Commit = {
 
 /** Memory for rows that wait to be encoded. A full page takes about a megabyte. */
 const CACHE_BYTES = 32 << 20
-/** On a disk, reading a longer record batch back takes no longer than its bytes do. */
-const SHORT_BYTES = 64 << 10
+/** On a disk, a longer record batch is read back: that takes less time than to keep it through garbage collections. */
+const SHORT_BYTES = 4 << 10
 /**
  * The open shards, one for each folder. A page may have rows for many folders, and a folder may get rows of many chains.
  * Rows are committed to the log. Their row groups are encoded behind the commits, and a sealed shard gets a commit of its

@@ -55,10 +55,10 @@ async function functionsOfNow() {
   const handle = await files.open(process.execPath, 'r')
   await handle.close()
   const prototype = Object.getPrototypeOf(handle)
-  const { openSync, closeSync, writeSync, renameSync, unlinkSync, fdatasync, fsync, statfsSync } = all
+  const { openSync, closeSync, writevSync, renameSync, unlinkSync, fdatasync, fsync, statfsSync } = all
   return {
     functions: { ...files },
-    here: { openSync, closeSync, writeSync, renameSync, unlinkSync, fdatasync, fsync, statfsSync },
+    here: { openSync, closeSync, writevSync, renameSync, unlinkSync, fdatasync, fsync, statfsSync },
     handles: Object.getOwnPropertyDescriptors(prototype),
     prototype,
   }

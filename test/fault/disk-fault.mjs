@@ -36,7 +36,7 @@ import { asCounted, guardDisk } from './disk-guard.mjs'
 
 // The original functions, for calls without faults.
 const { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } = all
-const { closeSync, fdatasync, fsync, openSync, unlinkSync, writeSync, statfsSync } = all
+const { closeSync, fdatasync, fsync, openSync, unlinkSync, writeSync, writevSync, statfsSync } = all
 
 const root = resolve(process.env.DISK_FAULT_ROOT ?? '/nowhere')
 let [mode, at] = (process.env.DISK_FAULT ?? 'count').split(':')
@@ -76,7 +76,7 @@ const COUNTED = [
 ]
 
 /** Functions of `node:fs` itself that are counted. */
-export const COUNTED_HERE = ['openSync', 'writeSync', 'renameSync', 'unlinkSync', 'fdatasync', 'fsync']
+export const COUNTED_HERE = ['openSync', 'writevSync', 'renameSync', 'unlinkSync', 'fdatasync', 'fsync']
 
 if (isMainThread) {
   await install()
@@ -192,11 +192,12 @@ function installHere() {
     closeSync(file)
   }
   const pathOfFile = (file) => renamed.get(files.get(file)) ?? files.get(file)
-  all.writeSync = (file, buffer, offset, length, ...rest) => {
+  all.writevSync = (file, chunks) => {
     const path = pathOfFile(file)
+    const length = chunks.reduce((sum, { byteLength }) => sum + byteLength, 0)
     if (mode === 'room' && path !== undefined && usedBytes(root) + length > target) throw noSpace()
-    const whole = () => writeSync(file, buffer, offset, length, ...rest)
-    const half = () => writeSync(file, buffer, offset, Math.floor(length / 2), ...rest)
+    const whole = () => writevSync(file, chunks)
+    const half = () => writeSync(file, Buffer.concat(chunks), 0, Math.floor(length / 2))
     return injectHere(path !== undefined, 'write', path, whole, half)
   }
   all.renameSync = (from, to) =>
