@@ -148,20 +148,42 @@ export function countOfIds({ rows, refused }: PageIds): number {
   return (rows.length + refused.length) / 2
 }
 
+/** Lists of fewer ids are joined with those of the next page: decoding a page reads the bounds of each list. */
+const SHORT_IDS = 1000
+
 /**
  * Adds a page to the recent ids of a chain: those of the last two pages that have ids, and of earlier pages up to
- * 20,000 ids in all.
+ * 20,000 ids in all. Ids of small pages are in one list.
  */
 export function withPage(recent: readonly PageIds[], page: PageIds): readonly PageIds[] {
-  return countOfIds(page) === 0 ? recent : withLast(recent, page, countOfIds)
+  if (countOfIds(page) === 0) return recent
+  const last = recent.at(-1)
+  if (last !== undefined && countOfIds(last) < SHORT_IDS) return [...recent.slice(0, -1), joined(last, page)]
+  return withLast(recent, page, countOfIds)
 }
 
-/** The rule of {@link withPage}, for pages in whatever form. */
+/** Adds a page, in whatever form. */
 export function withLast<T>(recent: readonly T[], page: T, countOf: (page: T) => number): readonly T[] {
-  const known = [...recent, page]
-  let count = known.reduce((sum, ids) => sum + countOf(ids), 0)
-  while (known.length > PAGES && count - countOf(known[0]!) >= MAX_IDS) count -= countOf(known.shift()!)
-  return known
+  return [...recent.slice(recent.length - neededBefore(recent, countOf(page), countOf)), page]
+}
+
+/** The number of pages that are still needed before one with so many ids. */
+export function neededBefore<T>(recent: readonly T[], ids: number, countOf: (page: T) => number): number {
+  let needed = 0
+  for (let count = ids; needed < recent.length && (needed < PAGES - 1 || count < MAX_IDS); needed++)
+    count += countOf(recent[recent.length - 1 - needed]!)
+  return needed
+}
+
+function joined(one: PageIds, other: PageIds): PageIds {
+  return { rows: both(one.rows, other.rows), refused: both(one.refused, other.refused) }
+}
+
+function both(one: Int32Array, other: Int32Array): Int32Array<ArrayBuffer> {
+  const words = new Int32Array(one.length + other.length)
+  words.set(one)
+  words.set(other, one.length)
+  return words
 }
 
 /**

@@ -9,7 +9,7 @@ export {
 } from './checkpoint/checkpoint.ts'
 export { type CheckpointState, isKnown, partitionEntry } from './checkpoint/checkpoint-state.ts'
 export { type SealedShard, splitPath } from './checkpoint/compact-collections.ts'
-export { chainEntry, decodeIds, encodeIds, type FoldedChain } from './checkpoint/folded-chain.ts'
+export { chainEntry, decodeIds, encodeIds, type FoldedChain, neededIds } from './checkpoint/folded-chain.ts'
 export { afterFeedPage, NEW_FEED, passOf } from './checkpoint/folded-feed.ts'
 export {
   exportedOf,

@@ -3,7 +3,9 @@ import {
   blobRef,
   blobTuple,
   type ChainEntry,
+  countOfIds,
   type FeedProgress,
+  neededBefore,
   type PageEntry,
   type PageIds,
   type Position,
@@ -143,6 +145,11 @@ export function decodeIds(bytes: Uint8Array): PageIds {
   const words = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 2)
   const end = 1 + words[0]!
   return { rows: words.slice(1, end), refused: words.slice(end) }
+}
+
+/** How many of a chain's ids in the log are still needed after a page. */
+export function neededIds({ ids }: FoldedChain, page: PageIds): number {
+  return neededBefore(ids, countOfIds(page), countOfBlob)
 }
 
 /** Ids in the bytes of `encodeIds`. */

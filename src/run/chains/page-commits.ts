@@ -1,0 +1,241 @@
+import {
+  countOfIds,
+  type DecodedPage,
+  type FeedProgress,
+  isFeed,
+  type JournalEntry,
+  type PageEntry,
+  type PageIds,
+  windowRange,
+  withPage,
+} from '../../core/index.ts'
+import type { ExtractedPage } from '../../extract/index.ts'
+import { folderOf, ownsFolder } from '../../load/index.ts'
+import { afterFeedPage, chainEntry, encodeIds, NEW_FEED, neededIds } from '../../state/index.ts'
+import { endedEntry, failEnded } from './chain-failure.ts'
+import type { ChainProgress } from './chain-progress.ts'
+import { isFrontDue, pairsOf } from './feed.ts'
+import { type PageProgress, positionAfter, progressOf } from './page-progress.ts'
+import { excessesOf, invalidItemOf, type PartitionFault } from './quarantine.ts'
+import type { ChainsContext } from './run-context.ts'
+import { type SplitPage, splitByWindow } from './split-by-window.ts'
+import type { PartitionEvents } from './tally.ts'
+
+/** Commits the pages of one chain. The file reads downwards, in the order of a page's steps. */
+export class PageCommits {
+  readonly #run: ChainsContext
+  readonly #chain: ChainProgress
+  readonly #events: PartitionEvents
+  /** The ids of the last pages, by which rows are recognized that the service repeats. */
+  recent: readonly PageIds[] = []
+  /** Requests sent for pages that are not committed yet. */
+  requests = 0
+  /** Pages committed in this run. */
+  pages = 0
+  /** Items of pruned windows that this run has left out. */
+  leftOut = 0
+  /** Whether a feed is read from its front after this pass, unless its rows come oldest first. */
+  mayNeedFront = false
+
+  constructor(chain: ChainProgress, run: ChainsContext, events: PartitionEvents) {
+    this.#run = run
+    this.#chain = chain
+    this.#events = events
+  }
+
+  /** Assigns the rows of a page to windows: not before the page before it is committed, which may hand some of them over. */
+  split(page: ExtractedPage): SplitPage {
+    return splitByWindow(page, this.#chain, (index) => this.#folderOf(index))
+  }
+
+  #folderOf(index: number): string {
+    const { extract, load } = this.#run.pipeline
+    return folderOf(extract.resource, this.#chain.partitionAt(index), load.partitionBy)
+  }
+
+  /**
+   * Commits one page with its rejected items and ids. Then counts it.
+   * @throws PartitionFault when there are too many rejected items: then the chain waits, behind this page, for a run that
+   *   permits them; or, under `on_invalid: fail`, any: then nothing is committed
+   */
+  async commit(split: SplitPage): Promise<void> {
+    const { session, tally, options, pipeline } = this.#run
+    const isOver = tally.committing(options.clock.now())
+    try {
+      const invalid = invalidItemOf(split, this.#chain, pipeline.transform)
+      if (invalid !== null) throw invalid
+      const excess = await this.#commitRows(split)
+      if (excess !== null) throw excess
+    } finally {
+      isOver()
+      session.cpu.release(split.page)
+    }
+  }
+
+  /** @returns the fault of the partition in progress; null: there is none */
+  async #commitRows(split: SplitPage): Promise<PartitionFault | null> {
+    const chain = this.#chain
+    const { session, quarantine, measurements, pipeline } = this.#run
+    const { page, requests, size, ms, slices, rows, refused, forgotten } = split
+    const { folded, windows } = chain
+    const items = quarantine.linesOf(chain, page, refused)
+    const excesses = (indexes: readonly number[]) => excessesOf(split, chain, pipeline.transform, indexes)
+    const position = positionAfter(folded, page, windows.order)
+    const progress = progressOf(split, chain, position)
+    const feed = chain.feedWindows === null ? null : this.#ofFeed(split, folded?.feed ?? NEW_FEED)
+    const ended = excesses(progress.finished)
+    const inProgress = feed === null ? (progress.isLast ? [] : [progress.watermark]) : [...refused.keys()]
+    const [excess = null] = excesses(inProgress)
+    quarantine.tidy(chain, feed?.entry.over === true ? chain.feedWindows!.indexes : progress.finished)
+    // No page after the last one could repeat its rows.
+    const recent = feed?.ids ?? (progress.isLast ? this.recent : withPage(this.recent, page.ids))
+    const blobs = items.map(({ lines }) => lines)
+    // Those in the log are of no use if some of them are lost.
+    const keep =
+      feed !== null || folded === undefined || this.recent.length === 0 ? 0 : neededIds(folded, page.ids)
+    const ids =
+      recent === this.recent || countOfIds(page.ids) === 0
+        ? {}
+        : { ids: { blob: blobs.push(encodeIds(page.ids)) - 1, keep } }
+    const entry: PageEntry = {
+      kind: 'page',
+      chain: chain.chain,
+      next: page.next,
+      requests,
+      ...(size === folded?.size ? {} : { size }),
+      ...(progress.watermark === chain.watermark ? {} : { watermark: progress.watermark }),
+      ...position,
+      ...(items.length === 0
+        ? {}
+        : { quarantine: items.map(({ window, items }, blob) => ({ window, items, blob })) }),
+      ...(forgotten.size === 0 ? {} : { forgotten: this.#byWindow(forgotten) }),
+      ...(page.repeated === 0 || feed !== null ? {} : { repeated: page.repeated }),
+      ...ids,
+      ...(feed === null ? {} : { feed: feed.entry }),
+      ...(Object.keys(page.unknownFields).length === 0 ? {} : { unknown_fields: page.unknownFields }),
+    }
+    const begin: JournalEntry[] =
+      folded === undefined
+        ? [chainEntry(chain.chain, chain.query.name, windows, feed === null ? null : NEW_FEED)]
+        : []
+    const measured = measurements.entries([size, ms])
+    const advanced = chain.advanced
+    await session.shards.commit({
+      slices,
+      close: this.#foldersToClose(progress.finished, rows),
+      entries: (placement) => [
+        ...begin,
+        { ...entry, ...placement },
+        ...measured,
+        ...ended.map((fault) => endedEntry(fault, chain)),
+      ],
+      blobs,
+    })
+    this.#run.sizes.served(size)
+    this.recent = recent
+    chain.committed(progress.watermark)
+    this.#run.tally.advanced += chain.advanced - advanced
+    this.#count(split, progress, ended)
+    await this.#afterCommit(progress, ended)
+    return excess
+  }
+
+  #byWindow(items: ReadonlyMap<number, number>): NonNullable<PageEntry['forgotten']> {
+    const windows = this.#chain.feedWindows ?? this.#chain.windows
+    return [...items].map(([index, items]) => ({ window: windowRange(windows.at(index)), items }))
+  }
+
+  /** What a page changes of a feed, and the ids that are kept. */
+  #ofFeed({ page, size }: SplitPage, feed: FeedProgress) {
+    const over = page.next === null || (feed.pass === 'front' && page.met)
+    const pairs = pairsOf(page.times)
+    const change = {
+      ...pairs,
+      isOver: over,
+      ids: countOfIds(page.ids) === 0 ? null : page.ids,
+      cursor: this.#chain.folded?.next ?? null,
+      size,
+      next: page.next,
+    }
+    const after = afterFeedPage(feed, this.recent, change, countOfIds)
+    const { query } = this.#chain
+    const isMore = over && this.mayNeedFront && isFeed(query) && isFrontDue(after.feed, query)
+    return { entry: { over, ...pairs, ...(isMore ? { more: true as const } : {}) }, ids: after.ids }
+  }
+
+  /** Folders that can get no more rows and may have an open shard. */
+  #foldersToClose(finished: readonly number[], rows: ReadonlyMap<number, number>): readonly string[] {
+    const { extract, load } = this.#run.pipeline
+    if (!ownsFolder(extract.resource, load.partitionBy)) return []
+    const hasRows = (index: number): boolean =>
+      rows.has(index) || (this.#chain.foldedAt(index)?.rows ?? 0) > 0
+    return finished.filter(hasRows).map((index) => this.#folderOf(index))
+  }
+
+  #count(split: SplitPage, { finished, reopened }: PageProgress, ended: readonly PartitionFault[]): void {
+    const chain = this.#chain
+    const { requests, forgotten, leftOut } = split
+    const page = chain.feedWindows === null ? split.page : countedOfFeed(split)
+    this.leftOut += leftOut
+    const { tally, options } = this.#run
+    const log = options.onLog
+    this.requests -= requests
+    this.pages++
+    if (page.repeated > 0 && tally.repeated === 0) {
+      const message = 'the service repeats rows on later pages; each is exported once'
+      log('warn', message, { partition: chain.current.key, repeated: page.repeated })
+    }
+    if (reopened.length > 0 && tally.reopened === 0) {
+      const message = 'late rows for finished partitions; they are written to additional shards'
+      log('warn', message, { partition: chain.partitionAt(reopened[0]!).key })
+    }
+    // Without those of windows that another chain has.
+    const own = [...split.rows.values()].reduce((sum, each) => sum + each, 0)
+    tally.page({ ...page, rows: own }, forgotten)
+    tally.reopened += reopened.length
+    tally.done += finished.length - reopened.length - ended.length
+    for (const field of tally.newFields(page)) {
+      log('warn', 'the service sends an unknown field, which is not exported', { field })
+    }
+  }
+
+  /** The steps after a commit. */
+  async #afterCommit(progress: PageProgress, ended: readonly PartitionFault[]): Promise<void> {
+    const { session, measurements, options, deferred, reportProgress } = this.#run
+    const isEnded = (index: number): boolean => ended.some((fault) => fault.index === index)
+    const finished = progress.finished.filter((index) => !isEnded(index))
+    this.#events.committed({ ...progress, finished })
+    for (const fault of ended) failEnded(this.#chain, fault, this.#events, this.#run)
+    await measurements.enterMonth(session.checkpoint, options.clock)
+    await deferred.settle()
+    await this.#sealFoldersLeft(progress)
+    reportProgress()
+  }
+
+  /** Seals the shards of shared folders that can get no more rows. */
+  async #sealFoldersLeft({ finished, reopened }: PageProgress): Promise<void> {
+    const { pipeline, session, counts } = this.#run
+    if (ownsFolder(pipeline.extract.resource, pipeline.load.partitionBy)) return
+    const left: string[] = []
+    const add = (index: number, change: number): void => {
+      const folder = this.#folderOf(index)
+      const unfinished = (counts.unfinished.get(folder) ?? 0) + change
+      if (unfinished > 0) counts.unfinished.set(folder, unfinished)
+      else {
+        counts.unfinished.delete(folder)
+        left.push(folder)
+      }
+    }
+    for (const index of reopened) add(index, 1)
+    for (const index of finished) add(index, -1)
+    if (left.length > 0) await session.shards.seal(left)
+  }
+}
+
+/** What counts of a page of a feed: its last page, or its front, is requested again on purpose. */
+function countedOfFeed({ page, rows, refused }: SplitPage): DecodedPage {
+  let kept = 0
+  for (const count of rows.values()) kept += count
+  const quarantined = [...refused.values()].flat()
+  return { ...page, items: page.items - page.repeated, repeated: 0, rows: kept, quarantined }
+}
