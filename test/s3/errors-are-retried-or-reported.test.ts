@@ -126,6 +126,11 @@ describe('temporary errors', () => {
     expect(double.uploads(BUCKET)).toEqual([])
   })
 
+  it('a write that another one meets is repeated', async () => {
+    double.cues.fail({ operation: 'PutObject' }, { code: 'ConditionalRequestConflict' })
+    expect(await workThrough(open())).toEqual(WORKED)
+  })
+
   it('bodies that break off are requested again', async () => {
     double.cues.fail({ operation: 'GetObject' }, { connection: 'cut-response', times: 2 })
     expect(await workThrough(open())).toEqual(WORKED)

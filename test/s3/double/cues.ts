@@ -35,11 +35,8 @@ export type Trouble =
    * - `reset-before`: the connection breaks before anything is done
    * `reset-after`: the request is carried out, and its response lost
    * `cut-response`: the connection breaks in the middle of the response body
-   * `hang`: nothing is done and no response sent, until the client aborts the request
    */
-  | { readonly connection: 'reset-before' | 'reset-after' | 'cut-response' | 'hang' }
-  /** Waits before the request is carried out. */
-  | { readonly slowMs: number }
+  | { readonly connection: 'reset-before' | 'reset-after' | 'cut-response' }
 
 export type Often = {
   /** How many of the matching requests it applies to: 1 by default. */
@@ -56,7 +53,6 @@ type Cue<T> = { readonly matcher: Matcher; readonly act: T; skip: number; times:
 export class Cues {
   #troubles: Cue<Trouble>[] = []
   #before: Cue<Hook>[] = []
-  #during: Cue<Hook>[] = []
 
   fail(matcher: Matcher, trouble: Trouble & Often): void {
     this.#troubles.push(cue(matcher, trouble, trouble))
@@ -70,20 +66,10 @@ export class Cues {
     this.#before.push(cue(matcher, hook, often))
   }
 
-  /**
-   * Calls a hook in the middle of a write or a delete: its condition was checked, but nobody sees the change yet.
-   * Conditional writes to the same key that come meanwhile get `ConditionalRequestConflict`; and so does this one when it
-   * is conditional and something else changes the key meanwhile.
-   */
-  during(matcher: Matcher, hook: Hook, often: Often = {}): void {
-    this.#during.push(cue(matcher, hook, often))
-  }
-
   /** Removes all remaining cues. */
   clear(): void {
     this.#troubles = []
     this.#before = []
-    this.#during = []
   }
 
   troubleFor(request: Seen): Trouble | null {
@@ -92,12 +78,6 @@ export class Cues {
 
   async pauseBefore(request: Seen): Promise<void> {
     await take(this.#before, request)?.(request)
-  }
-
-  /** @returns null when there is none, so that the change is made at once */
-  pauseDuring(request: Seen): Promise<void> | null {
-    const hook = take(this.#during, request)
-    return hook === null ? null : (async () => hook(request))()
   }
 }
 

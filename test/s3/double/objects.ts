@@ -1,6 +1,4 @@
-import { randomBytes } from 'node:crypto'
-import type { Algorithm, Checksum } from './checksums.ts'
-import { md5 } from './checksums.ts'
+import { createHash, randomBytes } from 'node:crypto'
 import { S3Error } from './errors.ts'
 
 export type StoredObject = {
@@ -9,18 +7,11 @@ export type StoredObject = {
   /** In double quotes, as it goes over the wire. */
   readonly etag: string
   readonly modifiedMs: number
-  /** The response headers of the object: `content-type` and others, and `x-amz-meta-*`. */
+  /** The response headers of the object: `content-type` and `x-amz-meta-*`. */
   readonly headers: Readonly<Record<string, string>>
-  readonly checksum: Checksum | null
 }
 
-export type Part = {
-  readonly number: number
-  readonly bytes: Buffer
-  readonly etag: string
-  readonly modifiedMs: number
-  readonly checksum: Checksum | null
-}
+export type Part = { readonly number: number; readonly bytes: Buffer; readonly etag: string }
 
 /** A multipart upload that is neither completed nor aborted. */
 export type Upload = {
@@ -28,18 +19,16 @@ export type Upload = {
   readonly key: string
   readonly initiatedMs: number
   readonly headers: Readonly<Record<string, string>>
-  readonly algorithm: Algorithm | null
   readonly parts: Map<number, Part>
 }
 
 /** The conditions of a write or a delete. */
 export type Condition = { readonly ifMatch: string | null; readonly ifNoneMatch: string | null }
 
-/** Objects and uploads of one bucket. Others see a change in one step, or not at all. */
+/** Objects and uploads of one bucket. */
 export class Bucket {
   readonly objects = new Map<string, StoredObject>()
   readonly uploads = new Map<string, Upload>()
-  readonly #pending = new Map<string, number>()
   #keys: readonly string[] | null = null
 
   constructor(readonly name: string) {}
@@ -54,59 +43,33 @@ export class Bucket {
   /** @throws S3Error `NoSuchKey` */
   object(key: string): StoredObject {
     const found = this.objects.get(key)
-    if (found === undefined) throw new S3Error('NoSuchKey', undefined, { Key: key })
+    if (found === undefined) throw new S3Error('NoSuchKey')
     return found
   }
 
   /** @throws S3Error `NoSuchUpload` */
   upload(id: string, key: string): Upload {
     const found = this.uploads.get(id)
-    if (found === undefined || found.key !== key)
-      throw new S3Error('NoSuchUpload', undefined, { UploadId: id })
+    if (found === undefined || found.key !== key) throw new S3Error('NoSuchUpload')
     return found
   }
 
   /**
    * Stores an object, or with null removes it.
-   * @param pause called after the condition is checked and before others see the change
-   * @throws S3Error `PreconditionFailed` or `NoSuchKey` when the condition does not hold, `ConditionalRequestConflict`
-   *   when there is one and something else happened to the key meanwhile, or is still under way
+   * @throws S3Error `PreconditionFailed` or `NoSuchKey` when the condition does not hold
    */
-  async change(
-    key: string,
-    condition: Condition,
-    pause: () => Promise<void> | null,
-    object: StoredObject | null,
-  ): Promise<void> {
+  change(key: string, { ifMatch, ifNoneMatch }: Condition, object: StoredObject | null): void {
     const before = this.objects.get(key)
-    const isConditional = condition.ifMatch !== null || condition.ifNoneMatch !== null
-    if (isConditional && this.#pending.has(key)) throw new S3Error('ConditionalRequestConflict')
-    requireCondition(condition, before, key)
-    const waiting = pause()
-    if (waiting !== null) {
-      this.#pending.set(key, (this.#pending.get(key) ?? 0) + 1)
-      try {
-        await waiting
-      } finally {
-        const others = this.#pending.get(key)! - 1
-        if (others === 0) this.#pending.delete(key)
-        else this.#pending.set(key, others)
-      }
-      if (isConditional && this.objects.get(key) !== before) throw new S3Error('ConditionalRequestConflict')
-    }
-    if (object === null ? before !== undefined : before === undefined) this.#keys = null
+    if (ifMatch !== null && !isEtag(ifMatch, this.object(key).etag)) throw new S3Error('PreconditionFailed')
+    if (ifNoneMatch !== null && before !== undefined) throw new S3Error('PreconditionFailed')
+    if ((object === null) === (before !== undefined)) this.#keys = null
     if (object === null) this.objects.delete(key)
     else this.objects.set(key, object)
   }
 
-  begin(
-    key: string,
-    nowMs: number,
-    headers: Readonly<Record<string, string>>,
-    algorithm: Algorithm | null,
-  ): Upload {
+  begin(key: string, nowMs: number, headers: Readonly<Record<string, string>>): Upload {
     const id = randomBytes(24).toString('base64url')
-    const upload: Upload = { id, key, initiatedMs: nowMs, headers, algorithm, parts: new Map() }
+    const upload: Upload = { id, key, initiatedMs: nowMs, headers, parts: new Map() }
     this.uploads.set(id, upload)
     return upload
   }
@@ -129,22 +92,9 @@ export function isEtag(named: string, etag: string): boolean {
 }
 
 export function inOrder(keys: Iterable<string>): string[] {
-  return [...keys]
-    .map((key) => [key, Buffer.from(key)] as const)
-    .sort((a, b) => Buffer.compare(a[1], b[1]))
-    .map(([key]) => key)
+  return [...keys].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
 }
 
-function requireCondition(
-  { ifMatch, ifNoneMatch }: Condition,
-  there: StoredObject | undefined,
-  key: string,
-): void {
-  if (ifMatch !== null) {
-    if (there === undefined) throw new S3Error('NoSuchKey', undefined, { Key: key })
-    if (!isEtag(ifMatch, there.etag))
-      throw new S3Error('PreconditionFailed', undefined, { Condition: 'If-Match' })
-  }
-  if (ifNoneMatch !== null && there !== undefined)
-    throw new S3Error('PreconditionFailed', undefined, { Condition: 'If-None-Match' })
+function md5(bytes: Uint8Array): Buffer {
+  return createHash('md5').update(bytes).digest()
 }

@@ -46,7 +46,7 @@ export function parameter({ query }: S3Request, name: string): string | null {
 export function numberParameter(request: S3Request, name: string, fallback: number): number {
   const value = parameter(request, name)
   if (value === null) return fallback
-  if (!/^\d{1,9}$/.test(value)) throw new S3Error('InvalidArgument', `${name} is no number`)
+  if (!/^\d{1,9}$/.test(value)) throw new S3Error('InvalidArgument')
   return Number(value)
 }
 
@@ -69,6 +69,6 @@ export function decoded(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw new S3Error('InvalidURI', 'The address cannot be decoded.')
+    throw new S3Error('InvalidURI')
   }
 }

@@ -1,8 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { setTimeout } from 'node:timers/promises'
-import { Cues, fits, type Matcher, type Seen, type Trouble } from './cues.ts'
+import { Cues, fits, type Matcher, type Seen } from './cues.ts'
 import { S3Error } from './errors.ts'
 import { Bucket, type StoredObject, type Upload } from './objects.ts'
 import { OPERATIONS, operationOf, requireKnownHeaders } from './operations/index.ts'
@@ -16,7 +15,6 @@ export type S3DoubleOptions = {
   readonly region?: string
   readonly credentials?: readonly Credentials[]
   readonly limits?: Partial<Limits>
-  readonly allowUnsignedPayload?: boolean
   /** Conditions of writes that it ignores, as some stores do: `if-none-match`, `if-match`. */
   readonly ignoredConditions?: readonly string[]
 }
@@ -43,27 +41,17 @@ export class S3Double {
   readonly log: Seen[] = []
   /** By how much the clock of the server is ahead of ours. */
   clockSkewMs = 0
-  readonly #allowUnsignedPayload: boolean
   readonly #ignoredConditions: readonly string[]
   readonly #buckets = new Map<string, Bucket>()
   readonly #connections = new WeakMap<Socket, number>()
-  readonly #closing = new AbortController()
   readonly #server: Server
   #requests = 0
 
-  constructor({
-    buckets,
-    region,
-    credentials,
-    limits,
-    allowUnsignedPayload,
-    ignoredConditions = [],
-  }: S3DoubleOptions) {
+  constructor({ buckets, region, credentials, limits, ignoredConditions = [] }: S3DoubleOptions) {
     this.#ignoredConditions = ignoredConditions
     this.region = region ?? 'eu-central-1'
     this.credentials = [...(credentials ?? [{ accessKeyId: 'double', secretAccessKey: 'not a secret' }])]
     this.limits = { ...S3_LIMITS, ...limits }
-    this.#allowUnsignedPayload = allowUnsignedPayload ?? false
     for (const name of buckets ?? []) this.createBucket(name)
     let connections = 0
     this.#server = createServer({ keepAliveTimeout: 60_000 }, (message, response) => {
@@ -102,7 +90,6 @@ export class S3Double {
   }
 
   async close(): Promise<void> {
-    this.#closing.abort()
     this.#server.closeAllConnections()
     this.#server.close()
     await once(this.#server, 'close')
@@ -154,33 +141,18 @@ export class S3Double {
     id: string,
   ): Promise<void> {
     const trouble = this.cues.troubleFor(seen)
-    if (trouble !== null && !(await this.#endure(trouble, response))) return
+    if (trouble !== null && 'code' in trouble) throw new S3Error(trouble.code, trouble.status)
+    if (trouble?.connection === 'reset-before') return void response.socket?.resetAndDestroy()
     await this.cues.pauseBefore(seen)
-    const done = await this.#carryOut(request, body, seen)
-    const connection = trouble !== null && 'connection' in trouble ? trouble.connection : null
-    if (connection === 'reset-after') response.socket?.resetAndDestroy()
-    else if (connection === 'cut-response') cutResponse(response, done)
+    const done = this.#carryOut(request, body, seen)
+    if (trouble?.connection === 'reset-after') response.socket?.resetAndDestroy()
+    else if (trouble?.connection === 'cut-response') cutResponse(response, done)
     else send(response, seen, request.method, done, id, this.#nowMs())
   }
 
-  /** @returns whether the request is carried out nevertheless */
-  async #endure(trouble: Trouble, response: ServerResponse): Promise<boolean> {
-    if ('code' in trouble) throw new S3Error(trouble.code, undefined, {}, trouble.status)
-    if ('slowMs' in trouble) {
-      await setTimeout(trouble.slowMs, null, { signal: this.#closing.signal }).catch(() => {})
-      return !response.destroyed
-    }
-    if (trouble.connection === 'reset-before') response.socket?.resetAndDestroy()
-    return trouble.connection === 'reset-after' || trouble.connection === 'cut-response'
-  }
-
-  async #carryOut(request: S3Request, body: Buffer, seen: Seen): Promise<S3Response> {
-    verifySignature(request, body, {
-      credentials: this.credentials,
-      region: this.region,
-      nowMs: this.#nowMs(),
-      allowUnsignedPayload: this.#allowUnsignedPayload,
-    })
+  #carryOut(request: S3Request, body: Buffer, seen: Seen): S3Response {
+    const { credentials, region } = this
+    verifySignature(request, body, { credentials, region, nowMs: this.#nowMs() })
     const { operation } = seen
     if (operation === 'Unknown') throw new S3Error('NotImplemented')
     requireKnownHeaders(request, operation)
@@ -189,9 +161,7 @@ export class S3Double {
       body,
       buckets: this.#buckets,
       limits: this.limits,
-      region: this.region,
       nowMs: this.#nowMs(),
-      pause: () => this.cues.pauseDuring(seen),
     })
   }
 }
@@ -215,16 +185,8 @@ async function readBody(message: IncomingMessage, seen: Seen): Promise<Buffer | 
 }
 
 function errorResponse(error: unknown, resource: string, id: string): S3Response {
-  const { code, message, status, details } = error instanceof S3Error ? error : new S3Error('InternalError')
-  if (status === 304) return { ...s3Response(304), code }
-  const fields = elements({
-    Code: code,
-    Message: message,
-    ...details,
-    Resource: resource,
-    RequestId: id,
-    HostId: 'double',
-  })
+  const { code, message, status } = error instanceof S3Error ? error : new S3Error('InternalError')
+  const fields = elements({ Code: code, Message: message, Resource: resource, RequestId: id })
   const body = Buffer.from(document('Error', fields, false))
   return { ...s3Response(status, { 'content-type': 'application/xml' }, body), code }
 }
@@ -238,7 +200,7 @@ function send(
   nowMs: number,
 ): void {
   if (response.destroyed) return
-  const hasBody = method !== 'HEAD' && status !== 204 && status !== 304
+  const hasBody = method !== 'HEAD' && status !== 204
   if (seen !== null) {
     seen.status = status
     seen.code = code ?? null
@@ -246,7 +208,7 @@ function send(
   }
   response.writeHead(status, {
     ...headers,
-    ...(status === 204 || status === 304 ? {} : { 'content-length': body.length }),
+    ...(status === 204 ? {} : { 'content-length': body.length }),
     date: new Date(nowMs).toUTCString(),
     server: 'AmazonS3',
     'x-amz-request-id': id,

@@ -3,8 +3,7 @@ import { inOrder, type Upload } from '../objects.ts'
 import { numberParameter, parameter } from '../request.ts'
 import { encoded } from '../signature.ts'
 import { element, elements } from '../xml.ts'
-import { uploadOf } from './multipart.ts'
-import { bucketOf, type Context, isoTime, keyOf, type S3Response, xmlResponse } from './operation.ts'
+import { bucketOf, type Context, isoTime, type S3Response, xmlResponse } from './operation.ts'
 
 /** A key, or a prefix that stands for all keys that begin with it. */
 type Name = { readonly key: string; readonly isPrefix: boolean }
@@ -93,44 +92,11 @@ export function listMultipartUploads(context: Context): S3Response {
   ])
 }
 
-export function listParts(context: Context): S3Response {
-  const { request, limits } = context
-  const { id, parts } = uploadOf(context)
-  const marker = numberParameter(request, 'part-number-marker', 0)
-  const max = Math.min(limits.page, numberParameter(request, 'max-parts', 1000))
-  const rest = [...parts.values()].filter(({ number }) => number > marker).sort((a, b) => a.number - b.number)
-  const page = rest.slice(0, max)
-  const isTruncated = rest.length > page.length
-  return xmlResponse('ListPartsResult', [
-    ...elements({
-      Bucket: bucketOf(context).name,
-      Key: keyOf(context),
-      UploadId: id,
-      PartNumberMarker: marker,
-      NextPartNumberMarker: page.at(-1)?.number ?? 0,
-      MaxParts: max,
-      IsTruncated: isTruncated,
-    }),
-    ...page.map(({ number, etag, bytes, modifiedMs, checksum }) =>
-      element(
-        'Part',
-        elements({
-          PartNumber: number,
-          LastModified: isoTime(modifiedMs),
-          ETag: etag,
-          Size: bytes.length,
-          ...(checksum === null ? {} : { [`Checksum${checksum.algorithm}`]: checksum.value }),
-        }),
-      ),
-    ),
-  ])
-}
-
 /** XML cannot contain every key unescaped. */
 function encodingOf({ request }: Context): (text: string) => string {
   const type = parameter(request, 'encoding-type')
   if (type === null) return (text) => text
-  if (type !== 'url') throw new S3Error('InvalidArgument', 'Invalid Encoding Method specified in Request')
+  if (type !== 'url') throw new S3Error('InvalidArgument')
   return (text) => text.split('/').map(encoded).join('/')
 }
 
@@ -166,7 +132,6 @@ function toToken({ key, isPrefix }: Name): string {
 function fromToken(token: string): Name {
   const parts = /^(prefix|key):(.*)$/s.exec(Buffer.from(token, 'base64').toString())
   const name = { key: parts?.[2] ?? '', isPrefix: parts?.[1] === 'prefix' }
-  if (toToken(name) !== token)
-    throw new S3Error('InvalidArgument', 'The continuation token provided is incorrect')
+  if (toToken(name) !== token) throw new S3Error('InvalidArgument')
   return name
 }

@@ -1,4 +1,3 @@
-import { algorithmOf, type Checksum, checksumOf, compositeChecksum, verifyChecksums } from '../checksums.ts'
 import { S3Error } from '../errors.ts'
 import { isEtag, multipartEtag, type Part, plainEtag, type Upload } from '../objects.ts'
 import { parameter } from '../request.ts'
@@ -14,82 +13,38 @@ import {
   xmlBody,
   xmlResponse,
 } from './operation.ts'
-import { checksumHeader, requireLength } from './puts.ts'
 
 export function createMultipartUpload(context: Context): S3Response {
-  const { headers } = context.request
   const bucket = bucketOf(context)
   const key = keyOf(context)
-  const named = headers.get('x-amz-checksum-algorithm')
-  if ((headers.get('x-amz-checksum-type') ?? 'COMPOSITE') !== 'COMPOSITE') throw new S3Error('NotImplemented')
-  const algorithm = named === undefined ? null : algorithmOf(named)
-  const { id } = bucket.begin(key, context.nowMs, storedHeaders(context), algorithm)
-  const result = xmlResponse(
+  const { id } = bucket.begin(key, context.nowMs, storedHeaders(context))
+  return xmlResponse(
     'InitiateMultipartUploadResult',
     elements({ Bucket: bucket.name, Key: key, UploadId: id }),
   )
-  return {
-    ...result,
-    headers: { ...result.headers, ...(algorithm === null ? {} : { 'x-amz-checksum-algorithm': algorithm }) },
-  }
 }
 
 export function uploadPart(context: Context): S3Response {
-  requireLength(context)
-  const checksum = verifyChecksums(context.request.headers, context.body)
-  const part = storePart(context, context.body, checksum)
-  return s3Response(200, { etag: part.etag, ...checksumHeader(part.checksum) })
+  const number = Number(parameter(context.request, 'partNumber'))
+  if (!Number.isInteger(number) || number < 1 || number > 10_000) throw new S3Error('InvalidArgument')
+  const etag = plainEtag(context.body)
+  uploadOf(context).parts.set(number, { number, bytes: context.body, etag })
+  return s3Response(200, { etag })
 }
 
-/** @param stated the checksum in the headers of the part, if any */
-export function storePart(context: Context, bytes: Buffer, stated: Checksum | null): Part {
-  const { request, limits, nowMs } = context
-  const number = Number(parameter(request, 'partNumber'))
-  if (!Number.isInteger(number) || number < 1 || number > limits.maxParts)
-    throw new S3Error('InvalidArgument', `Part number must be between 1 and ${limits.maxParts}`)
-  const upload = uploadOf(context)
-  const { algorithm } = upload
-  if (stated !== null && algorithm !== null && stated.algorithm !== algorithm)
-    throw new S3Error(
-      'InvalidRequest',
-      `The upload expects ${algorithm}, and the part came with ${stated.algorithm}.`,
-    )
-  const checksum = stated ?? (algorithm === null ? null : checksumOf(algorithm, bytes))
-  const part = { number, bytes, etag: plainEtag(bytes), modifiedMs: nowMs, checksum }
-  upload.parts.set(number, part)
-  return part
-}
-
-export async function completeMultipartUpload(context: Context): Promise<S3Response> {
-  const { pause, nowMs } = context
+export function completeMultipartUpload(context: Context): S3Response {
   const bucket = bucketOf(context)
-  const condition = conditionOf(context)
   const upload = uploadOf(context)
   const named = xmlBody(context, 'CompleteMultipartUpload').children.filter(({ name }) => name === 'Part')
   const parts = partsOf(upload, named, context.limits.minPartBytes)
-  const { key, headers, algorithm } = upload
-  const checksum =
-    algorithm === null
-      ? null
-      : compositeChecksum(
-          algorithm,
-          parts.map((part) => part.checksum!),
-        )
+  const { key, headers } = upload
   const etag = multipartEtag(parts)
   const bytes = Buffer.concat(parts.map((part) => part.bytes))
-  // An abort that comes meanwhile takes precedence.
-  const pauseInIt = () => pause()?.then(() => void uploadOf(context)) ?? null
-  await bucket.change(key, condition, pauseInIt, { key, bytes, etag, modifiedMs: nowMs, headers, checksum })
+  bucket.change(key, conditionOf(context), { key, bytes, etag, modifiedMs: context.nowMs, headers })
   bucket.uploads.delete(upload.id)
   return xmlResponse(
     'CompleteMultipartUploadResult',
-    elements({
-      Location: `/${bucket.name}/${key}`,
-      Bucket: bucket.name,
-      Key: key,
-      ETag: etag,
-      ...(checksum === null ? {} : { [`Checksum${checksum.algorithm}`]: checksum.value }),
-    }),
+    elements({ Location: `/${bucket.name}/${key}`, Bucket: bucket.name, Key: key, ETag: etag }),
   )
 }
 
@@ -98,7 +53,7 @@ export function abortMultipartUpload(context: Context): S3Response {
   return s3Response(204)
 }
 
-export function uploadOf(context: Context): Upload {
+function uploadOf(context: Context): Upload {
   return bucketOf(context).upload(parameter(context.request, 'uploadId') ?? '', keyOf(context))
 }
 
@@ -108,29 +63,12 @@ function partsOf(upload: Upload, named: readonly Node[], minPartBytes: number): 
   if (numbers.some((number, index) => index > 0 && number <= numbers[index - 1]!))
     throw new S3Error('InvalidPartOrder')
   const parts = named.map((node, index) => {
-    const number = numbers[index]!
-    const part = upload.parts.get(number)
+    const part = upload.parts.get(numbers[index]!)
     const etag = textOf(node, 'ETag')
     if (part === undefined || etag === null || etag === '*' || !isEtag(etag, part.etag))
-      throw new S3Error('InvalidPart', undefined, { PartNumber: String(number) })
-    requireChecksum(upload, part, node)
+      throw new S3Error('InvalidPart')
     return part
   })
-  const small = parts.slice(0, -1).find(({ bytes }) => bytes.length < minPartBytes)
-  if (small !== undefined)
-    throw new S3Error('EntityTooSmall', undefined, {
-      PartNumber: String(small.number),
-      ProposedSize: String(small.bytes.length),
-      MinSizeAllowed: String(minPartBytes),
-    })
+  if (parts.slice(0, -1).some(({ bytes }) => bytes.length < minPartBytes)) throw new S3Error('EntityTooSmall')
   return parts
-}
-
-/** An upload that began with a checksum requires that of each part again at its completion. */
-function requireChecksum({ algorithm }: Upload, part: Part, node: Node): void {
-  if (algorithm === null) return
-  const stated = textOf(node, `Checksum${algorithm}`)
-  if (stated === null)
-    throw new S3Error('InvalidRequest', `The ${algorithm} of part ${part.number} is missing in the request.`)
-  if (stated !== part.checksum?.value) throw new S3Error('InvalidPart')
 }

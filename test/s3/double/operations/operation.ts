@@ -7,20 +7,12 @@ import { document, type Node, parseXml, type Xml } from '../xml.ts'
 export type Limits = {
   /** Names in one response of a listing. */
   page: number
-  /** Of every part but the last; an object up to this size cannot be copied in ranges either. */
+  /** Of every part but the last. */
   minPartBytes: number
-  maxParts: number
-  /** Of one request, or of one copy. */
-  maxRequestBytes: number
 }
 
 // Source: Amazon S3 user guide, "Amazon S3 multipart upload limits".
-export const S3_LIMITS: Limits = {
-  page: 1000,
-  minPartBytes: 5 << 20,
-  maxParts: 10_000,
-  maxRequestBytes: 5 * 2 ** 30,
-}
+export const S3_LIMITS: Limits = { page: 1000, minPartBytes: 5 << 20 }
 
 /** A signed request, and where it is carried out. */
 export type Context = {
@@ -28,10 +20,7 @@ export type Context = {
   readonly body: Buffer
   readonly buckets: Map<string, Bucket>
   readonly limits: Readonly<Limits>
-  readonly region: string
   readonly nowMs: number
-  /** Called after a condition is checked and before the change; null when there is nothing to wait for. */
-  readonly pause: () => Promise<void> | null
 }
 
 export type S3Response = {
@@ -61,14 +50,14 @@ export function bucketOf({ request, buckets }: Context): Bucket {
 
 export function bucketNamed(buckets: ReadonlyMap<string, Bucket>, name: string): Bucket {
   const found = buckets.get(name)
-  if (found === undefined) throw new S3Error('NoSuchBucket', undefined, { BucketName: name })
+  if (found === undefined) throw new S3Error('NoSuchBucket')
   return found
 }
 
 /** @throws S3Error when the key is longer than S3 permits */
 export function keyOf({ request }: Context): string {
   const key = request.key ?? ''
-  if (Buffer.byteLength(key) > 1024) throw new S3Error('KeyTooLongError', 'The key is too long.')
+  if (Buffer.byteLength(key) > 1024) throw new S3Error('KeyTooLongError')
   return key
 }
 
@@ -79,18 +68,9 @@ export function conditionOf({ request: { headers } }: Context): Condition {
   return { ifMatch: headers.get('if-match') ?? null, ifNoneMatch }
 }
 
-const STORED = /^(?:content-(?:type|encoding|disposition|language)|cache-control|expires|x-amz-meta-.+)$/
-const MAX_METADATA_BYTES = 2048
-
 /** The request headers that are returned with the object. */
 export function storedHeaders({ request: { headers } }: Context): Record<string, string> {
-  const stored = [...headers].filter(([name]) => STORED.test(name))
-  const metadata = stored.filter(([name]) => name.startsWith('x-amz-meta-'))
-  const bytes = metadata.reduce(
-    (sum, [name, value]) => sum + Buffer.byteLength(name.slice('x-amz-meta-'.length) + value),
-    0,
-  )
-  if (bytes > MAX_METADATA_BYTES) throw new S3Error('MetadataTooLarge', 'The metadata headers are too large.')
+  const stored = [...headers].filter(([name]) => /^(?:content-type|x-amz-meta-.+)$/.test(name))
   return { 'content-type': 'binary/octet-stream', ...Object.fromEntries(stored) }
 }
 
