@@ -1,30 +1,6 @@
 import { expect, it } from 'vitest'
 import { accessTo, sandboxWith, spillway, start, workFolder, writePipeline } from './spillway.ts'
 
-it('a token that the service refuses is exit 3, and is not shown', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder)
-  const env = { ...accessTo(sandbox), SPILLWAY_TOKEN: 'wrong-token-wrong-token' }
-  const { code, stdout, stderr } = await spillway(['run', file, '--json'], folder, env)
-  expect(code).toBe(3)
-  expect(JSON.parse(stdout)).toMatchObject({ status: 'failed', error: expect.any(String) })
-  expect(stderr).toContain('401')
-  expect(stdout + stderr).not.toContain('wrong-token')
-})
-
-it('the request budget is exit 4, and the next run resumes', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder, { perChain: 1 })
-  const first = await spillway(['run', file, '--json', '--max-requests', '1'], folder, accessTo(sandbox))
-  expect(first.code).toBe(4)
-  expect(JSON.parse(first.stdout)).toMatchObject({ status: 'budget', requests: 1, partitions: { done: 1 } })
-  const second = await spillway(['run', file, '--json'], folder, accessTo(sandbox))
-  expect(second.code).toBe(0)
-  expect(JSON.parse(second.stdout)).toMatchObject({ status: 'complete', requests: 2 })
-})
-
 it('a pipeline locked by another run is exit 5, and its summary says so', async () => {
   // The request never gets a response, so the first run keeps the lock.
   const sandbox = await sandboxWith({ faults: [{ kind: 'hang' }] })
@@ -66,21 +42,4 @@ it('--fresh without a terminal needs --yes', async () => {
     requests: 1,
     partitions: { done: 3 },
   })
-})
-
-it('with --log-format json the log is JSON, errors included', async () => {
-  const sandbox = await sandboxWith({ faults: [{ kind: 'status', status: 400, requests: [1] }] })
-  const folder = workFolder()
-  const file = await writePipeline(folder)
-  const log = async (...args: string[]) => {
-    const { stderr } = await spillway(['run', ...args, '--log-format', 'json'], folder, accessTo(sandbox))
-    return stderr
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line))
-  }
-  expect(await log(file)).toContainEqual(
-    expect.objectContaining({ level: 'error', partition: expect.stringContaining('scatterholt') }),
-  )
-  expect(await log('missing.yaml')).toMatchObject([{ level: 'error', kind: 'config' }])
 })

@@ -34,11 +34,9 @@ it('help, -h, version and -v work as words and letters do elsewhere', async () =
   ]) {
     expect(await command(words)).toEqual({ code: 0, stdout, stderr: '' })
   }
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }
   for (const words of [['version'], ['-v'], ['--version']]) {
-    expect(await command(words)).toMatchObject({
-      code: 0,
-      stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
-    })
+    expect(await command(words)).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
   }
 })
 
@@ -124,13 +122,4 @@ it('without a command the help is shown on stderr, with exit 2', async () => {
   const { code, stdout, stderr } = await command([])
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   expect(stderr).toMatch(/^spillway <command>\n.*^ {2}run .*No command is given\./ms)
-})
-
-it('--version prints the version of the package', async () => {
-  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }
-  expect(await command(['--version'])).toEqual({
-    code: 0,
-    stdout: `${version}\n`,
-    stderr: '',
-  })
 })

@@ -80,13 +80,6 @@ it('--json and --csv print every row of results of many batches', async () => {
   expect(none.stdout).toBe('[]\n')
 })
 
-it('empty SQL is exit 2 with the reason', async () => {
-  const { folder, env } = await exported()
-  const { code, stdout, stderr } = await spillway(['query', 'pipeline.yaml', ''], folder, env)
-  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-  expect(stderr).toContain('The SQL is empty')
-})
-
 /** A reader that closes its end, as `head` does. */
 class Impatient extends Collector {
   constructor(readonly most: number) {

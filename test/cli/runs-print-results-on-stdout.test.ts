@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { accessTo, sandboxWith, spillway, start, workFolder, writePipeline } from './spillway.ts'
@@ -63,30 +63,6 @@ it('without a terminal the summary has no colours, and names the next command', 
   expect(stdout).toContain('query trial.yaml "SELECT count(*) FROM credentials"')
 })
 
-it('several pipelines print one object a line; flags beat the files', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const extract = '  queries: [{ type: domain, fqdn: quillmere.net }]'
-  const files = [
-    await writePipeline(folder, { name: 'one', extract }),
-    await writePipeline(folder, { name: 'two', extract, rest: 'load: { format: csv }' }),
-  ]
-  const { code, stdout } = await spillway(
-    ['run', ...files, '--json', '--until', '2024-02-01', '--domain', 'quillmere.net'],
-    folder,
-    accessTo(sandbox),
-  )
-  expect(code).toBe(0)
-  const lines = stdout.trimEnd().split('\n')
-  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-    { pipeline: 'one', partitions: { total: 1, done: 1 } },
-    { pipeline: 'two', partitions: { total: 1, done: 1 } },
-  ])
-  const shard = 'credentials/query=domain.quillmere.net/import_window=2024-01-01/part-00000'
-  expect(existsSync(join(folder, `output/one/${shard}.parquet`))).toBe(true)
-  expect(existsSync(join(folder, `output/two/${shard}.csv`))).toBe(true)
-})
-
 /** Small pages, one after the other. */
 const ONE_SLOT = '  page_size: 2\n  concurrency: 1\n'
 
@@ -146,18 +122,6 @@ it('plan, status, verify and check agree', async () => {
   expect(checked).toMatchObject({ code: 0, stderr: '' })
   expect(checked.stdout).toContain('2 done')
   expect(sandbox.requests.filter(({ kind }) => kind === 'search')).toHaveLength(4)
-})
-
-it('verify exits 1 and names a shard that was changed', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder)
-  await spillway(['run', file], folder, accessTo(sandbox))
-  const shard = 'credentials/query=domain.scatterholt.com/import_window=2024-02-01/part-00000.parquet'
-  appendFileSync(join(folder, 'output/trial', shard), 'x')
-  const { code, stdout } = await spillway(['verify', file, '--json'], folder, accessTo(sandbox))
-  expect(code).toBe(1)
-  expect(JSON.parse(stdout)).toMatchObject({ ok: false, problems: [{ path: shard }] })
 })
 
 it('a long listing ends without an error when its reader closes the pipe', async () => {

@@ -26,28 +26,14 @@ function parsed(stdout: string) {
 }
 
 describe('each of several pipelines runs, whatever the outcome of those before it', () => {
-  it('after a budget that is used up', async () => {
-    const sandbox = await sandboxWith()
-    const folder = workFolder()
-    const files = [
-      await writePipeline(folder, { name: 'one', extract: '  max_requests: 1', perChain: 1 }),
-      await writePipeline(folder, { name: 'two' }),
-    ]
-    const { code, lines } = await runAll(files, folder, accessTo(sandbox))
-    expect(code).toBe(4)
-    expect(lines).toMatchObject([
-      { pipeline: 'one', status: 'budget', requests: 1 },
-      { pipeline: 'two', status: 'complete', requests: 1 },
-    ])
-  })
-
-  it('after refused credentials, a failed partition and an invalid file', async () => {
+  it('after refused credentials, a failed partition, a budget that is used up, and an invalid file', async () => {
     const sandbox = await sandboxWith({ faults: [{ kind: 'status', status: 400, requests: [2] }] })
     const folder = workFolder()
     writeFileSync(join(folder, 'broken.yaml'), 'name: broken\n')
     const files = [
       await writePipeline(folder, { name: 'one', service: '  token_env: OTHER' }),
       await writePipeline(folder, { name: 'two', extract: '  concurrency: 1', perChain: 1 }),
+      await writePipeline(folder, { name: 'short', extract: '  max_requests: 1', perChain: 1 }),
       'broken.yaml',
       'missing.yaml',
       await writePipeline(folder, { name: 'three', service: '  token_env: NOBODY_SET_THIS' }),
@@ -59,6 +45,7 @@ describe('each of several pipelines runs, whatever the outcome of those before i
     expect(lines).toMatchObject([
       { pipeline: 'one', status: 'failed', error: expect.stringContaining('401') },
       { pipeline: 'two', status: 'failed', partitions: { done: 2, failed: 1 } },
+      { pipeline: 'short', status: 'budget', requests: 1 },
       { pipeline: null, status: 'failed', error: expect.stringContaining('broken.yaml') },
       { pipeline: null, status: 'failed', error: expect.stringContaining('missing.yaml') },
       { pipeline: 'three', status: 'failed', error: expect.stringContaining('NOBODY_SET_THIS') },

@@ -57,25 +57,6 @@ it.skipIf(!hasPython)(
   },
 )
 
-it('several pipelines end together', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const files = [
-    await writePipeline(folder, { name: 'one', service: SLOW, perChain: 1 }),
-    await writePipeline(folder, { name: 'two' }),
-  ]
-  const running = start(['run', ...files, '--json'], folder, { ...accessTo(sandbox), ...UNHURRIED })
-  await running.until(() => sandbox.requests.length > 0)
-  running.child.kill('SIGTERM')
-  const { code, stdout } = await running.result
-  expect(code).toBe(143)
-  const lines = stdout.trimEnd().split('\n')
-  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-    { pipeline: 'one', status: 'interrupted' },
-    { pipeline: 'two', status: 'interrupted', requests: 0 },
-  ])
-})
-
 it('a signal aborts requests after five seconds, and ends a command that goes on before ten have passed', () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())

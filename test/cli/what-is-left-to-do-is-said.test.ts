@@ -1,8 +1,7 @@
 import { symlinkSync } from 'node:fs'
-import { readFile, truncate, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { shardPaths } from '../e2e/support/read-shards.ts'
 import { newWorkspace } from '../e2e/support/workspace.ts'
 import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
 
@@ -14,17 +13,6 @@ it('a database that is down leaves a complete export, and the command that loads
   expect(stdout).toContain('complete in')
   expect(stderr).toContain('The export is complete; only the load is left: ')
   expect(stderr).toContain(`load pipeline.yaml --to ${target}`)
-})
-
-it('damaged files are the last word of verify, not "complete"', async () => {
-  const here = await newWorkspace({ load: { format: 'csv' } })
-  expect((await here.run()).code).toBe(0)
-  const [first] = await shardPaths(here.output)
-  await truncate(join(here.output, first!), 1)
-  const { code, stdout } = await here.cli('verify', 'pipeline.yaml')
-  expect(code).toBe(1)
-  expect(stdout.trimEnd().split('\n').at(-1)).toMatch(/^The export is DAMAGED, see above\..*`verify --fix`/)
-  expect(stdout).not.toContain('The export is complete')
 })
 
 it('a run that failed ends with an error in the log, whatever the level that is shown', async () => {

@@ -192,11 +192,3 @@ it('what run proposes reads the data set that it wrote', async () => {
   expect((await call('verify', 'elsewhere')).code).toBe(0)
   expect(existsSync(join(folder, 'elsewhere/_SUCCESS'))).toBe(true)
 })
-
-it('before anything is exported, status says what the file plans', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder, { rest: 'load: { path: out }' })
-  const { code, stdout } = await spillway(['status', file], folder, accessTo(sandbox))
-  expect([code, stdout]).toEqual([0, expect.stringContaining('0 of 3 partitions done')])
-})
