@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { type ColumnSpec, type Format, int64 } from '../../src/core/index.ts'
 import { decompressors } from '../../src/load/inspect/parquet-reader.ts'
 import { cases } from '../support/thorough.ts'
-import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
+import type { CellValue, Row } from './record-batch-builder.ts'
 import {
   anyRowGroups,
   cells,
@@ -74,23 +74,5 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
       }),
       { numRuns: cases(15, 6) },
     )
-  })
-
-  it('may have no rows, one row, or a column of nulls', async () => {
-    const columns = specs({
-      id: 'int64',
-      moment: 'timestamp?',
-      flag: 'boolean?',
-      note: 'text?',
-      tags: 'list?',
-    })
-    const row: Row = { id: 1, moment: null, flag: null, note: null, tags: null }
-    for (const rows of [[], [row], Array.from({ length: 100 }, () => row)]) {
-      for (const groups of [[], [columns.map(({ name }) => name)]]) {
-        const bytes = await encodeShard(format, columns, [[recordBatchOf(columns, rows, groups)]])
-        expect(await read(bytes, columns)).toEqual(cells(rows, columns))
-        expect(await readByHyparquet(bytes, columns)).toEqual(cells(rows, columns))
-      }
-    }
   })
 })

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ExportError, type Format, type RecordBatch } from '../../src/core/index.ts'
 import { createEncoder } from '../../src/load/encode/create-encoder.ts'
-import { shardExtension } from '../../src/load/encode/encoder.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import { createdBy, csvFormats, hasZstd, parquetFormats, plainCsv, snappyParquet } from './shard-fixture.ts'
 
@@ -86,14 +85,3 @@ it.each([...parquetFormats, ...csvFormats])(
     expect(Buffer.compare((await encoder.encode([recordBatch])).bytes, first)).toBe(0)
   },
 )
-
-it('names shards by their format', () => {
-  expect([...parquetFormats, plainCsv, ...csvFormats].map(shardExtension)).toEqual([
-    ...parquetFormats.map(() => '.parquet'),
-    '.csv',
-    '.csv',
-    '.csv.gz',
-    '.csv',
-    '.csv.gz',
-  ])
-})

@@ -17,7 +17,6 @@ import {
   type ShardSetOptions,
   type Slice,
 } from '../../src/load/index.ts'
-import { readCheckpoint } from '../../src/state/index.ts'
 import { anError } from '../disk/errors.ts'
 import { newOwner, temporaryStore, write } from '../disk/temporary-store.ts'
 import {
@@ -28,7 +27,6 @@ import {
   type Row,
   readShard,
   responsesOf,
-  rowGroupsOf,
   sliceOf,
   slicesOf,
   textCoder,
@@ -141,29 +139,6 @@ describe('a shard', () => {
     await world.expectComplete()
   })
 
-  it('is closed with a last page that has no rows', async () => {
-    const world = new World([responsesOf(FOLDER, 4, 5, 0)], { ...SHARED, owned: true })
-    await world.open()
-    await world.commitNext(0)
-    await world.commitNext(0)
-    expect(world.files().size).toBe(0)
-    await world.commitNext(0)
-    await world.shards!.settled()
-    expect(world.files().size).toBe(1)
-    await world.close()
-    await world.expectComplete()
-  })
-
-  it('is not written for a query without rows', async () => {
-    for (const owned of [true, false]) {
-      const world = new World([responsesOf(FOLDER, 0, 0)], { ...SHARED, owned })
-      await world.open()
-      await world.finish()
-      await world.expectComplete()
-      expect(world.files().size).toBe(0)
-    }
-  })
-
   it('without rows has the columns, and no shard is left open', async () => {
     const { store } = await ownStore()
     const lines: JournalEntry[] = []
@@ -188,46 +163,6 @@ describe('a shard', () => {
     const text = Buffer.from((await store.read(`${FOLDER}/part-00000.csv`)) ?? []).toString()
     expect(text).toBe('a shard\n#[]\n')
     expect(await store.list('_state/sealed')).toEqual([])
-  })
-
-  it('has a row group for every row_group_rows rows, and the rest in the last one', async () => {
-    const world = new World([responsesOf(FOLDER, 60, 50, 99, 1, 5, 120)], {
-      rowGroupRows: 100,
-      shardRows: 250,
-      owned: false,
-    })
-    await world.open()
-    await world.finish()
-    const rowGroups = [...world.files().values()].map((text) => rowGroupsOf(text).map(({ rows }) => rows))
-    expect(rowGroups).toEqual([[100, 100, 50], [85]])
-    await world.expectComplete()
-  })
-
-  it('gets the pages of many chains that commit concurrently, each once and each in its own order', async () => {
-    const responses = Array.from({ length: 12 }, (_, query) => responsesOf(FOLDER, query, 7, 30, 2))
-    const world = new World(responses, SHARED)
-    await world.open()
-    await Promise.all(
-      responses.map(async (_, query) => {
-        while (await world.commitNext(query));
-      }),
-    )
-    await world.finish()
-    await world.expectComplete()
-    expect(world.files().size).toBe(Math.ceil((66 + 12 * 39) / 100))
-  })
-
-  it('is open beside those of other folders', async () => {
-    const responses = ['a', 'b', 'c'].map((name) => responsesOf(`credentials/query=${name}`, 1, 2, 3))
-    const world = new World(responses, { ...SHARED, owned: true })
-    await world.open()
-    for (const query of [0, 1, 2, 0, 1, 2]) await world.commitNext(query)
-    expect(world.shards?.openFolders.toSorted()).toEqual(responses.flatMap(({ folders }) => folders))
-    await world.finish()
-    await world.expectComplete()
-    expect([...world.files().keys()]).toEqual(
-      responses.flatMap(({ folders }) => `${folders[0]}/part-00000.csv`),
-    )
   })
 })
 
@@ -304,15 +239,6 @@ describe('a page', () => {
     expect(Buffer.from(batches[0]!)).toEqual(own)
     expect(batches).toHaveLength(1 + logged.length)
     for (const { rows, blob } of logged) expect(decodeRecordBatch(batches[blob]!).rows).toBe(rows)
-  })
-
-  it('without rows is committed as well', async () => {
-    const { store } = await ownStore()
-    const records: JournalEntry[] = []
-    const shards = await shardSet(store, { record: (lines) => void records.push(...lines) })
-    await shards.commit(commitOf([]))
-    await shards.close()
-    expect(records).toEqual([pageLine(0, 'more')])
   })
 })
 
@@ -560,17 +486,6 @@ describe('an unknown file', () => {
     expect(await world.store.list(FOLDER)).toEqual([...others, 'part-00000.csv'].toSorted())
   })
 
-  it('is never a shard in the journal', async () => {
-    const world = new World([responsesOf(FOLDER, 50, 50, 50)], { ...SHARED, shardRows: 40 })
-    await world.open()
-    await world.commitNext(0)
-    await world.close()
-    await world.open()
-    await world.finish()
-    expect(world.warnings).toEqual([])
-    await world.expectComplete()
-  })
-
   it('is moved out as well when the shard of its folder is reopened', async () => {
     // The checkpoint was restored from a copy, made before the second shard was begun.
     const world = new World([responsesOf(FOLDER, 5, 5, 5, 5)], { ...SHARED, shardRows: 10 })
@@ -628,16 +543,6 @@ it.skipIf(process.platform !== 'linux')('closes its files when a shard cannot be
     await shards.close()
     expect(openFiles(root)).toEqual([])
   }
-})
-
-it('counts the shards that were begun, finished or not', async () => {
-  const world = new World([responsesOf(FOLDER, 50, 50, 50)], SHARED)
-  await world.open()
-  for (let page = 0; page < 3; page++) await world.commitNext(0)
-  await world.close()
-  const state = await readCheckpoint(world.store)
-  expect(state?.partsOf.get(FOLDER)).toBe(2)
-  expect(state?.nextShard).toBe(2)
 })
 
 /** Paths under a folder that this process holds open. */

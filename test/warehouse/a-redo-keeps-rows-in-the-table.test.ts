@@ -5,6 +5,7 @@ import { some } from '../support/thorough.ts'
 import { newTarget, type TestTarget } from './targets.ts'
 
 const parts = (by: unknown) => ({
+  service: { retries: 0 },
   extract: {
     domains: ['scatterholt.com', 'quillmere.net'],
     windows: { from: '2024-01-01', until: '2024-04-01', every: 'month' },

@@ -124,6 +124,7 @@ it.each([
   ['leaks.db', '"leaks.db"; did you mean duckdb:leaks.db?'],
   ['mysql://db.example/leaks', '"mysql://db.example/leaks"'],
   ['mysql://me:hunter2@db.example/leaks', 'found mysql://'],
+  ['postgres://me:hunter2@127.0.0.1/db', 'PGPASSWORD'],
   ['me:hunter2@db.example', 'found an address without a scheme (not shown)'],
   ['duckdb:md:leaks', 'neither MotherDuck nor another address can be loaded into'],
   ['duckdb:s3://lake/leaks.db', 'A DuckDB file lies on a disk'],

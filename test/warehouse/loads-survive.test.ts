@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { systemClock } from '../../src/index.ts'
-import { newWorkspace, type Workspace } from '../e2e/support/workspace.ts'
+import type { Workspace } from '../e2e/support/workspace.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 import { startPostgres } from '../support/postgres/server.mjs'
@@ -142,18 +142,5 @@ describe('a PostgreSQL server', () => {
     )
     expect(stderr).not.toContain(PASSWORD)
     expect(code).toBe(3)
-  })
-
-  it('gets no connection with a password from the command line: exit 2', async () => {
-    const here = await newWorkspace({})
-    const { code, stderr } = await here.cli(
-      'load',
-      'pipeline.yaml',
-      '--to',
-      'postgres://me:hunter2@127.0.0.1/db',
-    )
-    expect(code).toBe(2)
-    expect(stderr).toContain('PGPASSWORD')
-    expect(stderr).not.toContain('hunter2')
   })
 })
