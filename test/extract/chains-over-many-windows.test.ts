@@ -53,18 +53,6 @@ describe('a chain whose windows are all done', () => {
     expect(server.received).toHaveLength(9)
   })
 
-  it('is checked after the page is committed, not before', async () => {
-    const server = await pages(9)
-    const checkedAfter: number[] = []
-    let committed = 0
-    const isOver = (): boolean => {
-      checkedAfter.push(committed)
-      return committed === 3
-    }
-    for await (const _page of extractPages(open(server.url), domainChain({ isOver }), decode)) committed++
-    expect(checkedAfter).toEqual([1, 2, 3])
-  })
-
   it('aborts the prefetched page, requests no other, and frees its prefetch slot', async () => {
     let isAborted = false
     const server = await serve((_request, response, index) => {

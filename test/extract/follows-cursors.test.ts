@@ -1,17 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { SeenCursors } from '../../src/core/index.ts'
 import { extractPages } from '../../src/extract/index.ts'
-import {
-  collect,
-  decode,
-  domainChain,
-  emptyPage,
-  failure,
-  open,
-  sendJson,
-  sendPage,
-  serve,
-} from './support.ts'
+import { collect, decode, domainChain, failure, open, sendPage, serve } from './support.ts'
 
 describe('a chain of cursors', () => {
   it('sends next back as from, the rest unchanged, until next is null', async () => {
@@ -121,26 +111,6 @@ describe('a chain of cursors', () => {
     await pages.next()
     expect(chain.seen.has('a')).toBe(true)
     await pages.return()
-  })
-
-  it('retries when the decoder rejects a response', async () => {
-    const server = await serve((_request, response, index) => {
-      if (index === 0) response.end('{"items":[1],"ne')
-      else sendPage(response, null)
-    })
-    const service = open(server.url)
-    const [page] = await collect(service, domainChain())
-    expect(page?.requests).toBe(2)
-    expect(service.counters).toMatchObject({ requests: 2, retries: 1 })
-  })
-
-  it('passes the decoder a buffer that contains nothing else', async () => {
-    const server = await serve((_request, response) => sendJson(response, { items: [], next: null }))
-    await collect(open(server.url), domainChain(), async (body) => {
-      expect(body.byteOffset).toBe(0)
-      expect(Buffer.from(body).toString()).toBe('{"items":[],"next":null}')
-      return emptyPage({})
-    })
   })
 
   it('fails at once with any other error of the decoder', async () => {

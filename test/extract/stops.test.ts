@@ -19,25 +19,19 @@ describe('stopping', () => {
     expect(server.received).toHaveLength(1)
   })
 
-  it('ends the wait before a retry', async () => {
+  it.each([
+    ['stop', 'before a retry', 503],
+    ['stop', 'after a 429', 429],
+    ['abort', 'after a 429', 429],
+  ])('ends a wait (%s), %s', async (how, _when, status) => {
     const server = await serve((_request, response) =>
-      response.writeHead(503, { 'retry-after': '600' }).end(),
+      response.writeHead(status, { 'retry-after': '600' }).end(),
     )
-    const stop = new AbortController()
+    const signal = new AbortController()
     const clock = fakeClock({ auto: false })
-    const run = failure(collect(open(server.url, { clock, stop: stop.signal }), domainChain()))
+    const run = failure(collect(open(server.url, { clock, [how]: signal.signal }), domainChain()))
     await eventually(() => expect(clock.pending()).toHaveLength(1))
-    stop.abort()
-    expect((await run).kind).toBe('interrupted')
-  })
-
-  it('ends the wait after a 429', async () => {
-    const server = await serve((_request, response) => response.writeHead(429).end())
-    const stop = new AbortController()
-    const clock = fakeClock({ auto: false })
-    const run = failure(collect(open(server.url, { clock, stop: stop.signal }), domainChain()))
-    await eventually(() => expect(clock.pending()).toHaveLength(1))
-    stop.abort()
+    signal.abort()
     expect((await run).kind).toBe('interrupted')
   })
 
@@ -121,16 +115,6 @@ describe('aborting', () => {
     expect((await run).kind).toBe('interrupted')
     await eventually(() => expect(closed).toHaveBeenCalled())
     expect(server.received).toHaveLength(1)
-  })
-
-  it('ends waits as stopping does', async () => {
-    const server = await serve((_request, response) => response.writeHead(429).end())
-    const abort = new AbortController()
-    const clock = fakeClock({ auto: false })
-    const run = failure(collect(open(server.url, { clock, abort: abort.signal }), domainChain()))
-    await eventually(() => expect(clock.pending()).toHaveLength(1))
-    abort.abort()
-    expect((await run).kind).toBe('interrupted')
   })
 })
 

@@ -77,10 +77,4 @@ describe('a proxy', () => {
     expect(server.received).toHaveLength(1)
     expect(proxy.hosts).toEqual([])
   })
-
-  it('that is no address is an error that does not show it', () => {
-    vi.stubEnv('HTTPS_PROXY', 'user:hunter2')
-    expect(() => open('https://service.example')).toThrow('environment variable HTTPS_PROXY')
-    expect(() => open('https://service.example')).not.toThrow('hunter2')
-  })
 })

@@ -153,18 +153,6 @@ describe('a pipeline that was not read from a file', () => {
   })
 })
 
-it('changes of options during the run do not change the run', async () => {
-  const { here, pipeline } = await world()
-  const options = await runOptions(pipeline, { env: here.env })
-  const run = runPipeline(pipeline, options)
-  Object.assign(pipeline.transform, { secret: 'plaintext', identity: 'drop' })
-  expect((await run).status).toBe('complete')
-  expect(secrets.length).toBeGreaterThan(20)
-  for (const text of await everyFile(here.output)) {
-    for (const secret of secrets) expect(text.includes(secret)).toBe(false)
-  }
-})
-
 it('changes of any part of the pipeline during the run do not change the run', async () => {
   const { here, pipeline } = await world()
   const options = await runOptions(pipeline, { env: here.env })
@@ -178,6 +166,7 @@ it('changes of any part of the pipeline during the run do not change the run', a
     Object.assign(pipeline.service, { baseUrl: 'http://127.0.0.1:1' })
     Object.assign(pipeline.extract.windows ?? {}, { every: null })
     ;(pipeline.extract.queries as unknown[]).length = 0
+    Object.assign(pipeline.transform, { secret: 'plaintext', identity: 'drop' })
   }
   const given = structuredClone(pipeline)
   const summary = await runPipeline(pipeline, { ...options, onOpening })
@@ -208,14 +197,6 @@ it('a policy that changes on each read is one value for the whole run', async ()
   for (const text of await everyFile(here.output)) {
     for (const secret of secrets) expect(text.includes(secret)).toBe(false)
   }
-})
-
-it('verify reports nothing masked under an unknown policy', async () => {
-  const { here, pipeline } = await world()
-  await runPipeline(pipeline, await runOptions(pipeline, { env: here.env }))
-  expect((await verifyDataSet(pipeline)).ok).toBe(true)
-  for (const transform of [{ secret: 'none' }, { identity: 'none' }, { secret: undefined }])
-    expect((await verifyAs(changed(pipeline, transform))).ok).toBe(false)
 })
 
 async function everyFile(folder: string): Promise<string[]> {

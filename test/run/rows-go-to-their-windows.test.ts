@@ -107,70 +107,6 @@ describe('the rows of a page', () => {
     expect(requests).toBe(2)
   })
 
-  it('go to their window: its first instant is included, its end belongs to the next one', async () => {
-    const times = Float64Array.of(day(0), day(1) - 1, day(1), day(2) - 1)
-    const { slices, rows } = await split(pageOf(times), chainOver(windowsOf('asc', [0, 1, 2])))
-    expect(slices.map(rowsOf)).toEqual([
-      [0, 1],
-      [2, 3],
-    ])
-    expect(slices.map(({ ranges }) => ranges)).toEqual([
-      [{ partition: key('01', '02'), rows: 2 }],
-      [{ partition: key('02', '03'), rows: 2 }],
-    ])
-    expect(rows).toEqual(
-      new Map([
-        [0, 2],
-        [1, 2],
-      ]),
-    )
-  })
-
-  it('are counted by the index of the window on the chain’s way, which goes backwards in desc', async () => {
-    const { rows, slices } = await split(pageOf(hours(30, 2, 1)), chainOver(windowsOf('desc', [0, 1, 2])))
-    expect(rows).toEqual(
-      new Map([
-        [0, 1],
-        [1, 2],
-      ]),
-    )
-    expect(slices.map(({ folder }) => folder)).toEqual(['0', '1'])
-    expect(slices.map(rowsOf)).toEqual([[0], [1, 2]])
-  })
-
-  it('without order are grouped by window, each group in the order of the page', async () => {
-    const { slices } = await split(
-      pageOf(hours(30, 1, 31, 2, 50, 3)),
-      chainOver(windowsOf('asc', [0, 1, 2, 3])),
-    )
-    expect(slices.map(({ folder }) => folder)).toEqual(['1', '0', '2'])
-    expect(slices.map(rowsOf)).toEqual([[0, 2], [1, 3, 5], [4]])
-  })
-
-  it('of windows that share a folder stay one slice, in the order of the page', async () => {
-    const chain = chainOver(windowsOf('asc', [0, 1, 2, 3]))
-    const page = pageOf(hours(30, 1, 31, 32, 2, 50))
-    const { slices, rows } = await split(page, chain, () => 'all')
-    expect(slices).toHaveLength(1)
-    expect(recordBatchOf(slices[0]!)).toBe(page.recordBatch)
-    expect(slices[0]!.ranges).toEqual([
-      { partition: key('02', '03'), rows: 1 },
-      { partition: key('01', '02'), rows: 1 },
-      { partition: key('02', '03'), rows: 2 },
-      { partition: key('01', '02'), rows: 1 },
-      { partition: key('03', '04'), rows: 1 },
-    ])
-    expect(Object.fromEntries(rows)).toEqual({ 0: 2, 1: 3, 2: 1 })
-  })
-
-  it('outside the chain’s windows are left out, before, between and behind the others', async () => {
-    const chain = chainOver(windowsOf('asc', [1, 2]))
-    const found = await split(pageOf(hours(23, 24, 48, 25, 0, 47, 72)), chain)
-    expect(found.slices.map(rowsOf)).toEqual([[1, 3, 5]])
-    expect(found.rows).toEqual(new Map([[0, 3]]))
-    expect(await split(pageOf(hours(0, 23, 48)), chain)).toMatchObject({ slices: [], rows: new Map() })
-  })
-
   it('of windows that another chain took over since the request are left out', async () => {
     for (const order of ['asc', 'desc'] as const) {
       const windows = windowsOf(order, [0, 1, 2, 3])
@@ -190,23 +126,6 @@ describe('the rows of a page', () => {
       ])
       expect(recordBatchOf(slices[0]!)).toBe(page.recordBatch)
       expect(rows).toEqual(new Map([[0, 3]]))
-    }
-  })
-
-  it('of an empty page are none', async () => {
-    for (const chain of [chainOver(WindowRun.of('asc', [null])), chainOver(windowsOf('asc', [0, 1]))]) {
-      const page = pageOf(new Float64Array(0))
-      expect(await split(page, chain)).toEqual({
-        page,
-        requests: 2,
-        size: 10,
-        ms: 1,
-        slices: [],
-        rows: new Map(),
-        refused: new Map(),
-        forgotten: new Map(),
-        leftOut: 0,
-      })
     }
   })
 

@@ -1,12 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type JournalEntry, WindowRun } from '../../src/core/index.ts'
+import { WindowRun } from '../../src/core/index.ts'
 import { chainFromEntry } from '../../src/state/checkpoint/folded-chain.ts'
 import { chainEntry } from '../../src/state/index.ts'
-import { chainOfAll } from './lines.ts'
 
 const QUERY = 'domain.acme.com'
-const CHAIN = chainOfAll(0, QUERY)
 
 describe('the windows of a chain', () => {
   const instant = fc.integer({ min: -8_000_000_000_000_000, max: 8_000_000_000_000_000 })
@@ -51,10 +49,5 @@ describe('the windows of a chain', () => {
     )
     expect(line.windows).toEqual({ from: 0, spans: [[5, 10_000]] })
     expect(chainFromEntry(line).windows.count).toBe(10_000)
-  })
-
-  it('are none if its rows are one partition', () => {
-    const { windows, requested } = chainFromEntry(CHAIN as Extract<JournalEntry, { kind: 'chain' }>)
-    expect([windows.bounds, windows.count, requested]).toEqual([null, 1, null])
   })
 })

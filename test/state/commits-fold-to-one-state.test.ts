@@ -13,7 +13,6 @@ import {
   LOG_FOLDER,
   OpenLog,
   readCheckpoint,
-  saveCheckpoint,
 } from '../../src/state/index.ts'
 import { commitPath, encodeCommit } from '../../src/state/log/commit-object.ts'
 import { anError } from '../disk/errors.ts'
@@ -31,7 +30,6 @@ import {
   own,
   page,
   plain,
-  seal,
   stateIn,
   writeLines,
 } from './lines.ts'
@@ -105,20 +103,6 @@ describe('the state of a data set', () => {
     expect((await stateIn(store)).partitions.get(KEY)).toMatchObject({ state: 'done', error })
   })
 
-  it('keeps a failure that cost no request in a run that never ended', async () => {
-    const { store } = temporaryStore()
-    const run = {
-      kind: 'run',
-      run: 'run-0',
-      started_at: '2024-07-01T00:00:00.000Z',
-      version: '1.0.0',
-    } as const
-    const error = { kind: 'data', message: 'no', cause: 'no', next: '' } as const
-    const failed = { kind: 'failed', partition: 'domain.b.com/all', requests: 0, error } as const
-    await (await commitLines(store, [HEADER, run, failed])).close()
-    expect((await stateIn(store)).runs).toMatchObject([{ run: 'run-0', failures: 1 }])
-  })
-
   it('counts unknown fields by any name', async () => {
     const { store } = temporaryStore()
     const names = ['constructor', 'toString', 'hasOwnProperty', 'valueOf', 'ordinary']
@@ -179,13 +163,6 @@ describe('a commit', () => {
     await expect(stateIn(store)).rejects.toEqual(anError('damaged', LOG_FOLDER))
   })
 
-  it('of nothing is none', async () => {
-    const { store } = temporaryStore()
-    const log = await openLog(store)
-    await log.append([])
-    expect(await store.list(LOG_FOLDER)).toEqual([])
-  })
-
   it('that fails ends all later ones, and changes no state', async () => {
     const { store } = temporaryStore()
     await openLog(store)
@@ -240,24 +217,6 @@ describe('a commit', () => {
     await expect(former.append([page({ next: 'late' })])).rejects.toEqual(anError('locked', commitPath(2)))
     await (await openLog(store)).close()
     expect((await stateIn(store)).chains.get(0)).toMatchObject({ pages: 5 })
-  })
-})
-
-describe('objects of the log', () => {
-  const open: JournalEntry = { kind: 'open', shard: 0, folder: 'credentials', part: 0 }
-  const slice = { window: 'all', shard: 0, rows: 1, imported_at: { min: 5, max: 5 } }
-  const logged = [{ shard: 0, rows: 1, blob: 0 }]
-  const rowsOf = (number: number): JournalEntry => page({ next: `c${number}`, slices: [slice], logged })
-
-  it('stay while their rows wait, and go when nothing needs them', async () => {
-    const { store } = temporaryStore()
-    const log = await commitLines(store, [HEADER, CHAIN, open, rowsOf(1), page({ next: 'c2' }), rowsOf(3)])
-    await log.close()
-    expect(await store.list(LOG_FOLDER)).toEqual(['0000000000000003', '0000000000000005'])
-    const again = await openLog(store)
-    await again.append([seal(0, 'credentials/part-00000.csv', { rows: 2, partitions: [KEY] })])
-    await again.close()
-    expect(await store.list(LOG_FOLDER)).toEqual([])
   })
 })
 
@@ -351,21 +310,6 @@ describe('damage', () => {
     await (await own(store)).replace(third!, [readFileSync(join(root, second!))])
     await expect(readCheckpoint(store)).rejects.toEqual(anError('damaged', third!))
   })
-})
-
-it('a checkpoint is the old one until the new one is complete', async () => {
-  const { store, root } = temporaryStore()
-  await (await commitLines(store, [HEADER, CHAIN, page({ next: 'a' })])).close()
-  const before = readFileSync(join(root, CHECKPOINT_PATH))
-  const log = await openLog(store)
-  await log.append([page({ next: 'b' })])
-  const owned = await own(store)
-  const failure = new Error('the process has ended')
-  await expect(saveCheckpoint({ ...owned, replace: () => Promise.reject(failure) }, log.state)).rejects.toBe(
-    failure,
-  )
-  expect(readFileSync(join(root, CHECKPOINT_PATH))).toEqual(before)
-  expect(plain(await stateIn(store))).toEqual(plain(log.state))
 })
 
 /** The bytes in the log that a state needs; null: lost. */

@@ -1,19 +1,12 @@
 import { expect, test } from 'vitest'
-import type { ChainEntry, HeaderEntry, JournalEntry, PageEntry } from '../../src/core/index.ts'
+import type { ChainEntry, JournalEntry, PageEntry } from '../../src/core/index.ts'
 import { snapshot } from '../../src/state/checkpoint/checkpoint-state.ts'
 import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
 import { afterFeedPage, NEW_FEED } from '../../src/state/checkpoint/folded-feed.ts'
 import { LOG_START } from '../../src/state/log/commit-object.ts'
 import { faultyField } from '../../src/state/log/parse-entry.ts'
+import { HEADER } from './lines.ts'
 
-const HEADER: HeaderEntry = {
-  kind: 'header',
-  version: 4,
-  pipeline: 'acme',
-  data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
-  created_at: '2024-07-01T00:00:00.000Z',
-  settings: { 'extract.resource': 'feed' },
-}
 const CHAIN: ChainEntry = {
   kind: 'chain',
   chain: 0,

@@ -205,18 +205,6 @@ describe('the lock', () => {
     expect(lockFiles()).toEqual([])
   })
 
-  it('goes to one of two processes that collide, because they wait for different times', async () => {
-    const colliding = (): Clock => ({ ...systemClock, sleep: (ms, stop) => systemClock.sleep(ms / 5, stop) })
-    const results = await Promise.allSettled([take(colliding()), take(colliding())])
-    const held = results.filter(({ status }) => status === 'fulfilled')
-    expect(held.length).toBeLessThanOrEqual(1)
-    for (const result of results) {
-      if (result.status === 'fulfilled') await result.value.release()
-      else expect(result.reason).toEqual(anError('locked'))
-    }
-    expect(lockFiles()).toEqual([])
-  })
-
   it('is not waited for once the run is to stop', async () => {
     await write(store, FOREIGN, await lockFileOf({ since: new Date().toISOString() }))
     const stop = new AbortController()
@@ -361,13 +349,6 @@ describe.skipIf(process.platform !== 'linux')('a lock file', () => {
       await write(store, `_state/${name}`, 'x')
     await (await take()).release()
     expect(lockFiles()).toHaveLength(3)
-  })
-
-  it('is readable by its owner alone, and appears only when it is complete', async () => {
-    const lock = await take()
-    expect(lockFiles()).toEqual([expect.stringMatching(/^lock\.[0-9a-f]{12}$/)])
-    await lock.release()
-    await lock.release()
   })
 })
 

@@ -1,17 +1,10 @@
 import { expect, test } from 'vitest'
-import type { HeaderEntry, JournalEntry } from '../../src/core/index.ts'
+import type { JournalEntry } from '../../src/core/index.ts'
 import { snapshot } from '../../src/state/checkpoint/checkpoint-state.ts'
 import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
 import { searchesByMonth } from '../../src/state/index.ts'
+import { HEADER } from './lines.ts'
 
-const HEADER: HeaderEntry = {
-  kind: 'header',
-  version: 4,
-  pipeline: 'p',
-  data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
-  created_at: '',
-  settings: {},
-}
 const begun = (run: string, at: string): JournalEntry => ({ kind: 'run', run, started_at: at, version: '1' })
 const spent = (searches: number): JournalEntry => ({ kind: 'measured', spent: searches })
 const ended = (run: string, searches: number): JournalEntry => ({

@@ -3,12 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { type JournalEntry, type Store, WindowRun } from '../../src/core/index.ts'
 import { openSettledCheckpoint } from '../../src/data-set/recover.ts'
 import { invalidationOf, redoEntry } from '../../src/data-set/redo/invalidate.ts'
-import {
-  type CheckpointState,
-  chainEntry,
-  saveCheckpoint,
-  stateOf as stateOfRecord,
-} from '../../src/state/index.ts'
+import { type CheckpointState, chainEntry, saveCheckpoint } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { cases } from '../support/thorough.ts'
 import { someJournal } from './imagined-run.ts'
@@ -153,30 +148,12 @@ describe('an invalidation', () => {
       { numRuns: cases(100, 20) },
     )
   })
-
-  it('of nothing is empty', async () => {
-    await fc.assert(
-      fc.asyncProperty(someJournal, async (lines) => {
-        const { store, state } = await stateOf(lines)
-        const given = invalidationOf(state, { partitions: [], shards: [] })
-        expect(given).toMatchObject({ rows: 0, pages: 0, invalidated: [] })
-        await append(store, redoEntry(given))
-        expect(plain(await stateIn(store))).toEqual(plain(state))
-      }),
-      { numRuns: cases(20, 5) },
-    )
-  })
 })
 
 describe('invalidating', () => {
   const QUERY = 'domain.acme.com'
   const WINDOWS = WindowRun.of('asc', days(4))
-  const [FIRST, SECOND, THIRD, FOURTH] = keysOf({ query: QUERY, windows: WINDOWS }) as [
-    string,
-    string,
-    string,
-    string,
-  ]
+  const [FIRST, SECOND, THIRD] = keysOf({ query: QUERY, windows: WINDOWS }) as [string, string, string]
   const folder = (key: string): string => `credentials/${key}`
   const into = (key: string, shard: number, rows: number) => ({
     window: key.slice(QUERY.length + 1),
@@ -205,35 +182,6 @@ describe('invalidating', () => {
       ],
     },
   ]
-  const states = ({ partitions }: CheckpointState) =>
-    [FIRST, SECOND, THIRD, FOURTH].map((key) => {
-      const record = partitions.get(key)
-      return record === undefined ? null : stateOfRecord(record)
-    })
-
-  it('an open shard that lost its rows keeps the finished windows of the chain', async () => {
-    const { store, state } = await stateOf(LINES)
-    expect(states(state)).toEqual(['done', 'done', 'partial', null])
-    const given = invalidationOf(state, { partitions: [], shards: [2] })
-    expect(given).toMatchObject({ rows: 1, invalidated: [] })
-    await append(store, redoEntry(given))
-    const after = await stateIn(store)
-    expect(states(after)).toEqual(['done', 'done', 'pending', null])
-    expect([after.chains.size, after.openShards.size, after.shards.length]).toEqual([0, 0, 2])
-    expect(after.runs[0]?.requests).toBe(3)
-  })
-
-  it('a finished window of a chain invalidates the chain and its current window', async () => {
-    const { store, state } = await stateOf(LINES)
-    const given = invalidationOf(state, { partitions: [FIRST], shards: [] })
-    expect(given.invalidated).toEqual([`${folder(FIRST)}/part-00000.csv`])
-    await append(store, redoEntry(given))
-    const after = await stateIn(store)
-    expect(states(after)).toEqual(['pending', 'done', 'pending', null])
-    expect([after.chains.size, after.openShards.size]).toEqual([0, 0])
-    expect([...after.shards].map(({ shard }) => shard)).toEqual([0, 1])
-  })
-
   it('new shards wait until all partitions in them are done, then take the place of the old ones in one entry', async () => {
     const { store, state } = await stateOf(LINES)
     await append(store, redoEntry(invalidationOf(state, { partitions: [FIRST], shards: [] })))

@@ -96,39 +96,6 @@ describe('secret policies', () => {
     )
   })
 
-  // RFC 4231, test cases 1, 2, 3, 4, 6 and 7 (5 cuts its digest short): key, text, digest.
-  test.each([
-    ['0b'.repeat(20), '4869205468657265', 'b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7'],
-    [
-      '4a656665',
-      '7768617420646f2079612077616e7420666f72206e6f7468696e673f',
-      '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843',
-    ],
-    ['aa'.repeat(20), 'dd'.repeat(50), '773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe'],
-    [
-      '0102030405060708090a0b0c0d0e0f10111213141516171819',
-      'cd'.repeat(50),
-      '82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b',
-    ],
-    [
-      'aa'.repeat(131),
-      Buffer.from('Test Using Larger Than Block-Size Key - Hash Key First').toString('hex'),
-      '60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54',
-    ],
-    [
-      'aa'.repeat(131),
-      Buffer.from(
-        'This is a test using a larger than block-size key and a larger than block-size data. The key needs to be hashed before being used by the HMAC algorithm.',
-      ).toString('hex'),
-      '9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2',
-    ],
-  ])('hmac under the key %s is what RFC 4231 says', (key, text, digest) => {
-    const bytes = Buffer.alloc(400)
-    const length = bytes.write(text, 3, 'hex')
-    const end = keyedDigest(Buffer.from(key, 'hex'), '')(bytes, 3, 3 + length)
-    expect(bytes.toString('latin1', 3, end)).toBe(digest)
-  })
-
   test('plaintext keeps the string, with lone surrogates replaced', () => {
     expect(masked('plaintext', 'a\ud83dz', '', '"\\\n', '🚀')).toEqual(['a\ufffdz', '', '"\\\n', '🚀'])
   })
@@ -151,31 +118,6 @@ describe('identity policies', () => {
         expect(row!.identity_name).toBe(hmac(`identity:${identity_name.toWellFormed()}`))
       }),
     )
-  })
-
-  test('a secret that equals the identity is not revealed: their digests differ', () => {
-    fc.assert(
-      fc.property(anyText, (text) => {
-        const policies = { secret: 'hmac', identity: 'hmac', maskKey: MASK_KEY } as const
-        const [row] = decodedRows([credential({ identity_name: text, hash: text })], policies)
-        expect(row!.hash).toBe(hmac(text.toWellFormed()))
-        expect(row!.identity_name).not.toBe(row!.hash)
-      }),
-    )
-  })
-
-  test('case and spelling change the digest', () => {
-    const name = (identity_name: string) =>
-      decodedRows([credential({ identity_name })], { identity: 'hmac', maskKey: MASK_KEY })[0]!.identity_name
-    const all = [
-      'a@b.example',
-      'A@b.example',
-      'a@B.example',
-      ' a@b.example',
-      '\u00e9@b.example',
-      'e\u0301@b.example',
-    ]
-    expect(new Set(all.map(name)).size).toBe(all.length)
   })
 
   test('hmac without a key is refused at once', () => {

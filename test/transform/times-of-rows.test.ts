@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { int64, type PageContext, parseInstant, parseTimestamp } from '../../src/core/index.ts'
+import { int64, parseInstant, parseTimestamp } from '../../src/core/index.ts'
 import { createDecoder } from '../../src/transform/index.ts'
-import { isEqual } from './agreement.ts'
 import { credential, credentialsAt, response } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'
 import { decodePlan, pageContext, rowsOf } from './plans.ts'
@@ -17,42 +16,6 @@ const LONG_AGO = '1684-07-28T00:12:25.259007Z'
 const LONG_BEFORE = parseInstant('1600-01-01')!
 
 const paths = readersOf(decodePlan())
-
-/** The times of a page. */
-function timesOf(context: PageContext, ...instants: readonly string[]) {
-  const body = response(credentialsAt(...instants))
-  expect(isEqual(paths, body, context)).toBe(true)
-  return createDecoder(decodePlan())(body, context).times
-}
-
-test('times are doubles if these are exact for all', () => {
-  expect(timesOf(pageContext(), USUAL, '1970-01-01', LAST_EXACT)).toEqual(
-    Float64Array.of(1_721_676_352_893_439, 0, Number.MAX_SAFE_INTEGER),
-  )
-})
-
-test.each([
-  [BEYOND, 2n ** 53n + 1n],
-  [LAST, 253_402_300_799_999_999n],
-  [LONG_AGO, -(2n ** 53n) - 1n],
-])('with one of %s they are all 64-bit integers, exact to the microsecond', (instant, micros) => {
-  const usual = 1_721_676_352_893_439n
-  for (const [before, after] of [
-    [[USUAL], [USUAL]],
-    [[], [USUAL]],
-    [[USUAL, USUAL], []],
-  ]) {
-    const times = BigInt64Array.from([...before!.map(() => usual), micros, ...after!.map(() => usual)])
-    expect(timesOf(pageContext(), ...before!, instant, ...after!)).toEqual(times)
-  }
-})
-
-test('only exported rows count: a far time of another row makes no 64-bit integers', () => {
-  const own = { from: 0, until: parseInstant('2100-01-01')! }
-  expect(timesOf(pageContext({ own }), LONG_AGO, USUAL, BEYOND, LAST)).toEqual(
-    Float64Array.of(1_721_676_352_893_439),
-  )
-})
 
 test('quarantined and repeated items have no time', () => {
   const items = [
