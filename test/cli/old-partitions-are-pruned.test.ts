@@ -11,6 +11,7 @@ import { newWorkspace, type PipelineParts, type Workspace } from '../e2e/support
 import { treeHashes } from '../fault/support.ts'
 import { DEMO_DOMAINS } from '../support/sandbox.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
+import { some } from '../support/thorough.ts'
 import { spillway } from './spillway.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
@@ -201,7 +202,7 @@ it('load.keep sets the age; the command lists what it would remove, and needs co
 })
 
 describe('partitions that share shards', () => {
-  it.each(['query', 'none'])(
+  it.each(some(['query', 'none'], 1))(
     'stay as long as one of them is not old: partition_by %s',
     async (partition_by) => {
       const here = await exported(parts('2024-04-01', { partition_by }))
@@ -234,7 +235,7 @@ describe('partitions that share shards', () => {
   )
 })
 
-it.each(['missing', 'damaged'])(
+it.each(some(['missing', 'damaged'], 1))(
   'where all rows are pruned, a %s shard without rows is made again, and no row returns',
   async (what) => {
     const here = await exported(parts('2024-03-01'))

@@ -1,6 +1,7 @@
 import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { some } from '../support/thorough.ts'
 import {
   accessTo,
   type Environment,
@@ -106,7 +107,7 @@ const trials: readonly Trial[] = [
   },
 ]
 
-it.each(trials)('$name: plan and check exit $code as run does', async (trial) => {
+it.each(some(trials, 6))('$name: plan and check exit $code as run does', async (trial) => {
   const { parts = BEGUN, harm = () => {}, env = {}, flags = [], code, message, hidesState = false } = trial
   const sandbox = await sandboxWith()
   const folder = workFolder()

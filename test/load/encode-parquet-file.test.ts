@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { int64 } from '../../src/core/index.ts'
+import { some } from '../support/thorough.ts'
 import { columnChunksOf, metadataOf, pagesOf } from './parquet-pages.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {
@@ -135,7 +136,7 @@ describe('a large row group', () => {
   })
 })
 
-it.each(['compact', 'plain'] as const)(
+it.each(some(['compact', 'plain'] as const, 1))(
   'a row group with more rows than fit into a page is read back by DuckDB ($0)',
   async (encodings) => {
     const columns = specs({ id: 'int64', kind: 'text?', tags: 'list?' })

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { typeName } from '../../src/core/index.ts'
 import { type InspectedShard, inspectShard, type ShardReader } from '../../src/load/inspect/index.ts'
+import { cases } from '../support/thorough.ts'
 import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {
   anyRowGroups,
@@ -53,7 +54,7 @@ describe.each([...parquetFormats, ...csvFormats])('$kind by $engine, $compressio
           note: rows.map(({ note }) => textOf(note)),
         })
       }),
-      { numRuns: 10 },
+      { numRuns: cases(20, 5) },
     )
   })
 })

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type ColumnSpec, type Format, int64 } from '../../src/core/index.ts'
+import { cases } from '../support/thorough.ts'
 import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {
   anyRowGroups,
@@ -68,7 +69,7 @@ describe.each(plainFormats)('plain encodings, $compression', (format) => {
         const file = await encodeShard(format, everyColumn, recordBatches)
         expect(await read(file, everyColumn)).toEqual(inMilliseconds(rowsOf(rowGroups), everyColumn))
       }),
-      { numRuns: 20 },
+      { numRuns: cases(40, 8) },
     )
   })
 })

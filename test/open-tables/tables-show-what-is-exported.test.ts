@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { icebergRead } from 'icebird'
 import { describe, expect, it } from 'vitest'
 import { forgetPeople, pruneDataSet, verifyDataSet } from '../../src/index.ts'
+import { THOROUGH } from '../support/thorough.ts'
 import {
   type EntryRow,
   itemsOf,
@@ -240,7 +241,7 @@ function boundsText({ data_file }: Partial<EntryRow>): string {
   return bounds.map(({ value }) => value.toString('latin1')).join('\n')
 }
 
-it('a log of 1,000 Delta commits is warned of, and made anew it has one', async () => {
+it.runIf(THOROUGH)('a log of 1,000 Delta commits is warned of, and made anew it has one', async () => {
   const world = await tableWorld(itemsOf(...DAYS), { table_formats: ['delta'] })
   await world.run()
   const { data_set_id } = await world.manifest()

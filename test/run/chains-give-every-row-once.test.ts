@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { sendJson } from '../extract/support.ts'
+import { some } from '../support/thorough.ts'
 import { brokenAt, type Fields, type ItemService, itemAt, serviceOf, type World, worldAt } from './world.ts'
 
 type Order = 'asc' | 'desc'
@@ -98,7 +99,7 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
   it('a window with too many quarantined items fails alone, and the next run requests only that', async () => {
     const broken = [brokenAt(11, '2024-02-11T00:00:00Z'), brokenAt(12, '2024-02-12T00:00:00Z')]
     const items = [january(1), february(2), ...broken, february(3, '13'), march(4), march(5)]
-    for (const pageSize of [1, 2, 3, 10]) {
+    for (const pageSize of some([1, 2, 3, 10], 2)) {
       const { service, here } = await world(inOrder(order, items), pageSize, extract)
       const summary = await here.run('{ max_quarantined: 1 }')
       expect(summary).toMatchObject({

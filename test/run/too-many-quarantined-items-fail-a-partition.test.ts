@@ -73,7 +73,7 @@ describe('the limit', () => {
           expect(error.what).toContain(`${refusedInAll} of ${all} items break the schema`)
         }
       }),
-      { numRuns: cases(2000) },
+      { numRuns: cases(2000, 60) },
     )
   })
 })

@@ -6,7 +6,7 @@ import { blobsNeeded, type CheckpointState } from '../../src/state/checkpoint/ch
 import { beginCheckpoint, commitPath, findCheckpoint, listCommits, OpenLog } from '../../src/state/index.ts'
 import { type CommitPart, readBlob } from '../../src/state/log/commit-object.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
-import { cases } from '../support/thorough.ts'
+import { cases, THOROUGH } from '../support/thorough.ts'
 import { someJournal } from './imagined-run.ts'
 import { blobsOf, chainOfAll, factsOf, HEADER, own, page, seal, stateIn } from './lines.ts'
 import { memoryStore } from './memory-store.ts'
@@ -122,14 +122,14 @@ describe('objects of the log', () => {
     expect(await contentIn(store)).toEqual(before)
     expect(await Promise.all(places.map((ref) => textAt(log, ref)))).toEqual(texts)
     // What another run adds is gathered beside it, or with it.
-    const next = await write(store, chains(1001, 2000))
+    const next = await write(store, chains(THOROUGH ? 1001 : 501, 2000))
     const both = await contentIn(store)
     await next.close()
     expect((await listCommits(store)).length).toBeLessThan(3)
     expect(await contentIn(store)).toEqual(both)
   })
 
-  it('are gathered before a commit that comes meanwhile', async () => {
+  it.runIf(THOROUGH)('are gathered before a commit that comes meanwhile', async () => {
     const store = memoryStore()
     const log = await write(store, chains(1001))
     await Promise.all([log.close(), log.append([query('late')])])
@@ -174,6 +174,7 @@ describe('objects of the log', () => {
   it('are few in a long run that rejects items and seals shards, and a reader can follow it', async () => {
     const store = memoryStore()
     const log = await write(store, [commit([chainOfAll(0, 'domain.acme.com')])])
+    const [pages, period] = THOROUGH ? [6000, 2500] : [2500, 1100]
     const cursor = 'x'.repeat(500)
     let [most, reads, isOver] = [0, 0, false]
     const reader = (async () => {
@@ -186,8 +187,8 @@ describe('objects of the log', () => {
     })()
     /** Rows of two open shards, as whoever encodes them knows them. */
     const waiting = new Map<string, BlobRef>()
-    for (let number = 0; number < 6000; number++) {
-      const slow = number - (number % 2500)
+    for (let number = 0; number < pages; number++) {
+      const slow = number - (number % period)
       const shard = number - (number % 10) + 1
       const rowsIn = (shard: number) => ({ window: 'all', shard, rows: 1, imported_at: null })
       const entries: JournalEntry[] = []
@@ -207,10 +208,10 @@ describe('objects of the log', () => {
       const refs = await log.commit(entries, blobs)
       waiting.set(`slow ${number}`, refs[1]!)
       if (number % 10 === 9) await log.append([seal(shard, `credentials/1/part-${shard}.csv`, { rows: 10 })])
-      if (number % 2500 === 2499) {
+      if (number % period === period - 1) {
         for (const [text, ref] of waiting) expect(await textAt(log, ref)).toBe(text)
         waiting.clear()
-        await log.append([seal(slow, `credentials/0/part-${slow}.csv`, { rows: 2500 })])
+        await log.append([seal(slow, `credentials/0/part-${slow}.csv`, { rows: period })])
       }
       most = Math.max(most, store.files.size)
     }

@@ -93,7 +93,7 @@ describe('an invalidation', () => {
         expect(given.rows).toBe(records.reduce((sum, { rows }) => sum + rows, 0))
         expect(given.pages).toBe(records.reduce((sum, { pages }) => sum + pages, 0))
       }),
-      { numRuns: cases(100, 20) },
+      { numRuns: cases(100, 8) },
     )
   })
 
@@ -145,7 +145,7 @@ describe('an invalidation', () => {
         const { nextShard: _, ...rewritten } = plain(await stateIn(store))
         expect(is).toMatchObject(rewritten)
       }),
-      { numRuns: cases(100, 20) },
+      { numRuns: cases(100, 8) },
     )
   })
 })

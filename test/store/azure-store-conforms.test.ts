@@ -41,5 +41,5 @@ storeConformance(
       },
     }
   },
-  { sequences: cases(25, 2) },
+  { sequences: cases(25, 1) },
 )

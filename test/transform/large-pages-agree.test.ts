@@ -7,8 +7,8 @@ import { decodePlan, pageContext } from './plans.ts'
 
 /** Bytes of a response that the item walker reads together. */
 const BUFFER = 1 << 18
-const LARGE = cases(60, 6)
-const STEP = THOROUGH ? 1 : 7
+const LARGE = cases(60, 3)
+const STEP = THOROUGH ? 1 : 17
 
 test('pages of many buffers are read as by JSON.parse and the schema', () => {
   const { check } = agreement()

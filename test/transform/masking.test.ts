@@ -9,6 +9,7 @@ import { credential, decodedRows } from './credentials.ts'
 import { decodePlan } from './plans.ts'
 
 const MASK_KEY = Buffer.from('a key of thirty-two bytes or more')
+const RUNS = { numRuns: cases(200, 30) }
 const anyText = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }))
 
 /** The values of the `hash` column for a secret. */
@@ -58,6 +59,7 @@ describe('secret policies', () => {
         const expected = points.length < 6 ? '[REDACTED]' : `${points[0]}****${points.at(-1)}`
         expect(masked('partial', text)).toEqual([expected])
       }),
+      RUNS,
     )
   })
 
@@ -75,6 +77,7 @@ describe('secret policies', () => {
       fc.property(anyText, (text) => {
         expect(masked('hmac', text, text)).toEqual([hmac(text.toWellFormed()), hmac(text.toWellFormed())])
       }),
+      RUNS,
     )
   })
 
@@ -117,6 +120,7 @@ describe('identity policies', () => {
         const [row] = decodedRows([credential({ identity_name })], { identity: 'hmac', maskKey: MASK_KEY })
         expect(row!.identity_name).toBe(hmac(`identity:${identity_name.toWellFormed()}`))
       }),
+      RUNS,
     )
   })
 
@@ -199,6 +203,7 @@ describe('checking stored values', () => {
           expect(looksMasked(policy, value as string | null)).toBe(true)
         },
       ),
+      RUNS,
     )
   })
 

@@ -6,10 +6,10 @@ import { readersOf } from './plain-pages.ts'
 import { decodePlan, pageContext } from './plans.ts'
 import { wildness } from './random-page.ts'
 
-const PLAIN = cases(700, 80)
-/** By default every third byte is changed. */
-const STEP = THOROUGH ? 1 : 3
-const ODD = cases(1500, 160)
+const PLAIN = cases(700, 50)
+/** By default every seventh byte is changed. */
+const STEP = THOROUGH ? 1 : 7
+const ODD = cases(1500, 100)
 
 test('ordinary pages are read as by JSON.parse and the schema', () => {
   const { check } = agreement()

@@ -150,10 +150,10 @@ test('pages with members, slices and bytes moved, repeated and changed are walke
         for (let changes = Math.floor(next() * 6); changes >= 0; changes--) body = mutated(body, next)
         if (decode(pick(next, every), body)) pages++
       }),
-      { numRuns: cases(20_000, 2_000) },
+      { numRuns: cases(20_000, 800) },
     ),
   )
-  expect(pages).toBeGreaterThan(100)
+  expect(pages).toBeGreaterThan(40)
 })
 
 function mutated(body: Buffer, next: () => number): Buffer {

@@ -189,45 +189,44 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     { for: 'duckdb', load: { format: 'parquet', partition_by: 'window', shard_rows: 30 } },
   ] as const
   // DuckDB reads the shards for both, so each format is tested with one of them by default.
-  it.each(formats.filter((format) => THOROUGH || format.for === kind))(
-    'the table holds every row once, with its partition, from $load',
-    async ({ load: settings }) => {
-      const { here, target, neighbour } = await loaded(kind, partsWith({ load: settings }))
-      const { code, stderr, summary } = await load(here, target)
-      expect(code, stderr).toBe(0)
-      const expected = expectedOfDomains(here.sandbox, DOMAINS, RANGE)
-      const { shards, data_set_id: id } = await here.manifest()
-      expect(summary).toEqual({
-        shards: { loaded: shards.length, skipped: 0, replaced: 0 },
-        removed: 0,
-        rows: expected.length,
-        others: [neighbour.id],
-      })
-      expect(lines(await tableRows(here, target, kind))).toEqual(lines(expected))
-      const partitions = await target.rows(
-        `select distinct spillway_partition as p from ${(await own(here)).rows} order by 1`,
-      )
-      const named = shards.map(({ path, partitions: [only, ...others] }) =>
-        others.length === 0 ? only : path,
-      )
-      expect(partitions.map(({ p }) => p)).toEqual([...new Set(named)].sort())
+  it.each(
+    formats
+      .filter((format) => THOROUGH || format.for === kind)
+      .slice(0, THOROUGH ? 2 + 2 : kind === 'duckdb' ? 2 : 1),
+  )('the table holds every row once, with its partition, from $load', async ({ load: settings }) => {
+    const { here, target, neighbour } = await loaded(kind, partsWith({ load: settings }))
+    const { code, stderr, summary } = await load(here, target)
+    expect(code, stderr).toBe(0)
+    const expected = expectedOfDomains(here.sandbox, DOMAINS, RANGE)
+    const { shards, data_set_id: id } = await here.manifest()
+    expect(summary).toEqual({
+      shards: { loaded: shards.length, skipped: 0, replaced: 0 },
+      removed: 0,
+      rows: expected.length,
+      others: [neighbour.id],
+    })
+    expect(lines(await tableRows(here, target, kind))).toEqual(lines(expected))
+    const partitions = await target.rows(
+      `select distinct spillway_partition as p from ${(await own(here)).rows} order by 1`,
+    )
+    const named = shards.map(({ path, partitions: [only, ...others] }) => (others.length === 0 ? only : path))
+    expect(partitions.map(({ p }) => p)).toEqual([...new Set(named)].sort())
 
-      expect(await loadHere(here, target)).toMatchObject({
-        shards: { loaded: 0, skipped: shards.length, replaced: 0 },
-        rows: 0,
-      })
-      const mine = await own(here)
-      expect(await count(target, mine.rows)).toBe(expected.length)
-      expect(await count(target, 'credentials')).toBe(expected.length + neighbour.rows)
-      const ledger = await target.rows(
-        `select data_set, pipeline, sum(rows) as n, count(*) as shards from ${mine.ledger} group by 1, 2`,
-      )
-      expect(ledger.map((line) => ({ ...line, n: Number(line.n), shards: Number(line.shards) }))).toEqual([
-        { data_set: id, pipeline: 'trial', n: expected.length, shards: shards.length },
-      ])
-      await neighbour.isUnchanged(true)
-    },
-  )
+    expect(await loadHere(here, target)).toMatchObject({
+      shards: { loaded: 0, skipped: shards.length, replaced: 0 },
+      rows: 0,
+    })
+    const mine = await own(here)
+    expect(await count(target, mine.rows)).toBe(expected.length)
+    expect(await count(target, 'credentials')).toBe(expected.length + neighbour.rows)
+    const ledger = await target.rows(
+      `select data_set, pipeline, sum(rows) as n, count(*) as shards from ${mine.ledger} group by 1, 2`,
+    )
+    expect(ledger.map((line) => ({ ...line, n: Number(line.n), shards: Number(line.shards) }))).toEqual([
+      { data_set: id, pipeline: 'trial', n: expected.length, shards: shards.length },
+    ])
+    await neighbour.isUnchanged(true)
+  })
 
   const folders = [
     { partition_by: ['query', 'window'] },
@@ -259,7 +258,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     },
   )
 
-  it('pruned partitions are removed from the table and the ledger', async () => {
+  ofAny('pruned partitions are removed from the table and the ledger', async () => {
     const { here, target, neighbour } = await loaded(kind)
     await load(here, target)
     await pruneDataSet(await pipelineIn(here), Date.parse('2024-02-01T12:00:00Z') * 1000, {
@@ -279,7 +278,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     await neighbour.isUnchanged(true)
   })
 
-  it.each(some(['append', 'upsert', 'replace'] as const, kind === 'duckdb' ? 3 : 1))(
+  it.each(some(['upsert', 'replace', 'append'] as const, kind === 'duckdb' ? 2 : 1))(
     'with %s each data set keeps its rows, and credentials_latest covers all of them',
     async (mode) => {
       const { here, target, neighbour } = await loaded(kind)
@@ -388,7 +387,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     await neighbour.isUnchanged()
   })
 
-  it('reports are loaded into a table of their own', async () => {
+  ofAny('reports are loaded into a table of their own', async () => {
     const { here, target, neighbour } = await loaded(kind, { extract: { resource: 'reports', ids: [1, 2] } })
     const { code, stderr } = await load(here, target)
     expect(code, stderr).toBe(0)
@@ -456,7 +455,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       },
     )
 
-    it('a ledger that accepts no second entry: no row stays without its entry', async () => {
+    ofAny('a ledger that accepts no second entry: no row stays without its entry', async () => {
       const { here, target } = await loaded(kind)
       const { rows } = await loadHere(here, target)
       const mine = await own(here)
@@ -487,7 +486,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
         change: (rows: string) => `insert into credentials select * from ${rows}`,
       },
     ] as const
-    it.each(some(kind === 'duckdb' ? changes : changes.toReversed(), 2))(
+    it.each(some(kind === 'duckdb' ? changes : changes.toReversed(), kind === 'duckdb' ? 2 : 1))(
       '$how: refused with both numbers, exit 1, until --mode replace',
       async ({ change }) => {
         const { here, target, neighbour } = await loaded(kind, partsWith({ load: { partition_by: 'query' } }))
