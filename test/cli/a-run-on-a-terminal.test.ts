@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+import { accessTo, sandboxWith, trial, workFolder, writePipeline } from './spillway.ts'
 import { hasTerminals, onTerminal } from './terminal.ts'
 
 const SMALL_PAGES = '  page_size: 2\n  concurrency: 1'
@@ -10,13 +10,13 @@ const COLOUR = /\x1b\[[\d;]*m/
 it.skipIf(!hasTerminals)(
   'tells earlier runs apart, counts a pause down, and leaves no progress lines behind',
   async () => {
-    const sandbox = await sandboxWith({
-      faults: [{ kind: 'status', status: 429, retryAfter: '3', requests: [5] }],
-    })
-    const folder = workFolder()
-    const file = await writePipeline(folder, { extract: SMALL_PAGES })
-    expect((await spillway(['run', file, '--max-requests', '3'], folder, accessTo(sandbox))).code).toBe(4)
-    const env = accessTo(sandbox)
+    const { folder, file, env, call } = await trial(
+      { extract: SMALL_PAGES },
+      {
+        faults: [{ kind: 'status', status: 429, retryAfter: '3', requests: [5] }],
+      },
+    )
+    expect((await call('run', file, '--max-requests', '3')).code).toBe(4)
     const { code, screens, written } = await onTerminal(['run', file], { cwd: folder, env, columns: 80 })
     expect(code, written).toBe(0)
     expect(written).toMatch(COLOUR)

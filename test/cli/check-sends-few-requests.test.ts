@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+import { accessTo, sandboxWith, spillway, trial, workFolder, writePipeline } from './spillway.ts'
 
 /** A service that responds alike to every request. @returns its base URL, and the requests it received */
 async function service(respond: RequestListener): Promise<{ baseUrl: string; requests: string[] }> {
@@ -27,10 +27,8 @@ async function check(baseUrl: string, parts = '') {
 }
 
 it('the token is tested where the service has a token test', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder)
-  const good = await spillway(['check', file], folder, accessTo(sandbox))
+  const { sandbox, folder, file, call, env } = await trial()
+  const good = await call('check', file)
   expect(good).toMatchObject({ code: 0, stderr: '' })
   expect(good.stdout).toContain('the token is accepted')
   expect(sandbox.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([
@@ -38,7 +36,7 @@ it('the token is tested where the service has a token test', async () => {
     'GET /firework/v4/credentials/global/_search',
   ])
   expect(good.stdout).toContain('the search path exists')
-  const bad = await spillway(['check', file], folder, { ...accessTo(sandbox), SPILLWAY_TOKEN: 'another-one' })
+  const bad = await spillway(['check', file], folder, { ...env, SPILLWAY_TOKEN: 'another-one' })
   expect(bad.code).toBe(3)
   expect(bad.stdout).toMatch(/^no {2}service/m)
   expect(bad.stdout + bad.stderr).not.toContain('another-one')
@@ -139,25 +137,21 @@ it('a service that cannot be reached is reported once', async () => {
 })
 
 it('without a token no request is sent', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder)
+  const { sandbox, folder, file } = await trial()
   const { code } = await spillway(['check', file], folder, { SPILLWAY_BASE_URL: sandbox.baseUrl })
   expect(code).toBe(2)
   expect(sandbox.requests).toEqual([])
 })
 
 it('--probe measures what a page costs with two requests; without the flag none is sent', async () => {
-  const sandbox = await sandboxWith({ records: 3000, quota: 1000 })
-  const folder = workFolder()
-  const file = await writePipeline(folder)
-  const { code, stdout } = await spillway(['check', file, '--probe'], folder, accessTo(sandbox))
+  const { sandbox, file, call } = await trial({}, { records: 3000, quota: 1000 })
+  const { code, stdout } = await call('check', file, '--probe')
   expect({ code, searches: sandbox.requests.filter(({ kind }) => kind === 'search').length }).toEqual({
     code: 0,
     searches: 2,
   })
   expect(stdout).toMatch(/^ok {2}probe +each 100 rows are one search: \d+ searches at most for a page of/m)
-  const again = await spillway(['check', file, '--probe', '--json'], folder, accessTo(sandbox))
+  const again = await call('check', file, '--probe', '--json')
   const { checks } = JSON.parse(again.stdout) as { checks: { name: string; finding: string }[] }
   expect(checks.at(-1)).toMatchObject({
     name: 'probe',

@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { some } from '../support/thorough.ts'
-import { accessTo, sandboxWith, spillway, start, workFolder, writePipeline } from './spillway.ts'
+import { start, trial, workFolder, writePipeline } from './spillway.ts'
 
 // The documented limit; each wait below is much longer.
 const LIMIT_MS = 10_000
@@ -43,10 +43,10 @@ type Waiting = {
 
 const WAITS: Record<string, () => Promise<Waiting>> = {
   async 'another run to give up its lock'() {
-    const sandbox = await sandboxWith({ faults: [{ kind: 'hang' }] })
-    const folder = workFolder()
-    const file = await writePipeline(folder, { rest: 'load: { path: out }' })
-    const env = accessTo(sandbox)
+    const { sandbox, folder, file, env } = await trial(
+      { rest: 'load: { path: out }' },
+      { faults: [{ kind: 'hang' }] },
+    )
     const other = start(['run', file], folder, env)
     await other.until(() => sandbox.requests.length > 0)
     other.child.kill('SIGKILL')
@@ -87,11 +87,9 @@ const WAITS: Record<string, () => Promise<Waiting>> = {
   },
   async 'a database to respond'() {
     const { port, reached } = await silentServer()
-    const sandbox = await sandboxWith()
-    const folder = workFolder()
-    const file = await writePipeline(folder, { rest: 'load: { path: out }' })
-    const env = { ...accessTo(sandbox), PGPASSWORD: 'password' }
-    expect((await spillway(['run', file], folder, env)).code).toBe(0)
+    const { folder, file, env: access, call } = await trial({ rest: 'load: { path: out }' })
+    const env = { ...access, PGPASSWORD: 'password' }
+    expect((await call('run', file)).code).toBe(0)
     const args = ['load', file, '--to', `postgres://etl@127.0.0.1:${port}/leaks?sslmode=disable`]
     return { args, folder, env, isWaiting: reached }
   },

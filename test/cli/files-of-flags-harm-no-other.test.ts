@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { newDatabase } from '../support/postgres/database.ts'
 import { PASSWORD } from '../support/postgres/server.mjs'
 import { some } from '../support/thorough.ts'
-import { accessTo, ROOT, sandboxWith, spillway, start, workFolder, writePipeline } from './spillway.ts'
+import { accessTo, ROOT, sandboxWith, spillway, start, trial, workFolder, writePipeline } from './spillway.ts'
 
 const SHARD = 'out/credentials/query=domain.scatterholt.com/import_window=2024-01-01'
 
@@ -91,11 +91,9 @@ it('devices and pipes are written to, and never replaced', async () => {
 })
 
 it('a log file in the folder of a data set that is still to be made is refused, and removed', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder, { rest: 'load: { path: out }' })
+  const { sandbox, folder, file, call } = await trial({ rest: 'load: { path: out }' })
   mkdirSync(join(folder, 'out'))
-  const refused = await spillway(['run', file, '--log-file', 'out/run.log'], folder, accessTo(sandbox))
+  const refused = await call('run', file, '--log-file', 'out/run.log')
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('in the folder of the data set') })
   expect(readdirSync(join(folder, 'out'))).toEqual([])
   expect(sandbox.requests).toEqual([])

@@ -4,23 +4,22 @@ import { join } from 'node:path'
 import { unpackTar } from 'modern-tar'
 import { expect, it } from 'vitest'
 import type { Fault } from '../support/sandbox.ts'
-import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+import { spillway, trial, workFolder, writePipeline } from './spillway.ts'
 
 const KEY = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })
 
 /** Three partitions, each of its own chain, in a data set with one run. */
 async function world(faults: readonly Fault[] = []) {
-  const sandbox = await sandboxWith({ faults })
-  const folder = workFolder()
-  const file = await writePipeline(folder, {
-    service: '  requests_per_second: 1000\n  retries: 0',
-    extract: '  concurrency: 1',
-    rest: 'load: { path: out }',
-    perChain: 1,
-  })
+  const { folder, file, call } = await trial(
+    {
+      service: '  requests_per_second: 1000\n  retries: 0',
+      extract: '  concurrency: 1',
+      rest: 'load: { path: out }',
+      perChain: 1,
+    },
+    { faults },
+  )
   writeFileSync(join(folder, 'key.pem'), KEY, { mode: 0o600 })
-  const env = accessTo(sandbox)
-  const call = (...args: string[]) => spillway(args, folder, env)
   const json = async (...args: string[]) => {
     const { code, stdout } = await call(...args, '--json')
     return { code, ...(JSON.parse(stdout) as Record<string, unknown>) }
@@ -149,13 +148,11 @@ it('before any run there is nothing to verify: exit 2, as for the related comman
 })
 
 it('no command needs the mask key for what is there; a run refuses another one', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder, {
+  const { folder, file, env } = await trial({
     extract: '  queries: [{ type: keyword, keyword: a }]',
     rest: 'transform: { identity: hmac }\nload: { path: out, partition_by: none }',
   })
-  const access = accessTo(sandbox)
+  const access = env
   const as = (key: string) => (args: readonly string[]) => {
     return spillway(args, folder, { ...access, SPILLWAY_MASK_KEY: key.repeat(32) })
   }

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { accessTo, sandboxWith, spillway, start, workFolder, writePipeline } from './spillway.ts'
+import { spillway, start, trial } from './spillway.ts'
 
 type Line = { readonly event: string; readonly run: string } & Readonly<Record<string, unknown>>
 
@@ -16,18 +16,19 @@ const ONE_SLOT = '  page_size: 2\n  concurrency: 1'
 const JSON_LOG = ['--log-format', 'json']
 
 it('a run logs its events as JSON, each line with the run id, to stderr and to the log file alike', async () => {
-  const sandbox = await sandboxWith({
-    faults: [
-      { kind: 'status', status: 503, requests: [2] },
-      { kind: 'status', status: 429, retryAfter: '0', requests: [4] },
-      { kind: 'status', status: 400, code: 'NO_WAY', requests: [7] },
-    ],
-  })
-  const folder = workFolder()
-  const file = await writePipeline(folder, { extract: ONE_SLOT, perChain: 1 })
+  const { sandbox, folder, file, env } = await trial(
+    { extract: ONE_SLOT, perChain: 1 },
+    {
+      faults: [
+        { kind: 'status', status: 503, requests: [2] },
+        { kind: 'status', status: 429, retryAfter: '0', requests: [4] },
+        { kind: 'status', status: 400, code: 'NO_WAY', requests: [7] },
+      ],
+    },
+  )
   const log = join(folder, 'run.log')
   const args = ['run', file, ...JSON_LOG, '--log-level', 'debug', '--log-file', log]
-  const { code, stderr } = await spillway(args, folder, accessTo(sandbox))
+  const { code, stderr } = await spillway(args, folder, env)
   expect(code).toBe(1)
   expect(readFileSync(log, 'utf8')).toBe(stderr)
   expect(statSync(log).mode & 0o777).toBe(0o600)
@@ -89,13 +90,11 @@ it('a run logs its events as JSON, each line with the run id, to stderr and to t
 })
 
 it('stderr is JSON to the last line, also after a signal or a wrong command line', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder, {
+  const { sandbox, folder, file, env } = await trial({
     service: '  requests_per_second: 0.01',
     extract: '  page_size: 2',
   })
-  const running = start(['run', file, ...JSON_LOG], folder, accessTo(sandbox))
+  const running = start(['run', file, ...JSON_LOG], folder, env)
   await running.until(() => sandbox.requests.length > 0)
   running.child.kill('SIGTERM')
   const { code, stderr } = await running.result
@@ -116,33 +115,19 @@ it('stderr is JSON to the last line, also after a signal or a wrong command line
 })
 
 it('stderr for people omits machine events; the log file has them', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder)
-  const quiet = await spillway(
-    ['run', file, '--no-progress', '--log-file', 'run.log'],
-    folder,
-    accessTo(sandbox),
-  )
+  const { folder, file, env, call } = await trial()
+  const quiet = await spillway(['run', file, '--no-progress', '--log-file', 'run.log'], folder, env)
   expect(quiet).toMatchObject({ code: 0, stderr: '' })
-  const refused = await spillway(
-    ['run', file, '--log-file', 'run.log', '--format', 'csv'],
-    folder,
-    accessTo(sandbox),
-  )
+  const refused = await spillway(['run', file, '--log-file', 'run.log', '--format', 'csv'], folder, env)
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/^spillway: /) })
   const lines = linesOf(readFileSync(join(folder, 'run.log'), 'utf8'))
   expect(lines.map(({ event }) => event)).toEqual(
     expect.arrayContaining(['run.start', 'run.finish', 'error']),
   )
   expect(new Set(lines.map(({ run }) => run)).size).toBe(2)
-  const debug = await spillway(
-    ['run', file, '--fresh', '--yes', '--log-level', 'debug'],
-    folder,
-    accessTo(sandbox),
-  )
+  const debug = await spillway(['run', file, '--fresh', '--yes', '--log-level', 'debug'], folder, env)
   expect(debug.stderr).toMatch(/^\[\d\d:\d\d:\d\d\] INFO: run started /)
-  const nowhere = await spillway(['run', file, '--log-file', 'nowhere/run.log'], folder, accessTo(sandbox))
+  const nowhere = await call('run', file, '--log-file', 'nowhere/run.log')
   expect(nowhere).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('The log file cannot be written: ENOENT'),

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+import { spillway, trial } from './spillway.ts'
 
 const hasPromtool = spawnSync('promtool', ['--version']).status === 0
 
@@ -44,16 +44,13 @@ function samplesOf(text: string): ReadonlyMap<string, number> {
 }
 
 it('a run replaces its metrics in one step, readable for others; a failed run keeps the last success', async () => {
-  const sandbox = await sandboxWith({ faults: [{ kind: 'status', status: 503, requests: [2] }] })
-  const folder = workFolder()
-  const file = await writePipeline(folder, { extract: '  page_size: 2\n  concurrency: 1' })
+  const { folder, file, env } = await trial(
+    { extract: '  page_size: 2\n  concurrency: 1' },
+    { faults: [{ kind: 'status', status: 503, requests: [2] }] },
+  )
   const path = join(folder, 'spillway.prom')
   const run = async (...flags: string[]) => {
-    const result = await spillway(
-      ['run', ...flags, '--json', '--metrics-file', path],
-      folder,
-      accessTo(sandbox),
-    )
+    const result = await spillway(['run', ...flags, '--json', '--metrics-file', path], folder, env)
     expect(readdirSync(folder).filter((name) => name.includes('.prom'))).toEqual(['spillway.prom'])
     return { ...result, samples: samplesOf(readFileSync(path, 'utf8')) }
   }
@@ -111,11 +108,9 @@ it('a run replaces its metrics in one step, readable for others; a failed run ke
 })
 
 it('a metrics file that cannot be written is rejected before the run begins', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder)
+  const { sandbox, file, call } = await trial()
   for (const path of ['nowhere/a.prom', '.']) {
-    const { code, stderr } = await spillway(['run', file, '--metrics-file', path], folder, accessTo(sandbox))
+    const { code, stderr } = await call('run', file, '--metrics-file', path)
     expect(code).toBe(2)
     expect(stderr).toContain('The metrics file cannot be written')
   }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { checkRequirements, readPipeline, serviceFromEnvironment } from '../../src/config/index.ts'
 import { runPipeline } from '../../src/run/index.ts'
 import { runOptions } from '../../src/run-options.ts'
-import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+import { accessTo, sandboxWith, spillway, trial, workFolder, writePipeline } from './spillway.ts'
 
 const BASE = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
 
@@ -121,23 +121,19 @@ describe('what a run needs besides its file', () => {
   })
 
   it('plaintext needs --allow-plaintext at each run', async () => {
-    const sandbox = await sandboxWith()
-    const folder = workFolder()
-    const file = await writePipeline(folder, { rest: 'transform:\n  secret: plaintext' })
-    const refused = await spillway(['run', file], folder, accessTo(sandbox))
+    const { sandbox, file, call } = await trial({ rest: 'transform:\n  secret: plaintext' })
+    const refused = await call('run', file)
     expect(refused.code).toBe(2)
     expect(refused.stderr).toContain('trial.yaml:9:3: transform.secret: plaintext needs consent')
     expect(sandbox.requests).toHaveLength(0)
-    const allowed = await spillway(['run', file, '--allow-plaintext'], folder, accessTo(sandbox))
+    const allowed = await call('run', file, '--allow-plaintext')
     expect(allowed.code).toBe(0)
   })
 
   it('what leads to no data set is named with the line of load.path', async () => {
-    const sandbox = await sandboxWith()
-    const folder = workFolder()
-    const file = await writePipeline(folder, { rest: 'load: { path: az://container/team }' })
+    const { sandbox, folder, file, env, call } = await trial({ rest: 'load: { path: az://container/team }' })
     for (const command of ['run', 'status']) {
-      const { code, stderr } = await spillway([command, file], folder, accessTo(sandbox))
+      const { code, stderr } = await call(command, file)
       expect(code, stderr).toBe(2)
       expect(stderr).toMatch(/AZURE_STORAGE_ACCOUNT.*trial\.yaml:8:9\)/s)
     }
@@ -146,7 +142,7 @@ describe('what a run needs besides its file', () => {
       ['verify', early],
       ['load', early, '--to', 'duckdb:leaks.db'],
     ]) {
-      const { code, stderr } = await spillway(args, folder, accessTo(sandbox))
+      const { code, stderr } = await spillway(args, folder, env)
       expect(code, stderr).toBe(2)
       expect(stderr).toContain(', trial.yaml:9:3)')
     }

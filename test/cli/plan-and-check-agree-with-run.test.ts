@@ -9,6 +9,7 @@ import {
   sandboxWith,
   spillway,
   start,
+  trial,
   workFolder,
   writePipeline,
 } from './spillway.ts'
@@ -147,17 +148,17 @@ it('plan and check succeed where run resumes, with consent or with part of the q
 })
 
 it('plan and check work while a run goes on, and change nothing', async () => {
-  const sandbox = await sandboxWith({ faults: [{ kind: 'hang', requests: [4] }] })
-  const folder = workFolder()
-  const env = accessTo(sandbox)
-  const file = await writePipeline(folder, { extract: PAGES })
+  const { sandbox, folder, file, env, call } = await trial(
+    { extract: PAGES },
+    { faults: [{ kind: 'hang', requests: [4] }] },
+  )
   const running = start(['run', file, '--log-level', 'debug'], folder, env)
   await running.until((stderr) => sandbox.requests.length > 3 && stderr.includes('shard published'))
   const before = readdirSync(join(folder, 'output/trial'), { recursive: true }).sort()
-  const planned = await spillway(['plan', file, '--json'], folder, env)
+  const planned = await call('plan', file, '--json')
   expect(planned.code, planned.stderr).toBe(0)
   expect(JSON.parse(planned.stdout)).toMatchObject({ partitions: { done: 1, partial: 1, pending: 1 } })
-  expect(await spillway(['check', file], folder, env)).toMatchObject({ code: 0, stderr: '' })
+  expect(await call('check', file)).toMatchObject({ code: 0, stderr: '' })
   expect(readdirSync(join(folder, 'output/trial'), { recursive: true }).sort()).toEqual(before)
 })
 

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { accessTo, sandboxWith, spillway, start, workFolder, writePipeline } from './spillway.ts'
+import { start, trial, workFolder, writePipeline } from './spillway.ts'
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the test looks for terminal escapes
 const ESCAPE = /\x1b/
@@ -10,10 +10,8 @@ const ESCAPE = /\x1b/
 const PLANNED = /^trial: 3 of 3 partitions to do, pace: [^\n]*\n$/
 
 it('--json prints the summary, and a second run sends nothing', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder)
-  const first = await start(['run', file, '--json'], folder, accessTo(sandbox)).result
+  const { sandbox, folder, file, env, call } = await trial()
+  const first = await start(['run', file, '--json'], folder, env).result
   expect(first).toMatchObject({ code: 0, stderr: expect.stringMatching(PLANNED) })
   const rows = JSON.parse(first.stdout).rows as number
   expect(rows).toBeGreaterThan(0)
@@ -43,17 +41,15 @@ it('--json prints the summary, and a second run sends nothing', async () => {
   })
   expect(existsSync(join(folder, 'output/trial/_SUCCESS'))).toBe(true)
 
-  const second = await spillway(['run', file, '--json'], folder, accessTo(sandbox))
+  const second = await call('run', file, '--json')
   expect(second.code).toBe(0)
   expect(JSON.parse(second.stdout)).toMatchObject({ status: 'complete', rows: 0, shards: 0, requests: 0 })
   expect(sandbox.requests).toHaveLength(1)
 })
 
 it('without a terminal the summary has no colours, and names the next command', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder)
-  const { code, stdout, stderr } = await start(['run', file], folder, accessTo(sandbox)).result
+  const { folder, file, env } = await trial()
+  const { code, stdout, stderr } = await start(['run', file], folder, env).result
   expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(PLANNED) })
   expect(stdout).not.toMatch(ESCAPE)
   expect(stdout).toMatch(/^trial: complete in /)
@@ -67,12 +63,9 @@ it('without a terminal the summary has no colours, and names the next command', 
 const ONE_SLOT = '  page_size: 2\n  concurrency: 1\n'
 
 it('plan, status, verify and check agree', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder, { extract: `${ONE_SLOT}  max_requests: 4` })
-  const env = accessTo(sandbox)
+  const { sandbox, file, call } = await trial({ extract: `${ONE_SLOT}  max_requests: 4` })
   const json = async (command: string) => {
-    const { stdout } = await spillway([command, file, '--json'], folder, env)
+    const { stdout } = await call(command, file, '--json')
     return JSON.parse(stdout)
   }
   expect(await json('plan')).toEqual({
@@ -85,7 +78,7 @@ it('plan, status, verify and check agree', async () => {
     searches: { low: null, high: null },
   })
   expect(sandbox.requests).toHaveLength(0)
-  expect((await spillway(['run', file], folder, env)).code).toBe(4)
+  expect((await call('run', file)).code).toBe(4)
   expect(await json('plan')).toMatchObject({
     partitions: { done: 2, partial: 1, pending: 0 },
     min_requests: 1,
@@ -111,14 +104,14 @@ it('plan, status, verify and check agree', async () => {
     next: null,
     error: null,
   })
-  const verified = await spillway(['verify', file, '--json'], folder, env)
+  const verified = await call('verify', file, '--json')
   expect({ code: verified.code, ...JSON.parse(verified.stdout) }).toMatchObject({
     code: 0,
     ok: true,
     shards: 2,
     problems: [],
   })
-  const checked = await spillway(['check', file], folder, env)
+  const checked = await call('check', file)
   expect(checked).toMatchObject({ code: 0, stderr: '' })
   expect(checked.stdout).toContain('2 done')
   expect(sandbox.requests.filter(({ kind }) => kind === 'search')).toHaveLength(4)

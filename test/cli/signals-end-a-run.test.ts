@@ -4,7 +4,7 @@ import { expect, it, onTestFinished, vi } from 'vitest'
 import { Signals } from '../../src/cli/terminal/signals.ts'
 import { CLI } from '../support/run-cli.ts'
 import { withoutDeadline } from '../support/without-deadline.ts'
-import { accessTo, sandboxWith, start, workFolder, writePipeline } from './spillway.ts'
+import { start, trial } from './spillway.ts'
 
 // What test/fault/stops-on-signals leaves out: terminals, and several pipelines.
 
@@ -15,10 +15,11 @@ const SLOW = '  requests_per_second: 0.001'
 const UNHURRIED = withoutDeadline(9000)
 
 it('SIGHUP from both the system and the shell ends a run in order', async () => {
-  const sandbox = await sandboxWith({ faults: [{ kind: 'stall' }] })
-  const folder = workFolder()
-  const file = await writePipeline(folder, { service: '  timeout: 1h' })
-  const running = start(['run', file, '--json'], folder, { ...accessTo(sandbox), ...UNHURRIED })
+  const { sandbox, folder, file, env } = await trial(
+    { service: '  timeout: 1h' },
+    { faults: [{ kind: 'stall' }] },
+  )
+  const running = start(['run', file, '--json'], folder, { ...env, ...UNHURRIED })
   await running.until(() => sandbox.requests.length > 0)
   running.child.kill('SIGHUP')
   await running.until((stderr) => stderr.includes('Stopping'))
@@ -42,12 +43,10 @@ const hasPython = spawnSync('python3', ['-c', 'import os, pty; os.waitstatus_to_
 it.skipIf(!hasPython)(
   'closing the terminal ends a run in order, although nobody reads its output',
   async () => {
-    const sandbox = await sandboxWith()
-    const folder = workFolder()
-    const file = await writePipeline(folder, { service: SLOW, perChain: 1 })
+    const { sandbox, folder, file, env } = await trial({ service: SLOW, perChain: 1 })
     const child = spawn('python3', ['-c', ON_A_TERMINAL, process.execPath, CLI, 'run', file], {
       cwd: folder,
-      env: { PATH: process.env.PATH ?? '', ...accessTo(sandbox), ...UNHURRIED },
+      env: { PATH: process.env.PATH ?? '', ...env, ...UNHURRIED },
       stdio: ['pipe', 'pipe', 'inherit'],
     })
     await expect.poll(() => sandbox.requests.length).toBeGreaterThan(0)

@@ -112,3 +112,12 @@ export async function writePipeline(folder: string, parts: PipelineParts = {}): 
   await writeFile(join(folder, file), `${lines.filter((line) => line !== '').join('\n')}\n`)
   return file
 }
+
+/** A pipeline file in a folder of its own with a sandbox, and how commands are called there, in this process. */
+export async function trial(parts: PipelineParts = {}, options: SandboxOptions = {}) {
+  const sandbox = await sandboxWith(options)
+  const folder = workFolder()
+  const file = await writePipeline(folder, parts)
+  const env = accessTo(sandbox)
+  return { sandbox, folder, file, env, call: (...args: string[]) => spillway(args, folder, env) }
+}

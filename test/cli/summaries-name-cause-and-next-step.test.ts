@@ -1,15 +1,16 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+import { spillway, trial, workFolder, writePipeline } from './spillway.ts'
 
 const QUIET = ['--no-progress']
 
 it('failures are grouped by cause, with the field at fault, and reported once', async () => {
-  const sandbox = await sandboxWith({ records: 4000, invalidRate: 0.5 })
-  const folder = workFolder()
-  const file = await writePipeline(folder, { rest: 'transform: { max_quarantined: 1% }' })
-  const { code, stdout, stderr } = await spillway(['run', file, ...QUIET], folder, accessTo(sandbox))
+  const { file, call } = await trial(
+    { rest: 'transform: { max_quarantined: 1% }' },
+    { records: 4000, invalidRate: 0.5 },
+  )
+  const { code, stdout, stderr } = await call('run', file, ...QUIET)
   expect(code).toBe(1)
   expect(stderr.match(/ERROR/g)).toHaveLength(1)
   expect(stdout).toMatch(/^ {2}3 partitions: more than 1% of items rejected .*\(\S+: .*, [\d,]+/m)
@@ -23,40 +24,36 @@ it('failures are grouped by cause, with the field at fault, and reported once', 
 })
 
 it('the summary contains the reason of exits 3 and 4', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder, { perChain: 1 })
-  const env = accessTo(sandbox)
+  const { folder, file, call, env } = await trial({ perChain: 1 })
   const refused = await spillway(['run', file, ...QUIET], folder, { ...env, SPILLWAY_TOKEN: 'another-one' })
   expect(refused.code).toBe(3)
   expect(refused.stdout).toMatch(/^ {2}stopped: The service responded with 401/m)
   expect(refused.stdout).not.toMatch(/^ *go on /m)
-  const budget = await spillway(['run', file, '--max-requests', '1', ...QUIET], folder, env)
+  const budget = await call('run', file, '--max-requests', '1', ...QUIET)
   expect(budget.code).toBe(4)
   expect(budget.stdout).toMatch(/^ {2}stopped: The budget/m)
   expect(budget.stdout).toMatch(/^ {2}go on +spillway run/m)
   expect(budget.stdout).toContain('spillway query trial.yaml "SELECT count(*) FROM credentials"')
   expect(budget.stdout).not.toContain('duckdb')
   expect(budget.stdout).not.toMatch(/^ {2}data set /m)
-  const rest = await spillway(['run', file, ...QUIET], folder, env)
+  const rest = await call('run', file, ...QUIET)
   expect(rest.stdout).toMatch(/^ {2}data set +\d+ rows in all/m)
 })
 
 it('after a stop at the end of the quota, the summary does not propose to go on', async () => {
-  const sandbox = await sandboxWith({ quota: 100 })
-  const folder = workFolder()
-  const file = await writePipeline(folder, { perChain: 1 })
-  const { code, stdout } = await spillway(['run', file, ...QUIET], folder, accessTo(sandbox))
+  const { file, call } = await trial({ perChain: 1 }, { quota: 100 })
+  const { code, stdout } = await call('run', file, ...QUIET)
   expect(code).toBe(4)
   expect(stdout).not.toMatch(/^ *go on /m)
   expect(stdout).toMatch(/^ {2}later +spillway run/m)
 })
 
 it('without a terminal a run prints its plan at once, and a 429 takes one line', async () => {
-  const sandbox = await sandboxWith({ faults: [{ kind: 'status', status: 429, retryAfter: '1', times: 1 }] })
-  const folder = workFolder()
-  const file = await writePipeline(folder)
-  const { code, stderr } = await spillway(['run', file], folder, accessTo(sandbox))
+  const { file, call } = await trial(
+    {},
+    { faults: [{ kind: 'status', status: 429, retryAfter: '1', times: 1 }] },
+  )
+  const { code, stderr } = await call('run', file)
   expect(code, stderr).toBe(0)
   const [first] = stderr.split('\n')
   expect(first).toMatch(/^trial: 3 of 3 partitions to do, pace: /)
@@ -66,12 +63,10 @@ it('without a terminal a run prints its plan at once, and a 429 takes one line',
 it('an outage that all chains meet is one warning, and another one once it is over', async () => {
   const domains = Array.from({ length: 6 }, (_, i) => `d${i}.example`)
   const down = { kind: 'status' as const, status: 503, requests: [1, 2, 3, 4, 9] }
-  const sandbox = await sandboxWith({ domains, faults: [down] })
-  const folder = workFolder()
-  const file = await writePipeline(folder)
+  const { folder, file, call } = await trial({}, { domains, faults: [down] })
   const text = readFileSync(join(folder, file), 'utf8').replace('[scatterholt.com]', `[${domains}]`)
   writeFileSync(join(folder, file), text)
-  const { code, stderr } = await spillway(['run', file, ...QUIET], folder, accessTo(sandbox))
+  const { code, stderr } = await call('run', file, ...QUIET)
   expect(code, stderr).toBe(0)
   expect(stderr.match(/trying again/g)).toHaveLength(2)
 })

@@ -3,7 +3,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { CLI } from '../support/run-cli.ts'
-import { accessTo, sandboxWith, workFolder, writePipeline } from './spillway.ts'
+import { trial, workFolder } from './spillway.ts'
 
 function shell(script: string, cwd: string, env: Readonly<Record<string, string>> = {}) {
   const all = { PATH: process.env.PATH ?? '', ...env }
@@ -38,15 +38,9 @@ it('a working directory that was deleted is exit 2', () => {
 it.skipIf(!existsSync('/proc/self/limits'))(
   'too little address space for requests is exit 2 before the first, with the way out',
   async () => {
-    const sandbox = await sandboxWith()
-    const folder = workFolder()
-    const file = await writePipeline(folder)
+    const { sandbox, folder, file, env } = await trial()
     for (const command of [`run ${file}`, `plan ${file}`, 'report 1']) {
-      const { code, stderr } = shell(
-        `ulimit -v 12000000; exec ${SPILLWAY} ${command}`,
-        folder,
-        accessTo(sandbox),
-      )
+      const { code, stderr } = shell(`ulimit -v 12000000; exec ${SPILLWAY} ${command}`, folder, env)
       expect([command, code, stderr]).toEqual([command, 2, expect.stringContaining('(ulimit -v unlimited)')])
       expect(stderr).toContain('11 GB of address space, and requests need 24')
     }

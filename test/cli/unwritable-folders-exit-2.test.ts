@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { CLI } from '../support/run-cli.ts'
-import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+import { accessTo, sandboxWith, spillway, trial, workFolder, writePipeline } from './spillway.ts'
 
 it('a path that is a file, or lies below one, is exit 2, and no request is sent', async () => {
   const sandbox = await sandboxWith()
@@ -30,16 +30,14 @@ it('a path that is a file, or lies below one, is exit 2, and no request is sent'
 })
 
 it.skipIf(process.platform === 'win32')('so is a folder without write permission', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder, { rest: 'load: { path: closed/out }' })
+  const { sandbox, folder, file, env: access } = await trial({ rest: 'load: { path: closed/out }' })
   mkdirSync(join(folder, 'closed'))
   chmodSync(join(folder, 'closed'), 0o555)
   chmodSync(folder, 0o755)
   chmodSync(join(folder, file), 0o644)
   // Root may write anywhere.
   const nobody = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
-  const env = { PATH: process.env.PATH ?? '', ...accessTo(sandbox) }
+  const env = { PATH: process.env.PATH ?? '', ...access }
   const child = spawn(process.execPath, [CLI, 'run', file], { cwd: folder, env, ...nobody })
   let stderr = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => {

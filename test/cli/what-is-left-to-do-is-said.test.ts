@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { newWorkspace } from '../e2e/support/workspace.ts'
-import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+import { accessTo, sandboxWith, spillway, trial, workFolder, writePipeline } from './spillway.ts'
 
 it('a database that is down leaves a complete export, and the command that loads it', async () => {
   const here = await newWorkspace({ load: { format: 'csv' } })
@@ -54,10 +54,8 @@ it('another length of windows on a finished data set is said to have no effect',
 })
 
 it('after a stop, the rows that readers do not see yet are counted', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder, { extract: '  page_size: 2\n  concurrency: 1' })
-  const { code, stdout } = await spillway(['run', file, '--max-requests', '1'], folder, accessTo(sandbox))
+  const { file, call } = await trial({ extract: '  page_size: 2\n  concurrency: 1' })
+  const { code, stdout } = await call('run', file, '--max-requests', '1')
   expect(code).toBe(4)
   expect(stdout).toMatch(/^ {2}in shards +0 of 2 rows; 2 wait for their shards to end$/m)
 })

@@ -2,15 +2,11 @@ import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { some } from '../support/thorough.ts'
-import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+import { accessTo, sandboxWith, spillway, trial, workFolder } from './spillway.ts'
 
 /** Three months of a domain, exported. */
 async function exported() {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder, { rest: 'load: { path: out }' })
-  const env = accessTo(sandbox)
-  const call = (...args: string[]) => spillway(args, folder, env)
+  const { sandbox, folder, file, call } = await trial({ rest: 'load: { path: out }' })
   /** Without any variable that only requests need. */
   const offline = (...args: string[]) => spillway(args, folder, {})
   const change = (from: string, to: string): void => {
@@ -179,10 +175,8 @@ it('hidden files that no reader takes are named and harm nothing; one that ends 
 })
 
 it('one file given twice makes two runs', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder, { rest: 'load: { path: out }' })
-  expect((await spillway(['run', file, file], folder, accessTo(sandbox))).code).toBe(0)
+  const { folder, file, call } = await trial({ rest: 'load: { path: out }' })
+  expect((await call('run', file, file)).code).toBe(0)
   expect(JSON.parse(readFileSync(join(folder, 'out/_manifest.json'), 'utf8')).runs).toHaveLength(2)
 })
 

@@ -103,17 +103,6 @@ describe('both tables', () => {
     await expectInLine(world)
   })
 
-  it('lose what prune removes', async () => {
-    const world = await tableWorld(itemsOf(...DAYS))
-    await world.run()
-    await pruneDataSet(await world.pipeline(), { olderThan: '12mo', env: {}, cwd: world.folder })
-    await expectInLine(world)
-    expect(await world.tables()).toMatchObject([
-      { rows: 0, files: 1 },
-      { rows: 0, files: 1 },
-    ])
-  })
-
   it('lose the shards of people who are forgotten, and end the snapshots that name them', async () => {
     const world = await tableWorld(itemsOf(...DAYS))
     for (const until of ['2024-02-01', '2024-04-01']) {

@@ -2,15 +2,12 @@ import { readFile } from 'node:fs/promises'
 import { inspect } from 'node:util'
 import { expect, it } from 'vitest'
 import { ExportError, queryPipeline, readPipeline } from '../../src/index.ts'
-import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from '../cli/spillway.ts'
+import { spillway, trial } from '../cli/spillway.ts'
 import { some } from '../support/thorough.ts'
 import { exportHere } from './in-process.ts'
 
 async function exported() {
-  const sandbox = await sandboxWith({ records: 5 })
-  const folder = workFolder()
-  const file = await writePipeline(folder, { name: 'pipeline' })
-  const env = accessTo(sandbox)
+  const { folder, file, env } = await trial({ name: 'pipeline' }, { records: 5 })
   await exportHere({ folder, env })
   const pipeline = await readPipeline(file, { env, cwd: folder })
   const refusal = async (sql: string): Promise<ExportError> => {
