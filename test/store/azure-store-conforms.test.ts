@@ -3,7 +3,7 @@ import { afterAll, beforeAll, vi } from 'vitest'
 import { azureDriver } from '../../src/azure/index.ts'
 import { bucketStore } from '../../src/bucket/index.ts'
 import { ACCOUNT, type Azurite, KEY, startAzurite } from '../azure/azurite.ts'
-import { cases } from '../support/thorough.ts'
+import { cases, THOROUGH } from '../support/thorough.ts'
 import { storeConformance } from './conformance.ts'
 
 let azurite: Azurite
@@ -41,5 +41,5 @@ storeConformance(
       },
     }
   },
-  { sequences: cases(25, 1) },
+  { sequences: cases(25, 2), isBrief: !THOROUGH },
 )

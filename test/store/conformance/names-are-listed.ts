@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { THOROUGH } from '../../support/thorough.ts'
 import { type MakeWorld, nextOwner, textOf } from './world.ts'
 
 export function namesAreListed(make: MakeWorld): void {
@@ -53,7 +54,7 @@ export function namesAreListed(make: MakeWorld): void {
       const world = await make()
       const own = await nextOwner(world)
       const work = async (task: number): Promise<void> => {
-        for (let round = 0; round < 8; round++) {
+        for (let round = 0; round < (THOROUGH ? 8 : 3); round++) {
           const path = `credentials/${round % 2}/${task}`
           expect(await own.create(path, [path])).toBe(true)
           await own.remove(path)
