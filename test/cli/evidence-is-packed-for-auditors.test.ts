@@ -49,7 +49,6 @@ async function filesOf(path: string): Promise<ReadonlyMap<string, Buffer>> {
   return new Map(entries.map(({ header, data }) => [header.name, Buffer.from(data ?? [])]))
 }
 
-/** The data of a report. */
 it('contains all evidence, no rows and no secrets, and has the same bytes every time', async () => {
   const here = await signed()
   const { code, value, stderr } = await here.json('evidence', '--output', 'acme.tar', '--key', 'pub.pem')
