@@ -108,7 +108,7 @@ const trials: readonly Trial[] = [
   },
 ]
 
-it.each(some(trials, 6))('$name: plan and check exit $code as run does', async (trial) => {
+it.each(some(trials, 4))('$name: plan and check exit $code as run does', async (trial) => {
   const { parts = BEGUN, harm = () => {}, env = {}, flags = [], code, message, hidesState = false } = trial
   const sandbox = await sandboxWith()
   const folder = workFolder()

@@ -76,7 +76,7 @@ const changes = [
   ['another name', 'name: trial', 'name: other'],
   ['another query', '[scatterholt.com]', '[scatterholt.com, quillmere.net]'],
 ] as const
-it.each(some(changes, 3))(
+it.each(some(changes, 2))(
   'a file with %s does not damage what is there: it is said in one line, and run refuses',
   async (what, from, to) => {
     const { file, call, change } = await exported()

@@ -107,8 +107,8 @@ async function parsesOrRejects(text: string | Uint8Array, cwd: string): Promise<
 }
 
 test.each([
-  ['scraps of YAML', scrap, cases(500, 120)],
-  ['mutated pipelines', mutated, cases(600, 150)],
+  ['scraps of YAML', scrap, cases(500, 60)],
+  ['mutated pipelines', mutated, cases(600, 70)],
   ['arbitrary bytes', fc.uint8Array({ maxLength: 200 }), cases(100, 30)],
 ])('%s are a pipeline or a config error', async (_, texts: fc.Arbitrary<string | Uint8Array>, numRuns) => {
   const cwd = temporaryFolder()

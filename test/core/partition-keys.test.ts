@@ -113,7 +113,7 @@ describe('names of partitions', () => {
         expect(key.indexOf('/')).toBe(slash)
         expect(key.slice(slash + 1)).toBe(windowRange(window))
       }),
-      { numRuns: cases(1000, 250) },
+      { numRuns: cases(1000, 100) },
     )
   })
 

@@ -14,7 +14,7 @@ describe('record batches', () => {
         expect(bytes.buffer.byteLength).toBe(bytes.byteLength)
         expect(decodeRecordBatch(bytes)).toEqual(recordBatch)
       }),
-      { numRuns: cases(500, 120) },
+      { numRuns: cases(500, 60) },
     )
   })
 
@@ -37,7 +37,7 @@ describe('record batches', () => {
         const used = (length: number) => new Uint8Array(length).fill(0xee)
         expect(encodeRecordBatch(recordBatch, used)).toEqual(encodeRecordBatch(recordBatch))
       }),
-      { numRuns: cases(500, 120) },
+      { numRuns: cases(500, 60) },
     )
   })
 

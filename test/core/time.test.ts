@@ -19,7 +19,7 @@ describe('timestamps', () => {
         expect(parseTimestamp(formatTimestamp(at))).toBe(at)
         expect(parseTimestamp(formatInstant(at))).toBe(at)
       }),
-      { numRuns: cases(2000, 500) },
+      { numRuns: cases(2000, 200) },
     )
   })
 
@@ -143,7 +143,7 @@ describe('timestamps', () => {
         const exists = date.getUTCMonth() === month - 1 && date.getUTCDate() === day
         expect(parseTimestamp(text)).toBe(exists ? int64(BigInt(date.getTime()) * 1000n) : null)
       }),
-      { numRuns: cases(2000, 500) },
+      { numRuns: cases(2000, 200) },
     )
   })
 

@@ -192,7 +192,7 @@ describe('the cursor at the end of a response', () => {
         const found = nextAtEnd(bytes(JSON.stringify(response, null, spaces)))
         if (found !== null) expect(found).toBe((response as { next?: unknown }).next)
       }),
-      { numRuns: cases(5000, 1000) },
+      { numRuns: cases(5000, 300) },
     )
   })
 })

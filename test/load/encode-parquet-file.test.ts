@@ -74,7 +74,7 @@ describe('a large row group', () => {
     expect(await cellsInDuckdb(sql, `'${write('snappy.parquet', bytes)}'`, columns)).toEqual(
       cells(rows, columns),
     )
-    for (const format of parquetFormats.filter(({ engine }) => engine === 'columnar')) {
+    for (const format of some(parquetFormats.filter(({ engine }) => engine === 'columnar').toReversed(), 1)) {
       const name = `${format.encodings}-${format.compression}.parquet`
       const other = write(name, await encodeShard(format, columns, [recordBatches]))
       const snappy = other.replace(name, 'snappy.parquet')

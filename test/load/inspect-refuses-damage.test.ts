@@ -68,7 +68,7 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
       fc.asyncProperty(fc.nat(whole.length - 1), async (length) => {
         expect((await failure(whole.subarray(0, length), format))?.kind).toBe('damaged')
       }),
-      { numRuns: 20 },
+      { numRuns: cases(20, 8) },
     )
   })
 
@@ -96,7 +96,7 @@ describe.each(csvFormats)('csv by $engine, $compression', (format) => {
         fc.pre(!lineEnds && !memberEnds)
         expect((await failure(whole.subarray(0, length), format))?.kind).toBe('damaged')
       }),
-      { numRuns: 40 },
+      { numRuns: cases(40, 10) },
     )
   })
 })

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { decodeRecordBatch, encodeRecordBatch } from '../../src/core/index.ts'
 import { chooseRows, countRows, type RowChoice, takeRows } from '../../src/load/take-rows.ts'
 import { anyRecordBatch } from '../core/record-batches.ts'
+import { cases } from '../support/thorough.ts'
 import { everyColumn, farRow, groupings, ordinaryRow } from './any-rows.ts'
 import { cellsOf } from './cells.ts'
 import { recordBatchOf } from './record-batch-builder.ts'
@@ -53,7 +54,7 @@ describe('rows that are taken from a record batch', () => {
           recordBatch.columns.map(({ name, group }) => [name, group]),
         )
       }),
-      { numRuns: 200 },
+      { numRuns: cases(200, 60) },
     )
   })
 
@@ -75,7 +76,7 @@ describe('rows that are taken from a record batch', () => {
         expect(taken).toEqual(recordBatchOf(everyColumn, alone, groups))
         expect(encodeRecordBatch(taken)).toEqual(encodeRecordBatch(recordBatchOf(everyColumn, alone, groups)))
       }),
-      { numRuns: 150 },
+      { numRuns: cases(150, 50) },
     )
   })
 
@@ -90,7 +91,7 @@ describe('rows that are taken from a record batch', () => {
         expect(numbersOf(chosen)).toEqual([...atOnce])
         expect(takeRows(recordBatch, chosen)).toEqual(takeRows(recordBatch, atOnce))
       }),
-      { numRuns: 200 },
+      { numRuns: cases(200, 60) },
     )
   })
 
@@ -103,7 +104,7 @@ describe('rows that are taken from a record batch', () => {
         expect(encodeRecordBatch(recordBatch)).toEqual(before)
         expect(encodeRecordBatch(takeRows(decodeRecordBatch(before), rows))).toEqual(encodeRecordBatch(taken))
       }),
-      { numRuns: 150 },
+      { numRuns: cases(150, 50) },
     )
   })
 

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { encodeRecordBatch, type RecordBatch } from '../../src/core/index.ts'
 import { decodeRecordBatches } from '../../src/load/encode/decode-record-batches.ts'
+import { cases } from '../support/thorough.ts'
 import { everyColumn, farRow, groupings, ordinaryRow } from './any-rows.ts'
 import { cellsOf } from './cells.ts'
 import { type Row, recordBatchOf } from './record-batch-builder.ts'
@@ -25,7 +26,7 @@ describe('short record batches that are decoded together', () => {
         expect(decoded.flatMap(cellsOf)).toEqual(recordBatches.flatMap(cellsOf))
         expect(decoded.reduce((sum, { rows }) => sum + rows, 0)).toBe(pages.flat().length)
       }),
-      { numRuns: 150 },
+      { numRuns: cases(150, 50) },
     )
   })
 

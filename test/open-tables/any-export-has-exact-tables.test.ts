@@ -84,7 +84,7 @@ test('both tables have the rows of the shards, and bounds that hold every value'
       await expectBounds(await icebergBounds(world), rowsOf)
       await expectBounds(await deltaBounds(world), rowsOf)
     }),
-    { numRuns: cases(20, 4) },
+    { numRuns: cases(20, 2) },
   )
 })
 

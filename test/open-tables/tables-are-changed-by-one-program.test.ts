@@ -89,7 +89,7 @@ describe('tables of another data set', () => {
   )
 })
 
-it.each(['_iceberg/metadata/v1.metadata.json', '_delta_log/00000000000000000000.json'])(
+it.each(some(['_delta_log/00000000000000000000.json', '_iceberg/metadata/v1.metadata.json'], 1))(
   'its own tables can be made anew without %s, and the log of Delta has a new id then',
   async (file) => {
     const world = await tableWorld(itemsOf(...DAYS))
@@ -290,7 +290,8 @@ it('damaged metadata is found and made anew', async () => {
   const copy = join(world.folder, 'copy')
   await cp(world.out, copy, { recursive: true })
   const names = await readdir(join(world.out, '_iceberg/metadata'))
-  for (const name of [...names.filter((name) => name !== 'version-hint.text')]) {
+  const files = names.filter((name) => name !== 'version-hint.text')
+  for (const name of some(files, 2)) {
     await writeFile(join(world.out, '_iceberg/metadata', name), 'torn')
     const { problems } = await verifyDataSet(await world.pipeline())
     expect(problems).toMatchObject([{ cause: 'table' }])

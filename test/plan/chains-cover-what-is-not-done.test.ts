@@ -324,7 +324,7 @@ describe('the chains of a plan', () => {
         fc.pre(planned !== null)
         expectEachWindowOnce(planned)
       }),
-      { numRuns: casesOf(1000, 250) },
+      { numRuns: casesOf(1000, 100) },
     )
   })
 
@@ -334,7 +334,7 @@ describe('the chains of a plan', () => {
         fc.pre(planned !== null)
         expectEachWindowOnce(planned)
       }),
-      { numRuns: casesOf(1000, 250) },
+      { numRuns: casesOf(1000, 100) },
     )
   })
 
@@ -369,7 +369,7 @@ describe('the chains of a plan', () => {
         // Two adjacent ones would be one.
         for (const { until } of ranges) expect(starts).not.toContain(until)
       }),
-      { numRuns: casesOf(500, 120) },
+      { numRuns: casesOf(500, 60) },
     )
   })
 

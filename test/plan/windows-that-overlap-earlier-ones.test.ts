@@ -10,6 +10,7 @@ import {
 } from '../../src/core/index.ts'
 import { planPartitions } from '../../src/plan/index.ts'
 import { type BegunQueries, splitWindows } from '../../src/plan/plan.ts'
+import { cases } from '../support/thorough.ts'
 import { type BegunWindow, begunOf, domain, pipelineOf } from './pipeline.ts'
 
 const at = (text: string): Micros => parseInstant(text) ?? Number.NaN
@@ -110,7 +111,7 @@ describe('windows that overlap those of earlier runs', () => {
           expect(planned).toContainEqual(one.window)
         }
       }),
-      { numRuns: 300 },
+      { numRuns: cases(300, 100) },
     )
   })
 

@@ -10,6 +10,7 @@ import {
   type WindowSettings,
 } from '../../src/core/index.ts'
 import { splitWindows } from '../../src/plan/plan.ts'
+import { cases } from '../support/thorough.ts'
 
 const at = (text: string): Micros => parseInstant(text) ?? Number.NaN
 const HOUR = 3_600_000_000
@@ -66,7 +67,7 @@ describe('windows', () => {
       fc.property(range, fc.option(length), ({ from, until }, every) => {
         expectTiling(splitWindows(settings({ from, until, every }), LATER), from, until)
       }),
-      { numRuns: 500 },
+      { numRuns: cases(500, 150) },
     )
   })
 

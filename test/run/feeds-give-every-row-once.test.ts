@@ -1,17 +1,18 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { cases } from '../support/thorough.ts'
+import { cases, some } from '../support/thorough.ts'
 import { feedWorld, sorted } from './feed-world.ts'
 
-test.for([
+const feeds = [
   ['the tenant', '', null],
   ['an identifier, newest first', 'identifiers: [2]', 2],
   ['an identifier, oldest first', 'identifiers: [2]', 2],
-] as const)('every run adds what is new of %s', async ([name, extract, identifier]) => {
+] as const
+test.for(some(feeds, 2))('every run adds what is new of %s', async ([name, extract, identifier]) => {
   const identifierOrder = name.endsWith('oldest first') ? 'asc' : 'desc'
   const world = await feedWorld(extract, { lateRate: 0.1, identifierOrder })
   const folder = `query=feed.${identifier ?? 'tenant'}`
-  for (const day of [0, 3, 3, 40, 41, 200, 400, 400]) {
+  for (const day of some([0, 3, 3, 40, 41, 200, 400, 400], 4)) {
     world.day = day
     const before = world.ids()[folder]?.length ?? 0
     const summary = await world.run()
@@ -59,6 +60,6 @@ test('ten runs, killed anywhere, give every row once', { timeout: 1_000_000 }, a
       }
       await world.end()
     }),
-    { numRuns: cases(100, 2) },
+    { numRuns: cases(100, 1) },
   )
 })

@@ -208,7 +208,7 @@ describe('the rows of a page', () => {
         expect(firsts).toEqual(firsts.toSorted((a, b) => a - b))
         expect(new Set(found.slices.map(({ folder }) => folder)).size).toBe(slices.length)
       }),
-      { numRuns: cases(1000, 250) },
+      { numRuns: cases(1000, 100) },
     )
   })
 })

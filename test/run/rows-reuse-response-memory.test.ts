@@ -5,6 +5,7 @@ import type { EncodePlan } from '../../src/load/index.ts'
 import { openCpu } from '../../src/run/cpu/cpu.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { random } from '../support/random.ts'
+import { cases } from '../support/thorough.ts'
 import { credential, response } from '../transform/credentials.ts'
 import { decodePlan, pageContext, rowsOf } from '../transform/plans.ts'
 import { randomPage, wildness } from '../transform/random-page.ts'
@@ -38,7 +39,7 @@ describe('the rows of a page', () => {
           expect(found).toEqual(expected)
         },
       ),
-      { numRuns: 500 },
+      { numRuns: cases(500, 100) },
     )
     expect(inResponseMemory).toBeGreaterThan(50)
   })

@@ -12,6 +12,7 @@ import {
 import { s3Driver } from '../../src/s3/index.ts'
 import { newOwner, write } from '../disk/temporary-store.ts'
 import { BUCKET, startBucket } from '../support/bucket.ts'
+import { some } from '../support/thorough.ts'
 import type { Trouble } from './double/cues.ts'
 import type { OperationName } from './double/operations/index.ts'
 import type { S3Double } from './double/server.ts'
@@ -111,7 +112,7 @@ describe('temporary errors', () => {
     ['lost responses', { connection: 'reset-after' }],
   ]
 
-  it.each(TROUBLES)('%s: every request is retried, and has its effect once', async (_, trouble) => {
+  it.each(some(TROUBLES, 2))('%s: every request is retried, and has its effect once', async (_, trouble) => {
     for (const operation of OPERATIONS) double.cues.fail({ operation }, { ...trouble, times: 1 })
     expect(await workThrough(open())).toEqual(WORKED)
     expect(double.uploads(BUCKET)).toEqual([])

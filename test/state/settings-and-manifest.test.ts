@@ -16,6 +16,7 @@ import {
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { pipelineOf } from '../plan/pipeline.ts'
+import { cases } from '../support/thorough.ts'
 import { chainOfAll, commitLines, HEADER, type JournalLine, own, page, seal, stateIn } from './lines.ts'
 
 const KEY = Buffer.from('0123456789abcdef0123456789abcdef')
@@ -241,7 +242,7 @@ describe('the manifest', () => {
           made.map(({ part }) => `credentials/part-${String(part).padStart(5, '0')}.csv`).sort(),
         )
       }),
-      { numRuns: 30 },
+      { numRuns: cases(30, 10) },
     )
   })
 

@@ -76,7 +76,7 @@ describe('an old partition', () => {
           .map(([key]) => key)
         expect(old.kept.map(({ partition }) => partition).sort()).toEqual(staying.sort())
       }),
-      { numRuns: cases(40, 20) },
+      { numRuns: cases(40, 8) },
     )
     expect(seen).toBeGreaterThan(0)
   })
@@ -117,7 +117,7 @@ describe('an old partition', () => {
         expect(plain(last)).toEqual(plain(after))
         expect(last.invalidated.size).toBe(0)
       }),
-      { numRuns: cases(40, 20) },
+      { numRuns: cases(40, 8) },
     )
   })
 })

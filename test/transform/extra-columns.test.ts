@@ -114,7 +114,7 @@ test('json is the value that JSON.parse gives for the response', () => {
         JSON.parse(JSON.stringify(parsed).toWellFormed()),
       )
     }),
-    { numRuns: cases(150, 40) },
+    { numRuns: cases(150, 20) },
   )
 })
 

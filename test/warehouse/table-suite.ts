@@ -189,44 +189,46 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     { for: 'duckdb', load: { format: 'parquet', partition_by: 'window', shard_rows: 30 } },
   ] as const
   // DuckDB reads the shards for both, so each format is tested with one of them by default.
-  it.each(
-    formats
-      .filter((format) => THOROUGH || format.for === kind)
-      .slice(0, THOROUGH ? 2 + 2 : kind === 'duckdb' ? 2 : 1),
-  )('the table holds every row once, with its partition, from $load', async ({ load: settings }) => {
-    const { here, target, neighbour } = await loaded(kind, partsWith({ load: settings }))
-    const { code, stderr, summary } = await load(here, target)
-    expect(code, stderr).toBe(0)
-    const expected = expectedOfDomains(here.sandbox, DOMAINS, RANGE)
-    const { shards, data_set_id: id } = await here.manifest()
-    expect(summary).toEqual({
-      shards: { loaded: shards.length, skipped: 0, replaced: 0 },
-      removed: 0,
-      rows: expected.length,
-      others: [neighbour.id],
-    })
-    expect(lines(await tableRows(here, target, kind))).toEqual(lines(expected))
-    const partitions = await target.rows(
-      `select distinct spillway_partition as p from ${(await own(here)).rows} order by 1`,
-    )
-    const named = shards.map(({ path, partitions: [only, ...others] }) => (others.length === 0 ? only : path))
-    expect(partitions.map(({ p }) => p)).toEqual([...new Set(named)].sort())
+  const usual = formats.filter((format) => format.for === kind).slice(0, 1)
+  it.each(THOROUGH ? formats : usual)(
+    'the table holds every row once, with its partition, from $load',
+    async ({ load: settings }) => {
+      const { here, target, neighbour } = await loaded(kind, partsWith({ load: settings }))
+      const { code, stderr, summary } = await load(here, target)
+      expect(code, stderr).toBe(0)
+      const expected = expectedOfDomains(here.sandbox, DOMAINS, RANGE)
+      const { shards, data_set_id: id } = await here.manifest()
+      expect(summary).toEqual({
+        shards: { loaded: shards.length, skipped: 0, replaced: 0 },
+        removed: 0,
+        rows: expected.length,
+        others: [neighbour.id],
+      })
+      expect(lines(await tableRows(here, target, kind))).toEqual(lines(expected))
+      const partitions = await target.rows(
+        `select distinct spillway_partition as p from ${(await own(here)).rows} order by 1`,
+      )
+      const named = shards.map(({ path, partitions: [only, ...others] }) =>
+        others.length === 0 ? only : path,
+      )
+      expect(partitions.map(({ p }) => p)).toEqual([...new Set(named)].sort())
 
-    expect(await loadHere(here, target)).toMatchObject({
-      shards: { loaded: 0, skipped: shards.length, replaced: 0 },
-      rows: 0,
-    })
-    const mine = await own(here)
-    expect(await count(target, mine.rows)).toBe(expected.length)
-    expect(await count(target, 'credentials')).toBe(expected.length + neighbour.rows)
-    const ledger = await target.rows(
-      `select data_set, pipeline, sum(rows) as n, count(*) as shards from ${mine.ledger} group by 1, 2`,
-    )
-    expect(ledger.map((line) => ({ ...line, n: Number(line.n), shards: Number(line.shards) }))).toEqual([
-      { data_set: id, pipeline: 'trial', n: expected.length, shards: shards.length },
-    ])
-    await neighbour.isUnchanged(true)
-  })
+      expect(await loadHere(here, target)).toMatchObject({
+        shards: { loaded: 0, skipped: shards.length, replaced: 0 },
+        rows: 0,
+      })
+      const mine = await own(here)
+      expect(await count(target, mine.rows)).toBe(expected.length)
+      expect(await count(target, 'credentials')).toBe(expected.length + neighbour.rows)
+      const ledger = await target.rows(
+        `select data_set, pipeline, sum(rows) as n, count(*) as shards from ${mine.ledger} group by 1, 2`,
+      )
+      expect(ledger.map((line) => ({ ...line, n: Number(line.n), shards: Number(line.shards) }))).toEqual([
+        { data_set: id, pipeline: 'trial', n: expected.length, shards: shards.length },
+      ])
+      await neighbour.isUnchanged(true)
+    },
+  )
 
   const folders = [
     { partition_by: ['query', 'window'] },
@@ -278,7 +280,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     await neighbour.isUnchanged(true)
   })
 
-  it.each(some(['upsert', 'replace', 'append'] as const, kind === 'duckdb' ? 2 : 1))(
+  it.each(some(['upsert', 'replace', 'append'] as const, 1))(
     'with %s each data set keeps its rows, and credentials_latest covers all of them',
     async (mode) => {
       const { here, target, neighbour } = await loaded(kind)
@@ -432,7 +434,8 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
   )
 
   describe('after a change of the table by hand', () => {
-    it.each(oneFor(kind, ['drop table credentials cascade', 'alter table credentials rename to former']))(
+    const former = ['drop table credentials cascade', 'alter table credentials rename to former']
+    it.each(kind === 'duckdb' || THOROUGH ? oneFor(kind, former) : [])(
       '%s: the ledger’s entries of the table are void, for all data sets',
       async (sql) => {
         const { here, target, neighbour } = await loaded(kind)
@@ -486,7 +489,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
         change: (rows: string) => `insert into credentials select * from ${rows}`,
       },
     ] as const
-    it.each(some(kind === 'duckdb' ? changes : changes.toReversed(), kind === 'duckdb' ? 2 : 1))(
+    it.each(oneFor(kind, changes))(
       '$how: refused with both numbers, exit 1, until --mode replace',
       async ({ change }) => {
         const { here, target, neighbour } = await loaded(kind, partsWith({ load: { partition_by: 'query' } }))
