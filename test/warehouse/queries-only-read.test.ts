@@ -7,7 +7,7 @@ import { ExportError, type QueryResult, queryPipeline, readPipeline } from '../.
 import { shardPaths } from '../e2e/support/read-shards.ts'
 import { newWorkspace, type Workspace } from '../e2e/support/workspace.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
-import { some } from '../support/thorough.ts'
+import { some, THOROUGH } from '../support/thorough.ts'
 import { exportHere } from './in-process.ts'
 
 const PARTS = {
@@ -100,7 +100,7 @@ it('a statement that is not one SELECT, or EXPLAIN of one, is refused, and whate
     "SELECT * FROM read_csv('/etc/passwd')",
     "SELECT * FROM read_csv('https://203.0.113.1/a.csv')",
   ]
-  for (const sql of some(refused, 18)) {
+  for (const sql of THOROUGH ? refused : some(refused, 18)) {
     const { kind } = await refusal(here, sql)
     expect({ sql, kind }).toEqual({ sql, kind: 'config' })
   }
@@ -141,7 +141,7 @@ it('statements that only read give rows', async () => {
     'PIVOT credentials ON hash_type USING count(*) GROUP BY domain',
     `SELECT count(*) AS n FROM read_parquet('${join(here.output, shard!)}')`,
   ]
-  for (const sql of some(allowed, 8)) {
+  for (const sql of THOROUGH ? allowed : some(allowed, 8)) {
     expect({ sql, rows: (await query(here, sql)).rows.length }).not.toEqual({ sql, rows: 0 })
   }
 })

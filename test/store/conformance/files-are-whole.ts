@@ -226,10 +226,10 @@ export function filesAreWhole(make: MakeWorld): void {
     it('never replaces another file', async () => {
       const world = await make()
       const own = await nextOwner(world)
-      await own.create(SHARD, ['another'])
+      await own.create(SHARD, ['else'])
       await own.create(SEALED, ['rows'])
       await expect(own.publish(SEALED, SHARD)).rejects.toEqual(anError('storage', SHARD))
-      expect(await textOf(world.open(), SHARD)).toBe('another')
+      expect(await textOf(world.open(), SHARD)).toBe('else')
       expect(await textOf(world.open(), SEALED)).toBe('rows')
     })
 
