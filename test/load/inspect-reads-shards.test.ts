@@ -54,7 +54,7 @@ describe.each([...parquetFormats, ...csvFormats])('$kind by $engine, $compressio
           note: rows.map(({ note }) => textOf(note)),
         })
       }),
-      { numRuns: cases(20, 5) },
+      { numRuns: cases(30, 5) },
     )
   })
 })

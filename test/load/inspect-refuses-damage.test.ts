@@ -68,7 +68,7 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
       fc.asyncProperty(fc.nat(whole.length - 1), async (length) => {
         expect((await failure(whole.subarray(0, length), format))?.kind).toBe('damaged')
       }),
-      { numRuns: cases(20, 8) },
+      { numRuns: cases(60, 8) },
     )
   })
 
@@ -96,7 +96,7 @@ describe.each(csvFormats)('csv by $engine, $compression', (format) => {
         fc.pre(!lineEnds && !memberEnds)
         expect((await failure(whole.subarray(0, length), format))?.kind).toBe('damaged')
       }),
-      { numRuns: cases(40, 10) },
+      { numRuns: cases(120, 10) },
     )
   })
 })

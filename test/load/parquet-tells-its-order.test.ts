@@ -84,7 +84,7 @@ it('a row group is declared sorted exactly if DuckDB finds it sorted', async () 
         over (order by file_row_number), true) as ok from read_parquet('${path}', file_row_number = true))`)
       expect(declared).toEqual(shard.map(() => (row![0] === true ? SORTED : null)))
     }),
-    { numRuns: cases(60, 20), examples: [[[[[3, 3]]], false]] },
+    { numRuns: cases(180, 20), examples: [[[[[3, 3]]], false]] },
   )
 })
 

@@ -69,7 +69,7 @@ describe.each(plainFormats)('plain encodings, $compression', (format) => {
         const file = await encodeShard(format, everyColumn, recordBatches)
         expect(await read(file, everyColumn)).toEqual(inMilliseconds(rowsOf(rowGroups), everyColumn))
       }),
-      { numRuns: cases(40, 8) },
+      { numRuns: cases(60, 8) },
     )
   })
 })

@@ -54,7 +54,7 @@ describe('rows that are taken from a record batch', () => {
           recordBatch.columns.map(({ name, group }) => [name, group]),
         )
       }),
-      { numRuns: cases(200, 60) },
+      { numRuns: cases(600, 60) },
     )
   })
 
@@ -76,7 +76,7 @@ describe('rows that are taken from a record batch', () => {
         expect(taken).toEqual(recordBatchOf(everyColumn, alone, groups))
         expect(encodeRecordBatch(taken)).toEqual(encodeRecordBatch(recordBatchOf(everyColumn, alone, groups)))
       }),
-      { numRuns: cases(150, 50) },
+      { numRuns: cases(450, 50) },
     )
   })
 
@@ -91,7 +91,7 @@ describe('rows that are taken from a record batch', () => {
         expect(numbersOf(chosen)).toEqual([...atOnce])
         expect(takeRows(recordBatch, chosen)).toEqual(takeRows(recordBatch, atOnce))
       }),
-      { numRuns: cases(200, 60) },
+      { numRuns: cases(600, 60) },
     )
   })
 
@@ -104,7 +104,7 @@ describe('rows that are taken from a record batch', () => {
         expect(encodeRecordBatch(recordBatch)).toEqual(before)
         expect(encodeRecordBatch(takeRows(decodeRecordBatch(before), rows))).toEqual(encodeRecordBatch(taken))
       }),
-      { numRuns: cases(150, 50) },
+      { numRuns: cases(450, 50) },
     )
   })
 

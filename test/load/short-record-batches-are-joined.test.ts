@@ -26,7 +26,7 @@ describe('short record batches that are decoded together', () => {
         expect(decoded.flatMap(cellsOf)).toEqual(recordBatches.flatMap(cellsOf))
         expect(decoded.reduce((sum, { rows }) => sum + rows, 0)).toBe(pages.flat().length)
       }),
-      { numRuns: cases(150, 50) },
+      { numRuns: cases(450, 50) },
     )
   })
 

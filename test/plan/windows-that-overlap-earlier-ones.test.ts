@@ -111,7 +111,7 @@ describe('windows that overlap those of earlier runs', () => {
           expect(planned).toContainEqual(one.window)
         }
       }),
-      { numRuns: cases(300, 100) },
+      { numRuns: cases(900, 100) },
     )
   })
 

@@ -67,7 +67,7 @@ describe('windows', () => {
       fc.property(range, fc.option(length), ({ from, until }, every) => {
         expectTiling(splitWindows(settings({ from, until, every }), LATER), from, until)
       }),
-      { numRuns: cases(500, 150) },
+      { numRuns: cases(1500, 150) },
     )
   })
 

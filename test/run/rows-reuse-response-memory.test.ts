@@ -39,7 +39,7 @@ describe('the rows of a page', () => {
           expect(found).toEqual(expected)
         },
       ),
-      { numRuns: cases(500, 100) },
+      { numRuns: cases(1500, 100) },
     )
     expect(inResponseMemory).toBeGreaterThan(50)
   })

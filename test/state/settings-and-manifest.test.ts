@@ -242,7 +242,7 @@ describe('the manifest', () => {
           made.map(({ part }) => `credentials/part-${String(part).padStart(5, '0')}.csv`).sort(),
         )
       }),
-      { numRuns: cases(30, 10) },
+      { numRuns: cases(90, 10) },
     )
   })
 

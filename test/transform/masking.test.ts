@@ -9,7 +9,7 @@ import { credential, decodedRows } from './credentials.ts'
 import { decodePlan } from './plans.ts'
 
 const MASK_KEY = Buffer.from('a key of thirty-two bytes or more')
-const RUNS = { numRuns: cases(200, 30) }
+const RUNS = { numRuns: cases(300, 30) }
 const anyText = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }))
 
 /** The values of the `hash` column for a secret. */

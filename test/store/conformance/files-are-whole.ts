@@ -31,7 +31,7 @@ export function filesAreWhole(make: MakeWorld): void {
             expect(await streamed(store, SHARD)).toEqual(whole)
           }
         }),
-        { numRuns: cases(20, 4) },
+        { numRuns: cases(30, 4) },
       )
     })
 
