@@ -52,21 +52,8 @@ it('each command explains its flags', async () => {
   const { code, stdout, stderr } = await command(['run', '--help'])
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   for (const flag of [
-    'from',
-    'until',
-    'domain',
-    'output',
-    'format',
-    'max-requests',
-    'concurrency',
-    'fail-fast',
-    'fresh',
-    'yes',
-    'allow-plaintext',
-    'json',
-    'log-format',
-    'log-level',
-    'no-progress',
+    ...['from', 'until', 'domain', 'output', 'format', 'max-requests', 'concurrency', 'fail-fast', 'fresh'],
+    ...['yes', 'allow-plaintext', 'json', 'log-format', 'log-level', 'no-progress'],
   ]) {
     expect(stdout).toContain(`--${flag}`)
   }
@@ -108,12 +95,7 @@ it('the options of a command come before the shared ones', async () => {
   const { stdout } = await command(['plan', '--help'])
   const groups = stdout.split('\n').filter((line) => /^[A-Z].*:$/.test(line))
   expect(groups).toEqual([
-    'Positionals:',
-    'Options:',
-    'What is shown:',
-    'How it runs:',
-    'Overrides of the file:',
-    'Common:',
+    ...['Positionals:', 'Options:', 'What is shown:', 'How it runs:', 'Overrides of the file:', 'Common:'],
     'Examples:',
   ])
 })

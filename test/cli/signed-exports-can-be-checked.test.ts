@@ -368,24 +368,12 @@ it('an encrypted key signs like the same key without encryption, given its passp
 describe('files that are not on record', () => {
   const FOLDER = 'credentials/query=domain.scatterholt.com/import_window=2024-01-01'
   const ADDED = [
-    'credentials/data.parquet',
-    'credentials/part-0.parquet',
-    'credentials/part-00000.csv',
-    'credentials/foo=bar/part-00000.parquet',
-    'credentials/a/b/c/data.csv.gz',
-    'credentials/query=x.csv',
-    'credentials/.hidden.parquet',
-    'credentials/_x/part-00000.parquet',
-    'credentials/PART-00001.CSV',
-    `${FOLDER}/part-00000.csv.parquet`,
-    `${FOLDER}/part-00001.csv`,
-    `${FOLDER}/part-00000 copy.csv`,
-    `${FOLDER}/more/part-00000.csv`,
-    'reports/part-00000.csv',
-    'reports/x',
-    'data.parquet',
-    'data.csv.gz',
-    'Credentials/part-00000.parquet',
+    ...['credentials/data.parquet', 'credentials/part-0.parquet', 'credentials/part-00000.csv'],
+    ...['credentials/foo=bar/part-00000.parquet', 'credentials/a/b/c/data.csv.gz'],
+    ...['credentials/query=x.csv', 'credentials/.hidden.parquet', 'credentials/_x/part-00000.parquet'],
+    ...['credentials/PART-00001.CSV', `${FOLDER}/part-00000.csv.parquet`, `${FOLDER}/part-00001.csv`],
+    ...[`${FOLDER}/part-00000 copy.csv`, `${FOLDER}/more/part-00000.csv`, 'reports/part-00000.csv'],
+    ...['reports/x', 'data.parquet', 'data.csv.gz', 'Credentials/part-00000.parquet'],
     'more/query=x/DATA.CSV',
   ]
   /** No pattern for shards matches these, or readers skip them. */

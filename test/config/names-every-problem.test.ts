@@ -283,16 +283,10 @@ load:
   compresion: gzip
 `)
   expect(found.map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual([
-    'p.yaml:1:1: unknown',
-    'p.yaml:3:13: service.base_url:',
-    'p.yaml:4:12: service.retries:',
-    'p.yaml:6:23: extract.domains[1]:',
-    'p.yaml:7:20: extract.windows.from:',
-    'p.yaml:8:3: extract.windows:',
-    'p.yaml:9:3: extract:',
-    'p.yaml:10:24: transform.columns[0]:',
-    'p.yaml:13:16: load.compression:',
-    'p.yaml:14:3: load:',
+    ...['p.yaml:1:1: unknown', 'p.yaml:3:13: service.base_url:', 'p.yaml:4:12: service.retries:'],
+    ...['p.yaml:6:23: extract.domains[1]:', 'p.yaml:7:20: extract.windows.from:'],
+    ...['p.yaml:8:3: extract.windows:', 'p.yaml:9:3: extract:', 'p.yaml:10:24: transform.columns[0]:'],
+    ...['p.yaml:13:16: load.compression:', 'p.yaml:14:3: load:'],
   ])
 })
 

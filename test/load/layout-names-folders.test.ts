@@ -65,13 +65,8 @@ describe('the names of shards', () => {
   })
 
   it.each([
-    'part-1.csv',
-    'part-00001.txt',
-    'xpart-00001.csv',
-    'part-00001.csv.tmp',
-    '_part-00001.csv',
-    'part-0000a.csv',
-    '',
+    ...['part-1.csv', 'part-00001.txt', 'xpart-00001.csv', 'part-00001.csv.tmp', '_part-00001.csv'],
+    ...['part-0000a.csv', ''],
   ])('are not %j', (name) => {
     expect(partOf(name)).toBeNull()
   })

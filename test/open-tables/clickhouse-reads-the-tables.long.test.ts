@@ -36,16 +36,8 @@ async function ask(
 }
 
 const VALUES = [
-  'plain',
-  ' blank before',
-  'blank after ',
-  '\ttab before',
-  "'quoted'",
-  '"quoted"',
-  '',
-  'a,b',
-  'line\nbreak',
-  'ümlaut 😀',
+  ...['plain', ' blank before', 'blank after ', '\ttab before', "'quoted'", '"quoted"', '', 'a,b'],
+  ...['line\nbreak', 'ümlaut 😀'],
 ]
 
 /** Credentials with odd values, over three months. */

@@ -251,16 +251,7 @@ it.each([
 it('options that a program leaves undefined have their defaults', async () => {
   const { here, pipeline } = await world()
   const names = [
-    'clock',
-    'stop',
-    'abort',
-    'onLog',
-    'onProgress',
-    'redo',
-    'fresh',
-    'version',
-    'build',
-    'maskKey',
+    ...['clock', 'stop', 'abort', 'onLog', 'onProgress', 'redo', 'fresh', 'version', 'build', 'maskKey'],
   ]
   const settings = Object.fromEntries(names.map((name) => [name, undefined])) as RunSettings
   const { error } = await runPipeline(pipeline, await runOptions(pipeline, { env: here.env, ...settings }))

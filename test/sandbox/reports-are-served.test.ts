@@ -10,22 +10,9 @@ test('one report, wrapped, with all fields of the spec', async () => {
   const body = (await (await get(sandbox, `${REPORTS}/7`)).json()) as { report: Record<string, unknown> }
   expect(Object.keys(body)).toEqual(['report'])
   expect(Object.keys(body.report)).toEqual([
-    'id',
-    'format_type',
-    'title',
-    'subtitle',
-    'summary',
-    'content',
-    'tags',
-    'highlights',
-    'related_activity_uids',
-    'prompt_preset_uid',
-    'created_at',
-    'published_at',
-    'updated_at',
-    'reading_time',
-    'tenant_id',
-    'organization_id',
+    ...['id', 'format_type', 'title', 'subtitle', 'summary', 'content', 'tags', 'highlights'],
+    ...['related_activity_uids', 'prompt_preset_uid', 'created_at', 'published_at', 'updated_at'],
+    ...['reading_time', 'tenant_id', 'organization_id'],
   ])
   expect(body.report).toMatchObject({ id: 7, format_type: 'simple_summary' })
 })

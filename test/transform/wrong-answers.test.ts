@@ -8,19 +8,10 @@ const decode = (body: string | Buffer) => createDecoder(decodePlan())(Buffer.fro
 
 test('an invalid response may be requested again, and is not quoted', () => {
   const wrong = [
-    '',
-    ' ',
-    '<html>sunflower-42</html>',
-    'null',
-    '"sunflower-42"',
-    '[{"hash":"sunflower-42"}]',
-    '{"items":{"hash":"sunflower-42"},"next":null}',
-    '{"items":null}',
-    '{"next":null}',
-    '{"items":[],"next":7}',
-    '{"items":[],"next":["sunflower-42"]}',
-    '{"items":[],"next":null} sunflower-42',
-    `${response([credential()]).toString().slice(0, -1)}`,
+    ...['', ' ', '<html>sunflower-42</html>', 'null', '"sunflower-42"', '[{"hash":"sunflower-42"}]'],
+    ...['{"items":{"hash":"sunflower-42"},"next":null}', '{"items":null}', '{"next":null}'],
+    ...['{"items":[],"next":7}', '{"items":[],"next":["sunflower-42"]}'],
+    ...['{"items":[],"next":null} sunflower-42', `${response([credential()]).toString().slice(0, -1)}`],
     `{"items":[${JSON.stringify(credential())},sunflower-42]}`,
   ]
   for (const body of wrong) {

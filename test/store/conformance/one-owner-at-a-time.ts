@@ -9,14 +9,7 @@ const SHARD = 'credentials/a/part-00000.csv'
 const SEALED = '_state/sealed/0'
 const PUBLISHED = 'credentials/a/part-00001.csv'
 const ALL = [
-  CHECKPOINT,
-  SHARD,
-  SEALED,
-  PUBLISHED,
-  '_manifest.json',
-  '_new.json',
-  '_state/log/1',
-  '_state/log/2',
+  ...[CHECKPOINT, SHARD, SEALED, PUBLISHED, '_manifest.json', '_new.json', '_state/log/1', '_state/log/2'],
 ]
 
 /** Every change that a former owner may try before it knows of the takeover. */
