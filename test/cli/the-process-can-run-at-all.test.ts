@@ -50,10 +50,15 @@ it.skipIf(!existsSync('/proc/self/limits'))(
 
 it('a defect outside of any command shows its stack at --log-level debug alone', async () => {
   const folder = workFolder()
-  // In the place of a callback of a package.
+  // In the place of a callback of a package, once the command has printed something.
   writeFileSync(
     join(folder, 'late.mjs'),
-    "setTimeout(() => { throw new RangeError('a value of a row') }, 500)\n",
+    `const { write } = process.stdout
+process.stdout.write = (...given) => {
+  setTimeout(() => { throw new RangeError('a value of a row') })
+  return write.apply(process.stdout, given)
+}
+`,
   )
   const call = (flags: string) =>
     shell(`${SPILLWAY.replace("' '", "' --import ./late.mjs '")} sandbox --port 0 ${flags}`, folder)
