@@ -29,7 +29,7 @@ import {
   type Verification,
   verifyDataSet as verify,
 } from './data-set/index.ts'
-import { encoderBuild, version } from './package/index.ts'
+import { version } from './package/index.ts'
 import { evidenceTar } from './report/index.ts'
 import {
   frozenCopy,
@@ -38,7 +38,7 @@ import {
   type RunSummary,
   runPipeline as run,
 } from './run/index.ts'
-import { type RunSettings, runOptions } from './run-options.ts'
+import { changeOptions, type RunSettings, runOptions } from './run-options.ts'
 import {
   startSandbox as openSandbox,
   type Sandbox,
@@ -202,8 +202,7 @@ export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings =
   const before = ago(age, systemClock.now() * 1000)
   const described = await asDescribed(pipeline)
   if (dryRun) return planPruning(described, before)
-  const options = { ...changing(settings), version, build: encoderBuild(), maskKey: null }
-  return prune(described, before, options)
+  return prune(described, before, changing(settings))
 }
 
 export type ForgetSettings = ChangeSettings & {
@@ -224,13 +223,12 @@ export async function forgetPeople(
   const { env } = readOptions(settings)
   const described = await asDescribed(pipeline)
   const maskKey = await readMaskKey(described, env)
-  const options = { ...changing(settings), version, build: encoderBuild(), maskKey, onShard: () => {} }
   const work = settings.dryRun === true ? planForgetting : forget
-  return work(described, identities, options)
+  return work(described, identities, changing(settings, maskKey))
 }
 
-function changing({ stop = new AbortController().signal, onWarning: warn = () => {} }: ChangeSettings) {
-  return { clock: systemClock, stop, warn, onLog: (_level: string, message: string) => warn(message) }
+function changing({ stop, onWarning = () => {} }: ChangeSettings, maskKey: Uint8Array | null = null) {
+  return changeOptions({ onLog: (_level, message) => onWarning(message), stop, maskKey })
 }
 
 /**

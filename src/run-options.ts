@@ -1,5 +1,6 @@
 import { type Environment, learnSecrets, readMaskKey, readSecret } from './config/index.ts'
 import { type Pipeline, systemClock } from './core/index.ts'
+import type { ForgetOptions } from './data-set/index.ts'
 import { encoderBuild, version } from './package/index.ts'
 import { RUN_FLAGS, type RunOptions } from './run/index.ts'
 
@@ -33,4 +34,18 @@ export async function runOptions(pipeline: Pipeline, settings: RunSettings = {})
     // A key that a program leaves undefined is none: policies that need one refuse that.
     maskKey: 'maskKey' in rest ? (rest.maskKey ?? null) : await readMaskKey(pipeline, env),
   }
+}
+
+type ChangeOptions = {
+  readonly onLog: ForgetOptions['onLog']
+  readonly stop?: AbortSignal | undefined
+  readonly maskKey: Uint8Array | null
+  readonly onShard?: ForgetOptions['onShard']
+}
+
+/** The options of what changes a data set without a run. */
+export function changeOptions({ onLog, stop, maskKey, onShard = () => {} }: ChangeOptions) {
+  const warn = (message: string): void => onLog('warn', message)
+  const how = { clock: systemClock, stop: stop ?? new AbortController().signal, onLog, warn, onShard }
+  return { ...how, version, build: encoderBuild(), maskKey }
 }

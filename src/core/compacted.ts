@@ -6,13 +6,14 @@ export type Compacted = { readonly path: string; readonly stands_for?: PartRange
 
 /** Whether the rows of a former shard are in a compacted one. Paths are never used twice. */
 export function standsFor({ path, stands_for = [] }: Compacted, former: string): boolean {
-  const [folder, part] = placeOf(former)
-  return folder === placeOf(path)[0] && stands_for.some(([first, last]) => first <= part && part <= last)
+  const { folder, part } = placeOf(former)
+  return folder === placeOf(path).folder && stands_for.some(([first, last]) => first <= part && part <= last)
 }
 
-function placeOf(path: string): readonly [folder: string, part: number] {
-  const [, folder = '', part] = /^(.*)\/part-(\d+)\.[^/]*$/.exec(path) ?? []
-  return [folder, Number(part)]
+/** `credentials/part-00012.parquet`: part 12 of `credentials` */
+export function placeOf(path: string): { readonly folder: string; readonly part: number } {
+  const [, folder = '', part = 0] = /^(.*)\/part-(\d+)\.[^/]*$/.exec(path) ?? []
+  return { folder, part: Number(part) }
 }
 
 /** Whether shards hold the same rows as those that they replace, since these were compacted. */

@@ -1,5 +1,4 @@
 export type { Problem, ProblemCause } from '../data-set/index.ts'
-export { serviceJson } from '../state/index.ts'
 export { clockCheck } from './admission/clock-check.ts'
 export { type SharedThread, shareThread } from './cpu/cpu.ts'
 export {

@@ -1,6 +1,7 @@
 import {
   type ExportError,
   figuresOf,
+  inSnakeCase,
   type Log,
   type PartitionCounts,
   type Pipeline,
@@ -11,13 +12,7 @@ import {
   type ServiceFigures,
 } from '../core/index.ts'
 import { leftOutClauses, leftOutOf, pathIn, sumOfReasons, withLocation } from '../data-set/index.ts'
-import {
-  type CheckpointState,
-  type FoldedRun,
-  MANIFEST_PATH,
-  serviceJson,
-  sumOfPartitions,
-} from '../state/index.ts'
+import { type CheckpointState, type FoldedRun, MANIFEST_PATH, sumOfPartitions } from '../state/index.ts'
 import { type Ending, statusFor } from './chains/export-chains.ts'
 import type { FailureCause, Tally } from './chains/tally.ts'
 import type { Session } from './session.ts'
@@ -93,9 +88,9 @@ export function summarize(
   const { state } = session.checkpoint
   const { repeated, forgotten } = figures
   return {
-    ...runCounts(figures),
     pipeline: pipeline.name,
     status: error === null ? status : statusFor(error),
+    ...runCounts(figures),
     partitions: partitionCounts(total, tally),
     dataSet: {
       rows: sumOfPartitions(state).rows,
@@ -127,41 +122,34 @@ function lastCompleteMs({ runs }: CheckpointState): number | null {
   return finished == null ? null : Date.parse(finished)
 }
 
-type Figures = RunCounts & Pick<RunSummary, 'shards' | 'bytes' | 'replacedNuls' | 'repeated' | 'forgotten'>
+/** What is not for scripts, or has its own form for them. */
+type Unprinted =
+  | 'dataSet'
+  | 'lastCompleteMs'
+  | 'manifest'
+  | 'error'
+  | 'failures'
+  | 'causes'
+  | 'partitions'
+  | 'service'
 
 /** The figures of a run by the names that scripts read. */
-export function figuresJson(figures: Figures): Readonly<Record<string, number | null>> {
-  const { rows, shards, bytes, requests, retries, quarantined, repeated, forgotten } = figures
-  return {
-    rows,
-    shards,
-    bytes,
-    requests,
-    retries,
-    quarantined,
-    replaced_nuls: figures.replacedNuls,
-    repeated,
-    ...(forgotten === 0 ? {} : { forgotten }),
-    searches_spent: figures.searchesSpent,
-    searches_remaining: figures.searchesRemaining,
-  }
+export function figuresJson(summary: Omit<RunSummary, Unprinted> & Partial<Pick<RunSummary, Unprinted>>) {
+  const { dataSet, lastCompleteMs, manifest, error, failures, causes, partitions, service, ...figures } =
+    summary
+  const { forgotten, ...others } = figures
+  return inSnakeCase<string | number | null>({ ...others, ...(forgotten === 0 ? {} : { forgotten }) })
 }
 
 /** The last event of a run in the log. */
 export function logSummary(summary: RunSummary, log: Log): void {
-  const { pipeline, status, partitions } = summary
+  const { status, partitions, error } = summary
   // Everybody who filters by level has to see that it failed.
   log(status === 'failed' ? 'error' : 'info', 'run finished', {
     event: 'run.finish',
-    pipeline,
-    status,
-    partitions_total: partitions.total,
-    partitions_done: partitions.done,
-    partitions_failed: partitions.failed,
-    partitions_pending: partitions.pending,
     ...figuresJson(summary),
-    ...serviceJson(summary.service),
-    duration_ms: summary.durationMs,
-    error_kind: summary.error?.kind ?? null,
+    ...Object.fromEntries(Object.entries(partitions).map(([name, count]) => [`partitions_${name}`, count])),
+    ...inSnakeCase({ ...summary.service }),
+    error_kind: error?.kind ?? null,
   })
 }

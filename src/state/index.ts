@@ -45,7 +45,6 @@ export {
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
   SUCCESS_PATH,
-  serviceJson,
   signatureOf,
   writeManifest,
 } from './manifest.ts'

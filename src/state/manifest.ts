@@ -5,13 +5,13 @@ import {
   ExportError,
   figuresOf,
   formatTimestamp,
+  inSnakeCase,
   int64FromJson,
   type OwnedStore,
   type Pipeline,
   RESOURCE_NAMES,
   type Resource,
   type Scope,
-  type ServiceFigures,
   type Store,
   typeName,
 } from '../core/index.ts'
@@ -200,7 +200,7 @@ export type ManifestPlan = {
   readonly planned: Iterable<string>
   readonly retired: readonly RetiredQuery[]
   /** Measurements of the service; default: as they are now. */
-  readonly service?: Manifest['runs'][number]['service']
+  readonly service?: Readonly<Record<string, number | null>> | undefined
 }
 
 /** Writes the manifest atomically, one line for each shard, so that a million shards are never one string. */
@@ -316,7 +316,7 @@ export function manifestShard({
 function* manifestText(
   pipeline: Pipeline,
   state: CheckpointState,
-  { scope, planned, retired, service = serviceJson(figuresOf(state.service)) }: ManifestPlan,
+  { scope, planned, retired, service = inSnakeCase({ ...figuresOf(state.service) }) }: ManifestPlan,
 ): Generator<string> {
   const { extract, transform, load } = pipeline
   const head = {
@@ -378,15 +378,6 @@ function* manifestText(
   }
   yield `${before === '' ? '' : '\n  '}],${JSON.stringify(tail, null, 2).slice(1, -2)}`
   yield `,${JSON.stringify(runs, null, 2).slice(1)}\n`
-}
-
-/** The figures with the names that scripts read. */
-export function serviceJson({ pageSize, searchesPerRequest, searchesPer1000Rows }: ServiceFigures) {
-  return {
-    page_size: pageSize,
-    searches_per_request: searchesPerRequest,
-    searches_per_1000_rows: searchesPer1000Rows,
-  }
 }
 
 /** Ed25519 signature of the manifest's bytes (RFC 8032, without a prehash). `openssl pkeyutl -rawin` verifies it. */

@@ -1,16 +1,9 @@
-import { systemClock } from '../../core/index.ts'
-import {
-  type CompactOptions,
-  type CompactResult,
-  compactDataSet,
-  planCompaction,
-} from '../../data-set/index.ts'
-import { encoderBuild, version } from '../../package/index.ts'
+import { type CompactResult, compactDataSet, planCompaction } from '../../data-set/index.ts'
 import { command, flag, numberValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { untilStopped } from '../terminal/signals.ts'
 import { bytes, count, counted, plainJson } from '../terminal/text.ts'
+import { changing } from '../work/changing.ts'
 
 /** A folder with fewer small shards is not worth the reading and writing. */
 const MIN_SHARDS = 4
@@ -32,22 +25,11 @@ export const compact = command({
     if (!Number.isInteger(args.minShards) || args.minShards < 2)
       throw wrongUsage('--min-shards: expected an integer from 2 on', 'See `spillway compact --help`.')
     const { pipeline } = await dataSetFrom(args, io, true)
-    return untilStopped(io, async (signals) => {
-      const options: CompactOptions = {
-        clock: systemClock,
-        stop: signals.stop,
-        onLog: io.log,
-        version,
-        build: encoderBuild(),
-        maskKey: null,
-        minShards: args.minShards,
-        onShard: (number, of) => io.screen.showNowAndThen(`shard ${count(number)} of ${count(of)}`),
-      }
-      const work = args.dryRun ? planCompaction(pipeline, options) : compactDataSet(pipeline, options)
-      const result = await work.finally(() => io.screen.clear())
-      await io.stdout.line(args.json ? plainJson(result) : resultText(result, args.dryRun))
-      return DONE
-    })
+    const { minShards } = args
+    const work = args.dryRun ? planCompaction : compactDataSet
+    const result = await changing(io, null, (options) => work(pipeline, { ...options, minShards }))
+    await io.stdout.line(args.json ? plainJson(result) : resultText(result, args.dryRun))
+    return DONE
   },
 })
 

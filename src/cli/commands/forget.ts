@@ -2,16 +2,15 @@ import { isUtf8 } from 'node:buffer'
 import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { readMaskKey } from '../../config/index.ts'
-import { type ExportError, type Pipeline, systemClock } from '../../core/index.ts'
-import { type ForgetOptions, type ForgetResult, forgetPeople, planForgetting } from '../../data-set/index.ts'
-import { encoderBuild, version } from '../../package/index.ts'
+import type { ExportError, Pipeline } from '../../core/index.ts'
+import { type ForgetResult, forgetPeople, planForgetting } from '../../data-set/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
 import { codeOf } from '../results/save-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
-import { untilStopped } from '../terminal/signals.ts'
-import { count, counted, plainJson, shownPath } from '../terminal/text.ts'
+import { counted, plainJson, shownPath } from '../terminal/text.ts'
+import { changing } from '../work/changing.ts'
 
 /** Room for a million addresses. */
 const MAX_BYTES = 64 << 20
@@ -32,30 +31,17 @@ export const forget = command({
     const { pipeline } = await dataSetFrom(args, io, true)
     const identities = await identitiesOf(args.identities, io)
     const print = async (result: ForgetResult, isDry: boolean): Promise<void> => {
-      await io.stdout.line(args.json ? plainJson(resultJson(result, isDry)) : resultText(result, isDry))
+      await io.stdout.line(args.json ? plainJson({ ...result, dry_run: isDry }) : resultText(result, isDry))
     }
     const maskKey = await readMaskKey(pipeline, io.env)
-    return untilStopped(io, async (signals) => {
-      const options: ForgetOptions = {
-        clock: systemClock,
-        stop: signals.stop,
-        onLog: io.log,
-        version,
-        build: encoderBuild(),
-        maskKey,
-        // It names no shard: a folder may be named after an identity.
-        onShard: (number, of) => io.screen.showNowAndThen(`shard ${count(number)} of ${count(of)}`),
-      }
-      const plan = (): Promise<ForgetResult> =>
-        planForgetting(pipeline, identities, options).finally(() => io.screen.clear())
-      if (args.dryRun) {
-        await print(await plan(), true)
-        return DONE
-      }
-      if (!args.yes) await askToForget(pipeline, plan, io)
-      await print(await forgetPeople(pipeline, identities, options).finally(() => io.screen.clear()), false)
+    const plan = () => changing(io, maskKey, (options) => planForgetting(pipeline, identities, options))
+    if (args.dryRun) {
+      await print(await plan(), true)
       return DONE
-    })
+    }
+    if (!args.yes) await askToForget(pipeline, plan, io)
+    await print(await changing(io, maskKey, (options) => forgetPeople(pipeline, identities, options)), false)
+    return DONE
   },
 })
 
@@ -108,13 +94,6 @@ async function askToForget(
     question: 'Remove it for good, and keep these people out?',
     next: 'Run `forget` again any time.',
   })
-}
-
-function resultJson(
-  { pipeline, identities, rows, shards, quarantined, notes }: ForgetResult,
-  isDry: boolean,
-) {
-  return { pipeline, dry_run: isDry, identities, rows, shards, quarantined, notes }
 }
 
 function resultText(

@@ -1,4 +1,5 @@
 import {
+  inSnakeCase,
   monthAfter,
   monthOf,
   type Pipeline,
@@ -44,20 +45,12 @@ export const plan = command({
   },
 })
 
-function planJson(result: PlanResult) {
-  const { minRequests, minSeconds, expectedRequests, expectedSeconds } = result
-  return {
-    partitions: result.partitions,
-    min_requests: minRequests,
-    min_seconds: minSeconds,
-    expected_requests: expectedRequests,
-    expected_seconds: expectedSeconds,
-    expected_searches: result.expectedSearches,
-    searches: result.searches,
-    ...(result.months === null
-      ? {}
-      : { months: result.months, searches_this_month: result.searchesThisMonth }),
-  }
+function planJson({ months, searchesThisMonth, ...result }: PlanResult) {
+  const { partitions, searches, minRequests, minSeconds } = result
+  const { expectedRequests, expectedSeconds, expectedSearches } = result
+  const expected = { expectedRequests, expectedSeconds, expectedSearches }
+  const share = months === null ? {} : { months, searchesThisMonth }
+  return inSnakeCase<unknown>({ partitions, minRequests, minSeconds, ...expected, searches, ...share })
 }
 
 function* planLines(result: PlanResult, pipeline: Pipeline, shown: Shown): Generator<string> {

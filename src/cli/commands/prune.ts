@@ -9,13 +9,12 @@ import {
   systemClock,
 } from '../../core/index.ts'
 import { type PruneResult, planPruning, pruneDataSet } from '../../data-set/index.ts'
-import { encoderBuild, version } from '../../package/index.ts'
 import { command, flag, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
-import { untilStopped } from '../terminal/signals.ts'
 import { bytes, count, counted, plainJson, plainLine, shownPath } from '../terminal/text.ts'
+import { changing } from '../work/changing.ts'
 
 // --json prints all.
 const MAX_SHOWN = 20
@@ -38,7 +37,7 @@ export const prune = command({
     const { pipeline } = await dataSetFrom(args, io, true)
     const before = ago(ageOf(args.olderThan, pipeline), systemClock.now() * 1000)
     const print = async (result: PruneResult, isDry: boolean): Promise<void> => {
-      const text = args.json ? plainJson(resultJson(result, isDry)) : resultText(result, isDry)
+      const text = args.json ? plainJson({ ...result, dry_run: isDry }) : resultText(result, isDry)
       await io.stdout.line(text)
     }
     if (args.dryRun) {
@@ -46,18 +45,8 @@ export const prune = command({
       return DONE
     }
     if (!args.yes) await askToPrune(pipeline, before, io)
-    return untilStopped(io, async (signals) => {
-      const options = {
-        clock: systemClock,
-        stop: signals.stop,
-        onLog: io.log,
-        version,
-        build: encoderBuild(),
-        maskKey: null,
-      }
-      await print(await pruneDataSet(pipeline, before, options), false)
-      return DONE
-    })
+    await print(await changing(io, null, (options) => pruneDataSet(pipeline, before, options)), false)
+    return DONE
   },
 })
 
@@ -90,10 +79,6 @@ async function askToPrune(pipeline: Pipeline, before: Micros, { screen, cwd }: I
     question: 'Remove them for good?',
     next: 'Run `prune` again any time.',
   })
-}
-
-function resultJson({ pipeline, before, ...rest }: PruneResult, isDry: boolean) {
-  return { pipeline, before, dry_run: isDry, ...rest }
 }
 
 function resultText(result: PruneResult, isDry: boolean): string {

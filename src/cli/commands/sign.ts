@@ -1,13 +1,13 @@
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { readSigningKey } from '../../config/index.ts'
-import { systemClock } from '../../core/index.ts'
+import { inSnakeCase } from '../../core/index.ts'
 import { type Signed, signDataSet } from '../../data-set/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { untilStopped } from '../terminal/signals.ts'
 import { bytes, counted, plainJson, shownPath } from '../terminal/text.ts'
+import { changing } from '../work/changing.ts'
 
 export const sign = command({
   options: (yargs) =>
@@ -33,16 +33,11 @@ export const sign = command({
         path: args.key,
       })
     }
-    return untilStopped(io, async (signals) => {
-      const warn = (message: string): void => io.log('warn', message)
-      const signed = await signDataSet(pipeline, key, {
-        clock: systemClock,
-        stop: signals.stop,
-        warn,
-      })
-      await io.stdout.line(args.json ? plainJson(signedJson(signed)) : signedText(signed, io.cwd))
-      return DONE
-    })
+    const signed = await changing(io, null, (options) => signDataSet(pipeline, key, options))
+    await io.stdout.line(
+      args.json ? plainJson(inSnakeCase<unknown>({ ...signed })) : signedText(signed, io.cwd),
+    )
+    return DONE
   },
 })
 
@@ -52,10 +47,6 @@ export const sign = command({
  */
 async function isOpenToOthers(path: string): Promise<boolean> {
   return process.platform !== 'win32' && ((await stat(path)).mode & 0o007) !== 0
-}
-
-function signedJson({ manifestSha256, keySha256, ...rest }: Signed) {
-  return { ...rest, manifest_sha256: manifestSha256, key_sha256: keySha256 }
 }
 
 function signedText({ pipeline, signature, keySha256, complete, ...signed }: Signed, cwd: string): string {

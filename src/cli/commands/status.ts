@@ -1,5 +1,5 @@
+import { inSnakeCase } from '../../core/index.ts'
 import { type PartitionFilter, readStatus, type StatusResult } from '../../data-set/index.ts'
-import { serviceJson } from '../../run/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import {
   choiceOptions,
@@ -37,7 +37,8 @@ export const status = command({
 
 /** A partition a line. */
 function* jsonParts(result: StatusResult, name: string, wanted: PartitionFilter | null): Generator<string> {
-  const { openShards, searchesSpent, ...totals } = result.totals
+  const { searchesRemaining, service } = result
+  const totals = inSnakeCase({ ...result.totals, searchesRemaining })
   yield `{"pipeline":${plainJson(name)},"partitions":[`
   let separator = '\n'
   for (const partition of result.partitions()) {
@@ -45,7 +46,7 @@ function* jsonParts(result: StatusResult, name: string, wanted: PartitionFilter 
     yield separator + plainJson(partition)
     separator = ',\n'
   }
-  yield `],\n"retired":${plainJson(result.retired)},\n"totals":${plainJson({ ...totals, open_shards: openShards, searches_spent: searchesSpent, searches_remaining: result.searchesRemaining })},\n"service":${plainJson(serviceJson(result.service))}}\n`
+  yield `],\n"retired":${plainJson(result.retired)},\n"totals":${plainJson(totals)},\n"service":${plainJson(inSnakeCase({ ...service }))}}\n`
 }
 
 function* statusLines(result: StatusResult, name: string, shown: Shown): Generator<string> {

@@ -1,10 +1,9 @@
-import { systemClock } from '../../core/index.ts'
 import { bringTables, type TableSummary } from '../../data-set/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { untilStopped } from '../terminal/signals.ts'
 import { counted, plainJson, plainLine } from '../terminal/text.ts'
+import { changing } from '../work/changing.ts'
 
 export const tables = command({
   options: (yargs) =>
@@ -18,18 +17,11 @@ export const tables = command({
       .epilogue('`ddl` prints how each engine reads them.'),
   async run(args, io) {
     const { pipeline } = await dataSetFrom(args, io, true)
-    return untilStopped(io, async (signals) => {
-      const found = await bringTables(pipeline, {
-        clock: systemClock,
-        stop: signals.stop,
-        warn: (message) => io.log('warn', message),
-        onLog: io.log,
-        rebuild: args.rebuild,
-      })
-      if (args.json) await io.stdout.line(plainJson({ tables: found }))
-      else await io.stdout.lines(found.length === 0 ? [NONE] : found.map(tableLine))
-      return DONE
-    })
+    const { rebuild } = args
+    const found = await changing(io, null, (options) => bringTables(pipeline, { ...options, rebuild }))
+    if (args.json) await io.stdout.line(plainJson({ tables: found }))
+    else await io.stdout.lines(found.length === 0 ? [NONE] : found.map(tableLine))
+    return DONE
   },
 })
 

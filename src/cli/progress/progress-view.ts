@@ -1,4 +1,4 @@
-import { type Log, type Pipeline, requestRate } from '../../core/index.ts'
+import { inSnakeCase, type Log, type Pipeline, requestRate } from '../../core/index.ts'
 import type { OpeningStep, Progress, RunOptions } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { isShownToPeople } from '../log/log.ts'
@@ -154,19 +154,8 @@ function everyHalfMinute(log: Log): Pick<ProgressView, 'onProgress' | 'close'> {
   let latest: Progress | null = null
   const timer = setInterval(() => {
     if (latest === null) return
-    log('info', 'progress', {
-      event: 'progress',
-      partitions_total: latest.partitionsTotal,
-      partitions_done: latest.partitionsDone,
-      partitions_done_before: latest.partitionsDoneBefore,
-      partitions_failed: latest.partitionsFailed,
-      rows: latest.rows,
-      requests: latest.requests,
-      retries: latest.retries,
-      quarantined: latest.quarantined,
-      searches_spent: latest.searchesSpent,
-      searches_remaining: latest.searchesRemaining,
-    })
+    const { waits, partitionsAdvanced, requestsAllowed, pausedUntilMs, ...figures } = latest
+    log('info', 'progress', { event: 'progress', ...inSnakeCase({ ...figures }) })
   }, LOG_MS)
   timer.unref()
   return {

@@ -3,6 +3,7 @@ import {
   type ErrorKind,
   type ExportError,
   figuresOf,
+  inSnakeCase,
   kindOfRows,
   NO_RUN_COUNTS,
   NOT_MEASURED,
@@ -11,7 +12,7 @@ import {
   shellWord,
 } from '../../core/index.ts'
 import { type Completeness, leftOutClauses, leftOutText } from '../../data-set/index.ts'
-import { figuresJson, type RunSummary, serviceJson } from '../../run/index.ts'
+import { figuresJson, type RunSummary } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { DONE, exitCode, FAILED } from '../terminal/exit-code.ts'
 import { type Colour, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
@@ -21,20 +22,15 @@ const MAX_CAUSES_SHOWN = 5
 const MAX_REASONS_SHOWN = 3
 
 /** What `run --json` prints. */
-function summaryJson(
-  summary: Omit<RunSummary, 'dataSet' | 'lastCompleteMs' | 'causes'>,
-): Readonly<Record<string, unknown>> {
-  const { pipeline, status, partitions } = summary
+function summaryJson(summary: Omit<RunSummary, 'dataSet' | 'lastCompleteMs' | 'causes'>) {
+  const { partitions, service, manifest, error, failures } = summary
   return {
-    pipeline,
-    status,
-    partitions,
     ...figuresJson(summary),
-    service: serviceJson(summary.service),
-    duration_ms: summary.durationMs,
-    manifest: summary.manifest,
-    error: summary.error?.message ?? null,
-    failures: summary.failures,
+    partitions,
+    service: inSnakeCase({ ...service }),
+    manifest,
+    error: error?.message ?? null,
+    failures,
   }
 }
 
@@ -54,17 +50,14 @@ export async function printSummary(
 }
 
 /** The same for one of several pipelines that could not begin. @param name null: it could not be read */
-export function notBegunJson(
-  name: string | null,
-  { kind, message }: ExportError,
-): Readonly<Record<string, unknown>> {
+export function notBegunJson(name: string | null, { kind, message }: ExportError) {
   const status = kind === 'interrupted' ? kind : 'failed'
   return { ...summaryJson({ ...NOTHING_DONE, status }), pipeline: name, error: message }
 }
 
 const NOTHING_DONE = {
-  ...NO_RUN_COUNTS,
   pipeline: '',
+  ...NO_RUN_COUNTS,
   partitions: partitionCounts(0, { done: 0, failed: 0 }),
   shards: 0,
   bytes: 0,

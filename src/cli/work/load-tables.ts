@@ -1,4 +1,4 @@
-import { ExportError, type Pipeline, systemClock } from '../../core/index.ts'
+import { ExportError, inSnakeCase, type Pipeline, systemClock } from '../../core/index.ts'
 import { type LoadOptions, type LoadSummary, loadWarehouse, readCompleteness } from '../../data-set/index.ts'
 import { requireDuckdbFile, type Target, type TargetWait } from '../../warehouse/index.ts'
 import type { Io } from '../command-line/command.ts'
@@ -62,9 +62,12 @@ export async function loadTables(
     process.umask(umask)
     screen.clear()
   })
+  const { others, ...figures } = summary
   await stdout.line(
     json
-      ? plainJson({ ...summaryJson(summary), complete: completeness.complete })
+      ? plainJson(
+          inSnakeCase<unknown>({ ...figures, otherDataSets: others, complete: completeness.complete }),
+        )
       : `${summaryText(summary)}\n${completenessText(completeness)}.`,
   )
 }
@@ -73,21 +76,6 @@ function waitText({ holder, limitMs }: TargetWait, target: string): string {
   const who = holder === null ? `Another load is using ${target}` : `${plainLine(holder)} has ${target} open`
   const limit = limitMs === null ? '' : `, for ${duration(limitMs)} at most`
   return `${who}; waiting for it to end${limit}.`
-}
-
-function summaryJson(summary: LoadSummary) {
-  const { target, table, dataSet, shards, removed, rows, replacedTexts, others, durationMs } = summary
-  return {
-    target,
-    table,
-    data_set: dataSet,
-    shards,
-    removed,
-    rows,
-    replaced_texts: replacedTexts,
-    other_data_sets: others,
-    duration_ms: durationMs,
-  }
 }
 
 function summaryText(summary: LoadSummary): string {

@@ -1,5 +1,4 @@
-import { getOrInsert, type NamedPipeline, type Pipeline } from '../../core/index.ts'
-import { partOf } from '../../load/index.ts'
+import { getOrInsert, type NamedPipeline, type Pipeline, placeOf } from '../../core/index.ts'
 import { requireTablesToFollow } from '../../open-tables/index.ts'
 import { type CheckpointState, checkMaskKey, type SealedShard, splitPath } from '../../state/index.ts'
 import { refuseLinks } from '../files.ts'
@@ -108,7 +107,7 @@ function groupsOf(
     if (small.length < minShards) continue
     const inFolder: SealedShard[][] = []
     let rows = Number.POSITIVE_INFINITY
-    for (const shard of small.sort((a, b) => placeOf(a) - placeOf(b))) {
+    for (const shard of small.sort((a, b) => placeOf(a.path).part - placeOf(b.path).part)) {
       rows += shard.rows
       if (rows <= shardRows) inFolder.at(-1)!.push(shard)
       else {
@@ -141,10 +140,10 @@ export function manySmallShards(state: CheckpointState, { load, file }: Pipeline
 
 /** The parts whose rows are in some shards, as ranges. A table that has the rows of these needs no others. */
 function standsFor(shards: readonly SealedShard[]): [number, number][] {
-  const all = shards.flatMap((shard) => [
-    [placeOf(shard), placeOf(shard)] as const,
-    ...(shard.stands_for ?? []),
-  ])
+  const all = shards.flatMap(({ path, stands_for = [] }) => {
+    const { part } = placeOf(path)
+    return [[part, part] as const, ...stands_for]
+  })
   const ranges: [number, number][] = []
   for (const [from, to] of all.sort(([a], [b]) => a - b)) {
     const last = ranges.at(-1)
@@ -152,10 +151,6 @@ function standsFor(shards: readonly SealedShard[]): [number, number][] {
     else ranges.push([from, to])
   }
   return ranges
-}
-
-function placeOf({ path }: SealedShard): number {
-  return partOf(splitPath(path)[1]) ?? 0
 }
 
 function resultOf(

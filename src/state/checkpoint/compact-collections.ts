@@ -1,9 +1,9 @@
-import { getOrInsert, type Int64Json, type SealEntry } from '../../core/index.ts'
+import { getOrInsert, type SealEntry } from '../../core/index.ts'
 
 /** A finished shard, as in its journal entry. */
 export type SealedShard = Omit<SealEntry, 'kind'>
 
-/** Finished shards, in the order of their commits. Each iteration creates new objects. */
+/** Finished shards, in the order of their commits. */
 export type ShardList = Iterable<SealedShard> & {
   readonly length: number
   /** Rows of all shards. */
@@ -12,55 +12,22 @@ export type ShardList = Iterable<SealedShard> & {
 
 const BLOCK_SHARDS = 100
 
-type Packed = readonly [
-  shard: number,
-  path: string,
-  rows: number,
-  bytes: number,
-  sha256: string,
-  partitions: readonly string[],
-  importedAt: readonly [min: Int64Json, max: Int64Json] | null,
-  replaced: number,
-  standsFor: SealEntry['stands_for'] | null,
-]
-
 /**
  * Keeps shards as JSON outside the heap. For the garbage collector half a million objects would cost nearly as much
  * time as the rest of reading a checkpoint.
  */
 export class PackedShardList implements ShardList {
   readonly #blocks: Buffer[] = []
-  #last: Packed[] = []
+  #last: SealedShard[] = []
   rows = 0
 
   get length(): number {
     return this.#blocks.length * BLOCK_SHARDS + this.#last.length
   }
 
-  push({
-    shard,
-    path,
-    rows,
-    bytes,
-    sha256,
-    partitions,
-    imported_at,
-    replaced = 0,
-    ...rest
-  }: SealedShard): void {
-    const importedAt = imported_at === null ? null : ([imported_at.min, imported_at.max] as const)
-    this.#last.push([
-      shard,
-      path,
-      rows,
-      bytes,
-      sha256,
-      partitions,
-      importedAt,
-      replaced,
-      rest.stands_for ?? null,
-    ])
-    this.rows += rows
+  push(shard: SealedShard): void {
+    this.#last.push(shard)
+    this.rows += shard.rows
     if (this.#last.length < BLOCK_SHARDS) return
     this.#blocks.push(Buffer.from(JSON.stringify(this.#last)))
     this.#last = []
@@ -77,29 +44,10 @@ export class PackedShardList implements ShardList {
   }
 
   *[Symbol.iterator](): Generator<SealedShard> {
-    for (const block of this.#blocks) {
-      for (const packed of JSON.parse(block.toString()) as Packed[]) yield unpacked(packed)
-    }
+    for (const block of this.#blocks) yield* JSON.parse(block.toString()) as SealedShard[]
     // A copy, because shards may be added during the iteration.
-    for (const packed of [...this.#last]) yield unpacked(packed)
+    yield* [...this.#last]
   }
-}
-
-function unpacked([
-  shard,
-  path,
-  rows,
-  bytes,
-  sha256,
-  partitions,
-  importedAt,
-  replaced,
-  standsFor,
-]: Packed): SealedShard {
-  const imported_at = importedAt === null ? null : { min: importedAt[0], max: importedAt[1] }
-  const counted = replaced === 0 ? {} : { replaced }
-  const compacted = standsFor === null ? {} : { stands_for: standsFor }
-  return { shard, path, rows, bytes, sha256, partitions, imported_at, ...counted, ...compacted }
 }
 
 /** Values by paths like `domain.acme.com/2024-01` or `credentials/query=domain.acme.com/import_window=2024-01-01`. */

@@ -6,6 +6,7 @@ import {
   type Entry,
   ExportError,
   type FoldedShard,
+  placeOf,
   type Span,
   spanOf,
 } from '../../core/index.ts'
@@ -74,7 +75,7 @@ export class FoldedShards {
   drop(numbers: Iterable<number>): { readonly left: readonly number[]; readonly cut: ReadonlySet<string> } {
     const cut = new Set<string>()
     const left: number[] = []
-    const dropped: Place[] = []
+    const dropped: ReturnType<typeof placeOf>[] = []
     for (const shard of numbers) {
       const open = this.open.get(shard)
       const held = this.held.get(shard)
@@ -160,7 +161,7 @@ export class FoldedShards {
     this.goneFrom.set(folder, (this.goneFrom.get(folder) ?? 0) + 1)
   }
 
-  #countPart(shard: number, { folder, part }: Place): void {
+  #countPart(shard: number, { folder, part }: ReturnType<typeof placeOf>): void {
     this.next = Math.max(this.next, shard + 1)
     this.partsOf.update(folder, (parts = 0) => Math.max(parts, part + 1))
   }
@@ -168,14 +169,6 @@ export class FoldedShards {
 
 /** A shard and the one that takes its place; null: none. */
 export type Swap = { readonly shard: number; readonly by: SealedShard | null }
-
-type Place = Pick<FoldedShard, 'folder' | 'part'>
-
-/** `credentials/part-00012.parquet`: part 12 of `credentials` */
-function placeOf(path: string): Place {
-  const [folder, name] = splitPath(path)
-  return { folder, part: Number(/part-(\d+)\.[^/]*$/.exec(name)?.[1] ?? 0) }
-}
 
 function nowhere(shard: number, { rows, at }: BatchRef): ExportError {
   return new ExportError({
