@@ -44,7 +44,12 @@ type ChangeOptions = {
 }
 
 /** The options of what changes a data set without a run. */
-export function changeOptions({ onLog, stop, maskKey, onShard = () => {} }: ChangeOptions) {
+export function changeOptions({
+  onLog,
+  stop,
+  maskKey,
+  onShard = () => {},
+}: ChangeOptions): ForgetOptions & { readonly warn: (message: string) => void } {
   const warn = (message: string): void => onLog('warn', message)
   const how = { clock: systemClock, stop: stop ?? new AbortController().signal, onLog, warn, onShard }
   return { ...how, version, build: encoderBuild(), maskKey }

@@ -179,9 +179,9 @@ function countsOf(
 function otherRows(rows: number, listed: number, table: TableSpec): ExportError {
   return new ExportError({
     kind: 'target',
-    what: `The table has ${numberOf(rows, 'row')} of this data set, and ${LEDGER} lists ${listed}: somebody changed one of the two, restored it, or loaded with --mode upsert`,
+    what: `The table has ${numberOf(rows, 'row')} of this data set, and ${LEDGER} lists ${listed}: it was loaded with --mode upsert, or somebody changed one of the two, or restored it`,
     where: shownName(table, table.name),
-    next: 'Load with --mode replace, which replaces all rows that the table has of this data set; nothing was changed.',
+    next: 'Go on with `load --mode upsert` (`run --load` always appends), or load with --mode replace, which replaces all rows that the table has of this data set; nothing was changed.',
   })
 }
 

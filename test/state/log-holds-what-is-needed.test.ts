@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { BlobRef, JournalEntry, OwnedStore, Store } from '../../src/core/index.ts'
 import { clearDataSet } from '../../src/data-set/files.ts'
+import { openSettledCheckpoint } from '../../src/data-set/recover.ts'
 import { blobsNeeded, type CheckpointState } from '../../src/state/checkpoint/checkpoint-state.ts'
 import { beginCheckpoint, commitPath, findCheckpoint, listCommits, OpenLog } from '../../src/state/index.ts'
 import { type CommitPart, readBlob } from '../../src/state/log/commit-object.ts'
@@ -82,6 +83,35 @@ function chains(count: number, first = 100): readonly CommitPart[] {
     }
   })
 }
+
+it('an owner that takes over claims the next commit before it appends anything, also if a late one comes first', async () => {
+  const { store } = temporaryStore()
+  const former = await write(await own(store), chains(1))
+  let late: Promise<void> | null = null
+  const accept = async (): Promise<readonly JournalEntry[]> => {
+    late ??= former.append([query('late')])
+    await late
+    return [query('change')]
+  }
+  const checkpoint = await openSettledCheckpoint(
+    { store: await own(store), forced: true },
+    HEADER,
+    () => {},
+    accept,
+  )
+  const texts = await Promise.all(
+    (await listCommits(store)).map(async (n) => Buffer.from((await store.read(commitPath(n)))!).toString()),
+  )
+  expect(texts.map((text) => /claim|late|change/.exec(text)?.[0])).toEqual([
+    undefined,
+    'late',
+    'claim',
+    'change',
+  ])
+  expect([...checkpoint.state.queries.keys()]).toEqual(['late', 'change'])
+  // The former owner finds its next number taken.
+  await expect(former.append([query('later')])).rejects.toMatchObject({ kind: 'locked' })
+})
 
 describe('objects of the log', () => {
   it('go when nothing needs them any more, and no others', async () => {
