@@ -2,7 +2,12 @@ import { type AddressKey, type Clock, ExportError, type ServiceSettings } from '
 import { type RateLimit, rateLimit } from './pace/rate-limit.ts'
 
 /** The addresses that a run requests. */
-export type Endpoints = Readonly<Record<AddressKey, URL>>
+export type Endpoints = {
+  readonly search: URL
+  readonly reports: URL
+  /** @param id of an identifier, where the address has one */
+  readonly feed: (key: AddressKey, id: number | null) => URL
+}
 
 /** Each tier has its own rate limit; everything but searches and feeds shares one. */
 export type Tier = 'search' | 'basic' | 'feed'
@@ -12,12 +17,15 @@ const SECOND_SEARCH = /\/astp\/v2\/credentials\/_search\/?$/
 
 /** @throws ExportError `config` when an address is no URL */
 export function endpointsOf({ baseUrl, addresses }: ServiceSettings): Endpoints {
-  const urls = Object.entries(addresses).map(([key, address]) => [key, endpoint(baseUrl, address)])
-  return Object.fromEntries(urls) as Endpoints
+  return {
+    search: endpoint(baseUrl, addresses.search_path),
+    reports: endpoint(baseUrl, addresses.report_path),
+    feed: (key, id) => endpoint(baseUrl, addresses[key].replaceAll('{id}', String(id))),
+  }
 }
 
-export function isSecondSearch({ search_path }: Endpoints): boolean {
-  return SECOND_SEARCH.test(search_path.pathname)
+export function isSecondSearch({ search }: Endpoints): boolean {
+  return SECOND_SEARCH.test(search.pathname)
 }
 
 /** The rate limits of the tiers. The tier of the feeds is not known, so they have one of their own. */

@@ -36,7 +36,7 @@ const ReportResponse = z.object({ report: Report })
  * @throws ExportError `data` when the response is no report; else as `Service.request`
  */
 export async function fetchReport(service: Service, id: number): Promise<Report> {
-  const request = reportRequest(service.endpoints.report_path, id, `report ${id}`)
+  const request = reportRequest(service.endpoints.reports, id, `report ${id}`)
   return service.request(request, async (body, where) => parseReport(body, id, where))
 }
 

@@ -23,10 +23,10 @@ export function pageRequests(
   const { query } = chain
   switch (query.type) {
     case 'report':
-      return (_cursor, about) => reportRequest(endpoints.report_path, query.id, about)
+      return (_cursor, about) => reportRequest(endpoints.reports, query.id, about)
     case 'reports':
       return (cursor, about) => ({
-        ...basicRequest(listUrl(endpoints.report_path, chain, cursor), about),
+        ...basicRequest(listUrl(endpoints.reports, chain, cursor), about),
         hasCursor: cursor !== null,
       })
     case 'tenant':
@@ -36,7 +36,7 @@ export function pageRequests(
       const searched = searchedQuery(query, chain.secret)
       return (cursor, about) => ({
         method: 'POST',
-        url: endpoints.search_path,
+        url: endpoints.search,
         tier: 'search',
         body: searchBody(chain, searched, cursor),
         about,
@@ -78,8 +78,7 @@ function listUrl(reports: URL, { pageSize, order }: Chain, cursor: string | null
 
 function feedUrl(endpoints: Endpoints, resource: Resource, query: FeedQuery): URL {
   const [ofTenant, ofIdentifier] = rulesOf(resource).addresses
-  if (query.type === 'tenant') return endpoints[ofTenant!]
-  return new URL(endpoints[ofIdentifier!].href.replaceAll('%7Bid%7D', String(query.id)))
+  return query.type === 'tenant' ? endpoints.feed(ofTenant!, null) : endpoints.feed(ofIdentifier!, query.id)
 }
 
 /**

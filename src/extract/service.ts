@@ -181,7 +181,7 @@ export class Service {
   async probeSearch(): Promise<number | null> {
     try {
       return await this.#sender.send(
-        this.#free('GET', this.endpoints.search_path, 'search path'),
+        this.#free('GET', this.endpoints.search, 'search path'),
         async () => null,
       )
     } catch (error) {

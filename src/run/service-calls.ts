@@ -85,7 +85,7 @@ export function testService(
 ): Promise<{ readonly token: TokenTest; readonly search: SearchPath }> {
   return requestedOnce(settings, options, async (service) => {
     const token = await tokenTest(service, settings)
-    const { origin, pathname } = service.endpoints.search_path
+    const { origin, pathname } = service.endpoints.search
     const found = await service.probeSearch().then(foundBy, () => 'unknown' as const)
     return { token, search: { url: `${origin}${pathname}`, found } }
   })

@@ -80,6 +80,14 @@ describe('a search request', () => {
     expect(server.received[0]?.url).toBe('/astp/v2/credentials/_search')
   })
 
+  it('asks for the feed of an identifier wherever its id belongs in the address', async () => {
+    const server = await serve((_request, response) => sendPage(response, null))
+    const identifier_feed_path = `${server.url.replace('127.0.0.1', '127.0.0.{id}')}/feed?of={id}`
+    const chain = chainOf({ type: 'identifier', id: 1 }, { window: null })
+    await collect(open('http://127.0.0.1:9/unused', { addresses: { identifier_feed_path } }), chain)
+    expect(server.received[0]?.url).toBe('/feed?of=1&size=10000')
+  })
+
   it('is not sent without the secret of a secret query', async () => {
     const server = await serve((_request, response) => sendPage(response, null))
     const chain = chainOf({ type: 'secret', secretEnv: 'LEAKED' })

@@ -103,7 +103,7 @@ function indexOfFault({ watermark, windows, feedWindows }: ChainProgress, error:
 }
 
 /** The error if every search got a 404. */
-export function wrongAddress({ endpoints: { search_path: search } }: Service): ExportError {
+export function wrongAddress({ endpoints: { search } }: Service): ExportError {
   return new ExportError({
     kind: 'config',
     what: 'The service responds with 404 to every search: nothing is at this address',
