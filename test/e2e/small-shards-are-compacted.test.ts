@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { treeHashes } from '../fault/support.ts'
+import { BUCKET, startBucket } from '../support/bucket.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { readCsv, readParquet, shardPaths, sql } from './support/read-shards.ts'
 import type { Row } from './support/rows.ts'
@@ -53,6 +54,21 @@ describe.each(some(['parquet', 'csv'], 1))('shards of %s', (format) => {
     expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
     expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true, complete: true })
   })
+})
+
+it('each small shard of a bucket is read by one request', async () => {
+  const { double, env } = await startBucket()
+  onTestFinished(() => double.close())
+  const load = { path: `s3://${BUCKET}/team` }
+  const here = await newWorkspace(parts(ENDS[0]!, load), {}, env)
+  for (const end of ENDS.slice(0, 2)) {
+    await here.write(parts(end, load))
+    expect((await here.run()).code).toBe(0)
+  }
+  double.log.length = 0
+  const { code, value } = await here.json('compact', '--min-shards', '2')
+  expect([code, value]).toMatchObject([0, { shards: { before: 4, after: 2 } }])
+  expect(double.requests({ operation: 'GetObject', key: /part-0000[01]/ })).toHaveLength(4)
 })
 
 it.runIf(THOROUGH)('nothing small is there: nothing is touched', async () => {
