@@ -59,6 +59,22 @@ it('sign and evidence take a data set by its path alone', async () => {
   expect(existsSync(join(folder, 'acme.tar'))).toBe(true)
 })
 
+it('sign and evidence take a data set by its path alone', async () => {
+  const { folder, offline } = await exported()
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  writeFileSync(join(folder, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
+  writeFileSync(join(folder, 'pub.pem'), publicKey.export({ type: 'spki', format: 'pem' }))
+  for (const words of [
+    ['sign', 'out', '--key', 'key.pem'],
+    ['verify', 'out', '--signature', '--key', 'pub.pem'],
+    ['evidence', 'out', '--key', 'pub.pem', '--output', 'acme.tar'],
+  ]) {
+    const { code, stderr } = await offline(...words)
+    expect([words[0], code, stderr]).toEqual([words[0], 0, ''])
+  }
+  expect(existsSync(join(folder, 'acme.tar'))).toBe(true)
+})
+
 it('a path without a data set is said to be none, whatever the command', async () => {
   const folder = workFolder()
   mkdirSync(join(folder, 'empty'))
