@@ -1,8 +1,6 @@
-import { type ErrorKind, ExportError } from '../core/index.ts'
+import { type Cause, causeOf, type StoreErrors } from '../bucket/index.ts'
+import { ExportError } from '../core/index.ts'
 
-type Cause = readonly [kind: ErrorKind, what: string, next: string]
-
-const AGAIN = 'run again; the run resumes after its last committed page.'
 const KEYS =
   'Check AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN.'
 
@@ -49,28 +47,17 @@ export function azureError(error: unknown, where: string): unknown {
   if (error instanceof ExportError || !(error instanceof Error)) return error
   const [code, status] = [codeOf(error), statusOf(error)]
   if (code === null && status === null) return error
-  const [kind, what, next] =
-    (isSkewed(error) ? CLOCK : null) ?? CAUSES[code ?? ''] ?? byStatus(status, code) ?? network(code)
+  const [kind, what, next] = isSkewed(error) ? CLOCK : causeOf(ERRORS, status, code)
   // The SDK's error has the request in it, with its signature.
   const cause = new Error([error.name, status, code].filter((each) => each !== null).join(' '))
   return new ExportError({ kind, what, where, next, cause })
 }
 
-function byStatus(status: number | null, code: string | null): Cause | null {
-  if (status === null) return null
-  if (status === 401) return REFUSED
-  if (status === 403) return DENIED
-  const said = `${status}${code === null ? '' : ` ${code}`}`
-  if (status >= 500) return ['storage', `The store fails (${said})`, `Wait until it works, then ${AGAIN}`]
-  return ['storage', `The store refuses (${said})`, 'Check load.path and load.azure, then run again.']
-}
-
-function network(code: string | null): Cause {
-  return [
-    'storage',
-    `The store cannot be reached (${code === 'AbortError' ? 'the request was broken off' : code})`,
-    `Check AZURE_STORAGE_ACCOUNT, load.azure.endpoint, the network and the proxy, then ${AGAIN}`,
-  ]
+const ERRORS: StoreErrors = {
+  causes: CAUSES,
+  statuses: { 401: REFUSED, 403: DENIED },
+  section: 'load.azure',
+  address: 'AZURE_STORAGE_ACCOUNT, load.azure.endpoint',
 }
 
 // The service takes requests of the last 15 minutes.

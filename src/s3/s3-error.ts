@@ -1,8 +1,6 @@
-import { type ErrorKind, ExportError } from '../core/index.ts'
+import { AGAIN, type Cause, causeOf, type StoreErrors } from '../bucket/index.ts'
+import { ExportError } from '../core/index.ts'
 
-type Cause = readonly [kind: ErrorKind, what: string, next: string]
-
-const AGAIN = 'run again; the run resumes after its last committed page.'
 const KEYS = 'Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or the profile in ~/.aws'
 
 const DENIED: Cause = [
@@ -11,7 +9,11 @@ const DENIED: Cause = [
   'The credentials need s3:ListBucket, s3:ListBucketMultipartUploads, s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload for load.path.',
 ]
 
-const UNREACHABLE = `Check load.s3.endpoint, the network and the proxy, then ${AGAIN}`
+const ELSEWHERE: Cause = [
+  'config',
+  'The bucket is in another region',
+  'Set load.s3.region or AWS_REGION to it.',
+]
 
 /** By error code of stores and the SDK: what it means, and what to do about it. */
 const CAUSES: Record<string, Cause> = {
@@ -34,17 +36,13 @@ const CAUSES: Record<string, Cause> = {
     "This machine's clock and the store's are too far apart",
     'Set the clock, then run again.',
   ],
-  AuthorizationHeaderMalformed: [
-    'config',
-    'The bucket is in another region',
-    'Set load.s3.region or AWS_REGION to it.',
-  ],
+  AuthorizationHeaderMalformed: ELSEWHERE,
   RegionMissing: [
     'config',
     'There is no region for object storage',
     "Set load.s3.region or AWS_REGION to the bucket's.",
   ],
-  PermanentRedirect: ['config', 'The bucket is in another region', 'Set load.s3.region or AWS_REGION to it.'],
+  PermanentRedirect: ELSEWHERE,
   KeyTooLongError: [
     'storage',
     'The name is too long for a key',
@@ -65,23 +63,15 @@ export function s3Error(error: unknown, where: string): unknown {
   const code = codeOf(error)
   const status = statusOf(error)
   if (code === null && status === null) return error
-  const [kind, what, next] = CAUSES[code ?? ''] ?? byStatus(status, code) ?? network(code)
+  const [kind, what, next] = causeOf(ERRORS, status, code)
   return new ExportError({ kind, what, where, next, cause: error })
 }
 
-function byStatus(status: number | null, code: string | null): Cause | null {
-  if (status === null) return null
-  if (status === 403) return DENIED
-  if (status === 301) return CAUSES.PermanentRedirect!
-  const said = `${status}${code === null || /^(?:UnknownError|Unknown|\d+)$/.test(code) ? '' : ` ${code}`}`
-  if (status >= 500) return ['storage', `The store fails (${said})`, `Wait until it works, then ${AGAIN}`]
-  return ['storage', `The store refuses (${said})`, 'Check load.path and load.s3, then run again.']
-}
-
-function network(code: string | null): Cause {
-  const broken = code === 'AbortError' ? null : code
-  const said = code === 'TimeoutError' ? 'no response in time' : (broken ?? 'broken connection')
-  return ['storage', `The store cannot be reached (${said})`, UNREACHABLE]
+const ERRORS: StoreErrors = {
+  causes: CAUSES,
+  statuses: { 301: ELSEWHERE, 403: DENIED },
+  section: 'load.s3',
+  address: 'load.s3.endpoint',
 }
 
 /** The store's error code, or the system's. */

@@ -7,11 +7,9 @@ import {
   StorageSharedKeyCredential,
 } from '@azure/storage-blob'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { azureError } from '../../src/azure/azure-error.ts'
 import { azureDriver } from '../../src/azure/index.ts'
 import { bucketStore } from '../../src/bucket/index.ts'
 import { type ExportError, isExportError } from '../../src/core/index.ts'
-import { s3Error } from '../../src/s3/s3-error.ts'
 import { ACCOUNT, type Azurite, KEY, startAzurite } from './azurite.ts'
 
 let azurite: Azurite
@@ -196,10 +194,4 @@ it.each([429, 503])('status %i is waited out', async (status) => {
   expect(await listed('a/', true)).toEqual(['a/c'])
   server.closeAllConnections()
   server.close()
-})
-
-it('a request that is broken off is no unexpected error', () => {
-  const error = Object.assign(new Error('The operation was aborted'), { name: 'AbortError' })
-  for (const translated of [azureError(error, 'x'), s3Error(error, 'x')])
-    expect(translated).toMatchObject({ kind: 'storage', what: expect.stringContaining('cannot be reached') })
 })

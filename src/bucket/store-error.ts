@@ -1,0 +1,41 @@
+import type { ErrorKind } from '../core/index.ts'
+
+/** What an error means, and what to do about it. */
+export type Cause = readonly [kind: ErrorKind, what: string, next: string]
+
+export const AGAIN = 'run again; the run resumes after its last committed page.'
+
+/** How one kind of object storage says what is wrong. */
+export type StoreErrors = {
+  /** By error code of the store and its SDK. */
+  readonly causes: Readonly<Record<string, Cause>>
+  /** By HTTP status, for codes that are not known. */
+  readonly statuses: Readonly<Record<number, Cause>>
+  /** The section of the pipeline file. */
+  readonly section: string
+  /** What leads to the store. */
+  readonly address: string
+}
+
+/** The cause of an error by its code and HTTP status, of which there is one at least. */
+export function causeOf(
+  { causes, statuses, section, address }: StoreErrors,
+  status: number | null,
+  code: string | null,
+): Cause {
+  const known = causes[code ?? ''] ?? statuses[status ?? 0]
+  if (known !== undefined) return known
+  if (status === null) {
+    const what = `The store cannot be reached (${TIMED_OUT.test(code ?? '') ? 'no response in time' : code})`
+    return ['storage', what, `Check ${address}, the network and the proxy, then ${AGAIN}`]
+  }
+  const said = `${status}${code === null || NO_CODE.test(code) ? '' : ` ${code}`}`
+  if (status === 429 || status === 503)
+    return ['storage', `The store is busy (${said})`, `Wait some minutes, then ${AGAIN}`]
+  if (status >= 500) return ['storage', `The store fails (${said})`, `Wait until it works, then ${AGAIN}`]
+  return ['storage', `The store refuses (${said})`, `Check load.path and ${section}, then run again.`]
+}
+
+/** The SDKs abort what takes longer than their limits. Nothing else is aborted. */
+const TIMED_OUT = /^(?:Abort|Timeout)Error$/
+const NO_CODE = /^(?:UnknownError|Unknown|\d+)$/
