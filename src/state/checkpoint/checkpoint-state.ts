@@ -73,22 +73,15 @@ function* runEntries({ runs }: CheckpointState): Generator<JournalEntry> {
 
 function* serviceEntries({ service, searchesRemaining }: CheckpointState): Generator<JournalEntry> {
   const { pageSize, limit, reading, times, reportsSearchesLeft } = service
-  const size = pageSize === null ? {} : { page_size: pageSize }
-  const tells = reportsSearchesLeft === null ? {} : { tells_searches: reportsSearchesLeft }
-  const left = searchesRemaining === null ? {} : { left: searchesRemaining }
-  if (limit !== null) yield { kind: 'limit', size: limit }
-  const isKnown = pageSize !== null || reportsSearchesLeft !== null || searchesRemaining !== null
-  if (isKnown || times.length > 0) {
-    yield {
-      kind: 'measured',
-      times,
-      ...(reading === null ? {} : { reading }),
-      ...tells,
-      ...left,
-      ...size,
-      replaces: true,
-    }
+  const known = {
+    ...(reading === null ? {} : { reading }),
+    ...(reportsSearchesLeft === null ? {} : { tells_searches: reportsSearchesLeft }),
+    ...(searchesRemaining === null ? {} : { left: searchesRemaining }),
+    ...(pageSize === null ? {} : { page_size: pageSize }),
   }
+  if (limit !== null) yield { kind: 'limit', size: limit }
+  if (times.length > 0 || Object.keys(known).length > 0)
+    yield { kind: 'measured', times, ...known, replaces: true }
 }
 
 function figuresOf({ rows, quarantined, repeated, forgotten, failures, searchesSpent }: FoldedRun) {
