@@ -51,12 +51,13 @@ export async function printSummary(
 
 /** The same for one of several pipelines that could not begin. @param name null: it could not be read */
 export function notBegunJson(name: string | null, { kind, message }: ExportError) {
-  const status = kind === 'interrupted' ? kind : 'failed'
+  const status = kind === 'interrupted' ? kind : NOTHING_DONE.status
   return { ...summaryJson({ ...NOTHING_DONE, status }), pipeline: name, error: message }
 }
 
 const NOTHING_DONE = {
   pipeline: '',
+  status: 'failed' as const,
   ...NO_RUN_COUNTS,
   partitions: partitionCounts(0, { done: 0, failed: 0 }),
   shards: 0,

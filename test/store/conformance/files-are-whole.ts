@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { OwnedStore, Scratch } from '../../../src/core/index.ts'
@@ -117,6 +118,7 @@ export function filesAreWhole(make: MakeWorld): void {
       const reading = (async () => {
         const wrong: number[] = []
         while (writing) {
+          await setImmediate()
           const text = (await textOf(reader, '_manifest.json')) ?? ''
           if (!contents.includes(text)) wrong.push(text.length)
         }
