@@ -1,7 +1,8 @@
 /**
- * How thorough a run of the tests is. `npm test` shows every promise once. `npm run test:all` also runs files named
- * `*.long.test.ts`, and tries more points at which a fault can strike and more cases of a property; `TEST_ALL=1` does the
- * same for any other call of vitest. `FAULT_ALL=1` tries all points and cases.
+ * How thorough a run of the tests is. `npm test` is for who changes something: one way through each mechanism.
+ * `npm run test:all` shows every promise: it also runs files named `*.long.test.ts`, and tries more points at which a
+ * fault can strike and more cases of a property; `TEST_ALL=1` does the same for any other call of vitest. `FAULT_ALL=1`
+ * tries all points and cases.
  */
 export function isThorough(): boolean {
   return process.env.TEST_ALL === '1' || EVERYTHING
