@@ -73,8 +73,8 @@ it.runIf(THOROUGH && process.platform !== 'win32')(
         concurrency: 8,
       },
     })
-    // Node.js itself needs about twenty; then come the files of our code, of threads and of the data set.
-    const counts = Array.from({ length: 6 }, (_, i) => 27 + i)
+    // Node.js itself takes some eighteen; then come the files of our code, of threads and of the data set.
+    const counts = Array.from({ length: 6 }, (_, i) => 19 + i)
     for (const handles of some(counts, 2)) {
       const { code, stderr } = await run(here, `ulimit -n ${handles};`, [
         'run',
