@@ -12,10 +12,11 @@ import { newShell, runBlock } from './run-blocks.ts'
 const REAL = 'From a token to a table'
 
 // `tutorial-works` carries out the same commands.
+// What a page costs is known after some full pages.
 it.runIf(THOROUGH)(
   'its commands lead from a token to a table, and run prints what the sample shows',
   async () => {
-    const sandbox = await startSandbox({ records: 200, requestsPerSecond: 0, basicRequestsPerSecond: 0 })
+    const sandbox = await startSandbox({ records: 60_000, requestsPerSecond: 0, basicRequestsPerSecond: 0 })
     onTestFinished(() => sandbox.close())
     const shell = newShell({ SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token })
     const [, file, commands, sample] = blocksOf('README.md').filter(({ under }) => under.includes(REAL))
@@ -23,7 +24,7 @@ it.runIf(THOROUGH)(
     await runBlock(file!, shell)
     const printed = await runBlock(commands!, shell)
     expect(shapeOf(printed)).toContain(shapeOf(sample!.text))
-    expect(printed).toMatch(/credentials in duckdb:leaks\.db: \d+ rows loaded/)
+    expect(printed).toMatch(/credentials in duckdb:leaks\.db: [\d,]+ rows loaded/)
     expect(printed).toMatch(/^source_id +source_name +credentials/m)
   },
 )
@@ -46,13 +47,17 @@ it('its SQL over the files counts by source as the table does, though sources sh
 
 const bigints = (_name: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value)
 
-/** Removes what differs between runs: figures, and the way in which the command was called. */
+/**
+ * Removes what differs between runs: figures, and the way in which the command was called.
+ * Where chains are divided, as on a busy machine, searches are "at most".
+ */
 function shapeOf(text: string): string {
   return text
     .replace(/node \S+main\.js/g, 'spillway')
     .replace(/\d[\d,.]*/g, '#')
     .replace(/# [kM]?B/g, '# bytes')
     .replace(/#( ms| s)/g, '# s')
+    .replace('at most #', '#')
 }
 
 it('every npm script that a page names exists', () => {
