@@ -61,6 +61,7 @@ it('the copies of a dead process are removed, those of a living one and other fi
 it('forget removes the copies of dead processes, and names those of others', async () => {
   const here = await newWorkspace({})
   const folder = temporaryFiles(here.folder)
+  Object.assign(here.env, { TMPDIR: folder })
   const self = describeOwner(new Date())
   const { pid } = spawnSync(process.execPath, ['--version'])
   const left = { killed: { ...self, pid, process_start: '1' }, elsewhere: { ...self, host: 'etl-2' } }
