@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { cp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
 import { takeLock } from '../../src/state/index.ts'
@@ -48,6 +48,12 @@ function frequent(rows: readonly Row[]): readonly string[] {
 
 async function forget(here: Workspace, people: readonly string[], ...flags: string[]) {
   await writeFile(join(here.folder, 'people.txt'), `${people.join('\r\n')}\n`)
+  // Other tests have copies in the folder for temporary files, which a note would name.
+  const TMPDIR = join(here.folder, 'tmp')
+  await mkdir(TMPDIR, { recursive: true })
+  Object.assign(here.env, { TMPDIR })
+  vi.stubEnv('TMPDIR', TMPDIR)
+  onTestFinished(() => void vi.unstubAllEnvs())
   return here.json('forget', '--identities', 'people.txt', '--yes', ...flags)
 }
 
