@@ -212,7 +212,7 @@ describe('objects of the log', () => {
         const { position } = await stateIn(store)
         expect(position.sequence).toBeGreaterThanOrEqual(last)
         last = position.sequence
-        await new Promise((resolve) => setTimeout(resolve, 50))
+        await new Promise((resolve) => setTimeout(resolve, 5))
       }
     })()
     /** Rows of two open shards, as whoever encodes them knows them. */
