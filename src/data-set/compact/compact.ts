@@ -1,14 +1,19 @@
-import { getOrInsert, type NamedPipeline, type Pipeline, placeOf } from '../../core/index.ts'
-import { requireTablesToFollow } from '../../open-tables/index.ts'
-import { type CheckpointState, checkMaskKey, type SealedShard, splitPath } from '../../state/index.ts'
-import { refuseLinks } from '../files.ts'
+import {
+  getOrInsert,
+  type HeaderEntry,
+  type NamedPipeline,
+  type Pipeline,
+  placeOf,
+} from '../../core/index.ts'
+import { type CheckpointState, type SealedShard, splitPath } from '../../state/index.ts'
+import { changeHeld } from '../change.ts'
 import { readBegunCheckpoint } from '../open-checkpoint.ts'
 import { holdDataSet, namingLocations, openDataSet } from '../open-data-set.ts'
 import type { PruneOptions } from '../prune/prune.ts'
 import { namePipeline } from '../queries.ts'
 import { type Owner, openSettledCheckpoint } from '../recover.ts'
 import { coderOf, FreeNumbers, rewriteShards } from '../rewriting.ts'
-import { settle, stopped } from '../settle.ts'
+import { stopped } from '../settle.ts'
 
 export type CompactResult = {
   readonly pipeline: string
@@ -64,14 +69,9 @@ async function compact(
   options: CompactOptions,
 ): Promise<CompactResult> {
   const { store } = owner
-  const { stop, onLog, onShard, maskKey, minShards } = options
-  await refuseLinks(store)
-  const found = await readBegunCheckpoint(pipeline, store)
-  if (found === null) return resultOf(pipeline, [], 0)
-  await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: found.header.data_set_id })
-  checkMaskKey(found.header, maskKey, pipeline)
-  const checkpoint = await openSettledCheckpoint(owner, found.header, onLog)
-  try {
+  const { stop, onLog, onShard, minShards } = options
+  const open = (header: HeaderEntry) => openSettledCheckpoint(owner, header, onLog)
+  const done = await changeHeld(pipeline, owner, options, open, async (checkpoint) => {
     const groups = groupsOf(checkpoint.state, pipeline, minShards)
     const coder = await coderOf(pipeline, options)
     const numbers = new FreeNumbers(checkpoint.state)
@@ -85,15 +85,10 @@ async function compact(
       shards.push({ of: group.map(({ shard }) => shard), by: { ...by, stands_for: standsFor(group) } })
     }
     if (shards.length > 0) await checkpoint.append([{ kind: 'compact', shards }])
-    await settle(pipeline, store, checkpoint, options)
-    return resultOf(
-      pipeline,
-      groups,
-      shards.reduce((sum, { by }) => sum + by.bytes, 0),
-    )
-  } finally {
-    await checkpoint.close()
-  }
+    const bytes = shards.reduce((sum, { by }) => sum + by.bytes, 0)
+    return resultOf(pipeline, groups, bytes)
+  })
+  return done ?? resultOf(pipeline, [], 0)
 }
 
 /** Finished shards that become one each: neighbours among the small ones of a folder, as many as one may hold. */

@@ -1,6 +1,7 @@
 import {
   type BlobRef,
   ExportError,
+  type HeaderEntry,
   type JournalEntry,
   type NamedPipeline,
   type Pipeline,
@@ -20,14 +21,13 @@ import {
   withDigests,
   withKey,
 } from '../../state/index.ts'
-import { refuseLinks } from '../files.ts'
+import { changeHeld } from '../change.ts'
 import { readBegunCheckpoint } from '../open-checkpoint.ts'
 import { holdDataSet, namingLocations, openDataSet } from '../open-data-set.ts'
 import type { PruneOptions } from '../prune/prune.ts'
 import { namePipeline } from '../queries.ts'
 import { type Owner, openSettledCheckpoint } from '../recover.ts'
 import { coderOf } from '../rewriting.ts'
-import { settle } from '../settle.ts'
 import { shardSetOptions } from '../shard-set-options.ts'
 import { bringPeople, listOf, readForgotten, writePeople } from '../suppression.ts'
 import { sweepTemporaryFolders } from '../warehouse/local-shards.ts'
@@ -130,23 +130,14 @@ async function forget(
   options: ForgetOptions,
 ): Promise<ForgetResult> {
   const { store } = owner
-  const { onLog } = options
-  await refuseLinks(store)
-  const found = await begun(pipeline, store, options)
-  if (found === null) {
-    await writePeople(store, withPeople((await readForgotten(store)) ?? [], people, options))
-    return nothingOf(pipeline, people)
-  }
-  await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: found.header.data_set_id })
-  const checkpoint = await openSettledCheckpoint(owner, found.header, onLog)
-  try {
+  const open = (header: HeaderEntry) => openSettledCheckpoint(owner, header, options.onLog)
+  const done = await changeHeld(pipeline, owner, options, open, async (checkpoint) => {
     await bringPeople(store, checkpoint.state)
-    const result = await remove(pipeline, owner, checkpoint, people, options)
-    await settle(pipeline, store, checkpoint, options)
-    return result
-  } finally {
-    await checkpoint.close()
-  }
+    return remove(pipeline, owner, checkpoint, people, options)
+  })
+  if (done !== null) return done
+  await writePeople(store, withPeople((await readForgotten(store)) ?? [], people, options))
+  return nothingOf(pipeline, people)
 }
 
 /** The lists with the digests of people; the same array if they have them all. */

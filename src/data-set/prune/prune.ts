@@ -2,19 +2,19 @@ import {
   type Clock,
   ExportError,
   formatInstant,
+  type HeaderEntry,
   type Log,
   type Micros,
   type NamedPipeline,
   type Pipeline,
 } from '../../core/index.ts'
 import { requireTablesToFollow } from '../../open-tables/index.ts'
-import { CHECKPOINT_PATH, checkMaskKey } from '../../state/index.ts'
-import { refuseLinks } from '../files.ts'
+import { CHECKPOINT_PATH } from '../../state/index.ts'
+import { changeHeld } from '../change.ts'
 import { readBegunCheckpoint } from '../open-checkpoint.ts'
 import { holdDataSet, namingLocations, openDataSet } from '../open-data-set.ts'
 import { namePipeline } from '../queries.ts'
 import { type Owner, openUnchecked } from '../recover.ts'
-import { settle } from '../settle.ts'
 import { type KeptPartition, type OldPartitions, oldPartitions, removedBy } from './old-partitions.ts'
 
 export type PruneResult = {
@@ -88,16 +88,10 @@ async function prune(
   before: Micros,
   options: PruneOptions,
 ): Promise<PruneResult> {
-  const { store } = owner
-  const { clock, maskKey } = options
-  await refuseLinks(store)
-  const found = await readBegunCheckpoint(pipeline, store)
-  if (found === null) return resultOf(pipeline, before, NOTHING, [])
-  await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: found.header.data_set_id })
-  checkMaskKey(found.header, maskKey, pipeline)
+  const { clock } = options
   // Shards need not be whole: those that are damaged may be among the old ones.
-  const checkpoint = await openUnchecked(owner, found.header)
-  try {
+  const open = (header: HeaderEntry) => openUnchecked(owner, header)
+  const done = await changeHeld(pipeline, owner, options, open, async (checkpoint) => {
     const { state } = checkpoint
     const old = oldPartitions(state, before)
     const { removed, shards } = removedBy(old, state)
@@ -108,11 +102,9 @@ async function prune(
       const what = { partitions, rows, quarantined, removed, shards }
       await checkpoint.append([{ kind: 'prune', pruned_at, before: done.before, ...what }])
     }
-    await settle(pipeline, store, checkpoint, options)
     return done
-  } finally {
-    await checkpoint.close()
-  }
+  })
+  return done ?? resultOf(pipeline, before, NOTHING, [])
 }
 
 const NOTHING: OldPartitions = {

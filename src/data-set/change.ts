@@ -1,0 +1,37 @@
+import type { HeaderEntry, NamedPipeline } from '../core/index.ts'
+import { requireTablesToFollow } from '../open-tables/index.ts'
+import { checkMaskKey, type OpenLog } from '../state/index.ts'
+import { refuseLinks } from './files.ts'
+import { readBegunCheckpoint } from './open-checkpoint.ts'
+import type { Owner } from './recover.ts'
+import { type SettleOptions, settle } from './settle.ts'
+
+/**
+ * How every change to a data set without a run begins and ends: it is refused where it could not be finished, and
+ * settled after what it commits.
+ * @param open the checkpoint
+ * @param change commits the change
+ * @returns what `change` returns; null: nothing is exported yet
+ */
+export async function changeHeld<T>(
+  pipeline: NamedPipeline,
+  owner: Owner,
+  options: SettleOptions & { readonly maskKey: Uint8Array | null },
+  open: (header: HeaderEntry) => Promise<OpenLog>,
+  change: (checkpoint: OpenLog) => Promise<T>,
+): Promise<T | null> {
+  const { store } = owner
+  await refuseLinks(store)
+  const found = await readBegunCheckpoint(pipeline, store)
+  if (found === null) return null
+  await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: found.header.data_set_id })
+  checkMaskKey(found.header, options.maskKey, pipeline)
+  const checkpoint = await open(found.header)
+  try {
+    const result = await change(checkpoint)
+    await settle(pipeline, store, checkpoint, options)
+    return result
+  } finally {
+    await checkpoint.close()
+  }
+}
