@@ -175,7 +175,9 @@ export class PageCommits {
   #count(split: SplitPage, { finished, reopened }: PageProgress, ended: readonly PartitionFault[]): void {
     const chain = this.#chain
     const { requests, forgotten, leftOut } = split
-    const page = chain.feedWindows === null ? split.page : countedOfFeed(split)
+    // Without those of windows that another chain has.
+    const rows = [...split.rows.values()].reduce((sum, each) => sum + each, 0)
+    const page = { ...(chain.feedWindows === null ? split.page : countedOfFeed(split)), rows }
     this.leftOut += leftOut
     const { tally, options } = this.#run
     const log = options.onLog
@@ -189,9 +191,7 @@ export class PageCommits {
       const message = 'late rows for finished partitions; they are written to additional shards'
       log('warn', message, { partition: chain.partitionAt(reopened[0]!).key })
     }
-    // Without those of windows that another chain has.
-    const own = [...split.rows.values()].reduce((sum, each) => sum + each, 0)
-    tally.page({ ...page, rows: own }, forgotten)
+    tally.page(page, forgotten)
     tally.reopened += reopened.length
     tally.done += finished.length - reopened.length - ended.length
     for (const field of tally.newFields(page)) {
@@ -233,9 +233,7 @@ export class PageCommits {
 }
 
 /** What counts of a page of a feed: its last page, or its front, is requested again on purpose. */
-function countedOfFeed({ page, rows, refused }: SplitPage): DecodedPage {
-  let kept = 0
-  for (const count of rows.values()) kept += count
+function countedOfFeed({ page, refused }: SplitPage): DecodedPage {
   const quarantined = [...refused.values()].flat()
-  return { ...page, items: page.items - page.repeated, repeated: 0, rows: kept, quarantined }
+  return { ...page, items: page.items - page.repeated, repeated: 0, quarantined }
 }
