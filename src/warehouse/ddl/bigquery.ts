@@ -7,6 +7,7 @@ import {
   type Dialect,
   followingColumns,
   hiveColumns,
+  namesOf,
   backtickedEscaped as quoted,
   type SyncDialect,
 } from './dialect.ts'
@@ -69,7 +70,7 @@ export const bigquerySync: SyncDialect = (input) => {
   const external = (name: string, schema: readonly string[], options: readonly string[]): string =>
     `CREATE OR REPLACE EXTERNAL TABLE ${name} (${schema.join(', ')})
 ${connection === null ? '' : `${connection}\n`}OPTIONS (\n${optionList(options)}\n)`
-  const names = columns.map(({ name }) => quoted(name)).join(', ')
+  const names = namesOf(input, quoted)
   return syncScript(input, {
     tables: [
       ...tablesOf(input),

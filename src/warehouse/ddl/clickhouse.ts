@@ -8,6 +8,7 @@ import {
   type Dialect,
   followingColumns,
   hiveColumns,
+  namesOf,
   backtickedEscaped as quoted,
   type SyncDialect,
   shardGlob,
@@ -30,7 +31,7 @@ ${tablesOf(input).join(';\n\n')};
 
 ${BY_HAND}
 ${noteOn(input)}
-INSERT INTO ${quoted(input.table)} (${namesOf(input)})
+INSERT INTO ${quoted(input.table)} (${namesOf(input, quoted)})
 SELECT ${terms}
 FROM ${source}${settings};
 `
@@ -62,7 +63,7 @@ export const clickhouseSync: SyncDialect = (input) => {
     deleteFrom: (table, where) => `ALTER TABLE ${table} DELETE\nWHERE ${where}`,
     copy: [
       `${noteOn(input)}
-INSERT INTO ${name} (${namesOf(input)}, spillway_data_set, spillway_shard)
+INSERT INTO ${name} (${namesOf(input, quoted)}, spillway_data_set, spillway_shard)
 SELECT ${terms}, (SELECT max(data_set) FROM ${list}), ${shard}
 FROM ${source}
 WHERE ${shard} IN (SELECT shard FROM ${list} WHERE state = 'missing')${settings}`,
@@ -92,10 +93,6 @@ ORDER BY ${order.length === 0 ? 'tuple()' : `(${order.map(quoted).join(', ')})`}
   ]
 }
 
-function namesOf({ columns }: DdlInput): string {
-  return columns.map(({ name }) => quoted(name)).join(', ')
-}
-
 /** The columns of the files, the table function that reads them, and settings that follow the query. */
 function filesOf(
   input: DdlInput,
@@ -110,7 +107,7 @@ function filesOf(
     type === 'list' ? `JSONExtract(ifNull(${quoted(name)}, '[]'), 'Array(Nullable(String))')` : quoted(name),
   )
   if (format.kind === 'parquet')
-    return { terms: namesOf(input), source: `${source}, 'Parquet')`, settings: '' }
+    return { terms: namesOf(input, quoted), source: `${source}, 'Parquet')`, settings: '' }
   return {
     terms: terms.join(', '),
     source: `${source}, 'CSVWithNames', ${backslashed(structure)})`,

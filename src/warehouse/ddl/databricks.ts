@@ -6,6 +6,8 @@ import {
   type DdlInput,
   type Dialect,
   followingColumns,
+  namesOf,
+  backticked as quoted,
   type SyncDialect,
 } from './dialect.ts'
 import { ledgerTable, listOf, manifestLines, shardPattern, syncScript } from './sync.ts'
@@ -28,7 +30,7 @@ export const databricks: Dialect = (input) => {
 ${tablesOf(input).join(';\n\n')};
 
 ${BY_HAND}
-INSERT INTO ${quoted(input.table)} (${namesOf(input)})
+INSERT INTO ${quoted(input.table)} (${namesOf(input, quoted)})
 SELECT ${terms.join(', ')}
 FROM ${reader};
 `
@@ -53,7 +55,7 @@ export const databricksSync: SyncDialect = (input) => {
     list,
     makeList: (select) => [`CREATE OR REPLACE TABLE ${list} AS\n${select}`],
     copy: [
-      `INSERT INTO ${quoted(input.table)} (${namesOf(input)}, spillway_data_set, spillway_shard)
+      `INSERT INTO ${quoted(input.table)} (${namesOf(input, quoted)}, spillway_data_set, spillway_shard)
 SELECT ${input.columns.map(({ name }) => `f.${quoted(name)}`).join(', ')}, c.data_set, c.shard
 FROM (
   SELECT ${terms.join(', ')}, ${plain(match('_metadata.file_path', shardPattern(input)))} AS spillway_file
@@ -96,13 +98,4 @@ function filesOf(input: DdlInput): { readonly terms: readonly string[]; readonly
   ]
   const root = `${bucketOf(input)}/${resource}`
   return { terms, reader: `read_files(${[backslashed(root), ...options].join(', ')})` }
-}
-
-function namesOf({ columns }: DdlInput): string {
-  return columns.map(({ name }) => quoted(name)).join(', ')
-}
-
-/** A name in backticks; within it a backtick is doubled. */
-function quoted(name: string): string {
-  return `\`${name.replaceAll('`', '``')}\``
 }

@@ -39,6 +39,11 @@ export function followingColumns(columns: readonly ColumnSpec[]): readonly Colum
   return [...columns, { ...DATA_SET_COLUMN, nullable: true }, SHARD_COLUMN]
 }
 
+/** The columns of the files, as a list of names. */
+export function namesOf({ columns }: DdlInput, quoted: (name: string) => string): string {
+  return columns.map(({ name }) => quoted(name)).join(', ')
+}
+
 export const BY_HAND =
   '-- Once, by hand. `ddl --sync` prints what keeps a table, empty at first, in line with the data set.'
 
@@ -71,6 +76,11 @@ export function bucketOf({ path }: DdlInput): string {
 /** Single quotes; for engines in which a backslash is an escape. */
 export function backslashed(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+}
+
+/** A name in backticks; within it a backtick is doubled. */
+export function backticked(name: string): string {
+  return `\`${name.replaceAll('`', '``')}\``
 }
 
 /** A name in backticks, for engines in which a backslash is an escape there too. */

@@ -1,6 +1,6 @@
 import type { ColumnType } from '../../core/index.ts'
 import { identifier, literal } from '../table/table.ts'
-import { backslashed, bucketOf, type Dialect, hiveColumns } from './dialect.ts'
+import { backslashed, backticked, bucketOf, type Dialect, hiveColumns } from './dialect.ts'
 
 // Engines whose tables are folders of a Hive catalog.
 
@@ -133,9 +133,4 @@ ${sync}`
 function repairFolders(table: string, hive: readonly string[]): string {
   if (hive.length === 0) return ''
   return `\n-- Finds the folders; again after every export.\nMSCK REPAIR TABLE ${table};\n`
-}
-
-/** A name in backticks; within it a backtick is doubled. */
-function backticked(name: string): string {
-  return `\`${name.replaceAll('`', '``')}\``
 }

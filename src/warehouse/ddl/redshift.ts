@@ -6,6 +6,7 @@ import {
   type DdlInput,
   type Dialect,
   followingColumns,
+  namesOf,
   type SyncDialect,
 } from './dialect.ts'
 import { ledgerTable, listOf, manifestLines, syncScript } from './sync.ts'
@@ -52,7 +53,7 @@ export const redshiftSync: SyncDialect = (input) => {
     listOf(input.table),
     ...['stage', 'lines', 'copy'].map((each) => `${input.table}_spillway_${each}`),
   ].map(identifier)
-  const names = columns.map(({ name }) => identifier(name)).join(', ')
+  const names = namesOf(input, identifier)
   const match = (text: string, pattern: string): string =>
     `REGEXP_SUBSTR(${text}, ${literal(pattern)}, 1, 1, 'e')`
   const copyEnd = ` IAM_ROLE default ${optionsOf(input)}`

@@ -6,6 +6,7 @@ import {
   type DdlInput,
   type Dialect,
   followingColumns,
+  namesOf,
   type SyncDialect,
 } from './dialect.ts'
 import { ledgerTable, listOf, shardPattern, syncScript } from './sync.ts'
@@ -39,7 +40,7 @@ ${[...tablesOf(input), ...stageOf(input, 'CREATE OR REPLACE STAGE')].join(';\n\n
 
 ${BY_HAND}
 -- COPY remembers which files it has loaded (for 64 days).
-COPY INTO ${quoted(table)} (${namesOf(input)})
+COPY INTO ${quoted(table)} (${namesOf(input, quoted)})
 FROM (SELECT ${termsOf(input).join(', ')} FROM @${quoted(`${table}_stage`)})
 PATTERN = ${literal(pattern)};
 `
@@ -55,7 +56,7 @@ export const snowflakeSync: SyncDialect = (input) => {
   const match = (text: string, pattern: string): string =>
     `REGEXP_SUBSTR(${text}, ${literal(pattern)}, 1, 1, 'e', 1)`
   const shard = match('METADATA$FILENAME', shardPattern(input))
-  const insert = `INSERT INTO ${quoted(table)} (${namesOf(input)}, SPILLWAY_DATA_SET, SPILLWAY_SHARD)
+  const insert = `INSERT INTO ${quoted(table)} (${namesOf(input, quoted)}, SPILLWAY_DATA_SET, SPILLWAY_SHARD)
 SELECT ${termsOf(input).join(', ')}, (SELECT MAX(DATA_SET) FROM ${list}), ${shard}
 FROM @${stage} (FILE_FORMAT => ${literal(quoted(`${table}_format`))}, PATTERN => '.*(`
   const where = `)')
@@ -131,8 +132,4 @@ function termsOf({ columns, format }: DdlInput): readonly string[] {
     if (format.kind === 'parquet') return `$1:${identifier(name)}::${type === 'list' ? 'ARRAY' : TYPES[type]}`
     return type === 'list' ? `PARSE_JSON($${index + 1})` : `$${index + 1}`
   })
-}
-
-function namesOf({ columns }: DdlInput): string {
-  return columns.map(({ name }) => quoted(name)).join(', ')
 }

@@ -1,5 +1,6 @@
 import { standsFor } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
+import { LEDGER_COLUMNS } from './prepare-table.ts'
 import { columnList, partitionOf } from './shard-rows.ts'
 import { DATA_SET_COLUMN, LEDGER, literal, PARTITION_COLUMN, qualified, type TableSpec } from './table.ts'
 import type { Database, DataSet, LoadMode } from './warehouse.ts'
@@ -64,7 +65,7 @@ export async function adoptCompacted(
       )
     const names = [...namesAtOnce(former.map((entry) => entry.shard))]
     await run(
-      `INSERT INTO ${qualified(table, LEDGER)} (${LEDGER_COLUMNS}) SELECT data_set, ${literal(shard.path)}, ${literal(shard.sha256)}, ${shard.rows}, max(loaded_at), table_name, ${literal(partition)}, pipeline FROM ${entries} AND (${names.map((some) => `shard IN (${some})`).join(' OR ')}) GROUP BY data_set, table_name, pipeline`,
+      `INSERT INTO ${qualified(table, LEDGER)} (${LEDGER_NAMES}) SELECT data_set, ${literal(shard.path)}, ${literal(shard.sha256)}, ${shard.rows}, max(loaded_at), table_name, ${literal(partition)}, pipeline FROM ${entries} AND (${names.map((some) => `shard IN (${some})`).join(' OR ')}) GROUP BY data_set, table_name, pipeline`,
     )
     for (const some of names) await run(`DELETE FROM ${entries} AND shard IN (${some})`)
     left = [...others, { shard: shard.path, sha256: shard.sha256, partition, rows: shard.rows }]
@@ -115,7 +116,7 @@ function* namesAtOnce(names: Iterable<string>): Generator<string> {
 
 const NAMES_AT_ONCE = 1000
 
-const LEDGER_COLUMNS = `data_set, shard, sha256, rows, loaded_at, table_name, ${PARTITION_COLUMN.name}, pipeline`
+const LEDGER_NAMES = LEDGER_COLUMNS.map(({ name }) => name).join(', ')
 
 export async function isLoaded(
   { query }: Database,
@@ -144,7 +145,7 @@ export async function insertShard(
   const texts = [dataSet.id, shard.path, shard.sha256].map(literal).join(', ')
   const about = [table.name, partitionOf(shard), dataSet.pipeline].map(literal).join(', ')
   await database.run(
-    `INSERT INTO ${qualified(table, LEDGER)} (${LEDGER_COLUMNS}) VALUES (${texts}, ${shard.rows}, ${literal(loadedAt)}::timestamptz, ${about})`,
+    `INSERT INTO ${qualified(table, LEDGER)} (${LEDGER_NAMES}) VALUES (${texts}, ${shard.rows}, ${literal(loadedAt)}::timestamptz, ${about})`,
   )
   return changed
 }
