@@ -4,6 +4,7 @@ import { version } from '../package/index.ts'
 import { CommandCall, type CommonArgs, type Perform, wrongUsage } from './command-line/command.ts'
 import { COMMANDS, GROUPS } from './commands/index.ts'
 import { LOG_FORMATS, LOG_LEVELS } from './log/log.ts'
+import { folded } from './terminal/screen.ts'
 
 const PURPOSE =
   'Exports leaked-credential search results into Parquet or CSV: complete, once, masked, resumable.'
@@ -52,7 +53,7 @@ export function overview(columns: number): string {
   const groups = Object.entries(GROUPS).map(([group, names]) => {
     const rows = names.map((name) => {
       const { usage, describe } = COMMANDS[name]!
-      return `  ${usage.padEnd(width)}  ${folded(describe, widthOf(columns) - width - 4).join(`\n${' '.repeat(width + 4)}`)}`
+      return `  ${usage.padEnd(width)}  ${folded(describe, widthOf(columns) - width - 4).replaceAll('\n', `\n${' '.repeat(width + 4)}`)}`
     })
     return `${group}:\n${rows.join('\n')}`
   })
@@ -60,23 +61,7 @@ export function overview(columns: number): string {
     '`spillway <command> --help` explains a command; `spillway completion` completes commands in the shell.',
     widthOf(columns),
   )
-  return [
-    `spillway <command>`,
-    folded(PURPOSE, widthOf(columns)).join('\n'),
-    ...groups,
-    more.join('\n'),
-    EXIT_CODES,
-  ].join('\n\n')
-}
-
-function folded(text: string, width: number): readonly string[] {
-  const lines: string[] = []
-  for (const word of text.split(' ')) {
-    const longer = `${lines.at(-1)} ${word}`
-    if (lines.length > 0 && longer.length <= width) lines[lines.length - 1] = longer
-    else lines.push(word)
-  }
-  return lines
+  return [`spillway <command>`, folded(PURPOSE, widthOf(columns)), ...groups, more, EXIT_CODES].join('\n\n')
 }
 
 /** An error of yargs about the command line. */

@@ -105,7 +105,7 @@ export function sandboxBanner(
     `SPILLWAY_TOKEN=${sandbox.token}`,
     `SPILLWAY_API_KEY=${sandbox.apiKey}`,
     `SPILLWAY_TOKEN_URL=${sandbox.origin}/tokens/generate`,
-    `# Made-up data of ${domains.join(', ')}.`,
+    `# Data of ${domains.join(', ')}`,
     '# Export these variables in another shell, and run a pipeline of these domains.',
   ].join('\n')
 }

@@ -64,7 +64,7 @@ export const check = command({
     const show = async (name: string, ok: boolean, finding: string): Promise<void> => {
       checks.push({ name, ok, finding })
       if (!args.json)
-        await io.stdout.line(line(name, ok ? style('green', 'ok') : style('red', 'no'), finding))
+        await io.stdout.lines([line(name, ok ? style('green', 'ok') : style('red', 'no'), finding)])
     }
     let code = DONE
     for (const { message, fields } of await warningsFor(pipeline, io.env)) io.log('warn', message, fields)
@@ -101,7 +101,7 @@ async function resolvedText(
 }
 
 function line(name: string, verdict: string, finding: string): string {
-  return `${verdict}  ${name.padEnd(12)}${plainLine(finding)}`
+  return `${verdict}  ${name.padEnd(11)}  ${plainLine(finding)}`
 }
 
 /** Resolves to its finding; null: nothing could be tested, for a reason that a step before has given. */

@@ -28,7 +28,8 @@ export const compact = command({
     const { minShards } = args
     const work = args.dryRun ? planCompaction : compactDataSet
     const result = await changing(io, null, (options) => work(pipeline, { ...options, minShards }))
-    await io.stdout.line(args.json ? plainJson(result) : resultText(result, args.dryRun))
+    if (args.json) await io.stdout.line(plainJson(result))
+    else await io.stdout.lines([resultText(result, args.dryRun)])
     return DONE
   },
 })

@@ -39,7 +39,8 @@ export const evidence = command({
     const { tar, files } = await evidenceTar(found, publicKey)
     await saveFile(path, tar, 'The archive')
     const packed = { output: path, bytes: tar.byteLength, sha256: sha256(tar), files }
-    await io.stdout.line(json ? plainJson(packedJson(found, packed)) : packedText(found, packed, args.output))
+    if (json) await io.stdout.line(plainJson(packedJson(found, packed)))
+    else await io.stdout.lines([packedText(found, packed, args.output)])
     return DONE
   },
 })

@@ -31,7 +31,8 @@ export const forget = command({
     const { pipeline } = await dataSetFrom(args, io, true)
     const identities = await identitiesOf(args.identities, io)
     const print = async (result: ForgetResult, isDry: boolean): Promise<void> => {
-      await io.stdout.line(args.json ? plainJson({ ...result, dry_run: isDry }) : resultText(result, isDry))
+      if (args.json) await io.stdout.line(plainJson({ ...result, dry_run: isDry }))
+      else await io.stdout.lines([resultText(result, isDry)])
     }
     const maskKey = await readMaskKey(pipeline, io.env)
     const plan = () => changing(io, maskKey, (options) => planForgetting(pipeline, identities, options))

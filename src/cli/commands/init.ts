@@ -25,17 +25,15 @@ export const init = command({
       throw notWritten(file, error)
     }
     const name = shellWord(file)
-    await stdout.line(
-      [
-        `${file} is written. Next steps:`,
-        '  export SPILLWAY_BASE_URL=…   host and prefix of the service',
-        '  export SPILLWAY_TOKEN=…      an access token',
-        `  spillway check ${name}`,
-        `  spillway plan ${name}`,
-        `  spillway run ${name}`,
-        'No access at hand? `spillway sandbox` serves made-up data.',
-      ].join('\n'),
-    )
+    await stdout.lines([
+      `${file} is written. Next steps:`,
+      '  export SPILLWAY_BASE_URL=…   host and prefix of the service',
+      '  export SPILLWAY_TOKEN=…      an access token',
+      `  spillway check ${name}`,
+      `  spillway plan ${name}`,
+      `  spillway run ${name}`,
+      'No access at hand? `spillway sandbox` serves made-up data.',
+    ])
     return DONE
   },
 })

@@ -37,8 +37,8 @@ export const prune = command({
     const { pipeline } = await dataSetFrom(args, io, true)
     const before = ago(ageOf(args.olderThan, pipeline), systemClock.now() * 1000)
     const print = async (result: PruneResult, isDry: boolean): Promise<void> => {
-      const text = args.json ? plainJson({ ...result, dry_run: isDry }) : resultText(result, isDry)
-      await io.stdout.line(text)
+      if (args.json) await io.stdout.line(plainJson({ ...result, dry_run: isDry }))
+      else await io.stdout.lines([resultText(result, isDry)])
     }
     if (args.dryRun) {
       await print(await planPruning(pipeline, before), true)

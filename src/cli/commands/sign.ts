@@ -34,9 +34,8 @@ export const sign = command({
       })
     }
     const signed = await changing(io, null, (options) => signDataSet(pipeline, key, options))
-    await io.stdout.line(
-      args.json ? plainJson(inSnakeCase<unknown>({ ...signed })) : signedText(signed, io.cwd),
-    )
+    if (args.json) await io.stdout.line(plainJson(inSnakeCase<unknown>({ ...signed })))
+    else await io.stdout.lines([signedText(signed, io.cwd)])
     return DONE
   },
 })

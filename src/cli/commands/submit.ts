@@ -80,16 +80,9 @@ async function submitOne(
     const submitted = await submitPipeline(pipeline, await submittedFile(file, cwd), queue, options)
     if (!args.wait) {
       await printed
-      await stdout.line(
-        args.json
-          ? plainJson({
-              pipeline: name,
-              organization: submitted.organization,
-              run: submitted.run,
-              how: submitted.how,
-            })
-          : submittedText(name, submitted),
-      )
+      const { organization, run, how } = submitted
+      if (args.json) await stdout.line(plainJson({ pipeline: name, organization, run, how }))
+      else await stdout.lines([submittedText(name, submitted)])
       return DONE
     }
     log('info', submittedText(name, submitted), { event: 'run.submit', run: submitted.run })

@@ -38,13 +38,14 @@ export const summary = command({
       const path = `${pipeline.load.path}/${SUMMARY_PAGE_PATH}`
       if (!hasFacts && rulesOf(pipeline.extract.resource).holdsPeople)
         warn('DuckDB is not installed, so the summary has nothing that only rows tell.')
-      await io.stdout.line(
-        format === 'markdown'
-          ? markdown
-          : json
-            ? plainJson({ pipeline: pipeline.name, report: path, rows, shards, complete })
-            : `${shownPath(path, io.cwd)}: ${counted(rows, 'row')}, ${counted(shards, 'shard')}\nThe export is ${plainLine(verdict)}.`,
-      )
+      if (format === 'markdown') await io.stdout.line(markdown)
+      else if (json)
+        await io.stdout.line(plainJson({ pipeline: pipeline.name, report: path, rows, shards, complete }))
+      else
+        await io.stdout.lines([
+          `${shownPath(path, io.cwd)}: ${counted(rows, 'row')}, ${counted(shards, 'shard')}`,
+          `The export is ${plainLine(verdict)}.`,
+        ])
       return DONE
     })
   },

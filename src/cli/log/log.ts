@@ -49,7 +49,7 @@ export function openLogs({ screen, env, file, run }: LogTargets, { format, level
     const records = forMachines && isWanted(at)
     if (!shows && !records) return
     const line = { at, fields: plainFields(fields), message: plainLine(unlessSecret(message, 'long')) }
-    if (shows) screen.writeLog(prettyLine(line, style))
+    if (shows) screen.write(prettyLine(line, style))
     if (!records) return
     const json = jsonLine(line, run)
     if (!forPeople) screen.writeLog(json)

@@ -42,9 +42,13 @@ export async function printSummary(
   { cwd, program, env, stdout, signals }: Io,
 ): Promise<number> {
   const style = styleFor(wantsColour(stdout.terminal, env))
-  await stdout.line(
-    json ? plainJson(summaryJson(summary)) : summaryText(summary, pipeline, { cwd, program, style, ...how }),
-  )
+  if (json) await stdout.line(plainJson(summaryJson(summary)))
+  else {
+    const reader = { cwd, program, style, ...how }
+    await stdout.lines(summaryLines(summary, pipeline, reader))
+    // Commands stay on one line, to be copied.
+    for (const line of nextLines(summary, pipeline, reader)) await stdout.line(`  ${line}`)
+  }
   if (summary.status === 'complete') return DONE
   return summary.error === null ? FAILED : exitCode(summary.error.kind, signals.received)
 }
@@ -85,9 +89,8 @@ type Reader = {
   readonly style: Style
 }
 
-/** What `run` prints for people: the result, the data set, and what to do next. */
-function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Reader): string {
-  const { cwd, style } = reader
+/** What `run` prints for people, but for what to do next: the result, the data set. */
+function summaryLines(summary: RunSummary, pipeline: Pipeline, { cwd, style }: Reader): readonly string[] {
   const { partitions, rows, shards, requests, retries, quarantined } = summary
   const seconds = summary.durationMs / 1000
   const figures: (readonly [string, string])[] = [
@@ -137,16 +140,14 @@ function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Reader): s
       summary.manifest === null ? style('red', 'could not be written') : shownPath(summary.manifest, cwd),
     ],
   )
-  const lines = [
+  return [
     headline(summary, style),
     '',
     ...figures.map(([name, value]) => `  ${style('dim', name.padEnd(16))}${value}`),
     ...reasonLines(summary, style),
     ...failureLines(summary, style),
     '',
-    ...nextLines(summary, pipeline, reader).map((line) => `  ${line}`),
   ]
-  return lines.join('\n')
 }
 
 /** Readers see the rows of finished shards alone; others wait in the log. */

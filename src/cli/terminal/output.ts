@@ -1,5 +1,6 @@
 import type { WriteStream } from 'node:tty'
 import { ExportError } from '../../core/index.ts'
+import { folded } from './screen.ts'
 
 const CHUNK_LENGTH = 64 * 1024
 
@@ -66,8 +67,14 @@ export class Output {
     await this.write(`${text}\n`)
   }
 
+  /** Lines for people: on a terminal, broken between words. */
   async lines(lines: Iterable<string>): Promise<void> {
-    await this.parts(withEnds(lines))
+    await this.parts(this.#forPeople(lines))
+  }
+
+  *#forPeople(lines: Iterable<string>): Generator<string> {
+    const { columns } = this
+    for (const line of lines) yield `${columns === null ? line : folded(line, columns)}\n`
   }
 
   /** Writes strings as they are made, in blocks: a million of them are never in memory at once. */
@@ -82,8 +89,4 @@ export class Output {
     }
     await this.write(text)
   }
-}
-
-function* withEnds(lines: Iterable<string>): Generator<string> {
-  for (const line of lines) yield `${line}\n`
 }

@@ -53,7 +53,7 @@ export class Screen {
 
   /** Writes a message for people: whole lines, each with its end. */
   write(text: string, level: MessageLevel = 'info'): void {
-    if (this.#messages === null) this.writeLog(text)
+    if (this.#messages === null) this.writeLog(this.stream.isTTY ? folded(text, this.columns) : text)
     else if (text.trim() !== '') this.#messages(text.trim(), level)
   }
 
@@ -128,6 +128,32 @@ export class Screen {
 /** Columns that a string takes on a terminal. */
 export function widthOf(text: string): number {
   return stringWidth(text)
+}
+
+/** Blanks and a word. What is in backticks or quotes, such as a command, is one word. */
+const WORDS = / *((?:`[^`]*`|"[^"]*"|[^ ])+)/g
+
+/** Breaks lines that are longer than so many columns between words. They go on below the text after their label. */
+export function folded(text: string, columns: number): string {
+  return text
+    .split('\n')
+    .flatMap((line) => foldedLine(line, columns))
+    .join('\n')
+}
+
+function foldedLine(line: string, columns: number): readonly string[] {
+  if (widthOf(line) <= columns) return [line]
+  // A label ends with two blanks or more.
+  const [label = ''] = /^ *(?:\S+(?: \S+)* {2,})*/.exec(stripVTControlCharacters(line)) ?? []
+  const indent = ' '.repeat(label.length <= columns / 2 ? label.length : 2)
+  const lines: string[] = ['']
+  for (const [blanksAndWord, word] of line.matchAll(WORDS)) {
+    const last = lines.at(-1)!
+    if (last === '' || widthOf(last + blanksAndWord) <= columns)
+      lines[lines.length - 1] = last + blanksAndWord
+    else lines.push(indent + word)
+  }
+  return lines
 }
 
 /** Cuts a text to a width; a cut text ends in `…`. */

@@ -63,13 +63,10 @@ export async function loadTables(
     screen.clear()
   })
   const { others, ...figures } = summary
-  await stdout.line(
-    json
-      ? plainJson(
-          inSnakeCase<unknown>({ ...figures, otherDataSets: others, complete: completeness.complete }),
-        )
-      : `${summaryText(summary)}\n${completenessText(completeness)}.`,
-  )
+  if (json) {
+    const { complete } = completeness
+    await stdout.line(plainJson(inSnakeCase<unknown>({ ...figures, otherDataSets: others, complete })))
+  } else await stdout.lines([summaryText(summary), `${completenessText(completeness)}.`])
 }
 
 function waitText({ holder, limitMs }: TargetWait, target: string): string {
