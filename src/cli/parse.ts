@@ -1,3 +1,4 @@
+import { closest, distance } from 'fastest-levenshtein'
 import yargs, { type Argv } from 'yargs'
 import type { ExportError } from '../core/index.ts'
 import { version } from '../package/index.ts'
@@ -35,7 +36,8 @@ export async function parseCommandLine(
     if (error instanceof CommandCall) return perform(error.args, error.work)
     // When options are loaded late, yargs throws some errors past `fail`.
     const message = error instanceof UsageFault || isYargsError(error) ? error.message : null
-    throw message === null ? error : usageError(message, words)
+    const flags = error instanceof UsageFault ? error.flags : []
+    throw message === null ? error : usageError(message, words, flags)
   }
 }
 
@@ -65,7 +67,15 @@ export function overview(columns: number): string {
 }
 
 /** An error of yargs about the command line. */
-class UsageFault extends Error {}
+class UsageFault extends Error {
+  /** Those of the command. */
+  readonly flags: readonly string[]
+
+  constructor(message: string, flags: readonly string[]) {
+    super(message)
+    this.flags = flags
+  }
+}
 
 function isYargsError(error: unknown): error is Error {
   return error instanceof Error && error.name === 'YError'
@@ -111,7 +121,8 @@ function parserOf(words: readonly string[], columns: number): Argv<CommonArgs> {
     .exitProcess(false)
     .check(rejectRepeatedOrInvalid)
     .fail((message, error) => {
-      throw message ? new UsageFault(message) : error
+      const { key } = (parser as unknown as CommandOptions).getOptions()
+      throw message ? new UsageFault(message, Object.keys(key)) : error
     })
   // Descriptions say what is allowed, and the default in brackets.
   ;(parser as unknown as UsageSettings).usageConfiguration({ 'hide-types': true })
@@ -119,7 +130,8 @@ function parserOf(words: readonly string[], columns: number): Argv<CommonArgs> {
   return parser.completion('completion', 'Print a script that completes commands and flags in the shell')
 }
 
-/** Of yargs; its types lack it. */
+/** Of yargs; its types lack them. */
+type CommandOptions = { getOptions(): { readonly key: Readonly<Record<string, unknown>> } }
 type UsageSettings = { usageConfiguration(settings: { readonly 'hide-types': boolean }): void }
 
 /** Longer lines are hard to read. */
@@ -152,7 +164,7 @@ function rejectRepeatedOrInvalid(
 
 const LISTS: ReadonlySet<string> = new Set(['_', 'domain', 'redo', 'pipeline', 'id', 'state', 'query'])
 
-function usageError(message: string, words: readonly string[]): ExportError {
+function usageError(message: string, words: readonly string[], flags: readonly string[]): ExportError {
   // Whoever is to be forgotten is not repeated.
   if (words[0] === 'forget' && message.startsWith('Unknown argument'))
     return wrongUsage(
@@ -171,8 +183,15 @@ function usageError(message: string, words: readonly string[]): ExportError {
   if (bare !== undefined) return wrongUsage(`--${bare} needs a value`, next)
   const [, missing] = /^Missing required arguments?: (.*)$/.exec(text) ?? []
   if (missing !== undefined) return wrongUsage(`${word} needs --${missing.replaceAll(', ', ' and --')}`, next)
-  return wrongUsage(withoutDoubles(text), next)
+  const what = withoutDoubles(text)
+  const [, unknown] = /^Unknown argument: (.*)$/.exec(what) ?? []
+  const meant = unknown !== undefined && words.includes(`--${unknown}`) ? closest(unknown, flags) : ''
+  const isNear = meant !== '' && distance(unknown!, meant) <= MAX_SLIPS
+  return wrongUsage(what, isNear ? `Did you mean --${meant}? ${next}` : next)
 }
+
+/** Letters of a flag that may be wrong. */
+const MAX_SLIPS = 2
 
 /** Of unknown flags, yargs names its own spelling in camelCase as well. */
 function withoutDoubles(text: string): string {

@@ -10,6 +10,11 @@ const WRONG: readonly (readonly [line: string, message: string])[] = [
   ['statu', 'Unknown command: statu. Did you mean status? See `spillway --help`.'],
   ['run', 'run: an argument is missing. See `spillway run --help`.'],
   ['run a.yaml --frobnicate', 'Unknown argument: frobnicate. See `spillway run --help`.'],
+  [
+    'run a.yaml --concurency 3',
+    'Unknown argument: concurency. Did you mean --concurrency? See `spillway run --help`.',
+  ],
+  ['verify a.yaml --domains b.com', 'Unknown argument: domains. See `spillway verify --help`.'],
   ['run a.yaml --no-json', 'Unknown argument: no-json. See `spillway run --help`.'],
   ['run a.yaml --max-requests many', '--max-requests: expected a number. See `spillway run --help`.'],
   [

@@ -149,7 +149,8 @@ function foldedLine(line: string, columns: number): readonly string[] {
   const lines: string[] = ['']
   for (const [blanksAndWord, word] of line.matchAll(WORDS)) {
     const last = lines.at(-1)!
-    if (last === '' || widthOf(last + blanksAndWord) <= columns)
+    const isLonger = widthOf(indent + word) > columns
+    if (last === '' || isLonger || widthOf(last + blanksAndWord) <= columns)
       lines[lines.length - 1] = last + blanksAndWord
     else lines.push(indent + word)
   }
