@@ -134,7 +134,7 @@ function tablesOf(input: DdlInput): readonly string[] {
     : ''
   return [
     `CREATE TABLE IF NOT EXISTS ${into(table)} (\n${lines.join(',\n')}\n)${partitions}`,
-    ledgerTable(into, ({ name, type }) => `${quoted(name)} ${TYPES[type]} NOT NULL`),
+    ledgerTable(TYPES, quoted, into),
   ]
 }
 

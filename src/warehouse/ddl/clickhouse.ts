@@ -85,11 +85,8 @@ ${lines.join(',\n')}
 )
 ENGINE = MergeTree
 ORDER BY ${order.length === 0 ? 'tuple()' : `(${order.map(quoted).join(', ')})`}`,
-    ledgerTable(
-      quoted,
-      (column) => `${quoted(column.name)} ${typeOf(column)}`,
-      '\nENGINE = MergeTree\nORDER BY (data_set, table_name, shard)',
-    ),
+    // Without `Nullable`, no column takes null.
+    `${ledgerTable(TYPES, quoted).replaceAll(' NOT NULL', '')}\nENGINE = MergeTree\nORDER BY (data_set, table_name, shard)`,
   ]
 }
 

@@ -76,7 +76,7 @@ function tablesOf(input: DdlInput): readonly string[] {
   const lines = columnLines(tableColumns(input), DUCKDB_TYPES)
   return [
     `CREATE TABLE IF NOT EXISTS ${identifier(input.table)} (\n${lines}\n)`,
-    ledgerTable(identifier, ({ name, type }) => `${identifier(name)} ${DUCKDB_TYPES[type]} NOT NULL`),
+    ledgerTable(DUCKDB_TYPES, identifier),
   ]
 }
 

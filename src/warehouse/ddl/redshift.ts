@@ -42,7 +42,7 @@ ${followingColumns([])
   .join('\n')}
 ${comments.join('\n')}
 
-${ledger()};
+${ledgerTable(TYPES, identifier)};
 `
 }
 
@@ -60,7 +60,7 @@ export const redshiftSync: SyncDialect = (input) => {
   return syncScript(input, {
     tables: [
       tableWith(followingColumns(columns), input, ' IF NOT EXISTS'),
-      ledger(),
+      ledgerTable(TYPES, identifier),
       ...[lines, stage].map((each) => `DROP TABLE IF EXISTS ${each}`),
       `CREATE TEMP TABLE ${stage} (\n${columnLines(columns, TYPES)}\n)`,
       `CREATE TEMP TABLE ${lines} (line VARCHAR(65535))`,
@@ -106,10 +106,6 @@ function tableWith(columns: readonly ColumnSpec[], { table }: DdlInput, ifMissin
     ? `\nSORTKEY (${identifier('imported_at')})`
     : ''
   return `CREATE TABLE${ifMissing} ${identifier(table)} (\n${columnLines(columns, TYPES)}\n)${sort}`
-}
-
-function ledger(): string {
-  return ledgerTable(identifier, ({ name, type }) => `${identifier(name)} ${TYPES[type]} NOT NULL`)
 }
 
 function optionsOf({ columns, format }: DdlInput): string {

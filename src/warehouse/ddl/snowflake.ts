@@ -103,7 +103,7 @@ function tablesOf({ table, columns }: DdlInput): readonly string[] {
   )
   return [
     `CREATE TABLE IF NOT EXISTS ${quoted(table)} (\n${lines.join(',\n')}\n)`,
-    ledgerTable(quoted, ({ name, type }) => `${quoted(name)} ${TYPES[type]} NOT NULL`),
+    ledgerTable(TYPES, quoted),
   ]
 }
 

@@ -1,6 +1,6 @@
-import type { ColumnSpec, ColumnType } from '../../core/index.ts'
+import type { ColumnType } from '../../core/index.ts'
 import { LEDGER_COLUMNS } from '../table/prepare-table.ts'
-import { LEDGER, literal } from '../table/table.ts'
+import { columnLines, LEDGER, literal } from '../table/table.ts'
 import { hiveColumns, type SyncInput } from './dialect.ts'
 
 /** What differs between engines in how a table follows a data set. */
@@ -38,12 +38,8 @@ export function shardPattern(input: SyncInput): string {
 }
 
 /** The statement that makes the ledger if it is missing, as `load` makes it. */
-export function ledgerTable(
-  into: (name: string) => string,
-  column: (spec: ColumnSpec) => string,
-  rest = '',
-): string {
-  return `CREATE TABLE IF NOT EXISTS ${into(LEDGER)} (\n${LEDGER_COLUMNS.map((spec) => `  ${column(spec)}`).join(',\n')}\n)${rest}`
+export function ledgerTable(types: Engine['types'], quoted: Engine['quoted'], into = quoted): string {
+  return `CREATE TABLE IF NOT EXISTS ${into(LEDGER)} (\n${columnLines(LEDGER_COLUMNS, types, quoted)}\n)`
 }
 
 /** Those lines of the manifest that a sync reads, for engines that cannot read the file. */
