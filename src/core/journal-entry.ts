@@ -89,8 +89,6 @@ const windows = z.object({
   ),
 })
 
-/** The number of the next shard, and of those that were open. */
-
 /** How far a feed is read. Its chain never ends. */
 const feed = z.object({
   /**
@@ -263,6 +261,7 @@ const scope = z.object({
   /** A count, or a share such as `1%`. */
   max_quarantined: z.string(),
 })
+export type Scope = Omit<Entry<'scope'>, 'kind'>
 
 const failure = z.object({
   kind: z.string(),
@@ -352,8 +351,8 @@ const forget = z.object({
     })
     .optional(),
 })
-export type Scope = Omit<Entry<'scope'>, 'kind'>
 export type ForgetEntry = Entry<'forget'>
+export type Erasure = Omit<ForgetEntry, 'kind' | 'changes'>
 
 /** Finished shards of a folder were written together: each sealed one takes the places of some. */
 const compact = z.object({
@@ -361,7 +360,6 @@ const compact = z.object({
   shards: z.array(z.object({ of: z.array(count), by: seal.omit({ kind: true }) })),
 })
 export type CompactEntry = Entry<'compact'>
-export type Erasure = Omit<ForgetEntry, 'kind' | 'changes'>
 
 /** What responses have shown about the service since the last such entry. */
 const measured = z.object({
