@@ -1,17 +1,14 @@
 import {
   expectedCost,
-  isFeed,
   type Measures,
   mayCost,
   millisecondsAPage,
   monthOf,
   monthsNeeded,
   type NamedPipeline,
-  type NamedQuery,
   NOT_MEASURED,
   type Pipeline,
   type PlanStates,
-  partitionKey,
   requestRate,
   rulesOf,
 } from '../core/index.ts'
@@ -111,8 +108,7 @@ export async function readPlan(
   })
   const nowMs = options.clock.now()
   const plan = planFor(pipeline, nowMs, state)
-  const { total, begun, pruned, ...counts } = countPartitions(pipeline, plan, state)
-  const done = counts.done - feedsToRead(plan, state)
+  const { total, done, begun, pruned } = countPartitions(pipeline, plan, state)
   const { requests, expected, rows, searches, high } = sumOf(chainCosts(plan, pipeline, state))
   const month = monthOf(nowMs)
   const searchesThisMonth = searchesByMonth(state?.runs ?? []).get(month) ?? 0
@@ -153,15 +149,6 @@ export async function readPlan(
       })
     },
   }
-}
-
-/** Feeds that are read to their ends, which the next run reads on. */
-function feedsToRead(plan: Plan, state: CheckpointState | null): number {
-  const isDone = (query: NamedQuery): boolean =>
-    state?.partitions.get(partitionKey(query.name, null))?.state === 'done'
-  let feeds = 0
-  for (const { query } of plan.chains()) if (isFeed(query) && isDone(query)) feeds++
-  return feeds
 }
 
 /** The cost of one chain or several; null: no estimate. */
