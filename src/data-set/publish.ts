@@ -4,13 +4,11 @@ import { type CheckpointState, type SealedShard, SUCCESS_PATH, splitPath } from 
 
 /**
  * Publishes what is sealed and committed.
- * @param check is called before the first of them gets its name
  * @returns also those that are no longer what was sealed
  */
 export async function publishLeft(
   store: OwnedStore,
   state: CheckpointState,
-  check: () => Promise<void> = async () => {},
 ): Promise<{ readonly published: readonly SealedShard[]; readonly changed: readonly SealedShard[] }> {
   const names = new Set(await listSealed(store))
   const [published, changed]: SealedShard[][] = [[], []]
@@ -18,7 +16,6 @@ export async function publishLeft(
     const left = [...state.shards].filter(({ shard, sha256 }) =>
       names.has(splitPath(sealedPath(shard, sha256))[1]),
     )
-    if (left.length > 0) await check()
     if (left.length > 0 && !state.isSettled) await unmark(store)
     await sideBySide(left, async (shard) => {
       // What has its name is checked by its size alone.

@@ -30,13 +30,14 @@ export type Accept = (found: CheckpointState | null) => Promise<readonly Journal
 /**
  * Opens a checkpoint, or begins one, claims it from a former owner that may still run, and publishes what a crash left
  * sealed. Every change to a data set comes this way.
+ * @param check is called before anything is changed, with the numbers of the shards that the change replaces
  */
 async function openCheckpoint(
   { store, forced }: Owner,
   header: HeaderEntry,
   accept: Accept,
   onShard?: (shard: SealedShard) => void,
-  check?: (state: CheckpointState) => Promise<void>,
+  check?: (state: CheckpointState, replaced: ReadonlySet<number>) => Promise<void>,
 ): Promise<OpenLog> {
   for (;;) {
     const found = await findCheckpoint(store, onShard)
@@ -48,10 +49,20 @@ async function openCheckpoint(
     const checkpoint = new OpenLog(store, found)
     // A late commit of the former owner: everything is read again, and that owner cannot commit any more.
     if (forced && !(await checkpoint.claim())) continue
-    await publishLeft(store, checkpoint.state, async () => check?.(checkpoint.state))
+    const { state } = checkpoint
+    const replaced = new Set([...state.redo.shards, ...change.flatMap(shardsOf)])
+    await check?.(state, replaced)
+    const { changed } = await publishLeft(store, state)
+    const lost = changed.find(({ shard }) => !replaced.has(shard))
+    // Readers take what is published for whole.
+    if (check !== undefined && lost !== undefined) throw damaged(lost, null)
     await checkpoint.append(change)
     return checkpoint
   }
+}
+
+function shardsOf(entry: JournalEntry): readonly number[] {
+  return entry.kind === 'redo' ? entry.shards : []
 }
 
 const acceptAll: Accept = async () => []
@@ -66,7 +77,7 @@ export async function openUnchecked(owner: Owner, header: HeaderEntry): Promise<
 /**
  * Opens a checkpoint, or begins one, and brings the data set in line with it: checks that every finished shard has its
  * full length, and removes what is not committed.
- * @throws ExportError `damaged` when a shard is missing or short
+ * @throws ExportError `damaged` when a shard is missing or short; nothing is changed then
  */
 export async function openSettledCheckpoint(
   owner: Owner,
@@ -77,23 +88,23 @@ export async function openSettledCheckpoint(
   const { store } = owner
   const stats = store.statCheck()
   try {
-    const checkpoint = await openCheckpoint(owner, header, accept, statEach(stats), (state) =>
-      requireWhole(store, state),
+    let odd: Odd = NOTHING_ODD
+    const checkpoint = await openCheckpoint(
+      owner,
+      header,
+      accept,
+      statEach(stats),
+      async (state, replaced) => {
+        odd = await requireWhole(store, state, stats, replaced)
+      },
     )
-    await recoverShards(store, checkpoint.state, stats, log)
+    await removeSealed(store, checkpoint.state)
+    const warn = (message: string): void => log('warn', message)
+    await sideBySide(odd.folders, (folder) =>
+      moveUnknownShards(store, folder, (path) => odd.known.has(path), warn),
+    )
     await checkpoint.sweep()
     return checkpoint
-  } finally {
-    await stats.close()
-  }
-}
-
-/** What is refused stays as it is, so this comes before anything is published. @throws ExportError `damaged` */
-async function requireWhole(store: Store, state: CheckpointState): Promise<void> {
-  const stats = store.statCheck()
-  try {
-    for (const shard of state.shards) statEach(stats)(shard)
-    await unsettledShards(store, state, stats)
   } finally {
     await stats.close()
   }
@@ -117,7 +128,7 @@ export async function readSettledCheckpoint(
   try {
     const found = await readCheckpoint(store, statEach(stats))
     requireFit(found)
-    if (found !== null) await unsettledShards(store, found, stats)
+    if (found !== null) await requireWhole(store, found, stats, found.redo.shards)
     return found
   } finally {
     await stats.close()
@@ -133,28 +144,22 @@ function statEach(stats: StatCheck): (shard: SealedShard) => void {
   }
 }
 
-async function recoverShards(
-  store: OwnedStore,
-  state: CheckpointState,
-  stats: StatCheck,
-  log: Log,
-): Promise<void> {
-  const { unpublished, folders, known } = await unsettledShards(store, state, stats)
-  // Readers take what is published for whole.
-  if (unpublished.length > 0) throw damaged(unpublished[0]!, null)
-  await removeSealed(store, state)
-  const warn = (message: string): void => log('warn', message)
-  await sideBySide(folders, (folder) => moveUnknownShards(store, folder, (path) => known.has(path), warn))
-}
+/** Folders that hold other files than their shards, and the paths of the shards in them. */
+type Odd = { readonly folders: readonly string[]; readonly known: ReadonlySet<string> }
+
+const NOTHING_ODD: Odd = { folders: [], known: new Set() }
 
 /**
- * Finds differences between the data set and the checkpoint.
  * @param stats has been given every finished shard, and every folder with one shard
- * @returns the finished shards without their final names, the folders that hold other files than their shards, and the
- *   paths of the shards in these folders
+ * @param replaced numbers of shards that need not be whole
  * @throws ExportError `damaged` when a shard is missing or short
  */
-async function unsettledShards(store: Store, state: CheckpointState, stats: StatCheck) {
+async function requireWhole(
+  store: Store,
+  state: CheckpointState,
+  stats: StatCheck,
+  replaced: ReadonlySet<number>,
+): Promise<Odd> {
   // Neither open nor held shards are in their folders.
   const absent = new Map(state.goneFrom)
   const folders = [
@@ -172,31 +177,24 @@ async function unsettledShards(store: Store, state: CheckpointState, stats: Stat
   for (const stat of await stats.mismatches()) {
     if ('bytes' in stat || stat.names === finished(stat.path)) odd.add(stat.path)
   }
-  const known = new Set<string>()
-  if (odd.size === 0) return { unpublished: [], folders: [], known }
+  if (odd.size === 0) return NOTHING_ODD
   // They are removed once the manifest does not list them any more.
-  for (const path of state.invalidated) known.add(path)
+  const known = new Set(state.invalidated)
   const shards: SealedShard[] = []
   for (const sealed of state.shards) {
     const [folder] = splitPath(sealed.path)
     // A damaged shard stays until its partitions are exported again.
-    if (odd.has(sealed.path) && !state.redo.shards.has(sealed.shard)) shards.push(sealed)
+    if (odd.has(sealed.path) && !replaced.has(sealed.shard)) shards.push(sealed)
     if (odd.has(folder)) known.add(sealed.path)
   }
-  const unpublished: SealedShard[] = []
   await sideBySide(shards, async (sealed) => {
     const { path, bytes } = sealed
     const size = await store.size(path)
-    if (size === bytes) return
-    if (size === null && (await isSealed(store, sealed))) unpublished.push(sealed)
+    if (size === bytes || (size === null && (await isSealed(store, sealed)))) return
     // A run may have published it between the two stats.
-    else if (size !== null || (await store.size(path)) !== bytes) throw damaged(sealed, size)
+    if (size !== null || (await store.size(path)) !== bytes) throw damaged(sealed, size)
   })
-  return {
-    unpublished,
-    folders: [...state.partsOf].map(([folder]) => folder).filter((folder) => odd.has(folder)),
-    known,
-  }
+  return { folders: [...state.partsOf].map(([folder]) => folder).filter((folder) => odd.has(folder)), known }
 }
 
 /** Whether a sealed shard waits to be published. */

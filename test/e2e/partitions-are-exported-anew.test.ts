@@ -105,6 +105,25 @@ it('the message about a missing shard names a --redo that repairs it', async () 
   await holdsEverything(here)
 })
 
+it('a missing shard is exported anew, also while another one waits for its name', async () => {
+  const { extract, ...rest } = parts()
+  const here = await exportedWorkspace({ ...rest, extract: { ...extract, domains: ['quillmere.net'] } })
+  await here.write(parts())
+  const call = 'link credentials/query=domain.scatterholt.com/import_window=2024-03-01/part-00000.parquet'
+  const killed = await runCli({
+    args: ['run', 'pipeline.yaml'],
+    cwd: here.folder,
+    env: { ...here.env, ...diskFault(here.output, `kill:${call}`) },
+  })
+  expect(killed.signal).toBe('SIGKILL')
+  const [path] = (await shardPaths(here.output)) as [string]
+  await rm(join(here.output, path))
+  const stopped = await here.run()
+  expect(stopped.code).toBe(1)
+  await exits(0, here.run('--redo', /--redo (\S+?)`/.exec(stopped.stderr)?.[1] ?? ''))
+  await holdsEverything(here)
+})
+
 it('verify --fix says what it costs, does nothing without --yes, and repairs all damage', async () => {
   const here = await exportedWorkspace(parts())
   const [first, second, third] = (await shardPaths(here.output)) as [string, string, string]
