@@ -19,7 +19,9 @@ import {
   manySmallShards,
   namePipeline,
   namingLocations,
+  openDataSet,
   planFor,
+  planRedo,
   publish,
   type QuerySecrets,
   readQuerySecrets,
@@ -33,7 +35,7 @@ import {
 } from '../data-set/index.ts'
 import { requireEngine } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
-import { endEntry, MANIFEST_PATH, NEW_RUN, readManifest } from '../state/index.ts'
+import { CHECKPOINT_PATH, endEntry, MANIFEST_PATH, NEW_RUN, readManifest } from '../state/index.ts'
 import { requirePolicies, warnIfWorldReadable } from './admission/require-policies.ts'
 import { type Ending, exportChains, statusFor } from './chains/export-chains.ts'
 import { Tally } from './chains/tally.ts'
@@ -63,8 +65,11 @@ async function runOnDataSet(
   secrets: QuerySecrets,
   options: RunOptions,
 ): Promise<RunSummary> {
-  const { clock, stop, abort, fresh, onLog, onOpening } = options
+  const { clock, stop, abort, fresh, redo, onLog, onOpening } = options
   await requireFolder(pipeline.load.location)
+  // A pattern that matches nothing is refused before the lock makes the folder.
+  if (redo.length > 0 && (await openDataSet(pipeline).size(CHECKPOINT_PATH)) === null)
+    await planRedo(pipeline, null, redo, clock.now())
   const holding = {
     clock,
     stop,

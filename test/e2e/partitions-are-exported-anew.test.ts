@@ -192,6 +192,7 @@ it.each(['an empty folder', 'a run that was killed'])(
     const before = (await files()).filter((file) => !isOwners(file))
     expect((await here.run('--redo', 'domain.nobody.example')).code).toBe(2)
     expect(await files()).toEqual(before)
+    if (where === 'an empty folder') expect(existsSync(here.output)).toBe(false)
     expect((await here.run()).summary.status).toBe('complete')
   },
 )
