@@ -66,17 +66,20 @@ export async function clearDataSet(store: OwnedStore, log: Log): Promise<void> {
     if (isOurs) await store.remove(path)
     else aside.push(await moveToOrphans(store, path))
   }
+  const clearManifest = async (): Promise<void> => {
+    const signature = await store.size(SIGNATURE_PATH)
+    if (signature !== null) await clear(SIGNATURE_PATH, signature === SIGNATURE_BYTES)
+    await clearFile(store, MANIFEST_PATH, MANIFEST_START, clear)
+  }
   await clearFile(store, SUCCESS_PATH, '', clear)
+  await clearFile(store, SUMMARY_PAGE_PATH, SUMMARY_PAGE_START, clear)
   // Before the shards that they name.
   await removeTables(store, await tableOwner(store))
+  if (state !== null) await clearManifest()
   for (const resource of ROW_FOLDERS) {
     await clearShards(store, resource, (path) => clear(path, known.has(path)))
   }
   for (const path of await quarantineFiles(store)) await store.remove(path)
-  const signature = await store.size(SIGNATURE_PATH)
-  if (signature !== null) await clear(SIGNATURE_PATH, signature === SIGNATURE_BYTES)
-  await clearFile(store, SUMMARY_PAGE_PATH, SUMMARY_PAGE_START, clear)
-  await clearFile(store, MANIFEST_PATH, MANIFEST_START, clear)
   for (const name of await listSealed(store)) await store.remove(`${SEALED_FOLDER}/${name}`)
   // The last one stays until the new data set has begun, or takes its place: its log goes on with the next number, so
   // that a former owner finds its own next number taken.
@@ -84,7 +87,8 @@ export async function clearDataSet(store: OwnedStore, log: Log): Promise<void> {
   const end = Math.max(state?.position.sequence ?? 0, ...commits.slice(-1))
   if (end > 0) await store.create(commitPath(end), [])
   for (const sequence of commits) if (sequence < end) await store.remove(commitPath(sequence))
-  // Removed last: until then, a run without --fresh detects that something is missing.
+  // Removed last, or the manifest without it: until then, a run without --fresh detects that something is missing.
+  await clearManifest()
   await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)
   if (aside.length === 0) return
   const more = aside.length > 1 ? ` and ${aside.length - 1} more` : ''

@@ -67,7 +67,7 @@ export {
   type SummarizeOptions,
   summarizeDataSet,
 } from './summary-page/write-summary-page.ts'
-export { readPeople, readSuppression } from './suppression.ts'
+export { readSuppression } from './suppression.ts'
 export { requireOwnTables } from './table-formats.ts'
 export { type Verification, verifyDataSet } from './verify/verify.ts'
 export type { Problem, ProblemCause } from './verify/verify-shard.ts'

@@ -23,10 +23,11 @@ import type { QuerySecrets } from './queries.ts'
 import { type Owner, openSettledCheckpoint, readSettledCheckpoint } from './recover.ts'
 import { planRedo, redoEntry } from './redo/invalidate.ts'
 import { newChecks, newNames, requireSameNames, requireSameSecrets, secretChecks } from './same-queries.ts'
-import { bringPeople, listOf, readForgotten } from './suppression.ts'
+import { readSuppression, type Suppression } from './suppression.ts'
 
 /**
- * Opens the checkpoint that this pipeline resumes from and brings the data set in line with it, or begins a new one.
+ * Opens the checkpoint that this pipeline resumes from and brings the data set in line with it, or begins a new one; and
+ * reads whom it keeps out.
  * With `options.redo`, what that names is exported again, by this run or later ones.
  * @throws ExportError `config` or `damaged` when the pipeline may not resume from it; nothing is changed then
  */
@@ -34,24 +35,25 @@ export async function openOwnCheckpoint(
   pipeline: NamedPipeline,
   owner: Owner,
   secrets: QuerySecrets,
-  options: Continuation & Pick<DataSetOptions, 'redo' | 'onLog'>,
-): Promise<OpenLog> {
+  options: Continuation & Pick<DataSetOptions, 'redo' | 'onLog' | 'readSecret'>,
+): Promise<{ readonly checkpoint: OpenLog; readonly suppress: Suppression['lists'] }> {
   const { store } = owner
   const { header, checks, requireFit } = await admission(pipeline, store, secrets, options)
-  const checkpoint = await openSettledCheckpoint(owner, header, options.onLog, (found) => {
+  let people: Suppression = { lists: [], name: null }
+  const checkpoint = await openSettledCheckpoint(owner, header, options.onLog, async (found) => {
     requireFit(found)
+    people = await readSuppression(pipeline, store, found, options)
     return redone(pipeline, found, options)
   })
   try {
     const { state } = checkpoint
-    const list = state.people === null ? listOf(await readForgotten(store)) : null
+    const { lists, name } = people
     await checkpoint.append([
       ...newChecks(state, checks),
       ...newNames(pipeline, state, options.maskKey),
-      ...(list === null ? [] : [{ kind: 'people', list } as const]),
+      ...(name === state.people || name === null ? [] : [{ kind: 'people', list: name } as const]),
     ])
-    await bringPeople(store, state)
-    return checkpoint
+    return { checkpoint, suppress: lists }
   } catch (error) {
     await checkpoint.close()
     throw error

@@ -19,21 +19,32 @@ import {
 } from '../state/index.ts'
 import type { DataSetOptions } from './options.ts'
 
+/** The people whose items a run drops. */
+export type Suppression = {
+  readonly lists: readonly SuppressList[]
+  /** As a checkpoint names them; null: there are none. */
+  readonly name: string | null
+}
+
 /**
  * The people whose items a run drops: those whom the data set has forgotten.
- * @throws ExportError `config` when the list needs a mask key that is not there; `damaged` when it cannot be read
+ * @param state null: nothing is exported yet
+ * @throws ExportError `config` when the list needs a mask key that is not there; `damaged` when it cannot be read, or is
+ *   not the one that the checkpoint names
  */
 export async function readSuppression(
   pipeline: Pipeline,
   store: Store,
+  state: Pick<CheckpointState, 'people'> | null,
   { maskKey, readSecret }: Pick<DataSetOptions, 'maskKey' | 'readSecret'>,
-): Promise<readonly SuppressList[]> {
+): Promise<Suppression> {
   const { extract, transform } = pipeline
-  if (!rulesOf(extract.resource).holdsPeople) return []
-  const lists = (await readForgotten(store)) ?? []
-  const needsMaskKey = lists.some(({ key }) => 'mask_key_check' in key)
+  if (!rulesOf(extract.resource).holdsPeople) return { lists: [], name: null }
+  const stored = await readPeople(store, state ?? { people: null })
+  const needsMaskKey = stored?.some(({ key }) => 'mask_key_check' in key) === true
   const key = maskKey ?? (needsMaskKey ? keyOf(await readSecret(transform.maskKeyEnv)) : null)
-  return lists.map((list) => withKey(list, key) ?? needsKey(pipeline, key !== null))
+  const lists = stored?.map((list) => withKey(list, key) ?? needsKey(pipeline, key !== null)) ?? []
+  return { lists, name: listOf(stored) }
 }
 
 /** Like the key of the `hmac` policies, which these digests share. */
@@ -69,7 +80,7 @@ export async function readForgotten(
  * The list that the checkpoint names, also after the crash of a change.
  * @throws ExportError `damaged` when there is none, so that people would come back
  */
-export async function readPeople(
+async function readPeople(
   store: Store,
   { people }: Pick<CheckpointState, 'people'>,
 ): Promise<readonly StoredList[] | null> {

@@ -23,7 +23,6 @@ import {
   planFor,
   type QueryStatus,
   readOwnCheckpoint,
-  readPeople,
   readQuerySecrets,
   readSuppression,
   refuseLinks,
@@ -101,9 +100,8 @@ export async function readPlan(
     const store = openDataSet(pipeline)
     await refuseLinks(store)
     await requireOwnTables(pipeline, store, false)
-    await readSuppression(pipeline, store, options)
     const found = await readOwnCheckpoint(pipeline, store, secrets, options)
-    if (found !== null) await readPeople(store, found)
+    await readSuppression(pipeline, store, found, options)
     return found
   })
   const nowMs = options.clock.now()

@@ -25,6 +25,7 @@ import {
   publish,
   type QuerySecrets,
   readQuerySecrets,
+  readSuppression,
   refuseLinks,
   requireFolder,
   requireOwnTables,
@@ -89,7 +90,11 @@ async function runOnDataSet(
     await warnIfWorldReadable(pipeline, onLog)
     await refuseLinks(store)
     await requireOwnTables(pipeline, store, fresh)
-    if (fresh) await clearDataSet(store, onLog)
+    if (fresh) {
+      // The people stay whom the data set has forgotten, so it is refused without them before anything is removed.
+      await readSuppression(pipeline, store, null, options)
+      await clearDataSet(store, onLog)
+    }
     const session = await openSession(pipeline, owner, secrets, held)
     try {
       const plan = planFor(pipeline, clock.now(), session.checkpoint.state)

@@ -10,7 +10,6 @@ import {
   encodePlan,
   invalidationOf,
   openOwnCheckpoint,
-  readSuppression,
   redoEntry,
   settle,
   shardSetOptions,
@@ -54,9 +53,7 @@ export async function openSession(
   secrets: QuerySecrets,
   options: RunOptions,
 ): Promise<Session> {
-  // Before anything is changed, since it may refuse.
-  await readSuppression(pipeline, owner.store, options)
-  const checkpoint = await openOwnCheckpoint(pipeline, owner, secrets, options)
+  const { checkpoint, suppress } = await openOwnCheckpoint(pipeline, owner, secrets, options)
   const closing = [() => checkpoint.close()]
   const close = async (): Promise<void> => {
     for (let end = closing.shift(); end !== undefined; end = closing.shift()) {
@@ -72,7 +69,6 @@ export async function openSession(
   try {
     // One for each response in flight or not committed yet, and one more for responses that grow.
     const buffers = bufferPool(pipeline.extract.concurrency + 1)
-    const suppress = await readSuppression(pipeline, owner.store, options)
     const plans = [decodePlan(pipeline, options.maskKey, suppress), encodePlan(pipeline, options)] as const
     const cpu = openCpu(...plans, buffers, options.thread ?? null)
     closing.unshift(() => cpu.close())

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { copyFile, readFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { diskFault, shardHashes, treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
@@ -121,6 +121,23 @@ it('a missing shard is exported anew, also while another one waits for its name'
   const stopped = await here.run()
   expect(stopped.code).toBe(1)
   await exits(0, here.run('--redo', /--redo (\S+?)`/.exec(stopped.stderr)?.[1] ?? ''))
+  await holdsEverything(here)
+})
+
+it('a --fresh that is killed leaves no manifest that names shards which are gone', async () => {
+  const here = await exportedWorkspace(parts())
+  const [path] = (await shardPaths(here.output)) as [string]
+  const killed = await runCli({
+    args: ['run', 'pipeline.yaml', '--fresh', '--yes'],
+    cwd: here.folder,
+    env: { ...here.env, ...diskFault(here.output, `kill:rmdir ${dirname(path)}`) },
+  })
+  expect(killed.signal).toBe('SIGKILL')
+  expect(await shardPaths(here.output)).not.toContain(path)
+  for (const name of ['_SUCCESS', '_manifest.json', '_report.html'])
+    expect(existsSync(join(here.output, name)), name).toBe(false)
+  expect((await here.run()).code).toBe(1)
+  await exits(0, here.run('--fresh', '--yes'))
   await holdsEverything(here)
 })
 

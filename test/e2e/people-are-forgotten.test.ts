@@ -322,8 +322,12 @@ describe('what cannot be done is refused, and nothing is changed', () => {
       text.replace(/[0-9a-f]{64}/, (digest) => digest.replace(/^./, 'x')),
     )
     await refuses(1, /list of forgotten people cannot be read/, '--identities', 'people.txt')
-    const run = await here.cli('run', 'pipeline.yaml')
-    expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('list of forgotten people')])
+    const tree = await treeHashes(here.output)
+    for (const flags of [[], ['--fresh', '--yes']]) {
+      const run = await here.cli('run', 'pipeline.yaml', ...flags)
+      expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('list of forgotten people')])
+      expect(await treeHashes(here.output)).toEqual(tree)
+    }
   })
 })
 
