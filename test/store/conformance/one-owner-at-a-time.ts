@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest'
-import type { OwnedStore } from '../../../src/core/index.ts'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { OwnedStore, Scratch } from '../../../src/core/index.ts'
 import { anError } from '../../disk/errors.ts'
 import { newOwner } from '../../disk/temporary-store.ts'
 import { contentsOf, type MakeWorld, nextOwner, textOf, type World } from './world.ts'
@@ -40,10 +40,16 @@ async function ownerAtWork(world: World) {
   await own.replace('_manifest.json', ['manifest'])
   await own.create('_state/log/1', ['entry'])
   await own.create(SEALED, ['rows'])
+  return { id, own, scratch: await bigScratch(own) }
+}
+
+/** A scratch in a file. */
+async function bigScratch(own: OwnedStore): Promise<Scratch> {
   const scratch = own.scratch()
+  onTestFinished(() => scratch.discard().catch(() => {}))
   await scratch.append(Buffer.from('row '))
   await scratch.append(Buffer.alloc(9 << 20))
-  return { id, own, scratch }
+  return scratch
 }
 
 export function oneOwnerAtATime(make: MakeWorld): void {
@@ -54,7 +60,7 @@ export function oneOwnerAtATime(make: MakeWorld): void {
       const own = await open().own(id)
       expect(await open().list('_state')).toEqual([`open.${id}`])
       await own.requireLock()
-      await own.scratch().append(Buffer.alloc(9 << 20))
+      await bigScratch(own)
       await own.release()
       expect(await open().list('_state')).toEqual([])
       expect(await names()).toEqual([])
