@@ -9,7 +9,7 @@ import {
   spanOf,
 } from '../core/index.ts'
 import { sealedPath, shardPath } from './layout.ts'
-import type { LoggedBatch } from './row-cache.ts'
+import { LoggedBatch } from './row-cache.ts'
 import type { RowGroupMeasure } from './row-group-measure.ts'
 import type { ShardCoder, ShardCoding } from './shard-coder.ts'
 
@@ -21,8 +21,12 @@ export type OpenShardTools = {
   readonly encoding: Serial
 }
 
-/** Rows that are not encoded yet: those of a page, or in the log. */
-export type RowsToEncode = { readonly rows: number; readonly batch: Uint8Array | LoggedBatch }
+/** A record batch that is not encoded yet: of a page, or in the log. */
+export type BatchToEncode = Uint8Array | LoggedBatch
+
+/** Short record batches are joined when they have so many bytes. Those of pages of 100 rows take a third then. */
+const JOINED_BYTES = 1 << 20
+const NONE = { count: 0, bytes: 0 }
 
 /**
  * One shard while it gets rows. Its row groups are encoded one after the other, into a scratch that nothing durable
@@ -45,7 +49,9 @@ export class OpenShard {
   #span: Span | null = null
   #replaced = 0
   /** Rows of the next row group. */
-  #next: RowsToEncode[] = []
+  #next: BatchToEncode[] = []
+  /** How many of these, the last ones, are short. */
+  #short = NONE
   #scratch: Scratch | null = null
   /** The last work on the shard. */
   #last: Promise<void> = Promise.resolve()
@@ -72,20 +78,27 @@ export class OpenShard {
   }
 
   /** Adds rows to the next row group. */
-  add(rows: RowsToEncode): void {
-    this.#next.push(rows)
+  add(batch: BatchToEncode): void {
+    this.#next.push(batch)
+    const bytes = batch instanceof LoggedBatch ? batch.shortBytes : 0
+    this.#short = bytes === 0 ? NONE : { count: this.#short.count + 1, bytes: this.#short.bytes + bytes }
+    if (this.#short.bytes < JOINED_BYTES) return
+    const short = this.#next.splice(-this.#short.count) as LoggedBatch[]
+    this.#next.push(...LoggedBatch.joined(short))
+    this.#short = NONE
   }
 
   /** Ends the row group: it is encoded after the ones before it. @returns when that is done */
   endRowGroup(): Promise<void> {
-    const rows = this.#next
+    const batches = this.#next
     this.#next = []
+    this.#short = NONE
     const before = this.#last
     this.#last = (async () => {
       await before
       // What waits for a commit must not keep other shards from being encoded.
-      await Promise.all(rows.map(({ batch }) => (batch instanceof Uint8Array ? null : batch.at)))
-      await this.#tools.encoding(() => this.#encode(rows))
+      await Promise.all(batches.map((batch) => (batch instanceof Uint8Array ? null : batch.at)))
+      await this.#tools.encoding(() => this.#encode(batches))
     })()
     this.#last.catch(() => {})
     return this.#last
@@ -121,13 +134,13 @@ export class OpenShard {
     await this.#scratch?.discard()
   }
 
-  async #encode(rows: readonly RowsToEncode[]): Promise<void> {
-    const batches = await Promise.all(
-      rows.map(({ batch }) => (batch instanceof Uint8Array ? batch : batch.take())),
+  async #encode(batches: readonly BatchToEncode[]): Promise<void> {
+    const taken = await Promise.all(
+      batches.map((batch) => (batch instanceof Uint8Array ? batch : batch.take())),
     )
-    const encoded = await this.#coding.encode(batches)
-    for (const [i, { batch }] of rows.entries()) {
-      if (!(batch instanceof Uint8Array)) batch.give(batches[i]!)
+    const encoded = await this.#coding.encode(taken)
+    for (const [i, batch] of batches.entries()) {
+      if (!(batch instanceof Uint8Array)) batch.give(taken[i]!)
     }
     this.#encoded += encoded.rows
     this.#replaced += encoded.replaced

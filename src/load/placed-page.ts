@@ -90,8 +90,8 @@ export class Placed {
         if ('work' in step) {
           if (!isWhole) step.work()
           else if (!step.isEnd) void shard.endRowGroup()
-        } else if (isWhole) shard.add({ rows: step.rows, batch: step.bytes })
-        else shard.add({ rows: step.rows, batch: this.#logged(shard, step) })
+        } else if (isWhole) shard.add(step.bytes)
+        else shard.add(this.#logged(shard, step))
       }
     }
   }

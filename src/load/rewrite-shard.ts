@@ -33,7 +33,7 @@ export async function rewriteShard(
         if (taken > 0) {
           const slice = cutSlice(all, at, at + taken)
           shard.count(first, taken, importedAt(slice, 0, taken))
-          shard.add({ rows: taken, batch: recordBatchOf(slice) })
+          shard.add(recordBatchOf(slice))
         }
         at += taken
         if (!shard.measure.isFull) continue

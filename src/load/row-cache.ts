@@ -6,9 +6,9 @@ import {
   ExportError,
   freshBuffers,
 } from '../core/index.ts'
+import { joinShort, SHORT_BYTES } from './encode/decode-record-batches.ts'
 
-/** Longer record batches are read into buffers that are used again, as many as a row group has. */
-const LONG_BYTES = 64 << 10
+/** Record batches that are not short are read into buffers that are used again, as many as a row group has. */
 const MAX_BUFFERS = 16
 
 /**
@@ -32,7 +32,7 @@ export class RowCache {
   add(bytes: Uint8Array, at: Promise<BlobRef>): LoggedBatch {
     const { byteLength } = bytes
     if (byteLength > Math.min(this.#free, this.#largest))
-      return new LoggedBatch(this.#log, at, byteLength < LONG_BYTES ? freshBuffers : this.#buffers)
+      return new LoggedBatch(this.#log, at, byteLength < SHORT_BYTES ? freshBuffers : this.#buffers)
     this.#free -= byteLength
     return new LoggedBatch(this.#log, at, freshBuffers, new Uint8Array(bytes), (freed) => {
       this.#free += freed
@@ -62,6 +62,22 @@ export class LoggedBatch {
     this.#free = free
     // Whoever encodes the batch gets the error.
     at.catch(() => {})
+  }
+
+  /** Joins record batches that are kept, rows in order: what pages have in common is kept once. */
+  static joined(batches: readonly LoggedBatch[]): readonly LoggedBatch[] {
+    const first = batches[0]!
+    const joined = joinShort(batches.map((batch) => batch.#kept!))
+    const before = batches.reduce((sum, { shortBytes }) => sum + shortBytes, 0)
+    first.#free(before - joined.reduce((sum, { byteLength }) => sum + byteLength, 0))
+    const at = Promise.all(batches.map((batch) => batch.at)).then((places) => places[0]!)
+    return joined.map((bytes) => new LoggedBatch(first.#log, at, first.#memory, bytes, first.#free))
+  }
+
+  /** Bytes of a short record batch that is kept; else 0. */
+  get shortBytes(): number {
+    const bytes = this.#kept?.byteLength ?? 0
+    return bytes < SHORT_BYTES ? bytes : 0
   }
 
   /** Its bytes, in memory that the caller may transfer unless it is shared. Call it once, and `give` them back. */

@@ -11,6 +11,7 @@ import {
   sideBySide,
 } from '../core/index.ts'
 import { Backlog } from './backlog.ts'
+import { SHORT_BYTES } from './encode/decode-record-batches.ts'
 import { sealedPath } from './layout.ts'
 import { OpenShard, type OpenShardTools } from './open-shard.ts'
 import { moveUnknownShards } from './orphans.ts'
@@ -59,8 +60,6 @@ export type Commit = {
 
 /** Memory for rows that wait to be encoded. A full page takes about a megabyte. */
 const CACHE_BYTES = 32 << 20
-/** On a disk, a longer record batch is read back: that takes less time than to keep it through garbage collections. */
-const SHORT_BYTES = 4 << 10
 /**
  * The open shards, one for each folder. A page may have rows for many folders, and a folder may get rows of many chains.
  * Rows are committed to the log. Their row groups are encoded behind the commits, and a sealed shard gets a commit of its
@@ -87,6 +86,7 @@ export class ShardSet {
   private constructor(options: ShardSetOptions) {
     this.#options = options
     this.#tools = { store: options.store, coder: options.coder, encoding: serial() }
+    // On a disk, long record batches are read back: that takes less time than to keep them through garbage collections.
     this.#rows = new RowCache(options.log, CACHE_BYTES, options.readsCost ? CACHE_BYTES : SHORT_BYTES)
     this.#nextShard = options.nextShard
   }
@@ -224,7 +224,7 @@ export class ShardSet {
       const recordBatch = decodeRecordBatch(bytes)
       if (recordBatch.rows !== rows) return false
       shard.measure.take(byteSizes(recordBatch), { from: 0, to: rows }, 0, rows)
-      shard.add({ rows, batch })
+      shard.add(batch)
       shard.rows += rows
       if (!shard.measure.isFull) continue
       shard.measure.reset()

@@ -1,7 +1,10 @@
 import { expect, it } from 'vitest'
-import type { BlobRef, CommitLog } from '../../src/core/index.ts'
-import { RowCache } from '../../src/load/row-cache.ts'
+import { type BlobRef, type CommitLog, encodeRecordBatch } from '../../src/core/index.ts'
+import { decodeRecordBatches } from '../../src/load/encode/decode-record-batches.ts'
+import { LoggedBatch, RowCache } from '../../src/load/row-cache.ts'
 import { anError } from '../disk/errors.ts'
+import { cellsOf } from './cells.ts'
+import { recordBatchOf, specs } from './record-batch-builder.ts'
 
 /** A log that holds record batches of one byte: the offset of each. @param lost offsets that cannot be read */
 function logWithout(...lost: readonly number[]) {
@@ -31,6 +34,26 @@ it('rows beyond the memory for them are read from the log, until there is room a
   expect(read).toEqual([2, 3])
   expect(await cache.add(Uint8Array.of(4), at(4)).take()).toEqual(Uint8Array.of(4))
   expect(read).toEqual([2, 3])
+})
+
+it('rows that were joined take less memory, and none of it once they are taken', async () => {
+  const { log, read } = logWithout()
+  const columns = specs({ id: 'int64', name: 'text' })
+  const pages = [1, 2, 3].map((id) => recordBatchOf(columns, [{ id, name: 'x'.repeat(20_000) }], [['name']]))
+  const encoded = pages.map((page) => encodeRecordBatch(page))
+  const cache = new RowCache(log, 3 * encoded[0]!.byteLength)
+  const kept = (byteLength: number) => cache.add(new Uint8Array(byteLength), at(9)).shortBytes > 0
+  const batches = encoded.map((bytes, n) => cache.add(bytes, at(n)))
+  expect(kept(20_000)).toBe(false)
+  const [joined, ...others] = LoggedBatch.joined(batches)
+  expect(others).toEqual([])
+  // Two thirds are free again.
+  expect(kept(30_000)).toBe(true)
+  expect(kept(20_000)).toBe(false)
+  const bytes = await joined!.take()
+  expect(decodeRecordBatches([bytes]).flatMap(cellsOf)).toEqual(pages.flatMap(cellsOf))
+  expect(kept(20_000)).toBe(true)
+  expect(read).toEqual([])
 })
 
 it('rows that the log has lost during a run end it, and are never left out', async () => {

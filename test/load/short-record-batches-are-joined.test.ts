@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { encodeRecordBatch, type RecordBatch } from '../../src/core/index.ts'
@@ -25,6 +26,7 @@ describe('short record batches that are decoded together', () => {
         const decoded = decodeRecordBatches(recordBatches.map((each) => encodeRecordBatch(each)))
         expect(decoded.flatMap(cellsOf)).toEqual(recordBatches.flatMap(cellsOf))
         expect(decoded.reduce((sum, { rows }) => sum + rows, 0)).toBe(pages.flat().length)
+        for (const recordBatch of decoded) expectEntriesOnce(recordBatch)
       }),
       { numRuns: cases(450, 50) },
     )
@@ -41,6 +43,19 @@ describe('short record batches that are decoded together', () => {
     expect(joined(rows)).toEqual([2, 1, 2, 1, 1])
   })
 })
+
+/** What columns of a group have in common is there once: no two entries are alike, and each has a row. */
+function expectEntriesOnce({ groups, columns }: RecordBatch): void {
+  for (const [number, { size, indices }] of groups.entries()) {
+    const ofGroup = columns.filter(({ group }) => group === number)
+    // The values of the group by entry, as rows of their own.
+    const entries = ofGroup.map((column) => ({ ...column, group: null }))
+    expect(
+      new Set(cellsOf({ rows: size, groups: [], columns: entries }).map((cells) => inspect(cells))).size,
+    ).toBe(size)
+    expect(new Set(indices ?? [0]).size).toBe(size)
+  }
+}
 
 /** Rows of each record batch after decoding one batch per row. */
 function joined(rows: readonly Row[]): number[] {

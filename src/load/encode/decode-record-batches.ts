@@ -1,15 +1,18 @@
 import {
   type Column,
   decodeRecordBatch,
+  encodeRecordBatch,
   type Group,
+  getOrInsert,
   type RecordBatch,
   type TextVector,
   type Vector,
 } from '../../core/index.ts'
+import { takeRows } from '../take-rows.ts'
 import { totalRows, type VectorOf } from './record-batch-column.ts'
 
 /** Record batches of fewer bytes are joined. */
-const SHORT_BYTES = 1 << 16
+export const SHORT_BYTES = 1 << 16
 /** Record batches that are joined at once. The views on one take about 10 kB. */
 const MAX_JOINED = 256
 
@@ -35,6 +38,11 @@ export function decodeRecordBatches(encoded: readonly Uint8Array[]): RecordBatch
   return decoded
 }
 
+/** Joins short record batches before they are encoded as a row group. What their rows share is held once. */
+export function joinShort(encoded: readonly Uint8Array[]): readonly Uint8Array[] {
+  return decodeRecordBatches(encoded).map((recordBatch) => encodeRecordBatch(recordBatch))
+}
+
 /** Whether both have the same columns with the same kinds of values. Some pages have 64-bit integers. */
 function canJoin(one: RecordBatch, other: RecordBatch): boolean {
   return (
@@ -51,26 +59,55 @@ function canJoin(one: RecordBatch, other: RecordBatch): boolean {
 function joinRecordBatches(recordBatches: readonly RecordBatch[]): RecordBatch {
   const first = recordBatches[0]!
   if (recordBatches.length === 1) return first
-  return {
-    rows: totalRows(recordBatches),
-    groups: first.groups.map((_, i) => joinGroups(recordBatches, i)),
-    columns: first.columns.map(({ name, group }, i): Column => {
-      const vectors = recordBatches.map(({ columns }) => columns[i]!.values)
-      return { name, group, values: joinVectors(vectors) }
-    }),
-  }
+  const columns = first.columns.map(({ name, group }, i): Column => {
+    const vectors = recordBatches.map(({ columns }) => columns[i]!.values)
+    return { name, group, values: joinVectors(vectors) }
+  })
+  const rows = totalRows(recordBatches)
+  const groups = first.groups.map((_, i) => joinGroups(recordBatches, i, columns))
+  return takeRows({ rows, groups, columns }, { from: 0, to: rows })
 }
 
-function joinGroups(recordBatches: readonly RecordBatch[], group: number): Group {
+/** Rows with equal entries point to the first of these. */
+function joinGroups(recordBatches: readonly RecordBatch[], group: number, columns: readonly Column[]): Group {
   const joined = new Uint32Array(totalRows(recordBatches))
+  const size = recordBatches.reduce((sum, { groups }) => sum + groups[group]!.size, 0)
+  const first = firstEqual(
+    columns.flatMap((column) => (column.group === group ? [column.values] : [])),
+    size,
+  )
   let row = 0
-  let size = 0
+  let start = 0
   for (const { rows, groups } of recordBatches) {
     const { indices, size: entries } = groups[group]!
-    for (let i = 0; i < rows; i++) joined[row++] = size + (indices === null ? 0 : indices[i]!)
-    size += entries
+    for (let i = 0; i < rows; i++) joined[row++] = first[start + (indices === null ? 0 : indices[i]!)]!
+    start += entries
   }
   return { size, indices: joined }
+}
+
+/** For each entry the first one that has the same values. */
+function firstEqual(vectors: readonly Vector[], size: number): Uint32Array {
+  const first = new Uint32Array(size)
+  const entries = new Map<string, number>()
+  for (let entry = 0; entry < size; entry++) {
+    let key = ''
+    for (const vector of vectors) key += keyAt(vector, entry)
+    first[entry] = getOrInsert(entries, key, () => entry)
+  }
+  return first
+}
+
+/** The same for the same values only, also among others. */
+function keyAt(vector: Vector, at: number): string {
+  if (vector.valid !== null && vector.valid[at] === 0) return '-,'
+  if (vector.kind !== 'text' && vector.kind !== 'list') return `${vector.values[at]},`
+  const [from, to] = [vector.offsets[at]!, vector.offsets[at + 1]!]
+  if (vector.kind === 'text')
+    return `${to - from}:${Buffer.prototype.latin1Slice.call(vector.bytes, from, to)}`
+  let key = `${to - from}:`
+  for (let item = from; item < to; item++) key += keyAt(vector.items, item)
+  return key
 }
 
 /** Joins vectors of one kind. */
