@@ -10,7 +10,8 @@
  *   --only TEXTS   contenders whose name contains one of these texts, separated by commas
  *
  * The ordinary case comes first: small pages, one chain of pages of 100 rows. Its script in Python needs requests,
- * orjson and pyarrow in `python3` (or PYTHON), and is left out where they are not installed.
+ * orjson and pyarrow in `python3` (or PYTHON), and is left out where they are not installed; so is ClickHouse where
+ * `npm install --no-save --prefix test/open-tables/clickhouse` was not called.
  *
  *   --compare      compares the ratios with bench/ratios.json; exit 1 if one is more than a quarter lower
  *   --write        writes bench/results.md and bench/ratios.json
@@ -43,6 +44,7 @@ const PAGE_ROWS = 10_000
 const SMALL_PAGE_ROWS = 100
 const PAGES = Math.ceil(ROWS / PAGE_ROWS / PARTITIONS)
 const PEERS = join(import.meta.dirname, 'peers')
+const CLICKHOUSE = join(import.meta.dirname, '../test/open-tables/clickhouse/node_modules/chdb')
 
 const HEAD = '| contender | rows/s | CPU s per 1M rows | peak MB | MB per 1M rows | speed to the baseline |'
 const RULE = '|---|---|---|---|---|---|'
@@ -141,6 +143,7 @@ function smallContenders() {
 
 function largeContenders() {
   const zstd = typeof zlib.zstdCompressSync === 'function'
+  const hasClickHouse = existsSync(CLICKHOUSE)
   return [
     spillway('spillway parquet (snappy)', {}),
     spillway('spillway parquet (gzip)', { compression: 'gzip' }),
@@ -150,8 +153,13 @@ function largeContenders() {
     spillway('spillway parquet, hmac', { secret: 'hmac' }),
     spillway('spillway csv', { format: 'csv' }),
     spillway('spillway parquet (snappy), answers in gzip', {}, () => typicalServer('gzip')),
+    spillway('spillway parquet (snappy), ids that do not repeat', {}, () =>
+      serverOf('all pages different', PAGES),
+    ),
     duckdb('DuckDB read_json, 2 threads, zstd', 'zstd'),
     duckdb('DuckDB read_json, 2 threads, snappy', 'snappy'),
+    duckdb('DuckDB read_ndjson (lines), 2 threads, zstd', 'zstd', 'lines'),
+    ...(hasClickHouse ? [clickhouse('ClickHouse (lines), 2 threads, zstd')] : []),
     handWritten('fetch + zod + hyparquet-writer', 'hyparquet-writer', PAGES),
     handWritten('fetch + zod + csv-stringify', 'csv-stringify', PAGES),
     // A tenth of the rows: with all of them it would take longer than all other contenders together.
@@ -173,21 +181,33 @@ function spillway(
   return { name, rows, run }
 }
 
-function duckdb(name, codec) {
-  const files = join(folder, 'pages')
-  const run = () => {
-    renderFiles(files)
-    return measure(join(PEERS, 'native-duckdb.mjs'), [`${files}*.json`, codec])
-  }
-  return { name, rows: PAGES * PARTITIONS * PAGE_ROWS, run }
+function duckdb(name, codec, form = 'pages') {
+  return native(name, form, (files) => measure(join(PEERS, 'native-duckdb.mjs'), [files, codec, form]))
 }
 
-function renderFiles(prefix) {
+function clickhouse(name) {
+  return native(name, 'lines', (files) => measure(join(PEERS, 'native-clickhouse.mjs'), [files]))
+}
+
+/** A contender that reads the pages from files: as they are, or an item in each line. */
+function native(name, form, run) {
+  const files = join(folder, form)
+  const render = () => {
+    renderFiles(files, form)
+    return run(`${files}*.json`)
+  }
+  return { name, rows: PAGES * PARTITIONS * PAGE_ROWS, run: render }
+}
+
+function renderFiles(prefix, form) {
   if (existsSync(`${prefix}0000.json`)) return
-  const texts = Array.from(
-    { length: Math.min(8, PAGES) },
-    (_, number) => `{"items":${renderItems(number)},"next":null}`,
-  )
+  const texts = Array.from({ length: Math.min(8, PAGES) }, (_, number) => {
+    const items = renderItems(number)
+    if (form === 'pages') return `{"items":${items},"next":null}`
+    return JSON.parse(items)
+      .map((item) => `${JSON.stringify(item)}\n`)
+      .join('')
+  })
   for (let page = 0; page < PAGES * PARTITIONS; page++) {
     writeFileSync(`${prefix}${String(page).padStart(4, '0')}.json`, texts[(page % PAGES) % texts.length])
   }

@@ -5,6 +5,7 @@
 
 export const SHAPES = {
   typical: {},
+  'all pages different': { different: true },
   'no repeated sources': { sources: Number.POSITIVE_INFINITY },
   '20,000 sources': { sources: 20_000 },
   'spaced JSON': { spaced: true },

@@ -11,9 +11,10 @@ const shape = SHAPES[shapeName]
 const pages = Number(pagesPerPartition)
 // Compresses the parts of a page separately, so that the large part is compressed only once.
 const coded = (part) => (coding === 'gzip' ? gzipSync(part, { level: 1 }) : part)
-// Eight different pages of 10,000 rows defeat any cache and fit into memory; of small pages all are different. The first
+// Eight different pages of 10,000 rows defeat any cache and fit into memory; of small pages all are different, of large
+// ones where the shape says so. The first
 // identity of each page is replaced by a unique one.
-const different = Math.max(8, Math.ceil(1e5 / (shape.items ?? 10_000)))
+const different = shape.different ? pages : Math.max(8, Math.ceil(1e5 / (shape.items ?? 10_000)))
 const IDENTITY = /(?<="identity_name":\s*")[^"]*/
 const rendered = Array.from({ length: Math.min(pages, different) }, (_, number) => {
   const items = renderItems(number, shape)

@@ -1,8 +1,30 @@
-/** Baseline: DuckDB reads the same pages as files (read_json) and copies them to Parquet, with two threads. */
+/**
+ * Baseline: DuckDB reads the same pages as files (read_json), or their items as lines, and copies them to Parquet, with two
+ * threads. Arguments: the files, a codec, `pages` or `lines`.
+ */
 import { mkdirSync } from 'node:fs'
 import { DuckDBInstance } from '@duckdb/node-api'
 
-const [, , pagesGlob, codec = 'zstd'] = process.argv
+const [, , files, codec = 'zstd', form = 'pages'] = process.argv
+const TYPES = {
+  id: 'BIGINT',
+  domain: 'VARCHAR',
+  identity_name: 'VARCHAR',
+  hash: 'VARCHAR',
+  hash_type: 'VARCHAR',
+  imported_at: 'VARCHAR',
+  source_id: 'VARCHAR',
+  source: `STRUCT(id VARCHAR, name VARCHAR, description_en VARCHAR, description_fr VARCHAR, is_alert_enabled BOOLEAN,
+    breached_at VARCHAR, leaked_at VARCHAR)`,
+}
+const types = (separator, quote) =>
+  Object.entries(TYPES).map(([name, type]) => `${name}${separator}${quote}${type}${quote}`)
+const items =
+  form === 'lines'
+    ? `SELECT item FROM read_ndjson('${files}', columns = {${types(': ', "'")}}) AS item`
+    : `SELECT unnest(items) AS item FROM read_json('${files}', maximum_object_size = 400000000,
+        columns = {items: 'STRUCT(${types(' ', '')})[]'})`
+
 mkdirSync(process.env.BENCH_OUTPUT, { recursive: true })
 const instance = await DuckDBInstance.create(':memory:', { threads: '2' })
 const connection = await instance.connect()
@@ -16,13 +38,7 @@ await connection.run(`
       item.source.breached_at::TIMESTAMPTZ AS source_breached_at,
       item.source.leaked_at::TIMESTAMPTZ AS source_leaked_at,
       'domain' AS query_type, 'scatterholt.com' AS query_value
-    FROM (
-      SELECT unnest(items) AS item FROM read_json('${pagesGlob}', maximum_object_size = 400000000, columns = {
-        items: 'STRUCT(id BIGINT, domain VARCHAR, identity_name VARCHAR, hash VARCHAR, hash_type VARCHAR,
-          imported_at VARCHAR, source_id VARCHAR, source STRUCT(id VARCHAR, name VARCHAR, description_en VARCHAR,
-          description_fr VARCHAR, is_alert_enabled BOOLEAN, breached_at VARCHAR, leaked_at VARCHAR))[]'
-      })
-    )
+    FROM (${items})
   ) TO '${process.env.BENCH_OUTPUT}/rows.parquet' (FORMAT parquet, COMPRESSION ${codec})
 `)
 connection.closeSync()
