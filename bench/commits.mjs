@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { diskStore } from '../build/parts/disk.js'
-import { beginCheckpoint, findCheckpoint, OpenLog } from '../build/parts/state.js'
+import { beginCheckpoint, findCheckpoint, Journal } from '../build/parts/state.js'
 
 const { values: options } = parseArgs({ options: { commits: { type: 'string', default: '28800' } } })
 const LONG = Number(options.commits)
@@ -137,7 +137,7 @@ function owned(name) {
 async function openLog(name) {
   const store = await owned(name)
   await beginCheckpoint(store, HEADER)
-  return new OpenLog(store, await findCheckpoint(store))
+  return new Journal(store, await findCheckpoint(store))
 }
 
 async function median(work) {

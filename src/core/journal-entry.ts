@@ -293,12 +293,12 @@ export type PartitionEntry = Entry<'partition'>
 
 /**
  * Partitions that are exported again, from the beginning. What they have so far stays until a `replaced` entry: their
- * rows, states and finished shards. New shards of theirs are not published before.
+ * rows, states and sealed shards. New shards of theirs are not published before.
  */
 const redo = z.object({
   kind: z.literal('redo'),
   partitions: z.array(z.string()),
-  /** Shards with rows of these partitions. Finished ones stay; unfinished and unpublished ones are dropped. */
+  /** Shards with rows of these partitions. Published ones stay; the others are dropped. */
   shards: z.array(count),
   /** Chains that are dropped. */
   chains: z.array(count),
@@ -354,7 +354,7 @@ const forget = z.object({
 export type ForgetEntry = Entry<'forget'>
 export type Erasure = Omit<ForgetEntry, 'kind' | 'changes'>
 
-/** Finished shards of a folder were written together: each sealed one takes the places of some. */
+/** Sealed shards of a folder were written together: each sealed one takes the places of some. */
 const compact = z.object({
   kind: z.literal('compact'),
   shards: z.array(z.object({ of: z.array(count), by: seal.omit({ kind: true }) })),
@@ -442,7 +442,7 @@ export const ENTRY_SCHEMAS = {
     partitions: z.array(z.string()),
     shards: z.array(count),
   }),
-  /** Paths of finished shards whose files are to be removed; in a checkpoint alone, if it is not settled. */
+  /** Paths of sealed shards whose files are to be removed; in a checkpoint alone, if it is not settled. */
   invalidated: z.object({ kind: z.literal('invalidated'), shards: z.array(z.string()) }),
   /** Manifest, tables and files are in line with all entries before. */
   settled: z.object({ kind: z.literal('settled') }),

@@ -1,6 +1,6 @@
 import type { HeaderEntry, NamedPipeline } from '../core/index.ts'
 import { requireTablesToFollow } from '../open-tables/index.ts'
-import { checkMaskKey, type OpenLog } from '../state/index.ts'
+import { checkMaskKey, type Journal } from '../state/index.ts'
 import { refuseLinks } from './files.ts'
 import { readBegunCheckpoint } from './open-checkpoint.ts'
 import type { Owner } from './recover.ts'
@@ -17,8 +17,8 @@ export async function changeHeld<T>(
   pipeline: NamedPipeline,
   owner: Owner,
   options: SettleOptions & { readonly maskKey: Uint8Array | null },
-  open: (header: HeaderEntry) => Promise<OpenLog>,
-  change: (checkpoint: OpenLog) => Promise<T>,
+  open: (header: HeaderEntry) => Promise<Journal>,
+  change: (journal: Journal) => Promise<T>,
 ): Promise<T | null> {
   const { store } = owner
   await refuseLinks(store)
@@ -26,12 +26,12 @@ export async function changeHeld<T>(
   if (found === null) return null
   await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: found.header.data_set_id })
   checkMaskKey(found.header, options.maskKey, pipeline)
-  const checkpoint = await open(found.header)
+  const journal = await open(found.header)
   try {
-    const result = await change(checkpoint)
-    await settle(pipeline, store, checkpoint, options)
+    const result = await change(journal)
+    await settle(pipeline, store, journal, options)
     return result
   } finally {
-    await checkpoint.close()
+    await journal.close()
   }
 }

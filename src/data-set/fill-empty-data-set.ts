@@ -7,7 +7,7 @@ import {
   rowGroupRows,
   shardExtension,
 } from '../load/index.ts'
-import { type ManifestShard, manifestShard, type OpenLog } from '../state/index.ts'
+import { type Journal, type ManifestShard, manifestShard } from '../state/index.ts'
 import { encodePlan } from './encode-plan.ts'
 import type { DataSetOptions } from './options.ts'
 import { planAsOfLastRun } from './plan-state.ts'
@@ -19,13 +19,13 @@ import { planAsOfLastRun } from './plan-state.ts'
 export async function fillEmptyDataSet(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  checkpoint: OpenLog,
+  journal: Journal,
   options: Pick<DataSetOptions, 'version' | 'build' | 'onLog'> & {
     /** Called with the shard. */
     readonly onFilled?: (shard: ManifestShard) => void
   },
 ): Promise<void> {
-  const { state } = checkpoint
+  const { state } = journal
   const { extract, load } = pipeline
   // While its partitions are exported again, it would wait with them.
   if (state.shards.length > 0 || state.redo.partitions > 0) return
@@ -51,7 +51,7 @@ export async function fillEmptyDataSet(
       rowGroupRows: rowGroupRows(load.format),
     },
   )
-  await checkpoint.append([shard])
+  await journal.append([shard])
   await publishSealed(store, shard)
   options.onFilled?.(manifestShard(shard))
 }

@@ -23,7 +23,7 @@ export {
   forgetPeople,
   planForgetting,
 } from './forget/forget.ts'
-export { type Continuation, openOwnCheckpoint, readOwnCheckpoint } from './open-checkpoint.ts'
+export { type Continuation, openOwnJournal, readOwnCheckpoint } from './open-checkpoint.ts'
 export {
   holdDataSet,
   namingLocations,

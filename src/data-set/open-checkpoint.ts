@@ -12,15 +12,15 @@ import {
   type CheckpointState,
   checkSettings,
   frozenSettings,
+  type Journal,
   listCommits,
   MANIFEST_PATH,
-  type OpenLog,
   readCheckpoint,
   type Settings,
 } from '../state/index.ts'
 import type { DataSetOptions } from './options.ts'
 import type { QuerySecrets } from './queries.ts'
-import { type Owner, openSettledCheckpoint, readSettledCheckpoint } from './recover.ts'
+import { type Owner, openSettledJournal, readSettledCheckpoint } from './recover.ts'
 import { planRedo, redoEntry } from './redo/invalidate.ts'
 import { newChecks, newNames, requireSameNames, requireSameSecrets, secretChecks } from './same-queries.ts'
 import { readSuppression, type Suppression } from './suppression.ts'
@@ -31,31 +31,31 @@ import { readSuppression, type Suppression } from './suppression.ts'
  * With `options.redo`, what that names is exported again, by this run or later ones.
  * @throws ExportError `config` or `damaged` when the pipeline may not resume from it; nothing is changed then
  */
-export async function openOwnCheckpoint(
+export async function openOwnJournal(
   pipeline: NamedPipeline,
   owner: Owner,
   secrets: QuerySecrets,
   options: Continuation & Pick<DataSetOptions, 'redo' | 'onLog' | 'readSecret'>,
-): Promise<{ readonly checkpoint: OpenLog; readonly suppress: Suppression['lists'] }> {
+): Promise<{ readonly journal: Journal; readonly suppress: Suppression['lists'] }> {
   const { store } = owner
   const { header, checks, requireFit } = await admission(pipeline, store, secrets, options)
   let people: Suppression = { lists: [], name: null }
-  const checkpoint = await openSettledCheckpoint(owner, header, options.onLog, async (found) => {
+  const journal = await openSettledJournal(owner, header, options.onLog, async (found) => {
     requireFit(found)
     people = await readSuppression(pipeline, store, found, options)
     return redone(pipeline, found, options)
   })
   try {
-    const { state } = checkpoint
+    const { state } = journal
     const { lists, name } = people
-    await checkpoint.append([
+    await journal.append([
       ...newChecks(state, checks),
       ...newNames(pipeline, state, options.maskKey),
       ...(name === state.people || name === null ? [] : [{ kind: 'people', list: name } as const]),
     ])
-    return { checkpoint, suppress: lists }
+    return { journal, suppress: lists }
   } catch (error) {
-    await checkpoint.close()
+    await journal.close()
     throw error
   }
 }
@@ -77,7 +77,7 @@ async function redone(
 }
 
 /**
- * Reads the checkpoint that this pipeline would resume from, with the checks of {@link openOwnCheckpoint}; null when
+ * Reads the checkpoint that this pipeline would resume from, with the checks of {@link openOwnJournal}; null when
  * there is none. Changes nothing.
  */
 export async function readOwnCheckpoint(

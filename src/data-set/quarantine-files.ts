@@ -10,7 +10,7 @@ import {
   sideBySide,
 } from '../core/index.ts'
 import { QUARANTINE_FOLDER, quarantineLines, quarantinePath, writeQuarantine } from '../load/index.ts'
-import { type OpenLog, splitPath } from '../state/index.ts'
+import { type Journal, splitPath } from '../state/index.ts'
 
 /** A chain, as far as its rejected items are concerned. */
 type ChainOfPartitions = {
@@ -24,29 +24,24 @@ type ChainOfPartitions = {
  */
 export class Quarantine {
   readonly #store: OwnedStore
-  readonly #checkpoint: OpenLog
+  readonly #journal: Journal
   readonly #policy: InvalidPolicy
   /** Files of earlier runs. Not all items in them need be committed. */
   readonly #left: ReadonlySet<string>
   /** Finished partitions with such files. */
   readonly #tidied = new Set<string>()
 
-  private constructor(
-    store: OwnedStore,
-    checkpoint: OpenLog,
-    policy: InvalidPolicy,
-    left: ReadonlySet<string>,
-  ) {
+  private constructor(store: OwnedStore, journal: Journal, policy: InvalidPolicy, left: ReadonlySet<string>) {
     this.#store = store
-    this.#checkpoint = checkpoint
+    this.#journal = journal
     this.#policy = policy
     this.#left = left
   }
 
-  static async open(store: OwnedStore, checkpoint: OpenLog, policy: InvalidPolicy): Promise<Quarantine> {
+  static async open(store: OwnedStore, journal: Journal, policy: InvalidPolicy): Promise<Quarantine> {
     const names = await store.list(QUARANTINE_FOLDER)
     const left = new Set(names.map((name) => `${QUARANTINE_FOLDER}/${name}`))
-    return new Quarantine(store, checkpoint, policy, left)
+    return new Quarantine(store, journal, policy, left)
   }
 
   /** The lines of a page's rejected items, by partition. */
@@ -76,7 +71,7 @@ export class Quarantine {
 
   /** Brings the files in line with the log. */
   async write(): Promise<void> {
-    const { state } = this.#checkpoint
+    const { state } = this.#journal
     const keys = new Set([...state.rejected.keys(), ...this.#tidied])
     const entries: JournalEntry[] = []
     await sideBySide(keys, async (partition) => {
@@ -86,11 +81,11 @@ export class Quarantine {
       const size = await writeQuarantine(this.#store, partition, end, lines)
       if (refs.length > 0) entries.push({ kind: 'quarantined', partition, blobs: refs.length, end: size })
     })
-    await this.#checkpoint.append(entries)
+    await this.#journal.append(entries)
   }
 
   async #read(ref: BlobRef): Promise<Uint8Array> {
-    const lines = await this.#checkpoint.read(ref)
+    const lines = await this.#journal.read(ref)
     if (lines !== null) return lines
     throw new ExportError({
       kind: 'damaged',

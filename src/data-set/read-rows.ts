@@ -17,12 +17,12 @@ export type ReadRowsOptions<Name extends string = string> = {
   readonly columns?: readonly Name[]
   /** The maximum number of rows in a batch. Default: 10,000. */
   readonly batchRows?: number
-  /** Paths of the shards to read, as in the manifest. Default: all finished ones. */
+  /** Paths of the shards to read, as in the manifest. Default: all. */
   readonly shards?: readonly string[]
 }
 
 /**
- * Reads the rows of finished shards in batches, in the order of the manifest, also during a run. Rows of open shards
+ * Reads the rows of sealed shards in batches, in the order of the manifest, also during a run. Rows of open shards
  * are not included.
  * @throws ExportError `config` for an unknown column or shard, `damaged` when a shard violates its format
  */
@@ -72,9 +72,9 @@ async function shardsOf(pipeline: Pipeline, store: Store, paths?: readonly strin
     if (shard !== undefined) return shard
     throw new ExportError({
       kind: 'config',
-      what: 'There is no such finished shard',
+      what: 'There is no such shard',
       where: path,
-      next: 'The manifest lists all finished shards.',
+      next: 'The manifest lists all shards.',
     })
   })
 }

@@ -14,7 +14,7 @@ import {
   beginCheckpoint,
   type CheckpointState,
   findCheckpoint,
-  OpenLog,
+  Journal,
   readCheckpoint,
   type SealedShard,
   splitPath,
@@ -32,13 +32,13 @@ export type Accept = (found: CheckpointState | null) => Promise<readonly Journal
  * sealed. Every change to a data set comes this way.
  * @param check is called before anything is changed, with the numbers of the shards that the change replaces
  */
-async function openCheckpoint(
+async function openJournal(
   { store, forced }: Owner,
   header: HeaderEntry,
   accept: Accept,
   onShard?: (shard: SealedShard) => void,
   check?: (state: CheckpointState, replaced: ReadonlySet<number>) => Promise<void>,
-): Promise<OpenLog> {
+): Promise<Journal> {
   for (;;) {
     const found = await findCheckpoint(store, onShard)
     const change = await accept(found?.fold.state ?? null)
@@ -46,18 +46,18 @@ async function openCheckpoint(
       await beginCheckpoint(store, header)
       continue
     }
-    const checkpoint = new OpenLog(store, found)
+    const journal = new Journal(store, found)
     // A late commit of the former owner: everything is read again, and that owner cannot commit any more.
-    if (forced && !(await checkpoint.claim())) continue
-    const { state } = checkpoint
+    if (forced && !(await journal.claim())) continue
+    const { state } = journal
     const replaced = new Set([...state.redo.shards, ...change.flatMap(shardsOf)])
     await check?.(state, replaced)
     const { changed } = await publishLeft(store, state)
     const lost = changed.find(({ shard }) => !replaced.has(shard))
     // Readers take what is published for whole.
     if (check !== undefined && lost !== undefined) throw damaged(lost, null)
-    await checkpoint.append(change)
-    return checkpoint
+    await journal.append(change)
+    return journal
   }
 }
 
@@ -68,43 +68,37 @@ function shardsOf(entry: JournalEntry): readonly number[] {
 const acceptAll: Accept = async () => []
 
 /** Opens the checkpoint of a data set whose shards need not be whole. */
-export async function openUnchecked(owner: Owner, header: HeaderEntry): Promise<OpenLog> {
-  const checkpoint = await openCheckpoint(owner, header, acceptAll)
-  await checkpoint.sweep()
-  return checkpoint
+export async function openUnchecked(owner: Owner, header: HeaderEntry): Promise<Journal> {
+  const journal = await openJournal(owner, header, acceptAll)
+  await journal.sweep()
+  return journal
 }
 
 /**
- * Opens a checkpoint, or begins one, and brings the data set in line with it: checks that every finished shard has its
+ * Opens a checkpoint, or begins one, and brings the data set in line with it: checks that every sealed shard has its
  * full length, and removes what is not committed.
  * @throws ExportError `damaged` when a shard is missing or short; nothing is changed then
  */
-export async function openSettledCheckpoint(
+export async function openSettledJournal(
   owner: Owner,
   header: HeaderEntry,
   log: Log,
   accept: Accept = acceptAll,
-): Promise<OpenLog> {
+): Promise<Journal> {
   const { store } = owner
   const stats = store.statCheck()
   try {
     let odd: Odd = NOTHING_ODD
-    const checkpoint = await openCheckpoint(
-      owner,
-      header,
-      accept,
-      statEach(stats),
-      async (state, replaced) => {
-        odd = await requireWhole(store, state, stats, replaced)
-      },
-    )
-    await removeSealed(store, checkpoint.state)
+    const journal = await openJournal(owner, header, accept, statEach(stats), async (state, replaced) => {
+      odd = await requireWhole(store, state, stats, replaced)
+    })
+    await removeSealed(store, journal.state)
     const warn = (message: string): void => log('warn', message)
     await sideBySide(odd.folders, (folder) =>
       moveUnknownShards(store, folder, (path) => odd.known.has(path), warn),
     )
-    await checkpoint.sweep()
-    return checkpoint
+    await journal.sweep()
+    return journal
   } finally {
     await stats.close()
   }
@@ -118,7 +112,7 @@ export type Owner = {
 }
 
 /**
- * Reads a checkpoint with the checks of {@link openSettledCheckpoint}, but changes nothing. Works also during a run.
+ * Reads a checkpoint with the checks of {@link openSettledJournal}, but changes nothing. Works also during a run.
  */
 export async function readSettledCheckpoint(
   store: Store,
@@ -150,7 +144,7 @@ type Odd = { readonly folders: readonly string[]; readonly known: ReadonlySet<st
 const NOTHING_ODD: Odd = { folders: [], known: new Set() }
 
 /**
- * @param stats has been given every finished shard, and every folder with one shard
+ * @param stats has been given every sealed shard, and every folder with one shard
  * @param replaced numbers of shards that need not be whole
  * @throws ExportError `damaged` when a shard is missing or short
  */
@@ -167,15 +161,15 @@ async function requireWhole(
     ...[...state.held.values()].map(({ path }) => splitPath(path)[0]),
   ]
   for (const folder of folders) absent.set(folder, (absent.get(folder) ?? 0) + 1)
-  const finished = (folder: string): number => (state.partsOf.get(folder) ?? 0) - (absent.get(folder) ?? 0)
+  const present = (folder: string): number => (state.partsOf.get(folder) ?? 0) - (absent.get(folder) ?? 0)
   for (const [folder, parts] of state.partsOf) {
     if (parts === 0) continue
-    if (finished(folder) !== 1 || state.goneFrom.has(folder))
-      stats.add({ path: folder, names: finished(folder) })
+    if (present(folder) !== 1 || state.goneFrom.has(folder))
+      stats.add({ path: folder, names: present(folder) })
   }
   const odd = new Set<string>()
   for (const stat of await stats.mismatches()) {
-    if ('bytes' in stat || stat.names === finished(stat.path)) odd.add(stat.path)
+    if ('bytes' in stat || stat.names === present(stat.path)) odd.add(stat.path)
   }
   if (odd.size === 0) return NOTHING_ODD
   // They are removed once the manifest does not list them any more.
@@ -210,9 +204,7 @@ function damaged({ path, bytes, rows, partitions }: SealedShard, size: number | 
   return new ExportError({
     kind: 'damaged',
     what:
-      size === null
-        ? 'A finished shard is missing'
-        : `A finished shard holds ${numberOf(size, 'byte')} instead of ${bytes}`,
+      size === null ? 'A shard is missing' : `A shard holds ${numberOf(size, 'byte')} instead of ${bytes}`,
     where: path,
     next: `Restore it${rows === 0 ? '' : ' (it holds rows that are paid for)'}, or export it anew: ${anew}; nothing was changed.`,
   })

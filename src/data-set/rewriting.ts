@@ -29,11 +29,11 @@ export const BATCH_ROWS = 10_000
 /** Shards up to this size are read at once, others by column: of small ones each column would be a request. */
 const WHOLE_BYTES = 4 << 20
 
-/** A finished shard, and the path at which it lies now. */
+/** A sealed shard, and the path at which it lies now. */
 export type Located = { readonly shard: SealedShard; readonly path: string }
 
 /**
- * Writes the rows of finished shards as one shard, one after the other, in their order. It is sealed, under a name that
+ * Writes the rows of sealed shards as one shard, one after the other, in their order. It is sealed, under a name that
  * was never used, and nothing names it yet. The shards must be what was sealed: else damage would get a new checksum.
  * @param isLeftOut by `identity_name`; null: all rows stay
  * @throws ExportError `damaged`
@@ -124,7 +124,7 @@ export function valuesOf(batch: RowBatch, name: string): (row: number) => RowVal
 export function changedShard(path: string): ExportError {
   return new ExportError({
     kind: 'damaged',
-    what: 'A finished shard is not what was written',
+    what: 'A shard is not what was written',
     where: path,
     next: 'Run `verify --fix` first, then this command again; nothing was changed.',
   })

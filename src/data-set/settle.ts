@@ -11,8 +11,8 @@ import {
 import { changedSinceSealed, QUARANTINE_FOLDER, quarantinePath } from '../load/index.ts'
 import {
   type CheckpointState,
+  type Journal,
   type ManifestShard,
-  type OpenLog,
   SUCCESS_PATH,
   splitPath,
 } from '../state/index.ts'
@@ -43,17 +43,17 @@ export type SettleOptions = Pick<DataSetOptions, 'clock' | 'stop' | 'onLog' | 'v
 export async function settle(
   pipeline: NamedPipeline,
   store: OwnedStore,
-  checkpoint: OpenLog,
+  journal: Journal,
   options: SettleOptions,
 ): Promise<void> {
-  const { state } = checkpoint
+  const { state } = journal
   await bringPeople(store, state)
-  await publish(store, checkpoint, options)
+  await publish(store, journal, options)
   const whole = isWhole(pipeline, state)
-  if (whole) await fillEmptyDataSet(pipeline, store, checkpoint, options)
+  if (whole) await fillEmptyDataSet(pipeline, store, journal, options)
   // While shards are there beside those that they replace, rows are there twice.
   if (!whole || state.invalidated.size > 0) await unmark(store)
-  const quarantine = await Quarantine.open(store, checkpoint, pipeline.transform.onInvalid)
+  const quarantine = await Quarantine.open(store, journal, pipeline.transform.onInvalid)
   await quarantine.write()
   const isChanged = await replaceManifest(pipeline, store, state, options.onLog)
   const failure = await failureOfRemoval(store, state, async () => {
@@ -67,8 +67,8 @@ export async function settle(
   // It says whether there is `_SUCCESS`.
   if (isChanged || isComplete !== isMarked || (await store.size(SUMMARY_PAGE_PATH)) === null)
     await tryToWriteSummaryPage(pipeline, store, options)
-  if (isClean && !state.isSettled) await checkpoint.append([{ kind: 'settled' }])
-  await checkpoint.compact()
+  if (isClean && !state.isSettled) await journal.append([{ kind: 'settled' }])
+  await journal.compact()
   if (failure !== null) throw failure
 }
 
@@ -79,11 +79,11 @@ export async function settle(
  */
 export async function publish(
   store: OwnedStore,
-  checkpoint: OpenLog,
+  journal: Journal,
   { stop, onLog }: Pick<SettleOptions, 'stop' | 'onLog'>,
 ): Promise<void> {
-  if (!stop.aborted) await replaceRedone(store, checkpoint)
-  const { published, changed } = await publishLeft(store, checkpoint.state)
+  if (!stop.aborted) await replaceRedone(store, journal)
+  const { published, changed } = await publishLeft(store, journal.state)
   for (const { path } of published) onLog('info', 'shard published', { event: 'shard.published', path })
   if (changed.length > 0) throw changedSinceSealed(changed[0]!)
 }

@@ -1,6 +1,6 @@
 import type { NamedPipeline } from '../core/index.ts'
 import { rowGroupRows, type ShardCoder, type ShardSetOptions, shardExtension } from '../load/index.ts'
-import { manifestShard, type OpenLog } from '../state/index.ts'
+import { type Journal, manifestShard } from '../state/index.ts'
 import type { DataSetOptions } from './options.ts'
 import type { Owner } from './recover.ts'
 
@@ -9,14 +9,14 @@ export function shardSetOptions(
   { load }: Pick<NamedPipeline, 'load'>,
   { store }: Owner,
   { coder }: { readonly coder: ShardCoder },
-  checkpoint: OpenLog,
+  journal: Journal,
   { onLog, onShard }: Pick<DataSetOptions, 'onLog' | 'onShard'>,
 ): ShardSetOptions {
-  const { state } = checkpoint
+  const { state } = journal
   return {
     store,
     coder,
-    log: checkpoint,
+    log: journal,
     readsCost: load.location.kind !== 'disk',
     extension: shardExtension(load.format),
     rowGroupRows: rowGroupRows(load.format),

@@ -38,7 +38,7 @@ export function changedSinceSealed(
   { shard, sha256, partitions }: Sealed,
   next = `Check the disk, then export it again: \`run --redo ${partitions.join(' ')}\`.`,
 ): ExportError {
-  const what = 'A finished shard changed or vanished before it was published'
+  const what = 'A sealed shard changed or vanished before it was published'
   return new ExportError({ kind: 'damaged', what, where: sealedPath(shard, sha256), next })
 }
 

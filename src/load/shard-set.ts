@@ -38,7 +38,7 @@ export type ShardSetOptions = {
   readonly nextShard: number
   /** Number of shards begun so far in a folder. */
   readonly partsOf: (folder: string) => number
-  /** Finished shards that are not published yet, by number, those that are sealed meanwhile too. */
+  /** Sealed shards that are not published yet, by number, those that are sealed meanwhile too. */
   readonly held: ReadonlyMap<number, { readonly sha256: string; readonly bytes: number }>
   readonly warn: (message: string) => void
   /** Called with each shard once it is committed, and again once it is published. */

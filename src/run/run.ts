@@ -97,7 +97,7 @@ async function runOnDataSet(
     }
     const session = await openSession(pipeline, owner, secrets, held)
     try {
-      const plan = planFor(pipeline, clock.now(), session.checkpoint.state)
+      const plan = planFor(pipeline, clock.now(), session.journal.state)
       await warnOfIdleWindows(pipeline, store, plan, onLog)
       const summary = await carryOut(pipeline, store, { session, plan, secrets }, held)
       return lost.aborted ? { ...summary, status: 'failed', error: lost.reason } : summary
@@ -162,19 +162,19 @@ async function carryOut(
 ): Promise<RunSummary> {
   const { clock, version } = options
   const log = options.onLog
-  const { checkpoint, sealed } = session
+  const { journal, sealed } = session
   const startedMs = clock.monotonicMs()
   const begin = { run: options.runId ?? randomUUID(), started_at: isoTime(clock.now()), version }
   const { run } = begin
-  const last = checkpoint.state.runs.at(-1)
+  const last = journal.state.runs.at(-1)
   // A copy, because the folded run grows with the run.
   const earlier = last?.run === run ? { ...last } : { ...NEW_RUN, ...begin, months: [] }
   const isOfFeeds = rulesOf(pipeline.extract.resource).reading === 'feed'
-  const found = countPartitions(pipeline, plan, checkpoint.state)
+  const found = countPartitions(pipeline, plan, journal.state)
   const scope = { kind: 'scope', ...scopeOf(pipeline) } as const
-  const isSame = JSON.stringify(scope) === JSON.stringify({ kind: 'scope', ...checkpoint.state.scope })
-  await checkpoint.append([...(isSame ? [] : [scope]), { kind: 'run', ...begin }])
-  if (!isWhole(pipeline, checkpoint.state)) await unmark(store)
+  const isSame = JSON.stringify(scope) === JSON.stringify({ kind: 'scope', ...journal.state.scope })
+  await journal.append([...(isSame ? [] : [scope]), { kind: 'run', ...begin }])
+  if (!isWhole(pipeline, journal.state)) await unmark(store)
   const counts = isOfFeeds ? { ...found, ...countFeeds(plan, pipeline) } : found
   const tally = new Tally(counts)
   log('info', 'run started', {
@@ -186,7 +186,7 @@ async function carryOut(
   })
   const context = { pipeline, store, session, plan, counts, tally, secrets, options, earlier }
   const exported = await exportChains(context)
-  const unpublished = await failureOf(() => publish(store, checkpoint, options))
+  const unpublished = await failureOf(() => publish(store, journal, options))
   const ending = unpublished === null ? exported : endedBy(exported, unpublished)
   if (sealed.replacedNuls > 0) {
     log('warn', 'NUL characters, which readers of CSV refuse, were replaced by U+FFFD', {
@@ -199,8 +199,8 @@ async function carryOut(
     (await failureOf(async () => {
       await session.cpu.close()
       const finished_at = isoTime(clock.now())
-      await checkpoint.append([endEntry(run, { finished_at, status: ending.status }, figures)])
-      await settle(pipeline, store, checkpoint, {
+      await journal.append([endEntry(run, { finished_at, status: ending.status }, figures)])
+      await settle(pipeline, store, journal, {
         ...options,
         runId: run,
         onFilled: (shard) => {
@@ -209,11 +209,11 @@ async function carryOut(
           options.onShard?.(shard)
         },
       })
-      const small = manySmallShards(checkpoint.state, pipeline)
+      const small = manySmallShards(journal.state, pipeline)
       if (small !== null) log('info', small)
     }))
   const hasManifest = (await store.size(MANIFEST_PATH)) !== null
-  const unsaved = await failureOf(() => checkpoint.close())
+  const unsaved = await failureOf(() => journal.close())
   // A full disk has no space for a manifest either: the first error of the run is kept.
   const error = ending.error ?? unfinished ?? unsaved
   const durationMs = clock.monotonicMs() - startedMs

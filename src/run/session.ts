@@ -9,13 +9,13 @@ import type { Owner, QuerySecrets } from '../data-set/index.ts'
 import {
   encodePlan,
   invalidationOf,
-  openOwnCheckpoint,
+  openOwnJournal,
   redoEntry,
   settle,
   shardSetOptions,
 } from '../data-set/index.ts'
 import { ShardSet, type ShardSetOptions } from '../load/index.ts'
-import type { OpenLog } from '../state/index.ts'
+import type { Journal } from '../state/index.ts'
 import { type Cpu, openCpu } from './cpu/cpu.ts'
 import { decodePlan } from './cpu/decode-plan.ts'
 import type { RunOptions } from './options.ts'
@@ -23,7 +23,7 @@ import { pagesWithoutSecrets } from './pages-without-secrets.ts'
 
 /** What a run holds open on its data set. */
 export type Session = {
-  readonly checkpoint: OpenLog
+  readonly journal: Journal
   /** The shards that were sealed since the beginning. */
   readonly sealed: {
     shards: number
@@ -43,7 +43,7 @@ export type Session = {
 }
 
 /**
- * Opens checkpoint and shards and makes them consistent: finished shards are published and open ones continued. If
+ * Opens checkpoint and shards and makes them consistent: sealed shards are published and open ones continued. If
  * bytes of the log are lost, the partitions that need them are invalidated.
  * @throws ExportError `config` or `damaged` when the run may not resume
  */
@@ -53,8 +53,8 @@ export async function openSession(
   secrets: QuerySecrets,
   options: RunOptions,
 ): Promise<Session> {
-  const { checkpoint, suppress } = await openOwnCheckpoint(pipeline, owner, secrets, options)
-  const closing = [() => checkpoint.close()]
+  const { journal, suppress } = await openOwnJournal(pipeline, owner, secrets, options)
+  const closing = [() => journal.close()]
   const close = async (): Promise<void> => {
     for (let end = closing.shift(); end !== undefined; end = closing.shift()) {
       try {
@@ -79,16 +79,16 @@ export async function openSession(
       sealed.replacedNuls += replaced
       options.onLog('info', 'shard sealed', { event: 'shard.sealed', path, rows, bytes })
     }
-    const shards = await openShards(checkpoint, options, () => ({
-      ...shardSetOptions(pipeline, owner, cpu, checkpoint, options),
+    const shards = await openShards(journal, options, () => ({
+      ...shardSetOptions(pipeline, owner, cpu, journal, options),
       onSealed,
     }))
     closing.unshift(() => shards.close())
     // What an earlier command has not finished.
-    if (!checkpoint.state.isSettled) await settle(pipeline, owner.store, checkpoint, options)
-    let chains = checkpoint.state.nextChain
+    if (!journal.state.isSettled) await settle(pipeline, owner.store, journal, options)
+    let chains = journal.state.nextChain
     return {
-      checkpoint,
+      journal,
       sealed,
       cpu,
       decode: pagesWithoutSecrets(cpu.decode, cpu.release, hidesQueries(pipeline)),
@@ -105,19 +105,19 @@ export async function openSession(
 
 /** Goes on with the open shards. If bytes in the log are lost, all that needs them is exported again. */
 async function openShards(
-  checkpoint: OpenLog,
+  journal: Journal,
   { onLog }: Pick<RunOptions, 'onLog'>,
   optionsOf: () => ShardSetOptions,
 ): Promise<ShardSet> {
   for (;;) {
-    const { state } = checkpoint
+    const { state } = journal
     const opened = await ShardSet.open(optionsOf(), state.openShards.values())
-    const rejected = await lostRejections(checkpoint)
+    const rejected = await lostRejections(journal)
     if ('set' in opened && rejected.length === 0) return opened.set
     if ('set' in opened) await opened.set.close()
     const shards = 'lost' in opened ? opened.lost : []
     const given = invalidationOf(state, { partitions: rejected, shards })
-    await checkpoint.append([redoEntry(given)])
+    await journal.append([redoEntry(given)])
     onLog('warn', 'rows that wait in the log were damaged; the partitions concerned are exported anew', {
       partitions: given.partitions.size,
       rows: given.rows,
@@ -126,10 +126,10 @@ async function openShards(
 }
 
 /** Partitions whose rejected items in the log are lost. */
-async function lostRejections(checkpoint: OpenLog): Promise<readonly string[]> {
+async function lostRejections(journal: Journal): Promise<readonly string[]> {
   const lost: string[] = []
-  for (const [partition, blobs] of checkpoint.state.rejected) {
-    for (const ref of blobs) if ((await checkpoint.read(ref)) === null) lost.push(partition)
+  for (const [partition, blobs] of journal.state.rejected) {
+    for (const ref of blobs) if ((await journal.read(ref)) === null) lost.push(partition)
   }
   return lost
 }

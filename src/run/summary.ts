@@ -22,7 +22,7 @@ export type RunSummary = RunCounts & {
   readonly pipeline: string
   readonly status: RunStatus
   readonly partitions: PartitionCounts
-  /** Of all runs: the rows, those in finished shards, and what is left out by intent, a clause each. */
+  /** Of all runs: the rows, those in sealed shards, and what is left out by intent, a clause each. */
   readonly dataSet: { readonly rows: number; readonly inShards: number; readonly leftOut: readonly string[] }
   readonly shards: number
   readonly bytes: number
@@ -85,7 +85,7 @@ export function summarize(
   pipeline: Pipeline,
   { figures, tally, session, total, error, status, hasManifest, durationMs }: RunResult,
 ): RunSummary {
-  const { state } = session.checkpoint
+  const { state } = session.journal
   const { repeated, forgotten } = figures
   return {
     pipeline: pipeline.name,

@@ -25,7 +25,7 @@ export { endEntry, type FoldedRun, NEW_RUN, searchesByMonth } from './checkpoint
 export { type Hold, takeLock } from './lock/lock.ts'
 export { markOwner, sweepPrivateFolders } from './lock/private-folder.ts'
 export { commitPath, LOG_FOLDER, listCommits, readBlob } from './log/commit-object.ts'
-export { OpenLog } from './log/open-log.ts'
+export { Journal } from './log/journal.ts'
 export {
   fitsManifest,
   holdingsOf,

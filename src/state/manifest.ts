@@ -289,7 +289,7 @@ export function* manifestShards(state: CheckpointState): Generator<ManifestShard
   for (const shard of byPath) yield manifestShard(shard)
 }
 
-/** A finished shard as the manifest lists it. */
+/** A sealed shard as the manifest lists it. */
 export function manifestShard({
   path,
   rows,

@@ -89,13 +89,13 @@ const trials: readonly Trial[] = [
     name: 'a lost shard',
     harm: (output) => rmSync(firstShard(output)),
     code: 1,
-    message: 'A finished shard is missing',
+    message: 'A shard is missing',
   },
   {
     name: 'a shard that grew',
     harm: (output) => appendFileSync(firstShard(output), 'x'),
     code: 1,
-    message: 'A finished shard holds',
+    message: 'A shard holds',
   },
   {
     name: 'a file where the data set should be',

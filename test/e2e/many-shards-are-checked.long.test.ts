@@ -28,15 +28,13 @@ it('a second run notices a change of one shard among many', async () => {
     await rename(shard, `${shard}.away`)
     const missing = await here.cli('run', 'pipeline.yaml')
     expect(missing).toMatchObject({ code: 1 })
-    expect(missing.stderr).toContain(`A finished shard is missing (out/${path})`)
+    expect(missing.stderr).toContain(`A shard is missing (out/${path})`)
     await rename(`${shard}.away`, shard)
 
     await appendFile(shard, 'x')
     const longer = await here.cli('run', 'pipeline.yaml')
     expect(longer).toMatchObject({ code: 1 })
-    expect(longer.stderr).toContain(
-      `A finished shard holds ${bytes + 1} bytes instead of ${bytes} (out/${path})`,
-    )
+    expect(longer.stderr).toContain(`A shard holds ${bytes + 1} bytes instead of ${bytes} (out/${path})`)
     await truncate(shard, bytes)
 
     const stranger = path.replace('part-00000', 'part-00001')

@@ -264,7 +264,7 @@ export async function expectNamedFilesToBeThere({ output, damaged }: Copy, about
 /** Carries a command out. Damage that a killed `verify --fix` has left is refused, and repaired before. */
 export async function carriedOut({ command }: Copy, words: readonly string[], about: string): Promise<Ended> {
   const ended = await command(words)
-  if (ended.code === 0 || !/A finished shard is missing/.test(ended.stderr)) return ended
+  if (ended.code === 0 || !/A shard is missing/.test(ended.stderr)) return ended
   const fixed = await command(CHANGES['verify --fix'])
   expect(fixed.code, `${about}\n${fixed.stderr}`).toBe(0)
   return command(words)

@@ -203,14 +203,14 @@ const REFUSED_KILLED: readonly Refusal[] = [
   [
     'a sealed shard with a flipped bit',
     1,
-    /finished shard is missing/,
+    /A shard is missing/,
     sealed((bytes) => flipped(bytes, bytes.length >> 1)),
   ],
-  ['a sealed shard that is short', 1, /finished shard is missing/, sealed((bytes) => bytes.subarray(0, -1))],
+  ['a sealed shard that is short', 1, /A shard is missing/, sealed((bytes) => bytes.subarray(0, -1))],
   [
     'sealed shards that are missing',
     1,
-    /finished shard is missing/,
+    /A shard is missing/,
     (output) => rm(join(output, SEALED), { recursive: true }),
   ],
 ]
@@ -230,13 +230,8 @@ const REFUSED_COMPLETE: readonly Refusal[] = [
     /another version of spillway/,
     header('"version":4', '"version":5'),
   ],
-  ['a finished shard that is missing', 1, /finished shard is missing/, (output) => rm(join(output, SHARD))],
-  [
-    'a finished shard that is short',
-    1,
-    /finished shard holds/,
-    (output) => truncate(join(output, SHARD), 1000),
-  ],
+  ['a sealed shard that is missing', 1, /A shard is missing/, (output) => rm(join(output, SHARD))],
+  ['a sealed shard that is short', 1, /A shard holds/, (output) => truncate(join(output, SHARD), 1000)],
 ]
 
 describe('is refused with every file unchanged:', () => {

@@ -61,9 +61,9 @@ describe.each(DAMAGES)('a sealed shard that %s right before it gets its final na
     await world.open()
     await world.finish()
     await world.open()
-    const { state } = world.checkpoint!
+    const { state } = world.journal!
     const all = { partitions: [keyOf(0, 0)], shards: new Set<number>() }
-    await world.checkpoint!.append([redoEntry(invalidationOf(state, all))])
+    await world.journal!.append([redoEntry(invalidationOf(state, all))])
     await world.close()
     const before = world.files()
     await world.open(damagedLast(world, damage))

@@ -288,11 +288,11 @@ describe('a commit', () => {
     for (let failing = 1; failing <= 8; failing++) {
       const world = new World([responses], { rowGroupRows: 100, shardRows: 300, owned: false })
       await world.open()
-      const checkpoint = world.checkpoint!
-      const commit = checkpoint.commit.bind(checkpoint)
+      const journal = world.journal!
+      const commit = journal.commit.bind(journal)
       let commits = 0
       let pages = 0
-      Object.assign(checkpoint, {
+      Object.assign(journal, {
         commit: async (...given: Parameters<typeof commit>) => {
           if (++commits >= failing) throw new Error('the disk is full')
           const refs = await commit(...given)
@@ -304,7 +304,7 @@ describe('a commit', () => {
       await expect(world.shards!.commit(commitOf([]))).rejects.toThrow('the disk is full')
       await expect(world.shards!.settled()).rejects.toThrow('the disk is full')
       expect(world.pagesOf(0)).toBe(pages)
-      const sealed = [...checkpoint.state.shards].map(({ path }) => path)
+      const sealed = [...journal.state.shards].map(({ path }) => path)
       await world.close()
       expect([...world.files().keys()]).toEqual(sealed)
       await world.open()

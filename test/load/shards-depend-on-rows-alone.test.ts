@@ -22,7 +22,7 @@ import {
   ShardSet,
   type Slice,
 } from '../../src/load/index.ts'
-import { beginCheckpoint, findCheckpoint, OpenLog, type SealedShard } from '../../src/state/index.ts'
+import { beginCheckpoint, findCheckpoint, Journal, type SealedShard } from '../../src/state/index.ts'
 import { newOwner, temporaryStore } from '../disk/temporary-store.ts'
 import { random } from '../support/random.ts'
 import { cases, some } from '../support/thorough.ts'
@@ -230,9 +230,9 @@ async function exported(
   const coder = slowCoder(coderOf(createEncoder({ format, columns, createdBy, fileMetadata: {} })), () =>
     Math.floor(draw() * slow),
   )
-  const open = async (): Promise<[OpenLog, ShardSet]> => {
+  const open = async (): Promise<[Journal, ShardSet]> => {
     // From the files alone.
-    const log = new OpenLog(store, (await findCheckpoint(store))!)
+    const log = new Journal(store, (await findCheckpoint(store))!)
     return [log, await openShards(format, coder, store, sizes, log)]
   }
   const left = rows.map((own) => [...own])
@@ -274,7 +274,7 @@ async function openShards(
   coder: ShardCoder,
   store: OwnedStore,
   sizes: Sizes,
-  log: OpenLog,
+  log: Journal,
 ): Promise<ShardSet> {
   const { state } = log
   const options = {

@@ -203,7 +203,7 @@ describe('open shards whose rows in the log did not survive', () => {
         const damaged = new World(...made)
         await damaged.open()
         for (const query of turns) await damaged.commitNext(query)
-        const records = [...damaged.checkpoint!.state.openShards.values()].flatMap(
+        const records = [...damaged.journal!.state.openShards.values()].flatMap(
           ({ batches: records }) => records,
         )
         await damaged.close()
@@ -235,7 +235,7 @@ describe('open shards whose rows in the log did not survive', () => {
     for (const query of [0, 0, 1, 1, 2]) await made.commitNext(query)
     await made.shards?.seal(['credentials/w0'])
     // A row group that is encoded already, of a shard that two chains share.
-    const lost = [...made.checkpoint!.state.openShards.values()].find(({ folder }) => folder.endsWith('w1'))!
+    const lost = [...made.journal!.state.openShards.values()].find(({ folder }) => folder.endsWith('w1'))!
     await made.close()
     strike(made, lost.batches[0]!.at, 'flip', 0.9)
     await made.open()
@@ -245,7 +245,7 @@ describe('open shards whose rows in the log did not survive', () => {
     // The chain of one of them is invalidated, and with it its current window, which has no rows yet.
     expect([...given!.partitions].toSorted()).toEqual([keyOf(0, 1), keyOf(0, 2), keyOf(2, 0)])
     expect(given!.rows).toBe(5)
-    const { partitions } = made.checkpoint!.state
+    const { partitions } = made.journal!.state
     expect(partitions.get(keyOf(0, 0))).toMatchObject({ state: 'done', rows: 3 })
     expect(partitions.get(keyOf(1, 0))).toMatchObject({ state: 'partial', rows: 7 })
     expect(made.pagesOf(1)).toBe(2)
@@ -254,7 +254,7 @@ describe('open shards whose rows in the log did not survive', () => {
     await made.expectComplete()
   })
 
-  it('also invalidate finished shards with rows of the same partition, once, however often the run stops', async () => {
+  it('also invalidate sealed shards with rows of the same partition, once, however often the run stops', async () => {
     const responses = [responsesOf('credentials', 10, 10), responsesOf('credentials', 9, 2)]
     const damaged = async (): Promise<World> => {
       const made = new World(responses, { rowGroupRows: 4, shardRows: 16, owned: false })
@@ -262,7 +262,7 @@ describe('open shards whose rows in the log did not survive', () => {
       for (const query of [0, 1]) await made.commitNext(query)
       await made.shards!.settled()
       expect([...made.files().keys()]).toEqual(['credentials/part-00000.csv'])
-      const [rest] = [...made.checkpoint!.state.openShards.values()]
+      const [rest] = [...made.journal!.state.openShards.values()]
       await made.close()
       // The rest of the second query's rows is in the log alone.
       strike(made, rest!.batches[0]!.at, 'remove', 0)
@@ -302,7 +302,7 @@ it('shards that filled before a crash are sealed by the next run, before they ge
   await made.open()
   await made.commitNext(0)
   await made.commitNext(0)
-  expect(made.checkpoint!.state.openShards.size).toBe(2)
+  expect(made.journal!.state.openShards.size).toBe(2)
   made.forget()
   made.options = { ...made.options, coder: textCoder }
   await made.open()

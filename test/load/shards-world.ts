@@ -18,7 +18,7 @@ import {
   windowRange,
 } from '../../src/core/index.ts'
 import { publishLeft } from '../../src/data-set/publish.ts'
-import { openSettledCheckpoint } from '../../src/data-set/recover.ts'
+import { openSettledJournal } from '../../src/data-set/recover.ts'
 import { type Invalidation, invalidationOf, redoEntry } from '../../src/data-set/redo/invalidate.ts'
 import { replaceRedone } from '../../src/data-set/redo/replace.ts'
 import { removeUnnamed } from '../../src/data-set/settle.ts'
@@ -40,7 +40,7 @@ import {
   type CheckpointState,
   chainEntry,
   hasBegun,
-  type OpenLog,
+  type Journal,
   readCheckpoint,
   type SealedShard,
   splitPath,
@@ -202,7 +202,7 @@ export class World {
   readonly responses: readonly Responses[]
   options: WorldOptions
   shards: ShardSet | null = null
-  checkpoint: OpenLog | null = null
+  journal: Journal | null = null
   own: OwnedStore | null = null
   readonly warnings: string[] = []
   /** Shards that were reported once they were committed and had their names. */
@@ -232,12 +232,10 @@ export class World {
     this.own = own
     const warn = (message: string): void => void this.warnings.push(message)
     for (;;) {
-      const checkpoint = await openSettledCheckpoint({ store: own, forced }, HEADER, (_, message) =>
-        warn(message),
-      )
-      this.checkpoint = checkpoint
-      await removeUnnamed(own, checkpoint.state, new AbortController().signal)
-      const { state } = checkpoint
+      const journal = await openSettledJournal({ store: own, forced }, HEADER, (_, message) => warn(message))
+      this.journal = journal
+      await removeUnnamed(own, journal.state, new AbortController().signal)
+      const { state } = journal
       const { rowGroupRows, shardRows, coder = textCoder } = this.options
       const isOnRecord = ({ path, sha256 }: SealEntry): boolean =>
         [...state.shards, ...state.held.values()].some(
@@ -254,7 +252,7 @@ export class World {
           held: state.held,
           readsCost: false,
           partsOf: (folder) => state.partsOf.get(folder) ?? 0,
-          log: checkpoint,
+          log: journal,
           warn,
           onSealed(shard) {
             if (!isOnRecord(shard)) expect.unreachable(`reported too early: ${shard.path}`)
@@ -273,8 +271,8 @@ export class World {
       }
       const given = invalidationOf(state, { partitions: [], shards: opened.lost })
       expect([...given.shards]).toEqual(expect.arrayContaining([...opened.lost]))
-      await checkpoint.append([redoEntry(given)])
-      await checkpoint.close()
+      await journal.append([redoEntry(given)])
+      await journal.close()
       this.invalidated.push(given)
     }
   }
@@ -310,7 +308,7 @@ export class World {
 
   async close(): Promise<void> {
     await this.shards?.close()
-    await this.checkpoint?.close()
+    await this.journal?.close()
     await this.own?.release()
     this.#former = []
     this.forget()
@@ -319,20 +317,20 @@ export class World {
   /** Leaves everything as it is. */
   forget(): void {
     this.shards = null
-    this.checkpoint = null
+    this.journal = null
     this.own = null
   }
 
   /** Replaces what was exported again, as a run does at its end. */
   async replace(): Promise<void> {
-    await replaceRedone(this.own!, this.checkpoint!)
-    await publishLeft(this.own!, this.checkpoint!.state)
-    await removeUnnamed(this.own!, this.checkpoint!.state, new AbortController().signal)
+    await replaceRedone(this.own!, this.journal!)
+    await publishLeft(this.own!, this.journal!.state)
+    await removeUnnamed(this.own!, this.journal!.state, new AbortController().signal)
   }
 
   /** Pages of a query that are in the journal, if nothing of it was invalidated. */
   pagesOf(query: number): number {
-    const { state } = this.checkpoint!
+    const { state } = this.journal!
     const { name } = queryOf(query)
     for (const chain of state.chains.values()) if (chain.query === name) return chain.pages
     const isDone = this.responses[query]!.folders.every(
@@ -347,13 +345,13 @@ export class World {
     if (work === undefined) return false
     const commit = this.#nextPage(query, work)
     await this.shards!.commit(commit)
-    work.hasEnded = this.checkpoint?.state.chains.get(work.chain) === undefined
+    work.hasEnded = this.journal?.state.chains.get(work.chain) === undefined
     return true
   }
 
   #nextPage(query: number, { chain, windows }: Work): Commit {
     const responses = this.responses[query]!
-    const record = this.checkpoint!.state.chains.get(chain)
+    const record = this.journal!.state.chains.get(chain)
     const { from, until } = windows.range!
     const pages = rowsOf(query, responses).map((rows) =>
       rows.filter((row) => timeOf(row) >= from && timeOf(row) < until),

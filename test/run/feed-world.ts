@@ -19,7 +19,7 @@ export type FeedWorld = {
   run(options?: FeedRun): Promise<RunSummary>
   /** Runs, and goes on with the files as they were at an event of its log: as if it was killed there. */
   runAndKill(event: number, options?: FeedRun): Promise<void>
-  /** Ids of the rows in finished shards, by feed. */
+  /** Ids of the rows in sealed shards, by feed. */
   ids(): Record<string, readonly number[]>
   /** Ids of what has come so far. */
   expected(identifier: number | null): readonly number[]

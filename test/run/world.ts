@@ -20,7 +20,7 @@ export type World = {
   quarantine(): Promise<Record<string, readonly Record<string, unknown>[]>>
   /** Ids of the items in quarantine, file by file. */
   refused(): Promise<number[]>
-  /** Ids of the rows in finished shards, by folder. */
+  /** Ids of the rows in sealed shards, by folder. */
   rowsByFolder(): Promise<Record<string, readonly number[]>>
   rows(): Promise<number[]>
   /** Whether the data set has `_SUCCESS`. */

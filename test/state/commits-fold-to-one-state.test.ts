@@ -10,8 +10,8 @@ import {
   CHECKPOINT_START,
   type CheckpointState,
   findCheckpoint,
+  Journal,
   LOG_FOLDER,
-  OpenLog,
   readCheckpoint,
 } from '../../src/state/index.ts'
 import { commitPath, encodeCommit } from '../../src/state/log/commit-object.ts'
@@ -174,7 +174,7 @@ describe('a commit', () => {
       create: (...given: Parameters<typeof owned.create>) =>
         isFull ? Promise.reject(failure) : owned.create(...given),
     }
-    const log = new OpenLog(failing, (await findCheckpoint(store))!)
+    const log = new Journal(failing, (await findCheckpoint(store))!)
     await log.append([CHAIN])
     isFull = true
     await expect(log.append([page()])).rejects.toBe(failure)
@@ -313,7 +313,7 @@ describe('damage', () => {
 })
 
 /** The bytes in the log that a state needs; null: lost. */
-function contentsOf(log: OpenLog, state: CheckpointState): Promise<readonly (Uint8Array | null)[]> {
+function contentsOf(log: Journal, state: CheckpointState): Promise<readonly (Uint8Array | null)[]> {
   const refs = [
     ...[...state.openShards.values()].flatMap(({ batches: records }) => records.map(({ at }) => at)),
     ...[...state.chains.values()].flatMap(({ ids }) => ids),

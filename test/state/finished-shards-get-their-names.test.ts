@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { OwnedStore } from '../../src/core/index.ts'
-import { openSettledCheckpoint } from '../../src/data-set/recover.ts'
+import { openSettledJournal } from '../../src/data-set/recover.ts'
 import { sealedPath } from '../../src/load/index.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { commitLines, HEADER, own, seal } from './lines.ts'
 
-describe('finished shards', () => {
+describe('sealed shards', () => {
   const PATH = 'credentials/part-00000.csv'
 
   const TEXT = '0123456789'
@@ -21,8 +21,8 @@ describe('finished shards', () => {
   }
 
   async function settle(store: OwnedStore): Promise<void> {
-    const checkpoint = await openSettledCheckpoint({ store, forced: false }, HEADER, () => {})
-    await checkpoint.close()
+    const journal = await openSettledJournal({ store, forced: false }, HEADER, () => {})
+    await journal.close()
   }
 
   it('get their names after a crash that came first', async () => {

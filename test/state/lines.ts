@@ -20,7 +20,7 @@ import {
   chainEntry,
   type FoldedChain,
   findCheckpoint,
-  OpenLog,
+  Journal,
   readCheckpoint,
 } from '../../src/state/index.ts'
 import { LineWriter } from '../../src/state/log/lines.ts'
@@ -89,10 +89,10 @@ export async function writeLines(store: Store, lines: readonly object[]): Promis
 }
 
 /** Opens the log of a data set, which begins with this if it is new. */
-export async function openLog(store: Store, header: HeaderEntry = HEADER): Promise<OpenLog> {
+export async function openLog(store: Store, header: HeaderEntry = HEADER): Promise<Journal> {
   const owned = await own(store)
   if ((await findCheckpoint(store)) === null) await beginCheckpoint(owned, header)
-  return new OpenLog(owned, (await findCheckpoint(store))!)
+  return new Journal(owned, (await findCheckpoint(store))!)
 }
 
 /** Commits entries to a data set that is there. */
@@ -103,14 +103,14 @@ export async function append(store: Store, ...entries: readonly JournalEntry[]):
 }
 
 /** Commits lines, the first of which is a header, one after the other. @returns the log, which is not saved */
-export async function commitLines(store: Store, lines: readonly JournalLine[]): Promise<OpenLog> {
+export async function commitLines(store: Store, lines: readonly JournalLine[]): Promise<Journal> {
   const [header, ...others] = lines
   const log = await openLog(store, header as HeaderEntry)
   for (const line of others) await commitLine(log, line)
   return log
 }
 
-export async function commitLine(log: OpenLog, line: JournalLine): Promise<void> {
+export async function commitLine(log: Journal, line: JournalLine): Promise<void> {
   const entries = factsOf([line])
   await log.commit(entries, blobsOf(entries))
 }

@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { BlobRef, JournalEntry, OwnedStore, Store } from '../../src/core/index.ts'
 import { clearDataSet } from '../../src/data-set/files.ts'
-import { openSettledCheckpoint } from '../../src/data-set/recover.ts'
+import { openSettledJournal } from '../../src/data-set/recover.ts'
 import { blobsNeeded, type CheckpointState } from '../../src/state/checkpoint/checkpoint-state.ts'
-import { beginCheckpoint, commitPath, findCheckpoint, listCommits, OpenLog } from '../../src/state/index.ts'
+import { beginCheckpoint, commitPath, findCheckpoint, Journal, listCommits } from '../../src/state/index.ts'
 import { type CommitPart, readBlob } from '../../src/state/log/commit-object.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { cases, THOROUGH } from '../support/thorough.ts'
@@ -26,12 +26,12 @@ const PRUNE = {
 
 const commit = (entries: readonly JournalEntry[]): CommitPart => ({ entries, blobs: blobsOf(entries) })
 
-async function openLog(store: OwnedStore): Promise<OpenLog> {
+async function openLog(store: OwnedStore): Promise<Journal> {
   if ((await findCheckpoint(store)) === null) await beginCheckpoint(store, HEADER)
-  return new OpenLog(store, (await findCheckpoint(store))!)
+  return new Journal(store, (await findCheckpoint(store))!)
 }
 
-async function write(store: OwnedStore, commits: readonly CommitPart[]): Promise<OpenLog> {
+async function write(store: OwnedStore, commits: readonly CommitPart[]): Promise<Journal> {
   const log = await openLog(store)
   for (const { entries, blobs } of commits) await log.commit(entries, blobs)
   return log
@@ -61,7 +61,7 @@ async function contentIn(store: Store) {
   return textsIn(store, await stateIn(store))
 }
 
-async function textAt(log: OpenLog, ref: BlobRef): Promise<string | null> {
+async function textAt(log: Journal, ref: BlobRef): Promise<string | null> {
   const bytes = await log.read(ref)
   return bytes === null ? null : Buffer.from(bytes).toString()
 }
@@ -93,7 +93,7 @@ it('an owner that takes over claims the next commit before it appends anything, 
     await late
     return [query('change')]
   }
-  const checkpoint = await openSettledCheckpoint(
+  const journal = await openSettledJournal(
     { store: await own(store), forced: true },
     HEADER,
     () => {},
@@ -108,7 +108,7 @@ it('an owner that takes over claims the next commit before it appends anything, 
     'claim',
     'change',
   ])
-  expect([...checkpoint.state.queries.keys()]).toEqual(['late', 'change'])
+  expect([...journal.state.queries.keys()]).toEqual(['late', 'change'])
   // The former owner finds its next number taken.
   await expect(former.append([query('later')])).rejects.toMatchObject({ kind: 'locked' })
 })
@@ -254,7 +254,7 @@ describe('objects of the log', () => {
     expect([...(await contentIn(store)).values()].flat()).not.toContain(null)
   })
 
-  it('are few after many short runs on a large checkpoint', async () => {
+  it('are few after many short runs on a large journal', async () => {
     const store = memoryStore()
     const large = Array.from({ length: 36 }, (_, i) => query(`q${i}`, 'x'.repeat(250_000)))
     await (await write(store, [commit(large)])).close()

@@ -2,7 +2,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { diskStore } from '../../src/disk/index.ts'
-import { beginCheckpoint, findCheckpoint, OpenLog } from '../../src/state/index.ts'
+import { beginCheckpoint, findCheckpoint, Journal } from '../../src/state/index.ts'
 
 const [root, what] = process.argv.slice(2)
 const store = await diskStore({ root, fileMode: 0o600, dirMode: 0o700 }).own('0123456789ab')
@@ -19,7 +19,7 @@ const query = (name) => ({ kind: 'query', name, value: name })
 
 await beginCheckpoint(store, HEADER)
 if (what !== 'checkpoint that has begun') {
-  const log = new OpenLog(store, await findCheckpoint(store))
+  const log = new Journal(store, await findCheckpoint(store))
   await log.append([query('a')])
   await log.append([query('b'), query('c')])
   if (what === 'saved checkpoint') await log.close()

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type JournalEntry, type Store, WindowRun } from '../../src/core/index.ts'
-import { openSettledCheckpoint } from '../../src/data-set/recover.ts'
+import { openSettledJournal } from '../../src/data-set/recover.ts'
 import { invalidationOf, redoEntry } from '../../src/data-set/redo/invalidate.ts'
 import { type CheckpointState, chainEntry, saveCheckpoint } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
@@ -97,7 +97,7 @@ describe('an invalidation', () => {
     )
   })
 
-  it('leaves partitions and finished shards as they are until they are replaced, and drops the rest', async () => {
+  it('leaves partitions and sealed shards as they are until they are replaced, and drops the rest', async () => {
     await fc.assert(
       fc.asyncProperty(someJournal, picks, losses, async (lines, picks, losses) => {
         const { store, state: before } = await stateOf(lines)
@@ -186,9 +186,9 @@ describe('invalidating', () => {
     const { store, state } = await stateOf(LINES)
     await append(store, redoEntry(invalidationOf(state, { partitions: [FIRST], shards: [] })))
     const owner = { store: await own(store), forced: false }
-    const checkpoint = await openSettledCheckpoint(owner, HEADER, () => {}).catch((error: unknown) => error)
+    const refused = await openSettledJournal(owner, HEADER, () => {}).catch((error: unknown) => error)
     // The shards of this imagined data set do not exist; those to be replaced need not.
-    expect(checkpoint).toMatchObject({ kind: 'damaged', where: `${folder(SECOND)}/part-00000.csv` })
+    expect(refused).toMatchObject({ kind: 'damaged', where: `${folder(SECOND)}/part-00000.csv` })
     const again: JournalEntry[] = [
       seal(3, `${folder(FIRST)}/part-00001.csv`, { rows: 7, partitions: [FIRST] }),
       chainEntry(1, QUERY, WINDOWS.part(0, 1)),

@@ -150,7 +150,7 @@ function summaryLines(summary: RunSummary, pipeline: Pipeline, { cwd, style }: R
   ]
 }
 
-/** Readers see the rows of finished shards alone; others wait in the log. */
+/** Readers see the rows of sealed shards alone; others wait in the log. */
 function openRows({ rows, inShards }: RunSummary['dataSet']): (readonly [string, string])[] {
   if (rows <= inShards) return []
   return [

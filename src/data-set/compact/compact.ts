@@ -11,7 +11,7 @@ import { readBegunCheckpoint } from '../open-checkpoint.ts'
 import { holdDataSet, namingLocations, openDataSet } from '../open-data-set.ts'
 import type { PruneOptions } from '../prune/prune.ts'
 import { namePipeline } from '../queries.ts'
-import { type Owner, openSettledCheckpoint } from '../recover.ts'
+import { type Owner, openSettledJournal } from '../recover.ts'
 import { coderOf, FreeNumbers, rewriteShards } from '../rewriting.ts'
 import { stopped } from '../settle.ts'
 
@@ -70,11 +70,11 @@ async function compact(
 ): Promise<CompactResult> {
   const { store } = owner
   const { stop, onLog, onShard, minShards } = options
-  const open = (header: HeaderEntry) => openSettledCheckpoint(owner, header, onLog)
-  const done = await changeHeld(pipeline, owner, options, open, async (checkpoint) => {
-    const groups = groupsOf(checkpoint.state, pipeline, minShards)
+  const open = (header: HeaderEntry) => openSettledJournal(owner, header, onLog)
+  const done = await changeHeld(pipeline, owner, options, open, async (journal) => {
+    const groups = groupsOf(journal.state, pipeline, minShards)
     const coder = await coderOf(pipeline, options)
-    const numbers = new FreeNumbers(checkpoint.state)
+    const numbers = new FreeNumbers(journal.state)
     const shards: { of: number[]; by: SealedShard }[] = []
     for (const group of groups) {
       if (stop.aborted) throw stopped('Run it again: nothing was changed.')
@@ -84,14 +84,14 @@ async function compact(
       const by = await rewriteShards(store, pipeline, located, identity, coder, null)
       shards.push({ of: group.map(({ shard }) => shard), by: { ...by, stands_for: standsFor(group) } })
     }
-    if (shards.length > 0) await checkpoint.append([{ kind: 'compact', shards }])
+    if (shards.length > 0) await journal.append([{ kind: 'compact', shards }])
     const bytes = shards.reduce((sum, { by }) => sum + by.bytes, 0)
     return resultOf(pipeline, groups, bytes)
   })
   return done ?? resultOf(pipeline, [], 0)
 }
 
-/** Finished shards that become one each: neighbours among the small ones of a folder, as many as one may hold. */
+/** Sealed shards that become one each: neighbours among the small ones of a folder, as many as one may hold. */
 function groupsOf(
   state: CheckpointState,
   { load: { shardRows } }: Pipeline,
@@ -115,7 +115,7 @@ function groupsOf(
   return groups
 }
 
-/** The finished shards with fewer rows than one may have, by folder; without those that are exported again. */
+/** The sealed shards with fewer rows than one may have, by folder; without those that are exported again. */
 function smallShards(state: CheckpointState, shardRows: number): Map<string, SealedShard[]> {
   const folders = new Map<string, SealedShard[]>()
   for (const shard of state.shards) {

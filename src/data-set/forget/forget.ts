@@ -12,9 +12,9 @@ import { requireTablesToFollow } from '../../open-tables/index.ts'
 import {
   type CheckpointState,
   checkMaskKey,
+  type Journal,
   NEXT_SUPPRESSION_PATH,
   newList,
-  type OpenLog,
   readBlob,
   type StoredList,
   splitPath,
@@ -26,7 +26,7 @@ import { readBegunCheckpoint } from '../open-checkpoint.ts'
 import { holdDataSet, namingLocations, openDataSet } from '../open-data-set.ts'
 import type { PruneOptions } from '../prune/prune.ts'
 import { namePipeline } from '../queries.ts'
-import { type Owner, openSettledCheckpoint } from '../recover.ts'
+import { type Owner, openSettledJournal } from '../recover.ts'
 import { coderOf } from '../rewriting.ts'
 import { shardSetOptions } from '../shard-set-options.ts'
 import { bringPeople, listOf, readForgotten, writePeople } from '../suppression.ts'
@@ -42,7 +42,7 @@ export type ForgetResult = {
   /** Different identities that were given. */
   readonly identities: number
   readonly rows: number
-  /** Finished shards with rows of theirs. */
+  /** Sealed shards with rows of theirs. */
   readonly shards: number
   readonly quarantined: number
   /** What stays of them, and the way out. */
@@ -130,10 +130,10 @@ async function forget(
   options: ForgetOptions,
 ): Promise<ForgetResult> {
   const { store } = owner
-  const open = (header: HeaderEntry) => openSettledCheckpoint(owner, header, options.onLog)
-  const done = await changeHeld(pipeline, owner, options, open, async (checkpoint) => {
-    await bringPeople(store, checkpoint.state)
-    return remove(pipeline, owner, checkpoint, people, options)
+  const open = (header: HeaderEntry) => openSettledJournal(owner, header, options.onLog)
+  const done = await changeHeld(pipeline, owner, options, open, async (journal) => {
+    await bringPeople(store, journal.state)
+    return remove(pipeline, owner, journal, people, options)
   })
   if (done !== null) return done
   await writePeople(store, withPeople((await readForgotten(store)) ?? [], people, options))
@@ -161,18 +161,18 @@ function withPeople(
 async function remove(
   pipeline: NamedPipeline,
   owner: Owner,
-  checkpoint: OpenLog,
+  journal: Journal,
   people: People,
   options: ForgetOptions,
 ): Promise<ForgetResult> {
   const { store } = owner
-  const { state } = checkpoint
+  const { state } = journal
   const given = (await readForgotten(store)) ?? []
   const lists = withPeople(given, people, options)
-  const open = await openOf(checkpoint, pipeline, state, people)
-  // From here on they are finished shards like others.
-  if (open.length > 0) await sealShards(pipeline, owner, checkpoint, open, options)
-  const found = await survey(store, checkpoint, pipeline, state, people, options)
+  const open = await openOf(journal, pipeline, state, people)
+  // From here on they are sealed shards like others.
+  if (open.length > 0) await sealShards(pipeline, owner, journal, open, options)
+  const found = await survey(store, journal, pipeline, state, people, options)
   const result = await resultOf(pipeline, store, state, people, found)
   const { shards } = found
   const rewritten = await rewriteWithout(store, pipeline, state, shards, people, options)
@@ -193,7 +193,7 @@ async function remove(
     await writePeople(store, lists, NEXT_SUPPRESSION_PATH)
     entries.push({ kind: 'people', list: listOf(lists)! })
   }
-  if (entries.length > 0) await checkpoint.commit(entries, items.blobs)
+  if (entries.length > 0) await journal.commit(entries, items.blobs)
   return result
 }
 
@@ -201,13 +201,13 @@ async function remove(
 async function sealShards(
   pipeline: NamedPipeline,
   owner: Owner,
-  checkpoint: OpenLog,
+  journal: Journal,
   open: readonly OpenShardOfPeople[],
   { onLog, ...options }: ForgetOptions,
 ): Promise<void> {
   const coding = { coder: await coderOf(pipeline, options) }
   const folded = open.map(({ shard }) => shard)
-  const opened = await ShardSet.open(shardSetOptions(pipeline, owner, coding, checkpoint, { onLog }), folded)
+  const opened = await ShardSet.open(shardSetOptions(pipeline, owner, coding, journal, { onLog }), folded)
   if ('lost' in opened) throw lostRows()
   try {
     await opened.set.seal(opened.set.openFolders)

@@ -1,6 +1,6 @@
 import { ExportError, type ForgetEntry, type OwnedStore, type Store } from '../../core/index.ts'
 import { QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
-import { type CheckpointState, type OpenLog, splitPath } from '../../state/index.ts'
+import { type CheckpointState, type Journal, splitPath } from '../../state/index.ts'
 import type { People } from './people.ts'
 
 /** The rejected items of a partition without those of people. */
@@ -17,7 +17,7 @@ export type OtherItems = {
 /** Reads the quarantine of every partition, in its file and in the log, and yields those with items of people. */
 export async function* itemsOfPeople(
   store: Store,
-  log: Pick<OpenLog, 'read'>,
+  log: Pick<Journal, 'read'>,
   state: CheckpointState,
   people: People,
 ): AsyncGenerator<OtherItems> {

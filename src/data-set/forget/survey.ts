@@ -6,15 +6,15 @@ import {
   type Store,
 } from '../../core/index.ts'
 import { sealedPath } from '../../load/index.ts'
-import { type CheckpointState, type OpenLog, type SealedShard, splitPath } from '../../state/index.ts'
-import type { Located } from '../rewriting.ts'
+import { type CheckpointState, type Journal, type SealedShard, splitPath } from '../../state/index.ts'
+import { readShard } from '../files.ts'
+import { BATCH_ROWS, changedShard, type Located } from '../rewriting.ts'
 import { stopped } from '../settle.ts'
-import { findRows } from './finished-shards.ts'
 import type { People } from './people.ts'
 import { itemsOfPeople, type OtherItems } from './rejected-items.ts'
 import { countedColumns, countingRows, RemovedRows } from './removed-rows.ts'
 
-/** A finished shard with rows of people. */
+/** A sealed shard with rows of people. */
 export type ShardOfPeople = Located & {
   readonly removed: RemovedRows
   /** Whether it holds what is exported of partitions, while they are exported again. */
@@ -45,19 +45,19 @@ export type OnShard = (number: number, of: number) => void
 /** Finds everything of some people; changes nothing. */
 export async function survey(
   store: Store,
-  log: Pick<OpenLog, 'read'>,
+  log: Pick<Journal, 'read'>,
   pipeline: NamedPipeline,
   state: CheckpointState,
   people: People,
   { stop, onShard }: { readonly stop: AbortSignal; readonly onShard: OnShard },
 ): Promise<Survey> {
   const shards: ShardOfPeople[] = []
-  const finished = [...state.shards].filter(({ rows }) => rows > 0)
+  const sealed = [...state.shards].filter(({ rows }) => rows > 0)
   const held = [...state.held.values()]
   let number = 0
   const find = async (shard: SealedShard, isHeld: boolean): Promise<void> => {
     if (stop.aborted) throw stopped(AGAIN)
-    onShard(++number, finished.length + held.length)
+    onShard(++number, sealed.length + held.length)
     const isFormer = state.redo.shards.has(shard.shard)
     const found = {
       shard,
@@ -68,7 +68,7 @@ export async function survey(
     await findRows(store, pipeline, found, people, found.removed)
     if (found.removed.total > 0) shards.push(found)
   }
-  for (const shard of finished) await find(shard, false)
+  for (const shard of sealed) await find(shard, false)
   for (const shard of held) await find(shard, true)
   const open = await openOf(log, pipeline, state, people)
   const items: OtherItems[] = []
@@ -80,9 +80,35 @@ export async function survey(
   return { shards, open, rows, quarantined, items, queries }
 }
 
+/**
+ * Finds the rows of people in a shard. It reads their identities, and what tells their partitions.
+ * @param removed counts them
+ */
+async function findRows(
+  store: Store,
+  pipeline: NamedPipeline,
+  { shard, path }: Located,
+  people: People,
+  removed: RemovedRows,
+): Promise<void> {
+  const columns = countedColumns(pipeline)
+  await readShard(store, { path, bytes: shard.bytes }, async (reader) => {
+    const { mayHold, readBatches } = await import('../../load/inspect/index.ts')
+    const { exact } = people
+    if (exact !== null && !(await mayHold(reader, pipeline.load.format, 'identity_name', exact))) return
+    let rows = 0
+    for await (const batch of readBatches(reader, pipeline.load.format, columns, BATCH_ROWS)) {
+      rows += batch.rows
+      const count = countingRows(batch, people, removed)
+      for (let row = 0; row < batch.rows; row++) count(row)
+    }
+    if (rows !== shard.rows) throw changedShard(path)
+  })
+}
+
 /** Finds the open shards with rows of people. */
 export async function openOf(
-  log: Pick<OpenLog, 'read'>,
+  log: Pick<Journal, 'read'>,
   pipeline: NamedPipeline,
   state: CheckpointState,
   people: People,

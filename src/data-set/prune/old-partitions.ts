@@ -48,8 +48,8 @@ export function oldPartitions(state: CheckpointState, before: Micros): OldPartit
       else keep(`${query}/${name}`, 'unfinished')
     }
   }
-  const finished = shardsOf(old, state)
-  const shards = [...finished.values(), ...state.openShards.values(), ...state.held.values()]
+  const sealed = shardsOf(old, state)
+  const shards = [...sealed.values(), ...state.openShards.values(), ...state.held.values()]
   const chains: string[][] = []
   for (const { query, windows, feed } of state.chains.values())
     if (feed === null) chains.push(windows.names.map((name) => `${query}/${name}`))
@@ -65,10 +65,10 @@ export function oldPartitions(state: CheckpointState, before: Micros): OldPartit
       for (const key of partitions) if (old.has(key)) keep(key, 'shared', staying)
     }
   }
-  for (const [number, { partitions }] of finished) {
-    if (!partitions.every((key) => old.has(key))) finished.delete(number)
+  for (const [number, { partitions }] of sealed) {
+    if (!partitions.every((key) => old.has(key))) sealed.delete(number)
   }
-  return { partitions: old, shards: finished, ...sums(old, finished, state), kept: [...kept.values()] }
+  return { partitions: old, shards: sealed, ...sums(old, sealed, state), kept: [...kept.values()] }
 }
 
 /** What a prune removes, by name: the journal and the manifest keep it. */

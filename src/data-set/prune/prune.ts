@@ -91,8 +91,8 @@ async function prune(
   const { clock } = options
   // Shards need not be whole: those that are damaged may be among the old ones.
   const open = (header: HeaderEntry) => openUnchecked(owner, header)
-  const done = await changeHeld(pipeline, owner, options, open, async (checkpoint) => {
-    const { state } = checkpoint
+  const done = await changeHeld(pipeline, owner, options, open, async (journal) => {
+    const { state } = journal
     const old = oldPartitions(state, before)
     const { removed, shards } = removedBy(old, state)
     const done = resultOf(pipeline, before, old, removed)
@@ -100,7 +100,7 @@ async function prune(
     if (partitions > 0) {
       const pruned_at = new Date(clock.now()).toISOString()
       const what = { partitions, rows, quarantined, removed, shards }
-      await checkpoint.append([{ kind: 'prune', pruned_at, before: done.before, ...what }])
+      await journal.append([{ kind: 'prune', pruned_at, before: done.before, ...what }])
     }
     return done
   })

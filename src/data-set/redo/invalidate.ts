@@ -57,7 +57,7 @@ function requirePlanned(pipeline: Pipeline, plan: Plan, redo: Invalidation): voi
 }
 
 /**
- * Partitions are exported again. Their finished shards and rows stay until they are replaced (`replaceRedone`); what is
+ * Partitions are exported again. Their sealed shards and rows stay until they are replaced (`replaceRedone`); what is
  * not finished is dropped.
  */
 export function redoEntry({ partitions, shards, chains }: Invalidation): JournalEntry {
@@ -95,7 +95,7 @@ export type Invalidation = {
   readonly shards: ReadonlySet<number>
   /** Numbers of chains that begin anew. */
   readonly chains: ReadonlySet<number>
-  /** Paths of the finished shards, which stay until they are replaced. */
+  /** Paths of the sealed shards, which stay until they are replaced. */
   readonly invalidated: readonly string[]
   readonly rows: number
   /** The pages of their first export, which is the expected cost. */

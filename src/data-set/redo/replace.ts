@@ -1,6 +1,6 @@
 import type { OwnedStore } from '../../core/index.ts'
 import { changedSinceSealed, isAsSealed } from '../../load/index.ts'
-import { type CheckpointState, isOver, type OpenLog, type SealedShard } from '../../state/index.ts'
+import { type CheckpointState, isOver, type Journal, type SealedShard } from '../../state/index.ts'
 import { unmark } from '../publish.ts'
 import { invalidationOf, redoEntry } from './invalidate.ts'
 
@@ -9,26 +9,26 @@ import { invalidationOf, redoEntry } from './invalidate.ts'
  * removed. What is not complete again stays as it was, with all that shares a shard with it.
  * @throws ExportError `damaged` when new shards are no longer what was written; they will be exported once more
  */
-export async function replaceRedone(store: OwnedStore, checkpoint: OpenLog): Promise<void> {
-  const { state } = checkpoint
+export async function replaceRedone(store: OwnedStore, journal: Journal): Promise<void> {
+  const { state } = journal
   if (state.redo.shards.size + state.redo.partitions === 0) return
   const { partitions, shards, publish } = replacementOf(state)
   if (partitions.length + shards.length === 0) return
   const lost = new Set<number>()
   for (const shard of publish) if (!(await isAsSealed(store, shard))) lost.add(shard.shard)
   if (lost.size > 0) {
-    await checkpoint.append([redoEntry(invalidationOf(state, { partitions: [], shards: lost }))])
+    await journal.append([redoEntry(invalidationOf(state, { partitions: [], shards: lost }))])
     throw changedSinceSealed(
       publish.find(({ shard }) => lost.has(shard))!,
       'Run again: its partitions are exported once more; the former shards stay until then.',
     )
   }
   await unmark(store)
-  await checkpoint.append([{ kind: 'replaced', partitions, shards }])
+  await journal.append([{ kind: 'replaced', partitions, shards }])
 }
 
 /**
- * The partitions whose new rows are all in finished shards, without those that share a shard with others; the numbers of
+ * The partitions whose new rows are all in sealed shards, without those that share a shard with others; the numbers of
  * the shards to be replaced; and the shards to be published.
  */
 function replacementOf(state: CheckpointState) {

@@ -32,7 +32,7 @@ export function* rowsThatDiffer(state: CheckpointState): Generator<Problem> {
     if (former === undefined) continue
     const sum = sumOf(formerly(key))
     sum.counted += former.rows
-    // Rows in shards that were not finished were dropped.
+    // Rows in shards that were not published were dropped.
     sum.isCut ||= former.state === 'partial'
   }
   for (const { shard, partitions, rows } of state.shards)

@@ -19,7 +19,7 @@ export async function failPartition(
   { requests, events }: { readonly requests: number; readonly events: PartitionEvents },
   { pipeline, session, tally, options, service, halt, deferred, queue }: ChainsContext,
 ): Promise<void> {
-  const { checkpoint } = session
+  const { journal } = session
   const { watermark, windows, query } = chain
   const index = indexOfFault(chain, error)
   const { key } = chain.partitionAt(index)
@@ -28,7 +28,7 @@ export async function failPartition(
     events.failed(index, error, { requests, alike })
     const { kind, message, next } = error
     const failure = { kind, message, cause: causeOf(error), next }
-    await checkpoint.append([{ kind: 'failed', partition: key, requests, error: failure }])
+    await journal.append([{ kind: 'failed', partition: key, requests, error: failure }])
   }
   if (error.kind === 'refused' && service.counters.notFound > 1) {
     deferred.drop()
@@ -52,7 +52,7 @@ export async function failPartition(
       queue.add({ kind: 'new', query, windows: windows.part(index + 1, windows.count) })
     }
     if (chain.folded !== undefined && keep < windows.count) {
-      await checkpoint.append([{ kind: 'shorten', chain: chain.chain, windows: keep }])
+      await journal.append([{ kind: 'shorten', chain: chain.chain, windows: keep }])
     }
     if (index > watermark) {
       if (chain.folded === undefined) queue.add({ kind: 'new', query, windows: windows.part(0, index) })

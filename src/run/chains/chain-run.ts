@@ -118,7 +118,7 @@ export class ChainRun {
 
   async #beginAtFront(): Promise<void> {
     const { chain } = this.#chain
-    await this.#run.session.checkpoint.append([{ kind: 'restart', chain, since: null, pass: 'front' }])
+    await this.#run.session.journal.append([{ kind: 'restart', chain, since: null, pass: 'front' }])
   }
 
   async #followToEnd(): Promise<void> {
@@ -140,7 +140,7 @@ export class ChainRun {
   /** @returns false when they are lost */
   async #readIds(): Promise<boolean> {
     for (const ref of this.#chain.folded?.ids ?? []) {
-      const bytes = await this.#run.session.checkpoint.read(ref)
+      const bytes = await this.#run.session.journal.read(ref)
       if (bytes === null) {
         this.#commits.recent = []
         return false
@@ -182,7 +182,7 @@ export class ChainRun {
     const keep = currentIndex + Math.ceil((windows.count - currentIndex) / 2)
     if (keep === windows.count || wanted < windows.count) return
     if (folded?.inOrder !== true || this.#chain.hasItems(keep)) return
-    await session.checkpoint.append([{ kind: 'shorten', chain, windows: keep }])
+    await session.journal.append([{ kind: 'shorten', chain, windows: keep }])
     queue.add({ kind: 'new', query, windows: windows.part(keep, windows.count) })
   }
 
@@ -265,7 +265,7 @@ export class ChainRun {
       if (point === null) return false
       const { session, measurements } = this.#run
       const restart = { kind: 'restart', chain: this.#chain.chain, ...point } as const
-      await session.checkpoint.append([...measurements.entries(null), restart])
+      await session.journal.append([...measurements.entries(null), restart])
     }
     this.#size = size
     return true
@@ -290,6 +290,6 @@ export class ChainRun {
       feedWindows === null ? requiredRestart(this.#chain, why, pipeline, cause) : { since: null }
     const message = `${why.charAt(0).toLowerCase()}${why.slice(1)}; restarting after the last committed row`
     options.onLog('warn', message, { partition: this.#chain.current.key })
-    await session.checkpoint.append([{ kind: 'restart', chain: this.#chain.chain, since }])
+    await session.journal.append([{ kind: 'restart', chain: this.#chain.chain, since }])
   }
 }

@@ -77,7 +77,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
     await settleEnded(run)
     // A crash may have occurred between the last page of a folder and the seal of its shard.
     await sealFinished(run)
-    const quarantine = await Quarantine.open(store, session.checkpoint, pipeline.transform.onInvalid)
+    const quarantine = await Quarantine.open(store, session.journal, pipeline.transform.onInvalid)
     const shared = {
       ...run,
       service,
@@ -95,7 +95,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
     } finally {
       await quarantine.write()
     }
-    if (deferred.isHeld && !hasFound(session.checkpoint.state)) {
+    if (deferred.isHeld && !hasFound(session.journal.state)) {
       deferred.drop()
       halt.stopFor(wrongAddress(service))
     }
@@ -105,8 +105,8 @@ export async function exportChains(run: RunContext): Promise<Ending> {
       await session.shards.seal(session.shards.openFolders)
     // Shards that a failed partition shares with others are sealed, so that the others' rows can be read.
     if (halt.error === null && tally.failed > 0) await sealShared(run, () => true)
-    await measurements.enterMonth(session.checkpoint, options.clock)
-    await session.checkpoint.append(measurements.entries(null))
+    await measurements.enterMonth(session.journal, options.clock)
+    await session.journal.append(measurements.entries(null))
     await session.shards.settled()
   } catch (error) {
     if (!isExportError(error)) throw error
@@ -121,15 +121,15 @@ export async function exportChains(run: RunContext): Promise<Ending> {
 
 /** Partitions that failed for what came of them: they are done if this run permits it, else they fail again. */
 async function settleEnded({ plan, session, pipeline, tally, options }: RunContext): Promise<void> {
-  const { checkpoint } = session
-  const ended = new Map([...checkpoint.state.partitions].filter(([, { error }]) => error?.ended === true))
+  const { journal } = session
+  const ended = new Map([...journal.state.partitions].filter(([, { error }]) => error?.ended === true))
   if (ended.size === 0) return
   for (const partition of plan.partitions()) {
     const folded = ended.get(partition.key)
     if (folded?.state !== 'failed') continue
     const fault = excessOf(partition, 0, pipeline.transform, folded)
     if (fault === null) {
-      await checkpoint.append([partitionEntry(partition.key, { ...folded, state: 'done', error: null })])
+      await journal.append([partitionEntry(partition.key, { ...folded, state: 'done', error: null })])
       tally.done++
     } else {
       const alike = tally.partitionFailed(partition.key, fault)
@@ -153,15 +153,15 @@ async function beginOrResumeChain(
 ): Promise<ChainProgress | null> {
   const { every } = pipeline.extract.windows ?? {}
   const feedWindows = isFeed(planned.query) ? new FeedWindows(every ?? { unit: 'month' }) : null
-  const { checkpoint } = session
-  const { state } = checkpoint
+  const { journal } = session
+  const { state } = journal
   if (planned.kind === 'new') {
     const { query, windows } = planned
     const chain = session.nextChain()
     return new ChainProgress(state, { chain, query, windows, wanted: windows.count, feedWindows })
   }
   const { chain, query, wanted, keep } = planned
-  if (keep !== null) await checkpoint.append([{ kind: 'shorten', chain, windows: keep }])
+  if (keep !== null) await journal.append([{ kind: 'shorten', chain, windows: keep }])
   const folded = state.chains.get(chain)
   if (folded === undefined || wanted === 0) return null
   return new ChainProgress(state, { chain, query, windows: folded.windows, wanted, feedWindows })
@@ -178,7 +178,7 @@ function pageSizes({ pipeline, session, options }: RunContext, measurements: Mea
     const fields = { event: 'page_size', from, page_size: to, reason }
     options.onLog(isSmaller ? 'warn' : 'info', message, fields)
   }
-  return new PageSizes(pipeline.extract.pageSize, session.checkpoint.state.service, onChange)
+  return new PageSizes(pipeline.extract.pageSize, session.journal.state.service, onChange)
 }
 
 function openOwnService(context: RunContext, halt: Halt, onWait: () => void): Service {
@@ -194,8 +194,8 @@ function openOwnService(context: RunContext, halt: Halt, onWait: () => void): Se
       buffers: session.buffers,
       log: options.onLog,
       hidesTexts: hidesQueries(pipeline),
-      measures: session.checkpoint.state.service,
-      searchesLeft: session.checkpoint.state.searchesRemaining,
+      measures: session.journal.state.service,
+      searchesLeft: session.journal.state.searchesRemaining,
       onWait,
       onDate: clockCheck(pipeline, options.clock, options.onLog),
     },
@@ -207,7 +207,7 @@ function limitsOf({ pipeline, session, earlier }: RunContext): RunLimits {
   const monthly =
     monthlySearches === null
       ? null
-      : { searches: monthlySearches, before: searchesByMonth(session.checkpoint.state.runs) }
+      : { searches: monthlySearches, before: searchesByMonth(session.journal.state.runs) }
   return { maxRequests, sentBefore: earlier.requests, minSearchesRemaining, monthly }
 }
 
@@ -245,7 +245,7 @@ async function sealFinished(run: RunContext): Promise<void> {
   if (!ownsFolder(pipeline.extract.resource, pipeline.load.partitionBy)) {
     return sealShared(run, (folder) => !counts.unfinished.has(folder))
   }
-  const { openShards, partitions } = session.checkpoint.state
+  const { openShards, partitions } = session.journal.state
   const isFinished = (key: string): boolean => {
     const folded = partitions.get(key)
     return folded !== undefined && hasEnded(folded)

@@ -7,7 +7,7 @@ import {
   type ResponseTime,
 } from '../../core/index.ts'
 import type { Service, SizeChange } from '../../extract/index.ts'
-import type { FoldedRun, OpenLog } from '../../state/index.ts'
+import type { FoldedRun, Journal } from '../../state/index.ts'
 
 /** Gathers, for the journal, a run's measurements of the service and its requests and searches per month (UTC). */
 export class Measurements {
@@ -63,14 +63,14 @@ export class Measurements {
   }
 
   /** Journals that a new month has begun. */
-  async enterMonth(checkpoint: OpenLog, clock: Clock): Promise<void> {
+  async enterMonth(journal: Journal, clock: Clock): Promise<void> {
     const month = monthOf(clock.now())
     if (month <= this.#month) return
     this.#month = month
     const { counters } = this.#service
     const before = this.#sentBefore + counters.requests - counters.requestsIn(month)
     const spent = (counters.searchesSpent ?? 0) - (counters.searchesIn(month) ?? 0)
-    await checkpoint.append([
+    await journal.append([
       { kind: 'month', run: this.#run, month, before, searches: this.#spentBefore + spent },
     ])
   }

@@ -206,7 +206,7 @@ export class PageCommits {
     const finished = progress.finished.filter((index) => !isEnded(index))
     this.#events.committed({ ...progress, finished })
     for (const fault of ended) failEnded(this.#chain, fault, this.#events, this.#run)
-    await measurements.enterMonth(session.checkpoint, options.clock)
+    await measurements.enterMonth(session.journal, options.clock)
     await deferred.settle()
     await this.#sealFoldersLeft(progress)
     reportProgress()

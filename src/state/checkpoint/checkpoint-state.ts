@@ -132,21 +132,21 @@ export type CheckpointState = {
   readonly chains: ReadonlyMap<number, FoldedChain>
   /** Number of the next chain. */
   readonly nextChain: number
-  /** Finished shards with their final names, or about to get them. */
+  /** Sealed shards with their final names, or about to get them. */
   readonly shards: ShardList
   readonly openShards: ReadonlyMap<number, FoldedShard>
-  /** Finished shards that are published once the partitions in them replace those that are exported again, by number. */
+  /** Sealed shards that are published once the partitions in them replace those that are exported again, by number. */
   readonly held: ReadonlyMap<number, SealedShard>
   /** What is exported again: see {@link RedoEntry}. */
   readonly redo: {
     /** Number of partitions with a `former`. */
     readonly partitions: number
-    /** Numbers of the finished shards that will be replaced. */
+    /** Numbers of the sealed shards that will be replaced. */
     readonly shards: ReadonlySet<number>
   }
   /** Number of shards begun so far in each folder. */
   readonly partsOf: ReadonlyPathMap<number>
-  /** Number of those that are neither finished nor open any more, by folder. */
+  /** Number of those that are neither sealed nor open any more, by folder. */
   readonly goneFrom: ReadonlyMap<string, number>
   /** Number of the next shard. */
   readonly nextShard: number

@@ -37,7 +37,7 @@ export type Found = {
 
 /**
  * Reads the state of a data set without changing it, also during a run; null: there is no checkpoint.
- * @param onShard gets every finished shard while the checkpoint is read
+ * @param onShard gets every sealed shard while the checkpoint is read
  * @throws ExportError `damaged` if something is missing or not valid, `config` if another version wrote it
  */
 export async function readCheckpoint(

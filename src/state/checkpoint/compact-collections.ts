@@ -1,9 +1,9 @@
 import { getOrInsert, type SealEntry } from '../../core/index.ts'
 
-/** A finished shard, as in its journal entry. */
+/** A sealed shard, as in its journal entry. */
 export type SealedShard = Omit<SealEntry, 'kind'>
 
-/** Finished shards, in the order of their commits. */
+/** Sealed shards, in the order of their commits. */
 export type ShardList = Iterable<SealedShard> & {
   readonly length: number
   /** Rows of all shards. */

@@ -48,7 +48,7 @@ export class JournalFold {
       partitions: this.#partitions.all,
       chains: this.#chains,
       nextChain: 0,
-      shards: shards.finished,
+      shards: shards.sealed,
       openShards: shards.open,
       held: shards.held,
       redo: this.#redo,

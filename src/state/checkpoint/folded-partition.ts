@@ -155,7 +155,7 @@ export class Partitions {
     }))
   }
 
-  /** @param isWhole whether all of its rows so far are in finished shards, which stay */
+  /** @param isWhole whether all of its rows so far are in sealed shards, which stay */
   redo(key: string, isWhole: boolean): void {
     this.#update(key, ({ former, ...folded }) => ({
       ...BEGINNING,

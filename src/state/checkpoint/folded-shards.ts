@@ -18,17 +18,18 @@ type GrowingShard = Omit<FoldedShard, 'partitions' | 'batches' | 'importedAt'> &
   batches: BatchRef[]
 }
 
-/** Shards by their state: open, held, finished and gone. Journal entries change them. */
+/** Shards by their state: open, held, sealed and gone. Journal entries change them. */
 export class FoldedShards {
   readonly open = new Map<number, GrowingShard>()
-  /** Finished, but published only once they replace others. */
+  /** Sealed, but published only once they replace others. */
   readonly held = new Map<number, SealedShard>()
-  readonly finished = new PackedShardList()
-  /** Paths of those that were finished, and whose files may still exist. */
+  /** Published, or about to be. */
+  readonly sealed = new PackedShardList()
+  /** Paths of those that were published, and whose files may still exist. */
   readonly invalidated = new Set<string>()
   /** Number of shards begun so far in each folder. */
   readonly partsOf = new PathMap<number>()
-  /** Number of those that are neither finished nor open any more, by folder. */
+  /** Number of those that are neither sealed nor open any more, by folder. */
   readonly goneFrom = new Map<string, number>()
   next = 0
 
@@ -44,7 +45,7 @@ export class FoldedShards {
     })
   }
 
-  /** Adds rows of a partition, if the shard is not finished yet. */
+  /** Adds rows of a partition, if the shard is not sealed yet. */
   addRows(number: number, partition: string, span: Span | null): void {
     const open = this.open.get(number)
     if (open === undefined) return
@@ -68,7 +69,7 @@ export class FoldedShards {
     this.#countPart(seal.shard, placeOf(seal.path))
     this.open.delete(seal.shard)
     if (isHeld) this.held.set(seal.shard, seal)
-    else this.finished.push(seal)
+    else this.sealed.push(seal)
   }
 
   /** Drops what readers do not have yet. @returns the other shards, and the partitions that have lost rows */
@@ -94,22 +95,22 @@ export class FoldedShards {
     return { left, cut }
   }
 
-  /** Held shards take the place of finished ones. */
+  /** Held shards take the place of others. */
   replace(numbers: readonly number[], isHeld: (shard: SealedShard) => boolean): void {
     this.#invalidate(numbers)
     for (const [number, shard] of this.held) {
       if (isHeld(shard)) continue
       this.held.delete(number)
-      this.finished.push(shard)
+      this.sealed.push(shard)
     }
   }
 
   /**
-   * Puts shards into the places of others: of finished ones, or of held ones.
-   * @returns those of finished ones
+   * Puts shards into the places of others, which may be held.
+   * @returns those whose places were not held
    */
   replaceEach(shards: readonly Swap[]): readonly Swap[] {
-    const finished = shards.filter(({ shard }) => !this.held.has(shard))
+    const others = shards.filter(({ shard }) => !this.held.has(shard))
     for (const { shard, by } of shards) {
       const held = this.held.get(shard)
       if (held === undefined) continue
@@ -117,29 +118,29 @@ export class FoldedShards {
       this.#countGone(splitPath(held.path)[0])
       if (by !== null) this.held.set(by.shard, by)
     }
-    this.#invalidate(finished.map(({ shard }) => shard))
+    this.#invalidate(others.map(({ shard }) => shard))
     for (const { by } of shards) if (by !== null) this.#countPart(by.shard, placeOf(by.path))
-    for (const { by } of finished) if (by !== null) this.finished.push(by)
-    return finished
+    for (const { by } of others) if (by !== null) this.sealed.push(by)
+    return others
   }
 
-  /** Puts a shard into the places of several finished ones. */
+  /** Puts a shard into the places of several others. */
   compact(shards: CompactEntry['shards']): void {
     this.#invalidate(shards.flatMap(({ of }) => of))
     for (const { by } of shards) {
       this.#countPart(by.shard, placeOf(by.path))
-      this.finished.push(by)
+      this.sealed.push(by)
     }
   }
 
-  /** Removes the shards that hold rows of these partitions alone. @returns the numbers of finished ones */
+  /** Removes the shards that hold rows of these partitions alone. @returns the numbers of those that readers had */
   removeOf(isGone: (partition: string) => boolean): readonly number[] {
     const goes = ({ partitions }: { readonly partitions: Iterable<string> }): boolean =>
       [...partitions].every(isGone)
     this.drop([...this.open.values(), ...this.held.values()].filter(goes).map(({ shard }) => shard))
     // One without rows shows the columns of a data set, whatever partition it is named after.
-    const finished = [...this.finished].filter((each) => each.rows > 0 && goes(each))
-    const numbers = finished.map(({ shard }) => shard)
+    const known = [...this.sealed].filter((each) => each.rows > 0 && goes(each))
+    const numbers = known.map(({ shard }) => shard)
     if (numbers.length > 0) this.#invalidate(numbers)
     return numbers
   }
@@ -150,8 +151,8 @@ export class FoldedShards {
     this.goneFrom.set(folder, gone)
   }
 
-  #invalidate(finished: readonly number[]): void {
-    for (const path of this.finished.remove(new Set(finished))) {
+  #invalidate(shards: readonly number[]): void {
+    for (const path of this.sealed.remove(new Set(shards))) {
       this.invalidated.add(path)
       this.#countGone(splitPath(path)[0])
     }

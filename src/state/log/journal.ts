@@ -29,11 +29,11 @@ type Waiting = CommitPart & {
 }
 
 /**
- * The open checkpoint of one owner: the state of its data set, and the log of the commits, which alone change it. A
+ * The open journal of one owner: the state of its data set, and the log of the commits, which alone change it. A
  * commit is one object with the next number, created only if no other is there: if it is, another owner has taken over.
  * Commits that arrive while one is being written go together into the next.
  */
-export class OpenLog implements CommitLog {
+export class Journal implements CommitLog {
   readonly #store: OwnedStore
   readonly #fold: JournalFold
   /** Objects of the log, by number. */
