@@ -15,6 +15,8 @@ it('a command from another directory says where it looked, and where there is a 
     expect(stderr).toContain(join(elsewhere, 'out'))
     expect(stderr).toContain(`${here.output} holds a data set: relative paths start in the working directory`)
   }
+  const { stdout } = await spillway(['status', '../pipeline.yaml'], elsewhere, here.env)
+  expect(stdout).toContain(`nothing is exported yet in ${join(elsewhere, 'out')}\n`)
 })
 
 it('~ is refused, with what to write: no shell expands it there', async () => {

@@ -1,4 +1,4 @@
-import { inSnakeCase } from '../../core/index.ts'
+import { inSnakeCase, type Pipeline } from '../../core/index.ts'
 import { type PartitionFilter, readStatus, type StatusResult } from '../../data-set/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import {
@@ -10,7 +10,7 @@ import {
 import { type Shown, statusTable } from '../results/status-tables.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { styleFor, wantsColour } from '../terminal/screen.ts'
-import { bytes, count, counted, plainJson } from '../terminal/text.ts'
+import { bytes, count, counted, plainJson, plainLine } from '../terminal/text.ts'
 
 const MAX_RETIRED = 5
 
@@ -29,7 +29,7 @@ export const status = command({
     else {
       const style = styleFor(wantsColour(io.stdout.terminal, io.env))
       const shown = { all: args.all, wanted, columns: io.stdout.columns, style }
-      await io.stdout.lines(statusLines(result, pipeline.name, shown))
+      await io.stdout.lines(statusLines(result, pipeline, shown))
     }
     return DONE
   },
@@ -49,10 +49,12 @@ function* jsonParts(result: StatusResult, name: string, wanted: PartitionFilter 
   yield `],\n"retired":${plainJson(result.retired)},\n"totals":${plainJson(totals)},\n"service":${plainJson(inSnakeCase({ ...service }))}}\n`
 }
 
-function* statusLines(result: StatusResult, name: string, shown: Shown): Generator<string> {
+function* statusLines(result: StatusResult, { name, load }: Pipeline, shown: Shown): Generator<string> {
   const { totals } = result
   const { repeated } = totals
   yield `${shown.style('bold', name)}: ${count(totals.done)} of ${counted(totals.partitions, 'partition')} done${others(totals)}`
+  // The path may be another one where the command is called from elsewhere.
+  if (totals.requests === 0 && totals.shards === 0) yield `nothing is exported yet in ${plainLine(load.path)}`
   yield `${counted(totals.rows, 'row')}, ${counted(totals.requests, 'request')}, ${count(totals.quarantined)} quarantined${repeated === 0 ? '' : `, ${count(repeated)} repeated`}`
   yield `${counted(totals.shards, 'shard')} (${bytes(totals.bytes)}), ${count(totals.openShards)} open`
   if (result.smallShards !== null) yield result.smallShards
@@ -75,7 +77,7 @@ function* serviceLines({ totals, service, searchesRemaining }: StatusResult): Ge
   const { pageSize, searchesPerRequest, searchesPer1000Rows } = service
   if (totals.searchesSpent !== null) {
     const rates = [
-      ...(searchesPerRequest === null ? [] : [`${searchesPerRequest} a request`]),
+      ...(searchesPerRequest === null ? [] : [`${searchesPerRequest} a full page`]),
       ...(searchesPer1000Rows === null ? [] : [`${searchesPer1000Rows} for 1,000 rows`]),
     ]
     const spent = `${counted(totals.searchesSpent, 'search', 'searches')} of the quota spent`

@@ -169,7 +169,7 @@ function quotaFigures({ searchesSpent, searchesRemaining, service, ...run }: Run
     const rate =
       searchesPerRequest === null
         ? ''
-        : ` (${searchesPerRequest} a request${searchesPer1000Rows === null ? '' : `, ${searchesPer1000Rows} for 1,000 rows`})`
+        : ` (${searchesPerRequest} a full page${searchesPer1000Rows === null ? '' : `, ${searchesPer1000Rows} for 1,000 rows`})`
     const { requests, rows, repeated, quarantined } = run
     // By the more expensive reading: one search for each 100 rows of a page.
     const byRows = searchesPerRequest === 1 ? 0 : (rows + repeated + quarantined) / 100
