@@ -93,7 +93,8 @@ export function azureDriver(location: AzureLocation): Driver {
     },
 
     async *list(start, isDeep) {
-      const options = { prefix: root + start }
+      // Accounts with hierarchical namespaces list their folders as well.
+      const options = { prefix: root + start, includeMetadata: true }
       const client = await container()
       const found = isDeep ? client.listBlobsFlat(options) : client.listBlobsByHierarchy('/', options)
       let page: { continuationToken?: string } = {}
@@ -101,8 +102,10 @@ export function azureDriver(location: AzureLocation): Driver {
         const { value } = await unlessBusy(() => found.byPage(page).next())
         const { blobItems = [], blobPrefixes = [] } = value?.segment ?? {}
         for (const { name } of blobPrefixes) yield { name: name.slice(root.length), size: 0 }
-        for (const { name, properties } of blobItems)
+        for (const { name, properties, metadata } of blobItems) {
+          if (metadata?.hdi_isfolder === 'true') continue
           yield { name: name.slice(root.length), size: properties.contentLength ?? 0 }
+        }
         page = value?.continuationToken ? { continuationToken: value.continuationToken } : {}
       } while (page.continuationToken !== undefined)
     },

@@ -4,6 +4,7 @@ import { s3Driver } from '../../src/s3/index.ts'
 import { SECOND_SERVER } from '../s3/second-server.ts'
 import { S3_SERVERS } from '../s3/servers.ts'
 import { cases } from '../support/thorough.ts'
+import { bucketsOfOthers } from './conformance/buckets-of-others.ts'
 import { storeConformance } from './conformance.ts'
 import { s3World } from './s3-world.ts'
 
@@ -13,5 +14,6 @@ describe.each([...S3_SERVERS, SECOND_SERVER])('$name', (kind) => {
     storeConformance('a store in a bucket', makeWorld, {
       sequences: kind.isDouble ? cases(25, 2) : cases(5, 1),
     })
+    bucketsOfOthers(makeWorld)
   })
 })

@@ -1,8 +1,8 @@
-import { CreateBucketCommand, paginateListObjectsV2, S3Client } from '@aws-sdk/client-s3'
+import { CreateBucketCommand, PutObjectCommand, paginateListObjectsV2, S3Client } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, vi } from 'vitest'
 import type { DataSetLocation, Store } from '../../src/core/index.ts'
 import { CREDENTIALS, REGION, type S3Server, type S3ServerKind } from '../s3/servers.ts'
-import type { MakeWorld } from './conformance/world.ts'
+import type { BucketWorld } from './conformance/buckets-of-others.ts'
 
 type S3Location = Extract<DataSetLocation, { kind: 's3' }>
 
@@ -10,7 +10,7 @@ type S3Location = Extract<DataSetLocation, { kind: 's3' }>
  * Locations in a bucket, each with a prefix of its own. The server runs for as long as the enclosing tests; credentials
  * are in the environment, as users have them.
  */
-export function s3World(kind: S3ServerKind, openStore: (location: S3Location) => Store): MakeWorld {
+export function s3World(kind: S3ServerKind, openStore: (location: S3Location) => Store): () => BucketWorld {
   const bucket = 'exports'
   let server: S3Server
   let client: S3Client
@@ -45,7 +45,17 @@ export function s3World(kind: S3ServerKind, openStore: (location: S3Location) =>
       allowHttp: false,
     }
     return {
+      endpoint,
       open: () => openStore(location),
+      openAt: (other) => openStore({ ...location, endpoint: other }),
+      async markFolder(folder) {
+        const Key = `${[prefix, folder].filter((part) => part !== '').join('/')}/`
+        await client.send(new PutObjectCommand({ Bucket: bucket, Key, Body: '' }))
+      },
+      refuseTime(response) {
+        response.writeHead(403, { 'content-type': 'application/xml' })
+        response.end('<Error><Code>RequestTimeTooSkewed</Code><Message>too far apart</Message></Error>')
+      },
       async names() {
         const names: string[] = []
         const pages = paginateListObjectsV2({ client }, { Bucket: bucket, Prefix: `${prefix}/` })
