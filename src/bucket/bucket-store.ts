@@ -4,12 +4,13 @@ import {
   type OwnedStore,
   type StatCheck,
   type Store,
+  scratchesIn,
   takenOver,
 } from '../core/index.ts'
-import { Conflict, type Driver } from './driver.ts'
+import { type Chunks, Conflict, type Driver, PART_BYTES } from './driver.ts'
 import { Objects, requireConditions } from './objects.ts'
 import { changedByOthers, OwnedObjects, type RequireLock, type Succession } from './owned-objects.ts'
-import { BucketScratch } from './scratch.ts'
+import { unnamedFile } from './unnamed-file.ts'
 
 /**
  * A {@link Store} below a prefix of a bucket, in any object storage that honours `If-Match` and `If-None-Match`. Every
@@ -156,11 +157,10 @@ function changesOf(
 ): Pick<OwnedStore, 'create' | 'scratch' | 'replace' | 'publish' | 'remove'> {
   const { driver } = objects
   const owned = new OwnedObjects(objects, requireLock, succession)
-  const memory = { bytes: 0 }
+  const create = (path: string, chunks: Chunks) => at(driver, path, () => owned.create(path, chunks))
   return {
-    create: (path, chunks) => at(driver, path, () => owned.create(path, bytesOf(chunks))),
-    scratch: () =>
-      new BucketScratch((path, chunks) => at(driver, path, () => owned.create(path, chunks)), memory),
+    create: (path, chunks) => create(path, bytesOf(chunks)),
+    scratch: scratchesIn({ memoryBytes: PART_BYTES, create, temporaryFile: () => unnamedFile(create) }),
     replace: (path, chunks) => at(driver, path, () => owned.replace(path, bytesOf(chunks))),
     publish: (from, to) => at(driver, to, () => owned.publish(from, to)),
     remove: (path) => at(driver, path, () => owned.remove(path)),

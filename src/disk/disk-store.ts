@@ -1,8 +1,7 @@
 import { join } from 'node:path'
-import { hasCode, type OwnedStore, type Store } from '../core/index.ts'
+import { hasCode, type OwnedStore, type Store, scratchesIn } from '../core/index.ts'
 import { DiskFiles, type DiskOptions } from './disk-files.ts'
 import { OwnedFiles } from './owned-files.ts'
-import { DiskScratch } from './scratch.ts'
 import { StagingDirectory } from './staging-directory.ts'
 import { statCheck } from './stat-check.ts'
 import { isAbsent, nullIfAbsent, storageError } from './storage-error.ts'
@@ -33,12 +32,14 @@ function storeOf(files: DiskFiles): Store {
   }
 }
 
+// A small shard needs no file of its own before it has its name.
+const SCRATCH_BYTES = 1 << 20
+
 async function own(files: DiskFiles, owner: string): Promise<OwnedStore> {
   const state = join(files.options.root, '_state')
   const make = () => StagingDirectory.make(state, owner, files.options.dirMode)
   const staging = await files.folders.naming(state, make)
   const owned = new OwnedFiles(files, staging)
-  const memory = { bytes: 0 }
 
   /** If the staging directory is gone, that is the error instead. */
   const change = <T>(path: string, work: () => Promise<T>): Promise<T> =>
@@ -54,17 +55,19 @@ async function own(files: DiskFiles, owner: string): Promise<OwnedStore> {
   return {
     ...storeOf(files),
     create: (path, chunks) => change(path, () => owned.create(path, chunks)),
-    scratch() {
-      const scratch = new DiskScratch(owned, memory)
-      return {
-        get size() {
-          return scratch.size
-        },
-        append: (bytes) => change('_state', () => scratch.append(bytes)),
-        create: (path) => change(path, () => scratch.create(path)),
-        discard: () => at('_state', () => scratch.discard()),
-      }
-    },
+    scratch: scratchesIn({
+      memoryBytes: SCRATCH_BYTES,
+      create: (path, chunks) => change(path, () => owned.create(path, chunks)),
+      temporaryFile: () =>
+        change('_state', async () => {
+          const file = owned.temporaryFile()
+          return {
+            append: (chunks) => change('_state', () => file.append(chunks)),
+            create: (path) => change(path, () => file.create(path)),
+            discard: () => at('_state', () => file.discard()),
+          }
+        }),
+    }),
     replace: (path, chunks, access) =>
       change(path, () => owned.replace(path, chunks, access === 'private' ? 0o600 : undefined)),
     publish: (from, to) => change(to, () => owned.publish(from, to)),

@@ -1,7 +1,7 @@
 import { closeSync, renameSync, type Stats, unlinkSync } from 'node:fs'
 import { link, lstat, rm, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { hasCode, nameInUse } from '../core/index.ts'
+import { hasCode, nameInUse, type TemporaryFile } from '../core/index.ts'
 import type { DiskFiles } from './disk-files.ts'
 import { linkError, pathIn } from './folders.ts'
 import { createFile, fsyncFile, statOf, writeChunks } from './open-file.ts'
@@ -21,12 +21,29 @@ export class OwnedFiles {
   }
 
   async create(path: string, chunks: Iterable<string | Uint8Array>): Promise<boolean> {
-    return this.createFrom(await this.#write(chunks), path)
+    return this.#moveTo(await this.#write(chunks), this.#locate(path), false)
   }
 
-  /** Gives a finished, fsynced temporary file a name that no file has, or removes it. */
-  createFrom(temporary: string, path: string): Promise<boolean> {
-    return this.#moveTo(temporary, this.#locate(path), false)
+  /** An empty temporary file in the staging directory. */
+  temporaryFile(): TemporaryFile {
+    const { full, file } = this.#temporary()
+    let isOpen = true
+    const close = (): void => {
+      if (isOpen) closeSync(file)
+      isOpen = false
+    }
+    return {
+      append: async (chunks) => writeChunks(file, chunks),
+      create: async (path) => {
+        await fsyncFile(file)
+        close()
+        return this.#moveTo(full, this.#locate(path), false)
+      },
+      async discard() {
+        close()
+        await rm(full, { force: true })
+      },
+    }
   }
 
   async replace(path: string, chunks: Iterable<string | Uint8Array>, mode?: number): Promise<void> {
@@ -89,8 +106,7 @@ export class OwnedFiles {
     await this.#staging.fsync()
   }
 
-  /** Creates an empty temporary file. */
-  temporary(mode = this.#files.options.fileMode): { readonly full: string; readonly file: number } {
+  #temporary(mode = this.#files.options.fileMode): { readonly full: string; readonly file: number } {
     const full = this.#staging.temporary()
     return { full, file: createFile(full, mode) }
   }
@@ -101,7 +117,7 @@ export class OwnedFiles {
 
   /** Writes a temporary file and fsyncs it. @returns its path */
   async #write(chunks: Iterable<string | Uint8Array>, mode?: number): Promise<string> {
-    const { full, file } = this.temporary(mode)
+    const { full, file } = this.#temporary(mode)
     try {
       writeChunks(file, chunks)
       await fsyncFile(file)

@@ -50,7 +50,7 @@ export function s3World(kind: S3ServerKind, openStore: (location: S3Location) =>
       openAt: (other) => openStore({ ...location, endpoint: other }),
       async markFolder(folder) {
         const Key = `${[prefix, folder].filter((part) => part !== '').join('/')}/`
-        await client.send(new PutObjectCommand({ Bucket: bucket, Key, Body: '' }))
+        await client.send(new PutObjectCommand({ Bucket: bucket, Key, Body: new Uint8Array() }))
       },
       refuseTime(response) {
         response.writeHead(403, { 'content-type': 'application/xml' })
