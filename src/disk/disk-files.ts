@@ -13,6 +13,9 @@ export type DiskOptions = {
   readonly dirMode: number
 }
 
+/** A stream of Node takes as much for each file, and these are mostly smaller. */
+const CHUNK_BYTES = 1 << 20
+
 /** The files of a data set on a local disk, by their paths. Methods throw the errors of the file system. */
 export class DiskFiles {
   readonly options: DiskOptions
@@ -32,8 +35,18 @@ export class DiskFiles {
   }
 
   async *stream(path: string): AsyncGenerator<Uint8Array> {
-    const handle = await openFile(await this.checked(path))
-    yield* handle.createReadStream({ highWaterMark: 1 << 20 }) as AsyncIterable<Uint8Array>
+    const { handle, size } = await openFile(await this.checked(path))
+    try {
+      for (let at = 0; at < size; ) {
+        const chunk = new Uint8Array(Math.min(size - at, CHUNK_BYTES))
+        const { bytesRead } = await handle.read(chunk, 0, chunk.byteLength, at)
+        if (bytesRead === 0) return
+        yield chunk.subarray(0, bytesRead)
+        at += bytesRead
+      }
+    } finally {
+      await handle.close()
+    }
   }
 
   async size(path: string): Promise<number | null> {

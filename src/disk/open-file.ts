@@ -20,11 +20,14 @@ const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
 const READ = constants.O_RDONLY | O_NOFOLLOW | O_NONBLOCK
 
 /** Opens a file of the data set. @throws EISDIR, EFTYPE where something else has its name */
-export async function openFile(full: string): Promise<FileHandle> {
+export async function openFile(
+  full: string,
+): Promise<{ readonly handle: FileHandle; readonly size: number }> {
   const handle = await open(full, READ)
   try {
-    requireFile(await handle.stat())
-    return handle
+    const found = await handle.stat()
+    requireFile(found)
+    return { handle, size: found.size }
   } catch (error) {
     await handle.close()
     throw error
