@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { treeHashes } from '../fault/support.ts'
-import { BUCKET, startBucket } from '../support/bucket.ts'
+import { BUCKET, mirror, startBucket } from '../support/bucket.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { readCsv, readParquet, shardPaths, sql } from './support/read-shards.ts'
 import type { Row } from './support/rows.ts'
@@ -56,7 +56,7 @@ describe.each(some(['parquet', 'csv'], 1))('shards of %s', (format) => {
   })
 })
 
-it('each small shard of a bucket is read by one request', async () => {
+it('each small shard of a bucket is read by one request, and as many as fill one shard become one', async () => {
   const { double, env } = await startBucket()
   onTestFinished(() => double.close())
   const load = { path: `s3://${BUCKET}/team` }
@@ -65,6 +65,13 @@ it('each small shard of a bucket is read by one request', async () => {
     await here.write(parts(end, load))
     expect((await here.run()).code).toBe(0)
   }
+  await mirror(double, 'team', here.output)
+  const rows = new Map<string, number>()
+  for (const shard of (await here.manifest()).shards) {
+    const query = shard.path.replace(/part-.*/, '')
+    rows.set(query, (rows.get(query) ?? 0) + shard.rows)
+  }
+  await here.write(parts(ENDS[1]!, { ...load, shard_rows: Math.max(...rows.values()) }))
   double.log.length = 0
   const { code, value } = await here.json('compact', '--min-shards', '2')
   expect([code, value]).toMatchObject([0, { shards: { before: 4, after: 2 } }])

@@ -40,15 +40,19 @@ test.each(some(Object.keys(LAYOUTS) as Layout[], 1))(
   },
 )
 
-test('a forget that is killed once its entry is durable is carried out by any other command', async () => {
+test.each([
+  ['forget', 'its entry is durable', /^rename _state\/log\//],
+  ['prune', 'the manifest no longer names what it removes', /^rename _manifest\.json/],
+] as const)('a %s that is killed once %s is carried out by any other command', async (change, _, last) => {
   const world = await ChangesWorld.make('partition_by: [query]')
   try {
-    const calls = await world.callsOf('forget')
-    const commit = calls.findIndex((call) => /^rename _state\/log\//.test(call))
+    const calls = await world.callsOf(change)
+    const done = calls.findIndex((call) => last.test(call))
+    expect(done).toBeGreaterThan(0)
     // It is renamed, and its folder fsynced.
-    const fault = `dead:${commit + 3}`
+    const fault = `dead:${done + 3}`
     for (const next of THOROUGH ? NEXT : (['first run'] as const))
-      await killed(world, 'forget', fault, next, true)
+      await killed(world, change, fault, next, true)
   } finally {
     await world.close()
   }

@@ -250,11 +250,17 @@ async function bucketPlace(output: string): Promise<Place> {
   }
 }
 
-/** Whoever reads the manifest finds every file, and `_SUCCESS` stands only beside whole ones. */
+/** Whoever reads the manifest finds every file, and `_SUCCESS` stands only beside whole ones, and no others. */
 export async function expectNamedFilesToBeThere({ output, damaged }: Copy, about: string): Promise<void> {
   const manifest = await readFile(join(output, '_manifest.json'), 'utf8').catch(() => null)
   if (manifest === null) return expect(existsSync(join(output, '_SUCCESS')), about).toBe(false)
-  for (const { path, bytes } of JSON.parse(manifest).shards) {
+  const shards: readonly { path: string; bytes: number }[] = JSON.parse(manifest).shards
+  if (existsSync(join(output, '_SUCCESS'))) {
+    const named = shards.map(({ path }) => path).filter((path) => path !== damaged)
+    const found = (await shardPaths(output)).filter((path) => path !== damaged)
+    expect([...found].sort(), about).toEqual(named.sort())
+  }
+  for (const { path, bytes } of shards) {
     const size = (await readFile(join(output, path)).catch(() => null))?.length ?? null
     if (size === null && path === damaged) continue
     expect([path, size], about).toEqual([path, bytes])

@@ -130,9 +130,14 @@ export async function servedOver(folder: () => string): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-export type ManifestRow = { readonly manifest_path: string; readonly manifest_length: number }
+export type ManifestRow = {
+  readonly manifest_path: string
+  readonly manifest_length: number
+  readonly min_sequence_number: number
+}
 export type EntryRow = {
   readonly status: number
+  readonly sequence_number: number | null
   readonly data_file: {
     readonly file_path: string
     readonly file_size_in_bytes: number

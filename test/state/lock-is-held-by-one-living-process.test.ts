@@ -205,6 +205,32 @@ describe('the lock', () => {
     expect(lockFiles()).toEqual([])
   })
 
+  it('ends the rights of a former owner before its lock file goes, so that a crash between loses neither', async () => {
+    const path = '_state/lock.ffffffffffff'
+    await write(store, path, 'damaged')
+    const own: Store['own'] = async (owner) => {
+      const takeOver = () => Promise.reject(new Error('a power cut'))
+      return Object.assign(Object.create(await store.own(owner)), { takeOver })
+    }
+    const options = { clock: hasty(), stop: signal, fresh: true, warn: () => {} }
+    await expect(takeLock(Object.assign(Object.create(store), { own }), options)).rejects.toThrow('a power cut')
+    expect(lockFiles()).toEqual(['lock.ffffffffffff'])
+  })
+
+  it('of a hold that another one succeeds is taken over once the queue confirms that, and stays if it does not', async () => {
+    const former = await take(hasty(), { hold: { id: 'former', succeeds: [], confirm: async () => {} } })
+    const left = lockFiles()
+    const hold = { id: 'next', succeeds: ['former'] }
+    const confirm = () => Promise.reject(new Error('the job has another owner'))
+    await expect(take(hasty(), { hold: { ...hold, confirm } })).rejects.toThrow('the job has another owner')
+    expect(lockFiles()).toEqual(left)
+    const next = await take(hasty(), { hold: { ...hold, confirm: async () => {} } })
+    expect(lockFiles()).not.toEqual(left)
+    await expect(former.store.create('_SUCCESS', [])).rejects.toEqual(anError('locked'))
+    await former.release()
+    await next.release()
+  })
+
   it('is not waited for once the run is to stop', async () => {
     await write(store, FOREIGN, await lockFileOf({ since: new Date().toISOString() }))
     const stop = new AbortController()
