@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect } from 'vitest'
+import { afterAll, expect } from 'vitest'
 import type { Seen } from '../s3/double/cues.ts'
 import type { StoredObject } from '../s3/double/objects.ts'
 import { BUCKET, mirror, putObject, startBucket } from '../support/bucket.ts'
@@ -172,6 +172,19 @@ load: { ${format}${load}, path: ${path} }
       const isBack = (row: string) => again !== undefined && row.includes('"quillmere.net"')
       return new Map([...rows].filter(([row]) => isBack(row)))
     })
+  }
+}
+
+/** The worlds of a test file: one export of each layout that it uses. */
+export function worldsOfFile(): (layout: Layout) => Promise<ChangesWorld> {
+  const made = new Map<Layout, Promise<ChangesWorld>>()
+  afterAll(async () => {
+    for (const world of made.values()) await (await world).close()
+  })
+  return (layout) => {
+    const world = made.get(layout) ?? ChangesWorld.make(layout)
+    made.set(layout, world)
+    return world
   }
 }
 

@@ -213,7 +213,9 @@ describe('the lock', () => {
       return Object.assign(Object.create(await store.own(owner)), { takeOver })
     }
     const options = { clock: hasty(), stop: signal, fresh: true, warn: () => {} }
-    await expect(takeLock(Object.assign(Object.create(store), { own }), options)).rejects.toThrow('a power cut')
+    await expect(takeLock(Object.assign(Object.create(store), { own }), options)).rejects.toThrow(
+      'a power cut',
+    )
     expect(lockFiles()).toEqual(['lock.ffffffffffff'])
   })
 

@@ -106,7 +106,10 @@ test('the span covers all valid items, dropped ones too', () => {
   expect(span('desc', INSIDE, FROM, FROM)).toEqual({ first: at(INSIDE), last: at(FROM), lastIds: [2, 3] })
 })
 
-test('items out of order have no span', () => {
+test('items out of order have no span, and a repeated one is not out of order', () => {
+  const [first, second] = credentialsAt(FROM, INSIDE)
+  const span = { first: at(FROM), last: at(INSIDE), lastIds: [2] }
+  expect(decode([first, second, first]).span).toEqual(span)
   expect(decode(credentialsAt(INSIDE, FROM, INSIDE)).span).toBeNull()
   expect(decode(credentialsAt(FROM, INSIDE), { order: 'desc' }).span).toBeNull()
 })

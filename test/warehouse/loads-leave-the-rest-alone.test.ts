@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { PostgresWarehouse } from '../../src/warehouse/index.ts'
+import { PostgresWarehouse, type Warehouse } from '../../src/warehouse/index.ts'
 import { OWN_COLUMNS, type TableSpec } from '../../src/warehouse/table/table.ts'
 import { PASSWORD, pgClient, pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
@@ -18,6 +18,7 @@ const spec = (columns: TableSpec['columns']): TableSpec => ({
   resource: 'credentials',
   columns: [...columns, ...OWN_COLUMNS],
 })
+const OPTIONS = { stop: new AbortController().signal, onWait: () => {} }
 const row = (identity: string) => `1, now(), '${identity}', 'a.example', 's'`
 
 /** Loads one shard with one row, or what else is given. */
@@ -27,8 +28,7 @@ async function load(
   columns: TableSpec['columns'] = COLUMNS,
   evolve = false,
 ) {
-  const options = { stop: new AbortController().signal, onWait: () => {} }
-  const warehouse = await PostgresWarehouse.connect(url, url, options)
+  const warehouse = await PostgresWarehouse.connect(url, url, OPTIONS)
   try {
     const table = spec(columns)
     if (evolve) await warehouse.prepare(await warehouse.find(table), { evolve })
@@ -101,6 +101,32 @@ describe('a load into PostgreSQL', () => {
         /^The load has to change a definition, and process \d+ of postgres \(dashboard, idle in transaction\) has the table or a view in use$/,
       ),
     })
+  })
+
+  it('leaves out what another load has loaded since it made its plan', async () => {
+    const url = await newDatabase()
+    const shards = { a: { rows: [row('ada')] }, b: { rows: [row('bob')] } }
+    const postgres = await PostgresWarehouse.connect(url, url, OPTIONS)
+    let isPlanned = false
+    const warehouse: Warehouse = {
+      find: (table) => postgres.find(table),
+      prepare: (table, options) => postgres.prepare(table, options),
+      async transaction(table, work) {
+        const done = await postgres.transaction(table, work)
+        if (!isPlanned) await load(url, shards)
+        isPlanned = true
+        return done
+      },
+      finish: (table) => postgres.finish(table),
+      close: () => postgres.close(),
+    }
+    try {
+      const { rows, ...counts } = await loadValues(warehouse, spec(COLUMNS), shards)
+      expect([rows, counts.shards]).toEqual([0, { loaded: 0, skipped: 2, replaced: 0 }])
+    } finally {
+      await warehouse.close()
+    }
+    expect(await pgRows(url, 'select identity_name from credentials')).toHaveLength(2)
   })
 
   it('takes identities of any length', async () => {

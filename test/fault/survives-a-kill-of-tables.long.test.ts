@@ -6,7 +6,7 @@ import { spillway } from '../cli/spillway.ts'
 import { deltaShards, icebergShards, latestVersion, metadataOf } from '../open-tables/world.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { exits } from '../support/run-cli.ts'
-import { some, THOROUGH } from '../support/thorough.ts'
+import { some } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
 import { diskFault, runCli, shardPaths } from './support.ts'
 import { type Sample, type Scenario, sampledCalls, scenario, type Trial, trial } from './trial.ts'
@@ -68,7 +68,7 @@ test.each(some(COMMANDS, 1))(
       const calls = (await readFile(join(folder, 'calls'), 'utf8')).split('\n')
       const faults = sampledCalls(calls, ONE).filter((number) => OF_TABLES.test(calls[number - 1]!))
       expect(faults.length).toBeGreaterThan(8)
-      for (const number of THOROUGH ? some(faults, 1) : [faults[faults.length >> 1]!]) {
+      for (const number of some(faults, 1)) {
         const about = `${number}: ${calls[number - 1]}`
         await restored(attempt, join(before, 'out'))
         const ended = await struck(`kill:${number}`)
@@ -108,25 +108,22 @@ test('--fresh removes the tables before the first shard, so no snapshot names a 
   })
 })
 
-test.runIf(THOROUGH)(
-  'of two processes that make tables at once, both or one succeed, and each table has one commit',
-  async () => {
-    await trial(EXPORT, async ({ workspace, runHere }) => {
-      await runHere()
-      const { folder, output, env } = workspace
-      const yaml = await readFile(workspace.pipeline, 'utf8')
-      await writeFile(workspace.pipeline, withTables(yaml))
-      const command = { args: ['tables', 'pipeline.yaml'], cwd: folder, env, onStart: () => {} }
-      const ended = await Promise.all([runCli(command), runCli(command)])
-      for (const { code, stderr } of ended) expect([0, 5], stderr).toContain(code)
-      expect(ended.map(({ code }) => code)).toContain(0)
-      expect(await latestVersion(output)).toBe(1)
-      expect(await readdir(join(output, '_delta_log'))).toHaveLength(1)
-      expect(await icebergShards(output, await metadataOf(output))).toEqual(await listed(output))
-      expect(await deltaShards(output)).toEqual(await listed(output))
-    })
-  },
-)
+test('of two processes that make tables at once, both or one succeed, and each table has one commit', async () => {
+  await trial(EXPORT, async ({ workspace, runHere }) => {
+    await runHere()
+    const { folder, output, env } = workspace
+    const yaml = await readFile(workspace.pipeline, 'utf8')
+    await writeFile(workspace.pipeline, withTables(yaml))
+    const command = { args: ['tables', 'pipeline.yaml'], cwd: folder, env, onStart: () => {} }
+    const ended = await Promise.all([runCli(command), runCli(command)])
+    for (const { code, stderr } of ended) expect([0, 5], stderr).toContain(code)
+    expect(ended.map(({ code }) => code)).toContain(0)
+    expect(await latestVersion(output)).toBe(1)
+    expect(await readdir(join(output, '_delta_log'))).toHaveLength(1)
+    expect(await icebergShards(output, await metadataOf(output))).toEqual(await listed(output))
+    expect(await deltaShards(output)).toEqual(await listed(output))
+  })
+})
 
 function withTables(yaml: string): string {
   return yaml.replace('shard_rows: 15', 'shard_rows: 15, table_formats: [iceberg, delta]')
