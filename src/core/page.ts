@@ -6,7 +6,7 @@ import { type Int64Json, int64FromJson } from './rows/int64.ts'
 import type { ColumnSpec } from './rows/schema.ts'
 
 /** The settings for decoding all pages of a run. Plain data and bytes only: it is sent to a worker thread once. */
-export type DecodePlan = {
+export type DecodeSettings = {
   readonly resource: Resource
   readonly columns: readonly ColumnSpec[]
   /** Fields of an item that become additional columns; `columns` includes these columns. */

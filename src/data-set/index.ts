@@ -15,7 +15,7 @@ export {
   sumOfReasons,
 } from './completeness.ts'
 export { type Described, describeDataSet, type Place } from './described.ts'
-export { encodePlan } from './encode-plan.ts'
+export { encodeSettings } from './encode-settings.ts'
 export { clearDataSet, refuseLinks } from './files.ts'
 export {
   type ForgetOptions,

@@ -1,6 +1,6 @@
-import { createEncoder, type EncodePlan, type ShardCoder, shardCoder } from '../load/index.ts'
+import { createEncoder, type EncodeSettings, type ShardCoder, shardCoder } from '../load/index.ts'
 
 /** Encoding in the calling thread. */
-export function inlineCoder(plan: EncodePlan): ShardCoder {
-  return shardCoder(createEncoder(plan))
+export function inlineCoder(settings: EncodeSettings): ShardCoder {
+  return shardCoder(createEncoder(settings))
 }

@@ -20,7 +20,7 @@ import {
 } from '../load/index.ts'
 import type { CheckpointState, SealedShard } from '../state/index.ts'
 import { valueColumn } from '../transform/index.ts'
-import { encodePlan } from './encode-plan.ts'
+import { encodeSettings } from './encode-settings.ts'
 import { namingShard, shardReader } from './files.ts'
 
 /** Rows that are decoded at a time. */
@@ -133,10 +133,10 @@ export function changedShard(path: string): ExportError {
 /** Encodes in this thread. Loaded only here: most commands never encode. */
 export async function coderOf(
   pipeline: NamedPipeline,
-  options: Parameters<typeof encodePlan>[1],
+  options: Parameters<typeof encodeSettings>[1],
 ): Promise<ShardCoder> {
   const { inlineCoder } = await import('./inline-coder.ts')
-  return inlineCoder(encodePlan(pipeline, options))
+  return inlineCoder(encodeSettings(pipeline, options))
 }
 
 /** Numbers of shards and parts that no other shard has had. */

@@ -7,7 +7,7 @@ import {
 } from '../core/index.ts'
 import type { Owner, QuerySecrets } from '../data-set/index.ts'
 import {
-  encodePlan,
+  encodeSettings,
   invalidationOf,
   openOwnJournal,
   redoEntry,
@@ -17,7 +17,7 @@ import {
 import { ShardSet, type ShardSetOptions } from '../load/index.ts'
 import type { Journal } from '../state/index.ts'
 import { type Cpu, openCpu } from './cpu/cpu.ts'
-import { decodePlan } from './cpu/decode-plan.ts'
+import { decodeSettings } from './cpu/decode-settings.ts'
 import type { RunOptions } from './options.ts'
 import { pagesWithoutSecrets } from './pages-without-secrets.ts'
 
@@ -69,8 +69,11 @@ export async function openSession(
   try {
     // One for each response in flight or not committed yet, and one more for responses that grow.
     const buffers = bufferPool(pipeline.extract.concurrency + 1)
-    const plans = [decodePlan(pipeline, options.maskKey, suppress), encodePlan(pipeline, options)] as const
-    const cpu = openCpu(...plans, buffers, options.thread ?? null)
+    const settings = [
+      decodeSettings(pipeline, options.maskKey, suppress),
+      encodeSettings(pipeline, options),
+    ] as const
+    const cpu = openCpu(...settings, buffers, options.thread ?? null)
     closing.unshift(() => cpu.close())
     const sealed = { shards: 0, bytes: 0, replacedNuls: 0 }
     const onSealed: ShardSetOptions['onSealed'] = ({ path, rows, bytes, replaced = 0 }) => {

@@ -1,7 +1,7 @@
 import {
   type BatchAllocator,
   type DecodedPage,
-  type DecodePlan,
+  type DecodeSettings,
   encodeRecordBatch,
   type Int64,
   type PageContext,
@@ -42,7 +42,7 @@ export class CredentialPage {
 
   /** Empties columns and ids. */
   constructor(
-    plan: Pick<DecodePlan, 'order'>,
+    settings: Pick<DecodeSettings, 'order'>,
     { columns, suppression, ids, quarantine, extras }: PageTools,
     context: PageContext,
     room?: BatchAllocator,
@@ -56,7 +56,7 @@ export class CredentialPage {
     this.#extras = extras
     columns.reset()
     ids.begin(context)
-    this.range = new PageRange(plan.order, context, ids)
+    this.range = new PageRange(settings.order, context, ids)
   }
 
   /**

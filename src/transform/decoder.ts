@@ -1,7 +1,7 @@
 import {
   type BatchAllocator,
   type DecodedPage,
-  type DecodePlan,
+  type DecodeSettings,
   kindOfRows,
   type PageContext,
   type RowKind,
@@ -28,13 +28,13 @@ export type Decoder = (body: Uint8Array, context: PageContext) => DecodedPage
  * when the response violates the contract.
  * @throws ExportError 'config' when a policy needs a mask key and there is none
  */
-export function createDecoder(plan: DecodePlan): Decoder {
-  const decode = DECODERS[kindOfRows(plan.resource)](plan)
+export function createDecoder(settings: DecodeSettings): Decoder {
+  const decode = DECODERS[kindOfRows(settings.resource)](settings)
   return (body, context) =>
     decode(Buffer.from(body.buffer, body.byteOffset, body.byteLength), context, roomIn(body.buffer))
 }
 
-const DECODERS: Readonly<Record<RowKind, (plan: DecodePlan) => Decode>> = {
+const DECODERS: Readonly<Record<RowKind, (settings: DecodeSettings) => Decode>> = {
   credentials: credentialDecoder,
   reports: reportDecoder,
 }
@@ -46,19 +46,19 @@ function roomIn(response: ArrayBufferLike): BatchAllocator {
       : new Uint8Array(bytes)
 }
 
-function credentialDecoder(plan: DecodePlan): Decode {
-  const reader = new PageReader(plan, pageTools(plan))
+function credentialDecoder(settings: DecodeSettings): Decode {
+  const reader = new PageReader(settings, pageTools(settings))
   return (body, context, room) => reader.read(body, context, room)
 }
 
 /** What pages of credentials need. */
-export function pageTools(plan: DecodePlan): PageTools {
-  const masks = masksOf(plan)
+export function pageTools(settings: DecodeSettings): PageTools {
+  const masks = masksOf(settings)
   return {
-    columns: new CredentialColumns(plan, masks),
+    columns: new CredentialColumns(settings, masks),
     ids: new ChainIds(),
-    quarantine: credentialQuarantine(masks, plan.extras),
-    extras: plan.extras.length === 0 ? null : new ExtraReader(plan.extras, plan),
-    suppression: Suppression.of(plan.suppress),
+    quarantine: credentialQuarantine(masks, settings.extras),
+    extras: settings.extras.length === 0 ? null : new ExtraReader(settings.extras, settings),
+    suppression: Suppression.of(settings.suppress),
   }
 }

@@ -1,5 +1,5 @@
 import {
-  type DecodePlan,
+  type DecodeSettings,
   ExportError,
   type Int64,
   int64,
@@ -48,7 +48,7 @@ export class PageRange {
   readonly #ids: ChainIds
 
   /** @param ids has the rows of the pages before; serves one page at a time */
-  constructor(order: DecodePlan['order'], context: PageContext, ids: ChainIds) {
+  constructor(order: DecodeSettings['order'], context: PageContext, ids: ChainIds) {
     this.#ids = ids
     const { since } = context
     this.#isAscending = order === 'asc'

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import {
   type BatchAllocator,
   type DecodedPage,
-  type DecodePlan,
+  type DecodeSettings,
   hasTooManyValues,
   isExportError,
   type PageContext,
@@ -50,7 +50,7 @@ import { fieldName, type UnknownFields } from './schema.ts'
  * walker all of them are.
  */
 export class PageReader {
-  readonly #plan: DecodePlan
+  readonly #settings: DecodeSettings
   readonly #tools: PageTools
   readonly #extras: ExtraReader | null
   readonly #walker: ItemWalker<KnownSource> | null
@@ -58,8 +58,8 @@ export class PageReader {
   #pages = 0
   #items = 0
 
-  constructor(plan: DecodePlan, tools: PageTools) {
-    this.#plan = plan
+  constructor(settings: DecodeSettings, tools: PageTools) {
+    this.#settings = settings
     this.#tools = tools
     this.#extras = tools.extras
     this.#walker = itemWalker(sourceReader(tools.extras))
@@ -70,7 +70,7 @@ export class PageReader {
     this.#body = body
     this.#walker?.begin(body)
     try {
-      return this.#readResponse(() => new CredentialPage(this.#plan, this.#tools, context, room))
+      return this.#readResponse(() => new CredentialPage(this.#settings, this.#tools, context, room))
     } catch (error) {
       if (!(error instanceof SyntaxError) && !isExportError(error)) throw error
       // Says what is wrong with the response as a whole, which counts before a single item does. The message of a

@@ -1,6 +1,6 @@
 import type * as z from 'zod'
 import {
-  type DecodePlan,
+  type DecodeSettings,
   type ExportError,
   encodeRecordBatch,
   type Int64,
@@ -26,11 +26,11 @@ type PlainItem = { readonly id: Int64; readonly imported_at?: Int64 } & Readonly
  * @param refuse returns an error when an item with this id was not requested
  */
 export function plainDecoder(
-  plan: DecodePlan,
+  settings: DecodeSettings,
   schema: z.ZodObject & z.ZodType<PlainItem>,
   refuse: (id: Int64, context: PageContext) => ExportError | null = () => null,
 ): Decode {
-  const columns = plan.columns.map(({ name, type }) => ({ name, values: valueColumn(type, false) }))
+  const columns = settings.columns.map(({ name, type }) => ({ name, values: valueColumn(type, false) }))
   const fields = new Set(Object.keys(schema.shape))
   const quarantine = plainQuarantine(fields)
   const ids = new ChainIds()
@@ -45,7 +45,7 @@ export function plainDecoder(
     ids.begin(context)
     times.reset()
     for (const { values } of columns) values.reset()
-    const range = new PageRange(plan.order, context, ids)
+    const range = new PageRange(settings.order, context, ids)
     for (const [index, item] of items.entries()) {
       const { data, error } = schema.safeParse(item)
       const id = data?.id ?? refusedId(item)

@@ -1,11 +1,11 @@
-import { type DecodePlan, ExportError, type PageContext } from '../core/index.ts'
+import { type DecodeSettings, ExportError, type PageContext } from '../core/index.ts'
 import { plainDecoder } from './plain-items.ts'
 import { type Decode, pageLocation } from './response.ts'
 import { reportSchema } from './schema.ts'
 
 /** Decodes pages of reports. */
-export function reportDecoder(plan: DecodePlan): Decode {
-  return plainDecoder(plan, reportSchema, (id, context) => {
+export function reportDecoder(settings: DecodeSettings): Decode {
+  return plainDecoder(settings, reportSchema, (id, context) => {
     const { query } = context
     return query.type === 'report' && id !== query.id ? wrongReport(context) : null
   })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { columnsOf, type DecodePlan, isExportError, type PageContext } from '../../src/core/index.ts'
+import { columnsOf, type DecodeSettings, isExportError, type PageContext } from '../../src/core/index.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { cases, seedOf, some } from '../support/thorough.ts'
 import { edited, edits } from './fuzz-edits.ts'
@@ -10,7 +10,7 @@ import { credential, type Exchange, type Item } from './hostile-service.ts'
 const SEED = seedOf(20260302)
 const SECRET = 'the-secret-of-this-response'
 
-const PLAN: DecodePlan = {
+const PLAN: DecodeSettings = {
   resource: 'credentials',
   columns: columnsOf({
     extract: { resource: 'credentials', include: [] },

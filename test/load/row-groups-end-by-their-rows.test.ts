@@ -13,7 +13,7 @@ import { byteSizes, RowGroupMeasure } from '../../src/load/row-group-measure.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { cases, some, THOROUGH } from '../support/thorough.ts'
 import { credential, response, source } from '../transform/credentials.ts'
-import { decodePlan, pageContext } from '../transform/plans.ts'
+import { decodeSettings, pageContext } from '../transform/plans.ts'
 
 const MAX_BYTES = 64 << 20
 
@@ -218,7 +218,7 @@ describe('a row group', () => {
       )
       const ends = [500, 10_000].map((size) => {
         const decode = createDecoder(
-          decodePlan({ extras: KNOWN_EXTRAS.filter(({ name }) => name === 'source_url') }),
+          decodeSettings({ extras: KNOWN_EXTRAS.filter(({ name }) => name === 'source_url') }),
         )
         const measure = new RowGroupMeasure(100_000)
         const ends: number[] = []

@@ -4,11 +4,11 @@ import { pagesWithoutSecrets } from '../../src/run/pages-without-secrets.ts'
 import { CODES, FORMS, OTHER_SPELLINGS } from '../support/quotations.ts'
 import { credential } from '../transform/credentials.ts'
 import { readersOf } from '../transform/plain-pages.ts'
-import { decodePlan, pageContext } from '../transform/plans.ts'
+import { decodeSettings, pageContext } from '../transform/plans.ts'
 
 /** Names of unknown fields as they are shown: those of items with one each, and that of an item in quarantine. */
 async function shownNames(names: readonly string[], hidesTexts: boolean) {
-  const { plain } = readersOf(decodePlan())
+  const { plain } = readersOf(decodeSettings())
   const items = names.map((name, id) => credential({ id, [name]: 1 }))
   const decode = pagesWithoutSecrets(
     async (body, context) => plain(Buffer.from(body), context),

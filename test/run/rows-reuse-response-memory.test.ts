@@ -1,16 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { bufferPool, type DecodedPage } from '../../src/core/index.ts'
-import type { EncodePlan } from '../../src/load/index.ts'
+import type { EncodeSettings } from '../../src/load/index.ts'
 import { openCpu } from '../../src/run/cpu/cpu.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { random } from '../support/random.ts'
 import { credential, response } from '../transform/credentials.ts'
-import { decodePlan, pageContext, rowsOf } from '../transform/plans.ts'
+import { decodeSettings, pageContext, rowsOf } from '../transform/plans.ts'
 import { randomPage, wildness } from '../transform/random-page.ts'
 
-const PLAN = decodePlan({ secret: 'plaintext' })
-const ENCODE_PLAN: EncodePlan = {
+const PLAN = decodeSettings({ secret: 'plaintext' })
+const ENCODE_PLAN: EncodeSettings = {
   format: { kind: 'csv', engine: 'columnar', compression: 'none', escapeFormulas: false },
   columns: PLAN.columns,
   createdBy: 'spillway',

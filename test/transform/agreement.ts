@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
 import {
   type DecodedPage,
-  type DecodePlan,
+  type DecodeSettings,
   type ExtraField,
   isExportError,
   KNOWN_EXTRAS,
@@ -11,7 +11,7 @@ import {
 } from '../../src/core/index.ts'
 import { type Random, random } from '../support/random.ts'
 import { type Readers, readersOf } from './plain-pages.ts'
-import { decodePlan, pageContext, rowsOf } from './plans.ts'
+import { decodeSettings, pageContext, rowsOf } from './plans.ts'
 import { EPOCH, pick, randomPage } from './random-page.ts'
 
 /** Fields that some of the random pages have, of every type. */
@@ -35,16 +35,16 @@ export function unknownField(name: string, path: string, type: ExtraField['type'
   return { name, path: path.split('.'), type, meaning: null }
 }
 
-export const PLANS: readonly DecodePlan[] = [
-  decodePlan({ extras: EXTRAS }),
-  decodePlan({ extras: EXTRAS, secret: 'hmac', identity: 'hmac' }),
-  decodePlan({ extras: EXTRAS.slice(0, 2), secret: 'plaintext' }),
-  decodePlan(),
-  decodePlan({ order: 'desc', secret: 'partial', identity: 'hmac' }),
-  decodePlan({ secret: 'hmac', identity: 'drop' }),
-  decodePlan({ secret: 'plaintext' }),
-  decodePlan({ secret: 'drop' }),
-  decodePlan({ secret: 'plaintext', columns: decodePlan().columns.filter((_, i) => i % 3 === 0) }),
+export const PLANS: readonly DecodeSettings[] = [
+  decodeSettings({ extras: EXTRAS }),
+  decodeSettings({ extras: EXTRAS, secret: 'hmac', identity: 'hmac' }),
+  decodeSettings({ extras: EXTRAS.slice(0, 2), secret: 'plaintext' }),
+  decodeSettings(),
+  decodeSettings({ order: 'desc', secret: 'partial', identity: 'hmac' }),
+  decodeSettings({ secret: 'hmac', identity: 'drop' }),
+  decodeSettings({ secret: 'plaintext' }),
+  decodeSettings({ secret: 'drop' }),
+  decodeSettings({ secret: 'plaintext', columns: decodeSettings().columns.filter((_, i) => i % 3 === 0) }),
 ]
 
 /** Both readers of every plan. They are kept, so that their caches of earlier pages are tested as well. */

@@ -1,6 +1,6 @@
-import type { DecodedPage, DecodePlan, PageContext } from '../../src/core/index.ts'
+import type { DecodedPage, DecodeSettings, PageContext } from '../../src/core/index.ts'
 import { createDecoder } from '../../src/transform/index.ts'
-import { decodePlan, pageContext, type Row, rowsOf } from './plans.ts'
+import { decodeSettings, pageContext, type Row, rowsOf } from './plans.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -56,13 +56,13 @@ export function response(items: readonly unknown[], next: unknown = null): Buffe
 
 export function decode(
   items: readonly unknown[],
-  plan: Partial<DecodePlan> = {},
+  plan: Partial<DecodeSettings> = {},
   context: Partial<PageContext> = {},
 ): DecodedPage {
-  return createDecoder(decodePlan(plan))(response(items), pageContext(context))
+  return createDecoder(decodeSettings(plan))(response(items), pageContext(context))
 }
 
 /** The rows that items become. */
-export function decodedRows(items: readonly unknown[], plan: Partial<DecodePlan> = {}): readonly Row[] {
+export function decodedRows(items: readonly unknown[], plan: Partial<DecodeSettings> = {}): readonly Row[] {
   return rowsOf(decode(items, plan))
 }

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type DecodePlan, type ExtraField, LEFT_OUT } from '../../src/core/index.ts'
+import { type DecodeSettings, type ExtraField, LEFT_OUT } from '../../src/core/index.ts'
 import { CODES, FORMS, HARD_SECRETS, unpleasantSecret } from '../support/quotations.ts'
 import { cases, some } from '../support/thorough.ts'
 import { isEqual, unknownField } from './agreement.ts'
 import { credential } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'
-import { decodePlan, pageContext, type Row, rowsOf } from './plans.ts'
+import { decodeSettings, pageContext, type Row, rowsOf } from './plans.ts'
 
 const FIELDS = [
   unknownField('note', 'note', 'string'),
@@ -19,9 +19,9 @@ const FIELDS = [
 function rowsWith(
   items: readonly string[],
   extras: readonly ExtraField[],
-  plan: Partial<DecodePlan>,
+  plan: Partial<DecodeSettings>,
 ): readonly Row[] {
-  const paths = readersOf(decodePlan({ extras, ...plan }))
+  const paths = readersOf(decodeSettings({ extras, ...plan }))
   const body = Buffer.from(`{"items":[${items}],"next":null}`)
   expect(isEqual(paths, body, pageContext())).toBe(true)
   const page = paths.plain(body, pageContext())
@@ -50,7 +50,7 @@ function itemsThatQuote(secret: string, own: object): readonly (readonly [string
   })
 }
 
-function expectAllLeftOut(secret: string, own: object, plan: Partial<DecodePlan>): void {
+function expectAllLeftOut(secret: string, own: object, plan: Partial<DecodeSettings>): void {
   const items = itemsThatQuote(secret, own)
   const rows = rowsWith(
     items.map(([, item]) => item),

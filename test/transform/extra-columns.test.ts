@@ -1,17 +1,17 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type DecodePlan, type ExtraField, KNOWN_EXTRAS, LEFT_OUT } from '../../src/core/index.ts'
+import { type DecodeSettings, type ExtraField, KNOWN_EXTRAS, LEFT_OUT } from '../../src/core/index.ts'
 import { cases } from '../support/thorough.ts'
 import { isEqual, unknownField } from './agreement.ts'
 import { credential, source } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'
-import { decodePlan, pageContext, type Row, rowsOf } from './plans.ts'
+import { decodeSettings, pageContext, type Row, rowsOf } from './plans.ts'
 
 const SECRET = 'sunflower-42'
 
 /** The page decoded from a response. */
-function decoded(items: string, extras: readonly ExtraField[], plan: Partial<DecodePlan> = {}) {
-  const paths = readersOf(decodePlan({ extras, ...plan }))
+function decoded(items: string, extras: readonly ExtraField[], plan: Partial<DecodeSettings> = {}) {
+  const paths = readersOf(decodeSettings({ extras, ...plan }))
   const body = Buffer.from(`{"items":[${items}],"next":null}`)
   expect(isEqual(paths, body, pageContext())).toBe(true)
   return paths.plain(body, pageContext())
@@ -22,7 +22,7 @@ function withField(json: string, changes: Readonly<Record<string, unknown>> = {}
   return `${JSON.stringify(credential(changes)).slice(0, -1)},${json}}`
 }
 
-function extraValue(json: string, field: ExtraField, changes = {}, plan: Partial<DecodePlan> = {}) {
+function extraValue(json: string, field: ExtraField, changes = {}, plan: Partial<DecodeSettings> = {}) {
   const page = decoded(withField(json, changes), [field], plan)
   expect(page.quarantined).toEqual([])
   return (rowsOf(page)[0] as Row)[field.name]
@@ -195,7 +195,7 @@ test('fields that are not in the plan are counted, also beside the path of an ex
 
 test("the row's secret is left out if it occurs in an undocumented field", () => {
   const note = unknownField('note', 'note', 'string')
-  const shown = (text: string, hash: string | null = SECRET, plan: Partial<DecodePlan> = {}) =>
+  const shown = (text: string, hash: string | null = SECRET, plan: Partial<DecodeSettings> = {}) =>
     extraValue(`"note":${JSON.stringify(text)}`, note, { hash }, plan)
   for (const text of [
     SECRET,

@@ -3,7 +3,7 @@ import { decodeRecordBatch } from '../../src/core/index.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { credential, decode, decodedRows, response, source } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'
-import { decodePlan, pageContext, rowsOf } from './plans.ts'
+import { decodeSettings, pageContext, rowsOf } from './plans.ts'
 
 test('a credential becomes one row, with the columns of its source', () => {
   expect(decodedRows([credential({ auth_domains: ['a.example', 'b.example'], urls: [] })])).toEqual([
@@ -31,7 +31,7 @@ test('a credential becomes one row, with the columns of its source', () => {
 })
 
 test('a page has exactly the columns of the plan, in its order', () => {
-  const all = decodePlan().columns
+  const all = decodeSettings().columns
   for (const columns of [all, all.slice(0, 3), all.slice(7, 9), all.slice(-4), [...all].reverse()]) {
     const [row] = decodedRows([credential()], { columns })
     expect(Object.keys(row!)).toEqual(columns.map(({ name }) => name))
@@ -99,7 +99,7 @@ test('sources that differ in one character have different rows in the table', ()
   const items = [...texts, ...texts].map((changed) =>
     credential({ source: { ...rest, name: null, description_fr: changed } }),
   )
-  const { read } = readersOf(decodePlan())
+  const { read } = readersOf(decodeSettings())
   for (let page = 0; page < 2; page++) {
     const rows = rowsOf(read(response(items), pageContext()))
     expect(rows.map((row) => row.source_description_fr)).toEqual([...texts, ...texts])
@@ -107,7 +107,7 @@ test('sources that differ in one character have different rows in the table', ()
 })
 
 test('a page may have more sources than the cache', () => {
-  const { read } = readersOf(decodePlan())
+  const { read } = readersOf(decodeSettings())
   const name = (i: number) => `Leak ${i} ${'x'.repeat(100)}`
   for (let page = 0; page < 9; page++) {
     const first = page === 8 ? 0 : page * 5000
@@ -132,7 +132,7 @@ test('a column with many values needs no table', () => {
 })
 
 test('a page keeps its values after the decoder has read the next', () => {
-  const decoder = createDecoder(decodePlan({ secret: 'plaintext' }))
+  const decoder = createDecoder(decodeSettings({ secret: 'plaintext' }))
   const body = (letter: string) =>
     response(
       Array.from({ length: 3000 }, (_, id) =>
@@ -151,12 +151,12 @@ test('a page keeps its values after the decoder has read the next', () => {
 test('the response is not changed, at any offset in its buffer', () => {
   const body = response([credential()])
   const padded = Buffer.concat([Buffer.from('garbage'), body, Buffer.from('garbage')])
-  const page = createDecoder(decodePlan())(padded.subarray(7, 7 + body.length), pageContext())
+  const page = createDecoder(decodeSettings())(padded.subarray(7, 7 + body.length), pageContext())
   expect(rowsOf(page)).toEqual(decodedRows([credential()]))
 })
 
 test('items that are parsed one by one do not affect the next page', () => {
-  const decoder = createDecoder(decodePlan())
+  const decoder = createDecoder(decodeSettings())
   // Nested too deep for the item walker.
   const deep = `${'['.repeat(100)}${']'.repeat(100)}`
   const odd = Buffer.from(response([credential()]).toString().replace('"id"', `"event_uid":${deep},"id"`))
@@ -172,7 +172,7 @@ test('counts, cursor and limits of a page', () => {
     { id: 2 },
     credential({ id: 3, imported_at: '2024-07-22T19:25:52Z' }),
   ]
-  const page = createDecoder(decodePlan())(response(items, 'cursor-2'), pageContext())
+  const page = createDecoder(decodeSettings())(response(items, 'cursor-2'), pageContext())
   expect(page).toMatchObject({ next: 'cursor-2', rows: 2, items: 3 })
   expect(page.times).toEqual(Float64Array.of(1_721_676_353_000_000, 1_721_676_352_000_000))
   expect(decode([])).toMatchObject({

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { foldIdentity, suppressionDigest } from '../../src/transform/index.ts'
 import { credential, response } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'
-import { decodePlan, pageContext, rowsOf } from './plans.ts'
+import { decodeSettings, pageContext, rowsOf } from './plans.ts'
 
 const KEYS = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
 
@@ -34,7 +34,7 @@ it.each(['keep', 'hmac', 'drop'] as const)(
       // A repetition of a dropped item is no second one.
       named('Ada.Loam@scatterholt.com', 1),
     ]
-    const plan = decodePlan({
+    const plan = decodeSettings({
       identity,
       suppress: suppress('ada.loam@scatterholt.com', 'jos\u00e9 "x"@scatterholt.com'),
     })

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { cases, THOROUGH } from '../support/thorough.ts'
 import { agreement, isEqual } from './agreement.ts'
 import { readersOf } from './plain-pages.ts'
-import { decodePlan, pageContext } from './plans.ts'
+import { decodeSettings, pageContext } from './plans.ts'
 
 /** Bytes of a response that the item walker reads together. */
 const BUFFER = 1 << 18
@@ -21,7 +21,7 @@ test('pages of many buffers are read as by JSON.parse and the schema', () => {
 })
 
 test('so are pages wherever a buffer ends', () => {
-  const paths = readersOf(decodePlan({ secret: 'plaintext' }))
+  const paths = readersOf(decodeSettings({ secret: 'plaintext' }))
   const last = credential(2)
   // From a buffer that ends before the comma after an item to one that ends after the next item.
   for (let cut = -40; cut < Buffer.byteLength(last) + 40; cut += STEP) {
@@ -33,7 +33,7 @@ test('so are pages wherever a buffer ends', () => {
 })
 
 test('so are items larger than a buffer, and those after them', () => {
-  const paths = readersOf(decodePlan({ secret: 'plaintext' }))
+  const paths = readersOf(decodeSettings({ secret: 'plaintext' }))
   const lengths = [BUFFER / 2, BUFFER - 300, BUFFER, 2 * BUFFER + 1, 1_500_000, 17_000_000]
   for (const length of lengths) {
     const items = [credential(1), credential(2, 'é'.repeat(length / 2)), credential(3), credential(4)]
@@ -46,7 +46,7 @@ test('so are items larger than a buffer, and those after them', () => {
 })
 
 test('a page of many buffers that is cut off or not UTF-8 is a broken response', () => {
-  const readers = readersOf(decodePlan())
+  const readers = readersOf(decodeSettings())
   const body = page(Array.from({ length: 2000 }, (_, id) => credential(id, 'é'.repeat(40))))
   expect(readers.read(body, pageContext()).rows).toBe(2000)
   for (const at of [10, BUFFER - 1, BUFFER, BUFFER + 50, 2 * BUFFER, body.length - 1]) {
@@ -58,7 +58,7 @@ test('a page of many buffers that is cut off or not UTF-8 is a broken response',
 })
 
 test('so is one with an item larger than a buffer that is not JSON', () => {
-  const readers = readersOf(decodePlan())
+  const readers = readersOf(decodeSettings())
   const whole = credential(2, 'x'.repeat(2 * BUFFER), { urls: [[1], { a: 1 }] })
   for (const [from, to] of [
     ['[[1]', '[{1]'],
@@ -77,7 +77,7 @@ test('so is one with an item larger than a buffer that is not JSON', () => {
 })
 
 test('more fields, strings and items than the item walker reads at once are read all the same', () => {
-  const paths = readersOf(decodePlan({ secret: 'plaintext' }))
+  const paths = readersOf(decodeSettings({ secret: 'plaintext' }))
   const urls = (count: number) => Array.from({ length: count }, (_, i) => `https://${i}.example`)
   const items = [0, 3000, 1, 4095, 4096, 8192, 9000, 2].map((count, id) =>
     credential(id, 'x', { urls: urls(count) }),

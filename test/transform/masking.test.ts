@@ -6,7 +6,7 @@ import { looksMasked, maskedQueryValue } from '../../src/transform/index.ts'
 import { DIGEST_LENGTH, keyedDigest } from '../../src/transform/mask/mask.ts'
 import { cases } from '../support/thorough.ts'
 import { credential, decodedRows } from './credentials.ts'
-import { decodePlan } from './plans.ts'
+import { decodeSettings } from './plans.ts'
 
 const MASK_KEY = Buffer.from('a key of thirty-two bytes or more')
 const RUNS = { numRuns: cases(300, 30) }
@@ -145,7 +145,7 @@ test.each(['none', 'PLAINTEXT', 'Redact', '', undefined, null, 7])(
 
 describe('the value of a query', () => {
   const policies = (secret: SecretPolicy, identity: IdentityPolicy = 'keep') =>
-    decodePlan({ secret, identity, maskKey: MASK_KEY })
+    decodeSettings({ secret, identity, maskKey: MASK_KEY })
 
   test('is shown as given, unless it is a secret or a hidden identity', () => {
     for (const identity of ['keep', 'hmac', 'drop'] as const) {

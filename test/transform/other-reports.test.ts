@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { createDecoder } from '../../src/transform/index.ts'
-import { decodePlan, pageContext } from './plans.ts'
+import { decodeSettings, pageContext } from './plans.ts'
 
 const REPORT = { id: 2, format_type: 'markdown', title: 'Quarry' }
 const requested = pageContext({ query: { type: 'report', id: 2 } })
 const decode = (report: object, context = requested) =>
-  createDecoder(decodePlan({ resource: 'reports' }))(Buffer.from(JSON.stringify({ report })), context)
+  createDecoder(decodeSettings({ resource: 'reports' }))(Buffer.from(JSON.stringify({ report })), context)
 
 test('a report with another id than the requested one is an error, also if it breaks the schema as well', () => {
   expect(decode(REPORT).rows).toBe(1)
@@ -19,7 +19,7 @@ test('a report with another id than the requested one is an error, also if it br
 })
 
 test('a report that the list repeats is exported once', () => {
-  const list = createDecoder(decodePlan({ resource: 'reports' }))
+  const list = createDecoder(decodeSettings({ resource: 'reports' }))
   const page = (ids: readonly number[]) =>
     Buffer.from(JSON.stringify({ items: ids.map((id) => ({ ...REPORT, id })), next: 'more' }))
   const first = list(page([1, 2, 2]), pageContext({ query: { type: 'reports' } }))

@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest'
 import { cases, THOROUGH } from '../support/thorough.ts'
 import { agreement, isEqual } from './agreement.ts'
 import { readersOf } from './plain-pages.ts'
-import { decodePlan, pageContext } from './plans.ts'
+import { decodeSettings, pageContext } from './plans.ts'
 import { wildness } from './random-page.ts'
 
 const PLAIN = cases(700, 50)
@@ -30,7 +30,7 @@ test.each([
 ])('the items of %s are not parsed one by one', (_, fields) => {
   const items = Array.from({ length: 300 }, (_, id) => ({ ...ITEM, ...fields, id: ITEM.id + id }))
   const body = Buffer.from(JSON.stringify({ items, next: null }))
-  const readers = readersOf(decodePlan())
+  const readers = readersOf(decodeSettings())
   const parse = vi.spyOn(JSON, 'parse')
   try {
     expect(readers.read(body, pageContext()).rows).toBe(300)
@@ -54,7 +54,7 @@ test('so are pages with oddities and damage', () => {
 })
 
 test('so is a page that is cut off or changed at any byte', () => {
-  const paths = readersOf(decodePlan({ secret: 'plaintext' }))
+  const paths = readersOf(decodeSettings({ secret: 'plaintext' }))
   const body = smallPage()
   for (let at = 0; at < body.length; at += STEP) {
     isEqual(paths, body.subarray(0, at), pageContext())

@@ -1,4 +1,4 @@
-import type { DecodePlan } from '../../src/core/index.ts'
+import type { DecodeSettings } from '../../src/core/index.ts'
 import { CredentialPage } from '../../src/transform/credential-page.ts'
 import { createDecoder, pageTools } from '../../src/transform/decoder.ts'
 import { type Decode, hasByteOrderMark, parseResponse } from '../../src/transform/response.ts'
@@ -12,7 +12,7 @@ import {
 } from '../../src/transform/scan/json-steps.ts'
 
 /** Decodes pages by JSON.parse and the schema alone: what pages must come to, in the simplest way. */
-export function plainPages(plan: DecodePlan): Decode {
+export function plainPages(plan: DecodeSettings): Decode {
   const tools = pageTools(plan)
   return (body, context, room) => {
     const { items, next } = parseResponse(body, context)
@@ -46,7 +46,7 @@ export type Readers = {
   readonly plain: Decode
 }
 
-export function readersOf(plan: DecodePlan): Readers {
+export function readersOf(plan: DecodeSettings): Readers {
   const decode = createDecoder(plan)
   return { read: (body, context) => decode(body, context), plain: plainPages(plan) }
 }

@@ -2,7 +2,7 @@ import {
   allColumns,
   columnsOf,
   type DecodedPage,
-  type DecodePlan,
+  type DecodeSettings,
   decodeRecordBatch,
   droppedColumns,
   int64,
@@ -20,8 +20,8 @@ export type Value = string | number | bigint | boolean | null | readonly string[
 export type Row = Readonly<Record<string, Value>>
 
 /** A plan with every column that the policies keep. */
-export function decodePlan(changes: Partial<DecodePlan> = {}): DecodePlan {
-  const plan: DecodePlan = {
+export function decodeSettings(changes: Partial<DecodeSettings> = {}): DecodeSettings {
+  const plan: DecodeSettings = {
     resource: 'credentials',
     columns: [],
     extras: [],

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
-import { type DecodePlan, int64, type RefusedItem } from '../../src/core/index.ts'
+import { type DecodeSettings, int64, type RefusedItem } from '../../src/core/index.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { credential, decode, source } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'
-import { decodePlan, pageContext, rowsOf } from './plans.ts'
+import { decodeSettings, pageContext, rowsOf } from './plans.ts'
 
 /** A value that no entry, message or row may show. */
 const SECRET = 'sunflower-42'
 
-function quarantined(item: unknown, plan: Partial<DecodePlan> = {}): RefusedItem {
+function quarantined(item: unknown, plan: Partial<DecodeSettings> = {}): RefusedItem {
   const page = decode([credential(), item], plan)
   expect(page).toMatchObject({ rows: 1, items: 2 })
   expect(page.quarantined).toHaveLength(1)
@@ -128,7 +128,7 @@ test('valid fields are shown, whatever the issues of others', () => {
 })
 
 test('the secret is masked by the policy, or not shown at all', () => {
-  const hash = (plan: Partial<DecodePlan>, value: unknown = SECRET) =>
+  const hash = (plan: Partial<DecodeSettings>, value: unknown = SECRET) =>
     (quarantined(credential({ id: null, hash: value }), plan).item as { hash: unknown }).hash
   expect(hash({ secret: 'partial' })).toBe('s****2')
   expect(hash({ secret: 'hmac' })).toMatch(/^[0-9a-f]{64}$/)
@@ -142,7 +142,7 @@ test('the secret is masked by the policy, or not shown at all', () => {
 })
 
 test('the identity is shown by its own policy', () => {
-  const identity = (plan: Partial<DecodePlan>, value: unknown = 'ada') =>
+  const identity = (plan: Partial<DecodeSettings>, value: unknown = 'ada') =>
     (quarantined(credential({ id: null, identity_name: value }), plan).item as { identity_name: unknown })
       .identity_name
   expect(identity({ identity: 'keep' })).toBe('ada')
@@ -160,7 +160,7 @@ test('an item that is not an object is not shown', () => {
 test('identifiers beyond 64 bits are quarantined with their digits as a string, never rounded', () => {
   const decoded = (id: string, more = {}) => {
     const json = JSON.stringify({ items: [credential({ id: 0, ...more })] }).replace('"id":0', `"id":${id}`)
-    return createDecoder(decodePlan())(Buffer.from(json), pageContext())
+    return createDecoder(decodeSettings())(Buffer.from(json), pageContext())
   }
   for (const id of ['9223372036854775808', '-9223372036854775809', '123456789012345678901234567890']) {
     const issues = [{ path: 'id', message: 'Invalid input: expected a 64-bit integer' }]
@@ -182,7 +182,7 @@ test('identifiers beyond 64 bits are quarantined with their digits as a string, 
 test('a number too long for a double is no string, and is not shown in a field that may hold a secret', () => {
   const json = JSON.stringify({ items: [credential({ hash: 0, credential_hash: 1, notes: [2] })] })
   const body = Buffer.from(json.replace(/:(\[?)([012])(?=[,\]}])/g, ':$19223372036854775$2'))
-  const [entry] = createDecoder(decodePlan({ secret: 'plaintext' }))(body, pageContext()).quarantined
+  const [entry] = createDecoder(decodeSettings({ secret: 'plaintext' }))(body, pageContext()).quarantined
   expect(entry).toMatchObject({ issues: [{ path: 'hash' }], item: { hash: '[REDACTED]' } })
   expect(JSON.stringify(entry)).not.toContain('9223372036854775')
 })
@@ -219,7 +219,7 @@ test.each(['1e-400', '-2e-324', '9007199254740990.5', '1.00000000000000000001', 
     const body = Buffer.from(
       `{"items":[${[real, other, item, item.replace(id, '9007199254740990')]}],"next":null}`,
     )
-    const { read, plain } = readersOf(decodePlan())
+    const { read, plain } = readersOf(decodeSettings())
     for (const page of [read(body, pageContext()), plain(body, pageContext())]) {
       expect(page).toMatchObject({ rows: 3, items: 4, repeated: 0 })
       expect(page.quarantined).toMatchObject([{ index: 2, id: null, issues: [{ path: 'id' }] }])

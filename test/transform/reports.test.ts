@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { createDecoder } from '../../src/transform/index.ts'
-import { decodePlan, pageContext, rowsOf } from './plans.ts'
+import { decodeSettings, pageContext, rowsOf } from './plans.ts'
 
-const PLAN = decodePlan({ resource: 'reports' })
+const PLAN = decodeSettings({ resource: 'reports' })
 const ONE = pageContext({ query: { type: 'report', id: 12 } })
 const ALL = pageContext({ query: { type: 'reports' } })
 

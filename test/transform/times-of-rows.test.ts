@@ -4,7 +4,7 @@ import { int64, parseInstant, parseTimestamp } from '../../src/core/index.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { credential, credentialsAt, response } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'
-import { decodePlan, pageContext, rowsOf } from './plans.ts'
+import { decodeSettings, pageContext, rowsOf } from './plans.ts'
 
 const USUAL = '2024-07-22T19:25:52.893439Z'
 /** 2^53 - 1 and 2^53 + 1 microseconds, and the last of all. */
@@ -15,7 +15,7 @@ const LAST = '9999-12-31T23:59:59.999999Z'
 const LONG_AGO = '1684-07-28T00:12:25.259007Z'
 const LONG_BEFORE = parseInstant('1600-01-01')!
 
-const paths = readersOf(decodePlan())
+const paths = readersOf(decodeSettings())
 
 test('quarantined and repeated items have no time', () => {
   const items = [
@@ -24,12 +24,12 @@ test('quarantined and repeated items have no time', () => {
     credential({ id: 1, imported_at: LAST }),
     credential({ id: 3, imported_at: '1970-01-01T00:00:00Z' }),
   ]
-  const page = createDecoder(decodePlan())(response(items), pageContext())
+  const page = createDecoder(decodeSettings())(response(items), pageContext())
   expect(page).toMatchObject({ rows: 2, repeated: 1, times: Float64Array.of(1_721_676_352_893_439, 0) })
 })
 
 test('times do not change after the decoder has read other pages', () => {
-  const decode = createDecoder(decodePlan())
+  const decode = createDecoder(decodeSettings())
   const far = decode(response(credentialsAt(BEYOND, LAST)), pageContext())
   const near = decode(response(credentialsAt(USUAL)), pageContext())
   decode(response(credentialsAt('1970-01-01', '1970-01-02', LONG_AGO)), pageContext())
@@ -39,8 +39,8 @@ test('times do not change after the decoder has read other pages', () => {
 })
 
 test('a page has them also without the column `imported_at`', () => {
-  const columns = decodePlan().columns.filter(({ name }) => name === 'id')
-  const page = createDecoder(decodePlan({ columns }))(response(credentialsAt(USUAL, LAST)), pageContext())
+  const columns = decodeSettings().columns.filter(({ name }) => name === 'id')
+  const page = createDecoder(decodeSettings({ columns }))(response(credentialsAt(USUAL, LAST)), pageContext())
   expect(page.times).toEqual(BigInt64Array.from([USUAL, LAST].map((text) => BigInt(parseTimestamp(text)!))))
 })
 

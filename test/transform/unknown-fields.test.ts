@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { credential, decode, source } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'
-import { decodePlan, pageContext } from './plans.ts'
+import { decodeSettings, pageContext } from './plans.ts'
 
 test('unknown fields are counted by name and not exported', () => {
   const page = decode([
@@ -42,7 +42,7 @@ test('the same names are counted together as by plain reading, whatever the name
   const body = Buffer.from(
     `{"items":[${[`"first":0`, ...items].map((fields, id) => `{${fields},${JSON.stringify(credential({ id })).slice(1)}`).join(',')}]}`,
   )
-  const { read, plain } = readersOf(decodePlan())
+  const { read, plain } = readersOf(decodeSettings())
   const counts = plain(body, pageContext()).unknownFields
   expect(counts).toMatchObject({ first: 1, '24': 1, '…': 11 })
   expect(read(body, pageContext()).unknownFields).toEqual(counts)

@@ -7,7 +7,7 @@ import { random } from '../support/random.ts'
 import { cases, THOROUGH } from '../support/thorough.ts'
 import { isEqual, PLANS } from './agreement.ts'
 import { readersOf } from './plain-pages.ts'
-import { decodePlan, pageContext } from './plans.ts'
+import { decodeSettings, pageContext } from './plans.ts'
 import { pick, randomPage, wildness } from './random-page.ts'
 
 /** The types of Node.js lack it. */
@@ -127,7 +127,7 @@ test.each([
     page(...['st', 'ts', 'st'].map((ids) => item(many(2, (i) => source(ids[i]!))))),
   ],
 ])('an item with %s is walked over once more at most', (_, body) => {
-  const paths = readersOf(decodePlan())
+  const paths = readersOf(decodeSettings())
   watched(() => expect(() => decode(paths, body)).not.toThrow())
 })
 
@@ -135,7 +135,7 @@ test('so are items with one short source each, across buffers as well', () => {
   const body = page(
     ...Array.from({ length: 5000 }, (_, i) => item(source(`s${i % 7}`)).replace('907', String(1000 + i))),
   )
-  const paths = readersOf(decodePlan())
+  const paths = readersOf(decodeSettings())
   watched(() => expect(decode(paths, body)).toBe(true))
 })
 

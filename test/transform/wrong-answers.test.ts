@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { ExportError } from '../../src/core/index.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { credential, response } from './credentials.ts'
-import { decodePlan, pageContext, rowsOf } from './plans.ts'
+import { decodeSettings, pageContext, rowsOf } from './plans.ts'
 
-const decode = (body: string | Buffer) => createDecoder(decodePlan())(Buffer.from(body), pageContext())
+const decode = (body: string | Buffer) => createDecoder(decodeSettings())(Buffer.from(body), pageContext())
 
 test('an invalid response may be requested again, and is not quoted', () => {
   const wrong = [

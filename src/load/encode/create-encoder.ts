@@ -1,6 +1,6 @@
 import { csvColumnar } from './csv/columnar.ts'
 import { csvStringify } from './csv/csv-stringify.ts'
-import type { EncodePlan, ShardEncoder } from './encoder.ts'
+import type { EncodeSettings, ShardEncoder } from './encoder.ts'
 import { parquetColumnar } from './parquet/columnar.ts'
 import { parquetjsLite } from './parquet/parquetjs-lite.ts'
 
@@ -8,12 +8,12 @@ const PARQUET_ENGINES = { columnar: parquetColumnar, 'parquetjs-lite': parquetjs
 const CSV_ENGINES = { columnar: csvColumnar, 'csv-stringify': csvStringify }
 
 /** @throws ExportError `config` when the engine, or this Node.js, cannot write the format */
-export function createEncoder(plan: EncodePlan): ShardEncoder {
-  const { format } = plan
+export function createEncoder(settings: EncodeSettings): ShardEncoder {
+  const { format } = settings
   switch (format.kind) {
     case 'parquet':
-      return PARQUET_ENGINES[format.engine](plan, format)
+      return PARQUET_ENGINES[format.engine](settings, format)
     case 'csv':
-      return CSV_ENGINES[format.engine](plan, format)
+      return CSV_ENGINES[format.engine](settings, format)
   }
 }

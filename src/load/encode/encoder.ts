@@ -39,7 +39,7 @@ export type WrittenRowGroup = {
 }
 
 /** The settings that encode a shard. Plain data: it is sent to a worker thread. */
-export type EncodePlan = {
+export type EncodeSettings = {
   readonly format: Format
   readonly columns: readonly ColumnSpec[]
   /** Name and version of the program, for the Parquet footer. */

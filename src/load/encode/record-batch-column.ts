@@ -72,7 +72,7 @@ function missingColumn(kind: string, name: string): ExportError {
     kind: 'damaged',
     what: `Rows have no ${kind} column ${name}`,
     where: '',
-    next: 'They were decoded by another version or plan; start again with --fresh.',
+    next: 'They were decoded by another version or with other settings; start again with --fresh.',
   })
 }
 

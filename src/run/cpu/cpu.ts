@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
-import type { BufferPool, DecodedPage, DecodePage, DecodePlan } from '../../core/index.ts'
-import type { EncodedRows, EncodePlan, ShardCoder, ShardCoding, ShardEnd } from '../../load/index.ts'
+import type { BufferPool, DecodedPage, DecodePage, DecodeSettings } from '../../core/index.ts'
+import type { EncodedRows, EncodeSettings, ShardCoder, ShardCoding, ShardEnd } from '../../load/index.ts'
 import { canStartThreads, openThread, owned, type Thread } from '../../threads/index.ts'
 
 /** The work that takes processor time: responses to rows, rows to bytes of shards. */
@@ -36,14 +36,14 @@ const LARGE_BYTES = 512 << 10
  * @param shared the thread that runs share; null: this run has its own
  */
 export function openCpu(
-  decodePlan: DecodePlan,
-  encodePlan: EncodePlan,
+  decodeSettings: DecodeSettings,
+  encodeSettings: EncodeSettings,
   buffers: BufferPool,
   shared: SharedThread | null = null,
 ): Cpu {
-  const here = loadedHere(decodePlan, encodePlan)
+  const here = loadedHere(decodeSettings, encodeSettings)
   const there =
-    availableParallelism() > 1 && canStartThreads ? inThread(decodePlan, encodePlan, shared) : null
+    availableParallelism() > 1 && canStartThreads ? inThread(decodeSettings, encodeSettings, shared) : null
   return {
     async decode(body, context) {
       let page: DecodedPage | null = null
@@ -101,10 +101,15 @@ function openWorker(): Thread {
 }
 
 /** Decoding and encoding in the calling thread, of which the modules are loaded when they are needed. */
-function loadedHere(decodePlan: DecodePlan, encodePlan: EncodePlan): Pick<Cpu, 'decode' | 'coder'> {
+function loadedHere(
+  decodeSettings: DecodeSettings,
+  encodeSettings: EncodeSettings,
+): Pick<Cpu, 'decode' | 'coder'> {
   let loaded: Promise<Pick<Cpu, 'decode' | 'coder'>> | null = null
   const load = (): Promise<Pick<Cpu, 'decode' | 'coder'>> => {
-    loaded ??= import('./in-this-thread.ts').then((module) => module.inThisThread(decodePlan, encodePlan))
+    loaded ??= import('./in-this-thread.ts').then((module) =>
+      module.inThisThread(decodeSettings, encodeSettings),
+    )
     return loaded
   }
   return {
@@ -134,7 +139,11 @@ type Elsewhere = Pick<Cpu, 'decode' | 'coder' | 'close'> & {
   readonly isReady: boolean
 }
 
-function inThread(decodePlan: DecodePlan, encodePlan: EncodePlan, shared: SharedThread | null): Elsewhere {
+function inThread(
+  decodeSettings: DecodeSettings,
+  encodeSettings: EncodeSettings,
+  shared: SharedThread | null,
+): Elsewhere {
   let at: RunThread | null = null
   let isReady = false
   let starting: Promise<void> | null = null
@@ -144,7 +153,7 @@ function inThread(decodePlan: DecodePlan, encodePlan: EncodePlan, shared: Shared
   const start = async (): Promise<void> => {
     at = shared?.take() ?? { thread: openWorker(), run: 0, isShared: false }
     // The next request gets the error.
-    await request('open', [decodePlan, encodePlan]).catch(() => {})
+    await request('open', [decodeSettings, encodeSettings]).catch(() => {})
     isReady = true
   }
   return {

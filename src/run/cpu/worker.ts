@@ -1,5 +1,5 @@
-import type { DecodePlan, PageContext } from '../../core/index.ts'
-import { createEncoder, type EncodePlan, type ShardCoding, shardCoder } from '../../load/index.ts'
+import type { DecodeSettings, PageContext } from '../../core/index.ts'
+import { createEncoder, type EncodeSettings, type ShardCoding, shardCoder } from '../../load/index.ts'
 import { owned, serve } from '../../threads/index.ts'
 import { createDecoder, type Decoder } from '../../transform/index.ts'
 
@@ -9,9 +9,9 @@ type Run = { readonly decode: Decoder; readonly shards: Map<number, ShardCoding>
 const runs = new Map<number, Run>()
 
 serve({
-  async open(run: number, decodePlan: DecodePlan, encodePlan: EncodePlan) {
-    const decode = createDecoder(decodePlan)
-    runs.set(run, { decode, shards: new Map(), begin: shardCoder(createEncoder(encodePlan)).begin })
+  async open(run: number, decodeSettings: DecodeSettings, encodeSettings: EncodeSettings) {
+    const decode = createDecoder(decodeSettings)
+    runs.set(run, { decode, shards: new Map(), begin: shardCoder(createEncoder(encodeSettings)).begin })
     return { value: null }
   },
   async decode(run: number, body: Uint8Array, context: PageContext) {

@@ -1,4 +1,12 @@
-import type { Column, DecodePlan, ExtraField, Group, Int64, RecordBatch, Vector } from '../../core/index.ts'
+import type {
+  Column,
+  DecodeSettings,
+  ExtraField,
+  Group,
+  Int64,
+  RecordBatch,
+  Vector,
+} from '../../core/index.ts'
 import type { Masks } from '../mask/index.ts'
 import type { Credential } from '../schema.ts'
 import { NumberList } from './lists.ts'
@@ -9,7 +17,7 @@ import { type ColumnValue, type ValueColumn, valueColumn } from './value-columns
 
 /**
  * The columns of one page of credentials under construction. Rows come as whole credentials, or value by value straight
- * from the response's bytes. A row must be added to every column that is there; what the plan leaves out is null.
+ * from the response's bytes. A row must be added to every column that is there; what the settings leave out is null.
  */
 export class CredentialColumns {
   readonly id = new NumberList()
@@ -27,18 +35,18 @@ export class CredentialColumns {
   readonly #texts = new Map<string, TextColumn>()
   readonly #lists = new Map<string, ListList>()
 
-  constructor(plan: DecodePlan, masks: Masks) {
-    this.#names = plan.columns.map((column) => column.name)
+  constructor(settings: DecodeSettings, masks: Masks) {
+    this.#names = settings.columns.map((column) => column.name)
     this.domain = this.#wanted(this.#texts, 'domain', () => new DictionaryColumn())
     this.identityName = this.#wanted(this.#texts, 'identity_name', () => new PlainColumn(masks.identity))
     this.hash = this.#wanted(this.#texts, 'hash', () =>
-      plan.secret === 'redact' ? new RedactedColumn() : new PlainColumn(masks.secret),
+      settings.secret === 'redact' ? new RedactedColumn() : new PlainColumn(masks.secret),
     )
     this.hashType = this.#wanted(this.#texts, 'hash_type', () => new DictionaryColumn())
     this.knownPasswordId = this.#wanted(this.#texts, 'known_password_id', () => new PlainColumn())
     this.authDomains = this.#wanted(this.#lists, 'auth_domains', () => new ListList())
     this.urls = this.#wanted(this.#lists, 'urls', () => new ListList())
-    this.extras = plan.extras.length === 0 ? null : new ExtraColumns(plan.extras)
+    this.extras = settings.extras.length === 0 ? null : new ExtraColumns(settings.extras)
   }
 
   get rows(): number {
@@ -96,7 +104,7 @@ export class CredentialColumns {
     this.extras?.reset()
   }
 
-  /** Makes a column if the plan has it, and notes it in `kept`. */
+  /** Makes a column if the settings have it, and notes it in `kept`. */
   #wanted<C>(kept: Map<string, C>, name: string, make: () => C): C | null {
     if (!this.#names.includes(name)) return null
     const column = make()

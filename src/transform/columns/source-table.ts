@@ -61,7 +61,7 @@ export class SourceTable {
     return addGroup(groups, this.#ids.length, this.#indices.view())
   }
 
-  /** @throws Error when there is no such column: the plan names one that no credential has */
+  /** @throws Error when there is no such column: the settings name one that no credential has */
   column(name: string, group: number): Column {
     const list = this.#columns.get(name)
     if (list === undefined) throw new Error(`no such column: ${name}`)

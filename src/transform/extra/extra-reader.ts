@@ -1,4 +1,4 @@
-import type { DecodePlan, ExtraField } from '../../core/index.ts'
+import type { DecodeSettings, ExtraField } from '../../core/index.ts'
 import type { ColumnValue } from '../columns/value-columns.ts'
 import { OPEN_BRACE } from '../scan/json-steps.ts'
 import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from '../schema.ts'
@@ -42,7 +42,10 @@ export class ExtraReader {
   readonly #fields: readonly ExtraField[]
 
   /** @param policies decide which of a row's own values may not turn up elsewhere */
-  constructor(fields: readonly ExtraField[], { secret, identity }: Pick<DecodePlan, 'secret' | 'identity'>) {
+  constructor(
+    fields: readonly ExtraField[],
+    { secret, identity }: Pick<DecodeSettings, 'secret' | 'identity'>,
+  ) {
     this.#fields = fields
     this.#own = new ExtraTree(fields, (field) => !isOfSource(field))
     this.#ofSource = new ExtraTree(fields, isOfSource)

@@ -1,6 +1,6 @@
 import { createHmac, createSecretKey } from 'node:crypto'
 import {
-  type DecodePlan,
+  type DecodeSettings,
   ExportError,
   IDENTITY_POLICIES,
   type IdentityPolicy,
@@ -27,10 +27,10 @@ export type Mask = (bytes: Buffer, start: number, end: number) => number
 /** Bytes that the longest mask can need. */
 export const MASK_ROOM = DIGEST_LENGTH
 
-/** The policies of a plan, as far as values are concerned. */
-export type MaskPolicies = Pick<DecodePlan, 'secret' | 'identity' | 'maskKey'>
+/** The policies of settings, as far as values are concerned. */
+export type MaskPolicies = Pick<DecodeSettings, 'secret' | 'identity' | 'maskKey'>
 
-/** The masks of a plan; null: the value stays as it is. Under `drop`, what cannot be left out is redacted. */
+/** The masks of settings; null: the value stays as it is. Under `drop`, what cannot be left out is redacted. */
 export type Masks = { readonly secret: Mask | null; readonly identity: Mask | null }
 
 /** @throws ExportError 'config' when a policy is none that is known, or needs a key and there is none */

@@ -1,6 +1,6 @@
 import type { ColumnSpec, CsvFormat, Group, RecordBatch, TextVector } from '../../../core/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
-import type { EncodePlan, ShardEncoder } from '../encoder.ts'
+import type { EncodeSettings, ShardEncoder } from '../encoder.ts'
 import { integerColumn, type RecordBatchColumn, recordBatchColumn } from '../record-batch-column.ts'
 import { csvShard } from './csv-shard.ts'
 import {
@@ -27,12 +27,12 @@ const TRUE = Buffer.from('true')
 const FALSE = Buffer.from('false')
 
 /** CSV straight from columns. The bytes are the same as those of the csv-stringify engine. */
-export function csvColumnar(plan: EncodePlan, format: CsvFormat): ShardEncoder {
+export function csvColumnar(settings: EncodeSettings, format: CsvFormat): ShardEncoder {
   const out = new ByteBuffer(1 << 20)
-  return csvShard(plan, format, (recordBatches) => {
+  return csvShard(settings, format, (recordBatches) => {
     out.length = 0
     for (const recordBatch of recordBatches)
-      writeRecordBatch(out, recordBatch, plan.columns, format.escapeFormulas)
+      writeRecordBatch(out, recordBatch, settings.columns, format.escapeFormulas)
     return out.share()
   })
 }

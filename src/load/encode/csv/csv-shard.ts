@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import type { ColumnSpec, CsvFormat, RecordBatch, TextVector } from '../../../core/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
-import type { EncodePlan, ShardEncoder } from '../encoder.ts'
+import type { EncodeSettings, ShardEncoder } from '../encoder.ts'
 import { eachEntry, type RecordBatchColumn, recordBatchColumn, totalRows } from '../record-batch-column.ts'
 import { writeTextField } from './fields.ts'
 
@@ -10,7 +10,7 @@ import { writeTextField } from './fields.ts'
  * the header and every row group are gzip members of their own, which readers concatenate.
  */
 export function csvShard(
-  { columns }: EncodePlan,
+  { columns }: EncodeSettings,
   { compression }: CsvFormat,
   lines: (recordBatches: readonly RecordBatch[]) => Uint8Array,
 ): ShardEncoder {

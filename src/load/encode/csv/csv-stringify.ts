@@ -1,6 +1,6 @@
 import { type Options, stringify } from 'csv-stringify/sync'
 import { type ColumnSpec, type CsvFormat, formatTimestamp, type RowValue } from '../../../core/index.ts'
-import type { EncodePlan, ShardEncoder } from '../encoder.ts'
+import type { EncodeSettings, ShardEncoder } from '../encoder.ts'
 import { rowObjects } from '../record-batch-column.ts'
 import { csvShard } from './csv-shard.ts'
 
@@ -9,11 +9,11 @@ import { csvShard } from './csv-shard.ts'
 const OPTIONS: Options = { quoted_match: /^$/, quote_record_delimiter: true }
 
 /** CSV by csv-stringify: the reference for the faster engine. */
-export function csvStringify(plan: EncodePlan, format: CsvFormat): ShardEncoder {
-  return csvShard(plan, format, (recordBatches) => {
+export function csvStringify(settings: EncodeSettings, format: CsvFormat): ShardEncoder {
+  return csvShard(settings, format, (recordBatches) => {
     const lines = recordBatches.map((recordBatch) => {
-      const rows = Array.from(rowObjects(recordBatch, plan.columns), (row) =>
-        plan.columns.map((column) => fieldText(row[column.name] ?? null, column, format.escapeFormulas)),
+      const rows = Array.from(rowObjects(recordBatch, settings.columns), (row) =>
+        settings.columns.map((column) => fieldText(row[column.name] ?? null, column, format.escapeFormulas)),
       )
       return Buffer.from(stringify(rows, OPTIONS))
     })

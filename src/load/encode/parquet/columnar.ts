@@ -4,7 +4,7 @@ import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js'
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js'
 import type { ParquetFormat, RecordBatch } from '../../../core/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
-import type { EncodePlan, ShardEncoder } from '../encoder.ts'
+import type { EncodeSettings, ShardEncoder } from '../encoder.ts'
 import { totalRows } from '../record-batch-column.ts'
 import { bloomFilter } from './bloom-filter.ts'
 import type { ColumnChunk } from './column-chunk.ts'
@@ -32,9 +32,9 @@ const USUAL_BYTES = 4 << 20
  * Parquet straight from columns, without an object per value. Numbers are encoded as deltas, repeated strings as a
  * dictionary, other strings as lengths and concatenated bytes.
  */
-export function parquetColumnar(plan: EncodePlan, format: ParquetFormat): ShardEncoder {
+export function parquetColumnar(settings: EncodeSettings, format: ParquetFormat): ShardEncoder {
   const codec = codecOf(format.compression)
-  const { columns } = plan
+  const { columns } = settings
   // The unused part takes no memory. A smaller buffer would grow, and the old one would wait for garbage collection.
   const out = new ByteBuffer(USUAL_BYTES)
 
@@ -66,7 +66,7 @@ export function parquetColumnar(plan: EncodePlan, format: ParquetFormat): ShardE
       return { bytes: out.share(), rows, chunks }
     },
     footer: async (rowGroups) =>
-      parquetFooter({ ...plan, codec: codec.name, timestampUnit: 'MICROS' }, rowGroups),
+      parquetFooter({ ...settings, codec: codec.name, timestampUnit: 'MICROS' }, rowGroups),
   }
 }
 

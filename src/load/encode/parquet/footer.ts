@@ -2,32 +2,32 @@ import type { CompressionCodec, Encoding, FileMetaData, RowGroup, SchemaElement 
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js'
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js'
 import { type ColumnSpec, elementFieldId, fieldId } from '../../../core/index.ts'
-import type { EncodePlan, WrittenRowGroup } from '../encoder.ts'
+import type { EncodeSettings, WrittenRowGroup } from '../encoder.ts'
 import { type ColumnChunk, MAX_STATISTIC_BYTES } from './column-chunk.ts'
 
 export const MAGIC = 'PAR1'
 
 /** The settings of the file, some of which differ between the engines. */
-type FooterPlan = Pick<EncodePlan, 'columns' | 'createdBy' | 'fileMetadata'> & {
+type FooterSettings = Pick<EncodeSettings, 'columns' | 'createdBy' | 'fileMetadata'> & {
   readonly codec: CompressionCodec
   readonly timestampUnit: 'MICROS' | 'MILLIS'
 }
 
 /** The end of a Parquet file. Its version is 1: the number has no meaning, but some readers reject any other. */
 export function parquetFooter(
-  plan: FooterPlan,
+  settings: FooterSettings,
   rowGroups: readonly WrittenRowGroup[],
 ): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter()
   const filled = rowGroups.filter(({ rows }) => rows > 0)
-  const sortedBy = plan.columns.findIndex((_, i) => areAscending(filled.map(({ chunks }) => chunks[i]!)))
+  const sortedBy = settings.columns.findIndex((_, i) => areAscending(filled.map(({ chunks }) => chunks[i]!)))
   const metadata: FileMetaData = {
     version: 1,
-    created_by: plan.createdBy,
-    schema: schemaOf(plan),
+    created_by: settings.createdBy,
+    schema: schemaOf(settings),
     num_rows: BigInt(filled.reduce((sum, { rows }) => sum + rows, 0)),
-    row_groups: filled.map((rowGroup) => footerRowGroup(plan, rowGroup, sortedBy)),
-    key_value_metadata: Object.entries(plan.fileMetadata).map(([key, value]) => ({ key, value })),
+    row_groups: filled.map((rowGroup) => footerRowGroup(settings, rowGroup, sortedBy)),
+    key_value_metadata: Object.entries(settings.fileMetadata).map(([key, value]) => ({ key, value })),
     metadata_length: 0,
   }
   // Not truncated: long values that begin alike differ only at their ends.
@@ -36,7 +36,7 @@ export function parquetFooter(
   return new Uint8Array(writer.getBytes())
 }
 
-function schemaOf({ columns, timestampUnit }: FooterPlan): SchemaElement[] {
+function schemaOf({ columns, timestampUnit }: FooterSettings): SchemaElement[] {
   return [
     { name: 'schema', num_children: columns.length },
     ...columns.flatMap((column) => elementsOf(column, timestampUnit)),
@@ -100,7 +100,7 @@ function areAscending(chunks: readonly ColumnChunk[]): boolean {
 }
 
 /** @param sortedBy index of the column that all rows are in order of, or -1 */
-function footerRowGroup(plan: FooterPlan, rowGroup: WrittenRowGroup, sortedBy: number): RowGroup {
+function footerRowGroup(settings: FooterSettings, rowGroup: WrittenRowGroup, sortedBy: number): RowGroup {
   const { chunks } = rowGroup
   const sum = (key: 'raw' | 'stored'): bigint =>
     BigInt(chunks.reduce((total, chunk) => total + chunk[key], 0))
@@ -112,7 +112,9 @@ function footerRowGroup(plan: FooterPlan, rowGroup: WrittenRowGroup, sortedBy: n
     ...(sortedBy >= 0 && {
       sorting_columns: [{ column_idx: sortedBy, descending: false, nulls_first: false }],
     }),
-    columns: plan.columns.map((column, i) => columnChunk(plan.codec, column, chunks[i]!, rowGroup.offset)),
+    columns: settings.columns.map((column, i) =>
+      columnChunk(settings.codec, column, chunks[i]!, rowGroup.offset),
+    ),
   }
 }
 

@@ -9,7 +9,7 @@ import {
   type RecordBatch,
   type RowValue,
 } from '../../../core/index.ts'
-import type { EncodedRowGroup, EncodePlan, ShardEncoder } from '../encoder.ts'
+import type { EncodedRowGroup, EncodeSettings, ShardEncoder } from '../encoder.ts'
 import { loadParquetjsLite } from '../engine-package.ts'
 import { rowObjects, totalRows } from '../record-batch-column.ts'
 import type { ColumnChunk } from './column-chunk.ts'
@@ -22,8 +22,8 @@ const CODECS = { none: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const
  * the only unit that it supports. Each row group is written as a file in memory, from which the row group is taken. The
  * footer is made as for the other engine.
  */
-export function parquetjsLite(plan: EncodePlan, format: ParquetFormat): ShardEncoder {
-  const { columns } = plan
+export function parquetjsLite(settings: EncodeSettings, format: ParquetFormat): ShardEncoder {
+  const { columns } = settings
   const codec = codecOf(format.compression)
   if (format.bloomFilters.length > 0) throw refused('bloom filters', 'load.parquet.bloom_filters')
   return {
@@ -44,7 +44,7 @@ export function parquetjsLite(plan: EncodePlan, format: ParquetFormat): ShardEnc
         })
       }
     },
-    footer: async (rowGroups) => parquetFooter({ ...plan, codec, timestampUnit: 'MILLIS' }, rowGroups),
+    footer: async (rowGroups) => parquetFooter({ ...settings, codec, timestampUnit: 'MILLIS' }, rowGroups),
   }
 }
 

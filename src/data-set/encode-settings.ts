@@ -1,12 +1,12 @@
 import { columnsOf, type Pipeline } from '../core/index.ts'
-import type { EncodePlan } from '../load/index.ts'
+import type { EncodeSettings } from '../load/index.ts'
 import type { DataSetOptions } from './options.ts'
 
 /** The settings for encoding shards. */
-export function encodePlan(
+export function encodeSettings(
   pipeline: Pipeline,
   { version, build }: Pick<DataSetOptions, 'version' | 'build'>,
-): EncodePlan {
+): EncodeSettings {
   const { name, transform, load } = pipeline
   const columns = columnsOf(pipeline)
   return {

@@ -1,11 +1,17 @@
-import { columnsOf, type DecodePlan, ownFields, type Pipeline, type SuppressList } from '../../core/index.ts'
+import {
+  columnsOf,
+  type DecodeSettings,
+  ownFields,
+  type Pipeline,
+  type SuppressList,
+} from '../../core/index.ts'
 
 /** The settings for decoding pages. */
-export function decodePlan(
+export function decodeSettings(
   pipeline: Pipeline,
   maskKey: Uint8Array | null,
   suppress: readonly SuppressList[],
-): DecodePlan {
+): DecodeSettings {
   const { extract, transform } = pipeline
   return {
     resource: extract.resource,
