@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import * as library from '../../src/index.ts'
 import {
   forgetPeople,
@@ -63,6 +63,9 @@ it('signs an export, packs its evidence, and prunes it', async () => {
   }
   const person = names[0]!.toUpperCase()
   const theirs = names.filter((name) => name.toUpperCase() === person).length
+  // Other commands have copies in the folder for temporary files, which a note would name.
+  vi.stubEnv('TMPDIR', cwd)
+  onTestFinished(() => void vi.unstubAllEnvs())
   const found = await forgetPeople(pipeline, [person], { dryRun: true, cwd, env })
   expect(found).toMatchObject({ identities: 1, rows: theirs, shards: 1 })
   expect(await forgetPeople(pipeline, [person], { cwd, env })).toEqual(found)
