@@ -1,37 +1,50 @@
-import type { HeaderEntry, NamedPipeline } from '../core/index.ts'
+import type { NamedPipeline } from '../core/index.ts'
 import { requireTablesToFollow } from '../open-tables/index.ts'
 import { checkMaskKey, type Journal } from '../state/index.ts'
 import { refuseLinks } from './files.ts'
 import { readBegunCheckpoint } from './open-checkpoint.ts'
-import type { Owner } from './recover.ts'
-import { type SettleOptions, settle } from './settle.ts'
+import { holdDataSet } from './open-data-set.ts'
+import type { DataSetOptions } from './options.ts'
+import { type Owner, openSettledJournal, openUnchecked } from './recover.ts'
+import { settle } from './settle.ts'
+
+/** What a change without a run needs. `build` is for the shard of a data set without rows. */
+export type ChangeOptions = Pick<DataSetOptions, 'clock' | 'stop' | 'onLog' | 'version' | 'build' | 'maskKey'>
 
 /**
  * How every change to a data set without a run begins and ends: it is refused where it could not be finished, and
  * settled after what it commits.
- * @param open the checkpoint
+ * @param needsWhole whether the shards have to be whole
  * @param change commits the change
- * @returns what `change` returns; null: nothing is exported yet
+ * @param begin is called instead where nothing is exported yet
+ * @throws ExportError `locked` when a run holds the data set
  */
-export async function changeHeld<T>(
+export function changeDataSet<T>(
   pipeline: NamedPipeline,
-  owner: Owner,
-  options: SettleOptions & { readonly maskKey: Uint8Array | null },
-  open: (header: HeaderEntry) => Promise<Journal>,
-  change: (journal: Journal) => Promise<T>,
-): Promise<T | null> {
-  const { store } = owner
-  await refuseLinks(store)
-  const found = await readBegunCheckpoint(pipeline, store)
-  if (found === null) return null
-  await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: found.header.data_set_id })
-  checkMaskKey(found.header, options.maskKey, pipeline)
-  const journal = await open(found.header)
-  try {
-    const result = await change(journal)
-    await settle(pipeline, store, journal, options)
-    return result
-  } finally {
-    await journal.close()
-  }
+  options: ChangeOptions,
+  needsWhole: boolean,
+  change: (journal: Journal, owner: Owner) => Promise<T>,
+  begin: (owner: Owner) => Promise<T>,
+): Promise<T> {
+  const { clock, stop, onLog, maskKey } = options
+  const warn = (message: string): void => onLog('warn', message)
+  return holdDataSet(pipeline, { clock, stop, warn }, async (owner) => {
+    const { store } = owner
+    await refuseLinks(store)
+    const found = await readBegunCheckpoint(pipeline, store)
+    if (found === null) return begin(owner)
+    const { header } = found
+    await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: header.data_set_id })
+    checkMaskKey(header, maskKey, pipeline)
+    const journal = needsWhole
+      ? await openSettledJournal(owner, header, onLog)
+      : await openUnchecked(owner, header)
+    try {
+      const result = await change(journal, owner)
+      await settle(pipeline, store, journal, options)
+      return result
+    } finally {
+      await journal.close()
+    }
+  })
 }

@@ -1,4 +1,3 @@
-export { bringTables, type TableSummary, type TablesOptions } from './bring-tables.ts'
 export {
   type CompactOptions,
   type CompactResult,
@@ -33,6 +32,7 @@ export {
   requireReachable,
   withLocation,
 } from './open-data-set.ts'
+export { bringTables, requireOwnTables, type TableSummary, type TablesOptions } from './open-tables.ts'
 export type { DataSetOptions } from './options.ts'
 export {
   countFeeds,
@@ -68,7 +68,6 @@ export {
   summarizeDataSet,
 } from './summary-page/write-summary-page.ts'
 export { readSuppression } from './suppression.ts'
-export { requireOwnTables } from './table-formats.ts'
 export { type Verification, verifyDataSet } from './verify/verify.ts'
 export type { Problem, ProblemCause } from './verify/verify-shard.ts'
 export {

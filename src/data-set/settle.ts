@@ -18,6 +18,7 @@ import {
 } from '../state/index.ts'
 import { replaceManifest } from './files.ts'
 import { fillEmptyDataSet } from './fill-empty-data-set.ts'
+import { updateTables } from './open-tables.ts'
 import type { DataSetOptions } from './options.ts'
 import { isWhole } from './plan-state.ts'
 import { publishLeft, removeSealed, unmark } from './publish.ts'
@@ -25,7 +26,6 @@ import { Quarantine } from './quarantine-files.ts'
 import { replaceRedone } from './redo/replace.ts'
 import { tryToWriteSummaryPage } from './summary-page/write-summary-page.ts'
 import { bringPeople } from './suppression.ts'
-import { updateTables } from './table-formats.ts'
 
 export type SettleOptions = Pick<DataSetOptions, 'clock' | 'stop' | 'onLog' | 'version' | 'build'> & {
   /** Called with the shard without rows of a data set that has none. */

@@ -65,7 +65,7 @@ function needsKey(pipeline: Pipeline, isOther: boolean): never {
 }
 
 /** The list of the data set; null: nobody was forgotten. @throws ExportError `damaged` */
-export async function readForgotten(
+export async function readLists(
   store: Store,
   path = SUPPRESSION_PATH,
 ): Promise<readonly StoredList[] | null> {
@@ -84,9 +84,9 @@ async function readPeople(
   store: Store,
   { people }: Pick<CheckpointState, 'people'>,
 ): Promise<readonly StoredList[] | null> {
-  const lists = await readForgotten(store)
+  const lists = await readLists(store)
   if (people === null || listOf(lists) === people) return lists
-  const next = await readForgotten(store, NEXT_SUPPRESSION_PATH)
+  const next = await readLists(store, NEXT_SUPPRESSION_PATH)
   if (listOf(next) !== people) throw lostList('is missing, or another one')
   return next
 }

@@ -1,17 +1,10 @@
-import {
-  getOrInsert,
-  type HeaderEntry,
-  type NamedPipeline,
-  type Pipeline,
-  placeOf,
-} from '../../core/index.ts'
-import { type CheckpointState, type SealedShard, splitPath } from '../../state/index.ts'
-import { changeHeld } from '../change.ts'
+import { getOrInsert, type NamedPipeline, type Pipeline, placeOf } from '../../core/index.ts'
+import { type CheckpointState, type Journal, type SealedShard, splitPath } from '../../state/index.ts'
+import { type ChangeOptions, changeDataSet } from '../change.ts'
 import { readBegunCheckpoint } from '../open-checkpoint.ts'
-import { holdDataSet, namingLocations, openDataSet } from '../open-data-set.ts'
-import type { PruneOptions } from '../prune/prune.ts'
+import { namingLocations, openDataSet } from '../open-data-set.ts'
 import { namePipeline } from '../queries.ts'
-import { type Owner, openSettledJournal } from '../recover.ts'
+import type { Owner } from '../recover.ts'
 import { coderOf, FreeNumbers, rewriteShards } from '../rewriting.ts'
 import { stopped } from '../settle.ts'
 
@@ -27,7 +20,7 @@ export type CompactResult = {
   readonly bytes: { readonly before: number; readonly after: number | null }
 }
 
-export type CompactOptions = PruneOptions & {
+export type CompactOptions = ChangeOptions & {
   /** A folder with fewer small shards stays as it is. */
   readonly minShards: number
   /** Called before each shard that is written, with its number. */
@@ -53,25 +46,17 @@ export function planCompaction(given: Pipeline, options: CompactOptions): Promis
  * @throws ExportError `locked` when a run holds the data set, `damaged` when a shard is not what was written
  */
 export function compactDataSet(given: Pipeline, options: CompactOptions): Promise<CompactResult> {
-  const { clock, stop, onLog, maskKey } = options
-  const pipeline = namePipeline(given, maskKey)
-  const warn = (message: string): void => onLog('warn', message)
+  const pipeline = namePipeline(given, options.maskKey)
   return namingLocations(pipeline, async () => {
     const planned = await planCompaction(given, options)
     if (planned.folders === 0) return planned
-    return holdDataSet(pipeline, { clock, stop, warn }, (owner) => compact(pipeline, owner, options))
+    return compact(pipeline, options)
   })
 }
 
-async function compact(
-  pipeline: NamedPipeline,
-  owner: Owner,
-  options: CompactOptions,
-): Promise<CompactResult> {
-  const { store } = owner
-  const { stop, onLog, onShard, minShards } = options
-  const open = (header: HeaderEntry) => openSettledJournal(owner, header, onLog)
-  const done = await changeHeld(pipeline, owner, options, open, async (journal) => {
+function compact(pipeline: NamedPipeline, options: CompactOptions): Promise<CompactResult> {
+  const { stop, onShard, minShards } = options
+  const change = async (journal: Journal, { store }: Owner): Promise<CompactResult> => {
     const groups = groupsOf(journal.state, pipeline, minShards)
     const coder = await coderOf(pipeline, options)
     const numbers = new FreeNumbers(journal.state)
@@ -87,8 +72,8 @@ async function compact(
     if (shards.length > 0) await journal.append([{ kind: 'compact', shards }])
     const bytes = shards.reduce((sum, { by }) => sum + by.bytes, 0)
     return resultOf(pipeline, groups, bytes)
-  })
-  return done ?? resultOf(pipeline, [], 0)
+  }
+  return changeDataSet(pipeline, options, true, change, async () => resultOf(pipeline, [], 0))
 }
 
 /** Sealed shards that become one each: neighbours among the small ones of a folder, as many as one may hold. */

@@ -1,7 +1,6 @@
 import {
   type BlobRef,
   ExportError,
-  type HeaderEntry,
   type JournalEntry,
   type NamedPipeline,
   type Pipeline,
@@ -21,15 +20,14 @@ import {
   withDigests,
   withKey,
 } from '../../state/index.ts'
-import { changeHeld } from '../change.ts'
+import { type ChangeOptions, changeDataSet } from '../change.ts'
 import { readBegunCheckpoint } from '../open-checkpoint.ts'
-import { holdDataSet, namingLocations, openDataSet } from '../open-data-set.ts'
-import type { PruneOptions } from '../prune/prune.ts'
+import { namingLocations, openDataSet } from '../open-data-set.ts'
 import { namePipeline } from '../queries.ts'
-import { type Owner, openSettledJournal } from '../recover.ts'
+import type { Owner } from '../recover.ts'
 import { coderOf } from '../rewriting.ts'
 import { shardSetOptions } from '../shard-set-options.ts'
-import { bringPeople, listOf, readForgotten, writePeople } from '../suppression.ts'
+import { bringPeople, listOf, readLists, writePeople } from '../suppression.ts'
 import { sweepTemporaryFolders } from '../warehouse/local-shards.ts'
 import { queriesOfPeople } from './named-queries.ts'
 import { People } from './people.ts'
@@ -49,7 +47,7 @@ export type ForgetResult = {
   readonly notes: readonly string[]
 }
 
-export type ForgetOptions = PruneOptions & {
+export type ForgetOptions = ChangeOptions & {
   /** Called before each shard that is read, and before each that is written anew. */
   readonly onShard: OnShard
 }
@@ -88,16 +86,12 @@ export function forgetPeople(
   identities: readonly string[],
   options: ForgetOptions,
 ): Promise<ForgetResult> {
-  const { clock, stop, onLog, maskKey } = options
-  const pipeline = namePipeline(given, maskKey)
-  const warn = (message: string): void => onLog('warn', message)
+  const pipeline = namePipeline(given, options.maskKey)
   return namingLocations(pipeline, async () => {
-    const people = People.of(identities, pipeline, maskKey)
+    const people = People.of(identities, pipeline, options.maskKey)
     await begun(pipeline, openDataSet(pipeline), options)
     const copies = await sweepTemporaryFolders()
-    const result = await holdDataSet(pipeline, { clock, stop, warn }, (owner) =>
-      forget(pipeline, owner, people, options),
-    )
+    const result = await forget(pipeline, people, options)
     return copies.length === 0 ? result : { ...result, notes: [...result.notes, copiesOfOthers(copies)] }
   })
 }
@@ -123,21 +117,15 @@ async function begun(
   return state
 }
 
-async function forget(
-  pipeline: NamedPipeline,
-  owner: Owner,
-  people: People,
-  options: ForgetOptions,
-): Promise<ForgetResult> {
-  const { store } = owner
-  const open = (header: HeaderEntry) => openSettledJournal(owner, header, options.onLog)
-  const done = await changeHeld(pipeline, owner, options, open, async (journal) => {
-    await bringPeople(store, journal.state)
+function forget(pipeline: NamedPipeline, people: People, options: ForgetOptions): Promise<ForgetResult> {
+  const change = async (journal: Journal, owner: Owner): Promise<ForgetResult> => {
+    await bringPeople(owner.store, journal.state)
     return remove(pipeline, owner, journal, people, options)
+  }
+  return changeDataSet(pipeline, options, true, change, async ({ store }) => {
+    await writePeople(store, withPeople((await readLists(store)) ?? [], people, options))
+    return nothingOf(pipeline, people)
   })
-  if (done !== null) return done
-  await writePeople(store, withPeople((await readForgotten(store)) ?? [], people, options))
-  return nothingOf(pipeline, people)
 }
 
 /** The lists with the digests of people; the same array if they have them all. */
@@ -167,7 +155,7 @@ async function remove(
 ): Promise<ForgetResult> {
   const { store } = owner
   const { state } = journal
-  const given = (await readForgotten(store)) ?? []
+  const given = (await readLists(store)) ?? []
   const lists = withPeople(given, people, options)
   const open = await openOf(journal, pipeline, state, people)
   // From here on they are sealed shards like others.

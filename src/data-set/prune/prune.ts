@@ -1,20 +1,16 @@
 import {
-  type Clock,
   ExportError,
   formatInstant,
-  type HeaderEntry,
-  type Log,
   type Micros,
   type NamedPipeline,
   type Pipeline,
 } from '../../core/index.ts'
 import { requireTablesToFollow } from '../../open-tables/index.ts'
-import { CHECKPOINT_PATH } from '../../state/index.ts'
-import { changeHeld } from '../change.ts'
+import { CHECKPOINT_PATH, type Journal } from '../../state/index.ts'
+import { type ChangeOptions, changeDataSet } from '../change.ts'
 import { readBegunCheckpoint } from '../open-checkpoint.ts'
-import { holdDataSet, namingLocations, openDataSet } from '../open-data-set.ts'
+import { namingLocations, openDataSet } from '../open-data-set.ts'
 import { namePipeline } from '../queries.ts'
-import { type Owner, openUnchecked } from '../recover.ts'
 import { type KeptPartition, type OldPartitions, oldPartitions, removedBy } from './old-partitions.ts'
 
 export type PruneResult = {
@@ -34,18 +30,6 @@ export type PruneResult = {
   }[]
   /** Partitions that are old enough but stay. */
   readonly kept: readonly KeptPartition[]
-}
-
-export type PruneOptions = {
-  readonly clock: Clock
-  readonly stop: AbortSignal
-  readonly onLog: Log
-  /** Spillway's own. */
-  readonly version: string
-  /** Of the encoder, for the shard of a data set without rows. */
-  readonly build: string
-  /** For queries that are named by digests; null: there are none. */
-  readonly maskKey: Uint8Array | null
 }
 
 /**
@@ -69,42 +53,32 @@ export async function planPruning(pipeline: Pipeline, before: Micros): Promise<P
  * The journal keeps them as pruned, so that no run requests them again. Then the data set is settled.
  * @throws ExportError `config` as above, `locked` when a run holds the data set
  */
-export function pruneDataSet(given: Pipeline, before: Micros, options: PruneOptions): Promise<PruneResult> {
+export function pruneDataSet(given: Pipeline, before: Micros, options: ChangeOptions): Promise<PruneResult> {
   requireWindows(given)
   const pipeline = namePipeline(given, options.maskKey)
-  const { clock, stop, onLog } = options
-  const warn = (message: string): void => onLog('warn', message)
   return namingLocations(pipeline, async () => {
     // The lock would create the folder, also if there is no data set.
     const isThere = (await openDataSet(pipeline).size(CHECKPOINT_PATH)) !== null
-    if (!isThere) return planPruning(pipeline, before)
-    return holdDataSet(pipeline, { clock, stop, warn }, (owner) => prune(pipeline, owner, before, options))
+    return isThere ? prune(pipeline, before, options) : planPruning(pipeline, before)
   })
 }
 
-async function prune(
-  pipeline: NamedPipeline,
-  owner: Owner,
-  before: Micros,
-  options: PruneOptions,
-): Promise<PruneResult> {
-  const { clock } = options
-  // Shards need not be whole: those that are damaged may be among the old ones.
-  const open = (header: HeaderEntry) => openUnchecked(owner, header)
-  const done = await changeHeld(pipeline, owner, options, open, async (journal) => {
+function prune(pipeline: NamedPipeline, before: Micros, options: ChangeOptions): Promise<PruneResult> {
+  const change = async (journal: Journal): Promise<PruneResult> => {
     const { state } = journal
     const old = oldPartitions(state, before)
     const { removed, shards } = removedBy(old, state)
     const done = resultOf(pipeline, before, old, removed)
     const { partitions, rows, quarantined } = done
     if (partitions > 0) {
-      const pruned_at = new Date(clock.now()).toISOString()
+      const pruned_at = new Date(options.clock.now()).toISOString()
       const what = { partitions, rows, quarantined, removed, shards }
       await journal.append([{ kind: 'prune', pruned_at, before: done.before, ...what }])
     }
     return done
-  })
-  return done ?? resultOf(pipeline, before, NOTHING, [])
+  }
+  // Shards need not be whole: those that are damaged may be among the old ones.
+  return changeDataSet(pipeline, options, false, change, async () => resultOf(pipeline, before, NOTHING, []))
 }
 
 const NOTHING: OldPartitions = {
