@@ -73,13 +73,22 @@ type Change = { readonly name: string; readonly text: string }
 function changesOf(before: Settings, now: Settings): readonly Change[] {
   const changes: Change[] = []
   for (const name of new Set([...Object.keys(before), ...Object.keys(now)])) {
-    const [was, is] = [JSON.stringify(before[name]), JSON.stringify(now[name])]
-    if (was === is) continue
+    const [was, is] = [before[name], now[name]]
+    if (JSON.stringify(was) === JSON.stringify(is)) continue
     if (name === MASK_KEY) {
       if (was !== undefined && is !== undefined) changes.push({ name, text: OTHER_MASK_KEY })
-    } else changes.push({ name, text: `${name} was ${was ?? 'not set'} and is now ${is ?? 'not set'}` })
+    } else changes.push({ name, text: `${name} was ${valueText(was, is)} and is now ${valueText(is, was)}` })
   }
   return changes
+}
+
+/** Of a list, what the other one lacks: columns are many. */
+function valueText(value: unknown, other: unknown): string {
+  if (!Array.isArray(value) || !Array.isArray(other)) return JSON.stringify(value) ?? 'not set'
+  const own = value.filter((item) => !other.includes(item))
+  const haveSame = own.length === 0 && other.every((item) => value.includes(item))
+  if (haveSame || own.length === value.length) return JSON.stringify(value)
+  return `[${['…', ...own.map((item) => JSON.stringify(item))].join(',')}]`
 }
 
 /** How settings differ from those of a data set, a clause each. */

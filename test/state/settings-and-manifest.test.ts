@@ -140,6 +140,15 @@ describe('frozen settings of a data set', () => {
     expect(message).toContain('extract.order was "asc" and is now "desc"')
   })
 
+  it('that are lists are shown by what differs', () => {
+    const columns = ['id', 'domain', 'source_id']
+    const fewer = changed({ transform: { columns: columns.slice(0, 2) } })
+    const all = changed({ transform: { columns } })
+    expect(refusal(all, fewer)).toContain('transform.columns was […,"source_id"] and is now […]')
+    const inOrder = changed({ transform: { columns: ['domain', 'id', 'source_id'] } })
+    expect(refusal(all, inOrder)).toContain('is now ["domain","id","source_id"]')
+  })
+
   it('are located in the pipeline file, a default in its section', () => {
     const locations = {
       extract: 'acme.yaml:4:1',

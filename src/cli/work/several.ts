@@ -6,7 +6,7 @@ import type { Command, CommonArgs, Io } from '../command-line/command.ts'
 import { dataSetFrom } from '../command-line/pipeline-options.ts'
 import { DONE, exitCode, gravest } from '../terminal/exit-code.ts'
 import { Output } from '../terminal/output.ts'
-import { styleFor, wantsColour } from '../terminal/screen.ts'
+import { cutTo, styleFor, wantsColour } from '../terminal/screen.ts'
 import { alignedTable, type Column } from '../terminal/table.ts'
 import { count, plainJson, plainLine, roughly } from '../terminal/text.ts'
 
@@ -70,11 +70,14 @@ type Row = {
 
 const NOTHING = { rows: '', lastRun: '', newest: '', searches: '' }
 
+const MAX_VERDICT = 80
+
 const COLUMNS: readonly Column<Row>[] = [
   { title: 'pipeline', cell: ({ name }) => plainLine(name), least: 8 },
   {
     title: 'verdict',
-    cell: ({ verdict }) => plainLine(verdict),
+    // stderr has the whole error.
+    cell: ({ verdict }) => cutTo(plainLine(verdict), MAX_VERDICT),
     least: 24,
     colour: ({ code }) => (code === DONE ? null : 'red'),
   },
