@@ -1,15 +1,16 @@
 import { createHash } from 'node:crypto'
-import { ExportError, numberOf, type Store } from '../core/index.ts'
+import { ExportError, getOrInsert, numberOf, type Store } from '../core/index.ts'
 import { MANIFEST_PATH, type Manifest, type ManifestShard } from '../state/index.ts'
 import {
   adoptCompacted,
   countRows,
   deleteRows,
+  enterShards,
   insertShard,
-  isLoaded,
   type Loaded,
   type LoadTarget,
   loadedShards,
+  missingShards,
   otherDataSets,
 } from './table/load-rows.ts'
 import { partitionOf } from './table/shard-rows.ts'
@@ -51,7 +52,8 @@ export type LoadResult = {
 }
 
 /**
- * Loads what the manifest lists and the ledger lacks, each shard in one transaction with its ledger entry. Where rows
+ * Loads what the manifest lists and the ledger lacks, each shard in one transaction with its ledger entry, small ones
+ * together. Where rows
  * have to go, they go in one transaction with all that comes in their place.
  * @throws ExportError `damaged` when a shard's bytes are not those of the manifest; what was loaded before stays
  */
@@ -63,14 +65,21 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
   const dataSet = { id: manifest.data_set_id, pipeline: manifest.pipeline }
   const target = { dataSet, table, mode, loadedAt, rowsOf }
   const done = { shards: 0, rows: 0, replacedTexts: 0, byOthers: 0 }
-  const load = async (database: Database, shard: ManifestShard, plan: LoadPlan): Promise<void> => {
-    if (stop.aborted) throw interrupted()
-    request.onShard(shard.path, ++done.shards, plan.instead.length + plan.added.length)
-    await request.shards.download(shard.path)
-    await requireUnchanged(request.shards.store, shard)
-    done.replacedTexts += await insertShard(database, shard, target)
-    done.rows += shard.rows
-    await request.shards.release(shard.path)
+  const load = async (
+    database: Database,
+    shards: readonly ManifestShard[],
+    plan: LoadPlan,
+  ): Promise<void> => {
+    for (const shard of shards) {
+      if (stop.aborted) throw interrupted()
+      request.onShard(shard.path, ++done.shards, plan.instead.length + plan.added.length)
+      await request.shards.download(shard.path)
+      await requireUnchanged(request.shards.store, shard)
+      done.replacedTexts += await insertShard(database, shard, target)
+      done.rows += shard.rows
+      await request.shards.release(shard.path)
+    }
+    await enterShards(database, shards, target)
   }
   const { plan, loaded, others } = await warehouse.transaction(table, async (database) => {
     const loaded = await adoptCompacted(
@@ -81,13 +90,14 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
     )
     const plan = await planFor(database, manifest.shards, loaded, target)
     if (plan.gone?.size !== 0) await deleteRows(database, target, plan.gone)
-    for (const shard of plan.instead) await load(database, shard, plan)
+    for (const shards of together(plan.instead)) await load(database, shards, plan)
     return { plan, loaded, others: await otherDataSets(database, target) }
   })
-  for (const shard of plan.added) {
+  for (const shards of together(plan.added)) {
     await warehouse.transaction(table, async (database) => {
-      if (await isLoaded(database, shard, target)) done.byOthers++
-      else await load(database, shard, plan)
+      const missing = await missingShards(database, shards, target)
+      done.byOthers += shards.length - missing.length
+      await load(database, missing, plan)
     })
   }
   await warehouse.finish(table)
@@ -95,6 +105,17 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
   const { shards, removed } = countsOf(plan, manifest.shards, loaded)
   const counts = { ...shards, loaded: shards.loaded - byOthers, skipped: shards.skipped + byOthers }
   return { shards: counts, removed, rows, replacedTexts, others }
+}
+
+/** Neighbours that share statements, which cost more than the rows of a small shard. */
+function together(shards: readonly ManifestShard[]): Iterable<readonly ManifestShard[]> {
+  const groups = new Map<number, ManifestShard[]>()
+  let cost = 0
+  for (const shard of shards) {
+    getOrInsert(groups, Math.floor(cost / 100_000), () => []).push(shard)
+    cost += 1000 + shard.rows
+  }
+  return groups.values()
 }
 
 /** What a load does. */

@@ -118,36 +118,41 @@ const NAMES_AT_ONCE = 1000
 
 const LEDGER_NAMES = LEDGER_COLUMNS.map(({ name }) => name).join(', ')
 
-export async function isLoaded(
+/** Those of a few shards that the ledger lacks. */
+export async function missingShards(
   { query }: Database,
-  { path }: ManifestShard,
+  shards: readonly ManifestShard[],
   { dataSet, table }: LoadTarget,
-): Promise<boolean> {
-  const entry = `SELECT 1 FROM ${entriesOf(dataSet, table)} AND shard = ${literal(path)}`
-  return (await query(entry)).length > 0
+): Promise<readonly ManifestShard[]> {
+  const names = shards.map(({ path }) => literal(path)).join(', ')
+  const found = await query(`SELECT shard FROM ${entriesOf(dataSet, table)} AND shard IN (${names})`)
+  return shards.filter(({ path }) => !found.some(({ shard }) => shard === path))
 }
 
 /**
- * Inserts the rows of a shard, and its ledger entry.
+ * Inserts the rows of a shard. `enterShards` follows in the same transaction.
  * @returns the number of rows with strings that were changed to fit
  */
-export async function insertShard(
-  database: Database,
-  shard: ManifestShard,
-  target: LoadTarget,
-): Promise<number> {
-  const { dataSet, table, mode, loadedAt } = target
-  const select = target.rowsOf(shard)
-  const changed =
-    mode === 'upsert'
-      ? await upsert(database, shard, select, target)
-      : await database.insert(shard, select, table, qualified(table, table.name))
-  const texts = [dataSet.id, shard.path, shard.sha256].map(literal).join(', ')
-  const about = [table.name, partitionOf(shard), dataSet.pipeline].map(literal).join(', ')
-  await database.run(
-    `INSERT INTO ${qualified(table, LEDGER)} (${LEDGER_NAMES}) VALUES (${texts}, ${shard.rows}, ${literal(loadedAt)}::timestamptz, ${about})`,
-  )
-  return changed
+export function insertShard(database: Database, shard: ManifestShard, target: LoadTarget): Promise<number> {
+  const { table, mode, rowsOf } = target
+  return mode === 'upsert'
+    ? upsert(database, shard, rowsOf(shard), target)
+    : database.insert(shard, rowsOf(shard), table, qualified(table, table.name))
+}
+
+/** Inserts the ledger entries of a few shards. */
+export async function enterShards(
+  { run }: Database,
+  shards: readonly ManifestShard[],
+  { dataSet, table, loadedAt }: LoadTarget,
+): Promise<void> {
+  const entries = shards.map((shard) => {
+    const texts = [dataSet.id, shard.path, shard.sha256].map(literal).join(', ')
+    const about = [table.name, partitionOf(shard), dataSet.pipeline].map(literal).join(', ')
+    return `(${texts}, ${shard.rows}, ${literal(loadedAt)}::timestamptz, ${about})`
+  })
+  if (entries.length > 0)
+    await run(`INSERT INTO ${qualified(table, LEDGER)} (${LEDGER_NAMES}) VALUES ${entries.join(', ')}`)
 }
 
 /** The rows of one shard before an upsert. */
