@@ -49,7 +49,8 @@ export async function updateTables(
   // Loaded only here: most commands read no footers.
   const { readStatistics } = await import('../load/inspect/index.ts')
   const statisticsOf = remembered(load.tables.formats.length, (shard: ShardFile) =>
-    readShard(store, shard, (reader) => readStatistics(reader, columns)),
+    // Of a footer nothing else is read.
+    readShard(store, shard, (reader) => readStatistics(reader, columns), 0),
   )
   return updateAll(
     store,

@@ -10,14 +10,7 @@ import {
   type ShardIdentity,
   valueAt,
 } from '../core/index.ts'
-import {
-  PageRows,
-  rewriteShard,
-  rowGroupRows,
-  type ShardCoder,
-  type ShardReader,
-  shardExtension,
-} from '../load/index.ts'
+import { PageRows, rewriteShard, rowGroupRows, type ShardCoder, shardExtension } from '../load/index.ts'
 import type { CheckpointState, SealedShard } from '../state/index.ts'
 import { valueColumn } from '../transform/index.ts'
 import { encodeSettings } from './encode-settings.ts'
@@ -25,9 +18,6 @@ import { namingShard, shardReader } from './files.ts'
 
 /** Rows that are decoded at a time. */
 export const BATCH_ROWS = 10_000
-
-/** Shards up to this size are read at once, others by column: of small ones each column would be a request. */
-const WHOLE_BYTES = 4 << 20
 
 /** A sealed shard, and the path at which it lies now. */
 export type Located = { readonly shard: SealedShard; readonly path: string }
@@ -68,18 +58,12 @@ async function* rowsOf(
   const values = columns.map(({ name, type }) => valueColumn(type, /^(?:source|query)_/.test(name)))
   for (const { shard, path } of shards) {
     const file = { path, bytes: shard.bytes }
-    // With a byte that it should not have.
-    const whole = file.bytes > WHOLE_BYTES ? null : await store.read(path, 0, file.bytes + 1)
+    const reader = shardReader(store, file)
     const hash = createHash('sha256')
-    for await (const chunk of whole === null ? store.stream(path) : [whole]) hash.update(chunk)
+    for await (const chunk of reader.stream()) hash.update(chunk)
     if (hash.digest('hex') !== shard.sha256) throw changedShard(path)
     try {
-      for await (const batch of readBatches(
-        whole === null ? shardReader(store, file) : memoryReader(whole),
-        pipeline.load.format,
-        columns,
-        BATCH_ROWS,
-      )) {
+      for await (const batch of readBatches(reader, pipeline.load.format, columns, BATCH_ROWS)) {
         const identity = isLeftOut === null ? null : valuesOf(batch, 'identity_name')
         const read = columns.map(({ name }) => valuesOf(batch, name))
         for (const each of values) each.reset()
@@ -102,16 +86,6 @@ async function* rowsOf(
     } catch (error) {
       throw namingShard(file, error)
     }
-  }
-}
-
-function memoryReader(bytes: Uint8Array): ShardReader {
-  return {
-    size: bytes.byteLength,
-    slice: async (start, end) => bytes.subarray(start, end),
-    async *stream() {
-      yield bytes
-    },
   }
 }
 

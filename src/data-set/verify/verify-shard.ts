@@ -49,7 +49,7 @@ export async function verifyShard(
   if (size !== shard.bytes) {
     return { problem: `holds ${numberOf(size, 'byte')} instead of ${shard.bytes}`, cause: 'size' }
   }
-  const reader = await readerOf(store, pipeline, shard)
+  const reader = readerOf(store, pipeline, shard)
   const hash = createHash('sha256')
   for await (const chunk of reader.stream()) hash.update(chunk)
   if (hash.digest('hex') !== shard.sha256) {
@@ -150,14 +150,6 @@ function maskingChecks(
 const MAX_HELD_BYTES = 256 << 20
 
 /** In object storage every range is a request, so a shard is read as a whole unless it is too large for memory. */
-export async function readerOf(store: Store, { load }: Pipeline, shard: ManifestShard): Promise<ShardReader> {
-  if (load.location.kind === 'disk' || shard.bytes > MAX_HELD_BYTES) return shardReader(store, shard)
-  const bytes = (await store.read(shard.path)) ?? new Uint8Array()
-  return {
-    size: bytes.byteLength,
-    slice: async (start, end) => bytes.subarray(start, end),
-    async *stream() {
-      yield bytes
-    },
-  }
+export function readerOf(store: Store, { load }: Pipeline, shard: ManifestShard): ShardReader {
+  return shardReader(store, shard, load.location.kind === 'disk' ? undefined : MAX_HELD_BYTES)
 }

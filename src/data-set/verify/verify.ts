@@ -107,7 +107,7 @@ async function verify(pipeline: Pipeline, options: VerifyOptions): Promise<Verif
     }
   }
   for (let round = 1; ids !== null && round < ids.rounds; round++) {
-    for (const shard of sound) await ids.take(shard, await readerOf(store, pipeline, shard), round)
+    for (const shard of sound) await ids.take(shard, readerOf(store, pipeline, shard), round)
   }
   const known = new Set(expected.map(({ path }) => path))
   for (const path of files) {
