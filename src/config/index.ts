@@ -1,5 +1,4 @@
 export {
-  type GivenPlace,
   pipelineFrom,
   type ReadOptions,
   readPipeline,
@@ -19,6 +18,6 @@ export {
   readSigningKey,
   readVerifyingKey,
 } from './secrets/secrets.ts'
-export { readSubmitted, type SubmittedFile, submittedFile } from './submitted-file.ts'
+export { readSubmitted, submittedFile } from './submitted-file.ts'
 export { warningsFor } from './warnings.ts'
 export type { Overrides } from './yaml/read-tree.ts'

@@ -1,5 +1,4 @@
 export {
-  type CompactOptions,
   type CompactResult,
   compactDataSet,
   manySmallShards,
@@ -13,7 +12,7 @@ export {
   readCompleteness,
   sumOfReasons,
 } from './completeness.ts'
-export { type Described, describeDataSet, type Place } from './described.ts'
+export { type Described, describeDataSet } from './described.ts'
 export { encodeSettings } from './encode-settings.ts'
 export { clearDataSet, refuseLinks } from './files.ts'
 export {
@@ -32,7 +31,7 @@ export {
   requireReachable,
   withLocation,
 } from './open-data-set.ts'
-export { bringTables, requireOwnTables, type TableSummary, type TablesOptions } from './open-tables.ts'
+export { bringTables, requireOwnTables, type TableSummary } from './open-tables.ts'
 export type { DataSetOptions } from './options.ts'
 export {
   countFeeds,

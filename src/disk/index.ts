@@ -1,3 +1,2 @@
-export type { DiskOptions } from './disk-files.ts'
 export { diskStore } from './disk-store.ts'
 export { requireWritable, storageError } from './storage-error.ts'

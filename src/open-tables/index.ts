@@ -10,7 +10,6 @@ export {
   removeTables,
   requireOwnTables,
   requireTablesToFollow,
-  type TableProblem,
   tableProblems,
   updateTables,
 } from './update-tables.ts'

@@ -1,4 +1,3 @@
-export type { Problem, ProblemCause } from '../data-set/index.ts'
 export { clockCheck } from './admission/clock-check.ts'
 export { type SharedThread, shareThread } from './cpu/cpu.ts'
 export {

@@ -34,7 +34,6 @@ export {
   MANIFEST_PATH,
   MANIFEST_START,
   type Manifest,
-  type ManifestPlan,
   type ManifestShard,
   manifestDifference,
   manifestShard,
