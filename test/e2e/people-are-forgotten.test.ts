@@ -208,47 +208,42 @@ it('lines that hold more than an address and match nobody get a hint, which repe
   expect((await forget(here, [first, second], '--dry-run')).value).toMatchObject({ notes: [] })
 })
 
-it.runIf(THOROUGH)(
-  'while partitions are exported again, theirs go from the former shards and from the new ones',
-  async () => {
-    // A folder is published when all of it is there again.
-    const load = { format: 'csv', partition_by: 'query', shard_rows: 15 }
-    const given = parts({ load, extract: { page_size: 9, concurrency: 1 } })
-    const here = await newWorkspace(given, { invalidRate: 0.15, nastyRate: 0 })
-    await here.run()
-    const all = await readCsv(here.output)
-    const sum = (await here.manifest()).totals
-    expect((await here.run('--redo', '*', '--max-requests', '6')).code).toBe(4)
-    const held = await readdir(join(here.output, '_state/sealed'))
-    expect(held.length).toBeGreaterThan(0)
-    const waiting = [...(await textsIn(join(here.output, '_state/sealed'))).values()].join('')
-    const quarantine = [...(await textsIn(join(here.output, '_quarantine'))).values()].join('')
-    const rejected = [...quarantine.matchAll(/"identity_name":"([a-z_.]+@[a-z.]+)"/g)].map(
-      ([, name]) => name!,
-    )
-    const people = [
-      ...frequent(all)
-        .filter((name) => waiting.includes(name))
-        .slice(0, 2),
-      rejected[0]!,
-      rejected.at(-1)!,
-    ]
-    await exits(0, forget(here, people))
-    await expectNowhere(here, people)
-    expect((await here.json('verify')).value).toMatchObject({ ok: true })
-    const others = all.filter((row) => !isOf(people)(row))
-    // The former shards are still those that readers find.
-    expect(byId(await readCsv(here.output))).toEqual(byId(others))
-    expect((await forget(here, people)).value).toMatchObject({ rows: 0, shards: 0, quarantined: 0 })
+it('while partitions are exported again, theirs go from the former shards and from the new ones', async () => {
+  // A folder is published when all of it is there again.
+  const load = { format: 'csv', partition_by: 'query', shard_rows: 15 }
+  const given = parts({ load, extract: { page_size: 9, concurrency: 1 } })
+  const here = await newWorkspace(given, { invalidRate: 0.15, nastyRate: 0 })
+  await here.run()
+  const all = await readCsv(here.output)
+  const sum = (await here.manifest()).totals
+  expect((await here.run('--redo', '*', '--max-requests', '6')).code).toBe(4)
+  const held = await readdir(join(here.output, '_state/sealed'))
+  expect(held.length).toBeGreaterThan(0)
+  const waiting = [...(await textsIn(join(here.output, '_state/sealed'))).values()].join('')
+  const quarantine = [...(await textsIn(join(here.output, '_quarantine'))).values()].join('')
+  const rejected = [...quarantine.matchAll(/"identity_name":"([a-z_.]+@[a-z.]+)"/g)].map(([, name]) => name!)
+  const people = [
+    ...frequent(all)
+      .filter((name) => waiting.includes(name))
+      .slice(0, 2),
+    rejected[0]!,
+    rejected.at(-1)!,
+  ]
+  await exits(0, forget(here, people))
+  await expectNowhere(here, people)
+  expect((await here.json('verify')).value).toMatchObject({ ok: true })
+  const others = all.filter((row) => !isOf(people)(row))
+  // The former shards are still those that readers find.
+  expect(byId(await readCsv(here.output))).toEqual(byId(others))
+  expect((await forget(here, people)).value).toMatchObject({ rows: 0, shards: 0, quarantined: 0 })
 
-    await exits(0, here.run())
-    expect(byId(await readCsv(here.output))).toEqual(byId(others))
-    await expectNowhere(here, people)
-    const { totals } = JSON.parse(await readFile(join(here.output, '_manifest.json'), 'utf8'))
-    expect(totals.rows + totals.quarantined + totals.forgotten).toBe(sum.rows + sum.quarantined)
-    expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true })
-  },
-)
+  await exits(0, here.run())
+  expect(byId(await readCsv(here.output))).toEqual(byId(others))
+  await expectNowhere(here, people)
+  const { totals } = JSON.parse(await readFile(join(here.output, '_manifest.json'), 'utf8'))
+  expect(totals.rows + totals.quarantined + totals.forgotten).toBe(sum.rows + sum.quarantined)
+  expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true })
+})
 
 it.runIf(THOROUGH)('masked identities are found by their digests', async () => {
   const env = { SPILLWAY_MASK_KEY: MASK_KEY }
