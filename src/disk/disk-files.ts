@@ -1,9 +1,9 @@
-import { statfsSync } from 'node:fs'
-import { lstat, readdir } from 'node:fs/promises'
+import { type Stats, statfsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { BufferPool } from '../core/index.ts'
 import { Folders, linkError, pathIn } from './folders.ts'
-import { openFile, readRange } from './open-file.ts'
+import { openFile, readRange, statOf } from './open-file.ts'
 import { nullIfAbsent } from './storage-error.ts'
 
 export type DiskOptions = {
@@ -28,14 +28,14 @@ export class DiskFiles {
 
   async read(path: string, start: number, end: number, memory?: BufferPool): Promise<Uint8Array | null> {
     try {
-      return readRange(this.checkedSync(path), start, end, memory)
+      return readRange(this.checked(path), start, end, memory)
     } catch (error) {
       return nullIfAbsent(error)
     }
   }
 
   async *stream(path: string): AsyncGenerator<Uint8Array> {
-    const { handle, size } = await openFile(await this.checked(path))
+    const { handle, size } = await openFile(this.checked(path))
     try {
       for (let at = 0; at < size; ) {
         const chunk = new Uint8Array(Math.min(size - at, CHUNK_BYTES))
@@ -50,20 +50,19 @@ export class DiskFiles {
   }
 
   async size(path: string): Promise<number | null> {
-    const found = await this.checked(path)
-      .then((full) => lstat(full))
-      .catch(nullIfAbsent)
+    const found = this.find(path)
     if (found?.isSymbolicLink()) throw linkError()
     return found?.size ?? null
   }
 
   async list(folder: string): Promise<readonly string[]> {
     const full = pathIn(this.options.root, folder)
-    const names = await this.folders.guard
-      .check(full)
-      .then(() => readdir(full))
-      .catch(nullIfAbsent)
-    return names?.sort() ?? []
+    try {
+      this.folders.guard.check(full)
+      return (await readdir(full)).sort()
+    } catch (error) {
+      return nullIfAbsent(error) ?? []
+    }
   }
 
   async freeBytes(): Promise<number | null> {
@@ -76,17 +75,19 @@ export class DiskFiles {
     }
   }
 
-  /** The location of a path whose folders are no links. */
-  async checked(path: string): Promise<string> {
-    const full = pathIn(this.options.root, path)
-    await this.folders.guard.check(dirname(full))
-    return full
+  /** What has the path; null: nothing, or its folder is missing. */
+  find(path: string): Stats | null {
+    try {
+      return statOf(this.checked(path))
+    } catch (error) {
+      return nullIfAbsent(error)
+    }
   }
 
-  /** The same without a promise. */
-  checkedSync(path: string): string {
+  /** The location of a path whose folders are no links. */
+  checked(path: string): string {
     const full = pathIn(this.options.root, path)
-    this.folders.guard.checkSync(dirname(full))
+    this.folders.guard.check(dirname(full))
     return full
   }
 }

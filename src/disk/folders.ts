@@ -1,5 +1,5 @@
 import { existsSync, lstatSync, type Stats } from 'node:fs'
-import { lstat, mkdir, rmdir, stat } from 'node:fs/promises'
+import { mkdir, rmdir, stat } from 'node:fs/promises'
 import { dirname, relative, resolve, sep } from 'node:path'
 import { hasCode } from '../core/index.ts'
 import { fsyncFolder } from './open-file.ts'
@@ -34,12 +34,7 @@ export class LinkGuard {
   }
 
   /** @throws ExportError `storage` naming the link, or ENOENT where there is no such folder */
-  async check(folder: string): Promise<void> {
-    for (const step of this.#unknown(folder)) this.#take(step, await lstat(step))
-  }
-
-  /** The same without promises. */
-  checkSync(folder: string): void {
+  check(folder: string): void {
     for (const step of this.#unknown(folder)) this.#take(step, lstatSync(step))
   }
 
@@ -138,7 +133,11 @@ export class Folders {
    * missing parent, again and again.
    */
   async #makeNow(folder: string): Promise<void> {
-    await this.guard.check(folder).catch(nullIfAbsent)
+    try {
+      this.guard.check(folder)
+    } catch (error) {
+      nullIfAbsent(error)
+    }
     const parent = dirname(folder)
     const isNew = await mkdirIfMissing(folder, this.#mode).catch(async (error: unknown) => {
       if (!hasCode(error, 'ENOENT') || folder === parent) throw error

@@ -1,5 +1,5 @@
 import { closeSync, renameSync, type Stats, unlinkSync } from 'node:fs'
-import { link, lstat, rm, unlink } from 'node:fs/promises'
+import { link, rm, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { hasCode, nameInUse, type TemporaryFile } from '../core/index.ts'
 import type { DiskFiles } from './disk-files.ts'
@@ -61,13 +61,12 @@ export class OwnedFiles {
     const [source, target] = [this.#locate(from), this.#locate(to)]
     const { folders } = this.#files
     await this.#staging.require()
-    const fileOf = (path: string) => this.#files.checked(path).then(fileAt).catch(nullIfAbsent)
-    if ((await fileOf(from)) === null) {
-      if ((await fileOf(to)) !== null) return
+    if (file(this.#files.find(from)) === null) {
+      if (file(this.#files.find(to)) !== null) return
       throw Object.assign(new Error('no such file'), { code: 'ENOENT' })
     }
     await folders.naming(dirname(target), async () => {
-      await folders.guard.check(dirname(target))
+      folders.guard.check(dirname(target))
       if (!(await this.#addName(source, target))) throw nameInUse(to)
     })
     await unlink(source).catch(nullIfAbsent)
@@ -79,8 +78,8 @@ export class OwnedFiles {
     if (path.startsWith(COMMITS)) return this.#removeCommit(path)
     const gone = this.#staging.temporary()
     try {
-      const checked = await this.#files.checked(path)
-      if ((await lstat(checked)).isSymbolicLink()) throw linkError()
+      const checked = this.#files.checked(path)
+      if (statOf(checked)?.isSymbolicLink()) throw linkError()
       await this.#move(checked, gone)
     } catch (error) {
       if (!isAbsent(error)) throw error
@@ -95,7 +94,7 @@ export class OwnedFiles {
   async #removeCommit(path: string): Promise<void> {
     await this.#staging.require()
     try {
-      unlinkSync(this.#files.checkedSync(path))
+      unlinkSync(this.#files.checked(path))
     } catch (error) {
       nullIfAbsent(error)
     }
@@ -138,10 +137,10 @@ export class OwnedFiles {
       await folders.naming(dirname(full), async () => {
         // Work is repeated if the folder vanished, but not once the file was there.
         if (moved) return
-        folders.guard.checkSync(dirname(full))
+        folders.guard.check(dirname(full))
         // Between this and the move no other owner creates the file: the former ones have no staging directory to move
         // it from, and the next one removes this directory first.
-        if (fileAt(full) !== null && !mayReplace) return await this.#staging.require()
+        if (file(statOf(full)) !== null && !mayReplace) return await this.#staging.require()
         await this.#move(temporary, full)
         moved = true
       })
@@ -160,7 +159,7 @@ export class OwnedFiles {
       await link(from, to)
     } catch (error) {
       // After a crash, or by a former owner at this moment, it may have the name already.
-      const [before, there] = [fileAt(from), fileAt(to)]
+      const [before, there] = [file(statOf(from)), file(statOf(to))]
       if (there !== null) return before === null || before.ino === there.ino
       if (!hasCode(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'ENOENT')) throw error
       await this.#move(from, to)
@@ -180,8 +179,7 @@ export class OwnedFiles {
 }
 
 /** @throws where something other than a file has the name */
-function fileAt(full: string): Stats | null {
-  const found = statOf(full)
+function file(found: Stats | null): Stats | null {
   if (found?.isSymbolicLink()) throw linkError()
   if (found?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
   return found

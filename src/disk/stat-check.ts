@@ -56,7 +56,7 @@ export function mismatchesOf(root: string, expected: readonly ExpectedStat[]): r
   return expected.filter((each) => {
     try {
       const full = pathIn(root, each.path)
-      guard.checkSync('bytes' in each ? dirname(full) : full)
+      guard.check('bytes' in each ? dirname(full) : full)
       if ('names' in each) return readdirSync(full).length !== each.names
       const found = lstatSync(full)
       return !found.isFile() || found.size !== each.bytes
