@@ -23,4 +23,4 @@ export {
 } from './shard-coder.ts'
 export { type Commit, ShardSet, type ShardSetOptions } from './shard-set.ts'
 export { PageRows, type PartitionRange, type Slice } from './slice.ts'
-export { type RowChoice, takeRows } from './take-rows.ts'
+export type { RowChoice } from './take-rows.ts'
