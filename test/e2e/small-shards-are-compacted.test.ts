@@ -18,8 +18,8 @@ const parts = (until: string, load: PipelineParts['load'] = {}): PipelineParts =
 const ENDS = ['2024-03-01', '2024-05-01', '2024-07-01', '2024-09-01', '2024-11-01']
 
 /** A data set of five runs: five small shards in each of two folders. */
-async function ofFiveRuns(load: PipelineParts['load'] = {}): Promise<Workspace> {
-  const here = await newWorkspace(parts(ENDS[0]!, load))
+async function ofFiveRuns(load: PipelineParts['load'] = {}, sources = 200): Promise<Workspace> {
+  const here = await newWorkspace(parts(ENDS[0]!, load), { sources })
   for (const end of ENDS) {
     await here.write(parts(end, load))
     expect((await here.run()).code).toBe(0)
@@ -54,6 +54,19 @@ describe.each(some(['parquet', 'csv'], 1))('shards of %s', (format) => {
     expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
     expect((await here.json('verify', '--complete')).value).toMatchObject({ ok: true, complete: true })
   })
+})
+
+it('columns are encoded as runs encode them: what repeats is in a dictionary', async () => {
+  const here = await ofFiveRuns({}, 3)
+  const encodings = async () =>
+    sql(
+      `SELECT DISTINCT path_in_schema, encodings FROM parquet_metadata('${here.output}/credentials/**/*.parquet')
+      WHERE path_in_schema LIKE 'source_%_at' ORDER BY ALL`,
+    )
+  const before = await encodings()
+  expect(before).toHaveLength(2)
+  await here.json('compact')
+  expect(await encodings()).toEqual(before)
 })
 
 it('each small shard of a bucket is read by one request, and as many as fill one shard become one', async () => {

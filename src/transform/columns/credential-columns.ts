@@ -129,8 +129,8 @@ class ExtraColumns {
 
   constructor(fields: readonly ExtraField[]) {
     this.#columns = fields.map(({ name, path, type }) => {
-      // What identifies an item does not repeat; of the rest much does.
-      const repeats = path.length > 1 || type !== 'string'
+      // What identifies an item does not repeat; of other strings much does.
+      const repeats = type === 'string' ? path.length > 1 : type === 'json'
       return { name, values: valueColumn(type, repeats) }
     })
   }

@@ -1,6 +1,14 @@
-import type { Column, ColumnType, ExtraField, Group, Int64, Vector } from '../../core/index.ts'
-import { BooleanList, NumberList } from './lists.ts'
-import { DictionaryColumn, PlainColumn, type TextColumn } from './text-columns.ts'
+import {
+  type Column,
+  type ColumnType,
+  type ExtraField,
+  type Group,
+  getOrInsert,
+  type Int64,
+  type Vector,
+} from '../../core/index.ts'
+import { BooleanList, IndexList, NumberList } from './lists.ts'
+import { addGroup, DictionaryColumn, PlainColumn, type TextColumn } from './text-columns.ts'
 import { ListList } from './text-list.ts'
 
 /** The value of a column in a row; timestamps are microseconds. */
@@ -14,7 +22,7 @@ export type ValueColumn = {
   reset(): void
 }
 
-/** @param repeats whether strings occur many times */
+/** @param repeats whether strings and numbers occur many times */
 export function valueColumn(type: ColumnType | ExtraField['type'], repeats: boolean): ValueColumn {
   switch (type) {
     case 'text':
@@ -31,7 +39,8 @@ export function valueColumn(type: ColumnType | ExtraField['type'], repeats: bool
     case 'timestamp': {
       const list = new NumberList()
       // JSON knows a negative zero; a column of integers does not.
-      return vectorColumn(list, (value) => list.add(value === 0 ? 0 : (value as Int64 | null)))
+      const add = (value: ColumnValue): void => list.add(value === 0 ? 0 : (value as Int64 | null))
+      return repeats ? entryColumn(list, add) : vectorColumn(list, add)
     }
     case 'boolean': {
       const list = new BooleanList()
@@ -42,6 +51,27 @@ export function valueColumn(type: ColumnType | ExtraField['type'], repeats: bool
       const list = new ListList()
       return vectorColumn(list, (value) => list.add(value as readonly string[] | null))
     }
+  }
+}
+
+/** Has each value once. Of numbers the encoder makes a dictionary only if they come so. */
+function entryColumn(list: NumberList, add: (value: ColumnValue) => void): ValueColumn {
+  const entries = new Map<ColumnValue, number>()
+  const indices = new IndexList()
+  return {
+    add(value) {
+      const entry = getOrInsert(entries, value, () => entries.size)
+      if (entry === list.length) add(value)
+      indices.add(entry)
+    },
+    column(name, groups) {
+      return { name, group: addGroup(groups, entries.size, indices.view()), values: list.vector() }
+    },
+    reset() {
+      list.reset()
+      entries.clear()
+      indices.reset()
+    },
   }
 }
 
