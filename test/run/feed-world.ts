@@ -35,11 +35,15 @@ type FeedRun = {
   readonly redo?: readonly string[]
 }
 
-/** @param extract the section `extract` of the pipeline, without braces @param service more of its section */
+/**
+ * @param extract the section `extract` of the pipeline, without braces
+ * @param service more of its section @param load more of its section
+ */
 export async function feedWorld(
   extract: string,
   options: SandboxOptions = {},
   service = 'timeout: 60s',
+  load = 'format: csv',
 ): Promise<FeedWorld> {
   const world = { day: 0 }
   const sandbox = await startSandbox({
@@ -65,7 +69,7 @@ export async function feedWorld(
       `name: trial
 service: { base_url: '${sandbox.baseUrl}', requests_per_second: 10000, retries: 0, ${service} }
 extract: { resource: feed, ${changed} }
-load: { format: csv, path: out }
+load: { path: out, ${load} }
 `,
     )
     const pipeline = await readPipeline('p.yaml', { env: {}, cwd: folder })

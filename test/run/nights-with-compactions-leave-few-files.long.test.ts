@@ -1,41 +1,131 @@
 import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { compactDataSet } from '../../src/data-set/index.ts'
-import { readPipeline, systemClock } from '../../src/index.ts'
+import { compactDataSet, pruneDataSet } from '../../src/data-set/index.ts'
+import { loadWarehouse, parseTarget, readPipeline, systemClock } from '../../src/index.ts'
 import { encoderBuild, version } from '../../src/package/index.ts'
-import { feedWorld, sorted } from './feed-world.ts'
+import { sql } from '../e2e/support/read-shards.ts'
+import { runCli } from '../support/run-cli.ts'
+import { DAY_MS, type FeedWorld, feedWorld, sorted } from './feed-world.ts'
 
-const NIGHTS = 14
 const FEEDS = [1, 2]
+const BEGIN_MS = Date.parse('2024-01-01')
+/** Windows are pruned after so many days. */
+const KEPT_DAYS = 20
 
-function shardsIn(output: string): number {
-  return readdirSync(output, { recursive: true }).filter((path) => /\/part-\d+\.csv$/.test(String(path)))
-    .length
+test.each([
+  { nights: 365, by: '[query]', shards: 24 },
+  { nights: 61, by: '[query, window]', shards: 24 },
+])(
+  '$nights nights by $by, some of them killed, with compactions, prunes and loads: every row once, in few files',
+  async ({ nights, by, shards }) => {
+    const world = await feedWorld(
+      `identifiers: [${FEEDS}]`,
+      { records: 800 },
+      'timeout: 60s',
+      `format: csv, partition_by: ${by}`,
+    )
+    let before = 0
+    for (let night = 1; night <= nights; night++) {
+      world.day = night
+      if (night % 40 === 0) await world.runAndKill(2 + night / 40)
+      if (night % 91 === 0) await killCommand(world, 'run', () => world.sandbox.requests.length)
+      await world.run()
+      if (night % 112 === 0) await killCommand(world, 'compact', () => filesIn(world, '_state/sealed').length)
+      if (night % 7 === 0) await compact(world)
+      if (night % 30 !== 0) continue
+      before = BEGIN_MS + (night - KEPT_DAYS) * DAY_MS
+      await prune(world, before)
+      await load(world)
+      expect(filesIn(world, 'credentials').length).toBeLessThan(shards)
+      expect(filesIn(world, '_state').length).toBeLessThanOrEqual(12)
+    }
+    expect(world.isComplete()).toBe(true)
+    // A shard of several windows stays until all are old.
+    const from = by === '[query]' ? 0 : Date.parse(`${new Date(before).toISOString().slice(0, 7)}-01`)
+    await load(world)
+    const loaded = await idsInTable(world)
+    for (const id of FEEDS) {
+      const expected = [...world.sandbox.expectedFeed(id)]
+        .filter(({ imported_at }) => Date.parse(imported_at) >= from)
+        .map((item) => item.id)
+      expect(expected.length).toBeGreaterThan(20)
+      const found = Object.entries(world.ids()).filter(([folder]) => folder === `query=feed.${id}`)
+      expect(sorted(found.flatMap(([, ids]) => ids))).toEqual(sorted(expected))
+      expect(sorted(loaded.get(id))).toEqual(sorted(expected))
+    }
+    await compact(world)
+    expect((await load(world)).rows).toBe(0)
+    expect(await compact(world)).toMatchObject({ folders: 0 })
+  },
+)
+
+const pipelineOf = ({ folder }: FeedWorld) => readPipeline('p.yaml', { env: {}, cwd: folder })
+
+const options = () => ({
+  clock: systemClock,
+  stop: new AbortController().signal,
+  onLog: () => {},
+  version,
+  build: encoderBuild(),
+  maskKey: null,
+})
+
+async function compact(world: FeedWorld) {
+  return compactDataSet(await pipelineOf(world), { ...options(), minShards: 4, onShard: () => {} })
 }
 
-test('nights, some of them killed, with a compaction now and then, has every row once in few files', async () => {
-  const world = await feedWorld(`identifiers: [${FEEDS}]`, { records: 800 })
-  const compact = async () =>
-    compactDataSet(await readPipeline('p.yaml', { env: {}, cwd: world.folder }), {
-      clock: systemClock,
-      stop: new AbortController().signal,
-      onLog: () => {},
-      version,
-      build: encoderBuild(),
-      maskKey: null,
-      minShards: 4,
-      onShard: () => {},
-    })
-  let most = 0
-  for (let night = 1; night <= NIGHTS; night++) {
-    world.day = night * 2
-    if (night % 5 === 0) await world.runAndKill(5 + night)
-    await world.run()
-    most = Math.max(most, shardsIn(world.output))
-    if (night % 7 === 0) expect((await compact()).shards.after).toBeGreaterThan(0)
+async function prune(world: FeedWorld, beforeMs: number) {
+  return pruneDataSet(await pipelineOf(world), beforeMs * 1000, options())
+}
+
+async function load(world: FeedWorld) {
+  return loadWarehouse(await pipelineOf(world), parseTarget('duckdb:leaks.db', world.folder), {
+    clock: systemClock,
+    stop: new AbortController().signal,
+    schema: null,
+    table: null,
+    mode: 'append',
+    evolve: false,
+    onWait: () => {},
+    onShard: () => {},
+  })
+}
+
+/** Kills the built command as soon as a figure grows. */
+async function killCommand(world: FeedWorld, command: string, figure: () => number): Promise<void> {
+  const start = figure()
+  let timer: NodeJS.Timeout | undefined
+  const { signal, code } = await runCli({
+    args: [command, 'p.yaml'],
+    cwd: world.folder,
+    env: { SPILLWAY_TOKEN: world.sandbox.token },
+    onStart(kill) {
+      timer = setInterval(() => figure() > start && kill('SIGKILL'), 1)
+    },
+  })
+  clearInterval(timer)
+  // It may end first.
+  expect([signal, code]).toSatisfy(([signal, code]) => signal === 'SIGKILL' || code === 0)
+}
+
+function filesIn({ output }: FeedWorld, folder: string): readonly string[] {
+  try {
+    const entries = readdirSync(join(output, folder), { recursive: true, withFileTypes: true })
+    return entries.filter((entry) => entry.isFile()).map(({ name }) => name)
+  } catch {
+    return []
   }
-  for (const id of FEEDS) expect(sorted(world.ids()[`query=feed.${id}`])).toEqual(sorted(world.expected(id)))
-  expect(world.isComplete()).toBe(true)
-  expect(shardsIn(world.output)).toBeLessThan(most)
-  expect(await compact()).toMatchObject({ folders: 0 })
-})
+}
+
+async function idsInTable({ folder }: FeedWorld): Promise<ReadonlyMap<number, readonly number[]>> {
+  await sql(`ATTACH '${join(folder, 'leaks.db')}' AS leaks (READ_ONLY)`)
+  try {
+    const rows = await sql(
+      'SELECT query_value::int AS feed, list(id::double) AS ids FROM leaks.credentials GROUP BY 1',
+    )
+    return new Map(rows.map(({ feed, ids }) => [Number(feed), ids as unknown as number[]]))
+  } finally {
+    await sql('DETACH leaks')
+  }
+}
