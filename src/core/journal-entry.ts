@@ -298,7 +298,7 @@ export type PartitionEntry = Entry<'partition'>
 const redo = z.object({
   kind: z.literal('redo'),
   partitions: z.array(z.string()),
-  /** Shards with rows of these partitions. Published ones stay; the others are dropped. */
+  /** Shards with rows of these partitions. Those that are published, or about to be, stay; the others are dropped. */
   shards: z.array(count),
   /** Chains that are dropped. */
   chains: z.array(count),

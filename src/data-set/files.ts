@@ -55,11 +55,17 @@ import { bringPeople } from './suppression.ts'
 /**
  * Removes the files of earlier runs, whatever their state. A file that has such a name but is not known to be
  * Spillway's own is moved to `_state/orphans`. The lock, which this run holds, stays.
+ * @param accept may refuse it before anything is removed, when the list of forgotten people is in place
  */
-export async function clearDataSet(store: OwnedStore, log: Log): Promise<void> {
+export async function clearDataSet(
+  store: OwnedStore,
+  log: Log,
+  accept: () => Promise<unknown>,
+): Promise<void> {
   const state = await readCheckpoint(store).catch(nullIf())
   // Before the checkpoint goes, which names people whom a killed `forget` had committed. A list that is gone may stay so.
   if (state !== null) await bringPeople(store, state).catch(nullIf('damaged'))
+  await accept()
   const known = await knownShards(store, state)
   const aside: string[] = []
   const clear = async (path: string, isOurs: boolean): Promise<void> => {

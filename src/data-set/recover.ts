@@ -9,7 +9,7 @@ import {
   type Store,
   sideBySide,
 } from '../core/index.ts'
-import { moveUnknownShards, partOf, sealedPath } from '../load/index.ts'
+import { changedSinceSealed, moveUnknownShards, partOf, sealedPath } from '../load/index.ts'
 import {
   beginCheckpoint,
   type CheckpointState,
@@ -55,7 +55,7 @@ async function openJournal(
     const { changed } = await publishLeft(store, state)
     const lost = changed.find(({ shard }) => !replaced.has(shard))
     // Readers take what is published for whole.
-    if (check !== undefined && lost !== undefined) throw damaged(lost, null)
+    if (check !== undefined && lost !== undefined) throw changedSinceSealed(lost)
     await journal.append(change)
     return journal
   }
@@ -172,6 +172,8 @@ async function requireWhole(
     if ('bytes' in stat || stat.names === present(stat.path)) odd.add(stat.path)
   }
   if (odd.size === 0) return NOTHING_ODD
+  // Another file may be there in place of one that is not.
+  for (const { path } of state.shards) if (odd.has(path)) odd.add(splitPath(path)[0])
   // They are removed once the manifest does not list them any more.
   const known = new Set(state.invalidated)
   const shards: SealedShard[] = []

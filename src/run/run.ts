@@ -90,11 +90,8 @@ async function runOnDataSet(
     await warnIfWorldReadable(pipeline, onLog)
     await refuseLinks(store)
     await requireOwnTables(pipeline, store, fresh)
-    if (fresh) {
-      // The people stay whom the data set has forgotten, so it is refused without them before anything is removed.
-      await readSuppression(pipeline, store, null, options)
-      await clearDataSet(store, onLog)
-    }
+    // The people stay whom the data set has forgotten.
+    if (fresh) await clearDataSet(store, onLog, () => readSuppression(pipeline, store, null, options))
     const session = await openSession(pipeline, owner, secrets, held)
     try {
       const plan = planFor(pipeline, clock.now(), session.journal.state)

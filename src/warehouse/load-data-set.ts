@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { ExportError, getOrInsert, numberOf, type Store } from '../core/index.ts'
+import { ExportError, getOrInsert, isExportError, numberOf, type Store } from '../core/index.ts'
 import { MANIFEST_PATH, type Manifest, type ManifestShard } from '../state/index.ts'
 import {
   adoptCompacted,
@@ -53,8 +53,7 @@ export type LoadResult = {
 
 /**
  * Loads what the manifest lists and the ledger lacks, each shard in one transaction with its ledger entry, small ones
- * together. Where rows
- * have to go, they go in one transaction with all that comes in their place.
+ * together. Where rows have to go, they go in one transaction with all that comes in their place.
  * @throws ExportError `damaged` when a shard's bytes are not those of the manifest; what was loaded before stays
  */
 export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): Promise<LoadResult> {
@@ -93,12 +92,22 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
     for (const shards of together(plan.instead)) await load(database, shards, plan)
     return { plan, loaded, others: await otherDataSets(database, target) }
   })
-  for (const shards of together(plan.added)) {
-    await warehouse.transaction(table, async (database) => {
+  const loadTogether = (shards: readonly ManifestShard[]): Promise<void> =>
+    warehouse.transaction(table, async (database) => {
       const missing = await missingShards(database, shards, target)
       done.byOthers += shards.length - missing.length
       await load(database, missing, plan)
     })
+  for (const shards of together(plan.added)) {
+    const before = { ...done }
+    try {
+      await loadTogether(shards)
+    } catch (error) {
+      if (shards.length === 1 || !isExportError(error, 'damaged')) throw error
+      // What comes before a damaged one is whole.
+      Object.assign(done, before)
+      for (const shard of shards) await loadTogether([shard])
+    }
   }
   await warehouse.finish(table)
   const { rows, replacedTexts, byOthers } = done
@@ -124,7 +133,7 @@ export type LoadPlan = {
   readonly gone: ReadonlySet<string> | null
   /** Shards that are loaded in the same transaction. */
   readonly instead: readonly ManifestShard[]
-  /** Other shards that the ledger lacks, each a transaction of its own. */
+  /** Other shards that the ledger lacks: small ones share a transaction. */
   readonly added: readonly ManifestShard[]
 }
 

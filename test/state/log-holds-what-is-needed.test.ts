@@ -278,7 +278,11 @@ it('a former owner stays out of a data set that starts over', async () => {
       Array.from({ length: commits }, () => commit([query('a')])),
     )
     await former.close()
-    await clearDataSet(second, () => {})
+    await clearDataSet(
+      second,
+      () => {},
+      async () => {},
+    )
     const next = await openLog(second)
     expect(await next.claim()).toBe(true)
     await next.append([query('b')])

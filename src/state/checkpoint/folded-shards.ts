@@ -25,7 +25,7 @@ export class FoldedShards {
   readonly held = new Map<number, SealedShard>()
   /** Published, or about to be. */
   readonly sealed = new PackedShardList()
-  /** Paths of those that were published, and whose files may still exist. */
+  /** Paths of those that were, and whose files may still exist. */
   readonly invalidated = new Set<string>()
   /** Number of shards begun so far in each folder. */
   readonly partsOf = new PathMap<number>()
