@@ -5,7 +5,6 @@ export {
   Conflict,
   contentType,
   type Driver,
-  type Head,
   inParts,
   type Listed,
   unfit,

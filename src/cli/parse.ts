@@ -185,7 +185,8 @@ function usageError(message: string, words: readonly string[], flags: readonly s
   if (missing !== undefined) return wrongUsage(`${word} needs --${missing.replaceAll(', ', ' and --')}`, next)
   const what = withoutDoubles(text)
   const [, unknown] = /^Unknown argument: (.*)$/.exec(what) ?? []
-  const meant = unknown !== undefined && words.includes(`--${unknown}`) ? closest(unknown, flags) : ''
+  const meant =
+    unknown !== undefined && words.includes(`--${unknown}`) ? closest(unknown, ['', ...flags]) : ''
   const isNear = meant !== '' && distance(unknown!, meant) <= MAX_SLIPS
   return wrongUsage(what, isNear ? `Did you mean --${meant}? ${next}` : next)
 }

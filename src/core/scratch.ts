@@ -4,7 +4,7 @@ import type { Scratch } from './store.ts'
 const ALL_MEMORY_BYTES = 64 << 20
 
 /** Where the bytes of scratches go. */
-export type ScratchPlace = {
+type ScratchPlace = {
   /** A larger scratch goes into a temporary file. */
   readonly memoryBytes: number
   /** As {@link Scratch.create}, of bytes in memory. */

@@ -1,2 +1,2 @@
 export { diskStore } from './disk-store.ts'
-export { requireWritable, storageError } from './storage-error.ts'
+export { requireWritable } from './storage-error.ts'

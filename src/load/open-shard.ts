@@ -22,7 +22,7 @@ export type OpenShardTools = {
 }
 
 /** A record batch that is not encoded yet: of a page, or in the log. */
-export type BatchToEncode = Uint8Array | LoggedBatch
+type BatchToEncode = Uint8Array | LoggedBatch
 
 /** Short record batches are joined when they have so many bytes. Those of pages of 100 rows take a third then. */
 const JOINED_BYTES = 1 << 20

@@ -3,7 +3,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync, w
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { OwnedStore, Store } from '../../src/core/index.ts'
-import { diskStore, storageError } from '../../src/disk/index.ts'
+import { diskStore } from '../../src/disk/index.ts'
+import { storageError } from '../../src/disk/storage-error.ts'
 import { anError } from './errors.ts'
 import { newOwner, temporaryFolder, temporaryStore, write } from './temporary-store.ts'
 

@@ -26,9 +26,14 @@ test.each([
       `format: csv, partition_by: ${by}`,
     )
     let before = 0
+    // Each leaves an object in the log, which the run that was killed may still try to write.
+    let takeovers = 0
     for (let night = 1; night <= nights; night++) {
       world.day = night
-      if (night % 40 === 0) await world.runAndKill(2 + night / 40)
+      if (night % 40 === 0) {
+        await world.runAndKill(2 + night / 40)
+        takeovers++
+      }
       if (night % 91 === 0) await killCommand(world, 'run', () => world.sandbox.requests.length)
       await world.run()
       if (night % 112 === 0) await killCommand(world, 'compact', () => filesIn(world, '_state/sealed').length)
@@ -38,7 +43,7 @@ test.each([
       await prune(world, before)
       await load(world)
       expect(filesIn(world, 'credentials').length).toBeLessThan(shards)
-      expect(filesIn(world, '_state').length).toBeLessThanOrEqual(12)
+      expect(filesIn(world, '_state').length - takeovers).toBeLessThanOrEqual(12)
     }
     expect(world.isComplete()).toBe(true)
     // A shard of several windows stays until all are old.
