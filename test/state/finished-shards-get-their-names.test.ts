@@ -36,17 +36,17 @@ describe('sealed shards', () => {
   })
 
   it.each([
-    ['is missing', null, null],
-    ['is short', '012345678', null],
-    ['is too long', '0123456789+', null],
-    ['is missing, and was never whole', null, '012345678'],
-    ['is missing, and has changed since it was sealed', null, '9876543210'],
-    ['is short, whatever stands among the sealed ones', '012345678', '0123456789'],
-  ])('are refused when one %s, and stay as they are', async (_, final, open) => {
+    ['is missing', null, null, PATH],
+    ['is short', '012345678', null, PATH],
+    ['is too long', '0123456789+', null, PATH],
+    ['is missing, and was never whole', null, '012345678', PATH],
+    ['is missing, and has changed since it was sealed', null, '9876543210', SEALED],
+    ['is short, whatever stands among the sealed ones', '012345678', '0123456789', PATH],
+  ])('are refused when one %s, and stay as they are', async (_, final, open, where) => {
     const store = await withSeal()
     if (final !== null) await store.create(PATH, [final])
     if (open !== null) await store.create(SEALED, [open])
-    await expect(settle(store)).rejects.toEqual(anError('damaged', PATH))
+    await expect(settle(store)).rejects.toEqual(anError('damaged', where))
     expect(await store.size(PATH)).toBe(final?.length ?? null)
     expect(await store.size(SEALED)).toBe(open?.length ?? null)
   })
