@@ -107,7 +107,10 @@ const SCHEMAS = 'core/journal-entry.ts'
 const isForThreads = isIn(
   'core',
   'disk/stat-check.ts',
+  'load/encode/decode-record-batches.ts',
   'load/encode/engine-package.ts',
+  'load/encode/record-batch-column.ts',
+  'load/take-rows.ts',
   'threads/thread.ts',
   'transform/mask',
 )
