@@ -203,7 +203,7 @@ const REFUSED_KILLED: readonly Refusal[] = [
   [
     'a sealed shard with a flipped bit',
     1,
-    /A shard is missing/,
+    /A sealed shard changed or vanished/,
     sealed((bytes) => flipped(bytes, bytes.length >> 1)),
   ],
   ['a sealed shard that is short', 1, /A shard is missing/, sealed((bytes) => bytes.subarray(0, -1))],
