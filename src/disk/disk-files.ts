@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import type { BufferPool } from '../core/index.ts'
 import { Folders, linkError, pathIn } from './folders.ts'
 import { openFile, readRange, statOf } from './open-file.ts'
-import { nullIfAbsent } from './storage-error.ts'
+import { nullIfAbsent, unlessAbsent } from './storage-error.ts'
 
 export type DiskOptions = {
   /** Absolute path of the data set. */
@@ -27,11 +27,7 @@ export class DiskFiles {
   }
 
   async read(path: string, start: number, end: number, memory?: BufferPool): Promise<Uint8Array | null> {
-    try {
-      return readRange(this.checked(path), start, end, memory)
-    } catch (error) {
-      return nullIfAbsent(error)
-    }
+    return unlessAbsent(() => readRange(this.checked(path), start, end, memory))
   }
 
   async *stream(path: string): AsyncGenerator<Uint8Array> {
@@ -57,12 +53,9 @@ export class DiskFiles {
 
   async list(folder: string): Promise<readonly string[]> {
     const full = pathIn(this.options.root, folder)
-    try {
-      this.folders.guard.check(full)
-      return (await readdir(full)).sort()
-    } catch (error) {
-      return nullIfAbsent(error) ?? []
-    }
+    unlessAbsent(() => this.folders.guard.check(full))
+    const names = await readdir(full).catch(nullIfAbsent)
+    return names?.sort() ?? []
   }
 
   async freeBytes(): Promise<number | null> {
@@ -77,11 +70,7 @@ export class DiskFiles {
 
   /** What has the path; null: nothing, or its folder is missing. */
   find(path: string): Stats | null {
-    try {
-      return statOf(this.checked(path))
-    } catch (error) {
-      return nullIfAbsent(error)
-    }
+    return unlessAbsent(() => statOf(this.checked(path)))
   }
 
   /** The location of a path whose folders are no links. */

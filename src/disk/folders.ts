@@ -4,7 +4,7 @@ import { dirname, relative, resolve, sep } from 'node:path'
 import { hasCode } from '../core/index.ts'
 import { fsyncFolder } from './open-file.ts'
 import { DataSetGone } from './staging-directory.ts'
-import { isAbsent, nullIfAbsent, storageError } from './storage-error.ts'
+import { isAbsent, storageError, unlessAbsent } from './storage-error.ts'
 
 /** The full path of a file of the data set at `root`. @throws Error when it would lie outside */
 export function pathIn(root: string, path: string): string {
@@ -133,11 +133,7 @@ export class Folders {
    * missing parent, again and again.
    */
   async #makeNow(folder: string): Promise<void> {
-    try {
-      this.guard.check(folder)
-    } catch (error) {
-      nullIfAbsent(error)
-    }
+    unlessAbsent(() => this.guard.check(folder))
     const parent = dirname(folder)
     const isNew = await mkdirIfMissing(folder, this.#mode).catch(async (error: unknown) => {
       if (!hasCode(error, 'ENOENT') || folder === parent) throw error

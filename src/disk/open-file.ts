@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { type BufferPool, freshBuffers } from '../core/index.ts'
-import { nullIfAbsent } from './storage-error.ts'
+import { unlessAbsent } from './storage-error.ts'
 
 // Opening fails on a link, and does not wait for the writer of a pipe. Windows has neither flag.
 const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
@@ -46,11 +46,7 @@ function requireFile(found: Stats): void {
 
 /** null: nothing has the name. */
 export function statOf(full: string): Stats | null {
-  try {
-    return lstatSync(full, { throwIfNoEntry: false }) ?? null
-  } catch (error) {
-    return nullIfAbsent(error)
-  }
+  return unlessAbsent(() => lstatSync(full, { throwIfNoEntry: false }) ?? null)
 }
 
 /** Creates a file that must not exist. @returns its descriptor */

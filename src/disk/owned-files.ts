@@ -6,7 +6,7 @@ import type { DiskFiles } from './disk-files.ts'
 import { linkError, pathIn } from './folders.ts'
 import { createFile, fsyncFile, statOf, writeChunks } from './open-file.ts'
 import type { StagingDirectory } from './staging-directory.ts'
-import { isAbsent, nullIfAbsent } from './storage-error.ts'
+import { isAbsent, nullIfAbsent, unlessAbsent } from './storage-error.ts'
 
 const COMMITS = '_state/log/'
 
@@ -93,11 +93,7 @@ export class OwnedFiles {
   /** A commit is removed when no owner needs it again, whichever removes it and whether it comes back after a crash. */
   async #removeCommit(path: string): Promise<void> {
     await this.#staging.require()
-    try {
-      unlinkSync(this.#files.checked(path))
-    } catch (error) {
-      nullIfAbsent(error)
-    }
+    unlessAbsent(() => unlinkSync(this.#files.checked(path)))
   }
 
   async takeOver(owners: Iterable<string>): Promise<void> {

@@ -104,3 +104,12 @@ export function nullIfAbsent(error: unknown): null {
   if (isAbsent(error)) return null
   throw error
 }
+
+/** What synchronous work gives; null where it finds no file, or no folder. */
+export function unlessAbsent<T>(work: () => T): T | null {
+  try {
+    return work()
+  } catch (error) {
+    return nullIfAbsent(error)
+  }
+}

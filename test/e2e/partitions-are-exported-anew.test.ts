@@ -33,6 +33,16 @@ async function holdsEverything(here: Workspace): Promise<void> {
 }
 
 /** Distinct queries and windows of the searches sent since. */
+/** Runs the built command, which is killed at a call of the disk. */
+async function runIsKilled(here: Workspace, call: string, ...flags: string[]): Promise<void> {
+  const { signal } = await runCli({
+    args: ['run', 'pipeline.yaml', ...flags],
+    cwd: here.folder,
+    env: { ...here.env, ...diskFault(here.output, `kill:${call}`) },
+  })
+  expect(signal).toBe('SIGKILL')
+}
+
 function queriesSince({ sandbox }: Workspace, sent: number): string[] {
   const queries = sandbox.requests.slice(sent).map(({ body }) => {
     const { query, filters } = body as {
@@ -110,12 +120,7 @@ it('a missing shard is exported anew, also while another one waits for its name'
   const here = await exportedWorkspace({ ...rest, extract: { ...extract, domains: ['quillmere.net'] } })
   await here.write(parts())
   const call = 'link credentials/query=domain.scatterholt.com/import_window=2024-03-01/part-00000.parquet'
-  const killed = await runCli({
-    args: ['run', 'pipeline.yaml'],
-    cwd: here.folder,
-    env: { ...here.env, ...diskFault(here.output, `kill:${call}`) },
-  })
-  expect(killed.signal).toBe('SIGKILL')
+  await runIsKilled(here, call)
   const [path] = (await shardPaths(here.output)) as [string]
   await rm(join(here.output, path))
   const stopped = await here.run()
@@ -127,12 +132,7 @@ it('a missing shard is exported anew, also while another one waits for its name'
 it('a --fresh that is killed leaves no manifest that names shards which are gone', async () => {
   const here = await exportedWorkspace(parts())
   const [path] = (await shardPaths(here.output)) as [string]
-  const killed = await runCli({
-    args: ['run', 'pipeline.yaml', '--fresh', '--yes'],
-    cwd: here.folder,
-    env: { ...here.env, ...diskFault(here.output, `kill:rmdir ${dirname(path)}`) },
-  })
-  expect(killed.signal).toBe('SIGKILL')
+  await runIsKilled(here, `rmdir ${dirname(path)}`, '--fresh', '--yes')
   expect(await shardPaths(here.output)).not.toContain(path)
   for (const name of ['_SUCCESS', '_manifest.json', '_report.html'])
     expect(existsSync(join(here.output, name)), name).toBe(false)
@@ -197,12 +197,7 @@ it.each(['an empty folder', 'a run that was killed'])(
     if (where !== 'an empty folder') {
       // What it had sealed waits.
       const call = 'link credentials/query=domain.quillmere.net/part-00000.parquet'
-      const killed = await runCli({
-        args: ['run', 'pipeline.yaml'],
-        cwd: here.folder,
-        env: { ...here.env, ...diskFault(here.output, `kill:${call}`) },
-      })
-      expect(killed.signal).toBe('SIGKILL')
+      await runIsKilled(here, call)
     }
     const files = async () => [...(await treeHashes(here.output))].filter(([, hash]) => hash !== '')
     const isOwners = ([path]: readonly [string, string]) => /_state\/(?:open|lock)\./.test(path)
