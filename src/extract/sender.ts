@@ -181,8 +181,8 @@ export class Sender {
           })
         ledger.notReported()
       }
-      flight?.responded(remaining, isSuccess(status) || status === 408 || status >= 500)
-      if (!isUsable) flight?.rows(null)
+      const mayBeCharged = isSuccess(status) || status === 408 || status >= 500
+      if (flight !== null) ledger.responded(flight, remaining, mayBeCharged)
     }
     const batchReached = headers['x-flare-global-searches-batch-reached']
     if (batchReached !== undefined && batchReached !== 'false') {
@@ -199,9 +199,8 @@ export class Sender {
     flight: ChargedRequest | null,
     read: ReadResponse<T>,
   ): Promise<T> {
-    let rows: number | null = null
-    const hasRows = (count: number): void => {
-      rows = count
+    const hasRows = (rows: number): void => {
+      if (flight !== null) this.#parts.ledger.read(flight, rows)
     }
     try {
       const dateMs = Date.parse(headers.date ?? '')
@@ -212,7 +211,6 @@ export class Sender {
     } catch (error) {
       throw failedAttempt(error)
     } finally {
-      flight?.rows(rows)
       release()
     }
   }

@@ -1,5 +1,5 @@
-import type { Clock, Month, Reading } from '../core/index.ts'
-import type { Budget } from './pace/budget.ts'
+import type { Clock, Reading } from '../core/index.ts'
+import type { Budget, ThisMonth } from './pace/budget.ts'
 import type { RateLimit } from './pace/rate-limit.ts'
 import type { SearchLedger } from './pace/search-ledger.ts'
 
@@ -44,9 +44,8 @@ export class ServiceCounters {
     return this.#parts.budget.requests
   }
 
-  /** Requests sent in a calendar month, UTC. */
-  requestsIn(month: Month): number {
-    return this.#parts.budget.requestsIn(month)
+  thisMonth(): ThisMonth {
+    return this.#parts.budget.thisMonth()
   }
 
   get retries(): number {
@@ -61,11 +60,6 @@ export class ServiceCounters {
   /** Quota spent, by what responses report as left; null: they do not report it. */
   get searchesSpent(): number | null {
     return this.#parts.ledger.spent
-  }
-
-  /** The same of a calendar month, UTC. */
-  searchesIn(month: Month): number | null {
-    return this.#parts.budget.searchesIn(month)
   }
 
   /** Whether responses report what is left; null: there is none yet. */

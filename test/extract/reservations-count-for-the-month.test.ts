@@ -20,8 +20,8 @@ it("the possible cost of requests in flight counts for the month's share, until 
   first.release()
   for (const [i, each] of [second, await third].entries()) {
     each.spend()
-    each.flight?.responded(10 - i, true)
-    each.flight?.rows(100)
+    ledger.responded(each.flight!, 10 - i, true)
+    ledger.read(each.flight!, 100)
   }
   await expect(budget.reserve(spending)).rejects.toThrow('are used up')
 })

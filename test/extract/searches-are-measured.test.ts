@@ -7,9 +7,9 @@ const ledgerOf = (left: number | null = null) => new SearchLedger({ reading: nul
 
 function respond(ledger: SearchLedger, remaining: number | null, rows: number | null, cost = 100): void {
   const flight = ledger.begin(cost)
-  flight.write()
-  flight.responded(remaining, true)
-  flight.rows(rows)
+  ledger.write(flight)
+  ledger.responded(flight, remaining, true)
+  if (rows !== null) ledger.read(flight, rows)
 }
 
 it('what is spent is what the service took, and no page tells what is not so, in whatever order responses come', () => {
@@ -25,12 +25,12 @@ it('what is spent is what the service took, and no page tells what is not so, in
       const inFlight: { at: number; respond: () => void }[] = []
       for (const [i, { rows, late }] of requests.entries()) {
         const flight = ledger.begin(100)
-        flight.write()
+        ledger.write(flight)
         left -= mayCost(reading, rows)
         const remaining = left
         const respond = () => {
-          flight.responded(remaining, true)
-          flight.rows(rows)
+          ledger.responded(flight, remaining, true)
+          ledger.read(flight, rows)
         }
         inFlight.push({ at: i + late, respond })
         for (const each of inFlight.filter(({ at }) => at <= i)) each.respond()
@@ -93,7 +93,8 @@ it('the first page of a run costs no more than the number fell since the last ru
     return ledger.spent
   }
   expect([spent(null), spent(5000), spent(994), spent(1000), spent(996)]).toEqual([5, 5, 5, 5, 1])
-  expect([spent(null, null), spent(1145, null), spent(1000, null)]).toEqual([5, 105, 5])
+  // Requests without a page are no part of it.
+  expect([spent(null, null), spent(1145, null), spent(1000, null)]).toEqual([5, 5, 5])
 })
 
 it('counts on in a new month, in which searches left go up', () => {
@@ -116,11 +117,11 @@ it('a request without response stays reserved until a later response includes it
 it('the first page counts as much as it may cost while it is decoded', () => {
   const ledger = ledgerOf()
   const flight = ledger.begin(100)
-  flight.write()
-  flight.responded(900, true)
+  ledger.write(flight)
+  ledger.responded(flight, 900, true)
   expect(ledger.spent).toBe(100)
   respond(ledger, 850, 5000, 50)
   expect(ledger.spent).toBe(150)
-  flight.rows(50)
+  ledger.read(flight, 50)
   expect(ledger.spent).toBe(51)
 })

@@ -45,6 +45,13 @@ const NOT_KNOWN: Shortage = {
   next: 'Run again.',
 }
 
+/** The present month (UTC), and what a run had sent and spent before it. */
+export type ThisMonth = {
+  readonly month: Month
+  readonly requestsBefore: number
+  readonly searchesBefore: number
+}
+
 /** What other requests may cost, and how many are in flight. */
 type Others = { readonly searches: number; readonly requests: number }
 
@@ -58,17 +65,15 @@ export class Budget {
   readonly #ledger: SearchLedger
   readonly #clock: Clock
   #requests = 0
-  readonly #byMonth = new Map<Month, number>()
   #reserved = 0
   #closedUntil = Number.NEGATIVE_INFINITY
-  /** What this run had spent at the beginning of each month. */
-  readonly #spentBefore: Map<Month, number>
+  #month: ThisMonth
 
   constructor(limits: RunLimits, ledger: SearchLedger, clock: Clock) {
     this.#limits = limits
     this.#ledger = ledger
     this.#clock = clock
-    this.#spentBefore = new Map([[monthOf(clock.now()), 0]])
+    this.#month = { month: monthOf(clock.now()), requestsBefore: 0, searchesBefore: 0 }
   }
 
   /** Requests sent. */
@@ -76,20 +81,12 @@ export class Budget {
     return this.#requests
   }
 
-  /** Requests sent in a calendar month, UTC. */
-  requestsIn(month: Month): number {
-    return this.#byMonth.get(month) ?? 0
-  }
-
-  /** Searches spent in a calendar month, UTC; null: the service does not report them. */
-  searchesIn(month: Month): number | null {
-    const { spent } = this.#ledger
-    if (spent === null) return null
-    this.#thisMonth()
-    const from = this.#spentBefore.get(month)
-    if (from === undefined) return 0
-    const next = [...this.#spentBefore.keys()].sort().find((other) => other > month)
-    return (next === undefined ? spent : this.#spentBefore.get(next)!) - from
+  /** Enters the present month, if it has begun since the last call. */
+  thisMonth(): ThisMonth {
+    const month = monthOf(this.#clock.now())
+    if (month > this.#month.month)
+      this.#month = { month, requestsBefore: this.#requests, searchesBefore: this.#ledger.spent ?? 0 }
+    return this.#month
   }
 
   /** The service accepts no requests until then (epoch ms). */
@@ -135,14 +132,13 @@ export class Budget {
       },
       spend: () => {
         release()
-        flight?.write()
+        if (flight !== null) this.#ledger.write(flight)
+        this.thisMonth()
         this.#requests++
-        const month = this.#thisMonth()
-        this.#byMonth.set(month, (this.#byMonth.get(month) ?? 0) + 1)
       },
       release: () => {
         release()
-        flight?.end()
+        if (flight !== null) this.#ledger.end(flight)
       },
     }
   }
@@ -206,8 +202,8 @@ export class Budget {
   #shortageOfMonth(cost: number, others: number): Shortage | null {
     if (this.#limits.monthly === null) return null
     const { searches } = this.#limits.monthly
-    const month = this.#thisMonth()
-    const left = searchesLeftIn(month, this.#limits.monthly, this.searchesIn(month) ?? 0)
+    const { month, searchesBefore } = this.thisMonth()
+    const left = searchesLeftIn(month, this.#limits.monthly, (this.#ledger.spent ?? 0) - searchesBefore)
     if (left - others >= cost) return null
     if (left >= cost) {
       return {
@@ -244,11 +240,5 @@ export class Budget {
       where,
       next: 'Run again, or raise extract.max_requests: the export resumes where it stopped.',
     })
-  }
-
-  #thisMonth(): Month {
-    const month = monthOf(this.#clock.now())
-    if (!this.#spentBefore.has(month)) this.#spentBefore.set(month, this.#ledger.spent ?? 0)
-    return month
   }
 }

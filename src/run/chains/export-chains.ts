@@ -105,7 +105,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
       await session.shards.seal(session.shards.openFolders)
     // Shards that a failed partition shares with others are sealed, so that the others' rows can be read.
     if (halt.error === null && tally.failed > 0) await sealShared(run, () => true)
-    await measurements.enterMonth(session.journal, options.clock)
+    await measurements.enterMonth(session.journal)
     await session.journal.append(measurements.entries(null))
     await session.shards.settled()
   } catch (error) {

@@ -1,11 +1,4 @@
-import {
-  type Clock,
-  type JournalEntry,
-  type Month,
-  monthOf,
-  type Reading,
-  type ResponseTime,
-} from '../../core/index.ts'
+import type { JournalEntry, Month, Reading, ResponseTime } from '../../core/index.ts'
 import type { Service, SizeChange } from '../../extract/index.ts'
 import type { FoldedRun, Journal } from '../../state/index.ts'
 
@@ -63,15 +56,12 @@ export class Measurements {
   }
 
   /** Journals that a new month has begun. */
-  async enterMonth(journal: Journal, clock: Clock): Promise<void> {
-    const month = monthOf(clock.now())
+  async enterMonth(journal: Journal): Promise<void> {
+    const { month, requestsBefore, searchesBefore } = this.#service.counters.thisMonth()
     if (month <= this.#month) return
     this.#month = month
-    const { counters } = this.#service
-    const before = this.#sentBefore + counters.requests - counters.requestsIn(month)
-    const spent = (counters.searchesSpent ?? 0) - (counters.searchesIn(month) ?? 0)
-    await journal.append([
-      { kind: 'month', run: this.#run, month, before, searches: this.#spentBefore + spent },
-    ])
+    const before = this.#sentBefore + requestsBefore
+    const searches = this.#spentBefore + searchesBefore
+    await journal.append([{ kind: 'month', run: this.#run, month, before, searches }])
   }
 }

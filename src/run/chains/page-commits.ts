@@ -201,12 +201,12 @@ export class PageCommits {
 
   /** The steps after a commit. */
   async #afterCommit(progress: PageProgress, ended: readonly PartitionFault[]): Promise<void> {
-    const { session, measurements, options, deferred, reportProgress } = this.#run
+    const { session, measurements, deferred, reportProgress } = this.#run
     const isEnded = (index: number): boolean => ended.some((fault) => fault.index === index)
     const finished = progress.finished.filter((index) => !isEnded(index))
     this.#events.committed({ ...progress, finished })
     for (const fault of ended) failEnded(this.#chain, fault, this.#events, this.#run)
-    await measurements.enterMonth(session.journal, options.clock)
+    await measurements.enterMonth(session.journal)
     await deferred.settle()
     await this.#sealFoldersLeft(progress)
     reportProgress()
