@@ -5,8 +5,7 @@ import {
   adoptCompacted,
   countRows,
   deleteRows,
-  enterShards,
-  insertShard,
+  insertShards,
   type Loaded,
   type LoadTarget,
   loadedShards,
@@ -69,16 +68,16 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
     shards: readonly ManifestShard[],
     plan: LoadPlan,
   ): Promise<void> => {
+    if (shards.length === 0) return
     for (const shard of shards) {
       if (stop.aborted) throw interrupted()
       request.onShard(shard.path, ++done.shards, plan.instead.length + plan.added.length)
       await request.shards.download(shard.path)
       await requireUnchanged(request.shards.store, shard)
-      done.replacedTexts += await insertShard(database, shard, target)
       done.rows += shard.rows
-      await request.shards.release(shard.path)
     }
-    await enterShards(database, shards, target)
+    done.replacedTexts += await insertShards(database, shards, target)
+    for (const { path } of shards) await request.shards.release(path)
   }
   const { plan, loaded, others } = await warehouse.transaction(table, async (database) => {
     const loaded = await adoptCompacted(

@@ -38,9 +38,11 @@ export function loadValues(
     mode,
     evolve: false,
     loadedAt: '2024-07-01T00:00:00.123Z',
-    rowsOf: ({ path }) => {
-      const own = `${literal(dataSet)}, ${literal(path)}`
-      return `SELECT * FROM (VALUES ${shards[path]!.rows.map((row) => `(${row}, ${own})`).join(', ')})`
+    rowsOf: (some) => {
+      const rows = some.flatMap(({ path }) =>
+        shards[path]!.rows.map((row) => `(${row}, ${literal(dataSet)}, ${literal(path)})`),
+      )
+      return `SELECT * FROM (VALUES ${rows.join(', ')})`
     },
     stop: new AbortController().signal,
     onShard: () => {},

@@ -71,7 +71,7 @@ export async function loadWarehouse(
       mode,
       evolve,
       loadedAt: new Date(clock.now()).toISOString(),
-      rowsOf: (shard) => shardRows(source, manifest.data_set_id, table, shard),
+      rowsOf: (some) => shardRows(source, manifest.data_set_id, table, some),
       stop,
       onShard,
     })

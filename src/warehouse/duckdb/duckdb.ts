@@ -10,7 +10,7 @@ import {
 import { columnList } from '../table/shard-rows.ts'
 import { DUCKDB_TYPES, literal, type TableSpec } from '../table/table.ts'
 import { type Database, requireWhole, type Warehouse } from '../table/warehouse.ts'
-import { ERRORS_WITH_CODES, guarded, openDuckdbFile, type TargetWait } from './duckdb-file.ts'
+import { guarded, INSTANCE_OPTIONS, openDuckdbFile, type TargetWait } from './duckdb-file.ts'
 
 type DuckdbOptions = {
   readonly clock: Clock
@@ -62,7 +62,7 @@ export class DuckdbWarehouse implements Warehouse {
    */
   static async open(file: string, options: DuckdbOptions): Promise<DuckdbWarehouse> {
     const { DuckDBInstance } = await loadDuckdb()
-    const create = (path: string) => DuckDBInstance.create(path, ERRORS_WITH_CODES)
+    const create = (path: string) => DuckDBInstance.create(path, INSTANCE_OPTIONS)
     const instance = await openDuckdbFile(file, create, options)
     const connection = await guarded(file, () => instance.connect())
     const warehouse = new DuckdbWarehouse(file, instance, connection)
@@ -139,8 +139,8 @@ export class DuckdbWarehouse implements Warehouse {
   readonly #database: Database = {
     query: this.#query,
     run: this.#run,
-    insert: async (shard, select, table, into) => {
-      requireWhole(shard, await this.#run(`INSERT INTO ${into} (${columnList(table)}) ${select}`))
+    insert: async (shards, select, table, into) => {
+      requireWhole(shards, await this.#run(`INSERT INTO ${into} (${columnList(table)}) ${select}`))
       return 0
     },
   }

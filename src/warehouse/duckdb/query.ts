@@ -9,7 +9,7 @@ import type {
 import { ExportError } from '../../core/index.ts'
 import { duckdbPath, identifier, literal } from '../table/table.ts'
 import { loadDuckdb } from './duckdb.ts'
-import { duckdbError, ERRORS_WITH_CODES, requireDuckdbFile } from './duckdb-file.ts'
+import { duckdbError, INSTANCE_OPTIONS, requireDuckdbFile } from './duckdb-file.ts'
 
 /** What is queried: the files of a data set as one view, or the tables of a DuckDB file. */
 export type QuerySource =
@@ -86,11 +86,11 @@ export async function queryDataSet<T>(
 
 async function openInstance(source: QuerySource): Promise<DuckDBInstance> {
   const { DuckDBInstance } = await loadDuckdb()
-  if (source.kind === 'files') return DuckDBInstance.create(':memory:', ERRORS_WITH_CODES)
+  if (source.kind === 'files') return DuckDBInstance.create(':memory:', INSTANCE_OPTIONS)
   await requireDuckdbFile(source.file).catch((cause: unknown) => {
     throw cause instanceof ExportError ? cause : notReadable(source.file, cause)
   })
-  return DuckDBInstance.create(source.file, { ...ERRORS_WITH_CODES, access_mode: 'READ_ONLY' }).catch(
+  return DuckDBInstance.create(source.file, { ...INSTANCE_OPTIONS, access_mode: 'READ_ONLY' }).catch(
     (cause: unknown) => {
       throw notReadable(source.file, cause)
     },

@@ -5,7 +5,7 @@ import type { Client as PgClient } from 'pg'
 import { type ColumnSpec, ExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { loadDuckdb } from '../duckdb/duckdb.ts'
-import { ERRORS_WITH_CODES, type TargetWait } from '../duckdb/duckdb-file.ts'
+import { INSTANCE_OPTIONS, type TargetWait } from '../duckdb/duckdb-file.ts'
 import {
   type FoundColumn,
   prepareTable,
@@ -69,7 +69,7 @@ export class PostgresWarehouse implements Warehouse {
   ): Promise<PostgresWarehouse> {
     const { DuckDBInstance } = await loadDuckdb()
     const postgres = await connectPostgres(url, label, stop)
-    const duckdb = await DuckDBInstance.create(':memory:', ERRORS_WITH_CODES)
+    const duckdb = await DuckDBInstance.create(':memory:', INSTANCE_OPTIONS)
     return new PostgresWarehouse(postgres, duckdb, await duckdb.connect(), onWait)
   }
 
@@ -134,8 +134,8 @@ export class PostgresWarehouse implements Warehouse {
   readonly #database: Database = {
     query: this.#run,
     run: async (sql) => (await this.#postgres.client.query(sql)).rowCount ?? 0,
-    insert: (shard, select, table, into) =>
-      copyInto(this.#postgres.client, this.#reader, shard, select, table, into),
+    insert: (shards, select, table, into) =>
+      copyInto(this.#postgres.client, this.#reader, shards, select, table, into),
   }
 
   /** Settings and locks end with the transaction: behind a pooler, the next one of this connection may be another's. */
@@ -294,7 +294,7 @@ function hasDependents(name: string): ExportError {
 async function copyInto(
   client: PgClient,
   reader: DuckDBConnection,
-  shard: ManifestShard,
+  shards: readonly ManifestShard[],
   select: string,
   table: TableSpec,
   into: string,
@@ -318,7 +318,7 @@ async function copyInto(
         yield Buffer.from(block.toString().replaceAll('\0', '\uFFFD'))
       }
     }
-    requireWhole(shard, rows)
+    requireWhole(shards, rows)
   }
   await pipeline(
     Readable.from(lines(), { objectMode: true, highWaterMark: 8 }),

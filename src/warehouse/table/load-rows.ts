@@ -12,8 +12,8 @@ export type LoadTarget = {
   readonly mode: LoadMode
   /** The same for all that one command loads: ISO 8601. */
   readonly loadedAt: string
-  /** SQL of a shard's rows, as DuckDB reads them, with data set and partition as last columns. */
-  readonly rowsOf: (shard: ManifestShard) => string
+  /** SQL of the rows of shards, as DuckDB reads them, with data set and partition as last columns. */
+  readonly rowsOf: (shards: readonly ManifestShard[]) => string
 }
 
 /** A ledger entry: a shard that was loaded. */
@@ -130,45 +130,43 @@ export async function missingShards(
 }
 
 /**
- * Inserts the rows of a shard. `enterShards` follows in the same transaction.
+ * Inserts the rows of a few shards, and their ledger entries.
  * @returns the number of rows with strings that were changed to fit
  */
-export function insertShard(database: Database, shard: ManifestShard, target: LoadTarget): Promise<number> {
-  const { table, mode, rowsOf } = target
-  return mode === 'upsert'
-    ? upsert(database, shard, rowsOf(shard), target)
-    : database.insert(shard, rowsOf(shard), table, qualified(table, table.name))
-}
-
-/** Inserts the ledger entries of a few shards. */
-export async function enterShards(
-  { run }: Database,
+export async function insertShards(
+  database: Database,
   shards: readonly ManifestShard[],
-  { dataSet, table, loadedAt }: LoadTarget,
-): Promise<void> {
+  target: LoadTarget,
+): Promise<number> {
+  const { dataSet, table, mode, loadedAt, rowsOf } = target
+  const select = rowsOf(shards)
+  const changed =
+    mode === 'upsert'
+      ? await upsert(database, shards, select, target)
+      : await database.insert(shards, select, table, qualified(table, table.name))
   const entries = shards.map((shard) => {
     const texts = [dataSet.id, shard.path, shard.sha256].map(literal).join(', ')
     const about = [table.name, partitionOf(shard), dataSet.pipeline].map(literal).join(', ')
     return `(${texts}, ${shard.rows}, ${literal(loadedAt)}::timestamptz, ${about})`
   })
-  if (entries.length > 0)
-    await run(`INSERT INTO ${qualified(table, LEDGER)} (${LEDGER_NAMES}) VALUES ${entries.join(', ')}`)
+  await database.run(`INSERT INTO ${qualified(table, LEDGER)} (${LEDGER_NAMES}) VALUES ${entries.join(', ')}`)
+  return changed
 }
 
-/** The rows of one shard before an upsert. */
+/** The rows of the shards before an upsert. */
 const INCOMING = 'spillway_incoming'
 
 /** Of each credential of a query the row with the latest `imported_at` stays, whatever comes first. */
 async function upsert(
   { run, insert }: Database,
-  shard: ManifestShard,
+  shards: readonly ManifestShard[],
   select: string,
   { dataSet, table }: LoadTarget,
 ): Promise<number> {
   const [into, columns] = [qualified(table, table.name), columnList(table)]
   const isSame = `t.${DATA_SET_COLUMN.name} = ${literal(dataSet.id)} AND t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id`
   await run(`CREATE TEMP TABLE ${INCOMING} AS SELECT ${columns} FROM ${into} LIMIT 0`)
-  const changed = await insert(shard, select, table, INCOMING)
+  const changed = await insert(shards, select, table, INCOMING)
   await run(
     `DELETE FROM ${into} t USING (SELECT query_type, query_value, id, max(imported_at) AS imported_at FROM ${INCOMING} GROUP BY 1, 2, 3) n WHERE ${isSame} AND t.imported_at <= n.imported_at`,
   )

@@ -20,7 +20,7 @@ export function partitionOf({ path, partitions }: Pick<ManifestShard, 'path' | '
 }
 
 /**
- * SQL by which DuckDB reads the rows of a shard with the types of the table, `spillway_data_set` and
+ * SQL by which DuckDB reads the rows of shards with the types of the table, `spillway_data_set` and
  * `spillway_partition` last.
  * @param dataSet its identity
  */
@@ -28,13 +28,23 @@ export function shardRows(
   source: ShardSource,
   dataSet: string,
   table: TableSpec,
-  shard: ManifestShard,
+  shards: readonly ManifestShard[],
 ): string {
   const columns = rowColumns(table)
   const values = columns.map((column) => typedValue(column, source.format))
-  const own = [dataSet, partitionOf(shard)].map(literal)
-  return `SELECT ${[...values, ...own].join(', ')} FROM ${readerOf(source, [shard.path], columns)} s`
+  const labels = shards.map(
+    (shard) => `(${literal(pathOf(source, shard.path))}, ${literal(partitionOf(shard))})`,
+  )
+  const reader = readerOf(
+    source,
+    shards.map(({ path }) => path),
+    columns,
+  )
+  return `SELECT ${[...values, literal(dataSet), 'l.label'].join(', ')} FROM ${reader} s JOIN (VALUES ${labels.join(', ')}) l(path, label) ON s.${SHARD_PATH} = l.path`
 }
+
+/** The column with the path of the shard that a row is read from. */
+const SHARD_PATH = 'spillway_shard'
 
 /** The same rows of a whole data set, without `spillway_partition`. */
 export function dataSetRows(
@@ -48,16 +58,17 @@ export function dataSetRows(
   return `SELECT ${nulls.join(', ')} LIMIT 0`
 }
 
-function readerOf(
-  { root, format }: ShardSource,
-  paths: readonly string[],
-  columns: readonly ColumnSpec[],
-): string {
-  const file = `[${paths.map((path) => literal(duckdbPath(join(root, path)))).join(', ')}]`
-  if (format.kind === 'parquet') return `read_parquet(${file}, hive_partitioning = false)`
+function readerOf(source: ShardSource, paths: readonly string[], columns: readonly ColumnSpec[]): string {
+  const file = `[${paths.map((path) => literal(duckdbPath(pathOf(source, path)))).join(', ')}]`
+  const common = `hive_partitioning = false, filename = ${literal(SHARD_PATH)}`
+  if (source.format.kind === 'parquet') return `read_parquet(${file}, ${common})`
   const types = columns.map(({ name }) => `${literal(name)}: 'VARCHAR'`).join(', ')
   // By default DuckDB reads "" as null and guesses types.
-  return `read_csv(${file}, header = true, auto_detect = false, columns = {${types}}, delim = ',', quote = '"', escape = '"', new_line = '\\n', nullstr = '', allow_quoted_nulls = false, max_line_size = 268435456, parallel = false, hive_partitioning = false)`
+  return `read_csv(${file}, header = true, auto_detect = false, columns = {${types}}, delim = ',', quote = '"', escape = '"', new_line = '\\n', nullstr = '', allow_quoted_nulls = false, max_line_size = 268435456, parallel = false, ${common})`
+}
+
+function pathOf({ root }: ShardSource, path: string): string {
+  return join(root, path)
 }
 
 /** A column of a shard, cast to the type of the table. */

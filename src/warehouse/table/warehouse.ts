@@ -39,22 +39,28 @@ export type Database = {
   /** @returns the number of rows that the statement changed */
   readonly run: (sql: string) => Promise<number>
   /**
-   * Inserts the rows of a shard.
+   * Inserts the rows of a few shards.
    * @param select SQL of the rows, as DuckDB reads them, with data set and partition as last columns
    * @param into qualified name of the table
    * @returns the number of rows with strings that were changed to fit
    * @throws ExportError `damaged` when there are more or fewer than the manifest says
    */
-  readonly insert: (shard: ManifestShard, select: string, table: TableSpec, into: string) => Promise<number>
+  readonly insert: (
+    shards: readonly ManifestShard[],
+    select: string,
+    table: TableSpec,
+    into: string,
+  ) => Promise<number>
 }
 
 /** @param found the number of rows that were read @throws ExportError `damaged` when the manifest has another */
-export function requireWhole({ path, rows }: ManifestShard, found: number): void {
+export function requireWhole(shards: readonly ManifestShard[], found: number): void {
+  const rows = shards.reduce((sum, shard) => sum + shard.rows, 0)
   if (found === rows) return
   throw new ExportError({
     kind: 'damaged',
-    what: `The shard holds ${numberOf(found, 'row')} instead of ${rows}`,
-    where: path,
+    what: `${shards.length === 1 ? 'The shard holds' : `${shards.length} shards hold`} ${numberOf(found, 'row')} instead of ${rows}`,
+    where: shards.map(({ path }) => path).join(', '),
     next: 'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
   })
 }
