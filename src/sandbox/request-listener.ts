@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
@@ -19,8 +20,7 @@ import type { Settings } from './options.ts'
 import { parseJson, ServiceError, serviceError, validationError } from './search/service-error.ts'
 
 const compress = promisify(gzip)
-const MAX_BODY_BYTES = 1_000_000
-const MAX_DROPPED_BYTES = 64_000_000
+const MAX_BODY_LENGTH = 1_000_000
 
 /**
  * Handles a request: measures its time of arrival, reads and logs it, applies the rate limit of its tier, and responds.
@@ -44,13 +44,13 @@ export function requestListener(
     const at = settings.now()
     const path = request.url ?? '/'
     const method = request.method ?? 'GET'
+    const { authorization } = request.headers
     const url = new URL(path, 'http://sandbox')
     const found = attempt(() => findRoute(table, method, url.pathname))
     const route = found instanceof ServiceError ? null : found[0]
     const inPace = limits[route?.tier ?? 'basic'].take(at)
-    const raw = await readBody(request)
-    if (raw instanceof ServiceError) response.once('finish', () => dropRest(request))
-    const body = raw instanceof ServiceError ? raw : attempt(() => parseBody(raw, request, route))
+    const raw = await text(request)
+    const body = attempt(() => parseBody(raw, request, route))
     const parsed = body instanceof ServiceError ? undefined : body
     const logged = log.add({ kind: route?.kind ?? 'other', method, path, body: parsed, at })
     logged.tooFast = !inPace
@@ -63,12 +63,11 @@ export function requestListener(
       if (!intercepted && !inPace) throw serviceError(429, 'RATELIMIT_REACHED', 'ratelimit reached')
       if (isUnlucky(settings, logged)) throw serviceError(503, 'SANDBOX_ERROR', 'an error that was asked for')
       if (found instanceof ServiceError) throw found
-      if (body instanceof ServiceError) throw orUnauthorized(body, found[0], service, request)
-      return found[0].handle(
-        service,
-        { authorization: request.headers.authorization, url, body, logged },
-        found[1],
-      )
+      const [{ isOpen, handle }, match] = found
+      // Who is not let in learns nothing about the body.
+      if (isOpen !== true) service.tokens.requireBearer(authorization)
+      if (body instanceof ServiceError) throw body
+      return handle(service, { authorization, url, body, logged }, match)
     })
     const ms = waitMs(settings, logged)
     const isLate = settings.gatewayTimeoutMs > 0 && ms > settings.gatewayTimeoutMs
@@ -102,59 +101,14 @@ function attempt<T>(action: () => T): T | ServiceError {
   }
 }
 
-/** A body beyond the limit is not read to its end: it may have none. */
-function readBody(request: IncomingMessage): Promise<string | ServiceError> {
-  const parts: Buffer[] = []
-  let bytes = 0
-  return new Promise((resolve, reject) => {
-    request.on('error', reject)
-    request.on('end', () => resolve(Buffer.concat(parts).toString('utf8')))
-    request.on('data', (part: Buffer) => {
-      bytes += part.length
-      if (bytes <= MAX_BODY_BYTES) {
-        parts.push(part)
-        return
-      }
-      if (bytes - part.length > MAX_BODY_BYTES) return
-      request.pause()
-      resolve(serviceError(413, 'PAYLOAD_TOO_LARGE', 'the body is too large', { connection: 'close' }))
-    })
-  })
-}
-
-/**
- * Ends the connection of a request that was answered before its end. What is still being sent is read and dropped until
- * the sender closes: bytes that nobody reads cause a reset, which may overtake the response.
- */
-function dropRest(request: IncomingMessage): void {
-  let bytes = 0
-  request.on('data', (part: Buffer) => {
-    bytes += part.length
-    if (bytes > MAX_DROPPED_BYTES) request.socket.destroy()
-  })
-  request.resume()
-  request.socket.end()
-}
-
 function parseBody(raw: string, request: IncomingMessage, route: Route | null): unknown {
   if (raw === '') return undefined
+  if (raw.length > MAX_BODY_LENGTH) throw serviceError(413, 'PAYLOAD_TOO_LARGE', 'the body is too large')
   if (route?.method === 'POST' && !/^application\/json\b/i.test(request.headers['content-type'] ?? '')) {
     const loc = ['header', 'content-type']
     throw validationError([{ loc, msg: 'Content-Type should be application/json', type: 'content_type' }])
   }
   return parseJson(raw)
-}
-
-/** Who is not let in learns nothing about the body. */
-function orUnauthorized(
-  error: ServiceError,
-  route: Route,
-  service: Service,
-  request: IncomingMessage,
-): ServiceError {
-  if (route.kind === 'tokens') return error
-  const refused = attempt(() => service.tokens.requireBearer(request.headers.authorization))
-  return refused instanceof ServiceError ? refused : error
 }
 
 /** @returns whether this is one of the searches that fail by `errorRate` */

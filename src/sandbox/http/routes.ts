@@ -26,6 +26,8 @@ export type Route = {
   readonly kind: RequestKind
   /** Source: the public documentation: Search for global searches, Basic for everything else. */
   readonly tier: 'search' | 'basic'
+  /** It takes no token: it gives one. */
+  readonly isOpen?: true
   readonly method: 'GET' | 'POST'
   readonly pattern: RegExp
   /** @throws ServiceError */
@@ -41,8 +43,7 @@ export function routes(prefix: string): Route[] {
       tier: 'search',
       method: 'POST',
       pattern: new RegExp(`${v4}/credentials/global/_search$`),
-      handle({ search, tokens }, { authorization, body, logged }) {
-        tokens.requireBearer(authorization)
+      handle({ search }, { body, logged }) {
         const result = search.respond(body, 'global')
         logged.items = result.items
         return { body: result.body, headers: quotaHeaders(search.remaining(), result.batchReached) }
@@ -53,8 +54,7 @@ export function routes(prefix: string): Route[] {
       tier: 'basic',
       method: 'POST',
       pattern: /^\/astp\/v2\/credentials\/_search$/,
-      handle({ search, tokens }, { authorization, body, logged }) {
-        tokens.requireBearer(authorization)
+      handle({ search }, { body, logged }) {
         const result = search.respond(body, 'second')
         logged.items = result.items
         return { body: result.body, headers: {} }
@@ -65,20 +65,14 @@ export function routes(prefix: string): Route[] {
       tier: 'basic',
       method: 'GET',
       pattern: new RegExp(`${v4}/threat_flow/reports/?$`),
-      handle({ reports, tokens }, { authorization, url }) {
-        tokens.requireBearer(authorization)
-        return { body: jsonBody(reports.list(url.searchParams)), headers: {} }
-      },
+      handle: ({ reports }, { url }) => plain(reports.list(url.searchParams)),
     },
     {
       kind: 'reports',
       tier: 'basic',
       method: 'GET',
       pattern: new RegExp(`${v4}/threat_flow/reports/([^/]+)$`),
-      handle({ reports, tokens }, { authorization }, match) {
-        tokens.requireBearer(authorization)
-        return { body: jsonBody(reports.one(match[1]!)), headers: {} }
-      },
+      handle: ({ reports }, _, match) => plain(reports.one(match[1]!)),
     },
     feedRoute(new RegExp(`^/${prefix}/v2/me/feed/credentials$`)),
     feedRoute(new RegExp(`^/${prefix}/v3/identifiers/([^/]+)/feed/credentials$`)),
@@ -86,21 +80,16 @@ export function routes(prefix: string): Route[] {
       kind: 'tokens',
       tier: 'basic',
       method: 'POST',
+      isOpen: true,
       pattern: /^\/tokens\/generate$/,
-      handle: ({ tokens }, { authorization, body }) => ({
-        body: jsonBody(tokens.exchange(authorization, body)),
-        headers: {},
-      }),
+      handle: ({ tokens }, { authorization, body }) => plain(tokens.exchange(authorization, body)),
     },
     {
       kind: 'tokens',
       tier: 'basic',
       method: 'GET',
       pattern: /^\/tokens\/test$/,
-      handle({ tokens }, { authorization }) {
-        tokens.requireBearer(authorization)
-        return { body: jsonBody(tokens.describe()), headers: {} }
-      },
+      handle: ({ tokens }) => plain(tokens.describe()),
     },
   ]
 }
@@ -112,11 +101,10 @@ function feedRoute(pattern: RegExp): Route {
     tier: 'basic',
     method: 'GET',
     pattern,
-    handle({ feed, tokens }, { authorization, url, logged }, match) {
-      tokens.requireBearer(authorization)
+    handle({ feed }, { url, logged }, match) {
       const page = feed.page(match[1] ?? null, url.searchParams)
       logged.items = page.items.length
-      return { body: jsonBody(page), headers: {} }
+      return plain(page)
     },
   }
 }
@@ -140,6 +128,10 @@ export function quotaHeaders(remaining: number, batchReached: boolean): Record<s
     'x-flare-global-searches-remaining': String(remaining),
     'x-flare-global-searches-batch-reached': String(batchReached),
   }
+}
+
+function plain(value: unknown): Reply {
+  return { body: jsonBody(value), headers: {} }
 }
 
 export function jsonBody(value: unknown): Buffer {
