@@ -74,8 +74,6 @@ export type Credentials = {
   json(position: number, include: ReadonlySet<IncludeValue>): string
   /** The same in two parts, for building pages fast. */
   text(position: number, include: ReadonlySet<IncludeValue>): CredentialText
-  personAt(position: number): number
-  hasNastyName(position: number): boolean
   identityName(position: number): string
   secretText(position: number): string | null
   loginHosts(position: number): readonly string[]
@@ -103,7 +101,6 @@ export function credentials(settings: CredentialSettings, timeline: Timeline, so
       : -1
   const nastyNameAt = (position: number, nasty: number): boolean =>
     nasty >= 0 && hash32(seed, position, NASTY_KIND) % 4 === 0
-  const hasNastyName = (position: number): boolean => nastyNameAt(position, nastyAt(position))
   const domainAt = (position: number, person: number): string =>
     (atSubdomain(seed, person) ? subdomains : domains)[position % domains.length]!
 
@@ -171,7 +168,7 @@ export function credentials(settings: CredentialSettings, timeline: Timeline, so
     return head + tail.text
   }
 
-  return { settings, timeline, json, text, personAt, hasNastyName, identityName, secretText, loginHosts }
+  return { settings, timeline, json, text, identityName, secretText, loginHosts }
 }
 
 /** What looks like a digest: 32 hexadecimal digits. */

@@ -111,18 +111,6 @@ export function localPart(person: number): string {
   return `${FIRST_NAMES[first]}${joint}${LAST_NAMES[last]}${round === 0 ? '' : round}`
 }
 
-/** The person behind a local part, or null when it belongs to nobody. */
-export function personOf(local: string): number | null {
-  const match = /^([a-z]+)[._]([a-z]+)(\d*)$/.exec(local)
-  if (!match) return null
-  const first = FIRST_NAMES.indexOf(match[1]!)
-  const last = LAST_NAMES.indexOf(match[2]!)
-  if (first < 0 || last < 0) return null
-  const lastName = (last - ((first * 37) % LAST_NAMES.length) + LAST_NAMES.length) % LAST_NAMES.length
-  const person = Number(match[3]) * NAMES + lastName * FIRST_NAMES.length + first
-  return localPart(person) === local ? person : null
-}
-
 /** Some people have their address at a subdomain; a domain query finds them under both. */
 export function atSubdomain(seed: number, person: number): boolean {
   return hash32(seed, person, SUBDOMAIN) % 16 === 5
