@@ -27,11 +27,11 @@ const ALWAYS = `import { unlessSecret } from '${SOURCES}/core/index.ts'\nunlessS
 const CONTENDERS = {
   'neither log nor redrawn lines': '',
   'our log and our redrawn lines': `
-    import { openLogs } from '${SOURCES}/cli/log/log.ts'
+    import { openLog } from '${SOURCES}/cli/log/log.ts'
     import { Screen } from '${SOURCES}/cli/terminal/screen.ts'
     const screen = new Screen(process.stderr, {})
     const settings = { format: 'pretty', level: 'info' }
-    openLogs({ screen, env: {}, file: null, run: 'bench' }, settings).log('info', 'trying again', { page: 3 })
+    openLog({ screen, env: {}, file: null, run: 'bench' }, settings)('info', 'trying again', { page: 3 })
     screen.show('1 of 2 partitions')`,
   'pino, JSON': `
     import pino from 'pino'

@@ -3,7 +3,7 @@ import { basename, relative, resolve } from 'node:path'
 import { format } from 'node:util'
 import { ExportError, hasCode, shellWord } from '../core/index.ts'
 import type { Io, ProcessContext } from './command-line/command.ts'
-import { isShownToPeople, LogFile, type LogSettings, openLogs, reportError } from './log/log.ts'
+import { isShownToPeople, LogFile, type LogSettings, openLog, reportError } from './log/log.ts'
 import { asFlags, overview, parseCommandLine } from './parse.ts'
 import { DONE, exitCode, exitCodeOf, FAILED } from './terminal/exit-code.ts'
 import { Output } from './terminal/output.ts'
@@ -132,19 +132,18 @@ function fileLimit(error: unknown): unknown {
 
 function openIo(world: ProcessContext, run: string, logging: LogSettings, file: LogFile | null): Io {
   const { screen, env } = world
-  const { log, record } = openLogs({ screen, env, file, run }, logging)
+  const log = openLog({ screen, env, file, run }, logging)
   const style = styleFor(wantsColour(screen.stream, env))
   if (logging.format === 'json') screen.divert((text, level) => log(level, text))
   return {
     ...world,
     logging,
     log,
-    record,
     run,
     logFile: file,
     reportError(error) {
       screen.clear()
-      reportError(error, { screen, style, logging, log, record })
+      reportError(error, { screen, style, logging, log })
     },
   }
 }

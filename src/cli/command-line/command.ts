@@ -86,8 +86,6 @@ export type ProcessContext = {
 export type Io = ProcessContext & {
   readonly logging: LogSettings
   readonly log: Log
-  /** The same for machines alone. */
-  readonly record: Log
   /** null: none. */
   readonly logFile: LogFile | null
   /** The id of this call of the command, which is on every line of its log. */

@@ -30,22 +30,16 @@ type LogTargets = {
   readonly run: string
 }
 
-export type Logs = {
-  /** Lines are written before the call returns. */
-  readonly log: Log
-  /** The same, but only as JSON: nothing is shown to people. */
-  readonly record: Log
-}
-
-/** The log on stderr, a line each, and in the log file. */
-export function openLogs({ screen, env, file, run }: LogTargets, { format, level }: LogSettings): Logs {
+/** The log on stderr, a line each, and in the log file. Lines are written before the call returns. */
+export function openLog({ screen, env, file, run }: LogTargets, { format, level }: LogSettings): Log {
   const style = styleFor(wantsColour(screen.stream, env))
   const least = LOG_LEVELS.indexOf(level)
   const isWanted = (at: LogLevel): boolean => LOG_LEVELS.indexOf(at) >= least
   const forPeople = format === 'pretty'
   const forMachines = !forPeople || file !== null
-  const write = (at: LogLevel, message: string, fields: LogFields, isShown: boolean): void => {
-    const shows = isShown && forPeople && isWanted(levelForPeople(at, fields))
+  return (at, message, fields = {}) => {
+    const levelForPeople = forPeople ? levelFor(at, fields) : null
+    const shows = levelForPeople !== null && isWanted(levelForPeople)
     const records = forMachines && isWanted(at)
     if (!shows && !records) return
     const line = { at, fields: plainFields(fields), message: plainLine(unlessSecret(message, 'long')) }
@@ -55,16 +49,13 @@ export function openLogs({ screen, env, file, run }: LogTargets, { format, level
     if (!forPeople) screen.writeLog(json)
     file?.write(json)
   }
-  return {
-    log: (at, message, fields = {}) => write(at, message, fields, true),
-    record: (at, message, fields = {}) => write(at, message, fields, false),
-  }
 }
 
 type Line = { readonly at: LogLevel; readonly message: string; readonly fields: LogFields }
 
-/** Events of a run are for machines: people see them in the progress and in the summary. */
-function levelForPeople(at: LogLevel, { event, alike }: LogFields): LogLevel {
+/** Events of a run are for machines: people see them in the progress and in the summary. null: shown in another way. */
+function levelFor(at: LogLevel, { event, alike }: LogFields): LogLevel | null {
+  if (event === 'progress' || event === 'error') return null
   // The summary counts partitions that fail for the same cause.
   if (event === 'partition.failed' && typeof alike === 'number' && alike > 0) return 'debug'
   // It is an error where the run failed, which the summary says.
@@ -185,23 +176,18 @@ type ErrorOutput = {
   readonly style: Style
   readonly logging: LogSettings
   readonly log: Log
-  /** A log for machines alone. */
-  readonly record?: Log
 }
 
 /**
  * Prints an error on stderr: as text, or as a log line if the log is JSON. Errors that are no ExportError are defects.
  * Their messages may quote data (JSON.parse does), so only their kind is shown, and their stack with --log-level debug.
  */
-export function reportError(error: unknown, { screen, style, logging, log, record }: ErrorOutput): void {
+export function reportError(error: unknown, { screen, style, logging, log }: ErrorOutput): void {
   // Some secrets may have become known after the error was made.
   const text = unlessSecret(isExportError(error) ? error.message : defect(error, logging), 'long')
   const fields = { event: 'error', kind: isExportError(error) ? error.kind : 'defect' }
-  if (logging.format === 'json') log('error', text, fields)
-  else {
-    screen.write(`${style('red', 'spillway:')} ${plainText(text)}\n`)
-    record?.('error', text, fields)
-  }
+  if (logging.format === 'pretty') screen.write(`${style('red', 'spillway:')} ${plainText(text)}\n`)
+  log('error', text, fields)
 }
 
 function defect(error: unknown, { level }: LogSettings): string {

@@ -33,36 +33,34 @@ export function progressLines(moment: ProgressMoment, style: Style): string {
 
 function partitions({ name, progress }: ProgressMoment, style: Style): Part[] {
   const { partitionsTotal, partitionsDone, partitionsDoneBefore, partitionsFailed } = progress
-  const [total, done, before] = [partitionsTotal, partitionsDone, partitionsDoneBefore].map(count)
   const parts: Part[] = [
-    { rank: 2, variants: [name, cutTo(name, 20), cutTo(name, 10)], paint: (text) => style('bold', text) },
-    { rank: 4, variants: BARS.map((width) => bar(progress, width)), paint: (text) => paintBar(text, style) },
-    { rank: 0, variants: [`${done} of ${counted(partitionsTotal, 'partition')}`, `${done}/${total}`] },
+    { rank: 2, text: cutTo(name, MAX_NAME), paint: (text) => style('bold', text) },
+    { rank: 3, text: bar(progress), paint: (text) => paintBar(text, style) },
+    { rank: 0, text: `${count(partitionsDone)} of ${counted(partitionsTotal, 'partition')}` },
   ]
   if (partitionsDoneBefore > 0) {
-    parts.push({
-      rank: 3,
-      variants: [`${before} by earlier runs`, `${before} before`],
-      paint: (text) => style('dim', text),
-    })
+    const text = `${count(partitionsDoneBefore)} by earlier runs`
+    parts.push({ rank: 4, text, paint: (text) => style('dim', text) })
   }
   if (partitionsFailed > 0) {
-    const variants = [`${count(partitionsFailed)} failed`]
-    parts.push({ rank: 1, variants, paint: (text) => style('red', text) })
+    const text = `${count(partitionsFailed)} failed`
+    parts.push({ rank: 1, text, paint: (text) => style('red', text) })
   }
   return parts
 }
 
-/** Widths of the bar, the widest first. */
-const BARS = Array.from({ length: 17 }, (_, i) => 24 - i)
+const MAX_NAME = 20
+const BAR_WIDTH = 12
 const [EARLIER, NOW, LEFT] = ['╍', '━', '─'] as const
 
-function bar({ partitionsTotal, partitionsDoneBefore, ...progress }: Progress, width: number): string {
+function bar({ partitionsTotal, partitionsDoneBefore, ...progress }: Progress): string {
   const cells = (partitions: number): number =>
-    partitionsTotal === 0 ? width : Math.min(width, Math.floor((partitions / partitionsTotal) * width))
+    partitionsTotal === 0
+      ? BAR_WIDTH
+      : Math.min(BAR_WIDTH, Math.floor((partitions / partitionsTotal) * BAR_WIDTH))
   const earlier = cells(partitionsDoneBefore)
   const through = cells(partitionsDoneBefore + progress.partitionsAdvanced + progress.partitionsFailed)
-  return EARLIER.repeat(earlier) + NOW.repeat(through - earlier) + LEFT.repeat(width - through)
+  return EARLIER.repeat(earlier) + NOW.repeat(through - earlier) + LEFT.repeat(BAR_WIDTH - through)
 }
 
 function paintBar(text: string, style: Style): string {
@@ -72,23 +70,17 @@ function paintBar(text: string, style: Style): string {
 function figures(moment: ProgressMoment, style: Style): Part[] {
   const { progress, elapsedMs } = moment
   const { rows, requests, searchesRemaining, quarantined } = progress
-  const rowsText = counted(rows, 'row')
   const rate = elapsedMs < 1000 ? '' : `, ${count((rows * 1000) / elapsedMs)}/s`
-  const left = searchesRemaining === null ? '' : `, ${count(searchesRemaining)} left`
-  const searches =
-    searchesRemaining === null ? '' : `, ${counted(searchesRemaining, 'search', 'searches')} left`
-  const sent = counted(requests, 'request')
   const parts: Part[] = [
-    { rank: 0, variants: [`${rowsText}${rate}`, rowsText] },
-    {
-      rank: 2,
-      variants: [`${sent}${searches}`, `${count(requests)} sent${left}`, `${count(requests)} sent`],
-    },
-    endOf(moment, style),
+    { rank: 0, text: `${counted(rows, 'row')}${rate}` },
+    { rank: 2, text: counted(requests, 'request') },
   ]
+  if (searchesRemaining !== null)
+    parts.push({ rank: 4, text: `${counted(searchesRemaining, 'search', 'searches')} left` })
+  parts.push(endOf(moment, style))
   if (quarantined > 0) {
-    const variants = [`${count(quarantined)} quarantined`]
-    parts.push({ rank: 3, variants, paint: (text) => style('yellow', text) })
+    const text = `${count(quarantined)} quarantined`
+    parts.push({ rank: 3, text, paint: (text) => style('yellow', text) })
   }
   return parts
 }
@@ -102,28 +94,13 @@ function endOf({ progress, elapsedMs }: ProgressMoment, style: Style): Part {
   const elapsed = stopwatch(elapsedMs)
   const { requests, requestsAllowed } = progress
   const left = shareLeft(progress)
-  if (left === null || requests < MIN_REQUESTS || elapsedMs < MIN_MS) {
-    return { rank: 1, variants: [elapsed] }
-  }
+  if (left === null || requests < MIN_REQUESTS || elapsedMs < MIN_MS) return { rank: 1, text: elapsed }
   const end = roughly(elapsedMs * left)
-  if (requestsAllowed === null || requestsAllowed.requests >= requests * left) {
-    return {
-      rank: 1,
-      variants: [`${elapsed}, about ${end} to go`, `${elapsed}, ~${end} to go`, `~${end} to go`, `~${end}`],
-    }
-  }
-  const { by } = requestsAllowed
+  if (requestsAllowed === null || requestsAllowed.requests >= requests * left)
+    return { rank: 1, text: `${elapsed}, about ${end} to go` }
   const soon = roughly((elapsedMs / requests) * requestsAllowed.requests)
-  return {
-    rank: 1,
-    variants: [
-      `${elapsed}, ${by} ends in about ${soon}, before the export does (${end})`,
-      `${elapsed}, ${by} ends before the export does`,
-      `${by} ends before the export does`,
-      `${by} ends first`,
-    ],
-    paint: (text) => style('yellow', text),
-  }
+  const text = `${elapsed}, ${requestsAllowed.by} ends in about ${soon}, the export in ${end}`
+  return { rank: 1, text, paint: (text) => style('yellow', text) }
 }
 
 /** The ratio of what is left of a run to what is done; null: not known yet. */
@@ -138,47 +115,28 @@ function shareLeft({
   return left <= 0 ? null : left / partitionsAdvanced
 }
 
-/** A part of a line: its texts, the longest first, and how the chosen one is coloured. */
+/** A part of a line, and how it is coloured. */
 type Part = {
-  readonly variants: readonly string[]
+  readonly text: string
   readonly paint?: (text: string) => string
   /** Parts with the lowest rank get space first. */
   readonly rank: number
 }
 
-/**
- * A line of as many parts as fit, in the order given. First each part gets space for its shortest text, then they grow
- * one after the other.
- */
+/** A line of as many parts as fit, in the order given. */
 function lineOf(parts: readonly Part[], columns: number): string {
-  const byRank = [...parts].sort((a, b) => a.rank - b.rank)
-  /** The variant of each part, and its width. */
-  const chosen = new Map<Part, { readonly variant: number; readonly width: number }>()
-  let used = -GAP.length
-  const choose = (part: Part, variant: number): boolean => {
-    const before = chosen.get(part)
-    const width = widthOf(part.variants[variant] ?? '')
-    const more = before === undefined ? GAP.length + width : width - before.width
-    if (used + more > columns) return false
-    used += more
-    chosen.set(part, { variant, width })
-    return true
+  const shown = new Set<Part>()
+  let room = columns + GAP.length
+  for (const part of [...parts].sort((a, b) => a.rank - b.rank)) {
+    const width = GAP.length + widthOf(part.text)
+    if (width > room) continue
+    room -= width
+    shown.add(part)
   }
-  let growing = byRank.filter((part) => choose(part, part.variants.length - 1))
-  while (growing.length > 0) {
-    growing = growing.filter((part) => {
-      const { variant } = chosen.get(part)!
-      return variant > 0 && choose(part, variant - 1)
-    })
-  }
-  return parts
-    .flatMap((part) => {
-      const { variant } = chosen.get(part) ?? {}
-      if (variant === undefined) return []
-      const text = part.variants[variant]!
-      return [part.paint === undefined ? text : part.paint(text)]
-    })
-    .join(GAP)
+  const painted = parts
+    .filter((part) => shown.has(part))
+    .map(({ text, paint = (plain: string) => plain }) => paint(text))
+  return painted.join(GAP)
 }
 
 /** What a run waits for; null: nothing unusual. */

@@ -23,9 +23,9 @@ export function progressView(pipeline: Pipeline, io: Io, stop: AbortSignal, quie
   return redraws ? redrawnLines(pipeline, io, stop) : logLines(pipeline, io, quiet)
 }
 
-function redrawnLines(pipeline: Pipeline, { screen, env, log, record }: Io, stop: AbortSignal): ProgressView {
+function redrawnLines(pipeline: Pipeline, { screen, env, log }: Io, stop: AbortSignal): ProgressView {
   const { name } = pipeline
-  const ticker = everyHalfMinute(record)
+  const ticker = everyHalfMinute(log)
   const style = styleFor(wantsColour(screen.stream, env))
   let opening: { readonly step: OpeningStep; readonly sinceMs: number } | null = null
   let latest: Progress | null = null
@@ -91,36 +91,29 @@ function openingText(step: OpeningStep, sinceMs: number, nowMs: number): string 
 }
 
 /** Without a terminal: the plan at once, then a line every half minute. */
-function logLines(pipeline: Pipeline, { log, record, logging, screen }: Io, quiet: boolean): ProgressView {
-  const ticker = everyHalfMinute(logging.format === 'json' ? log : record)
-  if (quiet || logging.format === 'json' || !isShownToPeople(logging.level)) {
-    return { onLog: log, onOpening: () => {}, ...ticker }
+function logLines(pipeline: Pipeline, { log, logging, screen }: Io, quiet: boolean): ProgressView {
+  const isSilent = quiet || logging.format === 'json' || !isShownToPeople(logging.level)
+  const say = (words: readonly string[]): void => {
+    if (!isSilent) screen.write(`${pipeline.name}: ${words.join(', ')}\n`)
   }
-  let latest: Progress | null = null
-  let startedMs = 0
-  const say = (words: readonly string[]): void => screen.write(`${pipeline.name}: ${words.join(', ')}\n`)
-  const timer = setInterval(() => {
-    if (latest !== null) say(progressWords(latest, performance.now() - startedMs, Date.now()))
-  }, LOG_MS)
-  timer.unref()
+  let startedMs: number | null = null
+  const ticker = everyHalfMinute(log, (progress) =>
+    say(progressWords(progress, performance.now() - (startedMs ?? 0), Date.now())),
+  )
   return {
+    ...ticker,
     onLog: log,
     onOpening(step) {
       const sinceMs = Date.now()
-      screen.status = () => `${pipeline.name}: ${openingText(step, sinceMs, Date.now())}`
+      if (!isSilent) screen.status = () => `${pipeline.name}: ${openingText(step, sinceMs, Date.now())}`
     },
     onProgress(progress) {
-      if (latest === null) {
+      if (startedMs === null) {
         screen.status = null
         startedMs = performance.now()
         say(planWords(pipeline, progress))
       }
-      latest = progress
       ticker.onProgress(progress)
-    },
-    close() {
-      clearInterval(timer)
-      ticker.close()
     },
   }
 }
@@ -149,13 +142,17 @@ function progressWords(progress: Progress, elapsedMs: number, nowMs: number): st
   ]
 }
 
-/** Logs the progress every half minute. */
-function everyHalfMinute(log: Log): Pick<ProgressView, 'onProgress' | 'close'> {
+/** Logs the progress every half minute. @param also is called then */
+function everyHalfMinute(
+  log: Log,
+  also: (progress: Progress) => void = () => {},
+): Pick<ProgressView, 'onProgress' | 'close'> {
   let latest: Progress | null = null
   const timer = setInterval(() => {
     if (latest === null) return
     const { waits, partitionsAdvanced, requestsAllowed, pausedUntilMs, ...figures } = latest
     log('info', 'progress', { event: 'progress', ...inSnakeCase({ ...figures }) })
+    also(latest)
   }, LOG_MS)
   timer.unref()
   return {

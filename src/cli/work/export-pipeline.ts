@@ -35,7 +35,7 @@ export async function exportPipeline(
   const { env, run } = io
   const { redo, noProgress, json, again = null, metrics } = settings
   const { output = null, isNarrowed = false } = settings
-  const own = { ...io, log: named(io.log, pipeline), record: named(io.record, pipeline) }
+  const own = { ...io, log: named(io.log, pipeline) }
   const view = progressView(pipeline, own, stop, noProgress)
   const onStop = (): void => own.log('info', 'stopping', { event: 'stop', signal: io.signals.received })
   stop.addEventListener('abort', onStop, { once: true })
