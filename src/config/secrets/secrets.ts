@@ -187,31 +187,16 @@ export async function readSigningKey(
 ): Promise<KeyObject> {
   const text = await readPem(file, cwd)
   for (const [, body = ''] of text.matchAll(PRIVATE)) body.split(/\s+/).forEach(learnSecret)
-  if (!text.includes('PRIVATE KEY-----')) {
-    const what = text.includes('PUBLIC KEY-----')
-      ? 'a public key, which cannot sign'
-      : 'no private key in PEM'
-    throw unusable(file, `holds ${what}`, `Give the private key; ${HOW_TO_MAKE}`)
-  }
   const isEncrypted = ENCRYPTED.test(text)
-  // It opens the key, which is encrypted.
   const passphrase = isEncrypted
     ? requireSet(SIGNING_PASSPHRASE, await readSecret(SIGNING_PASSPHRASE, env), file)
     : null
-  return requireEd25519(
+  return ed25519From(
     file,
-    keyFrom(
-      () => createPrivateKey({ key: text, ...(passphrase === null ? {} : { passphrase }) }),
-      (cause) =>
-        isEncrypted
-          ? unusable(
-              file,
-              `cannot be opened with ${SIGNING_PASSPHRASE}`,
-              'Set the passphrase of this key.',
-              cause,
-            )
-          : unusable(file, 'holds no private key that can be read', `In PEM; ${HOW_TO_MAKE}`, cause),
-    ),
+    () => createPrivateKey({ key: text, ...(passphrase === null ? {} : { passphrase }) }),
+    isEncrypted
+      ? [`cannot be opened with ${SIGNING_PASSPHRASE}`, 'Set the passphrase of this key.']
+      : ['holds no private key in PEM', HOW_TO_MAKE],
   )
 }
 
@@ -223,13 +208,7 @@ export async function readSigningKey(
 export async function readVerifyingKey(file: string, { cwd }: { readonly cwd: string }): Promise<KeyObject> {
   const text = await readPem(file, cwd)
   if (text.includes('PRIVATE KEY-----')) throw unusable(file, 'holds a private key', HOW_TO_PUBLISH)
-  return requireEd25519(
-    file,
-    keyFrom(
-      () => createPublicKey(text),
-      (cause) => unusable(file, 'holds no public key in PEM', HOW_TO_PUBLISH, cause),
-    ),
-  )
+  return ed25519From(file, () => createPublicKey(text), ['holds no public key in PEM', HOW_TO_PUBLISH])
 }
 
 const HOW_TO_MAKE = '`openssl genpkey -algorithm ed25519 -out key.pem` makes one.'
@@ -251,15 +230,17 @@ async function readPem(file: string, cwd: string): Promise<string> {
   return read.text
 }
 
-function keyFrom(make: () => KeyObject, refusal: (cause: unknown) => ExportError): KeyObject {
+function ed25519From(
+  file: string,
+  make: () => KeyObject,
+  [how, next]: readonly [how: string, next: string],
+): KeyObject {
+  let key: KeyObject
   try {
-    return make()
-  } catch (error) {
-    throw refusal(error)
+    key = make()
+  } catch (cause) {
+    throw unusable(file, how, next, cause)
   }
-}
-
-function requireEd25519(file: string, key: KeyObject): KeyObject {
   if (key.asymmetricKeyType === 'ed25519') return key
   throw unusable(file, `holds a key of the kind ${key.asymmetricKeyType}, not ed25519`, HOW_TO_MAKE)
 }
