@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { isAbsolute, relative, resolve } from 'node:path'
-import type { Pipeline } from '../core/index.ts'
-import { PipelineError } from './problems/problems.ts'
+import { ExportError, isExportError, type Pipeline } from '../core/index.ts'
 import { type ReadOptions, readPipeline } from './read-pipeline.ts'
 import { learnSecrets } from './secrets/secrets.ts'
 
@@ -43,6 +42,8 @@ export async function readSubmitted(
     await learnSecrets(options.env, pipeline)
     return pipeline
   } catch (error) {
-    throw error instanceof PipelineError ? error.unquoted : error
+    if (!isExportError(error)) throw error
+    const next = 'Correct it: `check` says what is wrong, on the machine that has the file.'
+    throw new ExportError({ kind: error.kind, what: error.what, where: error.where, next })
   }
 }

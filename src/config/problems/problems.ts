@@ -10,17 +10,6 @@ type Problem = {
   readonly text: string
 }
 
-/** The problems of a pipeline. Its message may quote the files. */
-export class PipelineError extends ExportError {
-  /** The same without quotes. */
-  readonly unquoted: ExportError
-
-  constructor(what: string, where: string, quoting: string, plain: string) {
-    super({ kind: 'config', what, where, next: quoting })
-    this.unquoted = new ExportError({ kind: 'config', what, where, next: plain })
-  }
-}
-
 /**
  * Collects all problems of a pipeline, so that they are reported at once. Only the first problem of a path counts:
  * others are its consequences.
@@ -141,25 +130,22 @@ export class Problems {
     return this.#found.length === 0
   }
 
-  /** Every problem as one error, one line each, in the order of the file. */
-  error(): PipelineError {
+  /** Every problem as one error, one line each, in the order of the file. They may quote it. */
+  error(): ExportError {
     const count = this.#found.length
     const first = this.#found
       .toSorted((a, b) => a.order[0] - b.order[0] || a.order[1] - b.order[1] || a.order[2] - b.order[2])
       .slice(0, MAX_SHOWN)
     const lines = first.map(({ where, text }) => `${where}: ${text}`)
-    const places = first.map(({ order: [rank, line] }) =>
-      rank > 1 ? 'a file that it names' : `line ${line}`,
-    )
     if (count > MAX_SHOWN) lines.push(`… and ${count - MAX_SHOWN} more`)
     const problems = count === 1 ? '1 problem' : `${count} problems`
     const isOfFlags = this.#found.every(({ order: [rank] }) => rank === 0)
-    return new PipelineError(
-      isOfFlags ? `The flags do not fit: ${problems}` : `The pipeline cannot be read: ${problems}`,
-      isOfFlags ? '' : this.#tree.source.file,
-      `Correct the following and try again:\n${lines.join('\n')}`,
-      `Correct ${[...new Set(places)].join(', ')}: \`check\` says what is wrong, on the machine that has the file.`,
-    )
+    return new ExportError({
+      kind: 'config',
+      what: isOfFlags ? `The flags do not fit: ${problems}` : `The pipeline cannot be read: ${problems}`,
+      where: isOfFlags ? '' : this.#tree.source.file,
+      next: `Correct the following and try again:\n${lines.join('\n')}`,
+    })
   }
 }
 
