@@ -118,7 +118,7 @@ export async function requireToRun(
 ): Promise<void> {
   const { warningsFor, checkRequirements } = await import('../../config/index.ts')
   await checkRequirements(pipeline, { env, allowPlaintext, sendsNothing })
-  for (const { message, fields } of await warningsFor(pipeline, env)) log('warn', message, fields)
+  for (const message of await warningsFor(pipeline, env)) log('warn', message)
 }
 
 export function overridesFrom(flags: OverrideFlags): Overrides {

@@ -67,7 +67,7 @@ export const check = command({
         await io.stdout.lines([line(name, ok ? style('green', 'ok') : style('red', 'no'), finding)])
     }
     let code = DONE
-    for (const { message, fields } of await warningsFor(pipeline, io.env)) io.log('warn', message, fields)
+    for (const message of await warningsFor(pipeline, io.env)) io.log('warn', message)
     for (const [name, step] of stepsOf(pipeline, args, io)) {
       // A probe costs searches.
       if (name === 'probe' && code !== DONE) continue

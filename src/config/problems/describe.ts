@@ -75,34 +75,6 @@ export function didYouMeanDomain(tree: Tree, path: Path): string {
   return location?.from === 'file' && location.variables.length > 0 ? '' : suggestion(value)
 }
 
-/** Lengths of windows as people write them. */
-const LENGTHS: Readonly<Record<string, string>> = {
-  hour: '1h',
-  day: '1d',
-  week: 'week',
-  month: 'month',
-  year: 'year',
-}
-const LENGTH = /^(\d*) ?(hour|dai|day|week|month|year)(?:s|ly)?$/i
-
-/** The same for the length of a window: `day`, `daily` and `7 days` mean `1d` and `7d`. */
-export function didYouMeanLength(tree: Tree, path: Path): string {
-  const value = valueAt(tree, path)
-  if (path.at(-1) !== 'every' || typeof value !== 'string') return ''
-  const [, count = '', word = ''] = LENGTH.exec(value) ?? []
-  const one = LENGTHS[word.toLowerCase().replace('dai', 'day')]
-  if (one === undefined || (Number(count || 1) !== 1 && !/\d/.test(one))) return ''
-  return `; did you mean \`${one.replace('1', count || '1')}\`?`
-}
-
-/** The same for a text where a list belongs; never of what a variable holds, nor of a text that is not shown. */
-export function didYouMeanList(tree: Tree, path: Path, found: string): string {
-  const value = valueAt(tree, path)
-  if (typeof value !== 'string' || found !== `"${shown(value)}"`) return ''
-  const elements = value.split(/[\s,;]+/).filter((element) => element !== '')
-  return `; did you mean \`[${shown(elements.join(', '))}]\`?`
-}
-
 /** A hint for `$NAME` as shells have it. It is not shown: a password may begin with a $. */
 export function withoutBraces(tree: Tree, path: Path): string {
   const value = valueAt(tree, path)

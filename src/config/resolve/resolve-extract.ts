@@ -22,7 +22,7 @@ import { readText } from '../values/read-text.ts'
 type ExtractFile = PipelineFile['extract']
 type Report = (text: string) => void
 
-export const UNIT_MICROS = { hour: 3_600_000_000, day: 86_400_000_000 } as const
+const UNIT_MICROS = { hour: 3_600_000_000, day: 86_400_000_000 } as const
 /** Longest name of a file or folder on the file systems in use (NAME_MAX). */
 const MAX_FOLDER_BYTES = 255
 

@@ -3,8 +3,6 @@ import {
   describe,
   didYouMean,
   didYouMeanDomain,
-  didYouMeanLength,
-  didYouMeanList,
   nearest,
   shown,
   withoutBraces,
@@ -85,7 +83,7 @@ function report(issue: Issue, tree: Tree, problems: Problems, isMissing: (path: 
       path,
       found === null
         ? `missing; expected ${issue.message}`
-        : `expected ${issue.message}, found ${found}${faultOf(issue)}${didYouMeanDomain(tree, path)}${didYouMeanLength(tree, path)}${didYouMeanWord(issue, tree)}${isList(issue) ? didYouMeanList(tree, path, found) : ''}${withoutBraces(tree, path)}`,
+        : `expected ${issue.message}, found ${found}${faultOf(issue)}${didYouMeanDomain(tree, path)}${didYouMeanWord(issue, tree)}${withoutBraces(tree, path)}`,
     )
     return
   }
@@ -100,10 +98,6 @@ function report(issue: Issue, tree: Tree, problems: Problems, isMissing: (path: 
     problems.addKey(path, key, `unknown key \`${name}\`${advice}${missing}; allowed: ${issue.message}`)
     if (meant !== null && valueAt(tree, [...path, meant]) === undefined) problems.suppress([...path, meant])
   }
-}
-
-function isList(issue: Issue): boolean {
-  return issue.code === 'invalid_type' && issue.expected === 'array'
 }
 
 /** The word that a value means which has to be one of some words; not for what a variable holds. */
