@@ -9,7 +9,7 @@ import {
 import type { Chain } from './chain.ts'
 import type { ResponseOutcome } from './outgoing.ts'
 import { pageRequests } from './page-requests.ts'
-import type { Service } from './service.ts'
+import type { Flight, Service } from './service.ts'
 import { interrupted } from './transport/exchange.ts'
 
 export type ExtractedPage = {
@@ -44,10 +44,9 @@ export async function* extractPages(
     if (page === current) prefetchNext()
   }
   const parts = { service, chain, decode, release, onNext, requestFor: pageRequests(service, chain) }
-  /** Aborts the requests that are in flight. */
-  let flight = new AbortController()
+  let flight = service.flight()
   const request = (cursor: string | null, page: number, known: KnownIds): PageInFlight =>
-    new PageInFlight(parts, flight.signal, cursor, page, known)
+    new PageInFlight(parts, flight, cursor, page, known)
   if (chain.cursor !== null) chain.seen.add(chain.cursor)
   let page = chain.page
   let current = request(chain.cursor, page, chain.recent)
@@ -65,8 +64,8 @@ export async function* extractPages(
     if (following === null) return 0
     const { requests } = following
     // The current page has its response.
-    flight.abort()
-    flight = new AbortController()
+    flight.end()
+    flight = service.flight()
     following.drop()
     following = null
     chain.prefetch.give()
@@ -102,7 +101,7 @@ export async function* extractPages(
       }
     }
   } finally {
-    flight.abort()
+    flight.end()
     current.drop()
     dropFollowing()
   }
@@ -163,14 +162,14 @@ class PageInFlight {
   readonly #page: number
 
   /** @param known the ids of the pages before it */
-  constructor(parts: PageParts, abort: AbortSignal, cursor: string | null, page: number, known: KnownIds) {
+  constructor(parts: PageParts, flight: Flight, cursor: string | null, page: number, known: KnownIds) {
     const { service, chain, requestFor } = parts
     this.#parts = parts
     this.#page = page
     this.cursor = cursor
     this.about = `${chain.partition()}, page ${page + 1}`
     this.response = service.request(
-      { ...requestFor(cursor, this.about), abort },
+      { ...requestFor(cursor, this.about), flight },
       (body, _where, outcome) => this.#read(body, known, outcome),
       () => {
         this.requests++

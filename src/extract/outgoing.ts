@@ -26,8 +26,6 @@ export type Outgoing = Omit<HttpRequest, 'headers'> & {
   /** The feed that is requested, for messages: `the tenant`, `identifier 123`; absent: none is. */
   readonly feed?: string | undefined
   readonly tokens: TokenSource
-  /** Ends every wait before the request is written. */
-  readonly signal: AbortSignal
   /** Called each time the request is written to a connection. */
   readonly onSent?: () => void
 }

@@ -26,6 +26,7 @@ import {
   testedToken,
   tokenSource,
 } from './tokens.ts'
+import type { RequestSignals } from './transport/exchange.ts'
 import { type HttpClient, httpClient } from './transport/http-client.ts'
 import { CurrentWaits, type Waits } from './wait-board.ts'
 
@@ -60,10 +61,10 @@ export type ServiceLimits = RunLimits & {
 export type ServiceRequest = Pick<
   Outgoing,
   'method' | 'url' | 'tier' | 'body' | 'hasCursor' | 'about' | 'size' | 'sizing' | 'feed'
-> & {
-  /** Aborts the request, also if it is in flight. */
-  readonly abort?: AbortSignal
-}
+> & { readonly flight?: Flight }
+
+/** Requests that are aborted together. */
+export type Flight = RequestSignals & { end(): void }
 
 /** The service, as a run uses it: all requests share rate limits, token and budget. */
 export class Service {
@@ -71,9 +72,7 @@ export class Service {
   readonly endpoints: Endpoints
   readonly #settings: ServiceSettings
   readonly #hidesTexts: boolean
-  /** Ends every wait. */
-  readonly #signal: AbortSignal
-  readonly #signals = new WeakMap<AbortSignal, AbortSignal>()
+  readonly #signals: RequestSignals
   readonly #http: HttpClient
   readonly #budget: Budget
   readonly #board: CurrentWaits
@@ -87,9 +86,10 @@ export class Service {
     this.#settings = settings
     this.#hidesTexts = deps.hidesTexts
     this.endpoints = endpointsOf(settings)
-    this.#signal = AbortSignal.any([stop, abort])
+    const signal = AbortSignal.any([stop, abort])
+    this.#signals = { signal, abort }
     // There is one listener per wait: with many chains in flight this is not a leak.
-    setMaxListeners(0, stop, abort, this.#signal)
+    setMaxListeners(0, stop, abort, signal)
     const ledger = new SearchLedger(
       measures,
       measures.reportsSearchesLeft ?? (isSecondSearch(this.endpoints) ? false : null),
@@ -108,8 +108,6 @@ export class Service {
       timeoutMs,
       maxResponseBytes,
       buffers: deps.buffers,
-      stop,
-      abort,
     })
     const [http, board, { counters }, { hidesTexts, onDate }] = [this.#http, this.#board, this, deps]
     const parts = { http, pace, budget, ledger, settings, clock, log, hidesTexts, counters, board, onDate }
@@ -136,26 +134,24 @@ export class Service {
    *   `PageTooLarge` if a page of another size is to be requested
    */
   request<T>(
-    { abort, ...request }: ServiceRequest,
+    { flight, ...request }: ServiceRequest,
     read: ReadResponse<T>,
     onSent: () => void = () => {},
   ): Promise<T> {
     const where = whereOf(request.method, request.url, request.about)
-    const signal = abort === undefined ? this.#signal : this.#or(abort)
+    const { signal, abort } = flight ?? this.#signals
     const tokens = this.#tokens
-    return this.#sender.send(
-      { ...request, where, tokens, signal, abort: abort ?? null, metered: true, onSent },
-      read,
-    )
+    return this.#sender.send({ ...request, where, tokens, signal, abort, metered: true, onSent }, read)
   }
 
-  /** One signal for all requests of a chain. */
-  #or(abort: AbortSignal): AbortSignal {
-    const known = this.#signals.get(abort)
-    if (known !== undefined) return known
-    const signal = AbortSignal.any([this.#signal, abort])
-    this.#signals.set(abort, signal)
-    return signal
+  /** Begins a flight of requests, which ends with the run at the latest. */
+  flight(): Flight {
+    const own = new AbortController()
+    return {
+      signal: AbortSignal.any([this.#signals.signal, own.signal]),
+      abort: AbortSignal.any([this.#signals.abort, own.signal]),
+      end: () => own.abort(),
+    }
   }
 
   /** Whether the searches left, as last reported, pay for a page of so many rows. */
@@ -212,8 +208,7 @@ export class Service {
       about,
       where: whereOf(method, url, about),
       tokens: this.#tokens,
-      signal: this.#signal,
-      abort: null,
+      ...this.#signals,
       tier: 'basic',
       body: null,
       hasCursor: false,

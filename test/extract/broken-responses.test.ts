@@ -114,6 +114,14 @@ it.each([
   expect(error.message).toMatch(code)
 })
 
+it('the wait for a connection ends in time where the server accepts it and says no more', async () => {
+  const silent = await serveRaw(() => {})
+  const url = silent.url.replace('http:', 'https:')
+  const service = open(url, { settings: { retries: 0, timeoutMs: 300 } })
+  const error = await failure(collect(service, domainChain()))
+  expect(error).toMatchObject({ kind: 'transient', what: expect.stringContaining('was made in time') })
+})
+
 it('the error of the HTTP parser contains no bytes of the response', async () => {
   const server = await serveRaw((socket) =>
     socket.write('HTTP/1.1 200 OK\r\ncontent-length: hunter2\r\n\r\n'),

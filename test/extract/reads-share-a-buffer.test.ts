@@ -55,22 +55,21 @@ async function send(socket: Socket, parts: readonly Uint8Array[], lengths: reado
 }
 
 function open(): HttpClient {
-  const never = new AbortController().signal
   const client = httpClient({
     connections: 4,
     timeoutMs: 10_000,
     maxResponseBytes: 8 << 20,
     buffers: freshBuffers,
-    stop: never,
-    abort: never,
   })
   onTestFinished(() => client.close())
   return client
 }
 
 async function request(client: HttpClient, url: string) {
+  const never = new AbortController().signal
+  const signals = { signal: never, abort: never }
   const response = await client.send(
-    { method: 'POST', url: new URL(url), headers: {}, body: '{}', where: 'here', abort: null },
+    { method: 'POST', url: new URL(url), headers: {}, body: '{}', where: 'here', ...signals },
     () => true,
   )
   response!.release()

@@ -14,8 +14,13 @@ export type HttpRequest = {
   readonly body: string | null
   /** Names the request in messages. */
   readonly where: string
-  /** Aborts the request, written or not; null: only the signals of the client do. */
-  readonly abort: AbortSignal | null
+} & RequestSignals
+
+export type RequestSignals = {
+  /** Aborts the request until it is written. It aborts with `abort`, too. */
+  readonly signal: AbortSignal
+  /** Aborts the request, written or not. */
+  readonly abort: AbortSignal
 }
 
 export type HttpLimits = {
@@ -24,10 +29,6 @@ export type HttpLimits = {
   /** Limit for the bytes on the wire and for the decoded ones. */
   readonly maxResponseBytes: number
   readonly buffers: BufferPool
-  /** Aborts requests that are not written yet. */
-  readonly stop: AbortSignal
-  /** Aborts all requests. */
-  readonly abort: AbortSignal
 }
 
 /** A response whose body is not decoded. */
@@ -77,8 +78,8 @@ export function exchange(
 ): Promise<RawResponse | null> {
   return new Promise((resolve, reject) => {
     const each = new Exchange(request, limits, share, { onWrite, resolve, reject })
-    // Before it is written, a request may wait for a connection as long as earlier requests may take.
-    if (!each.begin(CONNECT_TIMEOUT_MS + limits.timeoutMs)) return
+    // The wait for a connection ends with the connector's own timeout, and with those of the requests before.
+    if (!each.begin()) return
     const { method, url, headers, body } = request
     connections.dispatch(
       {
@@ -114,6 +115,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #body: BodyBuffer | null = null
   #received = 0
   #isSettled = false
+  #signal: AbortSignal | null = null
   #timer: NodeJS.Timeout | undefined
   #deadlineMs = 0
 
@@ -125,11 +127,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /** @returns false when the request is aborted already */
-  begin(timeoutMs: number): boolean {
-    this.#restartTimer(timeoutMs)
-    const signals = this.#signals
-    for (const signal of signals) signal.addEventListener('abort', this.#onAbort)
-    if (signals.some(({ aborted }) => aborted)) this.#onAbort()
+  begin(): boolean {
+    this.#endBy(this.#request.signal)
     return !this.#isSettled
   }
 
@@ -146,7 +145,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#isSettled) throw new Error('not to be written')
     this.#written = controller
     this.#restartTimer(this.#limits.timeoutMs)
-    this.#limits.stop.removeEventListener('abort', this.#onAbort)
+    this.#endBy(this.#request.abort)
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
@@ -205,8 +204,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #onTimeout = (): void => {
     const what = `No complete response came within ${this.#limits.timeoutMs / 1000} s`
     const next = 'Run again later, or raise service.timeout.'
-    const error = this.#written === null ? ExportError : ResponseTimeout
-    this.#breakOff(new error({ kind: 'transient', what, where: this.#request.where, next }))
+    this.#breakOff(new ResponseTimeout({ kind: 'transient', what, where: this.#request.where, next }))
   }
 
   readonly #onAbort = (): void => {
@@ -246,7 +244,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#isSettled) return false
     this.#isSettled = true
     clearTimeout(this.#timer)
-    for (const signal of this.#signals) signal.removeEventListener('abort', this.#onAbort)
+    this.#signal?.removeEventListener('abort', this.#onAbort)
     return true
   }
 
@@ -256,9 +254,12 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#timer = setTimeout(this.#onTimeout, ms)
   }
 
-  get #signals(): readonly AbortSignal[] {
-    const { stop, abort } = this.#limits
-    return [stop, abort, ...(this.#request.abort === null ? [] : [this.#request.abort])]
+  /** From now on this signal aborts the request. */
+  #endBy(signal: AbortSignal): void {
+    this.#signal?.removeEventListener('abort', this.#onAbort)
+    this.#signal = signal
+    signal.addEventListener('abort', this.#onAbort)
+    if (signal.aborted) this.#onAbort()
   }
 }
 
