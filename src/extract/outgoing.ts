@@ -8,7 +8,7 @@ import type { ServiceCounters } from './service-counters.ts'
 import type { TokenSource } from './tokens.ts'
 import type { HttpRequest } from './transport/exchange.ts'
 import type { HttpClient } from './transport/http-client.ts'
-import type { CurrentWaits } from './wait-board.ts'
+import type { WaitBoard } from './wait-board.ts'
 
 /** A request to the service. */
 export type Outgoing = Omit<HttpRequest, 'headers'> & {
@@ -51,7 +51,7 @@ export type SenderParts = {
   /** As in `ServiceDeps`. */
   readonly hidesTexts: boolean
   readonly counters: ServiceCounters
-  readonly board: CurrentWaits
+  readonly board: WaitBoard
   /** As in `ServiceDeps`. */
   readonly onDate?: ((dateMs: number) => void) | undefined
 }

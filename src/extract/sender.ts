@@ -143,7 +143,7 @@ export class Sender {
   }
 
   async #obtain({ tokens }: Outgoing): Promise<Token> {
-    const isOver = this.#parts.board.token()
+    const isOver = this.#parts.board.begin('token')
     return tokens.current().finally(isOver)
   }
 
@@ -152,7 +152,7 @@ export class Sender {
     const { board, clock, log } = this.#parts
     const startMs = clock.monotonicMs()
     onSent?.()
-    const hasResponse = board.response()
+    const hasResponse = board.begin('response')
     return (outcome: Readonly<Record<string, string | number>>): number => {
       hasResponse()
       const duration_ms = Math.round(clock.monotonicMs() - startMs)

@@ -28,7 +28,7 @@ import {
 } from './tokens.ts'
 import type { RequestSignals } from './transport/exchange.ts'
 import { type HttpClient, httpClient } from './transport/http-client.ts'
-import { CurrentWaits, type Waits } from './wait-board.ts'
+import { WaitBoard } from './wait-board.ts'
 
 export type ServiceDeps = {
   readonly clock: Clock
@@ -47,7 +47,7 @@ export type ServiceDeps = {
   readonly measures?: Measures
   /** Searches left, as earlier runs last saw; undefined or null: not known. */
   readonly searchesLeft?: number | null
-  /** Called when `Service.waits` changes. */
+  /** As of `WaitBoard`. */
   readonly onWait?: () => void
   /** Receives the service's time with each successful response, before it is read. What it throws ends the request. */
   readonly onDate?: (dateMs: number) => void
@@ -69,13 +69,13 @@ export type Flight = RequestSignals & { end(): void }
 /** The service, as a run uses it: all requests share rate limits, token and budget. */
 export class Service {
   readonly counters: ServiceCounters
+  readonly board: WaitBoard
   readonly endpoints: Endpoints
   readonly #settings: ServiceSettings
   readonly #hidesTexts: boolean
   readonly #signals: RequestSignals
   readonly #http: HttpClient
   readonly #budget: Budget
-  readonly #board: CurrentWaits
   readonly #sender: Sender
   readonly #tokens: TokenSource
 
@@ -99,7 +99,7 @@ export class Service {
     this.#budget = budget
     const pace = rateLimits(settings, this.endpoints, clock)
     this.counters = new ServiceCounters({ budget, ledger, pace, clock })
-    this.#board = new CurrentWaits(
+    this.board = new WaitBoard(
       () => clock.now(),
       () => deps.onWait?.(),
     )
@@ -109,7 +109,7 @@ export class Service {
       maxResponseBytes,
       buffers: deps.buffers,
     })
-    const [http, board, { counters }, { hidesTexts, onDate }] = [this.#http, this.#board, this, deps]
+    const [http, { board, counters }, { hidesTexts, onDate }] = [this.#http, this, deps]
     const parts = { http, pace, budget, ledger, settings, clock, log, hidesTexts, counters, board, onDate }
     this.#sender = new Sender(parts)
     this.#tokens = tokenSource({
@@ -118,11 +118,6 @@ export class Service {
       readSecret: async (name) => requireSet(name, await deps.readSecret(name), `variable ${name}`),
       exchange: (keyAuth, apiKey) => this.#exchangeKey(keyAuth, apiKey),
     })
-  }
-
-  /** What requests wait for at present. */
-  get waits(): Waits {
-    return this.#board.waits
   }
 
   /**

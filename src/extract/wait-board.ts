@@ -1,5 +1,5 @@
 /** A request that failed and waits for its retry. */
-type RetryWait = {
+export type RetryWait = {
   /** The number of the retry, from 1 on, and the limit. */
   readonly number: number
   readonly of: number
@@ -9,7 +9,7 @@ type RetryWait = {
   readonly reason: string
 }
 
-/** What requests wait for at present. Times are epoch ms; null: no request waits for this. */
+/** What pages wait for at present, besides permits. Times are epoch ms; null: no page waits for this. */
 export type Waits = {
   /** The earliest retry. */
   readonly retry: RetryWait | null
@@ -19,31 +19,29 @@ export type Waits = {
   readonly tokenSinceMs: number | null
   /** When the oldest request in flight began to wait for its response. */
   readonly responseSinceMs: number | null
+  /** When the oldest commit in progress began. */
+  readonly diskSinceMs: number | null
 }
 
-/** Records what the requests of a service wait for. */
-export class CurrentWaits {
+type Since = { readonly ms: number }
+
+/** Records what the pages of a run wait for. */
+export class WaitBoard {
   readonly #now: () => number
-  readonly #onChange: () => void
+  readonly #onWait: () => void
   // Each in the order of beginning.
-  readonly #tokens = new Set<{ readonly sinceMs: number }>()
-  readonly #responses = new Set<{ readonly sinceMs: number }>()
+  readonly #since = { token: new Set<Since>(), response: new Set<Since>(), disk: new Set<Since>() }
   readonly #retries = new Set<RetryWait>()
 
-  /** @param onChange called when a wait begins and when it ends */
-  constructor(now: () => number, onChange: () => void) {
+  /** @param onWait called when a wait begins */
+  constructor(now: () => number, onWait: () => void) {
     this.#now = now
-    this.#onChange = onChange
+    this.#onWait = onWait
   }
 
-  /** @returns a function to call when the token is there, or will not come */
-  token(): () => void {
-    return this.#enter(this.#tokens, { sinceMs: this.#now() })
-  }
-
-  /** @returns a function to call when the response is there, or will not come */
-  response(): () => void {
-    return this.#enter(this.#responses, { sinceMs: this.#now() })
+  /** @returns a function to call when the wait is over */
+  begin(what: 'token' | 'response' | 'disk'): () => void {
+    return this.#enter(this.#since[what], { ms: this.#now() })
   }
 
   /** @returns a function to call after the wait */
@@ -52,23 +50,25 @@ export class CurrentWaits {
   }
 
   get waits(): Waits {
-    const [token] = this.#tokens
-    const [response] = this.#responses
+    const { token, response, disk } = this.#since
     let retry: RetryWait | null = null
     for (const each of this.#retries) if (retry === null || each.untilMs < retry.untilMs) retry = each
     return {
       retry,
       retries: this.#retries.size,
-      tokenSinceMs: token?.sinceMs ?? null,
-      responseSinceMs: response?.sinceMs ?? null,
+      tokenSinceMs: firstOf(token),
+      responseSinceMs: firstOf(response),
+      diskSinceMs: firstOf(disk),
     }
   }
 
   #enter<T>(waiting: Set<T>, wait: T): () => void {
     waiting.add(wait)
-    this.#onChange()
-    return () => {
-      if (waiting.delete(wait)) this.#onChange()
-    }
+    this.#onWait()
+    return () => waiting.delete(wait)
   }
+}
+
+function firstOf([first]: Iterable<Since>): number | null {
+  return first?.ms ?? null
 }

@@ -1,5 +1,6 @@
 import type { AllowedRequests, RunCounts } from '../core/index.ts'
 import type { DataSetOptions } from '../data-set/index.ts'
+import type { Waits } from '../extract/index.ts'
 import type { SharedThread } from './cpu/cpu.ts'
 
 /** The flags of a run, as they are if nobody sets them. */
@@ -57,28 +58,5 @@ export type Progress = RunCounts & {
   readonly requestsAllowed: AllowedRequests | null
   /** End of the pause that the service demanded, epoch milliseconds; null: no pause. */
   readonly pausedUntilMs: number | null
-  readonly waits: RunWaits
-}
-
-/** What pages wait for at present, besides permits. Times are epoch ms; null: no page waits for this. */
-export type RunWaits = {
-  /** The earliest retry. */
-  readonly retry: RetryWait | null
-  /** The number of requests that wait for their retry. */
-  readonly retries: number
-  /** When the reading or renewal of the token began. */
-  readonly tokenSinceMs: number | null
-  /** When the oldest request in flight began to wait for its response. */
-  readonly responseSinceMs: number | null
-  /** When the oldest commit in progress began. */
-  readonly diskSinceMs: number | null
-}
-
-export type RetryWait = {
-  /** The number of the retry, from 1 on, and the limit. */
-  readonly number: number
-  readonly of: number
-  readonly untilMs: number
-  /** Why the last attempt failed. */
-  readonly reason: string
+  readonly waits: Waits
 }

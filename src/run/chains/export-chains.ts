@@ -266,7 +266,7 @@ async function sealShared(
 /** The progress of a run, for `onProgress`. */
 function progressOf(
   { pipeline: { extract }, tally, counts, earlier }: RunContext,
-  { counters, waits }: Service,
+  { counters, board }: Service,
 ): Progress {
   const { requests, reading } = counters
   const isCounted = rulesOf(extract.resource).reading === 'search'
@@ -290,6 +290,6 @@ function progressOf(
       extract.pageSize,
     ),
     pausedUntilMs: counters.pausedUntilMs,
-    waits: { ...waits, diskSinceMs: tally.committingSinceMs },
+    waits: board.waits,
   }
 }

@@ -59,8 +59,8 @@ export class PageCommits {
    *   permits them; or, under `on_invalid: fail`, any: then nothing is committed
    */
   async commit(split: SplitPage): Promise<void> {
-    const { session, tally, options, pipeline } = this.#run
-    const isOver = tally.committing(options.clock.now())
+    const { session, service, pipeline } = this.#run
+    const isOver = service.board.begin('disk')
     try {
       const invalid = invalidItemOf(split, this.#chain, pipeline.transform)
       if (invalid !== null) throw invalid

@@ -43,8 +43,6 @@ export class Tally {
   reopened = 0
   /** Partitions that failed in a row, without a usable response in between. */
   failuresInRow = 0
-  /** When the commits in progress began, epoch ms, in that order. */
-  readonly #commits = new Set<{ readonly sinceMs: number }>()
   readonly failures: { readonly partition: string; readonly message: string }[] = []
   readonly #unknownFields = new Set<string>()
   readonly #reasons = new Map<string, number>()
@@ -54,19 +52,6 @@ export class Tally {
   constructor({ done }: { readonly done: number }) {
     this.done = done
     this.doneBefore = done
-  }
-
-  /** Called when a commit begins. @returns a function to call when it succeeds or fails */
-  committing(nowMs: number): () => void {
-    const commit = { sinceMs: nowMs }
-    this.#commits.add(commit)
-    return () => this.#commits.delete(commit)
-  }
-
-  /** When the oldest commit in progress began; null: there is none. */
-  get committingSinceMs(): number | null {
-    const [first] = this.#commits
-    return first?.sinceMs ?? null
   }
 
   /** @param forgotten by window */
