@@ -10,8 +10,8 @@ import type {
 } from '../core/index.ts'
 import type { Sizing } from './pace/page-sizes.ts'
 
-/** A chain, from its beginning or from the resume position of a checkpoint. */
-export type Chain = {
+/** What the pages of a chain are requested with. */
+export type ChainRequest = {
   readonly resource: Resource
   readonly query: NamedQuery
   /** The requested range, both ends included, the same on every page; null: everything. */
@@ -26,6 +26,10 @@ export type Chain = {
   readonly sizing: Sizing | null
   /** The value of a secret query, the same for all of its chains in a run; null for other queries. */
   readonly secret: string | null
+}
+
+/** A chain, from its beginning or from the resume position of a checkpoint. */
+export type Chain = ChainRequest & {
   /** The part of the requested range whose rows the chain keeps, the end excluded. It may shrink during the chain. */
   readonly own: () => Window | null
   /** The key of its current partition, for messages. */

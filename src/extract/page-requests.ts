@@ -10,7 +10,7 @@ import {
   SEARCHES,
   type SearchQuery,
 } from '../core/index.ts'
-import type { Chain } from './chain.ts'
+import type { ChainRequest } from './chain.ts'
 import type { Endpoints } from './endpoints.ts'
 import { TENANT } from './responses.ts'
 import type { Service, ServiceRequest } from './service.ts'
@@ -18,7 +18,7 @@ import type { Service, ServiceRequest } from './service.ts'
 /** Builds the requests of a chain's pages; only the cursor differs between them. */
 export function pageRequests(
   { endpoints }: Pick<Service, 'endpoints'>,
-  chain: Chain,
+  chain: ChainRequest,
 ): (cursor: string | null, about: string) => ServiceRequest {
   const { query } = chain
   switch (query.type) {
@@ -68,7 +68,7 @@ function basicRequest(url: URL, about: string): ServiceRequest {
 }
 
 /** `GET {report_path}/?from=&size=&order=`. Source: public API documentation. */
-function listUrl(reports: URL, { pageSize, order }: Chain, cursor: string | null): URL {
+function listUrl(reports: URL, { pageSize, order }: ChainRequest, cursor: string | null): URL {
   const url = withPath(reports, '')
   if (cursor !== null) url.searchParams.set('from', cursor)
   url.searchParams.set('size', String(pageSize))
@@ -85,7 +85,10 @@ function feedUrl(endpoints: Endpoints, resource: Resource, query: FeedQuery): UR
  * `GET {feed_path}?size=&from=&order_type=`; an identifier's feed has no order. Pages cost no searches.
  * Source: public API documentation.
  */
-function feedRequests(feed: URL, chain: Chain): (cursor: string | null, about: string) => ServiceRequest {
+function feedRequests(
+  feed: URL,
+  chain: ChainRequest,
+): (cursor: string | null, about: string) => ServiceRequest {
   const { query, pageSize, order, sizing } = chain
   const subject = query.type === 'identifier' ? `identifier ${query.id}` : TENANT
   return (cursor, about) => {
@@ -113,7 +116,7 @@ function searchedQuery(query: SearchQuery, secret: string | null) {
 }
 
 /** The body of one search request. Only `from` differs from page to page. Source: service spec 4.2. */
-function searchBody(chain: Chain, query: object, cursor: string | null): string {
+function searchBody(chain: ChainRequest, query: object, cursor: string | null): string {
   const { pageSize, include, order } = chain
   const importedAt = importedAtFilter(chain)
   return JSON.stringify({
@@ -127,7 +130,7 @@ function searchBody(chain: Chain, query: object, cursor: string | null): string 
 }
 
 /** The service includes both bounds. A row exactly at a window's end is assigned to the next window later. */
-function importedAtFilter({ requested, since, order }: Chain): { gte?: string; lte?: string } | null {
+function importedAtFilter({ requested, since, order }: ChainRequest): { gte?: string; lte?: string } | null {
   const gte = order === 'asc' && since !== null ? since.at : requested?.from
   const lte = order === 'desc' && since !== null ? since.at : requested?.until
   if (gte === undefined && lte === undefined) return null

@@ -3,25 +3,22 @@ import {
   type BufferPool,
   bufferPool,
   type Clock,
-  type DecodedPage,
-  type DecodePage,
   ExportError,
   freshBuffers,
   type Log,
   mayCost,
-  NO_IDS,
   type Pipeline,
   type Query,
   type RunLimits,
-  SeenCursors,
   type ServiceSettings,
   type Window,
 } from '../core/index.ts'
 import {
-  type Chain,
-  extractPages,
+  type ChainRequest,
   fetchReport,
   isWebPage,
+  pageRequests,
+  type ReadResponse,
   type Report,
   ResponseError,
   Service,
@@ -176,12 +173,13 @@ export async function probeService(pipeline: Pipeline, options: ServiceCallOptio
   const calls = { ...options, buffers: freshBuffers }
   const service = openCalls({ ...pipeline.service, retries: 0 }, calls, limits)
   try {
-    const chain = await chainOf(pipeline, options)
-    const { next, items } = await firstPage(service, chain)
+    const requestFor = pageRequests(service, await searchOf(pipeline, options))
+    const pageAt = (cursor: string | null) => service.request(requestFor(cursor, 'probe'), counted)
+    const { next, items } = await pageAt(null)
     if (service.counters.reportsSearchesLeft !== true) return probe('nothing', null, service)
     if (next === null || items < PROBE_ROWS) return probe('unknown', null, service)
     const before = service.counters.searchesRemaining!
-    const { items: rows } = await firstPage(service, { ...chain, cursor: next, page: 1 })
+    const { items: rows } = await pageAt(next)
     const { searchesRemaining, reading } = service.counters
     if (mayCost(null, rows) === 1) return probe('unknown', null, service)
     const page = { rows, searches: Math.max(0, before - searchesRemaining!) }
@@ -197,14 +195,11 @@ function probe(reading: Probe['reading'], page: Probe['page'], { counters }: Ser
   return { reading, page, requests, searchesRemaining }
 }
 
-async function firstPage(service: Service, chain: Chain): Promise<DecodedPage> {
-  for await (const { page } of extractPages(service, { ...chain, seen: new SeenCursors() }, counted))
-    return page
-  throw new Error('a chain without a page')
-}
-
 /** The first query without a secret, else the first query, over all of its windows. */
-async function chainOf({ extract }: Pipeline, { clock, readSecret }: ServiceCallOptions): Promise<Chain> {
+async function searchOf(
+  { extract }: Pipeline,
+  { clock, readSecret }: ServiceCallOptions,
+): Promise<ChainRequest> {
   const { resource, queries, windows, include, order, pageSize } = extract
   const query: Query | undefined = queries.find(({ type }) => type !== 'secret') ?? queries[0]
   if (query === undefined) throw new Error('a pipeline without a query')
@@ -216,54 +211,35 @@ async function chainOf({ extract }: Pipeline, { clock, readSecret }: ServiceCall
     resource,
     query: { ...query, name: 'probe' },
     requested,
-    own: () => requested,
-    partition: () => 'probe',
-    isOver: () => true,
+    since: null,
     include,
     order,
     pageSize: Math.min(PROBE_ROWS, pageSize),
     sizing: null,
-    cursor: null,
-    since: null,
-    page: 0,
-    requestsBefore: 0,
-    queryValue: '',
     secret: query.type === 'secret' ? await readSecret(query.secretEnv) : null,
-    recent: [],
-    seen: new SeenCursors(),
-    onRequest: () => {},
-    prefetch: { take: () => false, give: () => {} },
   }
 }
 
 const SearchResponse = z.object({ items: z.array(z.unknown()), next: z.string().nullish() })
 
 /** Counts the items and reads whether there are more; their contents are ignored. */
-const counted: DecodePage = async (body, { partition }) => {
+const counted: ReadResponse<{ readonly items: number; readonly next: string | null }> = async (
+  body,
+  where,
+  { hasRows },
+) => {
   const response = SearchResponse.safeParse(parsed(body))
   if (!response.success) {
     throw new ExportError({
       kind: 'data',
       what: 'The response is none of a credential search',
-      where: partition,
+      where,
       next: 'Check service.search_path.',
     })
   }
   const { items, next = null } = response.data
-  return {
-    next,
-    recordBatch: null,
-    rows: 0,
-    items: items.length,
-    repeated: 0,
-    forgotten: [],
-    met: false,
-    ids: NO_IDS,
-    times: null,
-    span: null,
-    quarantined: [],
-    unknownFields: {},
-  }
+  hasRows(items.length)
+  return { items: items.length, next }
 }
 
 function parsed(body: Uint8Array): unknown {
