@@ -137,7 +137,6 @@ export type PageIds = {
   readonly refused: Int32Array<ArrayBuffer>
 }
 
-
 // The service may repeat a row on the next page, or some pages later. Older ids are dropped, so that the memory of a
 // chain does not depend on its length.
 const PAGES = 2

@@ -44,7 +44,8 @@ export class OpenShard {
 
   readonly #tools: OpenShardTools
   readonly #partitions = new Set<string>()
-  readonly #coding: ShardCoding
+  /** Begins with the first rows that are encoded. */
+  #coding: ShardCoding | null = null
   #encoded = 0
   #span: Span | null = null
   #replaced = 0
@@ -58,7 +59,6 @@ export class OpenShard {
 
   constructor(tools: OpenShardTools, measure: RowGroupMeasure, { shard, folder, part }: ShardIdentity) {
     this.#tools = tools
-    this.#coding = tools.coder.begin()
     this.measure = measure
     this.shard = shard
     this.folder = folder
@@ -109,7 +109,7 @@ export class OpenShard {
     if (this.hasRest) throw new Error('the shard has rows that are not encoded')
     await this.#last
     if (this.#encoded !== this.rows) throw this.#otherRows()
-    const { parts, sha256 } = await this.#coding.end()
+    const { parts, sha256 } = await (await this.#begun()).end()
     const scratch = await this.#append(parts)
     const bytes = scratch.size
     // A file of that name has the same content.
@@ -130,7 +130,7 @@ export class OpenShard {
   /** Ends the work on it and removes its scratch. */
   async discard(): Promise<void> {
     await this.#last.catch(() => {})
-    this.#coding.discard()
+    this.#coding?.discard()
     await this.#scratch?.discard()
   }
 
@@ -138,13 +138,18 @@ export class OpenShard {
     const taken = await Promise.all(
       batches.map((batch) => (batch instanceof Uint8Array ? batch : batch.take())),
     )
-    const encoded = await this.#coding.encode(taken)
+    const encoded = await (await this.#begun()).encode(taken)
     for (const [i, batch] of batches.entries()) {
       if (!(batch instanceof Uint8Array)) batch.give(taken[i]!)
     }
     this.#encoded += encoded.rows
     this.#replaced += encoded.replaced
     await this.#append(encoded.parts)
+  }
+
+  async #begun(): Promise<ShardCoding> {
+    this.#coding ??= await this.#tools.coder.begin()
+    return this.#coding
   }
 
   async #append(parts: readonly Uint8Array[]): Promise<Scratch> {

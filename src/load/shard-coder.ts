@@ -4,7 +4,7 @@ import type { ShardEncoder, WrittenRowGroup } from './encode/encoder.ts'
 
 /** Encodes shards, in this thread or another one. */
 export type ShardCoder = {
-  begin(): ShardCoding
+  begin(): ShardCoding | Promise<ShardCoding>
 }
 
 /** One shard while it is encoded: its row groups, its footer and its SHA-256. */
@@ -31,7 +31,7 @@ export type EncodedRows = {
 export type ShardEnd = { readonly parts: readonly Uint8Array[]; readonly sha256: string }
 
 /** Encodes in the calling thread. */
-export function shardCoder(encoder: ShardEncoder): ShardCoder {
+export function shardCoder(encoder: ShardEncoder): { begin(): ShardCoding } {
   return {
     begin() {
       const hash = createHash('sha256')

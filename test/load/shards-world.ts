@@ -112,8 +112,8 @@ function withEncode(
   encode: (coding: ShardCoding, recordBatches: readonly Uint8Array[]) => Promise<EncodedRows>,
 ): ShardCoder {
   return {
-    begin() {
-      const coding = coder.begin()
+    async begin() {
+      const coding = await coder.begin()
       return { ...coding, encode: (recordBatches) => encode(coding, recordBatches) }
     },
   }

@@ -1,7 +1,8 @@
 import { availableParallelism } from 'node:os'
 import type { BufferPool, DecodedPage, DecodePage, DecodeSettings } from '../../core/index.ts'
-import type { EncodedRows, EncodeSettings, ShardCoder, ShardCoding, ShardEnd } from '../../load/index.ts'
+import type { EncodedRows, EncodeSettings, ShardCoder, ShardEnd } from '../../load/index.ts'
 import { canStartThreads, openThread, owned, type Thread } from '../../threads/index.ts'
+import type { InThisThread } from './in-this-thread.ts'
 
 /** The work that takes processor time: responses to rows, rows to bytes of shards. */
 export type Cpu = {
@@ -41,7 +42,14 @@ export function openCpu(
   buffers: BufferPool,
   shared: SharedThread | null = null,
 ): Cpu {
-  const here = loadedHere(decodeSettings, encodeSettings)
+  let loaded: Promise<InThisThread> | null = null
+  // Loaded when it is needed: some runs have nothing to decode or to encode.
+  const here = (): Promise<InThisThread> => {
+    loaded ??= import('./in-this-thread.ts').then(({ inThisThread }) =>
+      inThisThread(decodeSettings, encodeSettings),
+    )
+    return loaded
+  }
   const there =
     availableParallelism() > 1 && canStartThreads ? inThread(decodeSettings, encodeSettings, shared) : null
   return {
@@ -51,7 +59,8 @@ export function openCpu(
         const isLarge = body.byteLength >= LARGE_BYTES
         // Two threads that decode large pages would need twice the memory.
         if (isLarge) await there?.start()
-        page = await (isLarge && there?.isReady ? there : here).decode(body, context)
+        const decoder = isLarge && there?.isReady ? there : await here()
+        page = await decoder.decode(body, context)
         return page
       } finally {
         // Rows in shared memory are in the buffer of their response.
@@ -61,20 +70,7 @@ export function openCpu(
     release({ recordBatch }) {
       if (recordBatch !== null) buffers.give(recordBatch.buffer)
     },
-    coder: {
-      begin() {
-        let chosen: ShardCoding | null = null
-        const coding = (): ShardCoding => {
-          chosen ??= (there?.isReady ? there : here).coder.begin()
-          return chosen
-        }
-        return {
-          encode: (recordBatches) => coding().encode(recordBatches),
-          end: () => coding().end(),
-          discard: () => chosen?.discard(),
-        }
-      },
-    },
+    coder: { begin: async () => (there?.isReady ? there : await here()).coder.begin() },
     close: async () => there?.close(),
   }
 }
@@ -98,38 +94,6 @@ export function shareThread(): SharedThread {
 
 function openWorker(): Thread {
   return openThread(new URL('./worker.js', import.meta.url), null)
-}
-
-/** Decoding and encoding in the calling thread, of which the modules are loaded when they are needed. */
-function loadedHere(
-  decodeSettings: DecodeSettings,
-  encodeSettings: EncodeSettings,
-): Pick<Cpu, 'decode' | 'coder'> {
-  let loaded: Promise<Pick<Cpu, 'decode' | 'coder'>> | null = null
-  const load = (): Promise<Pick<Cpu, 'decode' | 'coder'>> => {
-    loaded ??= import('./in-this-thread.ts').then((module) =>
-      module.inThisThread(decodeSettings, encodeSettings),
-    )
-    return loaded
-  }
-  return {
-    decode: async (body, context) => (await load()).decode(body, context),
-    coder: {
-      begin() {
-        let begun: ShardCoding | null = null
-        const coding = async (): Promise<ShardCoding> => {
-          const { coder } = await load()
-          begun ??= coder.begin()
-          return begun
-        }
-        return {
-          encode: async (recordBatches) => (await coding()).encode(recordBatches),
-          end: async () => (await coding()).end(),
-          discard() {},
-        }
-      },
-    },
-  }
 }
 
 type Elsewhere = Pick<Cpu, 'decode' | 'coder' | 'close'> & {

@@ -1,15 +1,13 @@
-import type { DecodePage, DecodeSettings } from '../../core/index.ts'
-import { createEncoder, type EncodeSettings, type ShardCoder, shardCoder } from '../../load/index.ts'
+import type { DecodeSettings } from '../../core/index.ts'
+import { createEncoder, type EncodeSettings, shardCoder } from '../../load/index.ts'
 import { createDecoder } from '../../transform/index.ts'
 
+export type InThisThread = ReturnType<typeof inThisThread>
+
 /** Decodes and encodes in the calling thread. The module is loaded with the first page. */
-export function inThisThread(
-  decodeSettings: DecodeSettings,
-  encodeSettings: EncodeSettings,
-): { readonly decode: DecodePage; readonly coder: ShardCoder } {
-  const decode = createDecoder(decodeSettings)
+export function inThisThread(decodeSettings: DecodeSettings, encodeSettings: EncodeSettings) {
   return {
-    decode: async (body, context) => decode(body, context),
+    decode: createDecoder(decodeSettings),
     coder: shardCoder(createEncoder(encodeSettings)),
   }
 }
