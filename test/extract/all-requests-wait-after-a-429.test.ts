@@ -11,6 +11,7 @@ describe('after a 429', () => {
     [{}, 10_000],
     [{ 'retry-after': '4' }, 4_000],
     [{ 'retry-after': '0' }, 1_000],
+    [{ 'retry-after': 'soon' }, 10_000],
     [{ 'retry-after': 'Mon, 01 Jan 2024 00:00:30 GMT', date: 'Mon, 01 Jan 2024 00:00:00 GMT' }, 30_000],
   ])('with %j nothing is sent for %i ms', async (headers, pauseMs) => {
     const clock = fakeClock()

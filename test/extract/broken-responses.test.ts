@@ -48,34 +48,42 @@ async function recoversFromLate(
 }
 
 describe('a request is sent again', () => {
-  it('when the connection is reset before the headers', () => recovers((socket) => socket.resetAndDestroy()))
-
-  it('when the connection is closed before the headers', () => recovers((socket) => socket.end()))
-
-  it('when the connection is reset after the headers', () =>
-    recovers((socket) => {
-      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{', () => socket.resetAndDestroy())
-    }))
-
-  it('when the body is shorter than announced', () =>
-    recovers((socket) => socket.end(`HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n${PAGE}`)))
-
-  it('when a chunked body ends too early', () =>
-    recovers((socket) =>
-      socket.end(`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n19\r\n${PAGE}\r\n`),
-    ))
-
-  it('when a compressed body is cut short', () =>
-    recovers((socket) => {
-      const body = gzipSync(PAGE).subarray(0, -10)
-      socket.write(`HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ${body.length}\r\n\r\n`)
-      socket.write(body)
-    }))
-
-  it('when the response is not HTTP', () => recovers((socket) => socket.write('SSH-2.0-OpenSSH_9.6\r\n\r\n')))
-
-  it('when the response has no end of headers', () =>
-    recovers((socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`)))
+  const compressed = (socket: Socket, body: Buffer): void => {
+    socket.write(`HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ${body.length}\r\n\r\n`)
+    socket.write(body)
+  }
+  it.each<[string, (socket: Socket) => void]>([
+    ['the connection is reset before the headers', (socket) => socket.resetAndDestroy()],
+    ['the connection is closed before the headers', (socket) => socket.end()],
+    [
+      'the connection is reset within the headers',
+      (socket) => socket.write('HTTP/1.1 200 OK\r\nconte', () => socket.resetAndDestroy()),
+    ],
+    [
+      'the connection is reset after the headers',
+      (socket) =>
+        socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{', () => socket.resetAndDestroy()),
+    ],
+    [
+      'the body is shorter than announced',
+      (socket) => socket.end(`HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n${PAGE}`),
+    ],
+    [
+      'a chunked body ends too early',
+      (socket) => socket.end(`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n19\r\n${PAGE}\r\n`),
+    ],
+    ['a compressed body is cut short', (socket) => compressed(socket, gzipSync(PAGE).subarray(0, -10))],
+    [
+      'a compressed body has a wrong byte',
+      (socket) =>
+        compressed(socket, gzipSync(PAGE).map((byte, at) => (at === 12 ? byte ^ 1 : byte)) as Buffer),
+    ],
+    ['the response is not HTTP', (socket) => socket.write('SSH-2.0-OpenSSH_9.6\r\n\r\n')],
+    [
+      'the response has no end of headers',
+      (socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`),
+    ],
+  ])('when %s', (_name, fault) => recovers(fault))
 
   it('when no response begins in time', () => recoversFromLate(() => {}))
 

@@ -2,15 +2,17 @@ import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from '
 import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { random } from '../support/random.ts'
 import { exits } from '../support/run-cli.ts'
 import type { Fault, LoggedRequest } from '../support/sandbox.ts'
 import { cases, seedOf, some } from '../support/thorough.ts'
+import { endOfLine } from './damage.ts'
 import { faultFigures } from './figures.ts'
 import { missingRows, rowsOf } from './rows.ts'
-import { shardHashes } from './support.ts'
-import { type Scenario, scenario, type Trial, trial, type Undisturbed, undisturbed } from './trial.ts'
+import { concurrently, diskFault, type Ended } from './support.ts'
+import { expectSameResult, type Scenario, scenario, type Trial, trial, undisturbed } from './trial.ts'
 
 const figures = faultFigures('state damaged while a run goes on')
 
@@ -20,12 +22,17 @@ const KINDS = [
   { what: 'an unfinished --redo', partitionBy: '[query, window]', redo: true },
 ] as const
 
-const DAMAGES: readonly (readonly [name: string, damage: (path: string, draw: () => number) => void])[] = [
+type Damage = (path: string, draw: () => number) => void
+
+const DAMAGES: readonly (readonly [name: string, damage: Damage])[] = [
   [
     'flips a bit',
     (path, draw) => {
       const bytes = readFileSync(path)
-      if (bytes.length > 0) bytes[Math.floor(draw() * bytes.length)]! ^= 1 << Math.floor(draw() * 8)
+      // Half of them in the bytes behind the entries of a commit.
+      const start = draw() < 0.5 ? 0 : Math.min(endOfLine(bytes), bytes.length - 1)
+      if (bytes.length > 0)
+        bytes[start + Math.floor(draw() * (bytes.length - start))]! ^= 1 << Math.floor(draw() * 8)
       writeFileSync(path, bytes)
     },
   ],
@@ -41,13 +48,23 @@ function stateFiles(output: string): string[] {
     .sort()
 }
 
+/** Damages one of them. @returns what was done */
+function strike(output: string, damage: Damage, draw: () => number): string {
+  try {
+    const files = stateFiles(output)
+    const file = files[Math.floor(draw() * files.length)]!
+    damage(file, draw)
+    return file.slice(output.length)
+  } catch {
+    return 'nothing: it has just been removed or published'
+  }
+}
+
 describe.each(some(KINDS, 1))('during $what, partition_by $partitionBy:', ({ partitionBy, redo }) => {
   const export_ = scenario({ format: 'csv', partitionBy })
-  let clean: Undisturbed
   let unfinished: string
 
   beforeAll(async () => {
-    clean = await undisturbed(export_)
     await trial(export_, async ({ run, workspace }) => {
       if (redo) expect((await run()).code).toBe(0)
       const args = redo ? ['--redo', '*', '--max-requests', '5'] : ['--max-requests', '5']
@@ -59,92 +76,124 @@ describe.each(some(KINDS, 1))('during $what, partition_by $partitionBy:', ({ par
 
   afterAll(() => rm(unfinished, { recursive: true, force: true }))
 
+  /** Runs a copy of it, damages that when a request has come, and perhaps kills the run at the next one. */
+  async function damagedAt(request: number, isKilled: boolean, damage: (output: string) => string) {
+    let output = ''
+    let about = 'nothing'
+    let kill: ((signal: NodeJS.Signals) => void) | null = null
+    const when = ({ ordinal }: LoggedRequest): boolean => {
+      if (ordinal === request) about = damage(output)
+      if (ordinal > request) kill?.('SIGKILL')
+      return false
+    }
+    const faults: Fault[] = [{ kind: 'hang', when }]
+    await trial({ ...export_, sandbox: { ...export_.sandbox, faults } }, async (attempt) => {
+      output = attempt.workspace.output
+      await cp(unfinished, output, { recursive: true })
+      const ended = await attempt.run(isKilled ? { onStart: (send) => (kill = send) } : {})
+      kill = null
+      await expectNoHarm(attempt, ended, about, export_, redo)
+    })
+  }
+
   test.each(DAMAGES)('something %s, and exit 0 means the right rows', async (_, damage) => {
     for (let number = 1; number <= cases(60, 1); number++) {
       const seed = 1000 * seedOf(0) + number
-      const draw = random(seed)
-      await damagedAt(
-        export_,
-        unfinished,
-        1 + (seed % 3),
-        (output) => {
-          const files = stateFiles(output)
-          const file = files[Math.floor(draw() * files.length)]!
-          damage(file, draw)
-          return `seed ${seed}, ${file.slice(output.length)}`
-        },
-        (attempt, about) => expectNoWrongRows(attempt, about, clean, redo),
-      )
+      await damagedAt(1 + (seed % 3), number % 4 === 0, (output) => {
+        return `seed ${seed}, ${strike(output, damage, random(seed))}`
+      })
     }
   })
 
   test('all commits are removed while the run waits for its first response', async () => {
-    await damagedAt(
-      export_,
-      unfinished,
-      1,
-      (output) => {
-        for (const file of stateFiles(output)) if (/_state\/log\/\d+$/.test(file)) rmSync(file)
-        return 'commits'
-      },
-      (attempt, about) => expectNoWrongRows(attempt, about, clean, redo),
-    )
+    await damagedAt(1, false, (output) => {
+      for (const file of stateFiles(output)) if (/_state\/log\/\d+$/.test(file)) rmSync(file)
+      return 'commits'
+    })
   })
 })
 
-/** Runs a copy of an unfinished export, and damages it when a request has come. */
-async function damagedAt(
-  export_: Scenario,
-  unfinished: string,
-  request: number,
-  damage: (output: string) => string,
-  check: (attempt: Trial, about: string) => Promise<void>,
-): Promise<void> {
-  let output = ''
-  let about = 'nothing'
-  const when = ({ ordinal }: LoggedRequest): boolean => {
-    if (ordinal === request) about = damage(output)
-    return false
-  }
-  const faults: Fault[] = [{ kind: 'hang', when }]
-  await trial({ ...export_, sandbox: { ...export_.sandbox, faults } }, async (attempt) => {
-    output = attempt.workspace.output
-    await cp(unfinished, output, { recursive: true })
-    const ended = await attempt.run()
-    figures.faults++
-    await check({ ...attempt, run: async () => ended }, about)
-    if (ended.code === 0) return
-    // The next runs repair it, or go on refusing.
-    for (let times = 0; times < 2; times++) {
-      const next = await attempt.run()
-      await check({ ...attempt, run: async () => next }, `${about}, run again`)
-      if (next.code === 0) return
-      expect(next.stderr, about).toMatch(/damaged|checkpoint|missing|holds|lock/i)
-    }
+test('between any two calls of the disk, exit 0 means the right rows', async () => {
+  const export_ = scenario({ format: 'parquet', partitionBy: '[query, window]' })
+  const { calls } = await undisturbed(export_)
+  const seeds = some(
+    Array.from({ length: 60 }, (_, seed) => seed),
+    1,
+  )
+  await concurrently(seeds, async (seed) => {
+    const draw = random(1000 + seed)
+    const call = 1 + Math.floor(draw() * calls.length)
+    await trial(export_, async (attempt) => {
+      const { output } = attempt.workspace
+      let about = 'nothing'
+      const ended = await attempt.run({
+        env: diskFault(output, `stop:${call}`),
+        onStart: async (send, pid) => {
+          if (!(await isStopped(pid))) return
+          about = `seed ${seed}, ${strike(output, DAMAGES[seed % 3]![1], draw)} before call ${call}`
+          send('SIGCONT')
+        },
+      })
+      await expectNoHarm(attempt, ended, about, export_, false)
+    })
   })
+})
+
+/** Waits until the process is stopped. @returns false: it ended before */
+async function isStopped(pid: number): Promise<boolean> {
+  for (;;) {
+    const state = stateOf(pid)
+    if ('TZX'.includes(state)) return state === 'T'
+    await delay(2)
+  }
 }
 
-async function expectNoWrongRows(
-  { run, command, workspace }: Trial,
+/** The letter by which Linux names the state of a process: T for stopped, Z for ended, X for none. */
+function stateOf(pid: number): string {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return stat[stat.lastIndexOf(')') + 2]!
+  } catch {
+    return 'X'
+  }
+}
+
+const DAMAGE =
+  /does not match|does not follow|is missing|are lost or changed|changed or vanished|is followed by nothing|not a checkpoint|shard holds|no checkpoint|lock file|damaged/
+
+/** What a run calls complete is right; so is what the next ones make of it, unless they name the damage. */
+async function expectNoHarm(
+  attempt: Trial,
+  first: Ended,
   about: string,
-  clean: Undisturbed,
+  export_: Scenario,
   redo: boolean,
 ): Promise<void> {
-  const { code, stderr } = await run()
-  expect(stderr, about).not.toMatch(/^\s+at |unexpected error/m)
-  const rows = await rowsOf(workspace.output)
-  // Nobody has lost what was published before.
-  if (redo) expect(missingRows(clean.rows, rows), `${about}: exit ${code}\n${stderr}`).toBe(0)
-  if (code !== 0) return
-  figures.exports++
-  const lost = missingRows(clean.rows, rows)
-  const duplicated = missingRows(rows, clean.rows)
-  figures.lost += lost
-  figures.duplicated += duplicated
-  expect({ lost, duplicated }, `${about}\n${stderr}`).toEqual({ lost: 0, duplicated: 0 })
-  expect((await shardHashes(workspace.output)).size, about).toBeGreaterThan(0)
-  const verified = JSON.parse((await command('verify', { args: ['--json'] })).stdout)
-  // The checkpoint itself may be what was damaged after it was last read.
-  const others = verified.problems.filter(({ path }: { path: string }) => !path.startsWith('_'))
-  expect(others, about).toEqual([])
+  figures.faults++
+  const clean = await undisturbed(export_)
+  const interruptions = Number.POSITIVE_INFINITY
+  const expectWhole = async (): Promise<void> => {
+    if (!redo) return expectSameResult(attempt, { scenario: export_, clean, figures, about, interruptions })
+    expect(missingRows(await rowsOf(attempt.workspace.output), clean.rows), about).toBe(0)
+    figures.exports++
+  }
+  let ended = first
+  for (let tries = 0; tries < 3; tries++) {
+    expect(ended.stderr, about).not.toMatch(/^\s+at |unexpected error/m)
+    // Nobody has lost what was published before.
+    if (redo) expect(missingRows(clean.rows, await rowsOf(attempt.workspace.output)), about).toBe(0)
+    if (ended.code === 0) {
+      await expectWhole()
+      const verified = JSON.parse((await attempt.command('verify', { args: ['--json'] })).stdout)
+      // The checkpoint itself may be what was damaged after it was last read.
+      const others = verified.problems.filter(({ path }: { path: string }) => !path.startsWith('_'))
+      return expect(others, about).toEqual([])
+    }
+    if (ended.signal === 'SIGKILL') figures.kills++
+    else expect(ended.stderr, about).toMatch(DAMAGE)
+    ended = await attempt.run()
+  }
+  // What is refused is not lost: the export can begin anew.
+  expect(await attempt.runHere({ fresh: true }), about).toMatchObject({ status: 'complete', error: null })
+  await expectWhole()
 }

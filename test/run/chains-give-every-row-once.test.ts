@@ -158,7 +158,10 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
     }
     const summary = await here.run()
     expect(summary).toMatchObject({ status: 'failed', partitions: { total: 3, failed: 1, pending: 0 } })
+    const before = service.received.length
     expect(await here.run()).toMatchObject({ status: 'complete' })
+    // What was committed before the failure is not requested again.
+    expect(service.requested()[before]).toContain(' c2')
     expect(await ids(here)).toEqual([1, 2, 3, 4, 5, 6])
     expect(await here.isWhole()).toBe(true)
   })

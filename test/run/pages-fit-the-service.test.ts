@@ -123,6 +123,20 @@ it('without order, a chain continues with the size for which its cursor was give
   ])
 })
 
+it.each(some(['hang', 'stall', 'drip'] as const, 1))(
+  'a page whose response does not come in time is requested with half the size: %s',
+  async (kind) => {
+    const faults = [{ kind, requests: [2] }]
+    const sandbox = await sandboxOf({ records: 300, domains: [DOMAIN], faults })
+    const here = await exportsTo()
+    const extract = EXTRACT.replace('max_requests: none', 'page_size: 100')
+    const summary = await here.run(sandbox.baseUrl, sandbox.token, extract, ', timeout: 1s')
+    expect(summary).toMatchObject({ status: 'complete', rows: 300, retries: 0, repeated: 0 })
+    expect(new Set(searchesOf(sandbox.requests).map(sizeOf))).toEqual(new Set([100, 50]))
+    expect(new Set(await here.ids()).size).toBe(300)
+  },
+)
+
 it('a response with Retry-After does not reduce the page size', async () => {
   const sandbox = await sandboxOf({
     records: 20,

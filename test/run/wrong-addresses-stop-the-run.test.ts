@@ -5,12 +5,11 @@ import { expect, test, vi } from 'vitest'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import { serve } from '../extract/support.ts'
 import { type Exchange, startService } from '../fault/hostile-service.ts'
-import { exportsTo } from './quick-export.ts'
+import { exportsTo, sandboxOf } from './quick-export.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-/** @param baseUrl in place of the service's own */
-async function exported(respond: (exchange: Exchange) => void, count = 10, baseUrl: string | null = null) {
+async function exported(respond: (exchange: Exchange) => void, count = 10) {
   const service = await startService(respond)
   const folder = await mkdtemp(join(tmpdir(), 'spillway-address-'))
   try {
@@ -20,7 +19,7 @@ async function exported(respond: (exchange: Exchange) => void, count = 10, baseU
       file,
       `
 name: address
-service: { base_url: "${baseUrl ?? service.baseUrl}", requests_per_second: 1000, retries: 0 }
+service: { base_url: "${service.baseUrl}", requests_per_second: 1000, retries: 0 }
 extract: { domains: [${domains}], concurrency: 1 }
 load: { path: out }
 `,
@@ -77,12 +76,16 @@ test('404 for one query is its own failure, at any time', async () => {
   }
 })
 
-test('a host that was never reached stops the run at its first failure', async () => {
-  const { summary, requests } = await exported(() => {}, 10, 'http://127.0.0.1:1/firework')
-  expect(requests).toBe(0)
-  expect(summary.error).toMatchObject({ kind: 'transient' })
+test('a host that was never reached stops the run at its first failure; a later run exports everything', async () => {
+  const here = await exportsTo()
+  const extract = 'domains: [a.example, b.example, c.example], concurrency: 1'
+  const summary = await here.run('http://127.0.0.1:1', 'token', extract)
+  expect(summary).toMatchObject({ requests: 0, error: { kind: 'transient' } })
   expect(summary.error?.what).toContain('Nothing accepts connections at 127.0.0.1:1')
-  expect(summary.partitions).toMatchObject({ failed: 1, pending: 9 })
+  expect(summary.partitions).toMatchObject({ failed: 1, pending: 2 })
+  const sandbox = await sandboxOf({ domains: ['a.example', 'b.example', 'c.example'], records: 20 })
+  const later = await here.run(sandbox.baseUrl, sandbox.token, extract)
+  expect(later).toMatchObject({ status: 'complete', rows: 60 })
 })
 
 test('a web page in place of JSON is named, and stops the run after a few attempts', async () => {
