@@ -50,6 +50,8 @@ export type Copy = {
   readonly output: string
   /** A shard that was removed, for `verify --fix`. */
   readonly damaged: string | null
+  /** Who is in `people.txt`. */
+  readonly person: string
   /** @param fault for disk-fault.mjs; in a bucket its calls are the requests that change something */
   command(words: readonly string[], fault?: string): Promise<Ended>
   /** How many requests the service has had. */
@@ -71,6 +73,7 @@ export class ChangesWorld {
   readonly #base: string
   readonly #sandbox: Sandbox
   readonly #isInBucket: boolean
+  readonly #person: string
 
   private constructor(
     base: string,
@@ -82,6 +85,7 @@ export class ChangesWorld {
     this.#base = base
     this.#sandbox = sandbox
     this.#isInBucket = isInBucket
+    this.#person = person
     this.rows = rows
     this.others = new Map([...rows].filter(([row]) => !row.includes(person)))
   }
@@ -144,7 +148,13 @@ load: { ${format}${load}, path: ${path} }
             SPILLWAY_TOKEN: this.#sandbox.token,
           }),
         )
-      return await work({ output, damaged, command, requests: () => this.#sandbox.requests.length })
+      return await work({
+        output,
+        damaged,
+        person: this.#person,
+        command,
+        requests: () => this.#sandbox.requests.length,
+      })
     } finally {
       await place?.close()
       await rm(folder, { recursive: true, force: true })
@@ -298,7 +308,12 @@ export async function carriedOut({ command }: Copy, words: readonly string[], ab
   return command(words)
 }
 
-/** A plain run brings everything to its end. */
+/** Empty for folders. */
+async function latin1(path: string): Promise<string> {
+  return readFile(path, 'latin1').catch(() => '')
+}
+
+/** A plain run brings everything to its end; whose rows are gone is in no file of the data set. */
 export async function expectSettled(copy: Copy, outcomes: Outcomes, about: string): Promise<void> {
   const { output, command } = copy
   const last = await carriedOut(copy, ['run'], about)
@@ -306,6 +321,9 @@ export async function expectSettled(copy: Copy, outcomes: Outcomes, about: strin
   const rows = await rowsOf(output)
   const text = (all: ReadonlyMap<string, number>) => JSON.stringify([...all].sort())
   if (!outcomes.some((outcome) => text(outcome) === text(rows))) expect(rows, about).toEqual(outcomes[0])
+  if (![...rows.keys()].some((row) => row.includes(copy.person)))
+    for (const path of (await treeHashes(output)).keys())
+      expect(await latin1(join(output, path)), `${about}: ${path}`).not.toContain(copy.person)
   const verified = await command(['verify', '--complete', '--json'])
   expect(JSON.parse(verified.stdout), about).toMatchObject({ ok: true, complete: true, problems: [] })
   expect(await readdir(join(output, '_state/sealed')).catch(() => []), about).toEqual([])

@@ -91,6 +91,26 @@ export function restored(earlier: () => string, path: '_state' | typeof CHECKPOI
   }
 }
 
+export const remove =
+  (path: string): Damage =>
+  (output) =>
+    rm(join(output, path), { recursive: true })
+
+export const replace =
+  (path: string, text: string): Damage =>
+  (output) =>
+    writeFile(join(output, path), text)
+
+export const removeLastCommits: Damage = async (output) => {
+  for (const path of (await commitsIn(output)).slice(-4)) await rm(path)
+}
+
+/** Puts a commit in the place of the next one. */
+export const doubleACommit: Damage = async (output) => {
+  const [, one, other] = await commitsIn(output)
+  await cp(one!, other!)
+}
+
 /** What a killed process may leave. */
 export const leaveTemporaryFiles: Damage = async (output) => {
   for (const path of ['_state/open.0badf00d0bad/7', '_state/sealed/99.0badf00d0badf00d']) {

@@ -1,10 +1,8 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Clock, systemClock } from '../../src/core/index.ts'
 import { type Pipeline, readPipeline, runOptions, runPipeline, verifyDataSet } from '../../src/index.ts'
-import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
 import { hurriedClock } from './hurried-clock.ts'
@@ -23,9 +21,6 @@ import {
 const figures = faultFigures('taken over, then awake again')
 
 const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
-
-/** The interval between two looks at a lock file, which is that of no other wait. */
-const LOOK_MS = 500
 
 let clean: Undisturbed
 
@@ -94,39 +89,6 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
     )
     expect(awake).toBeGreaterThan(0)
   })
-
-  // Waits in real time.
-  test.runIf(THOROUGH)('is taken over after a wait, with a message', async () => {
-    await trial(EXPORT, async (attempt) => {
-      const { resume, ended } = await stopAt(attempt, Math.floor(clean.calls.length / 2))
-      const startedAt = performance.now()
-      const next = await exits(0, attempt.run())
-      expect(performance.now() - startedAt).toBeGreaterThan(20_000)
-      expect(next.stderr).toMatch(/process \d+ on host .* since .* 20 s without a heartbeat/)
-      resume()
-      const late = await exits(5, ended)
-      expect(late.stderr).toContain('Another run has taken this pipeline over')
-      expect(late.stderr).not.toMatch(/^\s+at |unexpected error/m)
-      figures.faults++
-      await expectWhole(attempt, 'waited for')
-    })
-  })
-
-  test.runIf(THOROUGH)('keeps the pipeline while its heartbeats come', async () => {
-    const faults = [{ kind: 'hang' as const, requests: [4, 5] }]
-    await trial({ ...EXPORT, sandbox: { ...EXPORT.sandbox, faults } }, async (attempt) => {
-      let kill: (signal: NodeJS.Signals) => void = () => {}
-      const ended = attempt.run({ env: onAnotherMachine(), onStart: (signal) => (kill = signal) })
-      while (attempt.sandbox.requests.length < 5) await delay(5)
-      const refused = await exits(5, attempt.run())
-      expect(refused.stderr).toContain('heartbeat')
-      // A heartbeat that comes right after a look is seen at the next one.
-      expect(await looksAfterHeartbeat(attempt)).toBeLessThanOrEqual(1)
-      kill('SIGKILL')
-      await ended
-      figures.kills++
-    })
-  })
 })
 
 type Stopped = { readonly stopped: boolean; resume(): void; readonly ended: Promise<Ended> }
@@ -165,29 +127,6 @@ async function takeOver(attempt: Trial, maxRequests: number | null): Promise<voi
 
 function pipelineOf({ workspace }: Trial): Promise<Pipeline> {
   return readPipeline(workspace.pipeline, { env: workspace.env, cwd: workspace.folder })
-}
-
-/** Runs the pipeline here until it is refused. @returns how many looks at the lock file began after its first heartbeat */
-async function looksAfterHeartbeat(attempt: Trial): Promise<number> {
-  const state = join(attempt.workspace.output, '_state')
-  const names = (await readdir(state)).filter((name) => name.startsWith('lock.'))
-  expect(names).toHaveLength(1)
-  const lockFile = (): Promise<string> => readFile(join(state, names[0]!), 'utf8')
-  const before = await lockFile()
-  let [looks, late] = [0, 0]
-  const clock: Clock = {
-    ...systemClock,
-    sleep: async (ms, signal) => {
-      if (ms === LOOK_MS) {
-        looks++
-        if ((await lockFile()) !== before) late++
-      }
-      return systemClock.sleep(ms, signal)
-    },
-  }
-  await expect(attempt.runHere({ clock })).rejects.toThrow('it has just sent a heartbeat')
-  expect(looks).toBeGreaterThan(0)
-  return late
 }
 
 async function dataHashes({ workspace }: Trial): Promise<Map<string, string>> {

@@ -3,44 +3,27 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { exits } from '../support/run-cli.ts'
-import { some, THOROUGH } from '../support/thorough.ts'
 import { attack, startAttack } from './hostile-run.ts'
 import { credential, type Exchange } from './hostile-service.ts'
 
 // A run without rows needs some 130 MB of resident memory.
 const MODEST_MB = 400
 
-/** A size that is too large for a value of an item; a tenth of it unless everything is tried. */
-const MANY = THOROUGH ? 1e7 : 1e6
+/** A size that is too large for a value of an item. */
+const MANY = 1e7
 
 describe.concurrent('a service that sends too much is disconnected, with flat memory:', () => {
   const floods: readonly (readonly [string, string, (exchange: Exchange) => void])[] = [
     ['an endless body', 'max_response_bytes: 8MB', ({ response }) => pour(response.writeHead(200))],
-    ['an endless error', 'max_response_bytes: 8MB', ({ response }) => pour(response.writeHead(500))],
-    [
-      'an announced exabyte',
-      'timeout: 5s',
-      ({ response }) => void response.writeHead(200, { 'content-length': '1000000000000000000' }).write('{'),
-    ],
-    [
-      'a gzip bomb',
-      'max_response_bytes: 32MB',
-      ({ response }) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(BOMB),
-    ],
     [
       'a gzip bomb in an error',
       'max_response_bytes: 32MB',
       ({ response }) => void response.writeHead(503, { 'content-encoding': 'gzip' }).end(BOMB),
     ],
     [
-      'endless headers',
-      'timeout: 5s',
-      ({ response }) => every(response.socket!, 'HTTP/1.1 200 OK\r\n', `x: ${'y'.repeat(1000)}\r\n`),
-    ],
-    [
       'endless preliminary responses',
       'timeout: 1s',
-      ({ response }) => every(response.socket!, '', 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'),
+      ({ response }) => every(response.socket!, 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'),
     ],
     [
       'more small values than memory can hold',
@@ -63,7 +46,7 @@ describe.concurrent('a service that sends too much is disconnected, with flat me
       ({ response }) => void response.writeHead(200).end(`{"items":[${'0,'.repeat(2e5)}0],"next":null}`),
     ],
   ]
-  test.each(some(floods, 2))('%s', async (name, service, respond) => {
+  test.each(floods)('%s', async (name, service, respond) => {
     const { stderr, peakMb, requests } = await exits(1, attack(respond, { service, watched: true }))
     expect(stderr).toMatch(/acme\.example/)
     expect(stderr).not.toMatch(NOT_FORESEEN)
@@ -74,23 +57,20 @@ describe.concurrent('a service that sends too much is disconnected, with flat me
   })
 })
 
-test.runIf(THOROUGH)(
-  'sixteen concurrent responses of 15 MB of small values take no more memory than documented',
-  async () => {
-    const body = `{"items":[${'{},'.repeat(5e6)}{}],"next":null}`
-    const domains = Array.from({ length: 16 }, (_, i) => `d${i}.acme.example`)
-    const { stderr, peakMb } = await exits(
-      1,
-      attack(({ response }) => void response.writeHead(200).end(body), {
-        service: 'retries: 0',
-        extract: `concurrency: 16, domains: [${domains}]`,
-      }),
-    )
-    expect(stderr).toContain('The response holds more values than a page can have')
-    // docs/operations.md: 384 MB of responses, and what Node.js needs for itself.
-    expect(peakMb).toBeLessThan(640)
-  },
-)
+test('sixteen concurrent responses of 15 MB of small values take no more memory than documented', async () => {
+  const body = `{"items":[${'{},'.repeat(5e6)}{}],"next":null}`
+  const domains = Array.from({ length: 16 }, (_, i) => `d${i}.acme.example`)
+  const { stderr, peakMb } = await exits(
+    1,
+    attack(({ response }) => void response.writeHead(200).end(body), {
+      service: 'retries: 0',
+      extract: `concurrency: 16, domains: [${domains}]`,
+    }),
+  )
+  expect(stderr).toContain('The response holds more values than a page can have')
+  // docs/operations.md: 384 MB of responses, and what Node.js needs for itself.
+  expect(peakMb).toBeLessThan(640)
+})
 
 /** Ten members, each larger than a response may be. */
 const BOMB = Buffer.concat(Array(10).fill(gzipSync(Buffer.alloc(40_000_000, 0x20))))
@@ -105,9 +85,8 @@ function pour(sink: Sink): void {
 }
 
 /** Sends a string again and again until the other side disconnects. */
-function every(socket: Sink, first: string, chunk: string): void {
+function every(socket: Sink, chunk: string): void {
   socket.on('error', () => {})
-  socket.write(first)
   const timer = setInterval(() => {
     if (socket.destroyed) clearInterval(timer)
     else socket.write(chunk.repeat(10))
@@ -138,22 +117,12 @@ describe.concurrent('JSON that is valid but unusual', () => {
       { rows: 1, quarantined: 0 },
     ],
     [
-      'numbers out of range',
-      () => pageJson(['1e400', '-1e400', '9223372036854775808', '-9223372036854775809', '1e-7'].map(withId)),
-      { rows: 0, quarantined: 5 },
-    ],
-    [
       'an item with more long numbers than fit into memory',
       () => pageJson([withFields(1, `"domain":[${Array(5e5).fill('1234567890123456789').join()}]`)]),
       { rows: 0, quarantined: 1 },
     ],
-    [
-      'integers written in other ways',
-      () => pageJson(['9007199254740991', '2e0', '3.0'].map(withId)),
-      { rows: 3, quarantined: 0 },
-    ],
   ]
-  test.each(some(unusual, 3))('%s: each item is exported or quarantined', async (_name, json, counts) => {
+  test.each(unusual)('%s: each item is exported or quarantined', async (_name, json, counts) => {
     const body = json()
     const { stderr, stdout } = await exits(
       0,
@@ -197,55 +166,29 @@ function pageJson(items: readonly string[], next: string | null = null): string 
   return `{"items":[${items.join()}],"next":${JSON.stringify(next)}}`
 }
 
-function withId(id: string): string {
-  return JSON.stringify(credential(1)).replace('"id":1,', `"id":${id},`)
-}
-
 /** A credential with some more fields, or the same once more. */
 function withFields(id: number, fields: string): string {
   return `${JSON.stringify(credential(id)).slice(0, -1)},${fields}}`
 }
 
 describe.concurrent('an endless chain is aborted:', () => {
-  const empty = (next: string) => ({ items: [], next })
-  const endless: readonly (readonly [string, (exchange: Exchange) => unknown, number])[] = [
-    ['the same cursor again and again', () => ({ items: [credential(1)], next: 'c' }), 2],
-    [
-      'cursors that repeat in a cycle',
-      ({ number }) => ({ items: [credential(number)], next: `c${number % 7}` }),
-      8,
-    ],
-    ['ever new cursors and empty pages', ({ number }) => empty(`c${number}`), 100],
-  ]
-  test.each(some(endless, 1))('%s', async (_name, page, most) => {
-    const { stderr, requests } = await exits(
-      1,
-      attack((exchange) => exchange.json(page(exchange))),
+  test('cursors of 8 MB are an error with flat memory, and do not affect later runs', async () => {
+    const hunt = await startAttack(
+      ({ json, number }) => json({ items: [credential(number)], next: `${number}`.padEnd(8 << 20, 'x') }),
+      { watched: true },
     )
-    expect(requests).toBeLessThanOrEqual(most)
-    expect(stderr).toMatch(/cursor|pages in a row that are empty/)
+    for (const command of ['run', 'status', 'run']) {
+      const { code, stderr, peakMb } = await hunt.call([command, hunt.pipeline])
+      expect(code, stderr).toBe(command === 'run' ? 1 : 0)
+      expect(stderr.length).toBeLessThan(2000)
+      if (command === 'run') expect(stderr).toContain('a cursor of 8388608 bytes')
+      expect(peakMb).toBeLessThan(MODEST_MB)
+    }
+    expect(hunt.service.requests).toHaveLength(2)
+    expect((await stat(join(hunt.output, '_state/checkpoint.jsonl'))).size).toBeLessThan(10_000)
   })
 
-  test.runIf(THOROUGH)(
-    'cursors of 8 MB are an error with flat memory, and do not affect later runs',
-    async () => {
-      const hunt = await startAttack(
-        ({ json, number }) => json({ items: [credential(number)], next: `${number}`.padEnd(8 << 20, 'x') }),
-        { watched: true },
-      )
-      for (const command of ['run', 'status', 'run']) {
-        const { code, stderr, peakMb } = await hunt.call([command, hunt.pipeline])
-        expect(code, stderr).toBe(command === 'run' ? 1 : 0)
-        expect(stderr.length).toBeLessThan(2000)
-        if (command === 'run') expect(stderr).toContain('a cursor of 8388608 bytes')
-        expect(peakMb).toBeLessThan(MODEST_MB)
-      }
-      expect(hunt.service.requests).toHaveLength(2)
-      expect((await stat(join(hunt.output, '_state/checkpoint.jsonl'))).size).toBeLessThan(10_000)
-    },
-  )
-
-  test.runIf(THOROUGH)('cursors that repeat in a cycle over several runs', async () => {
+  test('cursors that repeat in a cycle over several runs', async () => {
     const hunt = await startAttack(({ json, body, number }) => {
       const offset = Number(body.from?.slice(1) ?? 0)
       json({ items: [credential(number)], next: `c${(offset % 9) + 1}` })
@@ -258,24 +201,8 @@ describe.concurrent('an endless chain is aborted:', () => {
     expect(hunt.service.requests).toHaveLength(10)
   })
 
-  test.each(some(['99999999999', 'Fri, 31 Dec 9999 23:59:59 GMT'], 1))(
-    'an endless wait: Retry-After: %s',
-    async (retryAfter) => {
-      const { requests } = await exits(
-        4,
-        attack(({ json }) => json('{}', 429, { 'retry-after': retryAfter })),
-      )
-      expect(requests).toBe(1)
-    },
-  )
-
-  test.runIf(THOROUGH)('429 for ever', async () => {
-    const { requests } = await exits(
-      1,
-      attack(({ json }) => json('{}', 429, { 'retry-after': '0' }), {
-        service: 'retries: 2',
-      }),
-    )
-    expect(requests).toBe(3)
+  test('429 for ever', async () => {
+    const respond = ({ json }: Exchange) => json('{}', 429, { 'retry-after': '0' })
+    expect((await exits(1, attack(respond, { service: 'retries: 2' }))).requests).toBe(3)
   })
 })

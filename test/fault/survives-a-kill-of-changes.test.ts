@@ -4,10 +4,8 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { spillway } from '../cli/spillway.ts'
 import { readCsv } from '../e2e/support/read-shards.ts'
-import { mirror } from '../support/bucket.ts'
 import { exits } from '../support/run-cli.ts'
-import { some, THOROUGH } from '../support/thorough.ts'
-import { type BucketTrial, bucketTrial, CHANGES, FATES, killedAt } from './bucket-trial.ts'
+import { some } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
 import { missingRows, rowsOf } from './rows.ts'
 import { concurrently, diskFault, runCli, shardHashes } from './support.ts'
@@ -208,60 +206,3 @@ test.each(some(CASES as readonly Case[], 1))(
     })
   },
 )
-
-test.runIf(THOROUGH)('a killed forget in object storage leaves nothing of theirs either', async () => {
-  const mirrored = async ({ double, workspace }: BucketTrial): Promise<void> => {
-    await rm(workspace.output, { recursive: true, force: true })
-    await mirror(double, 'acme', workspace.output)
-  }
-  const begun = async (attempt: BucketTrial): Promise<readonly string[]> => {
-    await exits(0, attempt.run())
-    await mirrored(attempt)
-    const people = await peopleIn(attempt.workspace.output)
-    await writeFile(join(attempt.workspace.folder, 'people.txt'), people.join('\n'))
-    return people
-  }
-  const changesOf = ({ double }: BucketTrial): string[] =>
-    double.requests({ operation: CHANGES }).map(({ operation, key }) => `${operation} ${key}`)
-  const forget = (attempt: BucketTrial, settings = {}) =>
-    attempt.command('forget', { ...settings, args: ['--identities', 'people.txt', '--yes'] })
-  const given = exportOf(CASES[0])
-
-  const { clean, calls, before } = await bucketTrial(given, async (attempt) => {
-    const people = await begun(attempt)
-    const before = changesOf(attempt).length
-    await exits(0, forget(attempt))
-    const calls = changesOf(attempt).slice(before)
-    await mirrored(attempt)
-    await expectNowhere(attempt.workspace.output, people, 'undisturbed')
-    return { clean: await contentsOf(attempt.workspace.output), calls, before }
-  })
-  expect(before).toBeGreaterThan(0)
-  const stops = some(sampledCalls(calls, ONE), 1)
-  await concurrently([...stops.entries()], ([index, number]) =>
-    bucketTrial(given, async (attempt) => {
-      const people = await begun(attempt)
-      const fate = FATES[index % FATES.length]!
-      const about = `${number}: ${calls[number - 1]}, ${fate}`
-      const sent = changesOf(attempt).length
-      const { deliver, isKilled } = await killedAt(attempt, number, fate, (settings) =>
-        forget(attempt, settings),
-      )
-      if (isKilled) figures.kills++
-      expect(changesOf(attempt).length, about).toBeGreaterThan(sent)
-      const next = await forget(attempt)
-      expect(next.code, `${about}\n${next.stderr}`).toBe(0)
-      deliver()
-      // No shard is ever removed late, but `_SUCCESS` may be. The same command puts it back.
-      if (fate === 'arrives late' && calls[number - 1] === 'DeleteObject acme/_SUCCESS') {
-        const again = await forget(attempt)
-        expect(again.code, `${about}\n${again.stderr}`).toBe(0)
-      }
-      const verified = await attempt.command('verify', { args: ['--complete'] })
-      expect(verified.code, `${about}\n${verified.stdout}${verified.stderr}`).toBe(0)
-      await mirrored(attempt)
-      await expectNowhere(attempt.workspace.output, people, about)
-      expect(await contentsOf(attempt.workspace.output), about).toEqual(clean)
-    }),
-  )
-})
