@@ -6,19 +6,18 @@ import { SAME } from '../e2e/support/rows.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 import { exits } from '../support/run-cli.ts'
-import { THOROUGH } from '../support/thorough.ts'
 import { until, world } from './support/world.ts'
 
 const backend = 'postgres'
 const TURN_MS = 500
 /** More pages than fit into a turn. */
-const PAGES = THOROUGH ? 40 : 6
+const PAGES = 40
 
 it('with fewer slots than organizations each gets a turn, and a turn costs no request', async () => {
   const here = await world({
     backend,
-    organizations: THOROUGH ? 6 : 3,
-    sandbox: { records: 10 * PAGES, latencyMs: THOROUGH ? 40 : 200 },
+    organizations: 6,
+    sandbox: { records: 10 * PAGES, latencyMs: 40 },
   })
   const worker = here.worker({ concurrency: 2, sliceMs: TURN_MS })
   const { code, stdout } = await here.submit('--wait', '--json')
@@ -39,21 +38,18 @@ it('with fewer slots than organizations each gets a turn, and a turn costs no re
   }
 })
 
-it.runIf(THOROUGH)(
-  'two pipelines of one organization never run at the same time, also when submitted one after the other',
-  async () => {
-    const here = await world({ backend, organizations: 2, sandbox: { records: 200, latencyMs: 40 } })
-    here.write('org-1', { service: { organization: 'org-0' } })
-    here.workerHere()
-    here.workerHere()
-    expect((await here.cli('submit', 'org-0.yaml')).code).toBe(0)
-    await until('the first is at work', () => here.searches('org-0').length > 2)
-    expect((await here.cli('submit', 'org-1.yaml', '--wait')).code).toBe(0)
-    const [first, second] = here.organizations.map((each) => here.searches(each).map(({ at }) => at))
-    expect([first?.length, second?.length]).toEqual([20, 20])
-    expect(Math.min(...(second ?? []))).toBeGreaterThan(Math.max(...(first ?? [])))
-  },
-)
+it('two pipelines of one organization never run at the same time, also when submitted one after the other', async () => {
+  const here = await world({ backend, organizations: 2, sandbox: { records: 200, latencyMs: 40 } })
+  here.write('org-1', { service: { organization: 'org-0' } })
+  here.workerHere()
+  here.workerHere()
+  expect((await here.cli('submit', 'org-0.yaml')).code).toBe(0)
+  await until('the first is at work', () => here.searches('org-0').length > 2)
+  expect((await here.cli('submit', 'org-1.yaml', '--wait')).code).toBe(0)
+  const [first, second] = here.organizations.map((each) => here.searches(each).map(({ at }) => at))
+  expect([first?.length, second?.length]).toEqual([20, 20])
+  expect(Math.min(...(second ?? []))).toBeGreaterThan(Math.max(...(first ?? [])))
+})
 
 describe('a failure of one organization', () => {
   it('stops no other: a refused token, a budget, an invalid pipeline', async () => {
@@ -93,7 +89,7 @@ describe('a failure of one organization', () => {
     expect(here.searches('org-2')).toHaveLength(10)
   })
 
-  it.runIf(THOROUGH)('ends a job with which too many workers have died', async () => {
+  it('ends a job with which too many workers have died', async () => {
     const here = await world({ backend, organizations: 2 })
     await here.submit()
     const url = here.env.SPILLWAY_QUEUE_URL ?? ''
@@ -112,7 +108,7 @@ describe('a failure of one organization', () => {
     expect((await here.cli('submit', 'org-0.yaml', '--wait')).code).toBe(0)
   })
 
-  it.runIf(THOROUGH)('waits for the next month when its searches for this month are used up', async () => {
+  it('waits for the next month when its searches for this month are used up', async () => {
     // A page is a search.
     const here = await world({
       backend,
@@ -133,7 +129,7 @@ describe('a failure of one organization', () => {
     expect(job).toEqual({ state: 'delayed', at: Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1) })
   })
 
-  it.runIf(THOROUGH)('locks its data set against run', async () => {
+  it('locks its data set against run', async () => {
     const here = await world({ backend, sandbox: { latencyMs: 100 } })
     here.workerHere()
     await here.submit()
@@ -144,7 +140,7 @@ describe('a failure of one organization', () => {
   })
 })
 
-it.runIf(THOROUGH)('on PostgreSQL a worker with a wrong clock takes no job, and says so', async () => {
+it('on PostgreSQL a worker with a wrong clock takes no job, and says so', async () => {
   const here = await world({ backend })
   const early = here.worker({ aheadMs: 60_000 })
   await here.submit()
@@ -191,7 +187,7 @@ it('no table and no log contains a secret, or a masked query value', async () =>
   expect(here.searches().some(({ body }) => JSON.stringify(body).includes('somebody.hidden'))).toBe(true)
 })
 
-it.runIf(THOROUGH)('what a worker lacks is reported with file and line, and no file is written', async () => {
+it('what a worker lacks is reported with file and line, and no file is written', async () => {
   const here = await world({ backend })
   here.write('org-0', { service: { token_env: 'OF_NOBODY' } })
   start(['worker'], here.folder, here.env)

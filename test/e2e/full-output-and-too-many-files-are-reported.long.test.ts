@@ -3,7 +3,6 @@ import { existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { CLI, exits } from '../support/run-cli.ts'
-import { some, THOROUGH } from '../support/thorough.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 import { newWorkspace, PIPELINE, type Workspace } from './support/workspace.ts'
@@ -32,7 +31,7 @@ it.skipIf(!existsSync(FULL))(
   async () => {
     const here = await newWorkspace({ extract: { domains: ['scatterholt.com'] } })
     const commands = [['run', PIPELINE, '--json'], ['status', PIPELINE, '--json'], ['schema'], ['--help']]
-    for (const words of some(commands, 1)) {
+    for (const words of commands) {
       const { code, stderr } = await run(here, '', words, openSync(FULL, 'w'))
       expect({ words, code }).toEqual({ words, code: 1 })
       // Without a terminal, run prints its plan first.
@@ -62,7 +61,7 @@ it.skipIf(process.platform === 'win32')(
   },
 )
 
-it.runIf(THOROUGH && process.platform !== 'win32')(
+it.runIf(process.platform !== 'win32')(
   'too few file handles are exit 1 and a message, at the start and during the run',
   async () => {
     const here = await newWorkspace({
@@ -75,7 +74,7 @@ it.runIf(THOROUGH && process.platform !== 'win32')(
     })
     // Node.js itself takes some eighteen; then come the files of our code, of threads and of the data set.
     const counts = Array.from({ length: 6 }, (_, i) => 19 + i)
-    for (const handles of some(counts, 2)) {
+    for (const handles of counts) {
       const { code, stderr } = await run(here, `ulimit -n ${handles};`, [
         'run',
         PIPELINE,

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { type Ended, runCli } from '../support/run-cli.ts'
-import { some, THOROUGH } from '../support/thorough.ts'
 import { CERTIFICATE_PATH, deadPort, startHttpProxy, startTls } from './support/proxy.ts'
 import { type Environment, newWorkspace, PIPELINE, type Workspace } from './support/workspace.ts'
 
@@ -33,7 +32,7 @@ async function expectAllRows(here: Workspace, { code, stderr }: Ended): Promise<
   await here.expectRows(['scatterholt.com'])
 }
 
-it.each(some(['HTTP_PROXY', 'http_proxy'], 1))('an http service is reached through %s', async (variable) => {
+it.each(['HTTP_PROXY', 'http_proxy'])('an http service is reached through %s', async (variable) => {
   const here = await newWorkspace(PARTS)
   const proxy = await startHttpProxy({ port: portOf(here) })
   const ended = await runAt(here, 'http://service.example', { [variable]: `http://127.0.0.1:${proxy.port}` })
@@ -55,31 +54,28 @@ it('an https service is reached through HTTPS_PROXY with user and password, end 
   expect(proxy.connects[0]).toEqual({ target: 'service.example:8443', authorization })
 })
 
-it.runIf(THOROUGH)(
-  'the connection to the proxy may be encrypted too, and its address may lack the scheme',
-  async () => {
-    const here = await newWorkspace(PARTS)
-    const tls = await startTls(portOf(here))
-    const secure = await startHttpProxy({ port: tls, secure: true })
-    const env = { ...TRUST, https_proxy: `https://127.0.0.1:${secure.port}` }
-    await expectAllRows(here, await runAt(here, 'https://service.example', env))
-    expect(secure.connects[0]?.target).toBe('service.example:443')
+it('the connection to the proxy may be encrypted too, and its address may lack the scheme', async () => {
+  const here = await newWorkspace(PARTS)
+  const tls = await startTls(portOf(here))
+  const secure = await startHttpProxy({ port: tls, secure: true })
+  const env = { ...TRUST, https_proxy: `https://127.0.0.1:${secure.port}` }
+  await expectAllRows(here, await runAt(here, 'https://service.example', env))
+  expect(secure.connects[0]?.target).toBe('service.example:443')
 
-    const refused = await newWorkspace(PARTS)
-    const { code, stderr } = await runAt(refused, 'https://service.example', { HTTPS_PROXY: env.https_proxy })
-    expect(code).toBe(1)
-    expect(stderr).toContain(`The certificate of the proxy 127.0.0.1:${secure.port} is not accepted`)
+  const refused = await newWorkspace(PARTS)
+  const { code, stderr } = await runAt(refused, 'https://service.example', { HTTPS_PROXY: env.https_proxy })
+  expect(code).toBe(1)
+  expect(stderr).toContain(`The certificate of the proxy 127.0.0.1:${secure.port} is not accepted`)
 
-    const bare = await newWorkspace(PARTS)
-    const plain = await startHttpProxy({ port: portOf(bare) })
-    await expectAllRows(
-      bare,
-      await runAt(bare, 'http://service.example', { HTTP_PROXY: `127.0.0.1:${plain.port}` }),
-    )
-  },
-)
+  const bare = await newWorkspace(PARTS)
+  const plain = await startHttpProxy({ port: portOf(bare) })
+  await expectAllRows(
+    bare,
+    await runAt(bare, 'http://service.example', { HTTP_PROXY: `127.0.0.1:${plain.port}` }),
+  )
+})
 
-describe.runIf(THOROUGH)('by HTTP_PROXY', () => {
+describe('by HTTP_PROXY', () => {
   it.each(['https', 'http'])('100 Continue is ignored through a proxy, over %s too', async (scheme) => {
     const here = await newWorkspace(PARTS)
     const secure = scheme === 'https'
@@ -91,7 +87,7 @@ describe.runIf(THOROUGH)('by HTTP_PROXY', () => {
   })
 })
 
-it.runIf(THOROUGH)('a service at an address of IPv6 is reached through a proxy', async () => {
+it('a service at an address of IPv6 is reached through a proxy', async () => {
   const here = await newWorkspace(PARTS)
   const proxy = await startHttpProxy({ port: portOf(here) })
   const env = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}` }
@@ -118,7 +114,7 @@ const REFUSED = [
   { user: 'jean:hunter2-hunter2@', says: 'rejects the user or the password (407)' },
   { user: '', says: 'requires a user and a password (407)' },
 ]
-it.each(some(REFUSED, 1))('407 is exit 3: the proxy $says', async ({ user, says }) => {
+it.each(REFUSED)('407 is exit 3: the proxy $says', async ({ user, says }) => {
   const here = await newWorkspace(PARTS)
   const proxy = await startHttpProxy({ port: 0, refuse: '407 Proxy Authentication Required' })
   const { code, stdout, stderr } = await runAt(here, 'https://service.example', {

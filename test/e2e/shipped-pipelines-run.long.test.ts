@@ -4,7 +4,6 @@ import { describe, expect, it } from 'vitest'
 import { carryOut } from '../support/in-this-process.ts'
 import { type Ended, exits, PACKAGE } from '../support/run-cli.ts'
 import type { SearchQuery } from '../support/sandbox.ts'
-import { THOROUGH } from '../support/thorough.ts'
 import { statusShape, summaryShape } from './support/json-shapes.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, expectedRows, SAME } from './support/rows.ts'
@@ -44,7 +43,7 @@ describe('against a sandbox', () => {
     expect(difference(await readParquet(join(here.folder, 'output/demo')), wanted)).toEqual(SAME)
   })
 
-  it.runIf(THOROUGH)('backfill.yaml', async () => {
+  it('backfill.yaml', async () => {
     const here = await newWorkspace({}, { domains: DOMAINS })
     await exported(here, join(SHIPPED, 'backfill.yaml'), '--from', '2024-12-01')
     const wanted = expectedOfDomains(here.sandbox, DOMAINS, {
@@ -65,7 +64,7 @@ describe('against a sandbox', () => {
     expect(difference(await readParquet(join(here.folder, 'output/backfill')), wanted)).toEqual(SAME)
   })
 
-  it.runIf(THOROUGH)('compliance.yaml', async () => {
+  it('compliance.yaml', async () => {
     const key = 'a masking key of thirty-two bytes or more'
     const apiKey = 'compliance-api-key'
     // Relative to now: weeks that are over, with rows imported in them.
@@ -102,7 +101,7 @@ describe('against a sandbox', () => {
     expect(difference(await readParquet(join(here.folder, 'output/compliance')), wanted)).toEqual(SAME)
   })
 
-  it.runIf(THOROUGH)('own-domains.yaml', async () => {
+  it('own-domains.yaml', async () => {
     const world = await newWorkspace({}, { domains: DOMAINS, until: '2024-06-01' })
     const here = { ...world, env: { ...world.env, SPILLWAY_HOST: world.sandbox.origin } }
     const flags = ['--from', '2024-01-01', '--until', '2024-06-01'] as const

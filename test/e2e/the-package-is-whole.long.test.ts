@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { chunksFolder, PACKAGE } from '../support/run-cli.ts'
-import { THOROUGH } from '../support/thorough.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 import { newWorkspace, type Workspace } from './support/workspace.ts'
@@ -171,7 +170,7 @@ it('a clean clone installs without a package that wants a newer Node.js', async 
   expect(stderr).not.toContain('EBADENGINE')
 })
 
-it.runIf(THOROUGH)('works where npm installed it: the command, by its name', async () => {
+it('works where npm installed it: the command, by its name', async () => {
   const here = await newWorkspace({ extract: { domains: ['scatterholt.com'], page_size: 50 } })
   const command = join(INSTALLED, 'node_modules/.bin/spillway')
   const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
@@ -183,7 +182,7 @@ it.runIf(THOROUGH)('works where npm installed it: the command, by its name', asy
   await expectAllRows(here)
 })
 
-it.runIf(THOROUGH)('works where npm installed it: a program in TypeScript, with all checks on', async () => {
+it('works where npm installed it: a program in TypeScript, with all checks on', async () => {
   const here = await newWorkspace({ extract: { domains: ['scatterholt.com'], page_size: 50 } })
   // Such a program has these types itself.
   await symlink(join(ROOT, 'node_modules/@types'), join(INSTALLED, 'node_modules/@types'))

@@ -13,7 +13,7 @@ import {
   verifyDataSet,
 } from '../../src/index.ts'
 import { type Sandbox, startSandbox } from '../support/sandbox.ts'
-import { cases, seedOf, some, THOROUGH } from '../support/thorough.ts'
+import { cases, seedOf } from '../support/thorough.ts'
 import { type Edit, edited, edits } from './fuzz-edits.ts'
 import { DOMAINS, exportedRows, SMALL } from './network-world.ts'
 import { diskFault, runCli } from './support.ts'
@@ -42,7 +42,7 @@ const EXPORTS = [
   { partitionBy: '[query, window]', compression: 'gzip', pageSize: 4, maxRequests: 7, killAt: 140 },
 ]
 
-describe.each(some(EXPORTS, 1))(
+describe.each(EXPORTS)(
   'damage to the state of an export by $partitionBy',
   ({ partitionBy, compression, pageSize, maxRequests, killAt }) => {
     /** Of a run that ended, and of one that was killed: its commits are not in the checkpoint. */
@@ -129,7 +129,7 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
       )
     })
 
-    test.runIf(THOROUGH)('ends the command with a documented exit code and no stack trace', async () => {
+    test('ends the command with a documented exit code and no stack trace', async () => {
       for (const list of fc.sample(edits(WORDS), { seed: SEED, numRuns: 2 })) {
         await restore(output(), damaged(states[0]!, '_state/checkpoint.jsonl', list))
         for (const command of ['status', 'verify', 'run']) {

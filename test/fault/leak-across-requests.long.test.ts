@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { exits } from '../support/run-cli.ts'
-import { some } from '../support/thorough.ts'
 import { credential, type HostileService, startService } from './hostile-service.ts'
 import { findLeaks, haystacksOf } from './leak-search.ts'
 import { type Ended, runCli } from './support.ts'
@@ -118,7 +117,7 @@ const RUNS = [
   },
 ]
 
-test.concurrent.each(some(RUNS, 1))(
+test.concurrent.each(RUNS)(
   'a secret of one request is never printed or stored for another: $name',
   async ({ logs, queries, cases, remark }) => {
     const service = await startEchoingService(cases)

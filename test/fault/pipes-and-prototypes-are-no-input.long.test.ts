@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { inThisProcess } from '../support/in-this-process.ts'
 import { exits } from '../support/run-cli.ts'
-import { some, THOROUGH } from '../support/thorough.ts'
 import { pipelineYaml, SMALL, type World, world } from './network-world.ts'
 import { type Ended, runCli } from './support.ts'
 
@@ -12,7 +11,7 @@ import { type Ended, runCli } from './support.ts'
 async function call(here: World, args: readonly string[], env = {}): Promise<Ended> {
   const command = { args: [...args, here.workspace.pipeline], cwd: here.workspace.folder }
   const all = { ...environment(here), ...env }
-  return runCli({ ...command, env: all, ...(THOROUGH ? { onStart: () => {} } : {}) })
+  return runCli({ ...command, env: all, onStart: () => {} })
 }
 
 function environment({ workspace }: World): Record<string, string> {
@@ -65,7 +64,7 @@ describe.concurrent('a pipe instead of a file is refused at once', () => {
     ],
     ['a secret', 'secret', (path: string) => ({ LEAKED: '', LEAKED_FILE: path }), 'LEAKED_FILE'],
   ] as const
-  test.each(some(inputs, 2))('%s', async (_name, file, env, said) => {
+  test.each(inputs)('%s', async (_name, file, env, said) => {
     const here = await exported()
     const path = join(here.workspace.folder, file)
     pipe(path)
@@ -86,7 +85,7 @@ describe.concurrent('a pipe instead of a file is refused at once', () => {
     ['the manifest', '_manifest.json', ['verify']],
     ['a shard', '*', ['verify', 'run']],
   ] as const
-  test.each(some(files, 1))('%s', async (_name, file, commands) => {
+  test.each(files)('%s', async (_name, file, commands) => {
     const here = await exported()
     const path = file === '*' ? aShard(here.workspace.output) : join(here.workspace.output, file)
     pipe(path)
@@ -106,7 +105,7 @@ describe.concurrent('a pipe instead of a file is refused at once', () => {
     for (const folder of ['_state/log', '_quarantine']) {
       const files = readdirSync(join(kept, folder))
       expect(files).not.toEqual([])
-      for (const name of some(files, 1)) {
+      for (const name of files) {
         pipe(join(output, folder, name))
         const { code, signal, stderr } = await call(here, ['run'])
         const about = `${folder}/${name}: ${stderr}`
@@ -144,7 +143,7 @@ test('a line of a million combining marks in a file of domains is refused at onc
   expect(first.cpuMs + second.cpuMs).toBeLessThan(20_000)
 })
 
-test.each(some(['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf'], 1))(
+test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf'])(
   'a property that every object inherits is no variable: %s',
   async (name) => {
     for (const [parts, where] of [

@@ -68,7 +68,7 @@ function startQuotingService(secret: string): Promise<HostileService> {
   })
 }
 
-test.each(some(['Québec2024', '😀2024ab', 'Ærø=daf%41e', 'hunté', 'p"\\w&é;9', 'ключ2024'], 1))(
+test.each(['Québec2024', '😀2024ab', 'Ærø=daf%41e', 'hunté', 'p"\\w&é;9', 'ключ2024'])(
   'a secret query is in no output, log or file, however and wherever the service quotes it: %s',
   async (secret) => {
     const service = await startQuotingService(secret)

@@ -46,7 +46,7 @@ async function restored({ workspace }: Trial, from: string): Promise<void> {
   if (existsSync(from)) await cp(from, workspace.output, { recursive: true })
 }
 
-test.each(some(COMMANDS, 1))(
+test.each(COMMANDS)(
   'a killed $what leaves tables whose files are all there, and after the next command they are exact',
   async ({ args, next = args, isFirst = false }) => {
     const given = scenario({ format: 'parquet', partitionBy: '[query, window]', sandbox: { invalidRate: 0 } })

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { beforeAll, expect, test } from 'vitest'
 import { exits } from '../support/run-cli.ts'
-import { some, THOROUGH } from '../support/thorough.ts'
+import { some } from '../support/thorough.ts'
 import { change, commitsIn, flipped } from './damage.ts'
 import { faultFigures } from './figures.ts'
 import { concurrently, diskFault } from './support.ts'
@@ -81,7 +81,7 @@ const DAMAGES: readonly (readonly [string, (path: string) => Promise<void>])[] =
 ]
 
 // `heals-or-refuses-damaged-state` damages rows in the log of small pages.
-test.runIf(THOROUGH).each(some(DAMAGES, 1))(
+test.each(DAMAGES)(
   'rows of a row group in the log with %s are healed without loss',
   async (about, damage) => {
     await trial(LARGE, async (attempt) => {
