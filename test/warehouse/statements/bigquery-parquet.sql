@@ -1,23 +1,13 @@
 -- BigQuery: replace YOUR_DATASET
 CREATE TABLE IF NOT EXISTS `YOUR_DATASET`.`credentials` (
   `id` INT64 NOT NULL OPTIONS (description = 'identifier of the credential'),
-  `domain` STRING OPTIONS (description = 'domain of the identity'),
-  `identity_name` STRING NOT NULL OPTIONS (description = 'the identity, an e-mail address as a rule; masked by transform.identity'),
   `hash` STRING OPTIONS (description = 'the leaked secret, plain or hashed at the source; masked by transform.secret'),
-  `hash_type` STRING OPTIONS (description = 'how the source had hashed the secret'),
   `imported_at` TIMESTAMP NOT NULL OPTIONS (description = 'when the service imported the credential'),
-  `known_password_id` STRING OPTIONS (description = 'identifier of a known password'),
-  `source_id` STRING NOT NULL OPTIONS (description = 'identifier of the leak'),
-  `source_name` STRING OPTIONS (description = 'name of the leak'),
-  `source_description_en` STRING OPTIONS (description = 'description of the leak, English'),
-  `source_description_fr` STRING OPTIONS (description = 'description of the leak, French'),
   `source_is_alert_enabled` BOOL OPTIONS (description = 'whether the leak raises alerts'),
-  `source_breached_at` TIMESTAMP OPTIONS (description = 'when the source was breached'),
   `source_leaked_at` TIMESTAMP OPTIONS (description = 'when the data was leaked'),
   `query_type` STRING NOT NULL OPTIONS (description = 'kind of the query that found the row'),
   `query_value` STRING NOT NULL OPTIONS (description = 'value of the query; a secret is masked'),
   `auth_domains` ARRAY<STRING> OPTIONS (description = 'host names that the credential logs in to'),
-  `urls` ARRAY<STRING> OPTIONS (description = 'addresses that the credential logs in to'),
   `spillway_data_set` STRING OPTIONS (description = 'identity of the data set that the row came in: data_set_id of its manifest'),
   `spillway_shard` STRING OPTIONS (description = 'path of the shard that the row came in')
 )

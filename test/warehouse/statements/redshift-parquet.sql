@@ -1,23 +1,13 @@
 -- Amazon Redshift
 CREATE TABLE "credentials" (
   "id" BIGINT NOT NULL,
-  "domain" VARCHAR(65535),
-  "identity_name" VARCHAR(65535) NOT NULL,
   "hash" VARCHAR(65535),
-  "hash_type" VARCHAR(65535),
   "imported_at" TIMESTAMPTZ NOT NULL,
-  "known_password_id" VARCHAR(65535),
-  "source_id" VARCHAR(65535) NOT NULL,
-  "source_name" VARCHAR(65535),
-  "source_description_en" VARCHAR(65535),
-  "source_description_fr" VARCHAR(65535),
   "source_is_alert_enabled" BOOLEAN,
-  "source_breached_at" TIMESTAMPTZ,
   "source_leaked_at" TIMESTAMPTZ,
   "query_type" VARCHAR(65535) NOT NULL,
   "query_value" VARCHAR(65535) NOT NULL,
-  "auth_domains" SUPER,
-  "urls" SUPER
+  "auth_domains" SUPER
 )
 SORTKEY ("imported_at");
 
@@ -31,23 +21,13 @@ FORMAT AS PARQUET SERIALIZETOJSON;
 ALTER TABLE "credentials" ADD COLUMN "spillway_data_set" VARCHAR(65535);
 ALTER TABLE "credentials" ADD COLUMN "spillway_shard" VARCHAR(65535);
 COMMENT ON COLUMN "credentials"."id" IS 'identifier of the credential';
-COMMENT ON COLUMN "credentials"."domain" IS 'domain of the identity';
-COMMENT ON COLUMN "credentials"."identity_name" IS 'the identity, an e-mail address as a rule; masked by transform.identity';
 COMMENT ON COLUMN "credentials"."hash" IS 'the leaked secret, plain or hashed at the source; masked by transform.secret';
-COMMENT ON COLUMN "credentials"."hash_type" IS 'how the source had hashed the secret';
 COMMENT ON COLUMN "credentials"."imported_at" IS 'when the service imported the credential';
-COMMENT ON COLUMN "credentials"."known_password_id" IS 'identifier of a known password';
-COMMENT ON COLUMN "credentials"."source_id" IS 'identifier of the leak';
-COMMENT ON COLUMN "credentials"."source_name" IS 'name of the leak';
-COMMENT ON COLUMN "credentials"."source_description_en" IS 'description of the leak, English';
-COMMENT ON COLUMN "credentials"."source_description_fr" IS 'description of the leak, French';
 COMMENT ON COLUMN "credentials"."source_is_alert_enabled" IS 'whether the leak raises alerts';
-COMMENT ON COLUMN "credentials"."source_breached_at" IS 'when the source was breached';
 COMMENT ON COLUMN "credentials"."source_leaked_at" IS 'when the data was leaked';
 COMMENT ON COLUMN "credentials"."query_type" IS 'kind of the query that found the row';
 COMMENT ON COLUMN "credentials"."query_value" IS 'value of the query; a secret is masked';
 COMMENT ON COLUMN "credentials"."auth_domains" IS 'host names that the credential logs in to';
-COMMENT ON COLUMN "credentials"."urls" IS 'addresses that the credential logs in to';
 COMMENT ON COLUMN "credentials"."spillway_data_set" IS 'identity of the data set that the row came in: data_set_id of its manifest';
 COMMENT ON COLUMN "credentials"."spillway_shard" IS 'path of the shard that the row came in';
 

@@ -1,23 +1,13 @@
 -- Snowflake
 CREATE TABLE IF NOT EXISTS "CREDENTIALS" (
   "ID" NUMBER(19, 0) NOT NULL COMMENT 'identifier of the credential',
-  "DOMAIN" VARCHAR COMMENT 'domain of the identity',
-  "IDENTITY_NAME" VARCHAR NOT NULL COMMENT 'the identity, an e-mail address as a rule; masked by transform.identity',
   "HASH" VARCHAR COMMENT 'the leaked secret, plain or hashed at the source; masked by transform.secret',
-  "HASH_TYPE" VARCHAR COMMENT 'how the source had hashed the secret',
   "IMPORTED_AT" TIMESTAMP_TZ(6) NOT NULL COMMENT 'when the service imported the credential',
-  "KNOWN_PASSWORD_ID" VARCHAR COMMENT 'identifier of a known password',
-  "SOURCE_ID" VARCHAR NOT NULL COMMENT 'identifier of the leak',
-  "SOURCE_NAME" VARCHAR COMMENT 'name of the leak',
-  "SOURCE_DESCRIPTION_EN" VARCHAR COMMENT 'description of the leak, English',
-  "SOURCE_DESCRIPTION_FR" VARCHAR COMMENT 'description of the leak, French',
   "SOURCE_IS_ALERT_ENABLED" BOOLEAN COMMENT 'whether the leak raises alerts',
-  "SOURCE_BREACHED_AT" TIMESTAMP_TZ(6) COMMENT 'when the source was breached',
   "SOURCE_LEAKED_AT" TIMESTAMP_TZ(6) COMMENT 'when the data was leaked',
   "QUERY_TYPE" VARCHAR NOT NULL COMMENT 'kind of the query that found the row',
   "QUERY_VALUE" VARCHAR NOT NULL COMMENT 'value of the query; a secret is masked',
   "AUTH_DOMAINS" ARRAY COMMENT 'host names that the credential logs in to',
-  "URLS" ARRAY COMMENT 'addresses that the credential logs in to',
   "SPILLWAY_DATA_SET" VARCHAR COMMENT 'identity of the data set that the row came in: data_set_id of its manifest',
   "SPILLWAY_SHARD" VARCHAR COMMENT 'path of the shard that the row came in'
 );
@@ -43,6 +33,6 @@ CREATE OR REPLACE STAGE "CREDENTIALS_STAGE"
 
 -- Once, by hand. `ddl --sync` prints what keeps a table, empty at first, in line with the data set.
 -- COPY remembers which files it has loaded (for 64 days).
-COPY INTO "CREDENTIALS" ("ID", "DOMAIN", "IDENTITY_NAME", "HASH", "HASH_TYPE", "IMPORTED_AT", "KNOWN_PASSWORD_ID", "SOURCE_ID", "SOURCE_NAME", "SOURCE_DESCRIPTION_EN", "SOURCE_DESCRIPTION_FR", "SOURCE_IS_ALERT_ENABLED", "SOURCE_BREACHED_AT", "SOURCE_LEAKED_AT", "QUERY_TYPE", "QUERY_VALUE", "AUTH_DOMAINS", "URLS")
-FROM (SELECT $1:"id"::NUMBER(19, 0), $1:"domain"::VARCHAR, $1:"identity_name"::VARCHAR, $1:"hash"::VARCHAR, $1:"hash_type"::VARCHAR, $1:"imported_at"::TIMESTAMP_TZ(6), $1:"known_password_id"::VARCHAR, $1:"source_id"::VARCHAR, $1:"source_name"::VARCHAR, $1:"source_description_en"::VARCHAR, $1:"source_description_fr"::VARCHAR, $1:"source_is_alert_enabled"::BOOLEAN, $1:"source_breached_at"::TIMESTAMP_TZ(6), $1:"source_leaked_at"::TIMESTAMP_TZ(6), $1:"query_type"::VARCHAR, $1:"query_value"::VARCHAR, $1:"auth_domains"::ARRAY, $1:"urls"::ARRAY FROM @"CREDENTIALS_STAGE")
+COPY INTO "CREDENTIALS" ("ID", "HASH", "IMPORTED_AT", "SOURCE_IS_ALERT_ENABLED", "SOURCE_LEAKED_AT", "QUERY_TYPE", "QUERY_VALUE", "AUTH_DOMAINS")
+FROM (SELECT $1:"id"::NUMBER(19, 0), $1:"hash"::VARCHAR, $1:"imported_at"::TIMESTAMP_TZ(6), $1:"source_is_alert_enabled"::BOOLEAN, $1:"source_leaked_at"::TIMESTAMP_TZ(6), $1:"query_type"::VARCHAR, $1:"query_value"::VARCHAR, $1:"auth_domains"::ARRAY FROM @"CREDENTIALS_STAGE")
 PATTERN = '.*/credentials/.*part-[0-9]+[.]parquet';

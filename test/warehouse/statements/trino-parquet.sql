@@ -3,23 +3,13 @@ SET SESSION hive.timestamp_precision = 'MICROSECONDS';
 
 CREATE TABLE hive.default."credentials" (
   "id" BIGINT COMMENT 'identifier of the credential',
-  "domain" VARCHAR COMMENT 'domain of the identity',
-  "identity_name" VARCHAR COMMENT 'the identity, an e-mail address as a rule; masked by transform.identity',
   "hash" VARCHAR COMMENT 'the leaked secret, plain or hashed at the source; masked by transform.secret',
-  "hash_type" VARCHAR COMMENT 'how the source had hashed the secret',
   "imported_at" TIMESTAMP(6) COMMENT 'when the service imported the credential',
-  "known_password_id" VARCHAR COMMENT 'identifier of a known password',
-  "source_id" VARCHAR COMMENT 'identifier of the leak',
-  "source_name" VARCHAR COMMENT 'name of the leak',
-  "source_description_en" VARCHAR COMMENT 'description of the leak, English',
-  "source_description_fr" VARCHAR COMMENT 'description of the leak, French',
   "source_is_alert_enabled" BOOLEAN COMMENT 'whether the leak raises alerts',
-  "source_breached_at" TIMESTAMP(6) COMMENT 'when the source was breached',
   "source_leaked_at" TIMESTAMP(6) COMMENT 'when the data was leaked',
   "query_type" VARCHAR COMMENT 'kind of the query that found the row',
   "query_value" VARCHAR COMMENT 'value of the query; a secret is masked',
   "auth_domains" ARRAY(VARCHAR) COMMENT 'host names that the credential logs in to',
-  "urls" ARRAY(VARCHAR) COMMENT 'addresses that the credential logs in to',
   "query" VARCHAR,
   "import_window" VARCHAR
 )
