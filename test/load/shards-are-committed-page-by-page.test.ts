@@ -3,20 +3,9 @@ import { cpSync, existsSync, readdirSync, readFileSync, readlinkSync, rmSync } f
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import {
-  type CommitLog,
-  decodeRecordBatch,
-  type JournalEntry,
-  type OwnedStore,
-  type PageEntry,
-} from '../../src/core/index.ts'
-import {
-  type Commit,
-  type ShardCoder,
-  ShardSet,
-  type ShardSetOptions,
-  type Slice,
-} from '../../src/load/index.ts'
+import type { CommitLog, JournalEntry, OwnedStore, PageEntry } from '../../src/core/index.ts'
+import type { ShardEncoder } from '../../src/load/encode/encoder.ts'
+import type { Commit, ShardSet, ShardSetOptions, Slice } from '../../src/load/index.ts'
 import { anError } from '../disk/errors.ts'
 import { newOwner, temporaryStore, write } from '../disk/temporary-store.ts'
 import {
@@ -24,12 +13,10 @@ import {
   keyOf,
   pageLine,
   type Responses,
-  type Row,
   readShard,
   responsesOf,
   sliceOf,
-  slicesOf,
-  textCoder,
+  soundShards,
   textEncoder,
   World,
 } from './shards-world.ts'
@@ -52,29 +39,11 @@ function logOf(record: Recorder): CommitLog {
   }
 }
 
-async function shardSet(
+function shardSet(
   store: OwnedStore,
   { record = () => {}, ...over }: Partial<ShardSetOptions> & { record?: Recorder },
 ): Promise<ShardSet> {
-  const options = {
-    store,
-    coder: textCoder,
-    extension: '.csv',
-    rowGroupRows: 100_000,
-    shardRows: 1_000_000,
-    log: logOf(record),
-    nextShard: 0,
-    partsOf: () => 0,
-    held: new Map(),
-    readsCost: false,
-    warn: () => {},
-    onSealed: () => {},
-    onPublished: () => {},
-    ...over,
-  }
-  const opened = await ShardSet.open(options, [])
-  if ('lost' in opened) throw new Error('rows are lost')
-  return opened.set
+  return soundShards({ store, log: logOf(record), ...over })
 }
 
 async function ownStore(): Promise<{ readonly store: OwnedStore; readonly root: string }> {
@@ -104,21 +73,6 @@ function rowsIn(world: World): Record<string, number> {
 }
 
 describe('a shard', () => {
-  it('has exactly shard_rows rows, also in the middle of a page, and the last one the rest', async () => {
-    const world = new World([responsesOf('credentials', 40, 50, 10, 99, 1, 250, 3)], SHARED)
-    await world.open()
-    await world.finish()
-    expect(rowsIn(world)).toEqual({
-      'part-00000.csv': 100,
-      'part-00001.csv': 100,
-      'part-00002.csv': 100,
-      'part-00003.csv': 100,
-      'part-00004.csv': 53,
-    })
-    expect(world.published.sort()).toEqual([...world.files().keys()].sort())
-    await world.expectComplete()
-  })
-
   it('is closed with the page that its one window ends with', async () => {
     const responses: Responses = {
       folders: ['credentials/a', 'credentials/b'],
@@ -163,82 +117,6 @@ describe('a shard', () => {
     const text = Buffer.from((await store.read(`${FOLDER}/part-00000.csv`)) ?? []).toString()
     expect(text).toBe('a shard\n#[]\n')
     expect(await store.list('_state/sealed')).toEqual([])
-  })
-})
-
-describe('a page', () => {
-  /** Rows of three windows in two folders, mixed. */
-  const rows = Array.from({ length: 60 }, (_, row): Row => ({ query: 0, window: row % 3, row }))
-  const folderOf = ({ window }: Row): string => `credentials/${window === 1 ? 'b' : 'a'}`
-
-  it('is one commit, with all folders and shards of its rows', async () => {
-    const { store, root } = await ownStore()
-    const commits: (readonly JournalEntry[])[] = []
-    const shards = await shardSet(store, {
-      rowGroupRows: 10,
-      shardRows: 15,
-      record: (lines) => void commits.push(lines),
-    })
-    await shards.commit(commitOf(slicesOf(rows, folderOf)))
-    expect(commits).toHaveLength(1)
-    // Forty rows for one folder, twenty for the other: the rows of whole shards need not be in the log.
-    const [lines = []] = commits
-    expect(lines.map(({ kind }) => kind).toSorted()).toEqual(
-      ['seal', 'seal', 'open', 'seal', 'open', 'page'].toSorted(),
-    )
-    expect(lines.at(-1)?.kind).toBe('page')
-    expect(
-      pagesIn(lines)[0]!
-        .logged?.map(({ rows }) => rows)
-        .toSorted(),
-    ).toEqual([10, 5])
-    const seals = lines.flatMap((line) => (line.kind === 'seal' ? [line.path] : []))
-    expect(seals.toSorted()).toEqual(
-      ['a/part-00000.csv', 'a/part-00001.csv', 'b/part-00000.csv'].map((name) => `credentials/${name}`),
-    )
-    for (const path of seals) expect(existsSync(join(root, path))).toBe(true)
-    await shards.close()
-  })
-
-  it('has the locations of its rows: by window and shard, and in the log', async () => {
-    const { store } = await ownStore()
-    const records: JournalEntry[] = []
-    let batches: readonly Uint8Array[] = []
-    const own = Buffer.from('of the page itself')
-    const shards = await shardSet(store, {
-      rowGroupRows: 15,
-      shardRows: 1000,
-      record(lines, blobs) {
-        records.push(...lines)
-        batches = blobs
-      },
-    })
-    await shards.commit(commitOf(slicesOf(rows, folderOf), { blobs: [own] }))
-    await shards.close()
-    const folders = new Map(
-      records.flatMap((line) => (line.kind === 'open' ? [[line.shard, line.folder]] : [])),
-    )
-    const [{ slices = [], logged = [] } = {}] = pagesIn(records)
-    for (const window of [0, 1, 2]) {
-      const own = slices.filter((piece) => piece.window === keyOf(0, window).split('/')[1])
-      expect(own.reduce((sum, piece) => sum + piece.rows, 0)).toBe(20)
-      for (const { shard } of own)
-        expect(folders.get(shard)).toBe(window === 1 ? 'credentials/b' : 'credentials/a')
-      const times = own.flatMap(({ imported_at }) => [Number(imported_at?.min), Number(imported_at?.max)])
-      const start = Date.UTC(2024, 0, 1 + window) * 1000
-      expect([Math.min(...times), Math.max(...times)]).toEqual([start + window, start + window + 57])
-    }
-    // A record batch belongs to one row group.
-    expect(logged.map(({ shard, rows }) => [folders.get(shard), rows])).toEqual([
-      ['credentials/a', 15],
-      ['credentials/a', 15],
-      ['credentials/a', 10],
-      ['credentials/b', 15],
-      ['credentials/b', 5],
-    ])
-    expect(Buffer.from(batches[0]!)).toEqual(own)
-    expect(batches).toHaveLength(1 + logged.length)
-    for (const { rows, blob } of logged) expect(decodeRecordBatch(batches[blob]!).rows).toBe(rows)
   })
 })
 
@@ -378,43 +256,18 @@ describe('a row group', () => {
     await shards.close()
   })
 
-  const FAILURES: readonly (readonly [string, (n: number) => Partial<{ coder: ShardCoder; wrap: Wrap }>])[] =
-    [
-      ['encoding', (n) => ({ coder: coderOf({ ...textEncoder, encode: failingAt(n, textEncoder.encode) }) })],
-      [
-        'the end of a shard',
-        (n) => ({ coder: coderOf({ ...textEncoder, footer: failingAt(n, textEncoder.footer) }) }),
-      ],
-      [
-        'a seal',
-        (n) => {
-          const create = failingAt(n, async () => {})
-          return {
-            wrap: (own) => ({
-              ...own,
-              scratch: () => {
-                const scratch = own.scratch()
-                const failing = (path: string) => create().then(() => scratch.create(path))
-                return Object.assign(Object.create(scratch), {
-                  append: scratch.append.bind(scratch),
-                  discard: scratch.discard.bind(scratch),
-                  create: failing,
-                })
-              },
-            }),
-          }
-        },
-      ],
-      ['a publication', (n) => ({ wrap: (own) => ({ ...own, publish: failingAt(n, own.publish) }) })],
-    ]
+  const FAILURES: readonly (readonly [string, (n: number) => Partial<ShardEncoder>])[] = [
+    ['encoding', (n) => ({ encode: failingAt(n, textEncoder.encode) })],
+    ['the end of a shard', (n) => ({ footer: failingAt(n, textEncoder.footer) })],
+  ]
 
   it.each(FAILURES)('loses nothing when %s fails behind the commits', async (_, failing) => {
     const responses = [responsesOf('credentials/a', 4, 5, 6, 7, 30), responsesOf('credentials/b', 9, 9, 9)]
     for (const at of [1, 2, 3]) {
-      const { coder = textCoder, wrap } = failing(at)
+      const coder = coderOf({ ...textEncoder, ...failing(at) })
       const options = { rowGroupRows: 5, shardRows: 12, owned: false }
       const world = new World(responses, { ...options, coder })
-      await world.open(wrap)
+      await world.open()
       await expect(world.finish()).rejects.toThrow('the disk is full')
       await world.close()
       world.options = options
@@ -556,8 +409,6 @@ function openFiles(folder: string): string[] {
   })
   return paths.filter((path) => path.startsWith(folder))
 }
-
-type Wrap = (own: OwnedStore) => OwnedStore
 
 /** Work whose n-th call fails. */
 function failingAt<Args extends unknown[], T>(

@@ -1,34 +1,26 @@
-import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  encodeRecordBatch,
-  type Format,
-  type Int64,
-  type OwnedStore,
-  type PageEntry,
-  type RecordBatch,
-} from '../../src/core/index.ts'
+import { encodeRecordBatch, type Format, type Int64, type RecordBatch } from '../../src/core/index.ts'
 import { createEncoder } from '../../src/load/encode/create-encoder.ts'
 import { shardExtension } from '../../src/load/encode/encoder.ts'
-import {
-  type Commit,
-  PageRows,
-  type PartitionRange,
-  type RowChoice,
-  type ShardCoder,
-  ShardSet,
-  type Slice,
-} from '../../src/load/index.ts'
+import { type Commit, PageRows, type ShardSet, type Slice } from '../../src/load/index.ts'
 import { beginCheckpoint, findCheckpoint, Journal, type SealedShard } from '../../src/state/index.ts'
 import { newOwner, temporaryStore } from '../disk/temporary-store.ts'
 import { random } from '../support/random.ts'
 import { cases, some } from '../support/thorough.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import { createdBy, encodeShard, plainCsv, snappyParquet } from './shard-fixture.ts'
-import { coderOf, HEADER, slowCoder } from './shards-world.ts'
+import {
+  coderOf,
+  expectSeal,
+  HEADER,
+  pageLine,
+  slicesOfPage,
+  slowCoder,
+  soundShards,
+} from './shards-world.ts'
 
 const columns = specs({
   id: 'int64',
@@ -135,7 +127,8 @@ describe.each<[string, Format]>([
           expect([...files.keys()]).toEqual([...expected.keys()].toSorted())
           for (const [path, { bytes, rows }] of expected) {
             expect(Buffer.compare(files.get(path) ?? Buffer.alloc(0), bytes), path).toBe(0)
-            expectSeal(seals, path, bytes, rows)
+            const seal = seals.find((each) => each.path === path)
+            expectSeal(seal, bytes, rows.map(sealedRow))
           }
         }
       }),
@@ -230,10 +223,12 @@ async function exported(
   const coder = slowCoder(coderOf(createEncoder({ format, columns, createdBy, fileMetadata: {} })), () =>
     Math.floor(draw() * slow),
   )
+  const warn = (message: string) => expect.unreachable(message)
   const open = async (): Promise<[Journal, ShardSet]> => {
     // From the files alone.
     const log = new Journal(store, (await findCheckpoint(store))!)
-    return [log, await openShards(format, coder, store, sizes, log)]
+    const options = { store, coder, extension: shardExtension(format), ...sizes, log, warn }
+    return [log, await soundShards(options, log.state)]
   }
   const left = rows.map((own) => [...own])
   let drawn = 0
@@ -249,7 +244,7 @@ async function exported(
     const page = pages[number % pages.length]!
     const response: { folder: number; own: OwnRow }[] = []
     while (response.length < page.rows && left.some((own) => own.length > 0)) response.push(nextRow())
-    const entries: Commit['entries'] = (placement) => [{ ...PAGE, ...placement }]
+    const entries: Commit['entries'] = (placement) => [{ ...pageLine(0, 'more'), ...placement }]
     commits.push(shards.commit({ slices: slicesOf(response, page), close: [], entries, blobs: [] }))
     if (page.hurry) continue
     await Promise.all(commits)
@@ -269,33 +264,6 @@ async function exported(
   return { files: filesIn(join(root, 'credentials')), seals: [...log.state.shards] }
 }
 
-async function openShards(
-  format: Format,
-  coder: ShardCoder,
-  store: OwnedStore,
-  sizes: Sizes,
-  log: Journal,
-): Promise<ShardSet> {
-  const { state } = log
-  const options = {
-    store,
-    coder,
-    extension: shardExtension(format),
-    ...sizes,
-    nextShard: state.nextShard,
-    held: state.held,
-    readsCost: false,
-    partsOf: (folder: string) => state.partsOf.get(folder) ?? 0,
-    log,
-    warn: (message: string) => expect.unreachable(message),
-    onSealed: () => {},
-    onPublished: () => {},
-  }
-  const opened = await ShardSet.open(options, state.openShards.values())
-  if ('lost' in opened) throw new Error('rows are lost')
-  return opened.set
-}
-
 function slicesOf(
   response: readonly { readonly folder: number; readonly own: OwnRow }[],
   { table, wide }: Framing['pages'][number],
@@ -309,23 +277,16 @@ function slicesOf(
     encodeRecordBatch(wide ? widened(recordBatch) : recordBatch),
     wide ? BigInt64Array.from(times, BigInt) : Float64Array.from(times),
   )
-  return FOLDERS.flatMap((folder, number): Slice[] => {
-    const rows = [...response.keys()].filter((row) => response[row]!.folder === number)
-    if (rows.length === 0) return []
-    const ranges: PartitionRange[] = []
-    for (const row of rows) {
-      const partition = `${QUERY_NAME}/${response[row]!.own.window}`
-      const last = ranges.at(-1)
-      if (last?.partition === partition) ranges[ranges.length - 1] = { partition, rows: last.rows + 1 }
-      else ranges.push({ partition, rows: 1 })
-    }
-    return [{ page, folder, rows: choiceOf(rows), ranges }]
-  })
+  return slicesOfPage(
+    page,
+    response,
+    ({ folder }) => FOLDERS[folder] ?? null,
+    ({ own }) => sealedRow(own).partition,
+  )
 }
 
-function choiceOf(rows: readonly number[]): RowChoice {
-  const [first, last] = [rows[0]!, rows.at(-1)!]
-  return last - first + 1 === rows.length ? { from: first, to: last + 1 } : Uint32Array.from(rows)
+function sealedRow({ row, window }: OwnRow) {
+  return { time: row.imported_at as number, partition: `${QUERY_NAME}/${window}` }
 }
 
 /** With 64-bit integers, as in a page that dropped a row with a large one. */
@@ -341,8 +302,6 @@ function widened({ columns, ...recordBatch }: RecordBatch): RecordBatch {
   return { ...recordBatch, columns: wide }
 }
 
-const PAGE: PageEntry = { kind: 'page', chain: 0, next: 'more', requests: 1 }
-
 function filesIn(folder: string): Map<string, Buffer> {
   const files = new Map<string, Buffer>()
   let paths: string[] = []
@@ -355,22 +314,4 @@ function filesIn(folder: string): Map<string, Buffer> {
     if (/\.(?:csv|parquet|gz)$/.test(path)) files.set(`credentials/${path}`, readFileSync(join(folder, path)))
   }
   return files
-}
-
-function expectSeal(
-  seals: readonly SealedShard[],
-  path: string,
-  bytes: Buffer,
-  rows: readonly OwnRow[],
-): void {
-  const times = rows.map(({ row }) => row.imported_at as number)
-  const seal = seals.find((line) => line.path === path)
-  expect(seal).toMatchObject({
-    rows: rows.length,
-    bytes: bytes.length,
-    sha256: createHash('sha256').update(bytes).digest('hex'),
-    imported_at: { min: Math.min(...times), max: Math.max(...times) },
-  })
-  const partitions = new Set(rows.map(({ window }) => `${QUERY_NAME}/${window}`))
-  expect(seal?.partitions.toSorted()).toEqual([...partitions].sort())
 }

@@ -32,6 +32,7 @@ import {
   type ShardCoder,
   type ShardCoding,
   ShardSet,
+  type ShardSetOptions,
   type Slice,
   shardCoder,
 } from '../../src/load/index.ts'
@@ -150,26 +151,32 @@ export function slicesOf(rows: readonly Row[], folderOf: (row: Row) => string): 
   const cells = rows.map(({ query, window, row }) => ({ query, window, row, source_id: `s${row % 3}` }))
   const recordBatch = encodeRecordBatch(recordBatchOf(COLUMNS, cells, [['source_id']]))
   const page = new PageRows(recordBatch, Float64Array.from(rows, timeOf))
+  return slicesOfPage(page, rows, folderOf, ({ query, window }) => keyOf(query, window))
+}
+
+/** The slices of a page by the folders of its rows; one without a folder is left out. */
+export function slicesOfPage<T>(
+  page: PageRows,
+  rows: readonly T[],
+  folderOf: (row: T) => string | null,
+  partitionOf: (row: T) => string,
+): Slice[] {
   const folders = new Map<string, number[]>()
   for (const [at, row] of rows.entries()) {
     const folder = folderOf(row)
-    folders.set(folder, [...(folders.get(folder) ?? []), at])
+    if (folder !== null) folders.set(folder, [...(folders.get(folder) ?? []), at])
   }
   return [...folders].map(([folder, indexes]): Slice => {
     const ranges: PartitionRange[] = []
     for (const index of indexes) {
-      const partition = keyOf(rows[index]!.query, rows[index]!.window)
+      const partition = partitionOf(rows[index]!)
       const last = ranges.at(-1)
       if (last?.partition === partition) ranges[ranges.length - 1] = { partition, rows: last.rows + 1 }
       else ranges.push({ partition, rows: 1 })
     }
     const [from, to] = [indexes[0]!, indexes.at(-1)! + 1]
-    return {
-      page,
-      folder,
-      rows: to - from === indexes.length ? { from, to } : Uint32Array.from(indexes),
-      ranges,
-    }
+    const isRange = to - from === indexes.length
+    return { page, folder, rows: isRange ? { from, to } : Uint32Array.from(indexes), ranges }
   })
 }
 
@@ -182,6 +189,52 @@ export function sliceOf(query: number, folder: string, count: number): Slice[] {
 /** The entry of a page. */
 export function pageLine(chain: number, next: string | null, watermark?: number): PageEntry {
   return { kind: 'page', chain, next, requests: 1, ...(watermark === undefined ? {} : { watermark }) }
+}
+
+/** Opens the shards of a checkpoint, or of a data set without one. */
+export function openShards(
+  over: Pick<ShardSetOptions, 'store' | 'log'> & Partial<ShardSetOptions>,
+  state: CheckpointState | null = null,
+): ReturnType<typeof ShardSet.open> {
+  const options = {
+    coder: textCoder,
+    extension: '.csv',
+    rowGroupRows: 100_000,
+    shardRows: 1_000_000,
+    nextShard: state?.nextShard ?? 0,
+    held: state?.held ?? new Map(),
+    partsOf: (folder: string) => state?.partsOf.get(folder) ?? 0,
+    readsCost: false,
+    warn: () => {},
+    onSealed: () => {},
+    onPublished: () => {},
+    ...over,
+  }
+  return ShardSet.open(options, state?.openShards.values() ?? [])
+}
+
+/** The shards as they were opened, all of whose rows are there. */
+export async function soundShards(...given: Parameters<typeof openShards>): Promise<ShardSet> {
+  const opened = await openShards(...given)
+  if ('lost' in opened) throw new Error('rows are lost')
+  return opened.set
+}
+
+/** A seal says what its shard holds. @param rows the time and the partition of each */
+export function expectSeal(
+  seal: SealedShard | undefined,
+  bytes: Uint8Array | string,
+  rows: readonly { readonly time: number; readonly partition: string }[],
+): void {
+  const times = rows.map(({ time }) => time)
+  expect(seal).toMatchObject({
+    rows: rows.length,
+    bytes: bytes.length,
+    sha256: createHash('sha256').update(bytes).digest('hex'),
+    imported_at: { min: Math.min(...times), max: Math.max(...times) },
+  })
+  const partitions = new Set(rows.map(({ partition }) => partition))
+  expect(seal?.partitions.toSorted()).toEqual([...partitions].sort())
 }
 
 export type WorldOptions = {
@@ -241,17 +294,12 @@ export class World {
         [...state.shards, ...state.held.values()].some(
           (shard) => shard.path === path && shard.sha256 === sha256,
         )
-      const opened = await ShardSet.open(
+      const opened = await openShards(
         {
           store: own,
           coder,
-          extension: '.csv',
           rowGroupRows,
           shardRows,
-          nextShard: state.nextShard,
-          held: state.held,
-          readsCost: false,
-          partsOf: (folder) => state.partsOf.get(folder) ?? 0,
           log: journal,
           warn,
           onSealed(shard) {
@@ -263,7 +311,7 @@ export class World {
             this.published.push(shard.path)
           },
         },
-        state.openShards.values(),
+        state,
       )
       if ('set' in opened) {
         this.shards = opened.set
@@ -456,15 +504,8 @@ export class World {
 
   #expectShard(shard: SealedShard, text: string, all: readonly SealedShard[]): void {
     const rows = readShard(text, this.options.rowGroupRows)
-    const times = rows.map(timeOf)
-    expect(shard).toMatchObject({
-      rows: rows.length,
-      bytes: text.length,
-      sha256: createHash('sha256').update(text).digest('hex'),
-      imported_at: { min: Math.min(...times), max: Math.max(...times) },
-    })
-    const partitions = new Set(rows.map(({ query, window }) => keyOf(query, window)))
-    expect(shard.partitions.toSorted()).toEqual([...partitions].sort())
+    const rowOf = (row: Row) => ({ time: timeOf(row), partition: keyOf(row.query, row.window) })
+    expectSeal(shard, text, rows.map(rowOf))
     const [folder, name] = splitPath(shard.path)
     const isLast = all.every(({ path }) => splitPath(path)[0] !== folder || splitPath(path)[1] <= name)
     if (isLast) expect(rows.length).toBeLessThanOrEqual(this.options.shardRows)
