@@ -18,7 +18,7 @@ export const everyColumn = specs({
 
 // biome-ignore format: one line reads better
 const nasty = fc.constantFrom(
-  '', ' ', '"', '""', ',', '\n', '\r', '\r\n', '\t', "'", '\\', '\\"', '=1+1', '-1', '@x', '+', 'null', '\ufeffx',
+  '', ' ', '"', '""', '\0', 'y"\0', ',', '\n', '\r', '\r\n', '\t', "'", '\\', '\\"', '=1+1', '-1', '@x', '+', 'null', '\ufeffx',
   '\ud7ff', '\ue000', '😀', 'é', '\u2028', '\u0001', '\u007f', '[]', '[REDACTED]', 'a,b\n"c"\r', 'x'.repeat(70),
 )
 const text = fc.oneof(nasty, fc.string({ unit: 'binary', maxLength: 12 }), fc.string({ maxLength: 40 }))

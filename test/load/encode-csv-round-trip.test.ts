@@ -11,9 +11,9 @@ import {
   cells,
   csvFormats,
   duckdb,
+  encodePages,
   encodeShard,
   everyColumn,
-  type Page,
   plainCsv,
   rowsOf,
   shardFolder,
@@ -21,9 +21,6 @@ import {
 
 const write = shardFolder()
 const sql = await duckdb()
-
-const recordBatchesOf = (rowGroups: Page[][]) =>
-  rowGroups.map((pages) => pages.map(({ recordBatch }) => recordBatch))
 
 /** The strings that a CSV reader should find, null for null. */
 function texts(rows: readonly Row[]): (string | null)[][] {
@@ -59,7 +56,7 @@ describe.each(csvFormats)('csv by $engine, $compression', (format) => {
   it('is read back unchanged by DuckDB and csv-parse', async () => {
     await fc.assert(
       fc.asyncProperty(anyRowGroups, async (rowGroups) => {
-        const bytes = await encodeShard(format, everyColumn, recordBatchesOf(rowGroups))
+        const bytes = await encodePages(format, rowGroups)
         const expected = texts(rowsOf(rowGroups))
         const gzip = format.compression === 'gzip'
         expect(parsed(gzip ? gunzipSync(bytes) : bytes)).toEqual(expected)
@@ -75,7 +72,7 @@ describe('csv', () => {
     await fc.assert(
       fc.asyncProperty(anyRowGroups, fc.boolean(), async (rowGroups, escapeFormulas) => {
         const encode = (engine: 'columnar' | 'csv-stringify') =>
-          encodeShard({ ...plainCsv, engine, escapeFormulas }, everyColumn, recordBatchesOf(rowGroups))
+          encodePages({ ...plainCsv, engine, escapeFormulas }, rowGroups)
         const [fast, reference] = await Promise.all([encode('columnar'), encode('csv-stringify')])
         expect(fast.toString()).toBe(reference.toString())
       }),
@@ -118,39 +115,24 @@ describe('csv', () => {
     },
   )
 
-  it.each(['columnar', 'csv-stringify'] as const)(
-    'replaces NUL by U+FFFD, and counts (%s)',
-    async (engine) => {
-      const columns = specs({ id: 'int64', note: 'text?', tags: 'list?' })
-      const rows: Row[] = [
-        { id: 1, note: 'a\0b', tags: ['\0', 'x', null, 'y"\0\0'] },
-        { id: 2, note: '\0="', tags: null },
-        { id: 3, note: 'a\0b', tags: [] },
-        { id: 4, note: '\\u0000', tags: ['\\u0000'] },
-        { id: 5, note: null, tags: ['\0'] },
-      ]
-      const format = { ...plainCsv, engine, escapeFormulas: true }
-      for (const groups of [[], [['note', 'tags']]]) {
-        const recordBatch = recordBatchOf(columns, rows, groups)
-        const bytes = await encodeShard(format, columns, [[recordBatch]])
-        expect(bytes.includes(0)).toBe(false)
-        const clean = (text: string) => text.replaceAll('\0', '\ufffd')
-        expect(parsed(bytes)).toEqual(
-          rows.map(({ id, note, tags }) => [
-            String(id),
-            note === null ? null : clean(note as string),
-            tags === null
-              ? null
-              : JSON.stringify((tags as (string | null)[]).map((tag) => (tag === null ? null : clean(tag)))),
-          ]),
-        )
-        const encoder = createEncoder({ format, columns, fileMetadata: {}, createdBy: '' })
-        expect((await encoder.encode([recordBatch, recordBatch])).replaced).toBe(2 * 7)
-        const none = recordBatchOf(columns, [{ id: 1, note: 'a', tags: ['b'] }])
-        expect((await encoder.encode([none])).replaced).toBe(0)
-      }
-    },
-  )
+  it.each(['columnar', 'csv-stringify'] as const)('counts the NULs that it replaces (%s)', async (engine) => {
+    const columns = specs({ id: 'int64', note: 'text?', tags: 'list?' })
+    const rows: Row[] = [
+      { id: 1, note: 'a\0b', tags: ['\0', 'x', null, 'y"\0\0'] },
+      { id: 2, note: '\0="', tags: null },
+      { id: 3, note: 'a\0b', tags: [] },
+      { id: 4, note: '\\u0000', tags: ['\\u0000'] },
+      { id: 5, note: null, tags: ['\0'] },
+    ]
+    const format = { ...plainCsv, engine, escapeFormulas: true }
+    const encoder = createEncoder({ format, columns, fileMetadata: {}, createdBy: '' })
+    for (const groups of [[], [['note', 'tags']]]) {
+      const recordBatch = recordBatchOf(columns, rows, groups)
+      expect((await encoder.encode([recordBatch, recordBatch])).replaced).toBe(2 * 7)
+      const none = recordBatchOf(columns, [{ id: 1, note: 'a', tags: ['b'] }])
+      expect((await encoder.encode([none])).replaced).toBe(0)
+    }
+  })
 
   it('has a header row even without rows, with quotes around names that need them', async () => {
     const columns = specs({ id: 'int64', 'a,"b"': 'text?' })

@@ -10,11 +10,12 @@ import {
   cells,
   cellsInDuckdb,
   duckdb,
-  encodeShard,
+  encodePages,
   everyColumn,
   parquetFormats,
   rowsOf,
   shardFolder,
+  snappyParquet,
 } from './shard-fixture.ts'
 
 const write = shardFolder()
@@ -63,11 +64,7 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
   it('is read back unchanged by DuckDB and hyparquet', async () => {
     await fc.assert(
       fc.asyncProperty(anyRowGroups, async (rowGroups) => {
-        const bytes = await encodeShard(
-          format,
-          everyColumn,
-          rowGroups.map((pages) => pages.map(({ recordBatch }) => recordBatch)),
-        )
+        const bytes = await encodePages(format, rowGroups)
         const expected = stored(rowsOf(rowGroups), format)
         expect(await read(bytes, everyColumn)).toEqual(expected)
         expect(await readByHyparquet(bytes, everyColumn)).toEqual(expected)
@@ -75,4 +72,16 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
       { numRuns: cases(15, 6) },
     )
   })
+})
+
+// Memory is reused from column to column and from row group to row group.
+it('a shard does not depend on what was encoded before it', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyRowGroups, anyRowGroups, async (rowGroups, others) => {
+      const first = await encodePages(snappyParquet, rowGroups)
+      await encodePages(snappyParquet, others)
+      expect(Buffer.compare(await encodePages(snappyParquet, rowGroups), first)).toBe(0)
+    }),
+    { numRuns: cases(200, 40) },
+  )
 })

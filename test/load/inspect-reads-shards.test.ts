@@ -7,6 +7,7 @@ import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-b
 import {
   anyRowGroups,
   csvFormats,
+  encodePages,
   encodeShard,
   everyColumn,
   parquetFormats,
@@ -36,8 +37,7 @@ describe.each([...parquetFormats, ...csvFormats])('$kind by $engine, $compressio
   it('reads the number of rows, the columns, and the watched strings in order', async () => {
     await fc.assert(
       fc.asyncProperty(anyRowGroups, fc.integer({ min: 1, max: 300 }), async (rowGroups, piece) => {
-        const recordBatches = rowGroups.map((pages) => pages.map(({ recordBatch }) => recordBatch))
-        const bytes = await encodeShard(format, everyColumn, recordBatches)
+        const bytes = await encodePages(format, rowGroups)
         const rows = rowsOf(rowGroups)
         const seen: Record<string, (string | null)[]> = { name: [], note: [] }
         const found = await inspectShard(readerOf(bytes, piece), format, {

@@ -1,19 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  type Column,
-  decodeRecordBatch,
-  type Group,
-  KNOWN_EXTRAS,
-  type RecordBatch,
-  type TextVector,
-} from '../../src/core/index.ts'
+import type { Column, Group, RecordBatch, TextVector } from '../../src/core/index.ts'
 import type { RowChoice } from '../../src/load/index.ts'
 import { byteSizes, RowGroupMeasure } from '../../src/load/row-group-measure.ts'
-import { createDecoder } from '../../src/transform/index.ts'
-import { cases, some, THOROUGH } from '../support/thorough.ts'
-import { credential, response, source } from '../transform/credentials.ts'
-import { decodeSettings, pageContext } from '../transform/plans.ts'
+import { cases, some } from '../support/thorough.ts'
 
 const MAX_BYTES = 64 << 20
 
@@ -207,38 +197,6 @@ describe('a row group', () => {
       const rows = Array.from({ length: 15_000 }, (): Row => ({ domain: 10_000, urls: 0, source: PLAIN }))
       expect(endsOf(rows, 100_000, [page])).toEqual([7000, 14_000])
       expect(endsOf(rows, 4500, [page])).toEqual([4500, 9000, 13_500])
-    },
-  )
-
-  it.runIf(THOROUGH)(
-    'ends at the same row for small and for large pages, whose long URLs are rarely or often repeated',
-    () => {
-      const items = Array.from({ length: 20_000 }, (_, row) =>
-        credential({ id: row + 1, source: source({ url: `https://${row % 2000}.${'x'.repeat(4000)}` }) }),
-      )
-      const ends = [500, 10_000].map((size) => {
-        const decode = createDecoder(
-          decodeSettings({ extras: KNOWN_EXTRAS.filter(({ name }) => name === 'source_url') }),
-        )
-        const measure = new RowGroupMeasure(100_000)
-        const ends: number[] = []
-        let done = 0
-        for (let from = 0; from < items.length; from += size) {
-          const { recordBatch } = decode(response(items.slice(from, from + size)), pageContext())
-          const sizes = byteSizes(decodeRecordBatch(recordBatch!))
-          for (let at = 0; at < size; ) {
-            const taken = measure.take(sizes, { from: 0, to: size }, at, size)
-            at += taken
-            done += taken
-            if (!measure.isFull) continue
-            ends.push(done)
-            measure.reset()
-          }
-        }
-        return ends
-      })
-      expect(ends[0]).toEqual([16_000])
-      expect(ends[1]).toEqual(ends[0])
     },
   )
 })

@@ -107,39 +107,6 @@ describe('rows that are taken from a record batch', () => {
       { numRuns: cases(450, 50) },
     )
   })
-
-  it('have only the table entries that they use, and 64-bit integers only if they need them', () => {
-    const recordBatch = recordBatchOf(
-      [
-        { name: 'id', type: 'int64', nullable: false, meaning: '' },
-        { name: 'source', type: 'text', nullable: true, meaning: '' },
-      ],
-      [
-        { id: 1, source: 'a' },
-        { id: 2n ** 60n, source: 'b' },
-        { id: 3, source: null },
-        { id: 4, source: 'b' },
-        { id: 5, source: 'a' },
-      ],
-      [['source']],
-    )
-    const last = takeRows(recordBatch, { from: 2, to: 5 })
-    expect(last.groups).toEqual([{ size: 3, indices: Uint32Array.of(0, 1, 2) }])
-    expect(last.columns[0]?.values).toEqual({ kind: 'number', values: Float64Array.of(3, 4, 5), valid: null })
-    const one = takeRows(recordBatch, Uint32Array.of(3, 1))
-    expect(one.groups).toEqual([{ size: 1, indices: null }])
-    expect(one.columns[0]?.values).toEqual({
-      kind: 'int64',
-      values: BigInt64Array.of(4n, 2n ** 60n),
-      valid: null,
-    })
-    expect(one.columns[1]?.values).toEqual({
-      kind: 'text',
-      offsets: Uint32Array.of(0, 1),
-      bytes: Uint8Array.of(0x62),
-      valid: null,
-    })
-  })
 })
 
 function numbersOf(rows: RowChoice): number[] {

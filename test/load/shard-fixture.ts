@@ -133,6 +133,12 @@ export const anyRowGroups: fc.Arbitrary<Page[][]> = fc.array(fc.array(anyPage, {
   maxLength: 3,
 })
 
+/** A shard with these pages, in columns of every type. */
+export function encodePages(format: Format, rowGroups: readonly (readonly Page[])[]): Promise<Buffer> {
+  const recordBatches = rowGroups.map((pages) => pages.map(({ recordBatch }) => recordBatch))
+  return encodeShard(format, everyColumn, recordBatches)
+}
+
 export function rowsOf(rowGroups: readonly (readonly Page[])[]): Row[] {
   return rowGroups.flat().flatMap(({ rows }) => rows)
 }
