@@ -11,7 +11,6 @@ const DURATION = 'duration from 1ms to 1d, such as 500ms, 60s, 15m, 2h or 1d'
 /** Section, line, column of the value, path, and message. */
 const WRONG = `
 service ~ requests_per_second: fast ~ 24 ~ requests_per_second ~ expected a number above 0, at most 10000, found "fast"
-service ~ requests_per_second: 0 ~ 24 ~ requests_per_second ~ expected a number above 0, at most 10000, found 0
 service ~ requests_per_second: .inf ~ 24 ~ requests_per_second ~ expected a number above 0, at most 10000, found Infinity
 service ~ retries: 2.5 ~ 12 ~ retries ~ expected an integer from 0 to 100, found 2.5
 service ~ retries: ~ 3 ~ retries ~ expected an integer from 0 to 100, found nothing
@@ -27,7 +26,6 @@ extract ~ resource: people ~ 13 ~ resource ~ expected credentials | reports | fe
 extract ~ page_size: 10001 ~ 14 ~ page_size ~ expected an integer from 1 to 10000, or auto, found 10001
 extract ~ page_size: 010 ~ 14 ~ page_size ~ expected an integer from 1 to 10000, or auto, found "010"
 extract ~ max_requests: 0 ~ 17 ~ max_requests ~ expected an integer from 1 on, or none, found 0
-extract ~ max_requests: many ~ 17 ~ max_requests ~ expected an integer from 1 on, or none, found "many"
 extract ~ concurrency: [4] ~ 16 ~ concurrency ~ expected an integer from 1 to 64, found a list
 extract ~ include: [Known] ~ 13 ~ include[0] ~ expected a field name (a-z, 0-9 and _), found "Known"
 extract ~ windows: { from: 2023-02-29 } ~ 20 ~ windows.from ~ expected ${INSTANT}, found "2023-02-29"
@@ -48,12 +46,10 @@ transform ~ secret: hash ~ 11 ~ secret ~ expected redact | drop | partial | hmac
 transform ~ columns: [] ~ 12 ~ columns ~ expected at least one column, found an empty list
 transform ~ columns: [id, urls] ~ 17 ~ columns[1] ~ the column \`urls\` is there only when extract.include names it
 transform ~ { secret: drop, columns: [hash] } ~ 29 ~ columns[0] ~ the column \`hash\` is taken away by transform.secret: drop
-transform ~ { identity: drop, columns: [identity_name] } ~ 31 ~ columns[0] ~ the column \`identity_name\` is taken away by transform.identity: drop
 load ~ path: / ~ 9 ~ path ~ is the root of the file system, where other files are; expected a folder for the data set alone, found "/"
 load ~ format: json ~ 11 ~ format ~ expected parquet | csv, found "json"
 load ~ shard_rows: 1e9999 ~ 15 ~ shard_rows ~ expected an integer from 1 on, found Infinity
 load ~ file_mode: 600 ~ 14 ~ file_mode ~ expected an octal file mode such as '0600' or 0o640, which lets the owner read and write, found 600
-load ~ partition_by: [none] ~ 18 ~ partition_by[0] ~ expected query | window, found "none"
 load ~ partition_by: [query, windows] ~ 25 ~ partition_by[1] ~ expected query | window, found "windows"; did you mean \`window\`?
 load ~ partition_by: { by: query } ~ 17 ~ partition_by ~ expected query, window, none or a list such as [query, window], found a mapping
 load ~ engine: csv-stringify ~ 11 ~ engine ~ expected columnar | parquetjs-lite with format parquet, found "csv-stringify"
@@ -82,21 +78,12 @@ test.each(WRONG)('%s: %s', async (section, line, column, path, text) => {
 
 test.each([
   ...['https://user:hunter2@api.example.com', 'https://@api.example.com', 'https://'],
-  ...[
-    'https://api.example.com/x?token=hunter2',
-    'https://api.example.com/x#',
-    '"https://api.exa\\tmple.com"',
-  ],
-])('base_url: %s is refused and not shown', async (url) => {
+  ...['https://api.example.com/x?token=hunter2', 'https://api.example.com/x#'],
+  ...['"https://api.exa\\tmple.com"', `https://h${'/'.repeat(3_000_000)}x`],
+])('base_url: %.60s is refused and not shown', async (url) => {
   expect(await problems(SMALLEST.replace('https://api.example.com/firework', url))).toEqual([
     `p.yaml:3:13: service.base_url: expected ${URL_EXPECTED}, found a string (not shown)`,
   ])
-})
-
-test('a string of megabytes is refused like any other', async () => {
-  const url = `https://h${'/'.repeat(3_000_000)}x`
-  const [found = ''] = await problems(SMALLEST.replace('https://api.example.com/firework', url))
-  expect(found).toBe(`p.yaml:3:13: service.base_url: expected ${URL_EXPECTED}, found a string (not shown)`)
 })
 
 test.each(['ftp://api.example.com/x', 'api.example.com', 'api.example.com:8443/firework'])(
@@ -201,13 +188,6 @@ test('an unknown key is reported with the nearest known one and the list', async
     'p.yaml:6:1: unknown key `__proto__`; allowed: extends, name, service, extract, transform, load',
     'p.yaml:7:1: unknown key `constructor`; allowed: extends, name, service, extract, transform, load',
   ])
-})
-
-test('an unknown column is reported with the nearest known one and the list', async () => {
-  const [line = ''] = await problems(withLine('transform', 'columns: [id, domian]'))
-  expect(line).toMatch(
-    /^p\.yaml:7:17: transform\.columns\[1\]: expected one of id, domain, .* found "domian"; did you mean `domain`\?$/,
-  )
 })
 
 test('both ways to authenticate together are refused', async () => {

@@ -1,13 +1,6 @@
 import { expect, test } from 'vitest'
-import { checkRequirements, readSecret } from '../../src/config/index.ts'
+import { checkRequirements } from '../../src/config/index.ts'
 import { failure, problems, read, SMALLEST } from './pipeline-file.ts'
-
-test.each(['a-token\n', 'a-token\r\n', 'a-token\r'])(
-  'a line break after a token in a variable is ignored',
-  async (SPILLWAY_TOKEN) => {
-    expect(await readSecret('SPILLWAY_TOKEN', { SPILLWAY_TOKEN })).toBe('a-token')
-  },
-)
 
 test.each([
   ['"a-token"', 'is in quotes'],

@@ -9,10 +9,10 @@ test.each([
   ['10.0.0.1', 'an IP address; only domains can be searched for'],
   ['2001:db8::1', 'an IP address; only domains can be searched for'],
   ['10.1', 'an IP address; only domains can be searched for'],
-  ['jane.doe@acme.com', 'an e-mail address; write what follows the @'],
-  ['https://jane:hunter2@acme.com/', 'a URL; write its host alone'],
-  ['*.acme.com', 'a wildcard; write the domain alone'],
-  ['acme.com:443', 'the character ":"'],
+  ['jane.doe@acme.com', 'an e-mail address; write what follows the @', 'acme.com'],
+  ['https://jane:hunter2@acme.com/', 'a URL; write its host alone', 'acme.com'],
+  ['*.acme.com', 'a wildcard; write the domain alone', 'acme.com'],
+  ['acme.com:443', 'the character ":"', 'acme.com'],
   ['acme.com acme.org', 'several domains; write each as an item of its own'],
   ['acme.com, acme.org;acme.net', 'several domains; write each as an item of its own'],
   ['acme.com, none', 'the character ","'],
@@ -22,23 +22,12 @@ test.each([
   ['-x.test', 'a - at the beginning or end of a label'],
   ['x-.acme.com', 'a - at the beginning or end of a label'],
   ['acme.c', 'a single character after the last dot'],
-])('%s is no domain: %s', async (domain, fault) => {
+])('%s is no domain: %s', async (domain, fault, meant: string | null = null) => {
   const [problem = ''] = await problems(fileWith(domain))
   expect(problem).toContain('p.yaml:5:13: extract.domains[0]: expected a domain name')
   expect(problem).toContain(`: ${fault}`)
   expect(problem).not.toMatch(/jane|hunter2/)
-})
-
-test.each([
-  ['jane.doe@acme.com', 'acme.com'],
-  ['https://jane:hunter2@acme.com/', 'acme.com'],
-  ['https://acme.com/login', 'acme.com'],
-  ['*.acme.com', 'acme.com'],
-  ['acme.com:443', 'acme.com'],
-])('for %s the error suggests %s', async (domain, meant) => {
-  const [problem = ''] = await problems(fileWith(domain))
-  expect(problem).toMatch(new RegExp(`; did you mean \`${meant}\`\\?$`))
-  expect(problem).not.toMatch(/jane|hunter2/)
+  expect(/; did you mean `(.*)`\?$/.exec(problem)?.[1] ?? null).toBe(meant)
 })
 
 test.each([

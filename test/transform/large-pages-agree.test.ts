@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { cases, THOROUGH } from '../support/thorough.ts'
 import { agreement, isEqual } from './agreement.ts'
+import { credential as ordinary, source } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'
 import { decodeSettings, pageContext } from './plans.ts'
 
@@ -95,17 +96,16 @@ function page(items: readonly string[]): Buffer {
 }
 
 function credential(id: number, secret = 'teapot', more: object = {}): string {
-  return JSON.stringify({
-    id: 33880703907 + id,
-    domain: 'scatterholt.com',
-    identity_name: `${id}.ådа@scatterholt.com`,
-    hash: secret,
-    imported_at: '2024-07-22T19:25:52.893439+00:00',
-    source_id: `leak_${id % 3}`,
-    source: {
-      id: `leak_${id % 3}`,
-      description_en: 'Credentials collected from Lantern Market. Invented for tests.'.repeat((id % 3) + 1),
-    },
-    ...more,
-  })
+  const name = `leak_${id % 3}`
+  const description_en = 'Credentials collected from Lantern Market.'.repeat((id % 3) + 1)
+  return JSON.stringify(
+    ordinary({
+      id: 33880703907 + id,
+      identity_name: `${id}.ådа@scatterholt.com`,
+      hash: secret,
+      source_id: name,
+      source: source({ id: name, description_en }),
+      ...more,
+    }),
+  )
 }

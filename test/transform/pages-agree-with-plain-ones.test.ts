@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { cases, THOROUGH } from '../support/thorough.ts'
 import { agreement, isEqual } from './agreement.ts'
+import { credential, source } from './credentials.ts'
 import { readersOf } from './plain-pages.ts'
 import { decodeSettings, pageContext } from './plans.ts'
 import { wildness } from './random-page.ts'
@@ -28,7 +29,7 @@ test.each([
   ],
   ['a field that begins with a digit', { '2fa_enabled': true }],
 ])('the items of %s are not parsed one by one', (_, fields) => {
-  const items = Array.from({ length: 300 }, (_, id) => ({ ...ITEM, ...fields, id: ITEM.id + id }))
+  const items = Array.from({ length: 300 }, (_, id) => ({ ...ITEM, ...fields, id: 33880703907 + id }))
   const body = Buffer.from(JSON.stringify({ items, next: null }))
   const readers = readersOf(decodeSettings())
   const parse = vi.spyOn(JSON, 'parse')
@@ -66,28 +67,13 @@ test('so is a page that is cut off or changed at any byte', () => {
   }
 })
 
-const SOURCE = {
-  id: 'leak_1',
-  name: 'Lantern Market 2019',
-  description_en: 'Credentials collected from Lantern Market. Invented for tests.',
-  description_fr: null,
-  is_alert_enabled: true,
-  breached_at: '2019-03-04T00:00:00+00:00',
-  leaked_at: null,
-}
-
-const ITEM = {
-  id: 33880703907,
-  domain: 'scatterholt.com',
-  identity_name: 'ada.loam@scatterholt.com',
+const ITEM = credential({
   hash: 'tea"pot\u00e9',
   hash_type: null,
-  imported_at: '2024-07-22T19:25:52.893439+00:00',
   known_password_id: 12,
-  source_id: 'leak_1',
-  source: SOURCE,
+  source: source({ description_fr: null }),
   urls: ['https://a.example'],
-}
+})
 
 function smallPage(): Buffer {
   return Buffer.from(JSON.stringify({ items: [ITEM, { ...ITEM, id: 33880703908 }], next: 'WzE3' }))

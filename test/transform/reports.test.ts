@@ -80,3 +80,24 @@ test('a response of another shape is refused', () => {
   }
   expect(() => decode({ report: REPORT }, ALL)).toThrow(expect.objectContaining({ kind: 'transient' }))
 })
+
+test('a report with another id than the requested one is an error, also if it breaks the schema as well', () => {
+  for (const wrong of [
+    { ...REPORT, id: 7 },
+    { ...REPORT, id: 7, title: null },
+  ]) {
+    expect(() => decode({ report: wrong }, ONE)).toThrow(
+      expect.objectContaining({
+        kind: 'data',
+        message: expect.stringContaining('another report than the requested one'),
+      }),
+    )
+  }
+})
+
+test('a report that the list repeats is exported once', () => {
+  const page = (...ids: readonly number[]) => ({ items: ids.map((id) => ({ ...REPORT, id })), next: 'more' })
+  const first = decode(page(1, 2, 2))
+  expect(first).toMatchObject({ rows: 2, repeated: 1 })
+  expect(decode(page(2, 3), { ...ALL, recent: [first.ids] })).toMatchObject({ rows: 1, repeated: 1 })
+})
