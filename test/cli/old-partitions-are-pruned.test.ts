@@ -2,17 +2,17 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { systemClock } from '../../src/core/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
 import { sealedPath } from '../../src/load/index.ts'
-import { readCheckpoint, takeLock } from '../../src/state/index.ts'
+import { readCheckpoint } from '../../src/state/index.ts'
 import { shardPaths } from '../e2e/support/read-shards.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../e2e/support/workspace.ts'
 import { treeHashes } from '../fault/support.ts'
+import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { DEMO_DOMAINS } from '../support/sandbox.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { spillway } from './spillway.ts'
+import { lockOf, spillway } from './spillway.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 
@@ -39,11 +39,7 @@ async function json(here: Workspace, command: string, ...flags: string[]) {
   return JSON.parse(stdout)
 }
 
-async function exported(given = parts(), sandbox = {}): Promise<Workspace> {
-  const here = await newWorkspace(given, sandbox)
-  expect(await json(here, 'run')).toMatchObject({ status: 'complete' })
-  return here
-}
+const exported = (given = parts(), sandbox = {}): Promise<Workspace> => exportedWorkspace(given, sandbox)
 
 const months = (paths: readonly string[]): string[] => [
   ...new Set(paths.map((path) => /import_window=(\d{4}-\d\d)/.exec(path)?.[1] ?? '')),
@@ -319,12 +315,9 @@ it('wrong usage is exit 2, and a data set that a run has locked is exit 5', asyn
   await refuses(2, 'expected <n>d, <n>w, <n>mo or <n>y', '--older-than', '24m')
   await refuses(2, 'domain', '--older-than', '1d', '--domain', 'scatterholt.com')
 
-  const store = diskStore({ root: here.output, fileMode: 0o600, dirMode: 0o700 })
-  const stop = new AbortController().signal
-  const options = { clock: systemClock, stop, fresh: false, growing: async () => [], warn: () => {} }
-  const lock = await takeLock(store, options)
+  const release = await lockOf(here)
   await refuses(5, 'Another run holds', '--older-than', '1d')
-  await lock.release()
+  await release()
 
   expect(await treeHashes(here.output)).toEqual(tree)
 

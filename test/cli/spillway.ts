@@ -7,6 +7,9 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
+import { systemClock } from '../../src/core/index.ts'
+import { diskStore } from '../../src/disk/index.ts'
+import { takeLock } from '../../src/state/index.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
 import { CLI } from '../support/run-cli.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
@@ -47,6 +50,14 @@ export async function sandboxWith(options: SandboxOptions = {}): Promise<Sandbox
 
 export function accessTo(sandbox: Sandbox): Environment {
   return { SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token }
+}
+
+/** Locks a data set as a run does. @returns what releases it */
+export async function lockOf({ output }: { readonly output: string }): Promise<() => Promise<void>> {
+  const store = diskStore({ root: output, fileMode: 0o600, dirMode: 0o700 })
+  const stop = new AbortController().signal
+  const lock = await takeLock(store, { clock: systemClock, stop, fresh: false, warn: () => {} })
+  return () => lock.release()
 }
 
 /** Runs a command line in this process, which is quicker than starting one. */
