@@ -1,7 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { accessTo, sandboxWith, spillway, trial, workFolder, writePipeline } from './spillway.ts'
 
@@ -50,18 +48,6 @@ it('a mistyped field of include is found by --probe', async () => {
   const probed = await spillway(['check', file, '--probe'], folder, accessTo(sandbox))
   expect(probed.code).toBe(1)
   expect(probed.stdout).toMatch(/^no {2}probe +The service responded with 422: body\.include\.0/m)
-})
-
-it('plan says what its range leaves out', async () => {
-  const folder = workFolder()
-  const file = await writePipeline(folder)
-  const text = readFileSync(join(folder, file), 'utf8')
-  writeFileSync(join(folder, file), text.replace('every: month', 'every: 1h'))
-  const flags = ['--until', '2024-07-01']
-  const env = { SPILLWAY_BASE_URL: 'https://api.example.com/x', SPILLWAY_TOKEN: 't' }
-  const { code, stdout, stderr } = await spillway(['plan', file, ...flags], folder, env)
-  expect(code, stderr).toBe(0)
-  expect(stdout).toContain('further pages of 10,000 items, smaller pages and retries need more')
 })
 
 const elsewhere: Readonly<Record<string, RequestListener>> = {

@@ -4,19 +4,32 @@ import { describe, expect, it } from 'vitest'
 import { checkRequirements, readPipeline, serviceFromEnvironment } from '../../src/config/index.ts'
 import { runPipeline } from '../../src/run/index.ts'
 import { runOptions } from '../../src/run-options.ts'
-import { accessTo, sandboxWith, spillway, trial, workFolder, writePipeline } from './spillway.ts'
+import {
+  accessTo,
+  type Environment,
+  type PipelineParts,
+  sandboxWith,
+  spillway,
+  trial,
+  workFolder,
+  writePipeline,
+} from './spillway.ts'
 
 const BASE = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
 
+/** A command on a pipeline file with these parts. */
+async function ended(parts: PipelineParts, env: Environment = BASE, command = 'run') {
+  const folder = workFolder()
+  return spillway([command, await writePipeline(folder, parts)], folder, env)
+}
+
 describe('what a run needs besides its file', () => {
   it('is reported at once, each with file and line', async () => {
-    const folder = workFolder()
-    const file = await writePipeline(folder, {
+    const { code, stdout, stderr } = await ended({
       service: '  token_env: MY_TOKEN',
       extract: '  queries:\n    - { type: secret, secret_env: LEAKED }',
       rest: 'transform: { secret: hmac, mask_key_env: MY_KEY }',
     })
-    const { code, stdout, stderr } = await spillway(['run', file], folder, BASE)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr.split('\n').slice(1)).toEqual([
       expect.stringContaining(
@@ -33,16 +46,13 @@ describe('what a run needs besides its file', () => {
   })
 
   it('a token that the file does not mention is reported at service:', async () => {
-    const folder = workFolder()
-    const file = await writePipeline(folder)
-    const { code, stderr } = await spillway(['run', file, '--json'], folder, BASE)
+    const { code, stderr } = await ended({})
     expect(code).toBe(2)
     expect(stderr).toContain('trial.yaml:2:1: service: the environment variable SPILLWAY_TOKEN is not set')
   })
 
   it('a service that cannot be asked without a token is not called ok', async () => {
-    const folder = workFolder()
-    const { code, stdout } = await spillway(['check', await writePipeline(folder)], folder, BASE)
+    const { code, stdout } = await ended({}, BASE, 'check')
     expect(code).toBe(2)
     expect(stdout.match(/^\S+ +\S+/gm)).toEqual(['ok  file', 'no  environment', 'ok  data'])
   })
@@ -68,12 +78,7 @@ describe('what a run needs besides its file', () => {
       '8:14: transform.secret: The masking policy hmac needs a key, and SPILLWAY_MASK_KEY is not set',
     ],
   ])('a mask key that the file does not mention is reported where hmac is set: %s', async (rest, problem) => {
-    const folder = workFolder()
-    const file = await writePipeline(folder, { rest })
-    const { code, stderr } = await spillway(['run', file], folder, {
-      ...BASE,
-      SPILLWAY_TOKEN: 'made-up-token',
-    })
+    const { code, stderr } = await ended({ rest }, { ...BASE, SPILLWAY_TOKEN: 'made-up-token' })
     expect(code).toBe(2)
     expect(stderr).toContain(`trial.yaml:${problem}`)
   })
@@ -102,6 +107,18 @@ describe('what a run needs besides its file', () => {
       expect(sandbox.requests).toHaveLength(0)
     },
   )
+
+  it('options of the library need the masking key as well', async () => {
+    const folder = workFolder()
+    const file = await writePipeline(folder, { rest: 'transform: { identity: hmac }' })
+    const pipeline = await readPipeline(file, { env: BASE, cwd: folder })
+    await expect(runOptions(pipeline, { env: BASE })).rejects.toMatchObject({ kind: 'config' })
+    const maskKey = new Uint8Array(32)
+    await expect(runOptions(pipeline, { env: BASE, maskKey })).resolves.toMatchObject({
+      maskKey,
+      fresh: false,
+    })
+  })
 
   it('secrets may come from files', async () => {
     const folder = workFolder()
@@ -150,9 +167,7 @@ describe('what a run needs besides its file', () => {
   })
 
   it('an unset variable in the file is exit 2 with its line', async () => {
-    const folder = workFolder()
-    const file = await writePipeline(folder)
-    const { code, stderr } = await spillway(['run', file], folder)
+    const { code, stderr } = await ended({}, {})
     expect(code).toBe(2)
     expect(stderr).toMatch(/trial\.yaml:3:\d+: .*SPILLWAY_BASE_URL is not set/)
   })

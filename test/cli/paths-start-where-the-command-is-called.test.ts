@@ -29,11 +29,18 @@ it('~ is refused, with what to write: no shell expands it there', async () => {
 it('a command that finds no data set proposes the run with the folder that was given', async () => {
   const folder = workFolder()
   const file = await writePipeline(folder)
-  for (const command of [['verify'], ['load', '--to', 'duckdb:x.db'], ['summary']]) {
-    const { code, stderr } = await spillway([...command, file, '--output', 'my data'], folder)
-    expect([command, code, stderr]).toEqual([
+  for (const command of [
+    ['verify'],
+    ['verify', '--json', '--complete'],
+    ['query'],
+    ['load', '--to', 'duckdb:x.db'],
+    ['summary'],
+  ]) {
+    const { code, stdout, stderr } = await spillway([...command, file, '--output', 'my data'], folder)
+    expect([command, code, stdout, stderr]).toEqual([
       command,
       2,
+      '',
       expect.stringContaining(`Run the pipeline first: \`spillway run ${file} --output 'my data'\`.`),
     ])
   }

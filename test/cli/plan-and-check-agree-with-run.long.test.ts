@@ -1,4 +1,12 @@
-import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { some } from '../support/thorough.ts'
@@ -28,7 +36,7 @@ type Trial = {
   /** What the pipeline file has instead. */
   readonly parts?: PipelineParts
   /** What is done to the data set. */
-  readonly harm?: (output: string) => void
+  readonly harm?: (output: string, call: (...args: string[]) => Promise<unknown>) => void | Promise<void>
   readonly env?: Environment
   readonly flags?: readonly string[]
   readonly code: number
@@ -106,18 +114,46 @@ const trials: readonly Trial[] = [
     code: 2,
     message: 'A part of the path is a file',
   },
+  {
+    name: 'a link among the folders',
+    harm: (output) => {
+      rmSync(output, { recursive: true })
+      mkdirSync(join(output, '../elsewhere'))
+      mkdirSync(output)
+      symlinkSync('../elsewhere', join(output, 'credentials'))
+    },
+    code: 2,
+    message: 'symbolic link',
+  },
+  {
+    name: 'tables of another program',
+    parts: { ...BEGUN, rest: `${BEGUN.rest!.replace('out', 'out, table_formats: [delta]')}` },
+    harm: (output) => {
+      mkdirSync(join(output, '_delta_log'))
+      writeFileSync(join(output, '_delta_log/00000000000000000000.json'), '{"metaData":{"id":"theirs"}}\n')
+    },
+    code: 2,
+    message: 'Another program',
+  },
+  {
+    name: 'a lost list of forgotten people',
+    async harm(output, call) {
+      writeFileSync(join(output, '../people.txt'), 'somebody@scatterholt.com\n')
+      await call('forget', 'trial.yaml', '--identities', 'people.txt', '--yes')
+      rmSync(join(output, '_state/forgotten.json'))
+    },
+    code: 1,
+    message: 'The list of forgotten people',
+  },
 ]
 
 it.each(some(trials, 4))('$name: plan and check exit $code as run does', async (trial) => {
   const { parts = BEGUN, harm = () => {}, env = {}, flags = [], code, message, hidesState = false } = trial
   const sandbox = await sandboxWith()
   const folder = workFolder()
-  const before = await spillway(['run', await writePipeline(folder, BEGUN)], folder, {
-    ...accessTo(sandbox),
-    ...KEY,
-  })
-  expect(before.code).toBe(4)
-  harm(join(folder, 'out'))
+  const call = (...args: string[]) => spillway(args, folder, { ...accessTo(sandbox), ...KEY })
+  expect((await call('run', await writePipeline(folder, BEGUN))).code).toBe(4)
+  await harm(join(folder, 'out'), call)
   const file = await writePipeline(folder, parts)
   const verdicts = []
   const commands = ['plan', 'check', ...(hidesState ? ['status'] : []), 'run']

@@ -84,6 +84,7 @@ describe('plan', () => {
       await call('run', { until: '2024-05-01' })
       const printed = await call('plan', { until: '2024-07-01', extract: '  max_requests: 10' })
       expect(printed).toContain('at least 12 requests')
+      expect(printed).toContain('further pages of 40 items')
       expect(printed).toContain('by the export so far about 24 requests')
       expect(printed).toContain('budget of one run: 10 requests, so about 3 runs')
       const unlimited = await call('plan', { until: '2024-07-01' }, '--max-requests', 'none')

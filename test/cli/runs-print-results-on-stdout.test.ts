@@ -128,3 +128,16 @@ it('a long listing ends without an error when its reader closes the pipe', async
   running.child.stdout.destroy()
   expect(await running.result).toMatchObject({ stderr: '', code: 0 })
 })
+
+it('--fresh without a terminal needs --yes', async () => {
+  const { file, call } = await trial()
+  expect((await call('run', file)).code).toBe(0)
+  const refused = await call('run', file, '--fresh', '--json')
+  expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('--yes') })
+  const allowed = await call('run', file, '--fresh', '--yes', '--json')
+  expect(JSON.parse(allowed.stdout)).toMatchObject({
+    status: 'complete',
+    requests: 1,
+    partitions: { done: 3 },
+  })
+})

@@ -25,6 +25,14 @@ function parsed(stdout: string) {
     .map((line) => JSON.parse(line))
 }
 
+const FIVE = {
+  pipeline: 'five',
+  status: 'failed',
+  requests: 0,
+  manifest: null,
+  error: expect.stringContaining('The folder belongs to the pipeline "four"'),
+}
+
 describe('each of several pipelines runs, whatever the outcome of those before it', () => {
   it('after refused credentials, a failed partition, a budget that is used up, and an invalid file', async () => {
     const sandbox = await sandboxWith({ faults: [{ kind: 'status', status: 400, requests: [2] }] })
@@ -38,6 +46,7 @@ describe('each of several pipelines runs, whatever the outcome of those before i
       'missing.yaml',
       await writePipeline(folder, { name: 'three', service: '  token_env: NOBODY_SET_THIS' }),
       await writePipeline(folder, { name: 'four' }),
+      await writePipeline(folder, { name: 'five', rest: 'load: { path: output/four }' }),
     ]
     const env = { ...accessTo(sandbox), OTHER: 'not-the-token' }
     const { code, lines, stderr } = await runAll(files, folder, env)
@@ -50,38 +59,14 @@ describe('each of several pipelines runs, whatever the outcome of those before i
       { pipeline: null, status: 'failed', error: expect.stringContaining('missing.yaml') },
       { pipeline: 'three', status: 'failed', error: expect.stringContaining('NOBODY_SET_THIS') },
       { pipeline: 'four', status: 'complete', partitions: { done: 3 } },
+      FIVE,
     ])
     // Each summary has the same members, also of a pipeline that could not begin.
     expect(new Set(lines.map((line) => Object.keys(line).join())).size).toBe(1)
     expect(stderr.split('NOBODY_SET_THIS is not set')).toHaveLength(2)
-  })
-
-  it('a pipeline that could not begin has a summary line, also a single one', async () => {
-    const sandbox = await sandboxWith()
-    const folder = workFolder()
-    const env = accessTo(sandbox)
-    const one = await writePipeline(folder, { name: 'one', rest: 'load: { path: out }' })
-    const two = await writePipeline(folder, { name: 'two', rest: 'load: { path: out }' })
-    const { code, lines } = await runAll([one, two], folder, env)
-    expect(code).toBe(2)
-    expect(lines).toMatchObject([
-      { pipeline: 'one', status: 'complete' },
-      {
-        pipeline: 'two',
-        status: 'failed',
-        requests: 0,
-        manifest: null,
-        error: expect.stringContaining('The folder belongs to the pipeline "one"'),
-      },
-    ])
-    expect(await runAll([two], folder, env)).toMatchObject({
-      code: 2,
-      lines: [{ pipeline: 'two', requests: 0 }],
-    })
-    const missing = [
-      { pipeline: null, status: 'failed', manifest: null, error: expect.stringContaining('missing.yaml') },
-    ]
-    expect(await runAll(['missing.yaml'], folder, env)).toMatchObject({ code: 2, lines: missing })
+    // Also of a single one.
+    expect(await runAll(['five.yaml'], folder, env)).toMatchObject({ code: 2, lines: [FIVE] })
+    expect(await runAll(['missing.yaml'], folder, env)).toMatchObject({ code: 2, lines: [lines[4]] })
   })
 
   it('a signal stops them all', async () => {

@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs'
-import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { newWorkspace, type PipelineParts, type Workspace } from '../e2e/support/workspace.ts'
@@ -51,17 +50,6 @@ describe('tables', () => {
     ])
   })
 
-  it('makes tables anew where the data set is now, with --rebuild alone', async () => {
-    const here = await exported()
-    const before = await expected(here, 'moved')
-    await rename(here.output, join(here.folder, 'moved'))
-    await here.write(parts({ path: 'moved' }))
-    const refused = await here.cli('tables', 'pipeline.yaml')
-    expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('--rebuild') })
-    const { code, value } = await here.json('tables', '--rebuild')
-    expect({ code, value }).toEqual({ code: 0, value: { tables: before } })
-  })
-
   it('says so when there are none, and removes those whose formats have gone', async () => {
     const here = await exported()
     await here.write(parts({ table_formats: [] }))
@@ -71,15 +59,5 @@ describe('tables', () => {
     })
     expect((await here.json('tables')).value).toEqual({ tables: [] })
     for (const name of ['_iceberg', '_delta_log']) expect(existsSync(join(here.output, name))).toBe(false)
-  })
-
-  it('ends with exit 2 where nothing is exported, and leaves no folder behind', async () => {
-    const here = await newWorkspace(parts())
-    expect(await here.cli('tables', 'pipeline.yaml', '--json')).toMatchObject({
-      code: 2,
-      stdout: '',
-      stderr: expect.stringContaining('make tables of'),
-    })
-    expect(existsSync(here.output)).toBe(false)
   })
 })
