@@ -140,19 +140,6 @@ describe('a failure of one organization', () => {
   })
 })
 
-it('on PostgreSQL a worker with a wrong clock takes no job, and says so', async () => {
-  const here = await world({ backend })
-  const early = here.worker({ aheadMs: 60_000 })
-  await here.submit()
-  await until('the message is logged', () => /clock is [56]\d\.\d s off/.test(early.log()))
-  expect(early.log()).not.toContain('job taken')
-  const correct = here.workerHere()
-  expect((await here.submit('--wait')).code, correct.log()).toBe(0)
-  expect(early.log()).not.toContain('job taken')
-  early.kill('SIGTERM')
-  expect(await early.ended).toBe(0)
-})
-
 it('no table and no log contains a secret, or a masked query value', async () => {
   const key = 'a-mask-key-that-is-long-enough-for-hmac-0123'
   const env = { SPILLWAY_MASK_KEY: key, LEAKED: 'correct horse battery' }

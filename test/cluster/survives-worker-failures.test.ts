@@ -85,18 +85,4 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       expect(next!.at - told!.at).toBeGreaterThanOrEqual(demandedMs)
     },
   )
-
-  it.runIf(THOROUGH && !skip)(
-    'a worker is told to stop: another takes over, and no request is repeated',
-    async () => {
-      const here = await world({ backend, sandbox: { ...SLOW, records: 300 } })
-      const first = here.worker()
-      await here.submit()
-      await pages(here, 3)
-      first.kill('SIGTERM')
-      expect(await first.ended).toBe(0)
-      const second = here.workerHere()
-      await expectAllOfIt(here, [first, second])
-    },
-  )
 })

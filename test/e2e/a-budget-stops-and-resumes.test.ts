@@ -60,41 +60,6 @@ describe.each(some(WAYS, 1))(
   },
 )
 
-it('a budget of one request makes progress, however many partitions wait', async () => {
-  const here = await newWorkspace(parts({ concurrency: 8 }))
-  for (let sent = 1; sent <= 3; sent++) {
-    const { code, summary } = await here.run('--max-requests', '1')
-    expect({ code, requests: summary.requests }).toEqual({ code: 4, requests: 1 })
-    expect(here.searches()).toHaveLength(sent)
-  }
-})
-
-it('retries count against the budget', async () => {
-  const here = await newWorkspace(parts({ max_requests: 4, concurrency: 1 }), {
-    faults: [{ kind: 'status', status: 503, requests: [2] }],
-  })
-  const { code, summary } = await here.run()
-  expect({ code, requests: summary.requests, retries: summary.retries }).toEqual({
-    code: 4,
-    requests: 4,
-    retries: 1,
-  })
-  expect(here.searches()).toHaveLength(4)
-})
-
-it('the run stops when the service says that too few searches are left', async () => {
-  const here = await newWorkspace(parts({ min_searches_remaining: 15, concurrency: 1 }), {
-    quota: 20,
-    rowsPerSearch: 0,
-  })
-  const { code, stderr, summary } = await here.run()
-  expect(code).toBe(4)
-  expect(stderr).toContain('searches')
-  // The fifth response says that fifteen are left. One more search would go below the limit.
-  expect(summary).toMatchObject({ status: 'budget', requests: 5, searches_remaining: 15 })
-  expect(here.searches()).toHaveLength(5)
-})
-
 it('a quota that is used up stops the run, resumable', async () => {
   const here = await newWorkspace(parts({ min_searches_remaining: 'none', concurrency: 1 }), {
     quota: 3,

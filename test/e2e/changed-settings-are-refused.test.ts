@@ -1,12 +1,8 @@
 import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
-import { readParquet } from './support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 import { newWorkspace, type PipelineParts } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
@@ -17,19 +13,12 @@ const BEGUN = {
 } as const
 const KEYS = { SPILLWAY_MASK_KEY: 'k'.repeat(32) }
 
+/** Every setting that must not change is in `test/state/settings-and-manifest`. */
 const changes: Readonly<Record<string, PipelineParts>> = {
   'another name': { ...BEGUN, name: 'other' },
   'another order': { ...BEGUN, extract: { ...BEGUN.extract, order: 'desc' } },
-  'another include': { ...BEGUN, extract: { ...BEGUN.extract, include: ['known_password_id'] } },
-  'another search path': { ...BEGUN, service: { search_path: '/v5/_search' } },
   'another masking of secrets': { ...BEGUN, transform: { secret: 'redact' } },
-  'another masking of identities': { ...BEGUN, transform: { secret: 'hmac', identity: 'hmac' } },
-  'other columns': { ...BEGUN, transform: { secret: 'hmac', columns: ['id', 'hash'] } },
   'another format': { ...BEGUN, load: { format: 'csv' } },
-  'another engine': { ...BEGUN, load: { engine: 'parquetjs-lite' } },
-  'another compression': { ...BEGUN, load: { compression: 'gzip' } },
-  'other encodings': { ...BEGUN, load: { parquet: { encodings: 'plain' } } },
-  'another partitioning': { ...BEGUN, load: { partition_by: 'window' } },
   'no windows': { ...BEGUN, extract: { ...BEGUN.extract, windows: undefined } },
 }
 
@@ -74,39 +63,6 @@ it('in an unfinished export, a change that would mix two data sets is refused wi
   expect((await here.run()).code).toBe(0)
   const masking = { secret: 'hmac', key: KEYS.SPILLWAY_MASK_KEY } as const
   await here.expectRows([...DOMAINS, 'mail.quillmere.net'], { ...RANGE, masking })
-})
-
-it('--fresh starts over from any state, and leaves the files of others alone', async () => {
-  const here = await newWorkspace(BEGUN, {}, KEYS)
-  await here.run()
-  const strangers = ['notes.txt', 'credentials/notes.txt'].map((name) => join(here.output, name))
-  for (const stranger of strangers) await writeFile(stranger, 'mine').catch(() => {})
-  const kept = strangers.filter((path) => existsSync(path))
-  await here.write({
-    ...BEGUN,
-    transform: { secret: 'redact' },
-    extract: { ...BEGUN.extract, max_requests: 'none' },
-  })
-  const before = await digests(here.output)
-  const refused = await here.run('--fresh')
-  expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' })
-  expect(refused.stderr).toContain('--yes')
-  expect(await digests(here.output)).toEqual(before)
-
-  for (const damage of ['none', 'torn'] as const) {
-    if (damage === 'torn') {
-      await writeFile(join(here.output, '_state/checkpoint.jsonl'), 'not a checkpoint\nat all\n')
-      await writeFile(join(here.output, '_manifest.json'), '{')
-      expect([1, 2]).toContain((await here.run()).code)
-    }
-    await exits(0, here.run('--fresh', '--yes'))
-    const found = (await readParquet(join(here.output, 'credentials', `query=domain.${DOMAINS[0]}`))).concat(
-      await readParquet(join(here.output, 'credentials', `query=domain.${DOMAINS[1]}`)),
-    )
-    expect(difference(found, expectedOfDomains(here.sandbox, DOMAINS, RANGE))).toEqual(SAME)
-    expect((await here.manifest()).runs).toHaveLength(1)
-    for (const path of kept) expect(existsSync(path)).toBe(true)
-  }
 })
 
 /** SHA-256 of every file by its path. */

@@ -36,15 +36,6 @@ it('domains, range, folder and format of the command line replace those of the f
   expect(difference(await readCsv(output), expectedOfDomains(here.sandbox, domains, range))).toEqual(SAME)
 })
 
-it('after a run with some queries of the file, a run with all of them is accepted', async () => {
-  const here = await newWorkspace({
-    extract: { ...FILE.extract, queries: undefined, domains: ['scatterholt.com', 'quillmere.net'] },
-  })
-  expect((await here.run('--domain', 'quillmere.net')).summary).toMatchObject({ requests: 1 })
-  expect((await here.run()).summary).toMatchObject({ requests: 1, partitions: { total: 2, done: 2 } })
-  await here.expectRows(['scatterholt.com', 'quillmere.net'], { from: '2024-06-01', until: '2024-07-01' })
-})
-
 const SLOTS = [
   { flags: ['--concurrency', '3'], most: 3 },
   { flags: ['--concurrency', '1'], most: 1 },

@@ -145,35 +145,6 @@ describe('where names depend on the mask key', () => {
   )
 
   it.runIf(THOROUGH)(
-    'another key is refused, not treated as a data set in which nothing is done',
-    async () => {
-      const here = await workspaceFor(sandbox, parts(), { SPILLWAY_MASK_KEY: KEY })
-      expect((await here.run()).code).toBe(0)
-      const other = await workspaceFor(
-        sandbox,
-        { ...parts(), load: { path: here.output } },
-        {
-          SPILLWAY_MASK_KEY: `${KEY}!`,
-        },
-      )
-      for (const command of ['run', 'plan']) {
-        const { code, stderr } = await other.cli(command, 'pipeline.yaml')
-        expect([command, code]).toEqual([command, 2])
-        expect(stderr).toContain('the mask key is not the one used so far')
-      }
-      // Trailing line breaks, which editors add, do not change the key.
-      const same = await workspaceFor(
-        sandbox,
-        { ...parts(), load: { path: here.output } },
-        {
-          SPILLWAY_MASK_KEY: `${KEY}\n\r\n`,
-        },
-      )
-      expect((await same.run()).summary).toMatchObject({ status: 'complete', requests: 0 })
-    },
-  )
-
-  it.runIf(THOROUGH)(
     'status and verify need no key where every name is given or hides nothing; plan and run need it',
     async () => {
       const extract = { queries: queries({ 0: 'a', 1: 'a', 2: 'b', 3: 'b' }), page_size: 100 }

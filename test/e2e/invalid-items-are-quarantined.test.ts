@@ -117,23 +117,6 @@ it('an entry says where its item was and what is wrong with it', async () => {
 const FIELD_PATHS =
   /^(?:|id|imported_at|identity_name|hash|hash_type|source_id|source|source\.(?:id|is_alert_enabled))$/
 
-it('on_invalid: fail stops the partition, names fields, and shows no value', async () => {
-  const here = await newWorkspace(
-    { extract: { domains: [query.fqdn], page_size: 40 }, transform: { on_invalid: 'fail' } },
-    BROKEN,
-  )
-  const { code, stderr, stdout, summary } = await here.run()
-  expect(code).toBe(1)
-  expect(summary).toMatchObject({ status: 'failed', quarantined: 0, partitions: { failed: 1 } })
-  expect(stderr).toMatch(/breaks the schema at (?:the item itself|[a-z_.]+)/)
-  for (const item of [...here.sandbox.expected({ query })].filter(isValid)) {
-    const { hash, identity_name } = item
-    if (typeof hash === 'string' && hash.length > 8) expect(stdout + stderr).not.toContain(hash)
-    expect(stdout + stderr).not.toContain(identity_name)
-  }
-  expect(await quarantined(here)).toEqual([])
-})
-
 async function quarantined(here: Workspace) {
   const folder = join(here.output, '_quarantine')
   const texts = await Promise.all(

@@ -199,15 +199,6 @@ it.each(some(ADDRESSES, 2))('%s is refused with what is allowed', async (path, w
   expect(refused.stderr).toContain('pipeline.yaml:')
 })
 
-it('settings for buckets are refused with a folder', async () => {
-  const { here } = await world({
-    load: { path: 'out', s3: { region: 'eu-central-1' } },
-  })
-  const refused = await here.cli('plan', 'pipeline.yaml')
-  expect(refused.code).toBe(2)
-  expect(refused.stderr.match(/goes with a load\.path that begins with s3:\/\//g)).toHaveLength(1)
-})
-
 const REFUSED_BY_S3 = [
   ['no bucket', { bucket: 'nobody' }, {}, 2, 'There is no such bucket'],
   ['no credentials', {}, { AWS_ACCESS_KEY_ID: '', AWS_SECRET_ACCESS_KEY: '' }, 2, 'There are no credentials'],

@@ -32,7 +32,6 @@ async function holdsEverything(here: Workspace): Promise<void> {
   expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
 }
 
-/** Distinct queries and windows of the searches sent since. */
 /** Runs the built command, which is killed at a call of the disk. */
 async function runIsKilled(here: Workspace, call: string, ...flags: string[]): Promise<void> {
   const { signal } = await runCli({
@@ -43,6 +42,7 @@ async function runIsKilled(here: Workspace, call: string, ...flags: string[]): P
   expect(signal).toBe('SIGKILL')
 }
 
+/** Distinct queries and windows of the searches sent since. */
 function queriesSince({ sandbox }: Workspace, sent: number): string[] {
   const queries = sandbox.requests.slice(sent).map(({ body }) => {
     const { query, filters } = body as {
@@ -103,19 +103,7 @@ it.each(some(SHARED, 1))(
   },
 )
 
-it('the message about a missing shard names a --redo that repairs it', async () => {
-  const here = await exportedWorkspace(parts())
-  const [path] = (await shardPaths(here.output)) as [string]
-  await rm(join(here.output, path))
-  const stopped = await here.run()
-  expect(stopped.code).toBe(1)
-  const named = /--redo (\S+?)`/.exec(stopped.stderr)?.[1] ?? ''
-  expect(named).toMatch(/^domain\.quillmere\.net\//)
-  expect((await here.run('--redo', named)).code).toBe(0)
-  await holdsEverything(here)
-})
-
-it('a missing shard is exported anew, also while another one waits for its name', async () => {
+it('a missing shard is exported anew by the --redo that the message names, also while another one waits for its name', async () => {
   const { extract, ...rest } = parts()
   const here = await exportedWorkspace({ ...rest, extract: { ...extract, domains: ['quillmere.net'] } })
   await here.write(parts())

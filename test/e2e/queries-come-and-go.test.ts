@@ -46,14 +46,3 @@ it.each(some(LOADS, 1))(
     await here.expectRows(DOMAINS, RANGE)
   },
 )
-
-it('one run with a domain that the file then loses does not affect later runs of the file', async () => {
-  const here = await newWorkspace(parts(DOMAINS))
-  expect((await here.run('--domain', 'quillmere.net')).code).toBe(0)
-  await here.write(parts(['scatterholt.com']))
-  expect((await here.cli('run', 'pipeline.yaml', '--domain', 'quillmere.net')).code).toBe(2)
-  const { summary } = await exits(0, here.run())
-  expect(summary).toMatchObject({ status: 'complete', partitions: { total: 2, done: 2 } })
-  expect(await retired(here)).toMatchObject([{ query: 'domain.quillmere.net', partitions: 2 }])
-  await here.expectRows(DOMAINS, RANGE)
-})

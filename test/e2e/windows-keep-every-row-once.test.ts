@@ -33,32 +33,6 @@ it('a row exactly on the edge of two windows is in the later one, and in no othe
   }
 })
 
-const WINDOWS = [
-  { every: 'week', windows: 20 },
-  { every: '10d', windows: 13 },
-  { every: '500h', windows: 7 },
-  { every: 'year', windows: 2 },
-  { every: undefined, windows: 1 },
-]
-
-it.each(some(WINDOWS, 2))('windows of $every tile the range', async ({ every, windows }) => {
-  const range = { from: '2023-12-31T22:30:00Z', until: '2024-05-09T06:00:00Z' }
-  const here = await newWorkspace(
-    { extract: { domains: [query.fqdn], windows: { ...range, every } } },
-    RECORDS,
-  )
-  await exits(0, here.run())
-  const wanted = expectedRows(here.sandbox, { query, ...range })
-  expect(difference(await readParquet(here.output), wanted)).toEqual(SAME)
-  const { partitions } = statusShape.parse((await here.json('status')).value)
-  expect(partitions).toHaveLength(windows)
-  expect(partitions[0]!.window!.from).toBe(range.from)
-  expect(partitions.at(-1)!.window!.until).toBe(range.until)
-  for (const [i, { window }] of partitions.slice(1).entries()) {
-    expect(window!.from).toBe(partitions[i]!.window!.until)
-  }
-})
-
 it.each(some(['asc', 'desc'], 1))(
   'a service that ignores the filter fails the partition, %s, and no row outside the range is exported',
   async (order) => {

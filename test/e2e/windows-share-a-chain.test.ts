@@ -6,7 +6,7 @@ import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sand
 import { some, THOROUGH } from '../support/thorough.ts'
 import { runInProcess } from './support/in-process.ts'
 import { readCsv } from './support/read-shards.ts'
-import { difference, expectedOfDomains, expectedRows, SAME } from './support/rows.ts'
+import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 import type { PipelineParts } from './support/workspace.ts'
 
 const CONCURRENCY = 4
@@ -75,21 +75,6 @@ const CASES = [
     months: THOROUGH ? 24 : 6,
   },
   {
-    what: 'domains day by day',
-    domains: THOROUGH ? 5 : 3,
-    records: 60,
-    every: '1d',
-    months: THOROUGH ? 3 : 1,
-  },
-  {
-    what: 'domains of half a page a month',
-    domains: THOROUGH ? 8 : 5,
-    records: THOROUGH ? 600 : 300,
-    every: 'month',
-    months: 12,
-    pageSize: THOROUGH ? 100 : 50,
-  },
-  {
     what: 'a domain alone, with many pages',
     domains: 1,
     records: 900,
@@ -139,47 +124,5 @@ it('a later run sends one search per query for all new windows', async () => {
   expect(await run({ domains, windows: { from, until: '2023-12-01', every: 'month' } })).toBe(3)
   expect(await run({ domains, windows: { from, until: '2023-12-01', every: 'month' } })).toBe(0)
   const wanted = expectedOfDomains(sandbox, domains, { from, until: '2023-12-01' })
-  expect(difference(await readCsv(output), wanted)).toEqual(SAME)
-})
-
-it('windows on both sides of those that are done take a chain each', async () => {
-  const domains = domainNames(3)
-  const { sandbox, output, run } = await newContext({
-    domains,
-    records: 120,
-    from: '2023-01-01',
-    until: '2024-01-01',
-  })
-  await run({ domains, windows: { from: '2023-05-01', until: '2023-07-01', every: 'month' } })
-  const range = { from: '2023-01-01', until: '2024-01-01' }
-  expect(await run({ domains, windows: { ...range, every: 'month' } })).toBe(6)
-  expect(difference(await readCsv(output), expectedOfDomains(sandbox, domains, range))).toEqual(SAME)
-})
-
-it.runIf(THOROUGH)('per_chain says how many windows share a chain; 1: each has its own', async () => {
-  const windows = { from: '2023-01-01', until: '2023-07-01', every: 'month' }
-  const domains = domainNames(4)
-  const costs: number[] = []
-  for (const per_chain of [1, 4, 'all']) {
-    const { run } = await newContext({ domains, records: 12, from: windows.from, until: windows.until })
-    costs.push(await run({ domains, windows: { ...windows, per_chain } }))
-  }
-  expect(costs).toEqual([4 * 6, 4 * 2, 4])
-})
-
-it.runIf(THOROUGH)('every kind of query reads its windows in one chain', async () => {
-  const { sandbox, output, run } = await newContext({ records: 100, domains: ['scatterholt.com'] })
-  const [first] = sandbox.expected({ query: { type: 'domain', fqdn: 'scatterholt.com' } })
-  const email = String(first!.identity_name)
-  const queries = [
-    { type: 'domain', fqdn: 'scatterholt.com' },
-    { type: 'auth_domain', fqdn: 'scatterholt.com' },
-    { type: 'email', email },
-    { type: 'keyword', keyword: email.split('@')[0]! },
-  ] as const
-  const range = { from: '2024-01-01', until: '2025-01-01' }
-  const sent = await run({ queries, windows: { ...range, every: 'week' } })
-  expect(sent).toBe(queries.length)
-  const wanted = queries.flatMap((query) => expectedRows(sandbox, { query, ...range }))
   expect(difference(await readCsv(output), wanted)).toEqual(SAME)
 })

@@ -173,19 +173,6 @@ it.each(some(troubles, 2))(
   },
 )
 
-it('a short outage of HTML 502s changes no size, in this run and the next', async () => {
-  const sandbox = await sandboxOf({
-    records: 200,
-    domains: [DOMAIN],
-    faults: [{ kind: 'html', requests: [3, 4, 5, 6, 7] }],
-  })
-  const here = await exportsTo()
-  const extract = EXTRACT.replace('max_requests: none', 'page_size: 20')
-  const summary = await here.run(sandbox.baseUrl, sandbox.token, extract)
-  expect(summary).toMatchObject({ status: 'complete', rows: 200, requests: 10 + 5 })
-  expect(new Set(searchesOf(sandbox.requests).map(sizeOf))).toEqual(new Set([20]))
-})
-
 it('where the smallest page fails as well, the size is again what it was', async () => {
   let fails = true
   const sandbox = await sandboxOf({

@@ -215,34 +215,6 @@ it('items that the service mends meanwhile are exported by --redo, and leave qua
   expect(await world.rows()).toHaveLength(400)
 })
 
-it('pages of earlier runs count, and if they alone exceed the limit, no request is sent', async () => {
-  const world = await service([
-    { good: 60, broken: 40 },
-    { good: 100, broken: 0 },
-    { good: 0, broken: 0 },
-  ])
-  expect(await world.run('{ max_quarantined: 45% }')).toMatchObject(DONE)
-  const other = await service([
-    { good: 60, broken: 40 },
-    { good: 100, broken: 60 },
-  ])
-  expect(await other.run('{ max_quarantined: 50 }')).toMatchObject({ ...FAILED, requests: 2, rows: 160 })
-  expect(await other.run('{ max_quarantined: 30 }')).toMatchObject({ ...FAILED, requests: 0 })
-  expect(await other.run('{ max_quarantined: 30% }')).toMatchObject({ ...FAILED, requests: 0 })
-  expect(await other.run('{ max_quarantined: 40% }')).toMatchObject({ ...DONE, requests: 0 })
-})
-
-it('the limit does not apply to early pages until there are a hundred items', async () => {
-  const world = await service([
-    { good: 49, broken: 50 },
-    { good: 1, broken: 0 },
-  ])
-  expect(await world.run()).toMatchObject({ ...FAILED, requests: 2, rows: 50, quarantined: 50 })
-  const small = await service([{ good: 0, broken: 99 }])
-  expect(await small.run()).toMatchObject(DONE)
-  expect(await small.refused()).toHaveLength(99)
-})
-
 it('a window that a chain has passed fails, its rows stay, and the chain goes on', async () => {
   const at = (id: number, day: string, isBroken = false) =>
     credential({
