@@ -215,22 +215,22 @@ export class TimeSlice {
     const { now } = stored
     const before = summary === null ? now.before : addTotals(now.before, summary)
     const outcome = { summary: summary && { ...summary, ...before }, error: error && plainError(error) }
-    const end = endOf(error, this.#retryAtMs())
-    switch (end.kind) {
-      case 'requeue':
-        await stored.write({ state: 'waiting', before })
-        return { status: 'waiting', retryAtMs: null, reason: null }
-      case 'delay':
-        if (error !== null) log('warn', error.message, { organization, pipeline: submitted.name })
-        await stored.write({ state: 'waiting', before, outcome: end.isReported ? outcome : null })
-        return { status: 'waiting', retryAtMs: end.untilMs, reason: null }
-      case 'finish':
-        await stored.write({ state: 'done', outcome })
-        return {
-          status: summary?.status === 'budget' ? 'stopped' : (summary?.status ?? 'failed'),
-          retryAtMs: null,
-          reason: end.isFailed && error !== null ? `${submitted.name}: ${error.message}` : null,
-        }
+    if (error?.kind === 'interrupted') {
+      await stored.write({ state: 'waiting', before })
+      return { status: 'waiting', retryAtMs: null, reason: null }
+    }
+    const retryAtMs = retryTime(error, this.#retryAtMs())
+    if (error !== null && retryAtMs !== null) {
+      log('warn', error.message, { organization, pipeline: submitted.name })
+      await stored.write({ state: 'waiting', before, outcome: error.kind === 'quota' ? outcome : null })
+      return { status: 'waiting', retryAtMs, reason: null }
+    }
+    await stored.write({ state: 'done', outcome })
+    const isFailed = isExportError(error, 'config', 'credentials', 'damaged')
+    return {
+      status: summary?.status === 'budget' ? 'stopped' : (summary?.status ?? 'failed'),
+      retryAtMs: null,
+      reason: isFailed ? `${submitted.name}: ${error.message}` : null,
     }
   }
 
@@ -350,28 +350,16 @@ type Ended = {
   readonly reason: string | null
 }
 
-type NextStep =
-  | { readonly kind: 'requeue' }
-  | { readonly kind: 'delay'; readonly untilMs: number; readonly isReported: boolean }
-  | { readonly kind: 'finish'; readonly isFailed: boolean }
-
-/** What follows from the end of a run: return to the queue, retry later, or done. */
-function endOf(error: ExportError | null, retryAtMs: number): NextStep {
+/** When a pipeline that could not be exported to its end is retried (epoch ms); null: it is not. */
+function retryTime(error: ExportError | null, laterMs: number): number | null {
   switch (error?.kind) {
-    case 'interrupted':
-      return { kind: 'requeue' }
     case 'storage':
     case 'locked':
-      return { kind: 'delay', untilMs: retryAtMs, isReported: false }
+      return laterMs
     case 'quota':
-      if (error.untilMs === null) return { kind: 'finish', isFailed: false }
-      return { kind: 'delay', untilMs: error.untilMs, isReported: true }
-    case 'config':
-    case 'credentials':
-    case 'damaged':
-      return { kind: 'finish', isFailed: true }
+      return error.untilMs
     default:
-      return { kind: 'finish', isFailed: false }
+      return null
   }
 }
 
