@@ -13,23 +13,44 @@ export type Target =
  *   command line
  */
 export function parseTarget(text: string, cwd: string, flag = '--to'): Target {
+  const refusal = (what: string, next: string): ExportError =>
+    new ExportError({ kind: 'config', what, where: flag, next })
+  const unknown = (found: string): ExportError =>
+    refusal(
+      `Expected duckdb:<file> or postgres://user@host:port/database, found ${found}`,
+      'Name one of these.',
+    )
   if (text.startsWith('duckdb:')) {
     const file = text.slice('duckdb:'.length)
-    if (file.startsWith('//')) throw isNoAddress(file, flag)
-    if (/^[a-z][a-z0-9+.-]+:/i.test(file)) throw isNoFile(flag)
-    if (file === '' || file === ':memory:') throw notATarget('duckdb: without a file', flag)
+    // It would be a file at the root of the disk.
+    if (file.startsWith('//')) {
+      const name = file.replace(/^\/+/, '')
+      throw refusal(
+        'A DuckDB file is named by its path, without //',
+        `Write duckdb:${name === '' ? '<file>' : name} for a file below the working directory, or duckdb:/${name} for one at the root of the disk.`,
+      )
+    }
+    if (file === '' || file === ':memory:') throw unknown('duckdb: without a file')
     const path = resolve(cwd, file)
-    // DuckDB takes what follows it as settings.
-    if (path.includes('?')) throw isNoFile(flag)
+    // DuckDB takes what follows a ? as settings.
+    if (/^[a-z][a-z0-9+.-]+:/i.test(file) || path.includes('?')) {
+      throw refusal(
+        'A DuckDB file lies on a disk, at a path without ?: neither MotherDuck nor another address can be loaded into',
+        'Name a file on this machine: duckdb:leaks.db.',
+      )
+    }
     return { kind: 'duckdb', file: path, label: text }
   }
-  if (/^postgres(?:ql)?:\/\//.test(text)) {
-    const url = URL.canParse(text) ? new URL(text) : null
-    if (url === null) throw notATarget('an invalid URL', flag)
-    if (url.password !== '' || url.searchParams.has('password')) throw hasPassword(flag)
-    return { kind: 'postgres', url: text, label: text }
+  if (!/^postgres(?:ql)?:\/\//.test(text)) throw unknown(foundIn(text))
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url === null) throw unknown('an invalid URL')
+  if (url.password !== '' || url.searchParams.has('password')) {
+    throw refusal(
+      'The target holds a password, which every process of this machine can read',
+      'Leave it out: it is taken from PGPASSWORD or ~/.pgpass.',
+    )
   }
-  throw notATarget(foundIn(text), flag)
+  return { kind: 'postgres', url: text, label: text }
 }
 
 /** With what was probably meant; of an address that may hold a password, the scheme alone. */
@@ -41,41 +62,3 @@ function foundIn(text: string): string {
 }
 
 const MAX_SHOWN = 100
-
-function notATarget(found: string, flag: string): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: `Expected duckdb:<file> or postgres://user@host:port/database, found ${found}`,
-    where: flag,
-    next: 'Name one of these.',
-  })
-}
-
-function isNoFile(flag: string): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: 'A DuckDB file lies on a disk, at a path without ?: neither MotherDuck nor another address can be loaded into',
-    where: flag,
-    next: 'Name a file on this machine: duckdb:leaks.db.',
-  })
-}
-
-/** `duckdb://leaks.db` would be a file at the root of the disk. */
-function isNoAddress(file: string, flag: string): ExportError {
-  const name = file.replace(/^\/+/, '')
-  return new ExportError({
-    kind: 'config',
-    what: 'A DuckDB file is named by its path, without //',
-    where: flag,
-    next: `Write duckdb:${name === '' ? '<file>' : name} for a file below the working directory, or duckdb:/${name} for one at the root of the disk.`,
-  })
-}
-
-function hasPassword(flag: string): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: 'The target holds a password, which every process of this machine can read',
-    where: flag,
-    next: 'Leave it out: it is taken from PGPASSWORD or ~/.pgpass.',
-  })
-}
