@@ -37,7 +37,7 @@ export async function start(): Promise<number> {
     env: process.env,
     cwd: process.cwd(),
     program: programName(process.argv[1] ?? ''),
-    stdout: new Output(process.stdout),
+    stdout: new Output(process.stdout, process.env),
     screen,
     signals: new Signals(),
   }

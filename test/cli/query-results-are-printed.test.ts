@@ -30,7 +30,7 @@ async function queryTo(
     env,
     cwd,
     program: 'spillway',
-    stdout: new Output(stdout as unknown as NodeJS.WriteStream),
+    stdout: new Output(stdout as unknown as NodeJS.WriteStream, { NO_COLOR: '1' }),
     screen: new Screen(new Collector() as unknown as NodeJS.WriteStream, env),
     signals: new Signals(),
   })

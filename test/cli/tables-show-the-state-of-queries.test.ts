@@ -116,7 +116,7 @@ it('verify shows each cause in one line, and on request each problem', async () 
   expect(grouped.code).toBe(1)
   expect(grouped.lines).toEqual([
     'trial: 3 problems in 3 shards, 0 rows',
-    expect.stringMatching(`^  3 shards are missing: ${path}, `),
+    expect.stringMatching(`^  ${path}  is missing; and 2 more like this`),
     '  --all shows each',
     DAMAGED,
   ])

@@ -38,7 +38,7 @@ export async function inThisProcess(
     env,
     cwd,
     program: 'spillway',
-    stdout: new Output(stdout as unknown as NodeJS.WriteStream),
+    stdout: new Output(stdout as unknown as NodeJS.WriteStream, {}),
     screen: new Screen(stderr as unknown as NodeJS.WriteStream, env),
     signals: new Signals(),
   }

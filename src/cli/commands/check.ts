@@ -32,7 +32,6 @@ import {
 } from '../command-line/pipeline-options.ts'
 import { tryLater } from '../log/log.ts'
 import { DONE, exitCode } from '../terminal/exit-code.ts'
-import { styleFor, wantsColour } from '../terminal/screen.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { counted, plainJson, plainLine, plainText } from '../terminal/text.ts'
 
@@ -54,7 +53,7 @@ export const check = command({
       .example('$0 check pipeline.yaml --resolved', 'What the file, its flags and variables come to')
       .example('$0 check pipeline.yaml && $0 run pipeline.yaml', 'Only run if the check passes'),
   async run(args, io) {
-    const style = styleFor(wantsColour(io.stdout.terminal, io.env))
+    const { style } = io.stdout
     const pipeline = await pipelineFrom(args.pipeline, args, io)
     if (args.resolved) {
       await io.stdout.line(await resolvedText(pipeline, args, io))

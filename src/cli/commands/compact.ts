@@ -2,7 +2,7 @@ import { type CompactResult, compactDataSet, planCompaction } from '../../data-s
 import { command, flag, numberValue, wrongUsage } from '../command-line/command.ts'
 import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { bytes, count, counted, plainJson } from '../terminal/text.ts'
+import { bytes, count, counted } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
 
 /** A folder with fewer small shards is not worth the reading and writing. */
@@ -28,8 +28,7 @@ export const compact = command({
     const { minShards } = args
     const work = args.dryRun ? planCompaction : compactDataSet
     const result = await changing(io, null, (options) => work(pipeline, { ...options, minShards }))
-    if (args.json) await io.stdout.line(plainJson(result))
-    else await io.stdout.lines([resultText(result, args.dryRun)])
+    await io.stdout.result(args.json, result, [resultText(result, args.dryRun)])
     return DONE
   },
 })

@@ -10,7 +10,7 @@ import { requireApart } from '../results/flag-file.ts'
 import { saveFile } from '../results/save-file.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { bytes, counted, plainJson, plainLine } from '../terminal/text.ts'
+import { bytes, counted, plainLine } from '../terminal/text.ts'
 
 export const evidence = command({
   options: (yargs) =>
@@ -39,8 +39,7 @@ export const evidence = command({
     const { tar, files } = await evidenceTar(found, publicKey)
     await saveFile(path, tar, 'The archive')
     const packed = { output: path, bytes: tar.byteLength, sha256: sha256(tar), files }
-    if (json) await io.stdout.line(plainJson(packedJson(found, packed)))
-    else await io.stdout.lines([packedText(found, packed, args.output)])
+    await io.stdout.result(json, packedJson(found, packed), [packedText(found, packed, args.output)])
     return DONE
   },
 })

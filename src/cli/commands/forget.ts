@@ -9,7 +9,7 @@ import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts
 import { codeOf } from '../results/save-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
-import { counted, plainJson, shownPath } from '../terminal/text.ts'
+import { counted, shownPath } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
 
 /** Room for a million addresses. */
@@ -30,10 +30,8 @@ export const forget = command({
   async run(args, io) {
     const { pipeline } = await dataSetFrom(args, io, true)
     const identities = await identitiesOf(args.identities, io)
-    const print = async (result: ForgetResult, isDry: boolean): Promise<void> => {
-      if (args.json) await io.stdout.line(plainJson({ ...result, dry_run: isDry }))
-      else await io.stdout.lines([resultText(result, isDry)])
-    }
+    const print = (result: ForgetResult, isDry: boolean): Promise<void> =>
+      io.stdout.result(args.json, { ...result, dry_run: isDry }, [resultText(result, isDry)])
     const maskKey = await readMaskKey(pipeline, io.env)
     const plan = () => changing(io, maskKey, (options) => planForgetting(pipeline, identities, options))
     if (args.dryRun) {

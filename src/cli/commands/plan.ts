@@ -20,8 +20,7 @@ import {
 } from '../command-line/pipeline-options.ts'
 import { type Shown, statusTable } from '../results/status-tables.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { styleFor, wantsColour } from '../terminal/screen.ts'
-import { count, counted, duration, plainJson } from '../terminal/text.ts'
+import { count, counted, duration } from '../terminal/text.ts'
 
 export const plan = command({
   options: (yargs) =>
@@ -34,13 +33,9 @@ export const plan = command({
     await requireToRun(pipeline, args, io, true)
     const options = await runOptions(pipeline, { env: io.env, allowPlaintext: args.allowPlaintext })
     const result = await readPlan(pipeline, options)
-    if (args.json) await io.stdout.line(plainJson(planJson(result)))
-    else {
-      const style = styleFor(wantsColour(io.stdout.terminal, io.env))
-      const wanted = await wantedPartitions(args)
-      const shown = { all: args.all, wanted, columns: io.stdout.columns, style }
-      await io.stdout.lines(planLines(result, pipeline, shown))
-    }
+    const { columns, style } = io.stdout
+    const shown = { all: args.all, wanted: await wantedPartitions(args), columns, style }
+    await io.stdout.result(args.json, planJson(result), planLines(result, pipeline, shown))
     return DONE
   },
 })

@@ -13,7 +13,7 @@ import { command, flag, type Io, stringValue, wrongUsage } from '../command-line
 import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
-import { bytes, count, counted, plainJson, plainLine, shownPath } from '../terminal/text.ts'
+import { bytes, count, counted, plainLine, shownPath } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
 
 // --json prints all.
@@ -36,10 +36,8 @@ export const prune = command({
   async run(args, io) {
     const { pipeline } = await dataSetFrom(args, io, true)
     const before = ago(ageOf(args.olderThan, pipeline), systemClock.now() * 1000)
-    const print = async (result: PruneResult, isDry: boolean): Promise<void> => {
-      if (args.json) await io.stdout.line(plainJson({ ...result, dry_run: isDry }))
-      else await io.stdout.lines([resultText(result, isDry)])
-    }
+    const print = (result: PruneResult, isDry: boolean): Promise<void> =>
+      io.stdout.result(args.json, { ...result, dry_run: isDry }, [resultText(result, isDry)])
     if (args.dryRun) {
       await print(await planPruning(pipeline, before), true)
       return DONE

@@ -61,7 +61,7 @@ export const run = command({
     const target = args.load === undefined ? null : parseTarget(args.load, io.cwd, '--load')
     return untilStopped(io, async (signals) => {
       const found = await readEach(args, io)
-      const pipelines = found.flatMap(({ pipeline }) => (pipeline === null ? [] : [pipeline]))
+      const pipelines = found.flatMap(({ pipeline }) => (isExportError(pipeline) ? [] : [pipeline]))
       if (target !== null) {
         const { requireUsable } = await import('../work/load-tables.ts')
         for (const pipeline of pipelines) await requireUsable(target, pipeline)
@@ -101,15 +101,13 @@ type ReadArgs = OverrideFlags & {
   readonly allowPlaintext: boolean
 }
 
-/** A pipeline of the command line, or why it cannot run. */
-type Found =
-  | { readonly pipeline: Pipeline; readonly name: string; readonly error: null }
-  | {
-      readonly pipeline: null
-      /** null: its file cannot be read, or is invalid. */
-      readonly name: string | null
-      readonly error: ExportError
-    }
+/** A pipeline of the command line. */
+type Found = {
+  /** null: its file cannot be read, or is invalid. */
+  readonly name: string | null
+  /** The pipeline, or why it cannot run, which was printed. */
+  readonly pipeline: Pipeline | ExportError
+}
 
 /** Reads all pipeline files before the first run, so that all errors in them are printed at once. */
 async function readEach(args: ReadArgs, io: Io): Promise<readonly Found[]> {
@@ -120,11 +118,11 @@ async function readEach(args: ReadArgs, io: Io): Promise<readonly Found[]> {
       const pipeline = await pipelineFrom(file, args, io)
       name = pipeline.name
       await requireToRun(pipeline, args, io)
-      found.push({ pipeline, name, error: null })
+      found.push({ name, pipeline })
     } catch (error) {
       if (!isExportError(error)) throw error
       io.reportError(error)
-      found.push({ pipeline: null, name, error })
+      found.push({ name, pipeline: error })
     }
   }
   return found
@@ -149,20 +147,22 @@ async function runEach(
 ): Promise<number> {
   const codes: number[] = []
   const paths = new Set<string>()
-  for (const each of found) {
-    const path = each.pipeline?.load.path ?? ''
-    // A run by the same id would go on with the one before.
-    const own = paths.has(path) ? { ...io, run: randomUUID() } : io
-    paths.add(path)
-    const { code, error } = await runOne(each, settings, signals, own)
-    codes.push(code)
-    if (each.pipeline !== null && error === null && settings.target !== null && !signals.stop.aborted) {
-      const { json, output } = settings
-      const how = { json, output, isExported: code === DONE }
-      codes.push(await loadAfter(each.pipeline, settings.target, how, signals, io))
-    }
-    if (error !== null && settings.json) {
-      await io.stdout.line(plainJson(notBegunJson(each.name, error)))
+  for (const { name, pipeline } of found) {
+    try {
+      signals.stop.throwIfAborted()
+      if (isExportError(pipeline)) throw pipeline
+      const { path } = pipeline.load
+      // A run by the same id would go on with the one before.
+      const own = paths.has(path) ? { ...io, run: randomUUID() } : io
+      paths.add(path)
+      const code = await runOne(pipeline, settings, signals, own)
+      codes.push(code)
+      if (settings.target !== null && !signals.stop.aborted)
+        codes.push(await loadAfter(pipeline, settings.target, code === DONE, settings, signals, io))
+    } catch (error) {
+      if (!isExportError(error)) throw error
+      codes.push(exitCode(error.kind, io.signals.received))
+      if (settings.json) await io.stdout.line(plainJson(notBegunJson(name, error)))
     }
   }
   return gravest(codes)
@@ -173,11 +173,34 @@ type RunSettings = ExportSettings & {
   readonly target: Target | null
 }
 
-/** @returns the exit code of the load */
+/** @returns the exit code @throws ExportError when the run could not begin, which is printed */
+async function runOne(
+  pipeline: Pipeline,
+  settings: ExportSettings,
+  signals: StopSignals,
+  io: Io,
+): Promise<number> {
+  try {
+    // Help needs the options alone.
+    const { exportPipeline } = await import('../work/export-pipeline.ts')
+    return await exportPipeline(pipeline, settings, signals, io)
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    io.reportError(error)
+    settings.metrics?.notBegun(pipeline.name)
+    throw error
+  }
+}
+
+/**
+ * @param isExported whether the run ended with nothing left to export
+ * @returns the exit code of the load
+ */
 async function loadAfter(
   pipeline: Pipeline,
   target: Target,
-  { json, output, isExported }: LoadAfter,
+  isExported: boolean,
+  { json, output }: Pick<ExportSettings, 'json' | 'output'>,
   signals: StopSignals,
   io: Io,
 ): Promise<number> {
@@ -188,47 +211,11 @@ async function loadAfter(
   } catch (error) {
     if (!isExportError(error)) throw error
     io.reportError(error)
-    const { file } = pipeline
-    const again = `${io.program} load ${shellWord(output ?? file)} --to ${shellWord(target.label)}`
+    const again = `${io.program} load ${shellWord(output ?? pipeline.file)} --to ${shellWord(target.label)}`
     const verdict = isExported
       ? 'The export is complete; only the load is left'
       : 'What is exported is kept; load it with'
     io.screen.write(`${verdict}: ${plainLine(again)}\n`)
     return exitCode(error.kind, io.signals.received)
-  }
-}
-
-type LoadAfter = {
-  readonly json: boolean
-  readonly output?: string | undefined
-  /** Whether the run ended with nothing left to export. */
-  readonly isExported: boolean
-}
-
-type RunEnding = {
-  readonly code: number
-  /** Why the run could not begin; null when it could. */
-  readonly error: ExportError | null
-}
-
-async function runOne(
-  { pipeline, error }: Found,
-  settings: ExportSettings,
-  signals: StopSignals,
-  io: Io,
-): Promise<RunEnding> {
-  const { received } = io.signals
-  if (signals.stop.aborted) return { code: exitCode('interrupted', received), error: signals.stop.reason }
-  // The error was printed when the file was read.
-  if (pipeline === null) return { code: exitCode(error.kind, received), error }
-  try {
-    // Help needs the options alone.
-    const { exportPipeline } = await import('../work/export-pipeline.ts')
-    return { code: await exportPipeline(pipeline, settings, signals, io), error: null }
-  } catch (error) {
-    if (!isExportError(error)) throw error
-    io.reportError(error)
-    settings.metrics?.notBegun(pipeline.name)
-    return { code: exitCode(error.kind, io.signals.received), error }
   }
 }

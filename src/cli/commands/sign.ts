@@ -6,7 +6,7 @@ import { type Signed, signDataSet } from '../../data-set/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { bytes, counted, plainJson, shownPath } from '../terminal/text.ts'
+import { bytes, counted, shownPath } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
 
 export const sign = command({
@@ -34,8 +34,7 @@ export const sign = command({
       })
     }
     const signed = await changing(io, null, (options) => signDataSet(pipeline, key, options))
-    if (args.json) await io.stdout.line(plainJson(inSnakeCase<unknown>({ ...signed })))
-    else await io.stdout.lines([signedText(signed, io.cwd)])
+    await io.stdout.result(args.json, inSnakeCase<unknown>({ ...signed }), [signedText(signed, io.cwd)])
     return DONE
   },
 })

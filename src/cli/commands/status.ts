@@ -9,7 +9,6 @@ import {
 } from '../command-line/pipeline-options.ts'
 import { type Shown, statusTable } from '../results/status-tables.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { styleFor, wantsColour } from '../terminal/screen.ts'
 import { bytes, count, counted, plainJson, plainLine } from '../terminal/text.ts'
 
 const MAX_RETIRED = 5
@@ -27,8 +26,8 @@ export const status = command({
     const wanted = await wantedPartitions(args)
     if (args.json) await io.stdout.parts(jsonParts(result, pipeline.name, wanted))
     else {
-      const style = styleFor(wantsColour(io.stdout.terminal, io.env))
-      const shown = { all: args.all, wanted, columns: io.stdout.columns, style }
+      const { columns, style } = io.stdout
+      const shown = { all: args.all, wanted, columns, style }
       await io.stdout.lines(statusLines(result, pipeline, shown))
     }
     return DONE

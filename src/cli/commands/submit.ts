@@ -81,8 +81,9 @@ async function submitOne(
     if (!args.wait) {
       await printed
       const { organization, run, how } = submitted
-      if (args.json) await stdout.line(plainJson({ pipeline: name, organization, run, how }))
-      else await stdout.lines([submittedText(name, submitted)])
+      await stdout.result(args.json, { pipeline: name, organization, run, how }, [
+        submittedText(name, submitted),
+      ])
       return DONE
     }
     log('info', submittedText(name, submitted), { event: 'run.submit', run: submitted.run })

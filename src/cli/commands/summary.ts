@@ -5,7 +5,7 @@ import { command, flag } from '../command-line/command.ts'
 import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
-import { counted, plainJson, plainLine, shownPath } from '../terminal/text.ts'
+import { counted, plainLine, shownPath } from '../terminal/text.ts'
 
 export const summary = command({
   options: (yargs) =>
@@ -39,10 +39,8 @@ export const summary = command({
       if (!hasFacts && rulesOf(pipeline.extract.resource).holdsPeople)
         warn('DuckDB is not installed, so the summary has nothing that only rows tell.')
       if (format === 'markdown') await io.stdout.line(markdown)
-      else if (json)
-        await io.stdout.line(plainJson({ pipeline: pipeline.name, report: path, rows, shards, complete }))
       else
-        await io.stdout.lines([
+        await io.stdout.result(json, { pipeline: pipeline.name, report: path, rows, shards, complete }, [
           `${shownPath(path, io.cwd)}: ${counted(rows, 'row')}, ${counted(shards, 'shard')}`,
           `The export is ${plainLine(verdict)}.`,
         ])

@@ -2,7 +2,7 @@ import { bringTables, type TableSummary } from '../../data-set/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { counted, plainJson, plainLine } from '../terminal/text.ts'
+import { counted, plainLine } from '../terminal/text.ts'
 import { changing } from '../work/changing.ts'
 
 export const tables = command({
@@ -19,8 +19,7 @@ export const tables = command({
     const { pipeline } = await dataSetFrom(args, io, true)
     const { rebuild } = args
     const found = await changing(io, null, (options) => bringTables(pipeline, { ...options, rebuild }))
-    if (args.json) await io.stdout.line(plainJson({ tables: found }))
-    else await io.stdout.lines(found.length === 0 ? [NONE] : found.map(tableLine))
+    await io.stdout.result(args.json, { tables: found }, found.length === 0 ? [NONE] : found.map(tableLine))
     return DONE
   },
 })

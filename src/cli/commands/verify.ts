@@ -15,9 +15,9 @@ import { dataSetFrom, dataSetOptions, pipelineFrom } from '../command-line/pipel
 import { completenessText } from '../results/summary.ts'
 import { DONE, FAILED } from '../terminal/exit-code.ts'
 import { canAsk, requireYes } from '../terminal/prompts.ts'
-import { type Style, styleFor, wantsColour } from '../terminal/screen.ts'
+import type { Style } from '../terminal/screen.ts'
 import { untilStopped } from '../terminal/signals.ts'
-import { count, counted, plainJson, plainLine, shownPath } from '../terminal/text.ts'
+import { count, counted, plainLine, shownPath } from '../terminal/text.ts'
 import { exportPipeline } from '../work/export-pipeline.ts'
 
 export const verify = command({
@@ -49,17 +49,9 @@ export const verify = command({
       screen.showNowAndThen(`shard ${count(++shards)}: ${plainLine(path)}`)
     const options = { onShard, signedBy, notBeforeMs, differences, version }
     const result = await verifyDataSet(pipeline, options).finally(() => screen.clear())
-    const style = styleFor(wantsColour(stdout.terminal, io.env))
-    if (args.json) await stdout.line(plainJson(result))
-    else
-      await stdout.lines(
-        verificationLines(result, {
-          name: pipeline.name,
-          all: args.all,
-          signature: signedBy === null ? null : { notBefore: args.notBefore ?? null },
-          style,
-        }),
-      )
+    const signature = signedBy === null ? null : { notBefore: args.notBefore ?? null }
+    const view = { name: pipeline.name, all: args.all, signature, style: stdout.style }
+    await stdout.result(args.json, result, verificationLines(result, view))
     if (result.ok) return args.complete && !mayBeCalledComplete(result) ? FAILED : DONE
     return args.fix ? await fix(result, args, io) : FAILED
   },
@@ -226,33 +218,9 @@ function byCause(problems: readonly Problem[]): readonly (readonly Problem[])[] 
   return [...groups.values()]
 }
 
-function groupLine(problems: readonly Problem[]): string {
-  const [first] = problems
+/** The first of some problems of one cause. */
+function groupLine([first, ...others]: readonly Problem[]): string {
   if (first === undefined) return ''
-  const { path, problem, cause } = first
-  if (problems.length === 1) return `${plainLine(path)}  ${plainLine(problem)}`
-  const shown = problems.slice(0, SHOWN).map((each) => plainLine(each.path))
-  const more = problems.length - shown.length
-  const paths = more > 0 ? `${shown.join(', ')} and ${count(more)} more` : shown.join(', ')
-  return `${count(problems.length)} ${COMMON[cause](plainLine(problem))}: ${paths}`
-}
-
-/** Several problems of one cause, given the first. */
-const COMMON: Readonly<Record<ProblemCause, (first: string) => string>> = {
-  missing: () => 'shards are missing',
-  size: () => 'shards are longer or shorter than the journal says',
-  checksum: () => 'shards have another SHA-256 than the journal says',
-  unreadable: (first) => `shards cannot be read (the first: ${first})`,
-  rows: () => 'shards hold more or fewer rows than the journal says',
-  partition_rows: () => 'partitions have more or fewer rows in the checkpoint than in their shards',
-  columns: (first) => `shards have other columns than the pipeline (the first: ${first})`,
-  unmasked: (first) => `shards hold values that are not masked (the first: ${first})`,
-  not_on_record: () => 'files are in no journal entry: a reader would take their rows for data',
-  manifest: () => 'shards are others in the manifest than in the journal',
-  another_data_set: (first) => `problems with whose data set it is (the first: ${first})`,
-  summary_page: (first) => `problems with the summary page (the first: ${first})`,
-  signature: (first) => `problems with the signature (the first: ${first})`,
-  table: (first) => `problems with the tables over the shards (the first: ${first})`,
-  checkpoint: (first) => `problems with the checkpoint (the first: ${first})`,
-  nothing_exported: (first) => `problems (the first: ${first})`,
+  const more = others.length === 0 ? '' : `; and ${count(others.length)} more like this`
+  return `${plainLine(first.path)}  ${plainLine(first.problem)}${more}`
 }

@@ -15,7 +15,7 @@ import { type Completeness, leftOutClauses, leftOutText } from '../../data-set/i
 import { figuresJson, type RunSummary } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
 import { DONE, exitCode, FAILED } from '../terminal/exit-code.ts'
-import { type Colour, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
+import type { Colour, Style } from '../terminal/screen.ts'
 import { bytes, count, counted, duration, plainJson, plainLine, shownPath } from '../terminal/text.ts'
 
 const MAX_CAUSES_SHOWN = 5
@@ -39,12 +39,11 @@ export async function printSummary(
   summary: RunSummary,
   pipeline: Pipeline,
   { json, ...how }: Pick<Reader, 'again' | 'output' | 'isNarrowed'> & { readonly json: boolean },
-  { cwd, program, env, stdout, signals }: Io,
+  { cwd, program, stdout, signals }: Io,
 ): Promise<number> {
-  const style = styleFor(wantsColour(stdout.terminal, env))
   if (json) await stdout.line(plainJson(summaryJson(summary)))
   else {
-    const reader = { cwd, program, style, ...how }
+    const reader = { cwd, program, style: stdout.style, ...how }
     await stdout.lines(summaryLines(summary, pipeline, reader))
     // Commands stay on one line, to be copied.
     for (const line of nextLines(summary, pipeline, reader)) await stdout.line(`  ${line}`)
@@ -92,93 +91,77 @@ type Reader = {
 /** What `run` prints for people, but for what to do next: the result, the data set. */
 function summaryLines(summary: RunSummary, pipeline: Pipeline, { cwd, style }: Reader): readonly string[] {
   const { partitions, rows, shards, requests, retries, quarantined } = summary
+  const { repeated, forgotten, replacedNuls, manifest } = summary
+  const inAll = summary.dataSet.rows
+  const { path } = pipeline.load
   const seconds = summary.durationMs / 1000
-  const figures: (readonly [string, string])[] = [
+  const figures: readonly Figure[] = [
     ['partitions', partitionsText(partitions, style)],
     ['rows', rows === 0 ? '0' : `${count(rows)} (${count(rows / Math.max(seconds, 0.001))} a second)`],
-    ...(summary.dataSet.rows === rows
-      ? []
-      : [
-          [
-            'data set',
-            `${counted(summary.dataSet.rows, 'row')} in all, by this run and earlier ones`,
-          ] as const,
-        ]),
+    ['data set', inAll === rows ? null : `${counted(inAll, 'row')} in all, by this run and earlier ones`],
     ['written', `${counted(shards, 'shard')}, ${bytes(summary.bytes)}`],
-    ...openRows(summary.dataSet),
+    ['in shards', openRows(summary.dataSet)],
     [
       'requests',
       `${count(requests)}${retries === 0 ? '' : `, ${counted(retries, 'retry', 'retries')} among them`}`,
     ],
-  ]
-  figures.push(...quotaFigures(summary))
-  if (quarantined > 0)
-    figures.push([
-      'quarantined',
-      style(
-        'yellow',
-        `${counted(quarantined, 'item')}, in ${shownPath(pipeline.load.path, cwd)}/_quarantine`,
-      ),
-    ])
-  if (summary.repeated > 0) {
-    figures.push([
-      'repeated',
-      `${counted(summary.repeated, 'item')} that the service repeated, exported once`,
-    ])
-  }
-  if (summary.forgotten > 0)
-    figures.push(['forgotten', `${counted(summary.forgotten, 'item')} of forgotten people, dropped`])
-  if (summary.replacedNuls > 0)
-    figures.push([
-      'replaced',
-      style('yellow', `${counted(summary.replacedNuls, 'NUL character')}, by U+FFFD`),
-    ])
-  figures.push(
-    ['files in', shownPath(pipeline.load.path, cwd)],
+    ...quotaFigures(summary),
     [
-      'manifest',
-      summary.manifest === null ? style('red', 'could not be written') : shownPath(summary.manifest, cwd),
+      'quarantined',
+      quarantined === 0
+        ? null
+        : style('yellow', `${counted(quarantined, 'item')}, in ${shownPath(path, cwd)}/_quarantine`),
     ],
-  )
+    [
+      'repeated',
+      repeated === 0 ? null : `${counted(repeated, 'item')} that the service repeated, exported once`,
+    ],
+    ['forgotten', forgotten === 0 ? null : `${counted(forgotten, 'item')} of forgotten people, dropped`],
+    [
+      'replaced',
+      replacedNuls === 0 ? null : style('yellow', `${counted(replacedNuls, 'NUL character')}, by U+FFFD`),
+    ],
+    ['files in', shownPath(path, cwd)],
+    ['manifest', manifest === null ? style('red', 'could not be written') : shownPath(manifest, cwd)],
+  ]
   return [
     headline(summary, style),
     '',
-    ...figures.map(([name, value]) => `  ${style('dim', name.padEnd(16))}${value}`),
+    ...figures.flatMap(([name, value]) =>
+      value === null ? [] : [`  ${style('dim', name.padEnd(16))}${value}`],
+    ),
     ...reasonLines(summary, style),
     ...failureLines(summary, style),
     '',
   ]
 }
 
+/** null: it is not shown. */
+type Figure = readonly [name: string, value: string | null]
+
 /** Readers see the rows of sealed shards alone; others wait in the log. */
-function openRows({ rows, inShards }: RunSummary['dataSet']): (readonly [string, string])[] {
-  if (rows <= inShards) return []
-  return [
-    [
-      'in shards',
-      `${count(inShards)} of ${counted(rows, 'row')}; ${count(rows - inShards)} wait for their shards to end`,
-    ],
-  ]
+function openRows({ rows, inShards }: RunSummary['dataSet']): string | null {
+  if (rows <= inShards) return null
+  return `${count(inShards)} of ${counted(rows, 'row')}; ${count(rows - inShards)} wait for their shards to end`
 }
 
 /** The quota that was spent, the cost of pages, and their size if the service did not serve full ones. */
-function quotaFigures({ searchesSpent, searchesRemaining, service, ...run }: RunSummary): [string, string][] {
-  const { searchesPerRequest, searchesPer1000Rows } = service
-  const figures: [string, string][] = []
-  if (searchesSpent !== null) {
-    const rate =
-      searchesPerRequest === null
-        ? ''
-        : ` (${searchesPerRequest} a full page${searchesPer1000Rows === null ? '' : `, ${searchesPer1000Rows} for 1,000 rows`})`
-    const { requests, rows, repeated, quarantined } = run
-    // By the more expensive reading: one search for each 100 rows of a page.
-    const byRows = searchesPerRequest === 1 ? 0 : (rows + repeated + quarantined) / 100
-    const isShared = searchesSpent > requests + byRows
-    figures.push(['searches spent', `${isShared ? 'at most ' : ''}${count(searchesSpent)}${rate}`])
-  }
-  if (searchesRemaining !== null) figures.push(['searches left', count(searchesRemaining)])
-  if (service.pageSize !== null) figures.push(['page size', counted(service.pageSize, 'row')])
-  return figures
+function quotaFigures(summary: RunSummary): readonly Figure[] {
+  const { searchesSpent, searchesRemaining, requests, rows, repeated, quarantined } = summary
+  const { searchesPerRequest, searchesPer1000Rows, pageSize } = summary.service
+  const by1000Rows = searchesPer1000Rows === null ? '' : `, ${searchesPer1000Rows} for 1,000 rows`
+  const rate = searchesPerRequest === null ? '' : ` (${searchesPerRequest} a full page${by1000Rows})`
+  // By the more expensive reading: one search for each 100 rows of a page.
+  const byRows = searchesPerRequest === 1 ? 0 : (rows + repeated + quarantined) / 100
+  const isShared = searchesSpent !== null && searchesSpent > requests + byRows
+  return [
+    [
+      'searches spent',
+      searchesSpent === null ? null : `${isShared ? 'at most ' : ''}${count(searchesSpent)}${rate}`,
+    ],
+    ['searches left', searchesRemaining === null ? null : count(searchesRemaining)],
+    ['page size', pageSize === null ? null : counted(pageSize, 'row')],
+  ]
 }
 
 function headline(

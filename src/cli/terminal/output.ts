@@ -1,6 +1,7 @@
-import type { WriteStream } from 'node:tty'
+import type { Environment } from '../../config/index.ts'
 import { ExportError } from '../../core/index.ts'
-import { folded } from './screen.ts'
+import { folded, type Style, styleFor, wantsColour } from './screen.ts'
+import { plainJson } from './text.ts'
 
 const CHUNK_LENGTH = 64 * 1024
 
@@ -9,11 +10,14 @@ const CHUNK_LENGTH = 64 * 1024
  * error.
  */
 export class Output {
+  /** For lines for people. */
+  readonly style: Style
   readonly #stream: NodeJS.WriteStream
   #closed = false
   #failure: ExportError | null = null
 
-  constructor(stream: NodeJS.WriteStream) {
+  constructor(stream: NodeJS.WriteStream, env: Environment) {
+    this.style = styleFor(wantsColour(stream, env))
     this.#stream = stream
     stream.on('error', (error) => this.#fail(error))
   }
@@ -26,10 +30,6 @@ export class Output {
   /** Nothing can be written any more, so long outputs can end. */
   get closed(): boolean {
     return this.#closed
-  }
-
-  get terminal(): Pick<WriteStream, 'isTTY' | 'hasColors'> {
-    return this.#stream
   }
 
   /** Width of the terminal; null: no terminal, lines may have any length. */
@@ -61,6 +61,12 @@ export class Output {
       })
     }
     this.#closed = true
+  }
+
+  /** A result, for scripts or for people. */
+  async result(asJson: boolean, value: unknown, lines: Iterable<string>): Promise<void> {
+    if (asJson) await this.line(plainJson(value))
+    else await this.lines(lines)
   }
 
   async line(text: string): Promise<void> {

@@ -1,44 +1,6 @@
 import { ExportError } from '../../core/index.ts'
 import type { Screen } from './screen.ts'
 
-/**
- * Asks questions on the terminal.
- * @param unchanged the message after Ctrl-C
- * @returns null when the input, with Ctrl-D for one, ends before the last question
- * @throws ExportError `interrupted` on Ctrl-C
- */
-export async function asking<Result>(
-  screen: Screen,
-  unchanged: string,
-  work: (ask: (question: string) => Promise<string>) => Promise<Result>,
-): Promise<Result | null> {
-  const { createInterface } = await import('node:readline/promises')
-  const reader = createInterface({ input: process.stdin, output: screen.stream })
-  const abort = new AbortController()
-  let interrupted = false
-  reader.on('SIGINT', () => {
-    interrupted = true
-    abort.abort()
-  })
-  reader.on('close', () => abort.abort())
-  try {
-    return await work((question) => reader.question(question, { signal: abort.signal }))
-  } catch (error) {
-    if (!abort.signal.aborted) throw error
-    screen.write('\n')
-    if (interrupted)
-      throw new ExportError({
-        kind: 'interrupted',
-        what: unchanged,
-        where: '',
-        next: 'Run it again any time.',
-      })
-    return null
-  } finally {
-    reader.close()
-  }
-}
-
 /** What is about to be changed, and where. */
 type Change = {
   /** As a sentence without its end: `prune removes data`. */
@@ -73,7 +35,31 @@ export async function requireYes(
       next: 'Add --yes to consent; nothing was changed.',
     })
   }
-  const answer = await asking(screen, 'Nothing was changed', (ask) => ask(`${question} [y/N] `))
-  if (/^\s*y(?:es)?\s*$/i.test(answer ?? '')) return
-  throw new ExportError({ kind: 'config', what: 'Nothing was changed', where: '', next })
+  if (/^\s*y(?:es)?\s*$/i.test(await answerTo(question, screen))) return
+  throw new ExportError({ kind: 'config', what: UNCHANGED, where: '', next })
+}
+
+const UNCHANGED = 'Nothing was changed'
+
+/** @returns the answer; empty when the input, with Ctrl-D for one, ends before @throws ExportError `interrupted` on Ctrl-C */
+async function answerTo(question: string, screen: Screen): Promise<string> {
+  const { createInterface } = await import('node:readline/promises')
+  const reader = createInterface({ input: process.stdin, output: screen.stream })
+  const abort = new AbortController()
+  let interrupted = false
+  reader.on('SIGINT', () => {
+    interrupted = true
+    abort.abort()
+  })
+  reader.on('close', () => abort.abort())
+  try {
+    return await reader.question(`${question} [y/N] `, { signal: abort.signal })
+  } catch (error) {
+    if (!abort.signal.aborted) throw error
+    screen.write('\n')
+    if (!interrupted) return ''
+    throw new ExportError({ kind: 'interrupted', what: UNCHANGED, where: '', next: 'Run it again any time.' })
+  } finally {
+    reader.close()
+  }
 }

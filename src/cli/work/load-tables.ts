@@ -4,7 +4,7 @@ import { requireDuckdbFile, type Target, type TargetWait } from '../../warehouse
 import type { Io } from '../command-line/command.ts'
 import { pathWithin } from '../results/save-file.ts'
 import { completenessText } from '../results/summary.ts'
-import { count, counted, duration, plainJson, plainLine } from '../terminal/text.ts'
+import { count, counted, duration, plainLine } from '../terminal/text.ts'
 
 export type LoadSettings = Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evolve'> & {
   /** Prints the result as JSON. */
@@ -63,10 +63,11 @@ export async function loadTables(
     screen.clear()
   })
   const { others, ...figures } = summary
-  if (json) {
-    const { complete } = completeness
-    await stdout.line(plainJson(inSnakeCase<unknown>({ ...figures, otherDataSets: others, complete })))
-  } else await stdout.lines([summaryText(summary), `${completenessText(completeness)}.`])
+  const { complete } = completeness
+  await stdout.result(json, inSnakeCase<unknown>({ ...figures, otherDataSets: others, complete }), [
+    summaryText(summary),
+    `${completenessText(completeness)}.`,
+  ])
 }
 
 function waitText({ holder, limitMs }: TargetWait, target: string): string {

@@ -6,7 +6,7 @@ import type { Command, CommonArgs, Io } from '../command-line/command.ts'
 import { dataSetFrom } from '../command-line/pipeline-options.ts'
 import { DONE, exitCode, gravest } from '../terminal/exit-code.ts'
 import { Output } from '../terminal/output.ts'
-import { cutTo, styleFor, wantsColour } from '../terminal/screen.ts'
+import { cutTo } from '../terminal/screen.ts'
 import { alignedTable, type Column } from '../terminal/table.ts'
 import { count, plainJson, plainLine, roughly } from '../terminal/text.ts'
 
@@ -50,8 +50,8 @@ export function severally<Args extends OneFile>(one: Command<Args>, pauseMs = 0)
         }
       }
       if (!isPlain) {
-        const style = styleFor(wantsColour(io.stdout.terminal, io.env))
-        await io.stdout.lines(alignedTable({ columns: COLUMNS, rows: () => rows }, io.stdout.columns, style))
+        const { columns, style } = io.stdout
+        await io.stdout.lines(alignedTable({ columns: COLUMNS, rows: () => rows }, columns, style))
       }
       return gravest(codes)
     },
@@ -145,6 +145,6 @@ async function captured(
       done()
     },
   })
-  const code = await run({ ...io, stdout: new Output(stream as unknown as NodeJS.WriteStream) })
+  const code = await run({ ...io, stdout: new Output(stream as unknown as NodeJS.WriteStream, {}) })
   return { code, text }
 }
