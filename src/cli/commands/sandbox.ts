@@ -4,69 +4,55 @@ import { command, numberValue, stringValue, stringValues, wrongUsage } from '../
 import { codeOf } from '../results/save-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
 
+const SERVED = {
+  port: { type: 'number', default: 8787, requiresArg: true, describe: 'On 127.0.0.1; 0: a free one [8787]' },
+  records: numberValue('Credentials per domain, between --from and --until [1000]'),
+  seed: stringValue('Another seed, other data'),
+  token: stringValue('The token that is accepted [random]'),
+  domain: stringValues('Domain with data; repeatable'),
+  'public-fields': {
+    type: 'boolean',
+    describe: 'With the fields that only the public documentation has, such as event_uid',
+  },
+  from: stringValue('First import time [2024-01-01]'),
+  until: stringValue('End of import times [2025-01-01]'),
+} as const
+
+const LIMITS = {
+  'requests-per-second': numberValue('Search tier; 0: no limit [1]'),
+  'basic-requests-per-second': numberValue('Everything else; 0: no limit [4]'),
+  quota: numberValue('Searches left this month [1000000]'),
+  'rows-per-search': numberValue('Rows that one search covers; 0: a page is one search [100]'),
+  latency: numberValue('Wait before every response, in milliseconds [0]'),
+  'ms-per-row': numberValue('What each row of a response adds to that [0]'),
+  'gateway-timeout': stringValue('Longer responses become 504, for example 30s [none]'),
+} as const
+
+const TROUBLE = {
+  'error-rate': numberValue('Share of searches that fail with 503 [0]'),
+  'invalid-rate': numberValue('Share of items that break the schema [0]'),
+  'empty-page-rate': numberValue('Share of empty pages [0]'),
+  'token-lifetime': numberValue('Seconds until tokens end'),
+} as const
+
 export const sandbox = command({
   options: (yargs) =>
     yargs
-      .options({
-        port: {
-          type: 'number',
-          default: 8787,
-          requiresArg: true,
-          describe: 'On 127.0.0.1; 0: a free one [8787]',
-        },
-        records: numberValue('Credentials per domain, between --from and --until [1000]'),
-        seed: stringValue('Another seed, other data'),
-        token: stringValue('The token that is accepted [random]'),
-        domain: stringValues('Domain with data; repeatable'),
-        'public-fields': {
-          type: 'boolean',
-          describe: 'With the fields that only the public documentation has, such as event_uid',
-        },
-        from: stringValue('First import time [2024-01-01]'),
-        until: stringValue('End of import times [2025-01-01]'),
-      })
-      .group(
-        ['port', 'records', 'seed', 'token', 'domain', 'public-fields', 'from', 'until'],
-        'What is served:',
-      )
-      .options({
-        'requests-per-second': numberValue('Search tier; 0: no limit [1]'),
-        'basic-requests-per-second': numberValue('Everything else; 0: no limit [4]'),
-        quota: numberValue('Searches left this month [1000000]'),
-        'rows-per-search': numberValue('Rows that one search covers; 0: a page is one search [100]'),
-        latency: numberValue('Wait before every response, in milliseconds [0]'),
-        'ms-per-row': numberValue('What each row of a response adds to that [0]'),
-        'gateway-timeout': stringValue('Longer responses become 504, for example 30s [none]'),
-      })
-      .group(
-        [
-          'requests-per-second',
-          'basic-requests-per-second',
-          'quota',
-          'rows-per-search',
-          'latency',
-          'ms-per-row',
-          'gateway-timeout',
-        ],
-        'Limits:',
-      )
-      .options({
-        'error-rate': numberValue('Share of searches that fail with 503 [0]'),
-        'invalid-rate': numberValue('Share of items that break the schema [0]'),
-        'empty-page-rate': numberValue('Share of empty pages [0]'),
-        'token-lifetime': numberValue('Seconds until tokens end'),
-      })
-      .group(['error-rate', 'invalid-rate', 'empty-page-rate', 'token-lifetime'], 'Trouble:')
+      .options({ ...SERVED, ...LIMITS, ...TROUBLE })
+      .group(Object.keys(SERVED), 'What is served:')
+      .group(Object.keys(LIMITS), 'Limits:')
+      .group(Object.keys(TROUBLE), 'Trouble:')
       .example('$0 sandbox --records 5000', 'Then run a pipeline of its domains against it')
       .example('$0 sandbox --port 0 --requests-per-second 0', 'On a free port, without a rate limit'),
   async run(args, io) {
     const signals = io.signals.listen(() => {})
+    const { domain, latency, gatewayTimeout, tokenLifetime } = args
     const service = await start({
       port: args.port,
       records: args.records,
       seed: args.seed,
       token: args.token,
-      domains: args.domain && [...new Set(args.domain)],
+      domains: domain && [...new Set(domain)],
       publicFields: args.publicFields,
       from: args.from,
       until: args.until,
@@ -74,13 +60,13 @@ export const sandbox = command({
       basicRequestsPerSecond: args.basicRequestsPerSecond,
       quota: args.quota,
       rowsPerSearch: args.rowsPerSearch,
-      latencyMs: args.latency,
+      latencyMs: latency,
       msPerRow: args.msPerRow,
-      gatewayTimeoutMs: milliseconds(args.gatewayTimeout),
+      gatewayTimeoutMs: milliseconds(gatewayTimeout),
+      errorRate: args.errorRate,
       invalidRate: args.invalidRate,
       emptyPageRate: args.emptyPageRate,
-      tokenLifetimeMs: args.tokenLifetime === undefined ? undefined : args.tokenLifetime * 1000,
-      errorRate: args.errorRate,
+      tokenLifetimeMs: tokenLifetime === undefined ? undefined : tokenLifetime * 1000,
     })
     try {
       await io.stdout.line(sandboxBanner(service, args.domain))

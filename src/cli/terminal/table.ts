@@ -47,7 +47,7 @@ export function* alignedTable<Row>(
   }
 }
 
-type Fitted<Row> = { readonly column: Column<Row>; width: number }
+type Fitted<Row> = { readonly column: Column<Row>; readonly width: number }
 
 function fittedColumns<Row>(
   columns: readonly Column<Row>[],
@@ -77,20 +77,11 @@ function within<Row>(room: number, columns: readonly Fitted<Row>[]): readonly Fi
       columns.filter((each) => each !== dropped),
     )
   }
-  let excess = widthWith(({ width }) => width) - room
-  const cut = columns.map((each) => ({ ...each }))
-  while (excess > 0) {
-    const spare = cut.filter((each) => each.width > leastOf(each))
-    const widest = spare.reduce<(typeof cut)[number] | null>(
-      (most, each) => (most === null || each.width > most.width ? each : most),
-      null,
-    )
-    if (widest === null) break
-    const less = Math.min(widest.width - leastOf(widest), Math.max(1, Math.floor(excess / 2)))
-    widest.width -= less
-    excess -= less
-  }
-  return cut
+  const atMost = (limit: number) => (each: Fitted<Row>) =>
+    Math.max(Math.min(each.width, limit), leastOf(each))
+  let limit = Math.max(...columns.map(({ width }) => width))
+  while (limit > 0 && widthWith(atMost(limit)) > room) limit--
+  return columns.map((each) => ({ ...each, width: atMost(limit)(each) }))
 }
 
 /** The least width to which a cell is cut before its line is longer than the terminal. */

@@ -1,6 +1,6 @@
 import { RESOURCE_NAMES } from '../../core/index.ts'
 import { key, onlyFor } from './key.ts'
-import { choice, duration, flag, integer, integerOrAuto, limit, list, section, text } from './leaves.ts'
+import { choice, duration, flag, integer, integerOr, limit, list, section, text } from './leaves.ts'
 import { domain, query, windows } from './query-schema.ts'
 
 const SEARCHED = onlyFor(({ reading }) => reading === 'search')
@@ -59,7 +59,7 @@ export const extract = section({
     'desc',
   ),
   page_size: key(
-    integerOrAuto(1, 10_000).prefault('auto'),
+    integerOr('auto', 1, 10_000).prefault('auto'),
     'Maximum number of items in one request; fewer if the service cannot serve so many in time. auto: 10000, for reports 10, for feeds 100.',
     1000,
   ),

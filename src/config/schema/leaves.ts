@@ -43,20 +43,21 @@ export function limit(min: number, byDefault: number | 'none') {
     .prefault(byDefault)
 }
 
-/** An integer, or `all`: null. */
-export function countOrAll(min: number) {
-  const expected = `an integer from ${min} on, or all`
+/** An integer, or a word: null. */
+export function integerOr(word: 'all' | 'auto', min: number, max?: number) {
+  const expected = `an integer from ${min} ${max === undefined ? 'on' : `to ${max}`}, or ${word}`
   return z
-    .union([z.int(expected).gte(min, expected), z.literal('all')], expected)
-    .transform((value) => (value === 'all' ? null : value))
-}
-
-/** An integer, or `auto`: null. */
-export function integerOrAuto(min: number, max: number) {
-  const expected = `an integer from ${min} to ${max}, or auto`
-  return z
-    .union([z.int(expected).gte(min, expected).lte(max, expected), z.literal('auto')], expected)
-    .transform((value) => (value === 'auto' ? null : value))
+    .union(
+      [
+        z
+          .int(expected)
+          .gte(min, expected)
+          .lte(max ?? Number.MAX_SAFE_INTEGER, expected),
+        z.literal(word),
+      ],
+      expected,
+    )
+    .transform((value) => (typeof value === 'number' ? value : null))
 }
 
 /** `1%`, `0.5%` or a plain number of items. */

@@ -8,7 +8,7 @@ import {
 } from '../../core/index.ts'
 import { DOMAIN_EXPECTED, domainFault, parseDomain } from '../values/addresses.ts'
 import { key, onlyFor } from './key.ts'
-import { countOrAll, parsed, section, variableName } from './leaves.ts'
+import { integerOr, parsed, section, variableName } from './leaves.ts'
 
 const SEARCHED = ({ reading }: ResourceRules) => reading === 'search'
 
@@ -92,7 +92,7 @@ export const windows = section({
     'month',
   ),
   per_chain: key(
-    countOrAll(1).prefault('all'),
+    integerOr('all', 1).prefault('all'),
     'Windows that are requested together, with one sequence of cursors; each such chain is at least one request.',
     12,
     onlyFor(SEARCHED, ': it is read in one sequence'),
