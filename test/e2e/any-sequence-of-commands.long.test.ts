@@ -14,6 +14,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
+import { copyAsKilled } from '../support/copy-as-killed.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
 import { type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { times } from '../support/thorough.ts'
@@ -45,13 +46,13 @@ const requests = fc.integer({ min: 1, max: 6 })
 const event = fc.integer({ min: 1, max: 40 })
 const month = fc.integer({ min: 1, max: 9 })
 
+const perhaps = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: null, freq: 2 })
+const redo = fc.record({ choice, month })
+
 const command = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('run') }) },
-  fc.record({ do: fc.constant('run'), maxRequests: requests }),
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('kill'), event }) },
-  fc.record({ do: fc.constant('redo'), choice, month }),
-  fc.record({ do: fc.constant('redo'), choice, month, maxRequests: requests }),
-  fc.record({ do: fc.constant('kill'), event, redo: fc.record({ choice, month }) }),
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('run'), maxRequests: perhaps(requests) }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('kill'), event, redo: perhaps(redo) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('redo'), redo, maxRequests: perhaps(requests) }) },
   // Later months may not be over on the first day of a feed, so that more of their rows come.
   { weight: 2, arbitrary: fc.record({ do: fc.constant('prune'), month: fc.integer({ min: 2, max: 4 }) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('forget'), choice }) },
@@ -79,32 +80,10 @@ const command = fc.oneof(
     }),
   },
   fc.record({ do: fc.constant('fresh') }),
-) as fc.Arbitrary<Command>
-
-type Redo = { readonly choice: number; readonly month: number }
-type Command =
-  | { readonly do: 'run'; readonly maxRequests?: number }
-  | { readonly do: 'kill'; readonly event: number; readonly redo?: Redo }
-  | ({ readonly do: 'redo'; readonly maxRequests?: number } & Redo)
-  | { readonly do: 'prune'; readonly month: number }
-  | { readonly do: 'forget'; readonly choice: number }
-  | LoseAShard
-  | DamageACommit
-  | Change
-  | { readonly do: 'fresh' }
-type LoseAShard = {
-  readonly do: 'lose-a-shard'
-  readonly choice: number
-  readonly isCut: boolean
-  readonly next: 'fix' | 'run'
-}
-type DamageACommit = { readonly do: 'damage-a-commit'; readonly choice: number; readonly at: number }
-type Change = {
-  readonly do: 'change'
-  readonly days: number
-  readonly months: number
-  readonly domains: readonly string[]
-}
+)
+type Command = typeof command extends fc.Arbitrary<infer T> ? T : never
+type Named<Name> = Extract<Command, { do: Name }>
+type Redo = Named<'redo'>['redo']
 
 const commands = fc.array(command, { minLength: 25, maxLength: 25 })
 
@@ -204,7 +183,7 @@ async function obey(world: World, command: Command): Promise<void> {
     case 'kill':
       return runAndKill(world, command.event, command.redo && patternOf(world, command.redo))
     case 'redo':
-      return redo(world, patternOf(world, command), budgetOf(command.maxRequests))
+      return exportAnew(world, patternOf(world, command.redo), budgetOf(command.maxRequests))
     case 'prune':
       return prune(world, firstOf(command.month))
     case 'forget':
@@ -228,7 +207,7 @@ async function run(world: World, flags: readonly string[]): Promise<void> {
   await expectPromises(world, { isComplete: code === 0 })
 }
 
-async function redo(world: World, pattern: string, flags: readonly string[]): Promise<void> {
+async function exportAnew(world: World, pattern: string, flags: readonly string[]): Promise<void> {
   const { code, stderr } = await cli(world, 'run', '--redo', pattern, ...flags)
   // A window may have no partition yet, or share a shard with rows that the service no longer has.
   if (code === 2) expect(stderr).toMatch(/matches no partition|would be lost/)
@@ -240,66 +219,32 @@ async function redo(world: World, pattern: string, flags: readonly string[]): Pr
 }
 
 /** Ends a run as a kill would: what the disk holds at an event is what the next command finds. */
-async function runAndKill(world: World, event: number, pattern: string | undefined): Promise<void> {
+async function runAndKill(world: World, event: number, pattern: string | null): Promise<void> {
   const { output, folder, env, model } = world
   const copy = join(folder, 'copy')
   const abort = new AbortController()
   let events = 0
   const onLog = (): void => {
     if (++events !== event || !existsSync(output)) return
-    copyWhileWritten(output, copy)
+    copyAsKilled(output, copy)
     abort.abort()
   }
   const pipeline = await readPipeline('p.yaml', { env: {}, cwd: folder })
-  const redo = pattern === undefined ? [] : [pattern]
+  const redo = pattern === null ? [] : [pattern]
   const options = await runOptions(pipeline, { env, onLog, abort: abort.signal, stop: abort.signal, redo })
   const isRefused = await runPipeline(pipeline, options).then(
     () => false,
     () => true,
   )
   const isKilled = existsSync(copy)
-  if (!isKilled && pattern === undefined) expect(isRefused).toBe(false)
+  if (!isKilled && pattern === null) expect(isRefused).toBe(false)
   if (isKilled) {
     rmSync(output, { recursive: true })
     cpSync(copy, output, { recursive: true })
     rmSync(copy, { recursive: true })
   }
-  if (pattern !== undefined && (isKilled || !isRefused))
-    model.redo(pattern, (query) => isPlanned(world, query))
+  if (pattern !== null && (isKilled || !isRefused)) model.redo(pattern, (query) => isPlanned(world, query))
   await expectPromises(world, { isKilled })
-}
-
-/** Copies a data set without its lock. Other threads may still write, so it copies until nothing changes meanwhile. */
-function copyWhileWritten(output: string, copy: string): void {
-  for (let attempt = 0; ; attempt++) {
-    if (attempt === 100) throw new Error('the data set can not be copied')
-    const before = listing(output)
-    try {
-      rmSync(copy, { recursive: true, force: true })
-      cpSync(output, copy, { recursive: true })
-    } catch {
-      continue
-    }
-    if (before !== null && listing(output) === before) break
-  }
-  const state = join(copy, '_state')
-  if (!existsSync(state)) return
-  for (const name of readdirSync(state)) if (name.startsWith('lock')) rmSync(join(state, name))
-}
-
-/** @returns null if a file went away meanwhile */
-function listing(folder: string): string | null {
-  try {
-    const paths = readdirSync(folder, { recursive: true }) as string[]
-    return paths
-      .map((path) => {
-        const { size, mtimeNs } = statSync(join(folder, path), { bigint: true })
-        return `${path} ${size} ${mtimeNs}`
-      })
-      .join('\n')
-  } catch {
-    return null
-  }
 }
 
 async function prune(world: World, before: string): Promise<void> {
@@ -321,7 +266,7 @@ async function forget(world: World, identity: string): Promise<void> {
 }
 
 /** A lost or cut shard is exported again by `verify --fix`; a run refuses it, or replaces it by a redo in progress. */
-async function loseAShard(world: World, { choice, isCut, next }: LoseAShard): Promise<void> {
+async function loseAShard(world: World, { choice, isCut, next }: Named<'lose-a-shard'>): Promise<void> {
   const shard = pick(await shardsOf(world), choice)
   if (shard === undefined) return
   const path = join(world.output, shard)
@@ -339,7 +284,7 @@ async function loseAShard(world: World, { choice, isCut, next }: LoseAShard): Pr
 }
 
 /** A damaged commit is healed, or refused until it is restored. */
-async function damageACommit(world: World, { choice, at }: DamageACommit): Promise<void> {
+async function damageACommit(world: World, { choice, at }: Named<'damage-a-commit'>): Promise<void> {
   const folder = join(world.output, '_state/log')
   const paths = existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : []
   // Smaller ones hold no rows.
@@ -362,7 +307,7 @@ async function damageACommit(world: World, { choice, at }: DamageACommit): Promi
 }
 
 /** Time goes on for a feed; a search asks for other domains or more months. */
-function change(world: World, { days, months, domains }: Change): void {
+function change(world: World, { days, months, domains }: Named<'change'>): void {
   const { now } = world
   now.day = Math.min(now.day + days, 330)
   if (months === 0) now.domains = domains
@@ -494,8 +439,8 @@ function cli({ folder, env }: World, ...[name, ...flags]: string[]) {
   return inThisProcess([name!, 'p.yaml', '--json', ...flags], folder, env)
 }
 
-function budgetOf(maxRequests: number | undefined): string[] {
-  return maxRequests === undefined ? [] : ['--max-requests', String(maxRequests)]
+function budgetOf(maxRequests: number | null): string[] {
+  return maxRequests === null ? [] : ['--max-requests', String(maxRequests)]
 }
 
 function pick<T>(all: readonly T[], choice: number): T | undefined {

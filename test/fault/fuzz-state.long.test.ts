@@ -15,7 +15,8 @@ import {
 import { type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { cases, seedOf } from '../support/thorough.ts'
 import { type Edit, edited, edits } from './fuzz-edits.ts'
-import { DOMAINS, exportedRows, SMALL } from './network-world.ts'
+import { DOMAINS, SMALL } from './network-world.ts'
+import { rowsOf } from './rows.ts'
 import { diskFault, runCli } from './support.ts'
 
 const SEED = seedOf(20260303)
@@ -47,7 +48,7 @@ describe.each(EXPORTS)(
   ({ partitionBy, compression, pageSize, maxRequests, killAt }) => {
     /** Of a run that ended, and of one that was killed: its commits are not in the checkpoint. */
     let states: readonly Files[]
-    let rows: readonly string[]
+    let rows: ReadonlyMap<string, number>
     let pipeline: Pipeline
     const output = (): string => join(folder, 'out')
 
@@ -63,8 +64,8 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
       await rm(output(), { recursive: true, force: true })
       const whole = await exportAll(pipeline)
       expect(whole.status).toBe('complete')
-      rows = await exportedRows(output())
-      expect(rows.length).toBeGreaterThan(50)
+      rows = await rowsOf(output())
+      expect(rows.size).toBeGreaterThan(50)
       await rm(output(), { recursive: true, force: true })
       const half = await exportAll({ ...pipeline, extract: { ...pipeline.extract, maxRequests } })
       expect(half.status).toBe('budget')
@@ -98,7 +99,7 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
           try {
             const { status } = await exportAll(pipeline)
             expect(status).toBe('complete')
-            expect(await exportedRows(output())).toEqual(rows)
+            expect(await rowsOf(output())).toEqual(rows)
             counts.healed++
           } catch (error) {
             if (!isExportError(error, 'damaged', 'config')) throw error

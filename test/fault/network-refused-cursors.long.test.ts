@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { exits } from '../support/run-cli.ts'
-import { startSandbox } from '../support/sandbox.ts'
-import { credential, type Item, startService } from './hostile-service.ts'
-import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
+import { type LoggedRequest, startSandbox } from '../support/sandbox.ts'
+import { credential, startService } from './hostile-service.ts'
+import { expectRows, exportedIds, pipelineYaml, SMALL, serviceOf, summaryOf, world } from './network-world.ts'
 import { shardPaths } from './support.ts'
 
 // The fourth and later requests are in the middle of both chains.
@@ -10,15 +10,16 @@ const FOUR_REQUESTS = ['--max-requests', '4']
 
 describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refused', (order) => {
   test('in the next run, the export resumes after the last row', async () => {
-    const { sandbox, workspace, run } = await world(SMALL, pipelineYaml({ extract: `order: ${order}` }))
+    const here = await world(SMALL, pipelineYaml({ extract: `order: ${order}` }))
+    const { sandbox, run } = here
     const renewed = await startSandbox({ ...SMALL, cursorKey: 'another key', token: sandbox.token })
-    const stopped = await exits(4, run({}, FOUR_REQUESTS))
+    await exits(4, run({}, FOUR_REQUESTS))
     const ended = await exits(0, run({ SPILLWAY_BASE_URL: renewed.baseUrl }))
     expect(ended.stderr).toContain('refuses the saved cursor')
-    expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
+    await expectRows(here)
     // Exported rows are not requested again, except those of the last instant.
     const again = renewed.requests.reduce((sum, { items }) => sum + items, 0)
-    expect(again).toBeLessThanOrEqual(expectedRows(sandbox).length - summaryOf(stopped).rows + 20)
+    expect(again).toBeLessThanOrEqual(summaryOf(ended).rows + 20)
   })
 
   test('after pages out of order, it does not resume at a position that would skip rows', async () => {
@@ -53,57 +54,30 @@ describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refus
       credential(id, { imported_at: new Date(Date.UTC(2024, 0, 1) + second(id) * 1000).toISOString() }),
     )
     // The fourth request is refused, and with it the cursor saved after three pages.
+    const respond = serviceOf(items)
     const service = await startService((exchange) => {
-      const { from = null } = exchange.body
       if (exchange.number === 4) exchange.json({ error: { code: 'INVALID_CURSOR', message: 'unknown' } }, 400)
-      else exchange.json(page(items, exchange.body, from))
+      else respond(exchange)
     })
-    const { workspace, run } = await world(
-      SMALL,
-      pipelineYaml({ domains: ['acme.example'], pageSize: 5, extract: `order: ${order}` }),
-    )
-    await exits(0, run({ SPILLWAY_BASE_URL: service.baseUrl }))
-    const ids = (await exportedRows(workspace.output)).map((row) => Number(row.split(' ')[1]))
-    expect(ids.sort((a, b) => a - b)).toEqual(items.map(({ id }) => id))
+    const yaml = pipelineYaml({ domains: ['acme.example'], pageSize: 5, extract: `order: ${order}` })
+    const here = await world(SMALL, yaml)
+    await exits(0, here.run({ SPILLWAY_BASE_URL: service.baseUrl }))
+    expect(await exportedIds(here)).toEqual(items.map(({ id }) => id))
   })
 })
 
 test('when every cursor is refused, the run ends and says so', async () => {
-  const { sandbox, workspace, run } = await world(
-    { ...SMALL, faults: [{ kind: 'status', status: 400, when: ({ body }) => hasCursor(body) }] },
-    pipelineYaml(),
-  )
-  const ended = await exits(1, run())
+  const faults = [
+    { kind: 'status' as const, status: 400, when: ({ body }: LoggedRequest) => hasCursor(body) },
+  ]
+  const here = await world({ ...SMALL, faults }, pipelineYaml())
+  const ended = await exits(1, here.run())
   expect(ended.stderr).toContain('cursor')
-  expect(sandbox.requests.length).toBeLessThan(20)
-  expect(new Set(await exportedRows(workspace.output)).size).toBe(
-    (await exportedRows(workspace.output)).length,
-  )
+  expect(here.sandbox.requests.length).toBeLessThan(20)
+  const ids = await exportedIds(here)
+  expect(new Set(ids).size).toBe(ids.length)
 })
 
 function hasCursor(body: unknown): boolean {
   return typeof body === 'object' && body !== null && 'from' in body && body.from !== null
-}
-
-type SearchBody = {
-  readonly size: number
-  readonly order: string
-  readonly filters?: { readonly imported_at?: { readonly gte?: string; readonly lte?: string } }
-}
-
-/** A page of the items that match the filters. The cursor holds an index in those. */
-function page(items: readonly Item[], { size, order, filters }: SearchBody, from: string | null) {
-  const { gte = '0', lte = '9' } = filters?.imported_at ?? {}
-  const at = (item: Item): string => String(item.imported_at)
-  const found = items.filter((item) => at(item) >= iso(gte) && at(item) <= iso(lte))
-  if (order === 'desc') found.reverse()
-  const start = Number(from?.split('~').at(-1) ?? 0)
-  const end = start + size
-  // The cursor names its range, so it is valid only there.
-  return { items: found.slice(start, end), next: end < found.length ? `${gte}~${lte}~${end}` : null }
-}
-
-/** With milliseconds, as the items have them, so that the strings can be compared. */
-function iso(time: string): string {
-  return time.length > 1 ? new Date(time).toISOString() : time
 }

@@ -1,15 +1,17 @@
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { readCsv } from '../e2e/support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { change, flipped } from './damage.ts'
-import { credential, type Exchange, type HostileService, type Item, startService } from './hostile-service.ts'
+import { credential, type Exchange, type HostileService, startService } from './hostile-service.ts'
 import {
-  exportedRows,
+  exportedIds,
   type PipelineParts,
   pipelineYaml,
   SMALL,
+  serviceOf,
   summaryOf,
   type World,
   world,
@@ -20,24 +22,6 @@ const SIZE = 10
 const ITEMS = Array.from({ length: 64 }, (_, id) => credential(id))
 const IDS = ITEMS.map(({ id }) => Number(id))
 
-/** Each page begins `back` items before the index that its cursor names. */
-function overlapping(back: number, items: readonly Item[] = ITEMS): (exchange: Exchange) => void {
-  return ({ body, json }) => {
-    const { gte = '0', lte = '9' } = body.filters?.imported_at ?? {}
-    const found = items.filter(({ imported_at }) => {
-      const at = new Date(String(imported_at)).getTime()
-      return (gte === '0' || at >= Date.parse(gte)) && (lte === '9' || at <= Date.parse(lte))
-    })
-    if (body.order === 'desc') found.reverse()
-    const start = Number(String(body.from ?? '0').split('~')[0])
-    const end = start + body.size
-    json({
-      items: found.slice(Math.max(0, start - back), end),
-      next: end < found.length ? `${end}~${gte}` : null,
-    })
-  }
-}
-
 type Served = World & { readonly service: HostileService }
 
 async function served(respond: (exchange: Exchange) => void, parts: PipelineParts = {}): Promise<Served> {
@@ -47,12 +31,6 @@ async function served(respond: (exchange: Exchange) => void, parts: PipelinePart
   const run: World['run'] = (env = {}, args = []) =>
     here.run({ SPILLWAY_BASE_URL: service.baseUrl, ...env }, args)
   return { ...here, run, service }
-}
-
-async function ids(world: World): Promise<readonly number[]> {
-  return (await exportedRows(world.workspace.output))
-    .map((row) => Number(row.split(' ')[1]))
-    .sort((a, b) => a - b)
 }
 
 async function totalsOf({ workspace }: World): Promise<unknown> {
@@ -68,9 +46,9 @@ describe.concurrent('rows that the service repeats are exported once and counted
     ['of the last two pages, in order desc', 2 * SIZE, 'desc'],
     ['of the page before, in order asc', 3, 'asc'],
   ] as const)('%s', async (_name, back, order) => {
-    const here = await served(overlapping(back), { extract: `order: ${order}` })
+    const here = await served(serviceOf(ITEMS, back), { extract: `order: ${order}` })
     const ended = await exits(0, here.run())
-    expect(await ids(here)).toEqual(IDS)
+    expect(await exportedIds(here)).toEqual(IDS)
     const sent = here.service.requests.length
     const repeated = Array.from({ length: sent }, (_, page) => Math.min(back, page * SIZE)).reduce(
       (a, b) => a + b,
@@ -83,17 +61,17 @@ describe.concurrent('rows that the service repeats are exported once and counted
 
   test('twice in one response, and of the first page of many small ones', async () => {
     const twice = [...ITEMS.slice(0, 5), ITEMS[2]!, ...ITEMS.slice(5), ITEMS[0]!]
-    const here = await served(overlapping(0, twice))
+    const here = await served(serviceOf(twice, 0))
     expect(summaryOf(await exits(0, here.run()))).toMatchObject({ rows: 64, repeated: 2 })
-    expect(await ids(here)).toEqual(IDS)
+    expect(await exportedIds(here)).toEqual(IDS)
   })
 
   test('of items that broke the schema as well, and where the id is no column', async () => {
     const broken = ITEMS.map((item, i) => (i % 8 === 3 ? { ...item, identity_name: null } : item))
     const transform = 'columns: [domain, identity_name, imported_at, query_value]'
-    const here = await served(overlapping(4, broken), { transform })
+    const here = await served(serviceOf(broken, 4), { transform })
     for (let tries = 0; tries < 7; tries++) await here.run({}, ONE_PAGE)
-    expect(await exportedRows(here.workspace.output)).toHaveLength(56)
+    expect(await readCsv(here.workspace.output)).toHaveLength(56)
     const folder = join(here.workspace.output, '_quarantine')
     const [name = ''] = await readdir(folder)
     expect((await readFile(join(folder, name), 'utf8')).trimEnd().split('\n')).toHaveLength(8)
@@ -101,21 +79,21 @@ describe.concurrent('rows that the service repeats are exported once and counted
   })
 
   test('when every run requests one page, and the rows are in published shards', async () => {
-    const here = await served(overlapping(2 * SIZE), { load: 'shard_rows: 10' })
+    const here = await served(serviceOf(ITEMS, 2 * SIZE), { load: 'shard_rows: 10' })
     for (let tries = 0; tries < 6; tries++) await exits(4, here.run({}, ONE_PAGE))
     await exits(0, here.run())
-    expect(await ids(here)).toEqual(IDS)
+    expect(await exportedIds(here)).toEqual(IDS)
     expect(await readdir(join(here.workspace.output, '_state/log'))).toEqual([])
   })
 
   test('with a cursor that is refused in between', async () => {
-    const respond = overlapping(13)
+    const respond = serviceOf(ITEMS, 13)
     const here = await served((exchange) => {
       if (exchange.number === 5) exchange.json({ error: { code: 'INVALID_CURSOR', message: 'unknown' } }, 400)
       else respond(exchange)
     })
     expect((await exits(0, here.run())).stderr).toContain('refuses the saved cursor')
-    expect(await ids(here)).toEqual(IDS)
+    expect(await exportedIds(here)).toEqual(IDS)
   })
 
   test('and a chain with only repeated rows ends', async () => {
@@ -131,7 +109,7 @@ describe.concurrent('rows that the service repeats are exported once and counted
 
 test('damaged or missing ids are noticed, and the chain resumes after its last row', async () => {
   // Each page fills its shards, so that the log holds ids alone.
-  const here = await served(overlapping(13), { load: 'shard_rows: 1' })
+  const here = await served(serviceOf(ITEMS, 13), { load: 'shard_rows: 1' })
   const state = join(here.workspace.output, '_state')
   let isDamaged = false
   for (const damage of ['gone', 'cut', 'flipped', 'none'] as const) {
@@ -148,13 +126,13 @@ test('damaged or missing ids are noticed, and the chain resumes after its last r
     else if (damage === 'flipped') await change(path, (bytes) => flipped(bytes, offset + 9))
   }
   await exits(0, here.run())
-  expect(await ids(here)).toEqual(IDS)
+  expect(await exportedIds(here)).toEqual(IDS)
 })
 
 test.each(['kill', 'power'])(
   '%s at any disk call, then run again: no row twice, none lost',
   async (fault) => {
-    const counted = await served(overlapping(13))
+    const counted = await served(serviceOf(ITEMS, 13))
     const countFile = join(counted.workspace.folder, 'calls')
     await counted.run(diskFault(counted.workspace.output, 'count', countFile))
     const calls = (await readFile(countFile, 'utf8')).split('\n').length
@@ -164,11 +142,11 @@ test.each(['kill', 'power'])(
       (_, i) => 10 * i + (fault === 'kill' ? 1 : 2),
     )
     await concurrently(some(strikes, 1), async (strike) => {
-      const here = await served(overlapping(13))
+      const here = await served(serviceOf(ITEMS, 13))
       await here.run(diskFault(here.workspace.output, `${fault}:${strike}`))
       const ended = await here.run()
       expect(ended.code, `${fault} at call ${strike}: ${ended.stderr}`).toBe(0)
-      expect(await ids(here), `${fault} at call ${strike}`).toEqual(IDS)
+      expect(await exportedIds(here), `${fault} at call ${strike}`).toEqual(IDS)
     })
   },
 )

@@ -1,9 +1,9 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { gunzipSync } from 'node:zlib'
-import { parse } from 'csv-parse/sync'
+import { expect } from 'vitest'
+import { readCsv } from '../e2e/support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from '../e2e/support/rows.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
-import { type Ended, newWorkspace, runCli, shardPaths, type Workspace } from './support.ts'
+import type { Exchange, Item } from './hostile-service.ts'
+import { type Ended, newWorkspace, runCli, type Workspace } from './support.ts'
 
 export const DOMAINS = ['scatterholt.com', 'quillmere.net']
 
@@ -74,32 +74,34 @@ export function summaryOf({ stdout }: Ended): Summary {
   return JSON.parse(stdout) as Summary
 }
 
-/** A key for every row of a data set, sorted. A doubled row has its key twice. */
-export async function exportedRows(output: string): Promise<readonly string[]> {
-  const rows: string[] = []
-  for (const path of await shardPaths(output)) {
-    const bytes = await readFile(join(output, path))
-    const csv = (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString()
-    for (const record of parse(csv, { columns: true }) as Record<string, string>[]) {
-      rows.push([record.query_value, record.id, record.imported_at, record.identity_name].join(' '))
-    }
+export async function expectRows({ sandbox, workspace }: World, domains = DOMAINS): Promise<void> {
+  const rows = await readCsv(workspace.output)
+  expect(difference(rows, expectedOfDomains(sandbox, domains))).toEqual(SAME)
+}
+
+/** Ids of the exported rows, in order. */
+export async function exportedIds({ workspace }: World): Promise<readonly number[]> {
+  return (await readCsv(workspace.output)).map(({ id }) => Number(id)).sort((a, b) => a - b)
+}
+
+/**
+ * A service with these items, in the order of their times.
+ * @param back how many items before the index that its cursor names each page begins
+ */
+export function serviceOf(items: readonly Item[], back = 0): (exchange: Exchange) => void {
+  return ({ body, json }) => {
+    const { gte = '0', lte = '9' } = body.filters?.imported_at ?? {}
+    const found = items.filter(({ imported_at }) => {
+      const at = new Date(String(imported_at)).getTime()
+      return (gte === '0' || at >= Date.parse(gte)) && (lte === '9' || at <= Date.parse(lte))
+    })
+    if (body.order === 'desc') found.reverse()
+    const start = Number(String(body.from ?? '0').split('~')[0])
+    const end = start + body.size
+    json({
+      items: found.slice(Math.max(0, start - back), end),
+      // It names its range, so it is valid only there.
+      next: end < found.length ? `${end}~${gte}~${lte}` : null,
+    })
   }
-  return rows.sort()
-}
-
-/** The same keys, made from the data of the sandbox. */
-export function expectedRows(sandbox: Sandbox, domains = DOMAINS): readonly string[] {
-  return domains
-    .flatMap((fqdn) =>
-      [...sandbox.expected({ query: { type: 'domain', fqdn } })].map((item) =>
-        [fqdn, item.id, utc(item.imported_at), item.identity_name.toWellFormed()].join(' '),
-      ),
-    )
-    .sort()
-}
-
-/** `2024-07-22T21:25:52.893439+02:00` → `2024-07-22T19:25:52.893439Z` */
-function utc(time: string): string {
-  const fraction = (/\.(\d+)/.exec(time)?.[1] ?? '').padEnd(6, '0')
-  return `${new Date(time).toISOString().slice(0, 19)}.${fraction}Z`
 }

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { parse } from 'csv-parse/sync'
 import { parquetReadObjects } from 'hyparquet'
 import { shardHashes } from './support.ts'
@@ -8,8 +9,9 @@ import { shardHashes } from './support.ts'
 export async function rowsOf(output: string): Promise<Map<string, number>> {
   const rows = new Map<string, number>()
   for (const path of (await shardHashes(output)).keys()) {
-    const bytes = await readFile(join(output, path))
-    for (const record of path.endsWith('.csv') ? csvRows(bytes) : await parquetRows(bytes)) {
+    const file = await readFile(join(output, path))
+    const bytes = path.endsWith('.gz') ? gunzipSync(file) : file
+    for (const record of path.includes('.csv') ? csvRows(bytes) : await parquetRows(bytes)) {
       const row = JSON.stringify(record, (_, value) => (typeof value === 'bigint' ? String(value) : value))
       rows.set(row, (rows.get(row) ?? 0) + 1)
     }

@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Clock } from '../../src/core/index.ts'
-import { readPlan, runOptions, runPipeline } from '../../src/index.ts'
+import { readPlan, runOptions } from '../../src/index.ts'
 import { sendPage, serve } from '../extract/support.ts'
 import { worldAt } from './world.ts'
 
-const ENV = { SPILLWAY_TOKEN: 'token' }
 const PAGES = 8
 const SHARE = 'domains: [acme.com], monthly_searches: 3, page_size: 100'
 
@@ -26,20 +25,13 @@ async function world(onRequest: (count: number, at: (time: string) => void) => v
     monotonicMs: () => performance.now(),
     sleep: async (_ms, signal) => signal.throwIfAborted(),
   }
-  const options = async () => {
-    const pipeline = await here.read()
-    return { pipeline, options: await runOptions(pipeline, { env: ENV, clock }) }
-  }
   return {
     at,
     requestsSent: () => server.received.length,
-    run: async () => {
-      const { pipeline, options: given } = await options()
-      return runPipeline(pipeline, given)
-    },
+    run: () => here.run(undefined, undefined, { clock }),
     plan: async () => {
-      const { pipeline, options: given } = await options()
-      return readPlan(pipeline, given)
+      const pipeline = await here.read()
+      return readPlan(pipeline, await runOptions(pipeline, { env: { SPILLWAY_TOKEN: 'token' }, clock }))
     },
   }
 }

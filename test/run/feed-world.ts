@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { type RunSummary, readPipeline, runOptions, runPipeline } from '../../src/index.ts'
+import { copyAsKilled } from '../support/copy-as-killed.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
 
 export const DAY_MS = 86_400_000
@@ -87,7 +88,7 @@ load: { path: out, ${load} }
       let events = 0
       const log = (): void => {
         if (++events !== event) return
-        copyFiles(output, copy)
+        copyAsKilled(output, copy)
         abort.abort()
       }
       await start(options, log, abort.signal).catch(() => {})
@@ -115,21 +116,6 @@ load: { path: out, ${load} }
     },
     state: () => readFileSync(join(output, '_state/checkpoint.jsonl'), 'utf8'),
   })
-}
-
-/** The files as a kill leaves them; others may be renamed meanwhile. The lock is that of a process that is no more. */
-function copyFiles(from: string, to: string): void {
-  for (let attempt = 0; ; attempt++) {
-    try {
-      rmSync(to, { recursive: true, force: true })
-      cpSync(from, to, { recursive: true })
-      for (const name of readdirSync(join(to, '_state')))
-        if (name.startsWith('lock')) rmSync(join(to, '_state', name))
-      return
-    } catch (error) {
-      if (attempt === 20) throw error
-    }
-  }
 }
 
 export function sorted(ids: readonly number[] | undefined): readonly number[] {

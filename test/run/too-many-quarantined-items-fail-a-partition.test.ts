@@ -9,7 +9,7 @@ import {
   type RefusedItem,
   type TransformSettings,
 } from '../../src/core/index.ts'
-import { readPlan, readStatus, runOptions, runPipeline } from '../../src/index.ts'
+import { readPlan, readStatus, runOptions } from '../../src/index.ts'
 import { quarantinePath } from '../../src/load/index.ts'
 import type { ChainProgress } from '../../src/run/chains/chain-progress.ts'
 import { type Added, excessOf, invalidItemOf, PartitionFault } from '../../src/run/chains/quarantine.ts'
@@ -208,9 +208,7 @@ it('items that the service mends meanwhile are exported by --redo, and leave qua
   expect(failures[0]?.message).toContain('`run --redo` exports the partition anew')
   expect(await world.refused()).toHaveLength(52)
   world.pages[1] = { good: 100, broken: 0 }
-  const pipeline = await world.read()
-  const options = await runOptions(pipeline, { env: { SPILLWAY_TOKEN: 'token' } })
-  expect(await runPipeline(pipeline, { ...options, redo: [KEY] })).toMatchObject({ ...DONE, requests: 2 })
+  expect(await world.run('{}', undefined, { redo: [KEY] })).toMatchObject({ ...DONE, requests: 2 })
   expect((await world.refused()).sort((a, b) => a - b)).toEqual([0, 1])
   expect(await world.rows()).toHaveLength(400)
 })

@@ -1,49 +1,22 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { describe, expect, test, vi } from 'vitest'
-import { readPipeline, runOptions, runPipeline, type Verification, verifyDataSet } from '../../src/index.ts'
-import { credential, startService } from '../fault/hostile-service.ts'
+import { describe, expect, test } from 'vitest'
+import { type Verification, verifyDataSet } from '../../src/index.ts'
 import { some } from '../support/thorough.ts'
+import { itemAt, serviceOf, worldAt } from './world.ts'
 
-vi.setConfig({ testTimeout: 120_000 })
-
-const MONTHS = ['2024-01-10T00:00:00Z', '2024-02-10T00:00:00Z']
+const MONTHS = 'windows: { from: 2024-01-01, until: 2024-03-01, every: month, per_chain: 1 }'
 
 /**
  * Two months, each with a chain of its own, and a credential that the service has in both: it was imported again.
  * The ids of all queries are the same.
  */
 async function verified(extract: string, transform: string, load: string): Promise<Verification> {
-  const service = await startService(({ body, json }) => {
-    const february = String(body.filters.imported_at.gte).startsWith('2024-02')
-    const ids = february ? [3, 4, 900_719_925_474] : [1, 2, 3]
-    json({
-      items: ids.map((id) => credential(id, { imported_at: MONTHS[february ? 1 : 0], domain: null })),
-      next: null,
-    })
-  })
-  const folder = await mkdtemp(join(tmpdir(), 'spillway-ids-'))
-  try {
-    const file = join(folder, 'pipeline.yaml')
-    await writeFile(
-      file,
-      `
-name: ids
-service: { base_url: "${service.baseUrl}", requests_per_second: 1000 }
-extract: { ${extract}, windows: { from: 2024-01-01, until: 2024-03-01, every: month, per_chain: 1 } }
-transform: { ${transform} }
-load: { path: out, ${load} }
-`,
-    )
-    const env = { SPILLWAY_TOKEN: 'a-token', ONE: 'first-secret', TWO: 'second-secret' }
-    const pipeline = await readPipeline(file, { env, cwd: folder })
-    const summary = await runPipeline(pipeline, await runOptions(pipeline, { env }))
-    expect(summary.status).toBe('complete')
-    return await verifyDataSet(pipeline)
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
+  const january = [1, 2, 3].map((id) => itemAt(id, '2024-01-10T00:00:00Z'))
+  const february = [3, 4, 900_719_925_474].map((id) => itemAt(id, '2024-02-10T00:00:00Z'))
+  const { url } = await serviceOf([...january, ...february], 100)
+  const env = { ONE: 'first-secret', TWO: 'second-secret' }
+  const here = await worldAt(url, `${extract}, ${MONTHS}`, { load: `path: out, ${load}`, env })
+  expect((await here.run(`{ ${transform} }`)).status).toBe('complete')
+  return verifyDataSet(await here.read(`{ ${transform} }`))
 }
 
 const ONE_DOMAIN = 'domains: [one.example]'

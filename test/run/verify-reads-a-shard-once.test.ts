@@ -1,37 +1,24 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { verifyDataSet } from '../../src/data-set/index.ts'
-import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import { BUCKET, editObjects, startBucket } from '../support/bucket.ts'
-import { itemAt, serviceOf } from './world.ts'
+import { itemAt, serviceOf, worldAt } from './world.ts'
 
 test.each(['parquet', 'csv'])('in a bucket: one GET and one HEAD for each, as %s', async (format) => {
   const { double, env } = await startBucket()
-  const folder = await mkdtemp(join(tmpdir(), 'spillway-verify-'))
   onTestFinished(async () => {
     vi.unstubAllEnvs()
     await double.close()
-    await rm(folder, { recursive: true, force: true })
   })
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
-  const items = Array.from({ length: 30 }, (_, id) =>
-    itemAt(id, `2024-01-0${1 + (id % 3)}T00:00:00.000000+00:00`),
+  const days = [1, 2, 3].flatMap((day) => Array<string>(10).fill(`2024-01-0${day}T00:00:00.000000+00:00`))
+  const service = await serviceOf(
+    days.map((time, id) => itemAt(id, time)),
+    10,
   )
-  const byTime = items.toSorted((a, b) => String(a.imported_at).localeCompare(String(b.imported_at)))
-  const service = await serviceOf(byTime, 10)
-  await writeFile(
-    join(folder, 'p.yaml'),
-    `name: trial
-service: { base_url: '${service.url}', requests_per_second: 10000, retries: 0 }
-extract: { domains: [acme.com], windows: { from: 2024-01-01, until: 2024-01-04, every: 1d } }
-load: { format: ${format}, path: 's3://${BUCKET}/set' }
-`,
-  )
-  const pipeline = await readPipeline('p.yaml', { env: {}, cwd: folder })
-  const run = await runPipeline(pipeline, await runOptions(pipeline, { env: { SPILLWAY_TOKEN: 'token' } }))
-  expect(run).toMatchObject({ status: 'complete', rows: 30, shards: 3 })
+  const extract = 'domains: [acme.com], windows: { from: 2024-01-01, until: 2024-01-04, every: 1d }'
+  const here = await worldAt(service.url, extract, { load: `format: ${format}, path: 's3://${BUCKET}/set'` })
+  expect(await here.run()).toMatchObject({ status: 'complete', rows: 30, shards: 3 })
+  const pipeline = await here.read()
 
   const newRequests = (): Record<string, number> => {
     const counts: Record<string, number> = {}

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { Pipeline } from '../../src/core/index.ts'
-import { type RunSummary, readPipeline, runOptions, runPipeline } from '../../src/index.ts'
+import { type RunSettings, type RunSummary, readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import { type Received, sendPage, serve, type TestServer } from '../extract/support.ts'
 import { credential } from '../transform/credentials.ts'
 
@@ -14,7 +14,7 @@ export type World = {
    * @param transform a section of the pipeline file, in braces
    * @param extract in place of the section that the world was made with
    */
-  run(transform?: string, extract?: string): Promise<RunSummary>
+  run(transform?: string, extract?: string, settings?: RunSettings): Promise<RunSummary>
   read(transform?: string, extract?: string): Promise<Pipeline>
   /** The entries of all quarantine files, by the name of the file. */
   quarantine(): Promise<Record<string, readonly Record<string, unknown>[]>>
@@ -27,8 +27,18 @@ export type World = {
   isWhole(): Promise<boolean>
 }
 
-/** @param extract the section `extract` of the pipeline, without its braces */
-export async function worldAt(url: string, requested: string): Promise<World> {
+/**
+ * @param requested the section `extract` of the pipeline, without its braces
+ * @param more its section `load`, and variables
+ */
+export async function worldAt(
+  url: string,
+  requested: string,
+  {
+    load = 'format: csv, path: out',
+    env = {},
+  }: { load?: string; env?: Readonly<Record<string, string>> } = {},
+): Promise<World> {
   const folder = await mkdtemp(join(tmpdir(), 'spillway-run-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const output = join(folder, 'out')
@@ -40,14 +50,15 @@ export async function worldAt(url: string, requested: string): Promise<World> {
 service: { base_url: '${url}', requests_per_second: 10000, retries: 0 }
 extract: { ${extract} }
 transform: ${transform}
-load: { format: csv, path: out }
+load: { ${load} }
 `
       await writeFile(join(folder, 'p.yaml'), file)
       return readPipeline('p.yaml', { env: {}, cwd: folder })
     },
-    async run(transform, extract) {
+    async run(transform, extract, settings = {}) {
       const pipeline = await world.read(transform, extract)
-      return runPipeline(pipeline, await runOptions(pipeline, { env: { SPILLWAY_TOKEN: 'token' } }))
+      const given = { env: { SPILLWAY_TOKEN: 'token', ...env }, ...settings }
+      return runPipeline(pipeline, await runOptions(pipeline, given))
     },
     async quarantine() {
       const names = await readdir(join(output, '_quarantine')).catch(() => [])

@@ -1,38 +1,17 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
-import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
+import { expect, test } from 'vitest'
 import { serve } from '../extract/support.ts'
 import { type Exchange, startService } from '../fault/hostile-service.ts'
 import { exportsTo, sandboxOf } from './quick-export.ts'
-
-vi.setConfig({ testTimeout: 60_000 })
+import { worldAt } from './world.ts'
 
 async function exported(respond: (exchange: Exchange) => void, count = 10) {
   const service = await startService(respond)
-  const folder = await mkdtemp(join(tmpdir(), 'spillway-address-'))
-  try {
-    const file = join(folder, 'pipeline.yaml')
-    const domains = Array.from({ length: count }, (_, i) => `d${i}.example`).join(', ')
-    await writeFile(
-      file,
-      `
-name: address
-service: { base_url: "${service.baseUrl}", requests_per_second: 1000, retries: 0 }
-extract: { domains: [${domains}], concurrency: 1 }
-load: { path: out }
-`,
-    )
-    const env = { SPILLWAY_TOKEN: 'a-token' }
-    const pipeline = await readPipeline(file, { env, cwd: folder })
-    const logged: string[] = []
-    const onLog = (_level: string, message: string) => void logged.push(message)
-    const summary = await runPipeline(pipeline, await runOptions(pipeline, { env, onLog }))
-    return { summary, logged, requests: service.requests.length }
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
+  const domains = Array.from({ length: count }, (_, i) => `d${i}.example`)
+  const here = await worldAt(service.baseUrl, `domains: [${domains}], concurrency: 1`)
+  const logged: string[] = []
+  const onLog = (_level: string, message: string) => void logged.push(message)
+  const summary = await here.run(undefined, undefined, { onLog })
+  return { summary, logged, requests: service.requests.length }
 }
 
 const NOT_FOUND = { error: { code: 'NOT_FOUND', message: 'nothing here' } }
