@@ -4,7 +4,6 @@ import type { Budget } from './pace/budget.ts'
 import type { Sizing } from './pace/page-sizes.ts'
 import type { RateLimit } from './pace/rate-limit.ts'
 import type { SearchLedger } from './pace/search-ledger.ts'
-import type { ServiceCounters } from './service-counters.ts'
 import type { TokenSource } from './tokens.ts'
 import type { HttpRequest } from './transport/exchange.ts'
 import type { HttpClient } from './transport/http-client.ts'
@@ -40,6 +39,18 @@ export type ResponseOutcome = {
   readonly hasRows: (rows: number) => void
 }
 
+/** What requests have shown about a service. */
+export type Contact = {
+  /** Whether any request was written to a connection. */
+  isReached: boolean
+  /** Whether a search ever succeeded. */
+  isFound: boolean
+  /** Searches with response 404 before the first success; 0 from then on. A 404 to a cursor may concern the cursor. */
+  notFound: number
+  /** Metered requests that were sent again. */
+  retries: number
+}
+
 export type SenderParts = {
   readonly http: HttpClient
   readonly pace: Readonly<Record<Tier, RateLimit>>
@@ -50,7 +61,7 @@ export type SenderParts = {
   readonly log: Log
   /** As in `ServiceDeps`. */
   readonly hidesTexts: boolean
-  readonly counters: ServiceCounters
+  readonly contact: Contact
   readonly board: WaitBoard
   /** As in `ServiceDeps`. */
   readonly onDate?: ((dateMs: number) => void) | undefined

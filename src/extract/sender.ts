@@ -104,7 +104,7 @@ export class Sender {
 
   /** @returns a response of 2xx; null: the limits have changed, and nothing was sent */
   async #exchange(outgoing: Outgoing, number: number, reservation: Reservation): Promise<Sent | null> {
-    const { counters, http, pace } = this.#parts
+    const { contact, http, pace } = this.#parts
     const { metered, sizing, tokens, where } = outgoing
     for (let tries = 1; ; tries++) {
       const token = tokens.held() ?? (await this.#obtain(outgoing))
@@ -118,7 +118,8 @@ export class Sender {
         response = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, () => {
           if (!reservation.holds() || !permit.take()) return false
           reservation.spend()
-          counters.sent(metered && number > 1)
+          contact.isReached = true
+          if (metered && number > 1) contact.retries++
           hasEnded = this.#begin(outgoing, number)
           return true
         })
@@ -169,7 +170,7 @@ export class Sender {
     flight: ChargedRequest | null,
     isUsable: boolean,
   ): void {
-    const { counters, ledger, log } = this.#parts
+    const { contact, ledger, log } = this.#parts
     if (flight !== null || ledger.isReported === false) {
       const header = headers['x-flare-global-searches-remaining']
       const remaining = searchesLeft(header)
@@ -188,8 +189,10 @@ export class Sender {
     if (batchReached !== undefined && batchReached !== 'false') {
       log('debug', 'the next request of this search may be charged as another search', { request: about })
     }
-    if (tier === 'search')
-      counters.responded(isUsable ? 'found' : status === 404 && !hasCursor ? 'not found' : 'unknown')
+    if (tier !== 'search') return
+    contact.isFound ||= isUsable
+    if (contact.isFound) contact.notFound = 0
+    else if (status === 404 && !hasCursor) contact.notFound++
   }
 
   /** Has a response read, and releases it. */

@@ -11,12 +11,11 @@ import {
   type ServiceSettings,
 } from '../core/index.ts'
 import { type Endpoints, endpoint, endpointsOf, isSecondSearch, rateLimits, whereOf } from './endpoints.ts'
-import type { Outgoing, ReadResponse } from './outgoing.ts'
-import { Budget } from './pace/budget.ts'
+import type { Outgoing, ReadResponse, SenderParts } from './outgoing.ts'
+import { Budget, type ThisMonth } from './pace/budget.ts'
 import { SearchLedger } from './pace/search-ledger.ts'
 import { isWebPage, ResponseError } from './responses.ts'
 import { Sender } from './sender.ts'
-import { ServiceCounters } from './service-counters.ts'
 import {
   always,
   exchangedToken,
@@ -27,7 +26,7 @@ import {
   tokenSource,
 } from './tokens.ts'
 import type { RequestSignals } from './transport/exchange.ts'
-import { type HttpClient, httpClient } from './transport/http-client.ts'
+import { httpClient } from './transport/http-client.ts'
 import { WaitBoard } from './wait-board.ts'
 
 export type ServiceDeps = {
@@ -68,23 +67,17 @@ export type Flight = RequestSignals & { end(): void }
 
 /** The service, as a run uses it: all requests share rate limits, token and budget. */
 export class Service {
-  readonly counters: ServiceCounters
   readonly board: WaitBoard
   readonly endpoints: Endpoints
-  readonly #settings: ServiceSettings
-  readonly #hidesTexts: boolean
   readonly #signals: RequestSignals
-  readonly #http: HttpClient
-  readonly #budget: Budget
+  readonly #parts: SenderParts
   readonly #sender: Sender
   readonly #tokens: TokenSource
 
   /** @throws ExportError `config` when an address is no URL */
   constructor(settings: ServiceSettings, limits: ServiceLimits, deps: ServiceDeps) {
-    const { clock, stop, abort, log, measures = NOT_MEASURED } = deps
+    const { clock, stop, abort, log, hidesTexts, onDate, measures = NOT_MEASURED } = deps
     const { auth, timeoutMs, maxResponseBytes } = settings
-    this.#settings = settings
-    this.#hidesTexts = deps.hidesTexts
     this.endpoints = endpointsOf(settings)
     const signal = AbortSignal.any([stop, abort])
     this.#signals = { signal, abort }
@@ -95,29 +88,55 @@ export class Service {
       measures.reportsSearchesLeft ?? (isSecondSearch(this.endpoints) ? false : null),
       deps.searchesLeft,
     )
-    const budget = new Budget(limits, ledger, clock)
-    this.#budget = budget
-    const pace = rateLimits(settings, this.endpoints, clock)
-    this.counters = new ServiceCounters({ budget, ledger, pace, clock })
     this.board = new WaitBoard(
       () => clock.now(),
       () => deps.onWait?.(),
     )
-    this.#http = httpClient({
-      connections: limits.connections,
-      timeoutMs,
-      maxResponseBytes,
-      buffers: deps.buffers,
-    })
-    const [http, { board, counters }, { hidesTexts, onDate }] = [this.#http, this, deps]
-    const parts = { http, pace, budget, ledger, settings, clock, log, hidesTexts, counters, board, onDate }
-    this.#sender = new Sender(parts)
+    const { connections } = limits
+    this.#parts = {
+      http: httpClient({ connections, timeoutMs, maxResponseBytes, buffers: deps.buffers }),
+      pace: rateLimits(settings, this.endpoints, clock),
+      budget: new Budget(limits, ledger, clock),
+      ledger,
+      settings,
+      clock,
+      log,
+      hidesTexts,
+      contact: { isReached: false, isFound: false, notFound: 0, retries: 0 },
+      board: this.board,
+      onDate,
+    }
+    this.#sender = new Sender(this.#parts)
     this.#tokens = tokenSource({
       auth,
       clock,
       readSecret: async (name) => requireSet(name, await deps.readSecret(name), `variable ${name}`),
       exchange: (keyAuth, apiKey) => this.#exchangeKey(keyAuth, apiKey),
     })
+  }
+
+  /** What the run has sent and spent, and what the responses say is left. */
+  get counters() {
+    const { contact, budget, ledger, pace, clock } = this.#parts
+    const pausedForMs = pace.search.pausedForMs()
+    return {
+      ...contact,
+      /** Metered requests written to a connection, retries among them. */
+      requests: budget.requests,
+      /** By what responses report as left; null: they do not report it, or there is none yet. */
+      searchesSpent: ledger.spent,
+      searchesRemaining: ledger.remaining,
+      reportsSearchesLeft: ledger.isReported,
+      /** What pages cost; null: no page has told. */
+      reading: ledger.reading,
+      /** The end of the pause after a 429 (epoch ms); null: no pause. */
+      pausedUntilMs: pausedForMs === 0 ? null : Math.round(clock.now() + pausedForMs),
+    }
+  }
+
+  /** As of `Budget`. */
+  thisMonth(): ThisMonth {
+    return this.#parts.budget.thisMonth()
   }
 
   /**
@@ -151,7 +170,7 @@ export class Service {
 
   /** Whether the searches left, as last reported, pay for a page of so many rows. */
   pays(size: number): boolean {
-    return this.#budget.pays(size)
+    return this.#parts.budget.pays(size)
   }
 
   /**
@@ -160,8 +179,10 @@ export class Service {
    * @throws ExportError as `request` does
    */
   async testToken(url: string): Promise<TokenInfo | null> {
-    const outgoing = this.#free('GET', endpoint(this.#settings.baseUrl, url), 'token test')
-    return this.#sender.send(outgoing, async (body, where) => testedToken(body, where, this.#hidesTexts))
+    const outgoing = this.#free('GET', endpoint(this.#parts.settings.baseUrl, url), 'token test')
+    return this.#sender.send(outgoing, async (body, where) =>
+      testedToken(body, where, this.#parts.hidesTexts),
+    )
   }
 
   /**
@@ -184,13 +205,13 @@ export class Service {
 
   /** Closes every connection. */
   close(): Promise<void> {
-    return this.#http.close()
+    return this.#parts.http.close()
   }
 
   /** Exchanges an API key for a token. */
   async #exchangeKey({ tokenUrl, tenantId }: Auth & { kind: 'api-key' }, apiKey: Token): Promise<string> {
     const body = tenantId === null ? null : JSON.stringify({ tenant_id: tenantId })
-    const url = endpoint(this.#settings.baseUrl, tokenUrl)
+    const url = endpoint(this.#parts.settings.baseUrl, tokenUrl)
     const outgoing = { ...this.#free('POST', url, 'token exchange'), body, tokens: always(apiKey) }
     return this.#sender.send(outgoing, async (bytes, where) => exchangedToken(bytes, where))
   }

@@ -4,7 +4,7 @@ import type { FoldedRun, Journal } from '../../state/index.ts'
 
 /** Gathers, for the journal, a run's measurements of the service and its requests and searches per month (UTC). */
 export class Measurements {
-  readonly #service: Pick<Service, 'counters'>
+  readonly #service: Service
   readonly #run: string
   readonly #sentBefore: number
   readonly #spentBefore: number
@@ -16,10 +16,7 @@ export class Measurements {
   #month: Month
 
   /** @param run in the journal: with what it sent and spent before an interruption */
-  constructor(
-    service: Pick<Service, 'counters'>,
-    { run, requests, searchesSpent, months, started_at }: FoldedRun,
-  ) {
+  constructor(service: Service, { run, requests, searchesSpent, months, started_at }: FoldedRun) {
     this.#reading = service.counters.reading
     this.#service = service
     this.#run = run
@@ -57,7 +54,7 @@ export class Measurements {
 
   /** Journals that a new month has begun. */
   async enterMonth(journal: Journal): Promise<void> {
-    const { month, requestsBefore, searchesBefore } = this.#service.counters.thisMonth()
+    const { month, requestsBefore, searchesBefore } = this.#service.thisMonth()
     if (month <= this.#month) return
     this.#month = month
     const before = this.#sentBefore + requestsBefore
