@@ -122,7 +122,7 @@ export class PageCommits {
     const advanced = chain.advanced
     await session.shards.commit({
       slices,
-      close: this.#foldersToClose(progress.finished, rows),
+      close: this.#foldersToClose(progress, rows),
       entries: (placement) => [
         ...begin,
         { ...entry, ...placement },
@@ -164,12 +164,26 @@ export class PageCommits {
   }
 
   /** Folders that can get no more rows and may have an open shard. */
-  #foldersToClose(finished: readonly number[], rows: ReadonlyMap<number, number>): readonly string[] {
-    const { extract, load } = this.#run.pipeline
-    if (!ownsFolder(extract.resource, load.partitionBy)) return []
-    const hasRows = (index: number): boolean =>
-      rows.has(index) || (this.#chain.foldedAt(index)?.rows ?? 0) > 0
-    return finished.filter(hasRows).map((index) => this.#folderOf(index))
+  #foldersToClose(
+    { finished, reopened }: PageProgress,
+    rows: ReadonlyMap<number, number>,
+  ): readonly string[] {
+    const { pipeline, counts } = this.#run
+    if (ownsFolder(pipeline.extract.resource, pipeline.load.partitionBy)) {
+      const hasRows = (index: number): boolean =>
+        rows.has(index) || (this.#chain.foldedAt(index)?.rows ?? 0) > 0
+      return finished.filter(hasRows).map((index) => this.#folderOf(index))
+    }
+    const { unfinished } = counts
+    const change = (index: number, by: number): readonly string[] => {
+      const folder = this.#folderOf(index)
+      const left = (unfinished.get(folder) ?? 0) + by
+      if (left > 0) unfinished.set(folder, left)
+      else unfinished.delete(folder)
+      return left > 0 ? [] : [folder]
+    }
+    for (const index of reopened) change(index, 1)
+    return finished.flatMap((index) => change(index, -1))
   }
 
   #count(split: SplitPage, { finished, reopened }: PageProgress, ended: readonly PartitionFault[]): void {
@@ -208,27 +222,7 @@ export class PageCommits {
     for (const fault of ended) failEnded(this.#chain, fault, this.#events, this.#run)
     await measurements.enterMonth(session.journal)
     await deferred.settle()
-    await this.#sealFoldersLeft(progress)
     reportProgress()
-  }
-
-  /** Seals the shards of shared folders that can get no more rows. */
-  async #sealFoldersLeft({ finished, reopened }: PageProgress): Promise<void> {
-    const { pipeline, session, counts } = this.#run
-    if (ownsFolder(pipeline.extract.resource, pipeline.load.partitionBy)) return
-    const left: string[] = []
-    const add = (index: number, change: number): void => {
-      const folder = this.#folderOf(index)
-      const unfinished = (counts.unfinished.get(folder) ?? 0) + change
-      if (unfinished > 0) counts.unfinished.set(folder, unfinished)
-      else {
-        counts.unfinished.delete(folder)
-        left.push(folder)
-      }
-    }
-    for (const index of reopened) add(index, 1)
-    for (const index of finished) add(index, -1)
-    if (left.length > 0) await session.shards.seal(left)
   }
 }
 
