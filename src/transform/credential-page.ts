@@ -13,7 +13,7 @@ import type { ExtraReader } from './extra/extra-reader.ts'
 import type { Suppression } from './mask/index.ts'
 import { ignoredFilter, PageRange } from './page-range.ts'
 import { type Quarantine, refusedId, refusedTime } from './quarantine.ts'
-import { CREDENTIAL_FIELDS, parseCredential, SOURCE_FIELDS, UnknownFields, unknownNames } from './schema.ts'
+import { CREDENTIAL_FIELDS, credentialSchema, SOURCE_FIELDS, UnknownFields, unknownNames } from './schema.ts'
 
 /** What all pages of a decoder share. `columns` and `ids` serve one page at a time. */
 export type PageTools = {
@@ -65,7 +65,7 @@ export class CredentialPage {
    * @throws ExportError 'data' when it was not requested
    */
   add(item: unknown, index: number, body: Buffer, start: number): void {
-    const result = parseCredential(item)
+    const result = credentialSchema.safeParse(item)
     this.#extras?.item(body, start)
     const broken = this.#extras?.issues ?? []
     if (!result.success || broken.length > 0) {

@@ -39,7 +39,7 @@ export const sourceSchema = z.object({
  * A leaked credential as the search returns it. Integers beyond 64 bits are rejected, never rounded.
  * Source: service spec 2.2; `auth_domains`, `urls` and nullability from the public documentation.
  */
-const anyCredentialSchema = z.object({
+export const credentialSchema = z.object({
   id: integer,
   domain: optionalString,
   identity_name: z.string(),
@@ -51,12 +51,6 @@ const anyCredentialSchema = z.object({
   source: sourceSchema.nullish(),
   auth_domains: optionalStrings,
   urls: optionalStrings,
-})
-
-/** A faster schema for nearly all credentials: their integers are numbers, not bigints. */
-const usualCredentialSchema = anyCredentialSchema.extend({
-  id: z.int(),
-  known_password_id: z.union([z.string(), z.int()]).nullish(),
 })
 
 /** A threat-flow report. Source: service spec 2.1, which does not define nullability; null is accepted. */
@@ -80,17 +74,11 @@ export const reportSchema = z.object({
 })
 
 export type Source = z.infer<typeof sourceSchema>
-export type Credential = z.infer<typeof anyCredentialSchema>
-
-/** Validates an item that was parsed with all digits of its numbers. */
-export function parseCredential(item: unknown): z.ZodSafeParseResult<Credential> {
-  const usual = usualCredentialSchema.safeParse(item)
-  return usual.success ? usual : anyCredentialSchema.safeParse(item)
-}
+export type Credential = z.infer<typeof credentialSchema>
 
 /** Known fields. Those without a rule in the schema are neither checked nor exported. */
 export const CREDENTIAL_FIELDS: ReadonlySet<string> = new Set([
-  ...Object.keys(anyCredentialSchema.shape),
+  ...Object.keys(credentialSchema.shape),
   'credential_hash',
   'event_uid',
 ])
