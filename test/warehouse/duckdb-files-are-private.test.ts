@@ -9,9 +9,9 @@ import { expect, it, onTestFinished } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { type Clock, isExportError, systemClock } from '../../src/core/index.ts'
 import { DuckdbWarehouse, parseTarget, type TargetWait } from '../../src/warehouse/index.ts'
+import { start } from '../cli/spillway.ts'
 import { temporaryFolder } from '../e2e/support/workspace.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
-import { start } from './start.ts'
 
 async function open(file: string, clock: Clock = systemClock, onWait: (wait: TargetWait) => void = () => {}) {
   return DuckdbWarehouse.open(file, { clock, stop: new AbortController().signal, onWait })
@@ -72,10 +72,11 @@ it('only its owner can read a file that load creates, and what DuckDB puts besid
 
   const log = join(folder, 'leaks.db.wal')
   await rm(join(folder, 'leaks.db'))
-  const child = start(here, 'load', 'pipeline.yaml', '--to', 'duckdb:db/leaks.db')
+  const words = ['load', 'pipeline.yaml', '--to', 'duckdb:db/leaks.db']
+  const { child, result } = start(words, here.folder, here.env)
   while (!existsSync(log)) await wait(1)
   child.kill('SIGKILL')
-  await child.ended
+  await result
   expect(Object.values(await modesIn(folder))).toEqual(['600', '600'])
 })
 

@@ -1,24 +1,15 @@
 import { readFile } from 'node:fs/promises'
 import { inspect } from 'node:util'
 import { expect, it } from 'vitest'
-import { ExportError, queryPipeline, readPipeline } from '../../src/index.ts'
 import { spillway, trial } from '../cli/spillway.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { exportHere } from './in-process.ts'
+import { exportHere, queryHere, refusalOf } from './in-process.ts'
 
 async function exported() {
-  const { folder, file, env } = await trial({ name: 'pipeline' }, { records: 5 })
+  const { folder, env } = await trial({ name: 'pipeline' }, { records: 5 })
   await exportHere({ folder, env })
-  const pipeline = await readPipeline(file, { env, cwd: folder })
-  const refusal = async (sql: string): Promise<ExportError> => {
-    const error: unknown = await queryPipeline(pipeline, sql, { database: null, cwd: folder }).catch((e) => e)
-    if (!(error instanceof ExportError)) throw new Error(`${sql} was not refused: ${String(error)}`)
-    return error
-  }
-  const { rows } = await queryPipeline(pipeline, 'SELECT DISTINCT identity_name FROM credentials', {
-    database: null,
-    cwd: folder,
-  })
+  const refusal = (sql: string) => refusalOf({ folder, env }, sql)
+  const { rows } = await queryHere({ folder, env }, 'SELECT DISTINCT identity_name FROM credentials')
   return { folder, env, refusal, names: rows.map(([name]) => String(name)) }
 }
 

@@ -1,12 +1,15 @@
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import {
+  ExportError,
   type LoadMode,
   type LoadOptions,
   type LoadSummary,
   loadWarehouse,
   type Pipeline,
   parseTarget,
+  type QueryResult,
+  queryPipeline,
   readPipeline,
   runOptions,
   runPipeline,
@@ -52,4 +55,20 @@ export async function loadHere(
     onShard: () => {},
     ...more,
   })
+}
+
+/** Queries in this process, as the command does. @param database of DuckDB; null: the files */
+export async function queryHere(
+  { folder, env }: Pick<Workspace, 'folder' | 'env'>,
+  sql: string,
+  database: string | null = null,
+): Promise<QueryResult> {
+  return queryPipeline(await pipelineIn({ folder, env }), sql, { database, cwd: folder })
+}
+
+/** The error of a query that is refused. */
+export async function refusalOf(...given: Parameters<typeof queryHere>): Promise<ExportError> {
+  const error = await queryHere(...given).catch((thrown: unknown) => thrown)
+  if (!(error instanceof ExportError)) throw new Error(`${given[1]} was not refused: ${String(error)}`)
+  return error
 }

@@ -1,10 +1,37 @@
 import { createHash } from 'node:crypto'
+import type { ColumnSpec, ColumnType } from '../../src/core/index.ts'
 import type { Manifest } from '../../src/state/index.ts'
-import { type LoadMode, type LoadResult, loadDataSet, type Warehouse } from '../../src/warehouse/index.ts'
-import { literal, type TableSpec } from '../../src/warehouse/table/table.ts'
+import {
+  type LoadMode,
+  type LoadResult,
+  loadDataSet,
+  PostgresWarehouse,
+  type Warehouse,
+} from '../../src/warehouse/index.ts'
+import { literal, OWN_COLUMNS, type TableSpec } from '../../src/warehouse/table/table.ts'
+import { PASSWORD } from '../support/postgres/client.ts'
 
 /** A shard that a test makes up: a row of VALUES for each of its rows, without the two last columns. */
 type MadeUp = { readonly rows: readonly string[]; readonly partitions?: readonly string[] }
+
+export const columnOf = (name: string, type: ColumnType = 'text'): ColumnSpec => ({
+  name,
+  type,
+  nullable: true,
+  meaning: name,
+})
+
+/** A table of credentials with these columns, and those of Spillway. */
+export const tableWith = (
+  columns: readonly ColumnSpec[],
+  { schema = null, name = 'credentials' }: Partial<TableSpec> = {},
+): TableSpec => ({ schema, name, resource: 'credentials', columns: [...columns, ...OWN_COLUMNS] })
+
+/** Connects to a database of a test. @param onWait called when a load waits for another one */
+export function postgresAt(url: string, onWait: () => void = () => {}): Promise<PostgresWarehouse> {
+  process.env.PGPASSWORD = PASSWORD
+  return PostgresWarehouse.connect(url, url, { stop: new AbortController().signal, onWait })
+}
 
 /** Loads made-up shards, by path, as `load` does with those of a manifest. A path with other rows has other bytes. */
 export function loadValues(

@@ -1,24 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { PostgresWarehouse, type Warehouse } from '../../src/warehouse/index.ts'
-import { OWN_COLUMNS, type TableSpec } from '../../src/warehouse/table/table.ts'
-import { PASSWORD, pgClient, pgRows } from '../support/postgres/client.ts'
+import pg from 'pg'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { Warehouse } from '../../src/warehouse/index.ts'
+import type { TableSpec } from '../../src/warehouse/table/table.ts'
+import { pgClient, pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
-import { loadValues } from './load-values.ts'
+import { columnOf, loadValues, postgresAt, tableWith } from './load-values.ts'
 
-const text = (name: string) => ({ name, type: 'text' as const, nullable: true, meaning: name })
 const COLUMNS = [
-  { ...text('id'), type: 'int64' as const },
-  { ...text('imported_at'), type: 'timestamp' as const },
-  ...['identity_name', 'domain', 'source_id'].map(text),
+  columnOf('id', 'int64'),
+  columnOf('imported_at', 'timestamp'),
+  ...['identity_name', 'domain', 'source_id'].map((name) => columnOf(name)),
 ]
-const spec = (columns: TableSpec['columns']): TableSpec => ({
-  schema: null,
-  name: 'credentials',
-  resource: 'credentials',
-  columns: [...columns, ...OWN_COLUMNS],
-})
-const OPTIONS = { stop: new AbortController().signal, onWait: () => {} }
 const row = (identity: string) => `1, now(), '${identity}', 'a.example', 's'`
 
 /** Loads one shard with one row, or what else is given. */
@@ -28,9 +21,9 @@ async function load(
   columns: TableSpec['columns'] = COLUMNS,
   evolve = false,
 ) {
-  const warehouse = await PostgresWarehouse.connect(url, url, OPTIONS)
+  const warehouse = await postgresAt(url)
   try {
-    const table = spec(columns)
+    const table = tableWith(columns)
     if (evolve) await warehouse.prepare(await warehouse.find(table), { evolve })
     return await loadValues(warehouse, table, shards)
   } finally {
@@ -46,10 +39,6 @@ async function readerOf(url: string, relation: string): Promise<void> {
 }
 
 describe('a load into PostgreSQL', () => {
-  beforeAll(() => {
-    process.env.PGPASSWORD = PASSWORD
-  })
-
   it('that finds everything in place changes no definition, and waits for no reader', async () => {
     const url = await newDatabase()
     await load(url)
@@ -77,7 +66,7 @@ describe('a load into PostgreSQL', () => {
        alter view credentials_by_source set (security_barrier = true); comment on view credentials_by_source is 'ours';
        alter view credentials_by_source rename column credentials to number`,
     )
-    await load(url, { b: { rows: [`${row('bob')}, 'x'`] } }, [...COLUMNS, text('more')], true)
+    await load(url, { b: { rows: [`${row('bob')}, 'x'`] } }, [...COLUMNS, columnOf('more')], true)
     for (const name of ['credentials_latest', 'credentials_by_source']) {
       const view = `'${name}'::regclass`
       expect(
@@ -106,7 +95,7 @@ describe('a load into PostgreSQL', () => {
   it('leaves out what another load has loaded since it made its plan', async () => {
     const url = await newDatabase()
     const shards = { a: { rows: [row('ada')] }, b: { rows: [row('bob')] } }
-    const postgres = await PostgresWarehouse.connect(url, url, OPTIONS)
+    const postgres = await postgresAt(url)
     let isPlanned = false
     const warehouse: Warehouse = {
       find: (table) => postgres.find(table),
@@ -121,7 +110,7 @@ describe('a load into PostgreSQL', () => {
       close: () => postgres.close(),
     }
     try {
-      const { rows, ...counts } = await loadValues(warehouse, spec(COLUMNS), shards)
+      const { rows, ...counts } = await loadValues(warehouse, tableWith(COLUMNS), shards)
       expect([rows, counts.shards]).toEqual([0, { loaded: 0, skipped: 2, replaced: 0 }])
     } finally {
       await warehouse.close()
@@ -186,4 +175,31 @@ describe('a load into PostgreSQL', () => {
       what: expect.stringMatching(told),
     })
   })
+
+  it('leaves no setting, lock, temporary table or prepared statement on its connection', async () => {
+    const url = await newDatabase()
+    const connect = vi.spyOn(pg.Client.prototype, 'connect')
+    const warehouse = await postgresAt(url)
+    const client = connect.mock.contexts[0] as unknown as pg.Client
+    connect.mockRestore()
+    try {
+      const before = (await client.query(SESSION)).rows
+      const columns = [...COLUMNS.slice(0, 2), columnOf('query_type'), columnOf('query_value')]
+      for (const mode of ['append', 'upsert', 'replace'] as const) {
+        const shards = { [mode]: { rows: ["1, now(), 'domain', 'x'"] } }
+        await loadValues(warehouse, tableWith(columns), shards, { mode, dataSet: mode })
+        expect((await client.query(SESSION)).rows).toEqual(before)
+      }
+      expect(before).toMatchObject([{ locks: 0, temporary: 0, prepared: 0 }])
+    } finally {
+      await warehouse.close()
+    }
+  })
 })
+
+// A pooler gives a connection to another client once a transaction has ended.
+const SESSION = `SELECT
+  (SELECT json_agg(json_build_array(name, setting) ORDER BY name) FROM pg_settings WHERE source = 'session') AS settings,
+  (SELECT count(*)::int FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()) AS locks,
+  (SELECT count(*)::int FROM pg_class WHERE relnamespace = pg_my_temp_schema()) AS temporary,
+  (SELECT count(*)::int FROM pg_prepared_statements) AS prepared`

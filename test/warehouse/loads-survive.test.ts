@@ -1,18 +1,17 @@
-import { spawn } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { systemClock } from '../../src/index.ts'
+import { start } from '../cli/spillway.ts'
 import type { Workspace } from '../e2e/support/workspace.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 import { startPostgres } from '../support/postgres/server.mjs'
-import { CLI } from '../support/run-cli.ts'
+import { runCli } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { loadHere } from './in-process.ts'
 import { holdsAll, isHonest, neighbour } from './ledger.ts'
-import { killLaterAndLater, start } from './start.ts'
 import { newTarget } from './targets.ts'
 
 const MAX_KILLS = THOROUGH ? 5 : 1
@@ -53,10 +52,11 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
       const target = await newTarget(kind, here)
       Object.assign(here.env, target.env)
       const release = await target.hold()
-      const loads = [1, 2].map(() => start(here, 'load', 'pipeline.yaml', '--to', target.url, '--json'))
-      await Promise.all(loads.map(({ says }) => says(/waiting for it to end/)))
+      const words = ['load', 'pipeline.yaml', '--to', target.url, '--json']
+      const loads = [1, 2].map(() => start(words, here.folder, here.env))
+      await Promise.all(loads.map(({ until }) => until((text) => text.includes('waiting for it to end'))))
       await release()
-      const ended = await Promise.all(loads.map(({ ended }) => ended))
+      const ended = await Promise.all(loads.map(({ result }) => result))
       expect(ended.map(({ code }) => code)).toEqual([0, 0])
       const { shards } = await here.manifest()
       const [one, other] = ended.map(({ stdout }) => JSON.parse(stdout).shards.loaded as number)
@@ -92,23 +92,15 @@ describe('a PostgreSQL server', () => {
       // Creates the tables, so that the next load inserts at once.
       await here.cli('load', 'pipeline.yaml', '--to', target.url)
       await pgRows(target.url, 'truncate credentials, spillway_loads')
-      const child = spawn(process.execPath, [CLI, 'load', 'pipeline.yaml', '--to', target.url], {
-        cwd: here.folder,
-        env: { PATH: process.env.PATH ?? '', ...here.env },
-      })
-      let stderr = ''
-      child.stderr.setEncoding('utf8').on('data', (text: string) => {
-        stderr += text
-      })
-      const code = new Promise((resolve) => child.once('exit', resolve))
+      const { result } = start(['load', 'pipeline.yaml', '--to', target.url], here.folder, here.env)
       while (Number((await pgRows(target.url, 'select count(*) as n from spillway_loads'))[0]?.n) === 0)
         await wait(5)
       await server.kill()
-      const ended = await code
+      const { code, stderr } = await result
       await server.start()
       // The load may have ended before the server did.
-      if (ended !== 0) {
-        expect(ended).toBe(1)
+      if (code !== 0) {
+        expect(code).toBe(1)
         expect(stderr).toMatch(
           /connection to PostgreSQL ended|cannot be reached|starting up or shutting down/,
         )
@@ -160,3 +152,30 @@ describe('a PostgreSQL server', () => {
     expect(code).toBe(3)
   })
 })
+
+/**
+ * Runs the built command again and again, and kills it later each time, until it ends before the kill.
+ * @param afterKill called after each kill
+ * @returns the number of kills, at most `most`
+ */
+async function killLaterAndLater(
+  here: Workspace,
+  words: readonly string[],
+  { firstMs, stepMs }: { readonly firstMs: number; readonly stepMs: number },
+  most: number,
+  afterKill: () => Promise<void>,
+): Promise<number> {
+  let kills = 0
+  for (let delayMs = firstMs; kills < most; delayMs += stepMs) {
+    const { signal } = await runCli({
+      args: words,
+      cwd: here.folder,
+      env: here.env,
+      onStart: (kill) => void setTimeout(() => kill('SIGKILL'), delayMs),
+    })
+    if (signal !== 'SIGKILL') break
+    kills++
+    await afterKill()
+  }
+  return kills
+}

@@ -1,14 +1,13 @@
-import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { ExportError, type QueryResult, queryPipeline, readPipeline } from '../../src/index.ts'
 import { shardPaths } from '../e2e/support/read-shards.ts'
 import { newWorkspace, type Workspace } from '../e2e/support/workspace.ts'
+import { treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { exportHere } from './in-process.ts'
+import { exportHere, queryHere, refusalOf } from './in-process.ts'
 
 const PARTS = {
   extract: {
@@ -19,47 +18,13 @@ const PARTS = {
 
 const exported = (): Promise<Workspace> => exportedWorkspace(PARTS)
 
-async function query(
-  { folder, env }: Pick<Workspace, 'folder' | 'env'>,
-  sql: string,
-  database: string | null = null,
-): Promise<QueryResult> {
-  const pipeline = await readPipeline(join(folder, 'pipeline.yaml'), { env, cwd: folder })
-  return queryPipeline(pipeline, sql, { database, cwd: folder })
-}
-
-async function refusal(here: Workspace, sql: string, database: string | null = null): Promise<ExportError> {
-  const error = await query(here, sql, database).then(
-    () => null,
-    (thrown: unknown) => thrown,
-  )
-  if (!(error instanceof ExportError)) throw new Error(`${sql} was not refused: ${String(error)}`)
-  return error
-}
-
-/** Every file below a folder, with its contents. */
-async function contents(folder: string): Promise<Readonly<Record<string, string>>> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
-  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
-  const sums = files.sort().map(
-    async (file) =>
-      [
-        file,
-        createHash('sha256')
-          .update(await readFile(file))
-          .digest('hex'),
-      ] as const,
-  )
-  return Object.fromEntries(await Promise.all(sums))
-}
-
 it('a statement that is not one SELECT, or EXPLAIN of one, is refused, and whatever is asked, no file changes', async () => {
   const here = await exported()
   const [shard] = (await shardPaths(here.output)).map((path) => join(here.output, path))
   await mkdir(join(here.output, '_quarantine'), { recursive: true })
   await writeFile(join(here.output, '_quarantine/a.jsonl'), '{"item":1}\n')
   await writeFile(join(here.folder, 'other.csv'), 'a\n1\n')
-  const before = await contents(here.folder)
+  const before = await treeHashes(here.folder)
   const refused = [
     `EXPLAIN ANALYZE COPY (SELECT 1) TO '${here.output}/_manifest.json'`,
     `EXPLAIN ANALYZE COPY (SELECT 1) TO '${shard}'`,
@@ -86,10 +51,10 @@ it('a statement that is not one SELECT, or EXPLAIN of one, is refused, and whate
     "SELECT * FROM read_csv('https://203.0.113.1/a.csv')",
   ]
   for (const sql of THOROUGH ? refused : some(refused, 18)) {
-    const { kind } = await refusal(here, sql)
+    const { kind } = await refusalOf(here, sql)
     expect({ sql, kind }).toEqual({ sql, kind: 'config' })
   }
-  expect((await refusal(here, '-- nothing')).what).toBe('The SQL is empty')
+  expect((await refusalOf(here, '-- nothing')).what).toBe('The SQL is empty')
   // What these change is the memory of a DuckDB that ends with the query.
   const harmless = [
     'EXPLAIN ANALYZE CREATE TABLE t AS SELECT 1',
@@ -102,8 +67,8 @@ it('a statement that is not one SELECT, or EXPLAIN of one, is refused, and whate
     "SELECT * FROM query('SELECT * FROM force_checkpoint()')",
     "SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT 1'))",
   ]
-  for (const sql of some(harmless, 4)) await query(here, sql).catch(() => {})
-  expect(await contents(here.folder)).toEqual(before)
+  for (const sql of some(harmless, 4)) await queryHere(here, sql).catch(() => {})
+  expect(await treeHashes(here.folder)).toEqual(before)
 })
 
 it('statements that only read give rows', async () => {
@@ -121,7 +86,7 @@ it('statements that only read give rows', async () => {
     `SELECT count(*) AS n FROM read_parquet('${join(here.output, shard!)}')`,
   ]
   for (const sql of THOROUGH ? allowed : some(allowed, 8)) {
-    expect({ sql, rows: (await query(here, sql)).rows.length }).not.toEqual({ sql, rows: 0 })
+    expect({ sql, rows: (await queryHere(here, sql)).rows.length }).not.toEqual({ sql, rows: 0 })
   }
 })
 
@@ -134,24 +99,24 @@ it('a loaded database is not changed either, and no other file is read', async (
   connection.closeSync()
   instance.closeSync()
   await writeFile(join(here.folder, 'other.csv'), 'a\n1\n')
-  const before = await contents(here.folder)
+  const before = await treeHashes(here.folder)
   const database = 'duckdb:leaks.db'
   for (const sql of [
     `EXPLAIN ANALYZE COPY (SELECT 1) TO '${here.folder}/stolen.csv'`,
     `SELECT * FROM read_csv('${here.folder}/other.csv')`,
     'DELETE FROM credentials',
   ]) {
-    expect((await refusal(here, sql, database)).kind).toBe('config')
+    expect((await refusalOf(here, sql, database)).kind).toBe('config')
   }
-  expect((await query(here, 'FROM credentials', database)).rows).toEqual([[1]])
+  expect((await queryHere(here, 'FROM credentials', database)).rows).toEqual([[1]])
   const pivot = 'PIVOT credentials ON id USING count(*)'
-  expect((await query(here, pivot, database)).rows).toEqual([[1]])
-  expect(await contents(here.folder)).toEqual(before)
+  expect((await queryHere(here, pivot, database)).rows).toEqual([[1]])
+  expect(await treeHashes(here.folder)).toEqual(before)
 })
 
 it('a query larger than memory spills to a folder of its own, which is removed afterwards', async () => {
   const here = await exported()
-  const { rows } = await query(here, "SELECT current_setting('temp_directory')")
+  const { rows } = await queryHere(here, "SELECT current_setting('temp_directory')")
   const temporary = String(rows[0]?.[0])
   expect(temporary).toMatch(/spillway-tmp-\w+$/)
   expect(existsSync(temporary)).toBe(false)
@@ -161,16 +126,16 @@ it('the error about a missing, short or damaged shard names it, and the next ste
   const here = await exported()
   const [first, second] = await shardPaths(here.output)
   await rm(join(here.output, first!))
-  const missing = await refusal(here, 'FROM credentials')
+  const missing = await refusalOf(here, 'FROM credentials')
   expect(missing).toMatchObject({ kind: 'damaged', where: first })
   expect(missing.next).toContain('verify --fix')
   await exportHereAgain(here)
   await truncate(join(here.output, second!), 100)
-  expect(await refusal(here, 'FROM credentials')).toMatchObject({ kind: 'damaged', where: second })
+  expect(await refusalOf(here, 'FROM credentials')).toMatchObject({ kind: 'damaged', where: second })
   await exportHereAgain(here)
   const file = join(here.output, second!)
   await writeFile(file, Buffer.alloc((await readFile(file)).length))
-  const damaged = await refusal(here, 'FROM credentials')
+  const damaged = await refusalOf(here, 'FROM credentials')
   expect(damaged).toMatchObject({ kind: 'damaged', where: file })
   expect(damaged.next).toContain('verify --fix')
 })

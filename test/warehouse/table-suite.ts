@@ -6,8 +6,7 @@ import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { pruneDataSet } from '../../src/data-set/index.ts'
 import { isExportError, type LoadOptions, systemClock } from '../../src/index.ts'
-import { DuckdbWarehouse, PostgresWarehouse } from '../../src/warehouse/index.ts'
-import { OWN_COLUMNS } from '../../src/warehouse/table/table.ts'
+import { DuckdbWarehouse } from '../../src/warehouse/index.ts'
 import { expectedOfDomains, type Row } from '../e2e/support/rows.ts'
 import {
   newWorkspace,
@@ -16,12 +15,11 @@ import {
   type Workspace,
   workspaceFor,
 } from '../e2e/support/workspace.ts'
-import { PASSWORD } from '../support/postgres/client.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { exportHere, loadHere, pipelineIn } from './in-process.ts'
 import { isHonest } from './ledger.ts'
-import { loadValues } from './load-values.ts'
+import { columnOf, loadValues, postgresAt, tableWith } from './load-values.ts'
 import { newTarget, type TargetKind, type TestTarget } from './targets.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
@@ -178,6 +176,13 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
   afterAll(() => exports.close())
   const loaded = (kind: TargetKind, parts: PipelineParts = partsWith()) => loadedFrom(exports, kind, parts)
 
+  /** The table has these rows of the data set, each once. */
+  const expectRows = async (
+    here: Workspace,
+    target: TestTarget,
+    rows = expectedOfDomains(here.sandbox, DOMAINS, RANGE),
+  ): Promise<void> => expect(lines(await tableRows(here, target, kind))).toEqual(lines(rows))
+
   // Where no statement is the dialect's own, one target is enough by default.
   const ofAny = it.runIf(THOROUGH || kind === 'duckdb')
 
@@ -203,7 +208,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
         rows: expected.length,
         others: [neighbour.id],
       })
-      expect(lines(await tableRows(here, target, kind))).toEqual(lines(expected))
+      await expectRows(here, target, expected)
       const partitions = await target.rows(
         `select distinct spillway_partition as p from ${(await own(here)).rows} order by 1`,
       )
@@ -252,7 +257,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
         ...expectedOfDomains(old, ['scatterholt.com'], RANGE),
         ...expectedOfDomains(later, ['quillmere.net'], RANGE),
       ]
-      expect(lines(await tableRows(here, target, kind))).toEqual(lines(expected))
+      await expectRows(here, target, expected)
       const { shards } = await here.manifest()
       expect(await count(target, (await own(here)).ledger)).toBe(shards.length)
       await neighbour.isUnchanged()
@@ -274,7 +279,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     expect(code, stderr).toBe(0)
     expect(summary).toMatchObject({ shards: { loaded: 0, skipped: 2, replaced: 0 }, removed: 2, rows: 0 })
     const left = expectedOfDomains(here.sandbox, DOMAINS, { ...RANGE, from: '2024-02-01' })
-    expect(lines(await tableRows(here, target, kind))).toEqual(lines(left))
+    await expectRows(here, target, left)
     expect(await count(target, (await own(here)).ledger)).toBe(2)
     await neighbour.isUnchanged(true)
   })
@@ -285,26 +290,12 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       const { here, target, neighbour } = await loaded(kind)
       const { code, stderr } = await load(here, target, { mode })
       expect(code, stderr).toBe(0)
-      expect(lines(await tableRows(here, target, kind))).toEqual(
-        lines(expectedOfDomains(here.sandbox, DOMAINS, RANGE)),
-      )
+      await expectRows(here, target)
       const [ids] = await target.rows('select count(distinct id) as n from credentials')
       expect(await count(target, 'credentials_latest')).toBe(Number(ids?.n))
       await neighbour.isUnchanged()
     },
   )
-
-  ofAny('with replace a partition that was loaded in parts is in the table once', async () => {
-    const { here, target, neighbour } = await loaded(kind, partsWith({ load: { shard_rows: 5 } }))
-    await loadHere(here, target)
-    const rows = await count(target, 'credentials')
-    // As if the ledger listed only a part of it.
-    const { ledger } = await own(here)
-    await target.change(`delete from ${ledger} and shard like '%part-00001%'`)
-    expect((await load(here, target, { mode: 'replace' })).code).toBe(0)
-    expect(await count(target, 'credentials')).toBe(rows)
-    await neighbour.isUnchanged()
-  })
 
   ofAny(
     'a shard with changed bytes is refused, with what comes after it; what came before it is loaded',
@@ -325,9 +316,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
         await writeFile(join(here.output, path), bytes)
       }
       expect((await load(here, target)).code).toBe(0)
-      expect(lines(await tableRows(here, target, kind))).toEqual(
-        lines(expectedOfDomains(here.sandbox, DOMAINS, RANGE)),
-      )
+      await expectRows(here, target)
       await neighbour.isUnchanged()
     },
   )
@@ -458,9 +447,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
           rows: neighbour.rows,
         })
         expect((await load(neighbour.workspace, neighbour.target)).summary).toMatchObject({ rows: 0 })
-        expect(lines(await tableRows(here, target, kind))).toEqual(
-          lines(expectedOfDomains(here.sandbox, DOMAINS, RANGE)),
-        )
+        await expectRows(here, target)
       },
     )
 
@@ -515,9 +502,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
         const again = await load(here, target, { mode: 'replace' })
         expect(again.code, again.stderr).toBe(0)
         expect(again.summary).toMatchObject({ rows })
-        expect(lines(await tableRows(here, target, kind))).toEqual(
-          lines(expectedOfDomains(here.sandbox, DOMAINS, RANGE)),
-        )
+        await expectRows(here, target)
         expect((await load(here, target)).summary).toMatchObject({ rows: 0 })
         if (!change('', '').startsWith('drop')) await neighbour.isUnchanged()
       },
@@ -568,19 +553,15 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
 async function newTable(kind: TargetKind) {
   const here = await newWorkspace({})
   const target = await newTarget(kind, here)
-  process.env.PGPASSWORD = PASSWORD
   const options = { clock: systemClock, stop: new AbortController().signal, onWait: () => {} }
   const warehouse =
     kind === 'duckdb'
       ? await DuckdbWarehouse.open(join(here.folder, 'leaks.db'), options)
-      : await PostgresWarehouse.connect(target.url, target.url, options)
-  const text = (name: string) => ({ name, type: 'text' as const, nullable: true, meaning: name })
-  const columns = [
-    { ...text('id'), type: 'int64' as const },
-    { ...text('imported_at'), type: 'timestamp' as const },
-    ...['query_type', 'query_value', 'word'].map(text),
-    ...OWN_COLUMNS,
-  ]
-  const table = { schema: null, name: 'credentials', resource: 'credentials' as const, columns }
+      : await postgresAt(target.url)
+  const table = tableWith([
+    columnOf('id', 'int64'),
+    columnOf('imported_at', 'timestamp'),
+    ...['query_type', 'query_value', 'word'].map((name) => columnOf(name)),
+  ])
   return { target, warehouse, table }
 }

@@ -1,39 +1,24 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
-import { systemClock } from '../../src/core/index.ts'
-import { DuckdbWarehouse, PostgresWarehouse, requireNames } from '../../src/warehouse/index.ts'
-import { OWN_COLUMNS, qualified, type TableSpec } from '../../src/warehouse/table/table.ts'
+import { type ColumnSpec, systemClock } from '../../src/core/index.ts'
+import { DuckdbWarehouse, requireNames } from '../../src/warehouse/index.ts'
+import { qualified, type TableSpec } from '../../src/warehouse/table/table.ts'
 import { sql } from '../e2e/support/read-shards.ts'
 import { temporaryFolder } from '../e2e/support/workspace.ts'
-import { PASSWORD, pgRows } from '../support/postgres/client.ts'
+import { pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
-import { loadValues } from './load-values.ts'
+import { columnOf, loadValues, postgresAt, tableWith } from './load-values.ts'
 
-const TIME = { name: 'imported_at', type: 'timestamp' as const, nullable: true, meaning: 'time' }
+const TIME = columnOf('imported_at', 'timestamp')
 
-const spec = (schema: string | null, name: string): TableSpec => ({
-  schema,
-  name,
-  resource: 'credentials',
-  columns: [{ name: 'id', type: 'int64', nullable: true, meaning: 'id' }, ...OWN_COLUMNS],
-})
-const OPTIONS = { stop: new AbortController().signal }
+const spec = (schema: string | null, name: string, ...more: readonly ColumnSpec[]): TableSpec =>
+  tableWith([...more, columnOf('id', 'int64')], { schema, name })
+const DUCKDB = { stop: new AbortController().signal, clock: systemClock, onWait: () => {} }
 
 describe('PostgreSQL', () => {
-  const before = process.env.PGPASSWORD
-  beforeAll(() => {
-    process.env.PGPASSWORD = PASSWORD
-  })
-  afterAll(() => {
-    if (before === undefined) delete process.env.PGPASSWORD
-    else process.env.PGPASSWORD = before
-  })
-
   it('a table named with and without its schema is the same table, with one lock', async () => {
     const url = await newDatabase()
-    const [first, second] = await Promise.all(
-      [0, 1].map(() => PostgresWarehouse.connect(url, url, { ...OPTIONS, onWait: () => waited() })),
-    )
+    const [first, second] = await Promise.all([0, 1].map(() => postgresAt(url, () => waited())))
     let waited = (): void => {}
     const waits = new Promise<void>((resolve) => {
       waited = resolve
@@ -62,7 +47,7 @@ describe('PostgreSQL', () => {
       url,
       "do $$ begin execute format('alter database %I set standard_conforming_strings = off', current_database()); end $$",
     )
-    const warehouse = await PostgresWarehouse.connect(url, url, { ...OPTIONS, onWait: () => {} })
+    const warehouse = await postgresAt(url)
     try {
       const name = "a\\b'c\\"
       const table = spec(null, 'credentials')
@@ -81,7 +66,7 @@ describe('PostgreSQL', () => {
   it('concurrent loads into several tables of a new schema create it once, with one ledger', async () => {
     const url = await newDatabase()
     const make = async (name: string): Promise<void> => {
-      const warehouse = await PostgresWarehouse.connect(url, url, { ...OPTIONS, onWait: () => {} })
+      const warehouse = await postgresAt(url)
       try {
         await warehouse.prepare(await warehouse.find(spec('leaks', name)), { evolve: false })
       } finally {
@@ -96,15 +81,9 @@ describe('PostgreSQL', () => {
     const url = await newDatabase()
     const longest = 'é'.repeat(23)
     requireNames('postgres', { schema: 's'.repeat(63), table: longest })
-    const warehouse = await PostgresWarehouse.connect(url, url, { ...OPTIONS, onWait: () => {} })
-    const columns = ['domain', 'source_id'].map((name) => ({
-      name,
-      type: 'text' as const,
-      nullable: true,
-      meaning: name,
-    }))
-    const given = spec('s'.repeat(63), longest)
-    const table = await warehouse.find({ ...given, columns: [...columns, TIME, ...given.columns] })
+    const warehouse = await postgresAt(url)
+    const columns = [columnOf('domain'), columnOf('source_id'), TIME]
+    const table = await warehouse.find(spec('s'.repeat(63), longest, ...columns))
     await warehouse.prepare(table, { evolve: false })
     await warehouse.close()
     const [found] = await pgRows(url, `select count(*) as n from pg_views where viewname like '${longest}%'`)
@@ -114,7 +93,7 @@ describe('PostgreSQL', () => {
 
 it('in DuckDB names differ not by case alone', async () => {
   const file = `${temporaryFolder()}/leaks.db`
-  const warehouse = await DuckdbWarehouse.open(file, { ...OPTIONS, clock: systemClock, onWait: () => {} })
+  const warehouse = await DuckdbWarehouse.open(file, DUCKDB)
   const table = await warehouse.find(spec(null, 'Credentials'))
   await warehouse.prepare(table, { evolve: false })
   const same = await warehouse.find(spec('MAIN', 'CREDENTIALS'))
@@ -127,11 +106,10 @@ it.each(['leaks', 'temp', 'system'])(
   'in DuckDB a schema may have the name of a catalog: %s; its views stay valid under another name of the file',
   async (schema) => {
     const file = `${temporaryFolder()}/leaks.db`
-    const warehouse = await DuckdbWarehouse.open(file, { ...OPTIONS, clock: systemClock, onWait: () => {} })
+    const warehouse = await DuckdbWarehouse.open(file, DUCKDB)
     // The same names in the schema that is looked into by default.
     for (const [of, rows] of [['main', 1] as const, [schema, 3] as const]) {
-      const given = spec(of, 'credentials')
-      const table = await warehouse.find({ ...given, columns: [TIME, ...given.columns] })
+      const table = await warehouse.find(spec(of, 'credentials', TIME))
       for (let again = 0; again < 2; again++) await warehouse.prepare(table, { evolve: false })
       const values = Array.from({ length: rows }, (_, i) => `now(), ${i}`)
       await loadValues(warehouse, table, { a: { rows: values } })

@@ -33,13 +33,6 @@ it.each([
   expect(await readFile(path, 'utf8')).toBe(content)
 })
 
-it('a shard copied elsewhere is no target either', async () => {
-  const here = await exportedWorkspace(PARTS)
-  const [shard] = (await here.manifest()).shards
-  await writeFile(join(here.folder, 'copy.parquet'), await readFile(join(here.output, shard?.path ?? '')))
-  expect((await here.cli('load', 'pipeline.yaml', '--to', 'duckdb:copy.parquet')).code).toBe(2)
-})
-
 it('a target in the data set is refused, exit 2, also through a link, and before a run exports anything', async () => {
   const here = await exportedWorkspace(PARTS)
   const before = await readdir(here.output, { recursive: true })

@@ -6,10 +6,10 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { temporaryFolder } from '../../src/data-set/warehouse/local-shards.ts'
 import { describeOwner, lockFileText } from '../../src/state/lock/lock-file.ts'
+import { start } from '../cli/spillway.ts'
 import { newWorkspace, type Workspace } from '../e2e/support/workspace.ts'
 import { BUCKET, startBucket } from '../support/bucket.ts'
 import { exportHere } from './in-process.ts'
-import { start } from './start.ts'
 
 /** The system's folder for temporary files, during the test. */
 function temporaryFiles(below: string): string {
@@ -103,10 +103,10 @@ it('a signal during a query over object storage leaves no copy of a shard, and t
     ['SIGTERM', 143],
     ['SIGKILL', null],
   ] as const) {
-    const query = start(here, 'query', 'pipeline.yaml', ENDLESS)
+    const query = start(['query', 'pipeline.yaml', ENDLESS], here.folder, here.env)
     while ((await shardsIn(folder)) === 0) await wait(10)
-    query.kill(signal)
-    expect((await query.ended).code).toBe(code)
+    query.child.kill(signal)
+    expect((await query.result).code).toBe(code)
     expect(await shardsIn(folder)).toBe(signal === 'SIGKILL' ? 1 : 0)
   }
   const mine = await temporaryFolder()

@@ -1,34 +1,20 @@
 import { expect, it } from 'vitest'
-import type { ColumnSpec, ColumnType } from '../../src/core/index.ts'
-import { PostgresWarehouse } from '../../src/warehouse/index.ts'
-import { OWN_COLUMNS } from '../../src/warehouse/table/table.ts'
-import { PASSWORD, pgRows } from '../support/postgres/client.ts'
+import { pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
-import { loadValues } from './load-values.ts'
+import { columnOf, loadValues, postgresAt, tableWith } from './load-values.ts'
 
-const column = (name: string, type: ColumnType): ColumnSpec => ({ name, type, nullable: true, meaning: name })
-const TABLE = {
-  schema: null,
-  name: 'credentials',
-  resource: 'credentials' as const,
-  columns: [
-    column('id', 'int64'),
-    column('word', 'text'),
-    column('flag', 'boolean'),
-    column('at', 'timestamp'),
-    column('list', 'list'),
-    ...OWN_COLUMNS,
-  ],
-}
+const TABLE = tableWith([
+  columnOf('id', 'int64'),
+  columnOf('word'),
+  columnOf('flag', 'boolean'),
+  columnOf('at', 'timestamp'),
+  columnOf('list', 'list'),
+])
 const NUL = 'chr(0)'
 
 it('PostgreSQL stores every value unchanged, except that NUL becomes U+FFFD, counted by row', async () => {
-  process.env.PGPASSWORD = PASSWORD
   const url = await newDatabase()
-  const warehouse = await PostgresWarehouse.connect(url, url, {
-    stop: new AbortController().signal,
-    onWait: () => {},
-  })
+  const warehouse = await postgresAt(url)
   const rows = [
     `1::BIGINT, 'a"b,c' || chr(10) || 'd\\e', true, '0001-01-01 00:00:00.000001+00'::TIMESTAMPTZ,
       ['x"y', 'a\\b', NULL, '', 'n' || ${NUL}, 'NULL', 'a,b{}', '\\.']`,
