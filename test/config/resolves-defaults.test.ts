@@ -220,9 +220,20 @@ test('a scheme in capitals and the line ends of Windows in variables', async () 
 test.each([
   ['table_location: s3://lake/acme', 'table_location: goes with table_formats'],
   ['table_snapshots: 3', 'table_snapshots: goes with table_formats'],
-])('load: { %s } without tables is refused', async (line, message) => {
+  ['table_location: s3://user:password@host/x', 'without a password'],
+])('load: { %s }, which no table can have, is refused', async (line, message) => {
   expect(await problems(withLine('load', line))).toEqual([expect.stringContaining(message)])
 })
+
+test.each(['format: csv', 'engine: parquetjs-lite'])(
+  'no table can be over files with %s',
+  async (setting) => {
+    expect(await problems(withLine('load', `${setting}\n  table_formats: [iceberg, delta]`))).toEqual([
+      expect.stringMatching(/^p\.yaml:7:\d+: load\.\w+: expected no table_formats beside it/),
+      'p.yaml:8:3: load.table_formats: goes with format: parquet and engine: columnar',
+    ])
+  },
+)
 
 test('searches are not counted where none are made, and no quarantine is limited where none is', async () => {
   const reports = SMALLEST.replace(

@@ -545,16 +545,16 @@ export function rowGroupsOf(text: string): { readonly offset: number; readonly r
 export class Crash extends Error {}
 
 /**
- * Makes stores whose process ends during the n-th change of all. `used` counts the changes. Half of the crashes come
- * before the change, half after it, before it is confirmed.
+ * Makes stores whose process ends during the n-th change of all. `used` counts the changes.
+ * @param isMade whether it ends after the change, before it is confirmed; else before it. Left out: half of the crashes
  */
-export function crashing(atChange: number) {
+export function crashing(atChange: number, isMade = atChange % 2 === 1) {
   let used = 0
   const underway = new Set<Promise<unknown>>()
   const change = async <T>(work: () => Promise<T>): Promise<T> => {
     if (used >= atChange) throw new Crash()
     const isLast = ++used === atChange
-    if (isLast && used % 2 === 0) throw new Crash()
+    if (isLast && !isMade) throw new Crash()
     const done = work()
     underway.add(done)
     try {

@@ -1,39 +1,15 @@
-import { execFileSync, spawn } from 'node:child_process'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
-import { beforeAll, expect, it, onTestFinished, vi } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { tableStatements } from '../../src/index.ts'
 import { ACCOUNT, KEY } from '../azure/azurite.ts'
 import { newWorkspace } from '../e2e/support/workspace.ts'
 import type { Fields } from '../run/world.ts'
 import { BUCKET, bucketOf, startBucket } from '../support/bucket.ts'
 import { startContainer } from '../support/container.ts'
+import { ask, installClickhouse } from './clickhouse/ask.ts'
 import { itemsOf, type TableWorld, tableWorld } from './world.ts'
 
-const PROJECT = join(import.meta.dirname, 'clickhouse')
-
-beforeAll(() => {
-  if (!process.env.SKIP_INSTALL)
-    execFileSync('npm', ['install', '--no-save', '--no-audit', '--no-fund'], {
-      cwd: PROJECT,
-      stdio: 'ignore',
-    })
-}, 600_000)
-
-/** The rows of each statement, by ClickHouse in a process of its own, which reads files below its working directory. */
-async function ask(
-  { folder }: Pick<TableWorld, 'folder'>,
-  ...statements: readonly string[]
-): Promise<unknown[][]> {
-  const child = spawn(process.execPath, [join(PROJECT, 'query.mjs')], { cwd: folder })
-  child.stdin.end(JSON.stringify(statements))
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
-  expect(stderr).toBe('')
-  return stdout
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as unknown[])
-}
+installClickhouse()
 
 const VALUES = [
   ...['plain', ' blank before', 'blank after ', '\ttab before', "'quoted'", '"quoted"', '', 'a,b'],
@@ -56,12 +32,13 @@ const EXTRA = ['event_uid', 'source_pii_tags']
 
 /** A hash of every column over all rows, of each source. */
 function hashes(
-  world: Pick<TableWorld, 'folder'>,
+  { folder }: Pick<TableWorld, 'folder'>,
   columns: readonly string[],
   sources: readonly string[],
-): Promise<unknown[][]> {
+): Promise<unknown[][][]> {
   const sums = columns.map((name) => `toString(sum(cityHash64(toString(${name}), id)))`).join(', ')
-  return ask(world, ...sources.map((source) => `SELECT count(), ${sums} FROM ${source}`))
+  const statements = sources.map((source) => `SELECT count(), ${sums} FROM ${source}`)
+  return ask(folder, statements)
 }
 
 it.each([[['query', 'window']], [['query']], ['none']] as const)(
@@ -87,20 +64,18 @@ it.each([[['query', 'window']], [['query']], ['none']] as const)(
         "file('out/credentials/**/*.parquet', Parquet)",
       ],
     )
-    expect(Number((files![0] as unknown[])[0])).toBe(VALUES.length)
+    expect(Number(files![0]![0])).toBe(VALUES.length)
     expect(iceberg).toEqual(files)
     expect(delta).toEqual(files)
-    const [then] = await ask(
-      world,
+    const [then] = await ask(world.folder, [
       `SELECT count() FROM icebergLocal('out/_iceberg') SETTINGS iceberg_snapshot_id = ${older}`,
-    )
-    expect(Number((then![0] as unknown[])[0])).toBeLessThan(VALUES.length)
+    ])
+    expect(Number(then![0]![0])).toBeLessThan(VALUES.length)
     // Bounds leave out files, never rows.
     for (const source of ["icebergLocal('out/_iceberg')", `deltaLakeLocal('${world.out}')`]) {
-      const [found] = await ask(
-        world,
+      const [found] = await ask(world.folder, [
         `SELECT count() FROM ${source} WHERE imported_at >= '2024-02-11 08:00:00.123456' AND imported_at <= '2024-02-11 08:00:00.123456'`,
-      )
+      ])
       expect(found).toEqual([[1]])
     }
   },
@@ -129,11 +104,10 @@ it('a data set without a row is a table without a row', async () => {
   const world = await tableWorld([])
   await world.run()
   expect(
-    await ask(
-      world,
+    await ask(world.folder, [
       "SELECT count() FROM icebergLocal('out/_iceberg')",
       `SELECT count() FROM deltaLakeLocal('${world.out}')`,
-    ),
+    ]),
   ).toEqual([[[0]], [[0]]])
 })
 
@@ -143,12 +117,11 @@ it('what ddl prints is carried out: views over the tables, and CSV without a cha
   const mounts = tableStatements(await world.pipeline(), 'clickhouse')
   const views = [...mounts.matchAll(/CREATE VIEW [^;]*;/g)].map(([statement]) => statement.slice(0, -1))
   expect(views).toHaveLength(2)
-  const counts = await ask(
-    world,
+  const counts = await ask(world.folder, [
     ...views,
     'SELECT count() FROM credentials_iceberg',
     'SELECT count() FROM credentials_delta',
-  )
+  ])
   expect(counts.slice(2)).toEqual([[[10]], [[10]]])
 
   const csv = await tableWorld(oddItems(), { format: 'csv' })
@@ -158,7 +131,10 @@ it('what ddl prints is carried out: views over the tables, and CSV without a cha
     .split(/;\n/)
     .map((each) => each.replace(/;$/, ''))
     .filter((each) => /CREATE|INSERT/.test(each))
-  const answers = await ask(csv, ...statements, 'SELECT hash FROM credentials ORDER BY identity_name')
+  const answers = await ask(csv.folder, [
+    ...statements,
+    'SELECT hash FROM credentials ORDER BY identity_name',
+  ])
   const [rows] = answers.slice(-1)
   const expected = oddItems()
     .sort((a, b) => (String(a.identity_name) < String(b.identity_name) ? -1 : 1))

@@ -2,8 +2,9 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
+import type { ColumnSpec, ColumnStatistics } from '../../src/core/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
-import { updateTables } from '../../src/open-tables/index.ts'
+import { tableProblems, updateTables } from '../../src/open-tables/index.ts'
 import { type EntryRow, type ManifestRow, readAvro } from './world.ts'
 
 const SHARDS = Number(process.env.TABLE_SHARDS ?? 2500)
@@ -14,10 +15,25 @@ const COLUMNS = Array.from({ length: 15 }, (_, i) => (i === 0 ? 'domain' : `colu
   meaning: 'a text',
 }))
 
-it('a manifest holds up to 1,000 shards, and the last is filled up', async () => {
+/** How tables of made-up shards are updated, in a folder of their own. */
+async function tables(columns: readonly ColumnSpec[]) {
   const root = await mkdtemp(join(tmpdir(), 'spillway-manifests-'))
   onTestFinished(() => rm(root, { recursive: true, force: true }))
   const store = await diskStore({ root, fileMode: 0o600, dirMode: 0o700 }).own('abcdefabcdef')
+  const formats = ['iceberg', 'delta'] as const
+  const settings = { formats, root: `file://${root}`, snapshots: 1, dataSetId: 'an-id' }
+  const update = (shards: readonly Shard[], statistics: readonly ColumnStatistics[] = []) => {
+    const content = { columns, shards, manifestSha256: '', forgottenMs: null, runId: null }
+    const options = { statisticsOf: async () => statistics, nowMs: 1, rebuild: false, warn: () => {} }
+    return updateTables(store, settings, content, options)
+  }
+  return { root, store, settings, update }
+}
+
+type Shard = Parameters<typeof updateTables>[2]['shards'][number]
+
+it('a manifest holds up to 1,000 shards, and the last is filled up', async () => {
+  const { root, store, update } = await tables(COLUMNS)
   const bounds = { min: 'a.example', max: 'z.example' }
   const statistics = COLUMNS.map(({ name, type }) => ({ name, type, bytes: 1000, nulls: 1, bounds }))
   const all = Array.from({ length: SHARDS + 1 }, (_, i) => ({
@@ -28,15 +44,7 @@ it('a manifest holds up to 1,000 shards, and the last is filled up', async () =>
   }))
   for (const shards of [all.slice(0, SHARDS), all]) {
     const started = performance.now()
-    const settings = {
-      formats: ['iceberg', 'delta'] as const,
-      root: `file://${root}`,
-      snapshots: 1,
-      dataSetId: 'an-id',
-    }
-    const content = { columns: COLUMNS, shards, manifestSha256: '', forgottenMs: null, runId: null }
-    const update = { statisticsOf: async () => statistics, nowMs: 1, rebuild: false, warn: () => {} }
-    const states = await updateTables(store, settings, content, update)
+    const states = await update(shards, statistics)
     for (const state of states) expect([...state.shards.values()]).toEqual(shards)
     if (process.env.TABLE_SHARDS) {
       console.log(Math.round(performance.now() - started), 'ms', process.resourceUsage().maxRSS >> 10, 'MB')
@@ -57,4 +65,18 @@ it('a manifest holds up to 1,000 shards, and the last is filled up', async () =>
   }
   if (SHARDS === 2500) expect(sizes).toEqual([1000, 1000, 501])
   expect(paths).toEqual(all.map(({ path }) => `file://${root}/${path}`))
+})
+
+it('a table whose last shard goes names none, and one of other bytes is found', async () => {
+  const { store, settings, update } = await tables(COLUMNS.slice(0, 1))
+  const sha256 = '1'.padStart(64, '0')
+  const shard = { path: 'credentials/part-00000.parquet', rows: 1, bytes: 1000, sha256 }
+  await update([shard])
+  expect(await tableProblems(store, settings, [shard])).toEqual([])
+  const other = { ...shard, sha256: '2'.padStart(64, '0') }
+  expect(await tableProblems(store, settings, [other])).toHaveLength(2)
+  const states = await update([])
+  expect(states.map(({ shards }) => shards.size)).toEqual([0, 0])
+  expect(await tableProblems(store, settings, [])).toEqual([])
+  await store.release()
 })

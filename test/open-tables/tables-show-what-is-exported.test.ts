@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { icebergRead } from 'icebird'
 import { describe, expect, it } from 'vitest'
@@ -138,22 +138,6 @@ describe('both tables', () => {
     await world.run({ redo: ['*/2024-01-01..2024-02-01'] })
     expect(await readdir(join(world.out, '_delta_log'))).toContain('00000000000000000001.json')
     await expectInLine(world)
-  })
-
-  it('of another program keep people from being forgotten before anything is changed', async () => {
-    const world = await tableWorld(itemsOf(...DAYS), {})
-    await world.run()
-    world.load = { table_formats: ['iceberg', 'delta'] }
-    await mkdir(join(world.out, '_delta_log'))
-    await writeFile(join(world.out, '_delta_log/_last_checkpoint'), '{}')
-    const before = await world.shards()
-    const work = forgetPeople(await world.pipeline(), ['person-1@scatterholt.com'], {
-      env: {},
-      cwd: world.folder,
-    })
-    await expect(work).rejects.toMatchObject({ kind: 'config', where: 'out/_delta_log' })
-    expect(existsSync(join(world.out, '_state/forgotten.json'))).toBe(false)
-    expect(await world.shards()).toEqual(before)
   })
 
   it('are made for a data set that is there, and go when their formats go', async () => {

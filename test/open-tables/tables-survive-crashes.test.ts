@@ -6,38 +6,11 @@ import { expect, it } from 'vitest'
 import type { OwnedStore } from '../../src/core/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
 import { type TableState, updateTables } from '../../src/open-tables/index.ts'
+import { Crash, crashing } from '../load/shards-world.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { itemsOf, type TableWorld, tableWorld } from './world.ts'
 
 const DAYS = ['2024-01-05', '2024-02-10', '2024-03-03']
-
-class Crash extends Error {}
-
-/** Counts the changes of a store, and ends with one of them: before it is made, or right after. */
-function crashing(
-  store: OwnedStore,
-  at: number,
-  isMade: boolean,
-): { store: OwnedStore; changes: () => number } {
-  let changes = 0
-  const change = async <T>(work: () => Promise<T>): Promise<T> => {
-    changes++
-    if (changes > at) throw new Crash()
-    if (changes === at && !isMade) throw new Crash()
-    const result = await work()
-    if (changes === at) throw new Crash()
-    return result
-  }
-  const wrapped = {
-    read: store.read.bind(store),
-    list: store.list.bind(store),
-    create: (path: string, chunks: Iterable<string | Uint8Array>) => change(() => store.create(path, chunks)),
-    replace: (path: string, chunks: Iterable<string | Uint8Array>) =>
-      change(() => store.replace(path, chunks)),
-    remove: (path: string) => change(() => store.remove(path)),
-  }
-  return { store: wrapped as unknown as OwnedStore, changes: () => changes }
-}
 
 type Shards = Awaited<ReturnType<TableWorld['manifest']>>['shards']
 
@@ -53,11 +26,14 @@ async function update(
   const owned = await diskStore({ root: world.out, fileMode: 0o600, dirMode: 0o700 }).own(
     randomBytes(6).toString('hex'),
   )
-  const { store, changes } = crashing(owned, crash.at, crash.isMade)
-  const { create } = store
-  store.create = async (path, chunks) => {
-    if (path.endsWith('.json')) await beforeCommit(path)
-    return create(path, chunks)
+  const { wrap, used: changes } = crashing(crash.at, crash.isMade)
+  const wrapped = wrap(owned)
+  const store: OwnedStore = {
+    ...wrapped,
+    async create(path, chunks) {
+      if (path.endsWith('.json')) await beforeCommit(path)
+      return wrapped.create(path, chunks)
+    },
   }
   try {
     const content = {

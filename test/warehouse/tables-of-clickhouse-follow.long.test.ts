@@ -1,33 +1,15 @@
-import { execFileSync, spawn } from 'node:child_process'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
-import { beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { readCsv } from '../e2e/support/read-shards.ts'
 import type { Workspace } from '../e2e/support/workspace.ts'
+import { ask, installClickhouse } from '../open-tables/clickhouse/ask.ts'
 import { changingDataSet, columnsIn, syncOf } from './following.ts'
 
-const PROJECT = join(import.meta.dirname, '../open-tables/clickhouse')
-
-beforeAll(() => {
-  if (!process.env.SKIP_INSTALL)
-    execFileSync('npm', ['install', '--no-save', '--no-audit', '--no-fund'], {
-      cwd: PROJECT,
-      stdio: 'ignore',
-    })
-}, 600_000)
+installClickhouse()
 
 /** The results of each statement, in a process that ends after the last. The tables stay. */
-async function session(here: Workspace, statements: readonly string[]): Promise<unknown[][][]> {
-  const query = join(PROJECT, 'query.mjs')
-  const child = spawn(process.execPath, [query, join(here.folder, 'clickhouse')], { cwd: here.folder })
-  child.stdin.end(JSON.stringify(statements))
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
-  expect(stderr).toBe('')
-  return stdout
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-}
+const session = ({ folder }: Workspace, statements: readonly string[]) =>
+  ask(folder, statements, join(folder, 'clickhouse'))
 
 /** Each column of the rows, as text. */
 async function sums(here: Workspace): Promise<string> {

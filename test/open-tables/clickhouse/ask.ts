@@ -1,0 +1,35 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { beforeAll, expect } from 'vitest'
+
+/** Installs ClickHouse before the tests of a file. */
+export function installClickhouse(): void {
+  beforeAll(() => {
+    if (!process.env.SKIP_INSTALL)
+      execFileSync('npm', ['install', '--no-save', '--no-audit', '--no-fund'], {
+        cwd: import.meta.dirname,
+        stdio: 'ignore',
+      })
+  }, 600_000)
+}
+
+/**
+ * The rows of each statement, by ClickHouse in a process of its own, which reads files below the folder.
+ * @param tables a folder where the tables stay for the next process
+ */
+export async function ask(
+  folder: string,
+  statements: readonly string[],
+  ...tables: readonly string[]
+): Promise<unknown[][][]> {
+  const words = [join(import.meta.dirname, 'query.mjs'), ...tables]
+  const child = spawn(process.execPath, words, { cwd: folder })
+  child.stdin.end(JSON.stringify(statements))
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
+  expect(stderr).toBe('')
+  return stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+}
