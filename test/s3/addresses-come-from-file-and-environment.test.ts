@@ -1,51 +1,25 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { bucketStore } from '../../src/bucket/index.ts'
-import { type DataSetLocation, type ExportError, isExportError } from '../../src/core/index.ts'
-import { s3Driver } from '../../src/s3/index.ts'
-import { BUCKET, startBucket } from '../support/bucket.ts'
-import type { S3Double } from './double/server.ts'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { type BucketLocation, eachInABucket, refusal } from './each-in-a-bucket.ts'
 
-let double: S3Double
-let env: Readonly<Record<string, string>>
+const here = eachInABucket()
 
-beforeEach(async () => {
-  const started = await startBucket()
-  double = started.double
-  env = started.env
+beforeEach(() => {
   vi.stubEnv('AWS_PROFILE', undefined)
   vi.stubEnv('AWS_CONFIG_FILE', '/nowhere')
   vi.stubEnv('AWS_ENDPOINT_URL', undefined)
-  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
-})
-afterEach(async () => {
-  vi.unstubAllEnvs()
-  await double.close()
 })
 
-const LOCATION: Extract<DataSetLocation, { kind: 's3' }> = {
-  kind: 's3',
-  bucket: BUCKET,
-  prefix: 'set',
-  endpoint: null,
-  region: null,
-  pathStyle: true,
-  allowHttp: false,
-}
+const open = (changes: Partial<BucketLocation> = {}) =>
+  here.open({ endpoint: null, region: null, ...changes })
 
-async function refusal(changes: Partial<typeof LOCATION> = {}): Promise<ExportError> {
-  const error = await bucketStore(s3Driver({ ...LOCATION, ...changes }))
-    .list('')
-    .catch((thrown: unknown) => thrown)
-  if (!isExportError(error)) throw new Error('not refused', { cause: error })
-  return error
-}
+const refused = (changes?: Partial<BucketLocation>) => refusal(open(changes).list(''))
 
 it.each(['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_REGION', 'AWS_ENDPOINT_URL_S3'])(
   'a line break at the end of %s is ignored',
   async (name) => {
-    vi.stubEnv(name, ` ${env[name]}\r\n`)
+    vi.stubEnv(name, ` ${here.env[name]}\r\n`)
     const before = { ...process.env }
-    expect(await bucketStore(s3Driver(LOCATION)).list('')).toEqual([])
+    expect(await open().list('')).toEqual([])
     expect(process.env).toEqual(before)
   },
 )
@@ -56,7 +30,7 @@ it.each(['minio', 'localhost:9000', 'ftp://minio.example.com', 'http://', '//min
     for (const name of ['AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3']) {
       vi.stubEnv('AWS_ENDPOINT_URL_S3', undefined)
       vi.stubEnv(name, address)
-      const error = await refusal()
+      const error = await refused()
       expect(error).toMatchObject({ kind: 'config', where: name })
       expect(error.message).not.toContain(address)
     }
@@ -71,17 +45,15 @@ describe('plain http to another machine', () => {
   ])('by %s is refused before anything is sent', async (source, changes) => {
     vi.stubEnv('AWS_ENDPOINT_URL_S3', undefined)
     if (source.startsWith('AWS')) vi.stubEnv(source, 'http://minio.invalid:9000')
-    const error = await refusal(changes)
+    const error = await refused(changes)
     expect(error).toMatchObject({ kind: 'config', where: source })
     expect(error.message).toContain('allow_http')
   })
 
   it('is accepted with allow_http, and to this machine without', async () => {
-    const { port } = new URL(double.endpoint)
-    expect(
-      await bucketStore(s3Driver({ ...LOCATION, endpoint: `http://localhost:${port}` })).list(''),
-    ).toEqual([])
-    const reached = await refusal({ endpoint: 'http://minio.invalid:9000', allowHttp: true, pathStyle: true })
+    const { port } = new URL(here.double.endpoint)
+    expect(await open({ endpoint: `http://localhost:${port}` }).list('')).toEqual([])
+    const reached = await refused({ endpoint: 'http://minio.invalid:9000', allowHttp: true })
     // This host does not exist: the request fails later.
     expect(reached).toMatchObject({ kind: 'storage' })
   })
@@ -89,13 +61,13 @@ describe('plain http to another machine', () => {
 
 it('a missing region is reported', async () => {
   for (const name of ['AWS_REGION', 'AWS_DEFAULT_REGION', 'AWS_ENDPOINT_URL_S3']) vi.stubEnv(name, undefined)
-  const error = await refusal()
+  const error = await refused()
   expect(error).toMatchObject({ kind: 'config', what: 'There is no region for object storage' })
   expect(error.next).toContain('AWS_REGION')
 })
 
 it('a line break in a variable that only the SDK reads is reported', async () => {
   vi.stubEnv('AWS_ROLE_ARN', 'arn:aws:iam::1:role/x\n')
-  const error = await refusal()
+  const error = await refused()
   expect(error).toMatchObject({ kind: 'config', where: 'AWS_ROLE_ARN' })
 })

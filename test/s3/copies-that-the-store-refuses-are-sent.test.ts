@@ -1,16 +1,12 @@
-import { expect, it, onTestFinished, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { bucketStore } from '../../src/bucket/index.ts'
 import { s3Driver } from '../../src/s3/index.ts'
-import { BUCKET, startBucket } from '../support/bucket.ts'
+import { eachInABucket } from './each-in-a-bucket.ts'
+
+const here = eachInABucket()
 
 it('a shard that the store cannot copy is sent again, also if the run ends before its source is removed', async () => {
-  const { double, env } = await startBucket()
-  onTestFinished(() => double.close())
-  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
-  onTestFinished(() => void vi.unstubAllEnvs())
-  const { endpoint, region } = double
-  const own = { bucket: BUCKET, prefix: 'set', pathStyle: true, allowHttp: false }
-  const driver = { ...s3Driver({ kind: 's3', endpoint, region, ...own }), copy: async () => false }
+  const driver = { ...s3Driver(here.location()), copy: async () => false }
   const [from, to] = ['_state/sealed/0.0123456789abcdef', 'credentials/part-00000.csv']
   let isOver = false
   const remove: typeof driver.remove = async (name) => {

@@ -1,56 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { bucketStore } from '../../src/bucket/index.ts'
-import {
-  type DataSetLocation,
-  type ExportError,
-  isExportError,
-  type OwnedStore,
-  type Store,
-} from '../../src/core/index.ts'
-import { s3Driver } from '../../src/s3/index.ts'
+import { describe, expect, it, vi } from 'vitest'
+import type { ExportError, OwnedStore, Store } from '../../src/core/index.ts'
 import { newOwner, write } from '../disk/temporary-store.ts'
-import { BUCKET, startBucket } from '../support/bucket.ts'
+import { BUCKET } from '../support/bucket.ts'
 import { some } from '../support/thorough.ts'
 import type { Trouble } from './double/cues.ts'
 import type { OperationName } from './double/operations/index.ts'
-import type { S3Double } from './double/server.ts'
+import { eachInABucket, refusal } from './each-in-a-bucket.ts'
 
-type BucketLocation = Extract<DataSetLocation, { kind: 's3' }>
-
-let double: S3Double
-
-beforeEach(async () => {
-  const started = await startBucket()
-  double = started.double
-  Object.assign(process.env, started.env)
-})
-
-afterEach(() => double.close())
-
-function open(changes: Partial<BucketLocation> = {}): Store {
-  const location = {
-    kind: 's3' as const,
-    bucket: BUCKET,
-    prefix: 'set',
-    endpoint: double.endpoint,
-    region: double.region,
-    pathStyle: null,
-    allowHttp: false,
-    ...changes,
-  }
-  return bucketStore(s3Driver(location))
-}
-
-async function errorOf(work: Promise<unknown>): Promise<ExportError> {
-  const error = await work.then(
-    () => null,
-    (thrown: unknown) => thrown,
-  )
-  if (!isExportError(error)) throw new Error('not refused', { cause: error })
-  return error
-}
+const here = eachInABucket()
 
 /** Every kind of operation of a run on a store. @returns the content of the store afterwards */
 async function workThrough(store: Store): Promise<Record<string, string>> {
@@ -113,46 +72,46 @@ describe('temporary errors', () => {
   ]
 
   it.each(some(TROUBLES, 2))('%s: every request is retried, and has its effect once', async (_, trouble) => {
-    for (const operation of OPERATIONS) double.cues.fail({ operation }, { ...trouble, times: 1 })
-    expect(await workThrough(open())).toEqual(WORKED)
-    expect(double.uploads(BUCKET)).toEqual([])
-    expect([...double.objects(BUCKET).keys()].filter((key) => key.includes('open'))).toEqual([])
+    for (const operation of OPERATIONS) here.double.cues.fail({ operation }, { ...trouble, times: 1 })
+    expect(await workThrough(here.open())).toEqual(WORKED)
+    expect(here.double.uploads(BUCKET)).toEqual([])
+    expect([...here.double.objects(BUCKET).keys()].filter((key) => key.includes('open'))).toEqual([])
   })
 
   it('a store without copies and lists of uploads works', async () => {
     for (const operation of ['CopyObject', 'ListMultipartUploads'] as const) {
-      double.cues.fail({ operation }, { code: 'NotImplemented', times: 99 })
+      here.double.cues.fail({ operation }, { code: 'NotImplemented', times: 99 })
     }
-    expect(await workThrough(open())).toEqual(WORKED)
-    expect(double.uploads(BUCKET)).toEqual([])
+    expect(await workThrough(here.open())).toEqual(WORKED)
+    expect(here.double.uploads(BUCKET)).toEqual([])
   })
 
   it('a write that another one meets is repeated', async () => {
-    double.cues.fail({ operation: 'PutObject' }, { code: 'ConditionalRequestConflict' })
-    expect(await workThrough(open())).toEqual(WORKED)
+    here.double.cues.fail({ operation: 'PutObject' }, { code: 'ConditionalRequestConflict' })
+    expect(await workThrough(here.open())).toEqual(WORKED)
   })
 
   it('bodies that break off are requested again', async () => {
-    double.cues.fail({ operation: 'GetObject' }, { connection: 'cut-response', times: 2 })
-    expect(await workThrough(open())).toEqual(WORKED)
+    here.double.cues.fail({ operation: 'GetObject' }, { connection: 'cut-response', times: 2 })
+    expect(await workThrough(here.open())).toEqual(WORKED)
   })
 })
 
 describe('permanent errors', () => {
   it('name the path, the reason and what to do', async () => {
-    double.cues.fail({ operation: 'PutObject' }, { code: 'InternalError', times: 99 })
-    const error = await errorOf(write(open(), '_manifest.json', '{}'))
+    here.double.cues.fail({ operation: 'PutObject' }, { code: 'InternalError', times: 99 })
+    const error = await refusal(write(here.open(), '_manifest.json', '{}'))
     expect(error).toMatchObject({ kind: 'storage', where: '_state' })
     expect(error.message).toContain('500')
     expect(error.message).toContain('run again')
-    expect(double.objects(BUCKET).size).toBe(0)
+    expect(here.double.objects(BUCKET).size).toBe(0)
   })
 
   it.each([
     ['a bucket that is not there', { bucket: 'nobody' }, 'config', 'no such bucket'],
     ['a server that is not there', { endpoint: 'http://127.0.0.1:9' }, 'storage', 'ECONNREFUSED'],
   ] as const)('name %s', async (_, changes, kind, word) => {
-    const error = await errorOf(open(changes).list(''))
+    const error = await refusal(here.open(changes).list(''))
     expect(error.kind).toBe(kind)
     expect(error.message).toContain(word)
   })
@@ -161,22 +120,22 @@ describe('permanent errors', () => {
     ['AWS_ACCESS_KEY_ID', 'access key'],
     ['AWS_SECRET_ACCESS_KEY', 'secret access key'],
   ])('name a wrong %s, without its value', async (variable, word) => {
-    process.env[variable] = 'wrong-but-secret-0123456789'
-    const error = await errorOf(open().list(''))
+    vi.stubEnv(variable, 'wrong-but-secret-0123456789')
+    const error = await refusal(here.open().list(''))
     expect(error.kind).toBe('credentials')
     expect(error.message).toContain(word)
     expect(JSON.stringify([error.message, error.stack])).not.toContain('wrong-but-secret')
   })
 
   it('name a wrong clock', async () => {
-    double.clockSkewMs = 3_600_000
+    here.double.clockSkewMs = 3_600_000
     // The SDK adopts the store's time once it knows it.
-    expect(await open().list('')).toEqual([])
+    expect(await here.open().list('')).toEqual([])
   })
 
   it('name a missing permission', async () => {
-    double.cues.fail({ operation: 'ListObjectsV2' }, { code: 'AccessDenied', times: 9 })
-    const error = await errorOf(open().list(''))
+    here.double.cues.fail({ operation: 'ListObjectsV2' }, { code: 'AccessDenied', times: 9 })
+    const error = await refusal(here.open().list(''))
     expect(error.kind).toBe('storage')
     expect(error.message).toContain('s3:ListBucket')
   })
@@ -191,32 +150,32 @@ describe('a multipart upload', () => {
   }
 
   it('is invisible until it is complete, and the next owner aborts that of a crashed process', async () => {
-    const store = open()
+    const store = here.open()
     const dead = newOwner()
     const own = await store.own(dead)
-    double.cues.fail({ operation: 'CompleteMultipartUpload' }, { code: 'AccessDenied', times: 99 })
-    double.cues.fail({ operation: 'AbortMultipartUpload' }, { code: 'AccessDenied', times: 1 })
-    await errorOf(seal(own))
-    expect(double.uploads(BUCKET)).toHaveLength(1)
+    here.double.cues.fail({ operation: 'CompleteMultipartUpload' }, { code: 'AccessDenied', times: 99 })
+    here.double.cues.fail({ operation: 'AbortMultipartUpload' }, { code: 'AccessDenied', times: 1 })
+    await refusal(seal(own))
+    expect(here.double.uploads(BUCKET)).toHaveLength(1)
     expect(await store.size('_state/sealed/0')).toBeNull()
-    double.cues.clear()
+    here.double.cues.clear()
 
     const next = await store.own(newOwner())
     await next.takeOver([dead])
-    expect(double.uploads(BUCKET)).toEqual([])
+    expect(here.double.uploads(BUCKET)).toEqual([])
     expect(await seal(next)).toBe(true)
     await next.publish('_state/sealed/0', 'credentials/part-00000.csv')
     expect(await store.size('credentials/part-00000.csv')).toBe(2 * LARGE.byteLength)
   })
 
   it('is rejected for a former owner after it was aborted', async () => {
-    const store = open()
+    const store = here.open()
     const late = newOwner()
     const own = await store.own(late)
-    double.cues.before({ operation: 'CompleteMultipartUpload' }, async () => {
+    here.double.cues.before({ operation: 'CompleteMultipartUpload' }, async () => {
       await (await store.own(newOwner())).takeOver([late])
     })
-    const error = await errorOf(seal(own))
+    const error = await refusal(seal(own))
     expect(error.kind).toBe('locked')
     expect(await store.size('_state/sealed/0')).toBeNull()
   })
@@ -229,19 +188,19 @@ describe('a former owner', () => {
     change: (own: OwnedStore) => Promise<unknown>,
     key: RegExp,
   ): Promise<{ readonly error: ExportError; readonly next: OwnedStore }> {
-    const store = open()
+    const store = here.open()
     const [late, id] = [newOwner(), newOwner()]
     const own = await store.own(late)
     await own.replace('_manifest.json', ['old'])
     await own.create('_state/sealed/0', ['rows'])
     let next: OwnedStore | null = null
-    double.cues.before({ operation, key }, async () => {
+    here.double.cues.before({ operation, key }, async () => {
       next = await store.own(id)
       await next.takeOver([late])
       await next.publish('_state/sealed/0', 'credentials/part-00000.csv')
       await next.replace('_manifest.json', ['new'])
     })
-    const error = await errorOf(change(own))
+    const error = await refusal(change(own))
     return { error, next: next! }
   }
 
@@ -261,22 +220,24 @@ describe('a former owner', () => {
   })
 
   it('whose write arrives after the next owner has looked is overwritten', async () => {
-    const store = open()
+    const store = here.open()
     const late = newOwner()
     const own = await store.own(late)
     await own.replace('_manifest.json', ['old'])
     const next = await store.own(newOwner())
     await next.takeOver([late])
     // The next owner has seen the ETag, but has not written yet: this write was under way for long.
-    double.cues.before({ operation: 'PutObject', key: /_manifest/ }, () => overwrite('set/_manifest.json'))
+    here.double.cues.before({ operation: 'PutObject', key: /_manifest/ }, () =>
+      overwrite('set/_manifest.json'),
+    )
     await next.replace('_manifest.json', ['new'])
     expect(Buffer.from((await store.read('_manifest.json'))!).toString()).toBe('new')
   })
 })
 
 async function overwrite(Key: string): Promise<void> {
-  const { endpoint, region } = double
-  const credentials = double.credentials[0]!
+  const { endpoint, region } = here.double
+  const credentials = here.double.credentials[0]!
   const s3 = new S3Client({ endpoint, region, credentials, forcePathStyle: true })
   await s3.send(new PutObjectCommand({ Bucket: BUCKET, Key, Body: 'late' }))
   s3.destroy()
@@ -284,9 +245,9 @@ async function overwrite(Key: string): Promise<void> {
 
 it('names with every character of query folders are signed and copied right', async () => {
   const name = 'credentials/query=keyword.a%20b%2F%C3%BC@c._-/import_window=all/part-00000.csv'
-  const own = await open({ prefix: 'a/b=c' }).own(newOwner())
+  const own = await here.open({ prefix: 'a/b=c' }).own(newOwner())
   await own.create('_state/sealed/0', ['x'])
   await own.publish('_state/sealed/0', name)
-  expect([...double.objects(BUCKET).keys()]).toContain(`a/b=c/${name}`)
+  expect([...here.double.objects(BUCKET).keys()]).toContain(`a/b=c/${name}`)
   expect(await own.list('credentials')).toEqual(['query=keyword.a%20b%2F%C3%BC@c._-'])
 })

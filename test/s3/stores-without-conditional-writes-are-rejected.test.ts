@@ -1,12 +1,13 @@
 import { CreateBucketCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { bucketStore } from '../../src/bucket/index.ts'
-import { type DataSetLocation, type ExportError, isExportError, type Store } from '../../src/core/index.ts'
+import type { DataSetLocation, Store } from '../../src/core/index.ts'
 import { s3Driver } from '../../src/s3/index.ts'
 import { takeLock } from '../../src/state/lock/lock.ts'
 import { write } from '../disk/temporary-store.ts'
 import { BUCKET } from '../support/bucket.ts'
 import { type S3Double, startS3Double } from './double/server.ts'
+import { refusal } from './each-in-a-bucket.ts'
 import { startSecondServer } from './second-server.ts'
 
 afterEach(() => vi.unstubAllEnvs())
@@ -41,12 +42,6 @@ async function hold(store: Store): Promise<void> {
   const stop = new AbortController().signal
   const lock = await takeLock(store, { clock, stop, fresh: false, warn: () => {} })
   await lock.release()
-}
-
-async function refusal(work: Promise<unknown>): Promise<ExportError> {
-  const error = await work.catch((thrown: unknown) => thrown)
-  if (!isExportError(error)) throw new Error('not refused', { cause: error })
-  return error
 }
 
 describe.each([

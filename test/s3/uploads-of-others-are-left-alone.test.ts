@@ -1,11 +1,9 @@
 import { CreateMultipartUploadCommand, S3Client } from '@aws-sdk/client-s3'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { bucketStore } from '../../src/bucket/index.ts'
-import type { OwnedStore, Store } from '../../src/core/index.ts'
-import { s3Driver } from '../../src/s3/index.ts'
+import { expect, it } from 'vitest'
+import type { OwnedStore } from '../../src/core/index.ts'
 import { newOwner } from '../disk/temporary-store.ts'
-import { BUCKET, startBucket } from '../support/bucket.ts'
-import type { S3Double } from './double/server.ts'
+import { BUCKET } from '../support/bucket.ts'
+import { eachInABucket } from './each-in-a-bucket.ts'
 
 const LARGE = Buffer.alloc(9 << 20)
 const SHARD = 'credentials/part-00000.csv'
@@ -13,24 +11,14 @@ const SEALED = '_state/sealed/0'
 /** Uploads of other tools in a bucket that contains more than a data set; the last one under a name of a shard. */
 const OTHERS = ['_backup/dump', 'credentials/old.zip', 'reports/2023.pdf', '_state/x', SHARD]
 
-let double: S3Double
-
-beforeEach(async () => {
-  const started = await startBucket()
-  double = started.double
-  for (const [name, value] of Object.entries(started.env)) vi.stubEnv(name, value)
-})
-afterEach(async () => {
-  vi.unstubAllEnvs()
-  await double.close()
-})
+const here = eachInABucket()
 
 /** @returns their ids */
 async function beginOthers(keys: readonly string[] = OTHERS): Promise<string[]> {
-  const [credentials] = double.credentials
+  const [credentials] = here.double.credentials
   const s3 = new S3Client({
-    endpoint: double.endpoint,
-    region: double.region,
+    endpoint: here.double.endpoint,
+    region: here.double.region,
     forcePathStyle: true,
     credentials: credentials!,
   })
@@ -43,22 +31,10 @@ async function beginOthers(keys: readonly string[] = OTHERS): Promise<string[]> 
   return ids
 }
 
-const uploadIds = (): readonly string[] => double.uploads(BUCKET).map(({ id }) => id)
+const uploadIds = (): readonly string[] => here.double.uploads(BUCKET).map(({ id }) => id)
 
 /** The bucket itself is the data set. */
-function open(): Store {
-  return bucketStore(
-    s3Driver({
-      kind: 's3',
-      bucket: BUCKET,
-      prefix: '',
-      endpoint: double.endpoint,
-      region: double.region,
-      pathStyle: true,
-      allowHttp: false,
-    }),
-  )
-}
+const open = () => here.open({ prefix: '' })
 
 async function writeShard(own: OwnedStore): Promise<void> {
   const scratch = own.scratch()
@@ -74,10 +50,10 @@ it('uploads of others stay when uploads of a crashed owner are aborted, whatever
   const own = await open().own(dead)
   await own.takeOver([])
   // It crashes before it has sent a part.
-  double.cues.fail({ operation: 'UploadPart', key: SEALED }, { code: 'AccessDenied', times: 9 })
-  double.cues.fail({ operation: 'AbortMultipartUpload' }, { code: 'AccessDenied', times: 1 })
+  here.double.cues.fail({ operation: 'UploadPart', key: SEALED }, { code: 'AccessDenied', times: 9 })
+  here.double.cues.fail({ operation: 'AbortMultipartUpload' }, { code: 'AccessDenied', times: 1 })
   await expect(writeShard(own)).rejects.toThrow()
-  double.cues.clear()
+  here.double.cues.clear()
   const left = uploadIds().filter((id) => !others.includes(id))
   expect(left).toHaveLength(1)
   const later = await beginOthers(['credentials/later.zip'])
@@ -95,7 +71,7 @@ it('uploads of others stay, and an upload whose id was lost is aborted by its ow
   const id = newOwner()
   const own = await open().own(id)
   await own.takeOver([])
-  double.cues.fail({ operation: 'CreateMultipartUpload', key: SEALED }, { connection: 'reset-after' })
+  here.double.cues.fail({ operation: 'CreateMultipartUpload', key: SEALED }, { connection: 'reset-after' })
   await writeShard(own)
   expect(uploadIds()).toHaveLength(others.length + 1)
   await own.release()

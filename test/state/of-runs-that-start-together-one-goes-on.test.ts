@@ -1,13 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { bucketStore } from '../../src/bucket/index.ts'
-import { type Clock, type DataSetLocation, type Store, systemClock } from '../../src/core/index.ts'
-import { s3Driver } from '../../src/s3/index.ts'
+import { describe, expect, it } from 'vitest'
+import { type Clock, type Store, systemClock } from '../../src/core/index.ts'
 import { takeLock } from '../../src/state/index.ts'
 import type { Lock } from '../../src/state/lock/lock.ts'
 import { anError } from '../disk/errors.ts'
 import { storeAt, temporaryStore } from '../disk/temporary-store.ts'
-import type { S3Double } from '../s3/double/server.ts'
-import { BUCKET, startBucket } from '../support/bucket.ts'
+import { eachInABucket } from '../s3/each-in-a-bucket.ts'
 import { random } from '../support/random.ts'
 import { cases } from '../support/thorough.ts'
 
@@ -39,27 +36,7 @@ async function winnersOf(open: () => Store, runs: number): Promise<number> {
 }
 
 describe('in a bucket', () => {
-  let double: S3Double
-  let location: Extract<DataSetLocation, { kind: 's3' }>
-
-  beforeEach(async () => {
-    const started = await startBucket()
-    double = started.double
-    for (const [name, value] of Object.entries(started.env)) vi.stubEnv(name, value)
-    location = {
-      kind: 's3',
-      bucket: BUCKET,
-      prefix: 'set',
-      endpoint: double.endpoint,
-      region: double.region,
-      pathStyle: true,
-      allowHttp: false,
-    }
-  })
-  afterEach(async () => {
-    vi.unstubAllEnvs()
-    await double.close()
-  })
+  const here = eachInABucket()
 
   it.each([2, 3, 5])('one of %i runs that see each other gets the lock', async (runs) => {
     let written = 0
@@ -67,7 +44,7 @@ describe('in a bucket', () => {
     const allThere = new Promise<void>((resolve) => {
       letGo = resolve
     })
-    double.cues.before(
+    here.double.cues.before(
       { operation: 'PutObject', key: /_state\/lock\./, where: ({ headers }) => headers.has('if-none-match') },
       () => {
         if (++written === runs) setTimeout(letGo, 5)
@@ -76,18 +53,18 @@ describe('in a bucket', () => {
     )
     // No process reads lock files before all are written.
     const isLook = { operation: 'ListObjectsV2' } as const
-    double.cues.before(isLook, () => allThere, { times: runs })
-    expect(await winnersOf(() => bucketStore(s3Driver(location)), runs)).toBe(1)
+    here.double.cues.before(isLook, () => allThere, { times: runs })
+    expect(await winnersOf(here.open, runs)).toBe(1)
   })
 
   it('one run gets the lock whatever the order and the duration of the requests', async () => {
     for (let seed = 1; seed <= cases(6, 1); seed++) {
       const next = random(seed)
       const pause = () => new Promise<void>((resolve) => setTimeout(resolve, next() * 25))
-      double.cues.clear()
-      double.cues.before({}, pause, { times: 10_000 })
-      location = { ...location, prefix: `set-${seed}` }
-      expect(await winnersOf(() => bucketStore(s3Driver(location)), 2 + (seed % 3)), `seed ${seed}`).toBe(1)
+      here.double.cues.clear()
+      here.double.cues.before({}, pause, { times: 10_000 })
+      const open = () => here.open({ prefix: `set-${seed}` })
+      expect(await winnersOf(open, 2 + (seed % 3)), `seed ${seed}`).toBe(1)
     }
   })
 })

@@ -1,0 +1,59 @@
+import { afterEach, beforeEach, vi } from 'vitest'
+import { bucketStore } from '../../src/bucket/index.ts'
+import { type DataSetLocation, type ExportError, isExportError, type Store } from '../../src/core/index.ts'
+import { s3Driver } from '../../src/s3/index.ts'
+import { BUCKET, startBucket } from '../support/bucket.ts'
+import type { S3Double } from './double/server.ts'
+
+export type BucketLocation = Extract<DataSetLocation, { kind: 's3' }>
+
+export type InABucket = {
+  readonly double: S3Double
+  readonly env: Readonly<Record<string, string>>
+  /** A data set below `set/`, but for the differences. */
+  location(changes?: Partial<BucketLocation>): BucketLocation
+  open(changes?: Partial<BucketLocation>): Store
+}
+
+/** A bucket for each test of a file, which the process finds by its environment, as users do. */
+export function eachInABucket(): InABucket {
+  let started: Awaited<ReturnType<typeof startBucket>>
+  beforeEach(async () => {
+    started = await startBucket()
+    for (const [name, value] of Object.entries(started.env)) vi.stubEnv(name, value)
+  })
+  afterEach(async () => {
+    vi.unstubAllEnvs()
+    await started.double.close()
+  })
+  const here: InABucket = {
+    get double() {
+      return started.double
+    },
+    get env() {
+      return started.env
+    },
+    location: (changes = {}) => ({
+      kind: 's3',
+      bucket: BUCKET,
+      prefix: 'set',
+      endpoint: started.double.endpoint,
+      region: started.double.region,
+      pathStyle: true,
+      allowHttp: false,
+      ...changes,
+    }),
+    open: (changes) => bucketStore(s3Driver(here.location(changes))),
+  }
+  return here
+}
+
+/** The error that some work is refused with. */
+export async function refusal(work: Promise<unknown>): Promise<ExportError> {
+  const error = await work.then(
+    () => null,
+    (thrown: unknown) => thrown,
+  )
+  if (!isExportError(error)) throw new Error('not refused', { cause: error })
+  return error
+}
