@@ -4,7 +4,6 @@ import type { Tier } from './endpoints.ts'
 import type { Outgoing, SenderParts } from './outgoing.ts'
 import { PageTooLarge } from './pace/page-sizes.ts'
 import { responseError } from './responses.ts'
-import type { Token } from './tokens.ts'
 import type { HttpResponse } from './transport/http-client.ts'
 
 /** An attempt that failed, after which another may succeed. */
@@ -13,16 +12,6 @@ export class FailedAttempt extends Error {
     readonly error: ExportError,
     /** The least backoff; null: the rate limiter's wait is enough. */
     readonly minWaitMs: number | null,
-  ) {
-    super(error.message)
-  }
-}
-
-/** Status 401: the token is not accepted, or no longer. */
-export class RefusedToken extends Error {
-  constructor(
-    readonly error: ExportError,
-    readonly token: Token,
   ) {
     super(error.message)
   }
@@ -54,10 +43,9 @@ export class ErrorResponses {
   }
 
   /** @returns what to throw */
-  failure(response: HttpResponse, outgoing: Outgoing, token: Token): Error {
+  failure(response: HttpResponse, outgoing: Outgoing): Error {
     const { status } = response
     const error = responseError(response, this.#parts, outgoing)
-    if (status === 401) return new RefusedToken(error, token)
     // A service that sends Retry-After only needs time.
     const isOfSize = SIZE_STATUSES.has(status) && response.headers['retry-after'] === undefined
     if (isOfSize && outgoing.sizing?.timedOut(error.what) === true) return new PageTooLarge(error)

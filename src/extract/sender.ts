@@ -1,6 +1,6 @@
 import pRetry from 'p-retry'
 import { ExportError, isExportError, numberOf } from '../core/index.ts'
-import { ErrorResponses, FailedAttempt, failedAttempt, RefusedToken } from './failures.ts'
+import { ErrorResponses, FailedAttempt, failedAttempt } from './failures.ts'
 import type { Outgoing, ReadResponse, SenderParts } from './outgoing.ts'
 import type { Reservation } from './pace/budget.ts'
 import { PageTooLarge } from './pace/page-sizes.ts'
@@ -24,6 +24,8 @@ export class Sender {
   readonly #errorResponses: ErrorResponses
   /** Reasons for retries that were warned of since the service last gave a usable response. */
   readonly #reasons = new Set<string>()
+  /** Requests whose token was rejected and replaced. */
+  readonly #hasRenewed = new WeakSet<Outgoing>()
 
   constructor(parts: SenderParts) {
     this.#parts = parts
@@ -44,21 +46,11 @@ export class Sender {
     }
   }
 
-  /** The token is renewed once. */
   async #repeat<T>(outgoing: Outgoing, read: ReadResponse<T>): Promise<T> {
-    let isRenewed = false
     let attempts = 0
-    const attempt = async (number: number): Promise<T> => {
+    const attempt = (number: number): Promise<T> => {
       attempts = number
-      try {
-        return await this.#attempt(outgoing, number, read)
-      } catch (error) {
-        if (!(error instanceof RefusedToken)) throw error
-        if (isRenewed) throw error.error
-        isRenewed = true
-        await outgoing.tokens.replace(error.token, error.error)
-        throw new FailedAttempt(tokenExpired(outgoing.where), null)
-      }
+      return this.#attempt(outgoing, number, read)
     }
     try {
       return await pRetry(attempt, {
@@ -76,13 +68,14 @@ export class Sender {
 
   /**
    * One attempt, within the budget and after it has a permit.
-   * @throws FailedAttempt, RefusedToken, PageTooLarge; else what no other attempt can change
+   * @throws FailedAttempt, PageTooLarge; else what no other attempt can change
    */
   async #attempt<T>(outgoing: Outgoing, number: number, read: ReadResponse<T>): Promise<T> {
-    for (;;) {
+    for (let tries = 1; ; tries++) {
       const reservation = await this.#reserve(outgoing)
       try {
-        const sent = await this.#exchange(outgoing, number, reservation)
+        // The wait for a permit can be long. A token that expires during each wait must not keep the request here.
+        const sent = await this.#exchange(outgoing, number, reservation, tries <= MAX_STALE_TOKENS)
         if (sent !== null) return await this.#read(sent, outgoing, reservation.flight, read)
       } finally {
         reservation.release()
@@ -102,45 +95,57 @@ export class Sender {
     return { flight: null, holds, spend: () => {}, release: () => {} }
   }
 
-  /** @returns a response of 2xx; null: the limits have changed, and nothing was sent */
-  async #exchange(outgoing: Outgoing, number: number, reservation: Reservation): Promise<Sent | null> {
+  /** @returns a response of 2xx; null: nothing was sent, as the token has expired, or limits or a pause have come since */
+  async #exchange(
+    outgoing: Outgoing,
+    number: number,
+    reservation: Reservation,
+    isTokenChecked: boolean,
+  ): Promise<Sent | null> {
     const { contact, http, pace } = this.#parts
     const { metered, sizing, tokens, where } = outgoing
-    for (let tries = 1; ; tries++) {
-      const token = tokens.held() ?? (await this.#obtain(outgoing))
-      const permit = await pace[outgoing.tier].permit(outgoing.signal)
-      let hasEnded = (_outcome: Readonly<Record<string, string | number>>): number => 0
-      let response: HttpResponse | null
-      try {
-        // The wait for a permit can be long. A token that expires during each wait must not keep the request here.
-        if (!tokens.isCurrent(token) && tries <= MAX_STALE_TOKENS) continue
-        if (sizing?.isTooLarge() === true) throw tooLarge(where)
-        response = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, () => {
-          if (!reservation.holds() || !permit.take()) return false
-          reservation.spend()
-          contact.isReached = true
-          if (metered && number > 1) contact.retries++
-          hasEnded = this.#begin(outgoing, number)
-          return true
-        })
-      } catch (error) {
-        hasEnded({ reason: isExportError(error) ? error.what : 'unexpected error' })
-        const isOfSize = error instanceof ResponseTimeout && sizing?.timedOut(error.what) === true
-        throw isOfSize ? new PageTooLarge(error) : failedAttempt(error)
-      } finally {
-        permit.end()
-      }
-      if (response !== null) {
-        const ms = hasEnded({ status: response.status })
-        const isUsable = isSuccess(response.status) && !isHtml(response)
-        this.#readLimits(response, outgoing, reservation.flight, isUsable)
-        if (isUsable) return { response, ms }
-        response.release()
-        throw this.#errorResponses.failure(response, outgoing, token)
-      }
-      // If the reservation holds, all requests were paused between the permit and the write.
-      if (!reservation.holds()) return null
+    const token = tokens.held() ?? (await this.#obtain(outgoing))
+    const permit = await pace[outgoing.tier].permit(outgoing.signal)
+    let hasEnded = (_outcome: Readonly<Record<string, string | number>>): number => 0
+    let response: HttpResponse | null
+    try {
+      if (isTokenChecked && !tokens.isCurrent(token)) return null
+      if (sizing?.isTooLarge() === true) throw tooLarge(where)
+      response = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, () => {
+        if (!reservation.holds() || !permit.take()) return false
+        reservation.spend()
+        contact.isReached = true
+        if (metered && number > 1) contact.retries++
+        hasEnded = this.#begin(outgoing, number)
+        return true
+      })
+    } catch (error) {
+      hasEnded({ reason: isExportError(error) ? error.what : 'unexpected error' })
+      const isOfSize = error instanceof ResponseTimeout && sizing?.timedOut(error.what) === true
+      throw isOfSize ? new PageTooLarge(error) : failedAttempt(error)
+    } finally {
+      permit.end()
     }
+    if (response === null) return null
+    const ms = hasEnded({ status: response.status })
+    const isUsable = isSuccess(response.status) && !isHtml(response)
+    this.#readLimits(response, outgoing, reservation.flight, isUsable)
+    if (isUsable) return { response, ms }
+    response.release()
+    const error = this.#errorResponses.failure(response, outgoing)
+    throw response.status === 401 ? await this.#renewed(outgoing, token, error) : error
+  }
+
+  /**
+   * Replaces a rejected token, once for each request.
+   * @returns what to throw for another attempt
+   * @throws the refusal when there is no other token
+   */
+  async #renewed(outgoing: Outgoing, token: Token, refusal: Error): Promise<Error> {
+    if (this.#hasRenewed.has(outgoing)) throw refusal
+    this.#hasRenewed.add(outgoing)
+    await outgoing.tokens.replace(token, refusal)
+    return new FailedAttempt(tokenExpired(outgoing.where), null)
   }
 
   async #obtain({ tokens }: Outgoing): Promise<Token> {

@@ -21,7 +21,7 @@ export type TokenSource = {
   /** False when the token is about to expire, or is being or has been replaced. */
   isCurrent(token: Token): boolean
   /** Replaces a rejected token. @throws `refusal` when there is no other */
-  replace(refused: Token, refusal: ExportError): Promise<void>
+  replace(refused: Token, refusal: Error): Promise<void>
 }
 
 type TokenSourceOptions = {
