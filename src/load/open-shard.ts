@@ -130,7 +130,6 @@ export class OpenShard {
   /** Ends the work on it and removes its scratch. */
   async discard(): Promise<void> {
     await this.#last.catch(() => {})
-    this.#coding?.discard()
     await this.#scratch?.discard()
   }
 

@@ -16,8 +16,6 @@ export type ShardCoding = {
   encode(recordBatches: readonly Uint8Array[]): Promise<EncodedRows>
   /** Ends the shard. */
   end(): Promise<ShardEnd>
-  /** Frees what is kept of a shard that is not ended. */
-  discard(): void
 }
 
 /** The next bytes of a shard. */
@@ -57,7 +55,6 @@ export function shardCoder(encoder: ShardEncoder): { begin(): ShardCoding } {
           const parts = next(await encoder.footer(rowGroups))
           return { parts, sha256: hash.digest('hex') }
         },
-        discard() {},
       }
     },
   }

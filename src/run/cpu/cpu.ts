@@ -21,7 +21,7 @@ export type SharedThread = {
 }
 
 /** A thread, and the number of a run in it. */
-type RunThread = { readonly thread: Thread; readonly run: number; readonly isShared: boolean }
+type RunThread = { readonly thread: Thread; readonly run: number }
 
 /**
  * Smaller responses are decoded in the calling thread: that takes less time than a message and its answer. Pages of the
@@ -50,16 +50,24 @@ export function openCpu(
     )
     return loaded
   }
-  const there =
-    availableParallelism() > 1 && canStartThreads ? inThread(decodeSettings, encodeSettings, shared) : null
+  const thread = shared ?? shareThread()
+  const canStart = availableParallelism() > 1 && canStartThreads
+  let there: Elsewhere | null = null
+  let starting: Promise<void> | null = null
+  const start = (): Promise<void> => {
+    starting ??= inThread(decodeSettings, encodeSettings, thread.take()).then((started) => {
+      there = started
+    })
+    return starting
+  }
   return {
     async decode(body, context) {
       let page: DecodedPage | null = null
       try {
         const isLarge = body.byteLength >= LARGE_BYTES
         // Two threads that decode large pages would need twice the memory.
-        if (isLarge) await there?.start()
-        const decoder = isLarge && there?.isReady ? there : await here()
+        if (isLarge && canStart) await start()
+        const decoder = isLarge && there !== null ? there : await here()
         page = await decoder.decode(body, context)
         return page
       } finally {
@@ -70,8 +78,12 @@ export function openCpu(
     release({ recordBatch }) {
       if (recordBatch !== null) buffers.give(recordBatch.buffer)
     },
-    coder: { begin: async () => (there?.isReady ? there : await here()).coder.begin() },
-    close: async () => there?.close(),
+    coder: { begin: async () => (there ?? (await here())).coder.begin() },
+    async close() {
+      await starting
+      if (shared === null) await thread.close()
+      else await there?.close()
+    },
   }
 }
 
@@ -86,7 +98,7 @@ export function shareThread(): SharedThread {
         void thread.close()
         thread = openWorker()
       }
-      return { thread, run: runs++, isShared: true }
+      return { thread, run: runs++ }
     },
     close: () => thread.close(),
   }
@@ -96,35 +108,19 @@ function openWorker(): Thread {
   return openThread(new URL('./worker.js', import.meta.url), null)
 }
 
-type Elsewhere = Pick<Cpu, 'decode' | 'coder' | 'close'> & {
-  /** Starts the thread, if it has not been started. */
-  start(): Promise<void>
-  /** Whether it has started. It stays so after the thread has ended: then its requests fail. */
-  readonly isReady: boolean
-}
+type Elsewhere = Pick<Cpu, 'decode' | 'coder' | 'close'>
 
-function inThread(
+async function inThread(
   decodeSettings: DecodeSettings,
   encodeSettings: EncodeSettings,
-  shared: SharedThread | null,
-): Elsewhere {
-  let at: RunThread | null = null
-  let isReady = false
-  let starting: Promise<void> | null = null
+  { thread, run }: RunThread,
+): Promise<Elsewhere> {
   let shards = 0
   const request = <T>(name: string, args: readonly unknown[], transfer: ArrayBuffer[] = []): Promise<T> =>
-    at!.thread.request<T>(name, [at!.run, ...args], transfer)
-  const start = async (): Promise<void> => {
-    at = shared?.take() ?? { thread: openWorker(), run: 0, isShared: false }
-    // The next request gets the error.
-    await request('open', [decodeSettings, encodeSettings]).catch(() => {})
-    isReady = true
-  }
+    thread.request<T>(name, [run, ...args], transfer)
+  // The next request gets the error.
+  await request('open', [decodeSettings, encodeSettings]).catch(() => {})
   return {
-    start: () => (starting ??= start()),
-    get isReady() {
-      return isReady
-    },
     decode: (body, context) => request<DecodedPage>('decode', [body, context], owned(body.buffer)),
     coder: {
       begin() {
@@ -137,14 +133,9 @@ function inThread(
               recordBatches.flatMap(({ buffer }) => owned(buffer)),
             ),
           end: () => request<ShardEnd>('end', [shard]),
-          discard: () => void request('discard', [shard]).catch(() => {}),
         }
       },
     },
-    async close() {
-      if (at === null) return
-      if (at.isShared) await request('close', []).catch(() => {})
-      else await at.thread.close()
-    },
+    close: () => request<void>('close', []).catch(() => {}),
   }
 }

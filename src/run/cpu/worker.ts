@@ -29,9 +29,7 @@ serve({
     runs.get(run)!.shards.delete(shard)
     return { value }
   },
-  async discard(run: number, shard: number) {
-    return { value: runs.get(run)!.shards.delete(shard) }
-  },
+  /** Frees what is kept of its shards, ended or not. */
   async close(run: number) {
     return { value: runs.delete(run) }
   },
