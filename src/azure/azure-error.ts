@@ -15,31 +15,25 @@ const CLOCK: Cause = [
   "This machine's clock and the store's are too far apart",
   'Set the clock, then run again.',
 ]
-const MISSING: Cause = [
-  'config',
-  'There is no such container',
-  'Create it, or correct load.path or load.azure.endpoint.',
-]
 
-/** By error code of the service and the SDK: what it means, and what to do about it. */
+/** By error code of the service and the SDK, where the status says less: what it means, and what to do about it. */
 const CAUSES: Record<string, Cause> = {
-  ContainerNotFound: MISSING,
-  ContainerBeingDeleted: MISSING,
+  ContainerNotFound: [
+    'config',
+    'There is no such container',
+    'Create it, or correct load.path or load.azure.endpoint.',
+  ],
   AuthenticationFailed: REFUSED,
   InvalidAuthenticationInfo: REFUSED,
-  NoAuthenticationInformation: REFUSED,
   AuthenticationError: REFUSED,
   AuthorizationFailure: [
     'credentials',
     'The store rejects the credentials, or requests from this network',
     `${KEYS} Check the firewall of the storage account.`,
   ],
-  AuthorizationPermissionMismatch: DENIED,
-  InsufficientAccountPermissions: DENIED,
   AccountIsDisabled: ['config', 'The storage account is disabled', 'Enable it, then run again.'],
   CredentialUnavailableError: ['config', 'There are no credentials for object storage', KEYS],
   AggregateAuthenticationError: ['config', 'There are no credentials for object storage', KEYS],
-  BlobArchived: ['storage', 'The object lies in an archive', 'Restore it, then run again.'],
 }
 
 /** Turns an error of the SDK into an ExportError with its path and an advice. Other errors stay as they are. */

@@ -15,12 +15,9 @@ const ELSEWHERE: Cause = [
   'Set load.s3.region or AWS_REGION to it.',
 ]
 
-/** By error code of stores and the SDK: what it means, and what to do about it. */
+/** By error code of stores and the SDK, where the status says less: what it means, and what to do about it. */
 const CAUSES: Record<string, Cause> = {
   NoSuchBucket: ['config', 'There is no such bucket', 'Create it, or correct load.path or load.s3.endpoint.'],
-  AccessDenied: DENIED,
-  Forbidden: DENIED,
-  AllAccessDisabled: DENIED,
   CredentialsProviderError: [
     'config',
     'There are no credentials for object storage',
@@ -42,18 +39,7 @@ const CAUSES: Record<string, Cause> = {
     'There is no region for object storage',
     "Set load.s3.region or AWS_REGION to the bucket's.",
   ],
-  PermanentRedirect: ELSEWHERE,
-  KeyTooLongError: [
-    'storage',
-    'The name is too long for a key',
-    'Choose a shorter load.path or leave query out of load.partition_by.',
-  ],
   QuotaExceeded: ['storage', 'The store is full', `Free some space, then ${AGAIN}`],
-  EntityTooLarge: [
-    'storage',
-    'The file is too large for the store',
-    'Lower load.shard_rows, then run again.',
-  ],
   InvalidObjectState: ['storage', 'The object lies in an archive', 'Restore it, then run again.'],
 }
 

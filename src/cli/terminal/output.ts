@@ -27,11 +27,6 @@ export class Output {
     return this.#failure
   }
 
-  /** Nothing can be written any more, so long outputs can end. */
-  get closed(): boolean {
-    return this.#closed
-  }
-
   /** Width of the terminal; null: no terminal, lines may have any length. */
   get columns(): number | null {
     return this.#stream.isTTY ? this.#stream.columns || 80 : null
