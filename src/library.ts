@@ -254,7 +254,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
         kind: 'config',
         what: `The sandbox cannot listen: ${cause.code}`,
         where,
-        next: 'Give port: 0.',
+        next: 'Choose another; 0 takes a free one.',
         cause,
       })
     }

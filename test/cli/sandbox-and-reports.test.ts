@@ -33,7 +33,7 @@ it('a port in use, and options out of range, are exit 2', async () => {
   const port = new URL(sandbox.origin).port
   const taken = await spillway(['sandbox', '--port', port], workFolder())
   expect(taken.code).toBe(2)
-  expect(taken.stderr).toContain(`Port ${port} is taken`)
+  expect(taken.stderr).toContain(`The sandbox cannot listen: EADDRINUSE (port ${port})`)
   expect((await spillway(['sandbox', '--port', '0', '--error-rate', '2'], workFolder())).code).toBe(2)
   expect((await spillway(['sandbox', '--port', '99999'], workFolder())).code).toBe(2)
 })

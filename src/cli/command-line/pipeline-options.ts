@@ -38,29 +38,23 @@ const FILE = { type: 'string', demandOption: true, describe: 'Pipeline file' } a
 /** For a command with an `--output` of its own, as the positional `pipeline`. */
 export const DATA_SET = { ...FILE, describe: 'Pipeline file, or the path of a data set' } as const
 
-type PipelineArgs = CommonArgs & { readonly pipeline: string } & InferredOptionTypes<typeof OVERRIDES>
-type RunPipelineArgs = PipelineArgs & InferredOptionTypes<typeof LIMITS & typeof CONSENT>
-
 const GROUP = 'Overrides of the file:'
 
-/** The pipeline file, and the flags that override it. */
-export function pipelineOptions(yargs: Argv<CommonArgs>): Argv<PipelineArgs> {
-  return yargs.positional('pipeline', FILE).options(OVERRIDES).group(Object.keys(OVERRIDES), GROUP)
+/** The pipeline file, the flags that override it, and the consent to plaintext. */
+export function runPipelineOptions(yargs: Argv<CommonArgs>) {
+  const overrides = { ...OVERRIDES, ...LIMITS }
+  return yargs
+    .positional('pipeline', FILE)
+    .options(overrides)
+    .group(Object.keys(overrides), GROUP)
+    .options(CONSENT)
+    .group(Object.keys(CONSENT), HOW_IT_RUNS)
 }
 
 /** For commands that look after a data set that is there. */
 export function dataSetOptions(yargs: Argv<CommonArgs>) {
   const { output } = OVERRIDES
   return yargs.positional('pipeline', DATA_SET).options({ output }).group('output', GROUP)
-}
-
-/** {@link pipelineOptions} with the limits of a run and the consent to plaintext. */
-export function runPipelineOptions(yargs: Argv<CommonArgs>): Argv<RunPipelineArgs> {
-  return pipelineOptions(yargs)
-    .options(LIMITS)
-    .group(Object.keys(LIMITS), GROUP)
-    .options(CONSENT)
-    .group(Object.keys(CONSENT), HOW_IT_RUNS)
 }
 
 /** Those flags as yargs gives them. */

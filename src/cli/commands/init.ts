@@ -40,20 +40,11 @@ export const init = command({
 
 function notWritten(file: string, cause: unknown): ExportError {
   const code = codeOf(cause)
-  if (code === 'EEXIST') {
-    return new ExportError({
-      kind: 'config',
-      what: 'There is such a file already',
-      where: file,
-      next: 'Choose another name.',
-      cause,
-    })
-  }
   return new ExportError({
     kind: 'config',
-    what: `The file cannot be written: ${code}`,
+    what: code === 'EEXIST' ? 'There is such a file already' : `The file cannot be written: ${code}`,
     where: file,
-    next: 'Choose a folder that is there and can be written.',
+    next: 'Choose another name, in a folder that is there and can be written.',
     cause,
   })
 }

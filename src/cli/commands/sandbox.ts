@@ -1,7 +1,7 @@
 import { once } from 'node:events'
-import { type Sandbox, type SandboxOptions, sandboxBanner, startSandbox } from '../../sandbox/index.ts'
+import { startSandbox } from '../../library.ts'
+import { sandboxBanner } from '../../sandbox/index.ts'
 import { command, numberValue, stringValue, stringValues, wrongUsage } from '../command-line/command.ts'
-import { codeOf } from '../results/save-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
 
 const SERVED = {
@@ -47,7 +47,7 @@ export const sandbox = command({
   async run(args, io) {
     const signals = io.signals.listen(() => {})
     const { domain, latency, gatewayTimeout, tokenLifetime } = args
-    const service = await start({
+    const service = await startSandbox({
       port: args.port,
       records: args.records,
       seed: args.seed,
@@ -79,22 +79,12 @@ export const sandbox = command({
   },
 })
 
-const SEE_HELP = 'See `spillway sandbox --help`.'
-
 function milliseconds(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const [, number, unit] = /^(\d+(?:\.\d+)?)(ms|s|m)?$/.exec(text) ?? []
   if (number !== undefined) return Number(number) * { ms: 1, s: 1000, m: 60_000 }[unit ?? 's']!
-  throw wrongUsage('--gateway-timeout is a duration such as 500ms, 30s or 1m', SEE_HELP)
-}
-
-async function start(options: SandboxOptions): Promise<Sandbox> {
-  try {
-    return await startSandbox(options)
-  } catch (error) {
-    if (!(error instanceof Error)) throw error
-    if (codeOf(error) !== 'EADDRINUSE') throw wrongUsage(error.message, SEE_HELP, error)
-    const next = 'Choose another with --port; --port 0 takes a free one.'
-    throw wrongUsage(`Port ${options.port} is taken`, next, error)
-  }
+  throw wrongUsage(
+    '--gateway-timeout is a duration such as 500ms, 30s or 1m',
+    'See `spillway sandbox --help`.',
+  )
 }

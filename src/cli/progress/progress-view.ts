@@ -30,8 +30,6 @@ function redrawnLines(pipeline: Pipeline, { screen, env, log }: Io, stop: AbortS
   let opening: { readonly step: OpeningStep; readonly sinceMs: number } | null = null
   let latest: Progress | null = null
   let startedMs = 0
-  let drawnMs = performance.now()
-  let changed = false
   const draw = (): void => {
     const elapsedMs = performance.now() - startedMs
     const nowMs = Date.now()
@@ -43,14 +41,7 @@ function redrawnLines(pipeline: Pipeline, { screen, env, log }: Io, stop: AbortS
       screen.show(cutTo(`${name}: ${openingText(opening.step, opening.sinceMs, nowMs)}`, screen.columns - 1))
     }
   }
-  const timer = setInterval(() => {
-    // The stopwatch changes every second.
-    const ageMs = performance.now() - drawnMs
-    if (!changed && ageMs < 1000 && !screen.isResized) return
-    changed = false
-    drawnMs = performance.now()
-    draw()
-  }, REDRAW_MS)
+  const timer = setInterval(draw, REDRAW_MS)
   timer.unref()
   return {
     onLog: log,
@@ -60,7 +51,6 @@ function redrawnLines(pipeline: Pipeline, { screen, env, log }: Io, stop: AbortS
     onProgress(progress) {
       if (latest === null) startedMs = performance.now()
       latest = progress
-      changed = true
       ticker.onProgress(progress)
     },
     close() {

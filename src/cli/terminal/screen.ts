@@ -36,11 +36,6 @@ export class Screen {
     stream.on('error', () => {})
   }
 
-  /** Whether the terminal has another width than when the lines were drawn. */
-  get isResized(): boolean {
-    return this.#shown.length > 0 && this.columns !== this.#columns
-  }
-
   get columns(): number {
     // A terminal may have no size yet.
     return this.stream.columns || 80

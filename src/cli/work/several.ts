@@ -106,7 +106,7 @@ async function rowOf(given: string, { code, verdict }: Pick<Row, 'code' | 'verdi
   for (const { state, window } of partitions()) {
     if (state === 'done' && window !== null) newestMs = Math.max(newestMs, Date.parse(window.until))
   }
-  const ago = (ms: number): string => age(Math.max(0, nowMs - ms))
+  const ago = (ms: number): string => roughly(Math.max(0, nowMs - ms))
   return {
     ...row,
     rows: count(totals.rows),
@@ -114,15 +114,6 @@ async function rowOf(given: string, { code, verdict }: Pick<Row, 'code' | 'verdi
     newest: newestMs === 0 ? '' : ago(newestMs),
     searches: searchesRemaining === null ? '' : count(searchesRemaining),
   }
-}
-
-const HOUR_MS = 3_600_000
-
-/** `20 s`, `12 min`, `47 h`, `300 d`: short, so that the verdict has room. */
-function age(ms: number): string {
-  if (ms < HOUR_MS) return roughly(ms)
-  const hours = Math.floor(ms / HOUR_MS)
-  return hours < 48 ? `${hours} h` : `${count(Math.floor(hours / 24))} d`
 }
 
 /** What a command says first; of a list of checks, the first that failed. */

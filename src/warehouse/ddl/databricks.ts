@@ -1,4 +1,3 @@
-import type { ColumnType } from '../../core/index.ts'
 import {
   BY_HAND,
   backslashed,
@@ -10,15 +9,8 @@ import {
   backticked as quoted,
   type SyncDialect,
 } from './dialect.ts'
+import { SPARK_TYPES as TYPES } from './hive.ts'
 import { ledgerTable, listOf, manifestLines, shardPattern, syncScript } from './sync.ts'
-
-const TYPES: Readonly<Record<ColumnType, string>> = {
-  int64: 'BIGINT',
-  text: 'STRING',
-  boolean: 'BOOLEAN',
-  timestamp: 'TIMESTAMP',
-  list: 'ARRAY<STRING>',
-}
 
 /**
  * Source: https://docs.databricks.com/en/sql/language-manual/functions/read_files.html and

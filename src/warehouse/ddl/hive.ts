@@ -41,7 +41,8 @@ LOCATION ${literal(`${bucketOf(input)}/${resource}/`)}${properties};
 ${repairFolders(backticked(table), hive)}`
 }
 
-const SPARK_TYPES: Readonly<Record<ColumnType, string>> = {
+/** As Databricks has them. */
+export const SPARK_TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'BIGINT',
   text: 'STRING',
   boolean: 'BOOLEAN',
