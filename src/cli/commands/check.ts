@@ -156,15 +156,9 @@ async function checkService(pipeline: Pipeline, io: Io): Promise<string | null> 
   const { auth } = service
   const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
   if ((await readSecret(variable, io.env)) === null) return null
-  return untilStopped(io, async (signals) => {
-    const options = {
-      clock: systemClock,
-      readSecret: (name: string) => readSecret(name, io.env),
-      stop: signals.stop,
-      log: io.log,
-      hidesTexts: hidesQueries(pipeline),
-      onDate: clockCheck(pipeline, systemClock, io.log),
-    }
+  return untilStopped(io, async ({ stop }) => {
+    const onDate = clockCheck(pipeline, systemClock, io.log)
+    const options = { ...requestOptions(pipeline, stop, io), onDate }
     if (rulesOf(extract.resource).reading !== 'search') return tokenText(await testToken(service, options))
     const { token, search } = await testService(service, options)
     return `${tokenText(token)}; ${searchText(search)}`
@@ -175,17 +169,19 @@ async function checkService(pipeline: Pipeline, io: Io): Promise<string | null> 
 async function checkCost(pipeline: Pipeline, io: Io): Promise<string> {
   const { resource } = pipeline.extract
   if (rulesOf(resource).reading !== 'search') return `not measured: resource: ${resource} costs no searches`
-  return untilStopped(io, async (signals) => {
-    return probeText(
-      await probeService(pipeline, {
-        clock: systemClock,
-        readSecret: (name) => readSecret(name, io.env),
-        stop: signals.stop,
-        log: io.log,
-        hidesTexts: hidesQueries(pipeline),
-      }),
-    )
-  })
+  return untilStopped(io, async ({ stop }) =>
+    probeText(await probeService(pipeline, requestOptions(pipeline, stop, io))),
+  )
+}
+
+function requestOptions(pipeline: Pipeline, stop: AbortSignal, { env, log }: Io) {
+  return {
+    clock: systemClock,
+    readSecret: (name: string) => readSecret(name, env),
+    stop,
+    log,
+    hidesTexts: hidesQueries(pipeline),
+  }
 }
 
 function probeText({ reading, page, requests, searchesRemaining }: Probe): string {

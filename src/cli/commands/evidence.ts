@@ -33,40 +33,21 @@ export const evidence = command({
     const { key, json } = args
     const { pipeline } = await dataSetFrom({ pipeline: args.pipeline }, io)
     const publicKey = key === undefined ? null : await readVerifyingKey(key, io)
-    const path = resolve(io.cwd, args.output)
-    await requireApart({ path, what: 'The archive' }, [pipeline])
+    const output = resolve(io.cwd, args.output)
+    await requireApart({ path: output, what: 'The archive' }, [pipeline])
     const found = await readEvidence(pipeline, publicKey, version)
     const { tar, files } = await evidenceTar(found, publicKey)
-    await saveFile(path, tar, 'The archive')
-    const packed = { output: path, bytes: tar.byteLength, sha256: sha256(tar), files }
-    await io.stdout.result(json, packedJson(found, packed), [packedText(found, packed, args.output)])
+    await saveFile(output, tar, 'The archive')
+    const { manifest, complete, completeness } = found
+    const { shards, rows } = manifest.totals
+    const size = tar.byteLength
+    const sha256 = createHash('sha256').update(tar).digest('hex')
+    const packed = { pipeline: manifest.pipeline, output, bytes: size, sha256, files, shards, rows, complete }
+    await io.stdout.result(json, packed, [
+      `${manifest.pipeline}: evidence of ${counted(shards, 'shard')} with ${counted(rows, 'row')}: ${plainLine(args.output)} (${bytes(size)})`,
+      `SHA-256 ${sha256}; in it: ${files.join(', ')}`,
+      `${completenessText(completeness)}.`,
+    ])
     return DONE
   },
 })
-
-type Found = Awaited<ReturnType<typeof readEvidence>>
-
-type Packed = {
-  readonly output: string
-  readonly bytes: number
-  readonly sha256: string
-  readonly files: readonly string[]
-}
-
-function sha256(tar: Uint8Array): string {
-  return createHash('sha256').update(tar).digest('hex')
-}
-
-function packedJson({ manifest, complete }: Found, packed: Packed) {
-  const { shards, rows } = manifest.totals
-  return { pipeline: manifest.pipeline, ...packed, shards, rows, complete }
-}
-
-function packedText({ manifest, completeness }: Found, packed: Packed, output: string): string {
-  const { shards, rows } = manifest.totals
-  return [
-    `${manifest.pipeline}: evidence of ${counted(shards, 'shard')} with ${counted(rows, 'row')}: ${plainLine(output)} (${bytes(packed.bytes)})`,
-    `SHA-256 ${packed.sha256}; in it: ${packed.files.join(', ')}`,
-    `${completenessText(completeness)}.`,
-  ].join('\n')
-}

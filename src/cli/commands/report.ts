@@ -96,22 +96,17 @@ async function eachReport(
     hidesTexts: false,
   }
   let code = DONE
-  let at = 0
-  while (at < ids.length) {
+  for (const [i, id] of ids.entries()) {
+    // A fetch does not know the time of the last request.
+    if (i > 0) await systemClock.sleep(1000 / settings.basicRequestsPerSecond, stop)
     try {
-      for await (const found of fetchReports(settings, ids.slice(at), options)) {
-        await onReport(ids[at]!, found)
-        at++
-      }
+      for await (const found of fetchReports(settings, [id], options)) await onReport(id, found)
     } catch (error) {
       if (!isExportError(error)) throw error
       io.reportError(tryLater(error))
       code = exitCode(error.kind, io.signals.received)
       // Other errors concern all reports.
       if (code !== FAILED) return code
-      at++
-      // The next fetch does not know the time of the last request.
-      await systemClock.sleep(1000 / settings.basicRequestsPerSecond, stop)
     }
   }
   return code
