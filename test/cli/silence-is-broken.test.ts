@@ -40,5 +40,5 @@ it('what a shell has written while the process was stopped is not drawn over', (
   screen.drawBelow()
   screen.show('one\ntwo')
   // No cursor moves up.
-  expect(text().slice(before.length)).toBe('one\x1b[K\ntwo\x1b[K\n')
+  expect(text().slice(before.length)).toBe('one\x1b[K\ntwo\x1b[K\n\x1b[J')
 })

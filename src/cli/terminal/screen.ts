@@ -20,8 +20,6 @@ export class Screen {
   /** Whether lines can be redrawn: on a terminal that can, outside CI. */
   readonly canRedraw: boolean
   #shown: readonly string[] = []
-  /** Width of the terminal when the lines were drawn. */
-  #columns = 0
   /** When {@link showNowAndThen} drew. */
   #drawnMs = Number.NEGATIVE_INFINITY
   /** The last line for {@link showNowAndThen}. */
@@ -62,19 +60,11 @@ export class Screen {
   /** Draws lines over those drawn before; each has to be narrower than the terminal. */
   show(lines: string): void {
     const next = lines.split('\n').slice(0, Math.max(1, (this.stream.rows || 24) - 1))
-    const before = this.#shown
-    const isMoved = this.columns !== this.#columns
+    if (next.join('\n') === this.#shown.join('\n')) return
     // Overwriting does not flicker, erasing does.
-    const text = next.map((line, i) => {
-      const isThere = !isMoved && line === before[i]
-      return isThere ? '\n' : `${line}${ERASE_LINE_END}\n`
-    })
-    const rest = isMoved || next.length < before.length ? ERASE_BELOW : ''
-    const isSame = rest === '' && text.every((line) => line === '\n')
-    if (isSame) return
-    this.stream.write(isMoved ? this.#toTop() + rest + text.join('') : this.#toTop() + text.join('') + rest)
+    const text = next.map((line) => `${line}${ERASE_LINE_END}\n`).join('')
+    this.stream.write(`${this.#toTop()}${text}${ERASE_BELOW}`)
     this.#shown = next
-    this.#columns = this.columns
   }
 
   /** Where lines cannot be redrawn: says how far the work is, if nothing was written for so long. */
