@@ -54,6 +54,19 @@ describe('a wrong command line', () => {
     },
   )
 
+  // The others cover what is there.
+  it.each([
+    ...['status a', 'verify a', 'query a', 'ddl a --dialect snowflake', 'load a --to duckdb:b'],
+    ...['summary a', 'prune a --older-than 90y', 'tables a'],
+  ])('flags that narrow a run do not belong to "%s"', async (line) => {
+    const flags = ['--from=2024-02-01', '--until=2024-02-01', '--domain=a.com', '--format=csv']
+    // The page has a format of its own.
+    for (const flag of line.startsWith('summary') ? flags.slice(0, -1) : flags)
+      await expect(parseCommandLine([...line.split(' '), flag], 80, async () => {})).rejects.toThrow(
+        /^Unknown/,
+      )
+  })
+
   it('ends with exit 2, an empty stdout and the message on stderr', async () => {
     const { code, stdout, stderr } = await start(['frobnicate'], workFolder()).result
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })

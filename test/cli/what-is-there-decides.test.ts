@@ -80,23 +80,6 @@ it('a path without a data set is said to be none, whatever the command', async (
   expect(existsSync(join(folder, 'empty/_state'))).toBe(false)
 })
 
-it('flags that narrow a run belong to run and plan', async () => {
-  const { file, call } = await exported()
-  for (const [command, ...rest] of READERS) {
-    for (const flag of [
-      '--from=2024-02-01',
-      '--until=2024-02-01',
-      '--domain=scatterholt.com',
-      '--format=csv',
-    ]) {
-      if (command === 'summary' && flag.startsWith('--format')) continue
-      const { code, stderr } = await call(command!, file, ...rest, flag)
-      expect([command, flag, code, stderr]).toEqual([command, flag, 2, expect.stringContaining('Unknown')])
-    }
-  }
-  expect((await call('plan', file, '--from', '2024-02-01')).code).toBe(0)
-})
-
 const changes = [
   ['other masking', 'load: { path: out }', 'transform: { secret: partial }\nload: { path: out }'],
   ['other columns', 'load: { path: out }', 'transform: { columns: [id, domain] }\nload: { path: out }'],

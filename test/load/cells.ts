@@ -1,6 +1,6 @@
 import { int64, type RecordBatch, type TextVector, type Vector } from '../../src/core/index.ts'
 
-type Cell = null | number | bigint | boolean | string | readonly (string | null)[]
+export type Cell = null | number | bigint | boolean | string | readonly (string | null)[]
 
 /** Every value of every row, column by column. */
 export function cellsOf({ rows, groups, columns }: RecordBatch): Cell[][] {
@@ -17,7 +17,6 @@ function cellAt(vector: Vector, at: number): Cell {
   if (vector.valid !== null && vector.valid[at] === 0) return null
   switch (vector.kind) {
     case 'number':
-      return vector.values[at]!
     case 'int64':
       return int64(vector.values[at]!)
     case 'boolean':
@@ -36,5 +35,6 @@ function cellAt(vector: Vector, at: number): Cell {
 }
 
 function textAt({ offsets, bytes }: TextVector, at: number): string {
-  return Buffer.from(bytes.subarray(offsets[at], offsets[at + 1])).toString()
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return buffer.toString('utf8', offsets[at], offsets[at + 1])
 }

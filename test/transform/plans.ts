@@ -5,19 +5,16 @@ import {
   type DecodeSettings,
   decodeRecordBatch,
   droppedColumns,
-  int64,
   nameQuery,
   type PageContext,
   partition,
   type Query,
   queryLabel,
-  type TextVector,
-  type Vector,
   type Window,
 } from '../../src/core/index.ts'
+import { type Cell, cellsOf } from '../load/cells.ts'
 
-export type Value = string | number | bigint | boolean | null | readonly string[]
-export type Row = Readonly<Record<string, Value>>
+export type Row = Readonly<Record<string, Cell>>
 
 /** A plan with every column that the policies keep. */
 export function decodeSettings(changes: Partial<DecodeSettings> = {}): DecodeSettings {
@@ -66,43 +63,7 @@ export function pageContext(
 /** The rows of a page as plain values, whatever shape the columns have. */
 export function rowsOf(page: DecodedPage): readonly Row[] {
   if (page.recordBatch === null) return []
-  const { rows, groups, columns } = decodeRecordBatch(page.recordBatch)
-  const read = columns.map(({ name, group, values }) => {
-    const value = reader(values)
-    const indices = group === null ? undefined : groups[group]!.indices
-    const entry = (row: number): number => (indices === undefined ? row : (indices?.[row] ?? 0))
-    return { name, at: (row: number) => value(entry(row)) }
-  })
-  return Array.from({ length: rows }, (_, row) =>
-    Object.fromEntries(read.map(({ name, at }) => [name, at(row)])),
-  )
-}
-
-function reader(vector: Vector): (position: number) => Value {
-  const isThere = (position: number): boolean => vector.valid === null || vector.valid[position] === 1
-  switch (vector.kind) {
-    case 'number':
-    case 'int64':
-      return (position) => (isThere(position) ? int64(vector.values[position]!) : null)
-    case 'boolean':
-      return (position) => (isThere(position) ? vector.values[position] === 1 : null)
-    case 'text': {
-      const text = textReader(vector)
-      return (position) => (isThere(position) ? text(position) : null)
-    }
-    case 'list': {
-      const text = textReader(vector.items)
-      return (position) => {
-        if (!isThere(position)) return null
-        const texts: string[] = []
-        for (let i = vector.offsets[position]!; i < vector.offsets[position + 1]!; i++) texts.push(text(i))
-        return texts
-      }
-    }
-  }
-}
-
-function textReader({ offsets, bytes }: TextVector): (position: number) => string {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  return (position) => buffer.toString('utf8', offsets[position], offsets[position + 1])
+  const recordBatch = decodeRecordBatch(page.recordBatch)
+  const names = recordBatch.columns.map(({ name }) => name)
+  return cellsOf(recordBatch).map((cells) => Object.fromEntries(cells.map((cell, i) => [names[i]!, cell])))
 }

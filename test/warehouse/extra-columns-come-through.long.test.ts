@@ -1,8 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { columnsOf } from '../../src/core/index.ts'
 import { queryPipeline, readPipeline, verifyDataSet } from '../../src/index.ts'
-import { DIALECTS } from '../../src/warehouse/index.ts'
 import { readCsv, readParquet } from '../e2e/support/read-shards.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../e2e/support/workspace.ts'
 import { some } from '../support/thorough.ts'
@@ -137,22 +135,4 @@ describe('extra columns', () => {
       expect(byId(rows)).toEqual(expected(here))
     },
   )
-
-  it('are in the statements for every engine', async () => {
-    const here = await newWorkspace(parts())
-    const pipeline = await pipelineOf(here)
-    for (const [name, statements] of Object.entries(DIALECTS)) {
-      const text = statements({
-        pipeline: pipeline.name,
-        resource: 'credentials',
-        table: 'credentials',
-        columns: columnsOf(pipeline),
-        format: pipeline.load.format,
-        path: pipeline.load.path,
-        extension: '.parquet',
-        partitionBy: pipeline.load.partitionBy,
-      })
-      for (const column of NAMES) expect(text, name).toContain(column)
-    }
-  })
 })

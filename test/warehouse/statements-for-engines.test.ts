@@ -82,8 +82,7 @@ describe.each(DIALECT_NAMES.filter((name) => name !== 'duckdb' && name !== 'post
 
 /** One of each type, null or not, and those that a dialect knows by name. */
 const RECORDED = new Set([
-  ...['id', 'hash', 'imported_at', 'source_is_alert_enabled', 'source_leaked_at'],
-  ...['query_type', 'query_value', 'auth_domains'],
+  ...['id', 'hash', 'imported_at', 'source_is_alert_enabled', 'query_type', 'query_value', 'auth_domains'],
 ])
 
 it.each(['snowflake', 'redshift', 'athena', 'trino', 'spark', 'clickhouse', 'duckdb'] as const)(

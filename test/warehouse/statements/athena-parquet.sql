@@ -4,7 +4,6 @@ CREATE EXTERNAL TABLE `credentials` (
   `hash` string COMMENT 'the leaked secret, plain or hashed at the source; masked by transform.secret',
   `imported_at` timestamp COMMENT 'when the service imported the credential',
   `source_is_alert_enabled` boolean COMMENT 'whether the leak raises alerts',
-  `source_leaked_at` timestamp COMMENT 'when the data was leaked',
   `query_type` string COMMENT 'kind of the query that found the row',
   `query_value` string COMMENT 'value of the query; a secret is masked',
   `auth_domains` array<string> COMMENT 'host names that the credential logs in to'

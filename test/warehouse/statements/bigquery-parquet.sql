@@ -4,7 +4,6 @@ CREATE TABLE IF NOT EXISTS `YOUR_DATASET`.`credentials` (
   `hash` STRING OPTIONS (description = 'the leaked secret, plain or hashed at the source; masked by transform.secret'),
   `imported_at` TIMESTAMP NOT NULL OPTIONS (description = 'when the service imported the credential'),
   `source_is_alert_enabled` BOOL OPTIONS (description = 'whether the leak raises alerts'),
-  `source_leaked_at` TIMESTAMP OPTIONS (description = 'when the data was leaked'),
   `query_type` STRING NOT NULL OPTIONS (description = 'kind of the query that found the row'),
   `query_value` STRING NOT NULL OPTIONS (description = 'value of the query; a secret is masked'),
   `auth_domains` ARRAY<STRING> OPTIONS (description = 'host names that the credential logs in to'),

@@ -4,7 +4,6 @@ CREATE TABLE IF NOT EXISTS `credentials` (
   `hash` Nullable(String) COMMENT 'the leaked secret, plain or hashed at the source; masked by transform.secret',
   `imported_at` DateTime64(6, 'UTC') COMMENT 'when the service imported the credential',
   `source_is_alert_enabled` Nullable(Bool) COMMENT 'whether the leak raises alerts',
-  `source_leaked_at` Nullable(DateTime64(6, 'UTC')) COMMENT 'when the data was leaked',
   `query_type` String COMMENT 'kind of the query that found the row',
   `query_value` String COMMENT 'value of the query; a secret is masked',
   `auth_domains` Array(Nullable(String)) COMMENT 'host names that the credential logs in to',
@@ -29,6 +28,6 @@ ORDER BY (data_set, table_name, shard);
 
 -- Once, by hand. `ddl --sync` prints what keeps a table, empty at first, in line with the data set.
 -- The file function reads below the server's user_files_path; s3(…) takes the same format.
-INSERT INTO `credentials` (`id`, `hash`, `imported_at`, `source_is_alert_enabled`, `source_leaked_at`, `query_type`, `query_value`, `auth_domains`)
-SELECT `id`, `hash`, `imported_at`, `source_is_alert_enabled`, `source_leaked_at`, `query_type`, `query_value`, `auth_domains`
+INSERT INTO `credentials` (`id`, `hash`, `imported_at`, `source_is_alert_enabled`, `query_type`, `query_value`, `auth_domains`)
+SELECT `id`, `hash`, `imported_at`, `source_is_alert_enabled`, `query_type`, `query_value`, `auth_domains`
 FROM file('/data/acme/credentials/**/*.parquet', 'Parquet');

@@ -4,7 +4,6 @@ CREATE TABLE IF NOT EXISTS `credentials` (
   `hash` STRING COMMENT 'the leaked secret, plain or hashed at the source; masked by transform.secret',
   `imported_at` TIMESTAMP NOT NULL COMMENT 'when the service imported the credential',
   `source_is_alert_enabled` BOOLEAN COMMENT 'whether the leak raises alerts',
-  `source_leaked_at` TIMESTAMP COMMENT 'when the data was leaked',
   `query_type` STRING NOT NULL COMMENT 'kind of the query that found the row',
   `query_value` STRING NOT NULL COMMENT 'value of the query; a secret is masked',
   `auth_domains` ARRAY<STRING> COMMENT 'host names that the credential logs in to',
@@ -24,6 +23,6 @@ CREATE TABLE IF NOT EXISTS `spillway_loads` (
 );
 
 -- Once, by hand. `ddl --sync` prints what keeps a table, empty at first, in line with the data set.
-INSERT INTO `credentials` (`id`, `hash`, `imported_at`, `source_is_alert_enabled`, `source_leaked_at`, `query_type`, `query_value`, `auth_domains`)
-SELECT `id`, `hash`, `imported_at`, `source_is_alert_enabled`, `source_leaked_at`, `query_type`, `query_value`, `auth_domains`
-FROM read_files('s3://YOUR-BUCKET/PREFIX/credentials', format => 'parquet', fileNamePattern => '*.parquet', schema => '`id` BIGINT, `hash` STRING, `imported_at` TIMESTAMP, `source_is_alert_enabled` BOOLEAN, `source_leaked_at` TIMESTAMP, `query_type` STRING, `query_value` STRING, `auth_domains` ARRAY<STRING>');
+INSERT INTO `credentials` (`id`, `hash`, `imported_at`, `source_is_alert_enabled`, `query_type`, `query_value`, `auth_domains`)
+SELECT `id`, `hash`, `imported_at`, `source_is_alert_enabled`, `query_type`, `query_value`, `auth_domains`
+FROM read_files('s3://YOUR-BUCKET/PREFIX/credentials', format => 'parquet', fileNamePattern => '*.parquet', schema => '`id` BIGINT, `hash` STRING, `imported_at` TIMESTAMP, `source_is_alert_enabled` BOOLEAN, `query_type` STRING, `query_value` STRING, `auth_domains` ARRAY<STRING>');

@@ -4,7 +4,6 @@ CREATE TABLE "credentials" (
   "hash" VARCHAR(65535),
   "imported_at" TIMESTAMPTZ NOT NULL,
   "source_is_alert_enabled" BOOLEAN,
-  "source_leaked_at" TIMESTAMPTZ,
   "query_type" VARCHAR(65535) NOT NULL,
   "query_value" VARCHAR(65535) NOT NULL,
   "auth_domains" SUPER
@@ -24,7 +23,6 @@ COMMENT ON COLUMN "credentials"."id" IS 'identifier of the credential';
 COMMENT ON COLUMN "credentials"."hash" IS 'the leaked secret, plain or hashed at the source; masked by transform.secret';
 COMMENT ON COLUMN "credentials"."imported_at" IS 'when the service imported the credential';
 COMMENT ON COLUMN "credentials"."source_is_alert_enabled" IS 'whether the leak raises alerts';
-COMMENT ON COLUMN "credentials"."source_leaked_at" IS 'when the data was leaked';
 COMMENT ON COLUMN "credentials"."query_type" IS 'kind of the query that found the row';
 COMMENT ON COLUMN "credentials"."query_value" IS 'value of the query; a secret is masked';
 COMMENT ON COLUMN "credentials"."auth_domains" IS 'host names that the credential logs in to';

@@ -4,7 +4,6 @@ CREATE TABLE IF NOT EXISTS "CREDENTIALS" (
   "HASH" VARCHAR COMMENT 'the leaked secret, plain or hashed at the source; masked by transform.secret',
   "IMPORTED_AT" TIMESTAMP_TZ(6) NOT NULL COMMENT 'when the service imported the credential',
   "SOURCE_IS_ALERT_ENABLED" BOOLEAN COMMENT 'whether the leak raises alerts',
-  "SOURCE_LEAKED_AT" TIMESTAMP_TZ(6) COMMENT 'when the data was leaked',
   "QUERY_TYPE" VARCHAR NOT NULL COMMENT 'kind of the query that found the row',
   "QUERY_VALUE" VARCHAR NOT NULL COMMENT 'value of the query; a secret is masked',
   "AUTH_DOMAINS" ARRAY COMMENT 'host names that the credential logs in to',
@@ -33,6 +32,6 @@ CREATE OR REPLACE STAGE "CREDENTIALS_STAGE"
 
 -- Once, by hand. `ddl --sync` prints what keeps a table, empty at first, in line with the data set.
 -- COPY remembers which files it has loaded (for 64 days).
-COPY INTO "CREDENTIALS" ("ID", "HASH", "IMPORTED_AT", "SOURCE_IS_ALERT_ENABLED", "SOURCE_LEAKED_AT", "QUERY_TYPE", "QUERY_VALUE", "AUTH_DOMAINS")
-FROM (SELECT $1:"id"::NUMBER(19, 0), $1:"hash"::VARCHAR, $1:"imported_at"::TIMESTAMP_TZ(6), $1:"source_is_alert_enabled"::BOOLEAN, $1:"source_leaked_at"::TIMESTAMP_TZ(6), $1:"query_type"::VARCHAR, $1:"query_value"::VARCHAR, $1:"auth_domains"::ARRAY FROM @"CREDENTIALS_STAGE")
+COPY INTO "CREDENTIALS" ("ID", "HASH", "IMPORTED_AT", "SOURCE_IS_ALERT_ENABLED", "QUERY_TYPE", "QUERY_VALUE", "AUTH_DOMAINS")
+FROM (SELECT $1:"id"::NUMBER(19, 0), $1:"hash"::VARCHAR, $1:"imported_at"::TIMESTAMP_TZ(6), $1:"source_is_alert_enabled"::BOOLEAN, $1:"query_type"::VARCHAR, $1:"query_value"::VARCHAR, $1:"auth_domains"::ARRAY FROM @"CREDENTIALS_STAGE")
 PATTERN = '.*/credentials/.*part-[0-9]+[.]parquet';

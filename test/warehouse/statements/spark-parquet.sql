@@ -4,7 +4,6 @@ CREATE TABLE `credentials` (
   `hash` STRING COMMENT 'the leaked secret, plain or hashed at the source; masked by transform.secret',
   `imported_at` TIMESTAMP COMMENT 'when the service imported the credential',
   `source_is_alert_enabled` BOOLEAN COMMENT 'whether the leak raises alerts',
-  `source_leaked_at` TIMESTAMP COMMENT 'when the data was leaked',
   `query_type` STRING COMMENT 'kind of the query that found the row',
   `query_value` STRING COMMENT 'value of the query; a secret is masked',
   `auth_domains` ARRAY<STRING> COMMENT 'host names that the credential logs in to',

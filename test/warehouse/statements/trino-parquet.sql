@@ -6,7 +6,6 @@ CREATE TABLE hive.default."credentials" (
   "hash" VARCHAR COMMENT 'the leaked secret, plain or hashed at the source; masked by transform.secret',
   "imported_at" TIMESTAMP(6) COMMENT 'when the service imported the credential',
   "source_is_alert_enabled" BOOLEAN COMMENT 'whether the leak raises alerts',
-  "source_leaked_at" TIMESTAMP(6) COMMENT 'when the data was leaked',
   "query_type" VARCHAR COMMENT 'kind of the query that found the row',
   "query_value" VARCHAR COMMENT 'value of the query; a secret is masked',
   "auth_domains" ARRAY(VARCHAR) COMMENT 'host names that the credential logs in to',
