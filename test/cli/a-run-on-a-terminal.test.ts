@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { accessTo, sandboxWith, trial, workFolder, writePipeline } from './spillway.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { accessTo, sandboxWith, trial, writePipeline } from './spillway.ts'
 import { hasTerminals, onTerminal } from './terminal.ts'
 
 const SMALL_PAGES = '  page_size: 2\n  concurrency: 1'
@@ -40,7 +41,7 @@ it.skipIf(!hasTerminals)(
 
 it.skipIf(!hasTerminals)('in a narrow window no line wraps, and Ctrl-C is confirmed in between', async () => {
   const sandbox = await sandboxWith()
-  const folder = workFolder()
+  const folder = scratchFolder()
   // The second search waits for its permit.
   const service = '  requests_per_second: 0.01'
   const file = await writePipeline(folder, { service, extract: SMALL_PAGES })

@@ -3,7 +3,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { accessTo, type Environment, sandboxWith, spillway, workFolder } from './spillway.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { accessTo, type Environment, sandboxWith, spillway } from './spillway.ts'
 
 const BASE = `service:
   base_url: \${SPILLWAY_BASE_URL}
@@ -24,7 +25,7 @@ transform: { secret: hmac, identity: hmac }
 
 async function checked(...flags: string[]) {
   const sandbox = await sandboxWith()
-  const folder = workFolder()
+  const folder = scratchFolder()
   writeFileSync(join(folder, 'base.yaml'), BASE)
   writeFileSync(join(folder, 'acme.yaml'), FILE)
   writeFileSync(join(folder, 'key'), 'k'.repeat(40), { mode: 0o600 })

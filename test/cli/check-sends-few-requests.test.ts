@@ -1,7 +1,8 @@
 import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { expect, it, onTestFinished } from 'vitest'
-import { accessTo, sandboxWith, spillway, trial, workFolder, writePipeline } from './spillway.ts'
+import { expect, it } from 'vitest'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { portOf } from '../support/listening.ts'
+import { accessTo, sandboxWith, spillway, trial, writePipeline } from './spillway.ts'
 
 /** A service that responds alike to every request. @returns its base URL, and the requests it received */
 async function service(respond: RequestListener): Promise<{ baseUrl: string; requests: string[] }> {
@@ -10,16 +11,11 @@ async function service(respond: RequestListener): Promise<{ baseUrl: string; req
     requests.push(`${request.method} ${request.url}`)
     respond(request, response)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/firework`, requests }
+  return { baseUrl: `http://127.0.0.1:${await portOf(server)}/firework`, requests }
 }
 
 async function check(baseUrl: string, parts = '') {
-  const folder = workFolder()
+  const folder = scratchFolder()
   const file = await writePipeline(folder, { service: parts })
   return spillway(['check', file], folder, { SPILLWAY_BASE_URL: baseUrl, SPILLWAY_TOKEN: 'some-token' })
 }
@@ -42,7 +38,7 @@ it('the token is tested where the service has a token test', async () => {
 
 it('a mistyped field of include is found by --probe', async () => {
   const sandbox = await sandboxWith()
-  const folder = workFolder()
+  const folder = scratchFolder()
   const extract = '  include: [known_pasword_id]'
   const file = await writePipeline(folder, { extract, service: '  basic_requests_per_second: 100' })
   const probed = await spillway(['check', file, '--probe'], folder, accessTo(sandbox))

@@ -1,24 +1,23 @@
-import { once } from 'node:events'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer, type Server, type Socket } from 'node:net'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { portOf } from '../support/listening.ts'
 import { some } from '../support/thorough.ts'
-import { start, trial, workFolder, writePipeline } from './spillway.ts'
+import { start, trial, writePipeline } from './spillway.ts'
 
 // The documented limit; each wait below is much longer.
 const LIMIT_MS = 10_000
 
 /** A server that accepts every connection and never responds. */
 async function silentServer(): Promise<{ readonly port: number; readonly reached: () => boolean }> {
-  const sockets: Socket[] = []
-  const server: Server = createServer((socket) => void sockets.push(socket.on('error', () => {})))
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
+  let isReached = false
+  const server = createServer((socket) => {
+    isReached = true
+    socket.on('error', () => {})
   })
-  return { port: (server.address() as { port: number }).port, reached: () => sockets.length > 0 }
+  return { port: await portOf(server), reached: () => isReached }
 }
 
 /** The largest delay of timers at the moment: everything else may be as late on a busy machine. */
@@ -65,7 +64,7 @@ const WAITS: Record<string, () => Promise<Waiting>> = {
   },
   async 'a token to be exchanged'() {
     const { port, reached } = await silentServer()
-    const folder = workFolder()
+    const folder = scratchFolder()
     const service = `  token_url: http://127.0.0.1:${port}/token\n  api_key_env: SPILLWAY_API_KEY`
     const file = await writePipeline(folder, { service })
     const env = { SPILLWAY_BASE_URL: `http://127.0.0.1:${port}`, SPILLWAY_API_KEY: 'a-key-of-some-length' }
@@ -73,7 +72,7 @@ const WAITS: Record<string, () => Promise<Waiting>> = {
   },
   async 'object storage to respond'() {
     const { port, reached } = await silentServer()
-    const folder = workFolder()
+    const folder = scratchFolder()
     const endpoint = `{ endpoint: 'http://127.0.0.1:${port}', region: eu-central-1, path_style: true }`
     const file = await writePipeline(folder, { rest: `load: { path: 's3://bucket/acme', s3: ${endpoint} }` })
     const env = {

@@ -6,7 +6,8 @@ import { unpackTar } from 'modern-tar'
 import { describe, expect, it } from 'vitest'
 import { shardPaths } from '../e2e/support/read-shards.ts'
 import { newWorkspace, type Workspace } from '../e2e/support/workspace.ts'
-import { spillway, workFolder } from './spillway.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { spillway } from './spillway.ts'
 
 const KEY = generateKeyPairSync('ed25519')
 const OTHER = generateKeyPairSync('ed25519')
@@ -120,7 +121,7 @@ describe.skipIf(!TOOLS)('an auditor who follows the README', () => {
   it('accepts an intact export, and rejects a changed one', async () => {
     const here = await signed()
     expect((await evidence(here, '--output', 'acme.tar', '--key', 'pub.pem')).code).toBe(0)
-    const cwd = workFolder()
+    const cwd = scratchFolder()
     const unpacked = spawnSync('tar', ['-xf', join(here.folder, 'acme.tar'), '-C', cwd])
     expect(unpacked.status, String(unpacked.stderr)).toBe(0)
     const readme = await readFile(join(cwd, 'README.txt'), 'utf8')

@@ -2,17 +2,18 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 import { PASSWORD } from '../support/postgres/server.mjs'
 import { some } from '../support/thorough.ts'
-import { accessTo, ROOT, sandboxWith, spillway, start, trial, workFolder, writePipeline } from './spillway.ts'
+import { accessTo, ROOT, sandboxWith, spillway, start, trial, writePipeline } from './spillway.ts'
 
 const SHARD = 'out/credentials/query=domain.scatterholt.com/import_window=2024-01-01'
 
 /** A folder with a data set in `out`, and files and links around it. */
 async function exported() {
   const sandbox = await sandboxWith()
-  const folder = workFolder()
+  const folder = scratchFolder()
   const env = accessTo(sandbox)
   const path = (name: string) => join(folder, name)
   const file = await writePipeline(folder, { rest: 'load: { path: out }' })

@@ -3,12 +3,13 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { COMMANDS, GROUPS } from '../../src/cli/commands/index.ts'
 import { overview } from '../../src/cli/parse.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
-import { ROOT, start, workFolder } from './spillway.ts'
+import { ROOT, start } from './spillway.ts'
 
 /** What the command prints. */
 async function command(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const { code, stdout, stderr } = await carryOut({ args, env, cwd: workFolder() })
+  const { code, stdout, stderr } = await carryOut({ args, env, cwd: scratchFolder() })
   return { code, stdout, stderr }
 }
 
@@ -86,7 +87,7 @@ it.each([
 })
 
 it('completion is a script for the shell', async () => {
-  const { code, stdout } = await start(['completion'], workFolder()).result
+  const { code, stdout } = await start(['completion'], scratchFolder()).result
   expect(code).toBe(0)
   expect(stdout).toContain('spillway --get-yargs-completions')
 })

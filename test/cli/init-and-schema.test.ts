@@ -2,10 +2,11 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { readPipeline } from '../../src/config/index.ts'
-import { ROOT, spillway, workFolder } from './spillway.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { ROOT, spillway } from './spillway.ts'
 
 it('init writes a pipeline file that is valid once the service is named', async () => {
-  const folder = workFolder()
+  const folder = scratchFolder()
   const { code, stdout, stderr } = await spillway(['init'], folder)
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toContain('spillway check spillway.yaml')
@@ -17,7 +18,7 @@ it('init writes a pipeline file that is valid once the service is named', async 
 })
 
 it('init never overwrites', async () => {
-  const folder = workFolder()
+  const folder = scratchFolder()
   writeFileSync(join(folder, 'mine.yaml'), 'precious')
   const { code, stdout, stderr } = await spillway(['init', 'mine.yaml'], folder)
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
@@ -26,13 +27,13 @@ it('init never overwrites', async () => {
 })
 
 it('init into a missing folder is exit 2', async () => {
-  const { code, stderr } = await spillway(['init', 'no/such/folder.yaml'], workFolder())
+  const { code, stderr } = await spillway(['init', 'no/such/folder.yaml'], scratchFolder())
   expect(code).toBe(2)
   expect(stderr).toContain('ENOENT')
 })
 
 it('schema prints a JSON Schema and nothing else', async () => {
-  const { code, stdout, stderr } = await spillway(['schema'], workFolder())
+  const { code, stdout, stderr } = await spillway(['schema'], scratchFolder())
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(JSON.parse(stdout)).toMatchObject({
     $schema: 'https://json-schema.org/draft/2020-12/schema',

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { checkRequirements, readPipeline, serviceFromEnvironment } from '../../src/config/index.ts'
 import { runPipeline } from '../../src/run/index.ts'
 import { runOptions } from '../../src/run-options.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import {
   accessTo,
   type Environment,
@@ -11,7 +12,6 @@ import {
   sandboxWith,
   spillway,
   trial,
-  workFolder,
   writePipeline,
 } from './spillway.ts'
 
@@ -19,7 +19,7 @@ const BASE = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
 
 /** A command on a pipeline file with these parts. */
 async function ended(parts: PipelineParts, env: Environment = BASE, command = 'run') {
-  const folder = workFolder()
+  const folder = scratchFolder()
   return spillway([command, await writePipeline(folder, parts)], folder, env)
 }
 
@@ -58,7 +58,7 @@ describe('what a run needs besides its file', () => {
   })
 
   it('is reported by the line that was read, whatever the file holds since', async () => {
-    const folder = workFolder()
+    const folder = scratchFolder()
     const queries = ['A', 'A', 'B'].map((name) => `\n    - { type: secret, secret_env: ${name} }`).join('')
     const file = await writePipeline(folder, { extract: `  queries:${queries}` })
     const pipeline = await readPipeline(file, { env: BASE, cwd: folder })
@@ -87,7 +87,7 @@ describe('what a run needs besides its file', () => {
     'a token that is invalid in a header is rejected before anything is written: %j',
     async (token) => {
       const sandbox = await sandboxWith()
-      const folder = workFolder()
+      const folder = scratchFolder()
       writeFileSync(join(folder, 'token'), `${token}\n`)
       for (const name of ['token_env', 'api_key_env']) {
         const file = await writePipeline(folder, { service: `  ${name}: MY_TOKEN` })
@@ -109,7 +109,7 @@ describe('what a run needs besides its file', () => {
   )
 
   it('options of the library need the masking key as well', async () => {
-    const folder = workFolder()
+    const folder = scratchFolder()
     const file = await writePipeline(folder, { rest: 'transform: { identity: hmac }' })
     const pipeline = await readPipeline(file, { env: BASE, cwd: folder })
     await expect(runOptions(pipeline, { env: BASE })).rejects.toMatchObject({ kind: 'config' })
@@ -121,7 +121,7 @@ describe('what a run needs besides its file', () => {
   })
 
   it('secrets may come from files', async () => {
-    const folder = workFolder()
+    const folder = scratchFolder()
     const file = await writePipeline(folder, { rest: 'transform: { secret: hmac }' })
     writeFileSync(join(folder, 'token'), 'made-up\n')
     writeFileSync(join(folder, 'key'), `${'k'.repeat(32)}\n`)

@@ -2,7 +2,8 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { newWorkspace } from '../e2e/support/workspace.ts'
-import { spillway, workFolder, writePipeline } from './spillway.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { spillway, writePipeline } from './spillway.ts'
 
 it('a command from another directory says where it looked, and where there is a data set', async () => {
   const here = await newWorkspace({ load: { format: 'csv' } })
@@ -27,7 +28,7 @@ it('~ is refused, with what to write: no shell expands it there', async () => {
 })
 
 it('a command that finds no data set proposes the run with the folder that was given', async () => {
-  const folder = workFolder()
+  const folder = scratchFolder()
   const file = await writePipeline(folder)
   for (const command of [
     ['verify'],

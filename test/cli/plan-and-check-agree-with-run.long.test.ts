@@ -9,6 +9,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { some } from '../support/thorough.ts'
 import {
   accessTo,
@@ -18,7 +19,6 @@ import {
   spillway,
   start,
   trial,
-  workFolder,
   writePipeline,
 } from './spillway.ts'
 
@@ -150,7 +150,7 @@ const trials: readonly Trial[] = [
 it.each(some(trials, 4))('$name: plan and check exit $code as run does', async (trial) => {
   const { parts = BEGUN, harm = () => {}, env = {}, flags = [], code, message, hidesState = false } = trial
   const sandbox = await sandboxWith()
-  const folder = workFolder()
+  const folder = scratchFolder()
   const call = (...args: string[]) => spillway(args, folder, { ...accessTo(sandbox), ...KEY })
   expect((await call('run', await writePipeline(folder, BEGUN))).code).toBe(4)
   await harm(join(folder, 'out'), call)
@@ -169,7 +169,7 @@ it.each(some(trials, 4))('$name: plan and check exit $code as run does', async (
 
 it('plan and check succeed where run resumes, with consent or with part of the queries', async () => {
   const sandbox = await sandboxWith()
-  const folder = workFolder()
+  const folder = scratchFolder()
   const env = { ...accessTo(sandbox), ...KEY }
   const extract = '  queries: [{ type: domain, fqdn: quillmere.net }]'
   const file = await writePipeline(folder, { extract, rest: PLAINTEXT })

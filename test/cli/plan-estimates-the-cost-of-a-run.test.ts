@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { startSandbox } from '../support/sandbox.ts'
-import { accessTo, type Environment, spillway, workFolder } from './spillway.ts'
+import { accessTo, type Environment, spillway } from './spillway.ts'
 
 const DOMAINS = Array.from({ length: 12 }, (_, i) => `d${i}.example`)
 
@@ -23,7 +24,7 @@ async function begin(options: { readonly quota?: number; readonly rowsPerSearch?
     requestsPerSecond: 0,
     ...options,
   })
-  const folder = workFolder()
+  const folder = scratchFolder()
   const env: Environment = accessTo(sandbox)
   const call = async (command: string, parts: Parts, ...flags: string[]) => {
     const { until, every = 'month', extract = '', load = '' } = parts

@@ -4,8 +4,9 @@ import { runCommandLine } from '../../src/cli/run-command-line.ts'
 import { Output } from '../../src/cli/terminal/output.ts'
 import { Screen } from '../../src/cli/terminal/screen.ts'
 import { Signals } from '../../src/cli/terminal/signals.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { exportHere } from '../warehouse/in-process.ts'
-import { accessTo, Collector, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+import { accessTo, Collector, sandboxWith, spillway, writePipeline } from './spillway.ts'
 
 /** A data set. The expected results of most queries follow from their SQL alone. */
 async function exported(): Promise<{
@@ -13,7 +14,7 @@ async function exported(): Promise<{
   readonly env: Readonly<Record<string, string>>
 }> {
   const sandbox = await sandboxWith({ records: 5 })
-  const folder = workFolder()
+  const folder = scratchFolder()
   await writePipeline(folder, { name: 'pipeline' })
   const env = accessTo(sandbox)
   await exportHere({ folder, env })

@@ -2,12 +2,13 @@ import { generateKeyPairSync } from 'node:crypto'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { accessTo, sandboxWith, spillway, writePipeline } from './spillway.ts'
 
 it.skipIf(process.platform === 'win32')(
   'a signing key that others may read is named, and still used',
   async () => {
-    const folder = workFolder()
+    const folder = scratchFolder()
     const file = await writePipeline(folder)
     const env = accessTo(await sandboxWith())
     expect((await spillway(['run', file], folder, env)).code).toBe(0)

@@ -1,7 +1,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { start, trial, workFolder, writePipeline } from './spillway.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { start, trial, writePipeline } from './spillway.ts'
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the test looks for terminal escapes
 const ESCAPE = /\x1b/
@@ -118,7 +119,7 @@ it('plan, status, verify and check agree', async () => {
 })
 
 it('a long listing ends without an error when its reader closes the pipe', async () => {
-  const folder = workFolder()
+  const folder = scratchFolder()
   const file = await writePipeline(folder)
   const text = readFileSync(join(folder, file), 'utf8')
   writeFileSync(join(folder, file), text.replace('from: 2024-01-01', 'from: 1800-01-01'))

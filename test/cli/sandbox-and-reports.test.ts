@@ -3,10 +3,11 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { reportId } from '../../src/cli/commands/report.ts'
-import { accessTo, sandboxWith, spillway, start, workFolder } from './spillway.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { accessTo, sandboxWith, spillway, start } from './spillway.ts'
 
 it('the sandbox prints an address and a token that work, and a signal ends it with exit 0', async () => {
-  const folder = workFolder()
+  const folder = scratchFolder()
   const running = start(['sandbox', '--port', '0', '--token', 'made-up', '--records', '5'], folder)
   const [banner] = (await once(running.child.stdout, 'data')) as [string]
   const env = Object.fromEntries(
@@ -31,18 +32,18 @@ it('the sandbox prints an address and a token that work, and a signal ends it wi
 it('a port in use, and options out of range, are exit 2', async () => {
   const sandbox = await sandboxWith()
   const port = new URL(sandbox.origin).port
-  const taken = await spillway(['sandbox', '--port', port], workFolder())
+  const taken = await spillway(['sandbox', '--port', port], scratchFolder())
   expect(taken.code).toBe(2)
   expect(taken.stderr).toContain(`The sandbox cannot listen: EADDRINUSE (port ${port})`)
-  expect((await spillway(['sandbox', '--port', '0', '--error-rate', '2'], workFolder())).code).toBe(2)
-  expect((await spillway(['sandbox', '--port', '99999'], workFolder())).code).toBe(2)
+  expect((await spillway(['sandbox', '--port', '0', '--error-rate', '2'], scratchFolder())).code).toBe(2)
+  expect((await spillway(['sandbox', '--port', '99999'], scratchFolder())).code).toBe(2)
 })
 
 it('reports come as one JSON object a line', async () => {
   const sandbox = await sandboxWith()
   const { code, stdout } = await spillway(
     ['report', '3', '1', '--format', 'json'],
-    workFolder(),
+    scratchFolder(),
     accessTo(sandbox),
   )
   expect(code).toBe(0)
@@ -56,7 +57,7 @@ it('reports come as one JSON object a line', async () => {
 
 it('reports go to one file each, readable by their owner alone', async () => {
   const sandbox = await sandboxWith()
-  const folder = workFolder()
+  const folder = scratchFolder()
   const args = ['report', '7', '8', '--output', 'kept']
   const { code, stdout } = await spillway(args, folder, accessTo(sandbox))
   expect(code).toBe(0)
@@ -72,7 +73,7 @@ it.each(['0', '-1', '1.5', '../1', '1e3', '', '12345678901234567890'])('"%s" is 
 
 it('an invalid report id is exit 2 before any request is sent', async () => {
   const sandbox = await sandboxWith()
-  const { code, stdout } = await spillway(['report', '1', '../1'], workFolder(), accessTo(sandbox))
+  const { code, stdout } = await spillway(['report', '1', '../1'], scratchFolder(), accessTo(sandbox))
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   expect(sandbox.requests).toHaveLength(0)
 })
@@ -83,7 +84,7 @@ it('control sequences from the service do not reach the terminal', async () => {
   const sandbox = await sandboxWith({ faults: [{ on: 'reports', kind: 'rewrite', rewrite }] })
   for (const format of ['markdown', 'json']) {
     const args = ['report', '1', '--format', format]
-    const { code, stdout } = await spillway(args, workFolder(), accessTo(sandbox))
+    const { code, stdout } = await spillway(args, scratchFolder(), accessTo(sandbox))
     expect(code).toBe(0)
     expect(stdout).toContain('red')
     expect(stdout).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]/u)

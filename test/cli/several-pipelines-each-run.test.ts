@@ -2,15 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { gravest } from '../../src/cli/terminal/exit-code.ts'
-import {
-  accessTo,
-  type Environment,
-  sandboxWith,
-  spillway,
-  start,
-  workFolder,
-  writePipeline,
-} from './spillway.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { accessTo, type Environment, sandboxWith, spillway, start, writePipeline } from './spillway.ts'
 
 /** `run --json` on several files: the exit code, and what the lines say. */
 async function runAll(files: readonly string[], folder: string, env: Environment, ...flags: string[]) {
@@ -36,7 +29,7 @@ const FIVE = {
 describe('each of several pipelines runs, whatever the outcome of those before it', () => {
   it('after refused credentials, a failed partition, a budget that is used up, and an invalid file', async () => {
     const sandbox = await sandboxWith({ faults: [{ kind: 'status', status: 400, requests: [2] }] })
-    const folder = workFolder()
+    const folder = scratchFolder()
     writeFileSync(join(folder, 'broken.yaml'), 'name: broken\n')
     const files = [
       await writePipeline(folder, { name: 'one', service: '  token_env: OTHER' }),
@@ -71,7 +64,7 @@ describe('each of several pipelines runs, whatever the outcome of those before i
 
   it('a signal stops them all', async () => {
     const sandbox = await sandboxWith({ faults: [{ kind: 'hang', requests: [1] }] })
-    const folder = workFolder()
+    const folder = scratchFolder()
     const files = [
       await writePipeline(folder, { name: 'one', extract: '  concurrency: 1' }),
       await writePipeline(folder, { name: 'two' }),

@@ -1,9 +1,10 @@
 import { expect, it } from 'vitest'
-import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { accessTo, sandboxWith, spillway, writePipeline } from './spillway.ts'
 
 it('status, plan, verify and check of several files: a line each, and the gravest exit code', async () => {
   const env = accessTo(await sandboxWith())
-  const folder = workFolder()
+  const folder = scratchFolder()
   const done = await writePipeline(folder, { name: 'done' })
   const fresh = await writePipeline(folder, { name: 'fresh' })
   expect((await spillway(['run', done], folder, env)).code).toBe(0)

@@ -6,8 +6,9 @@ import { describe, expect, it } from 'vitest'
 import type { Problem } from '../../src/data-set/index.ts'
 import { shardPaths } from '../e2e/support/read-shards.ts'
 import { newWorkspace, pipelineText, type Workspace } from '../e2e/support/workspace.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
-import { lockOf, spillway, workFolder } from './spillway.ts'
+import { lockOf, spillway } from './spillway.ts'
 
 const PARTS = {
   extract: {
@@ -307,7 +308,7 @@ describe('a wrong key', () => {
     [['verify', 'pipeline.yaml', '--key', 'pub.pem'], {}, '--signature and --key go together'],
     [[...VERIFY, 'pub.pem', '--fix'], {}, '--signature and --fix do not go together'],
   ])('%j is refused with exit 2, and nothing of a key is shown', async (args, env, why) => {
-    const folder = workFolder()
+    const folder = scratchFolder()
     await writeFile(join(folder, 'pipeline.yaml'), pipelineText(PARTS))
     for (const [name, text] of Object.entries(KEYS)) await writeFile(join(folder, name), text)
     const access = { SPILLWAY_BASE_URL: 'http://127.0.0.1:1', ...env }

@@ -1,8 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -10,6 +8,7 @@ import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
 import { takeLock } from '../../src/state/index.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
 import { CLI } from '../support/run-cli.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
@@ -28,13 +27,6 @@ export type Running = {
 }
 
 export type Environment = Readonly<Record<string, string>>
-
-/** A temporary folder, removed when the test ends. */
-export function workFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'spillway-cli-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
 
 /** A sandbox without limits but those given, closed when the test ends. */
 export async function sandboxWith(options: SandboxOptions = {}): Promise<Sandbox> {
@@ -127,7 +119,7 @@ export async function writePipeline(folder: string, parts: PipelineParts = {}): 
 /** A pipeline file in a folder of its own with a sandbox, and how commands are called there, in this process. */
 export async function trial(parts: PipelineParts = {}, options: SandboxOptions = {}) {
   const sandbox = await sandboxWith(options)
-  const folder = workFolder()
+  const folder = scratchFolder()
   const file = await writePipeline(folder, parts)
   const env = accessTo(sandbox)
   return { sandbox, folder, file, env, call: (...args: string[]) => spillway(args, folder, env) }

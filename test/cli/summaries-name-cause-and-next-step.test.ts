@@ -1,7 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { spillway, trial, workFolder, writePipeline } from './spillway.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { spillway, trial, writePipeline } from './spillway.ts'
 
 const QUIET = ['--no-progress']
 
@@ -72,7 +73,7 @@ it('an outage that all chains meet is one warning, and another one once it is ov
 })
 
 it('if no request reached the service, the summary suggests to check it first', async () => {
-  const folder = workFolder()
+  const folder = scratchFolder()
   const file = await writePipeline(folder, { service: '  retries: 1' })
   const env = { SPILLWAY_BASE_URL: 'http://127.0.0.1:9', SPILLWAY_TOKEN: 'a-token' }
   const { code, stdout, stderr } = await spillway(

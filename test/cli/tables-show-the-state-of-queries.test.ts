@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { styleFor } from '../../src/cli/terminal/screen.ts'
 import { alignedTable, type Table } from '../../src/cli/terminal/table.ts'
-import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { accessTo, sandboxWith, spillway, writePipeline } from './spillway.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net', 'd.example']
 const TWO_MONTHS = '  windows: { from: 2024-01-01, until: 2024-03-01, every: month, per_chain: 1 }'
@@ -14,7 +15,7 @@ async function halfDone() {
     domains: DOMAINS,
     faults: [{ kind: 'status', status: 400, code: 'NO_WAY', requests: [4] }],
   })
-  const folder = workFolder()
+  const folder = scratchFolder()
   const env = accessTo(sandbox)
   writeFileSync(
     join(folder, 'trial.yaml'),
@@ -86,7 +87,7 @@ it('status and plan show a line for each query, and on request for each partitio
 })
 
 it('of five hundred queries the first are shown, and the rest in one line', async () => {
-  const folder = workFolder()
+  const folder = scratchFolder()
   const file = await writePipeline(folder, { extract: '  domains_file: domains.txt' })
   writeFileSync(
     join(folder, 'domains.txt'),

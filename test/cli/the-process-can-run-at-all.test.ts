@@ -2,8 +2,9 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { CLI } from '../support/run-cli.ts'
-import { trial, workFolder } from './spillway.ts'
+import { trial } from './spillway.ts'
 
 function shell(script: string, cwd: string, env: Readonly<Record<string, string>> = {}) {
   const all = { PATH: process.env.PATH ?? '', ...env }
@@ -27,7 +28,7 @@ it.each(['18.20.4', '20.10.0', '20.18.3'])('Node %s is refused in one sentence',
 it('a working directory that was deleted is exit 2', () => {
   const { code, stderr } = shell(
     `mkdir d && cd d && rmdir ../d && exec ${SPILLWAY} check a.yaml`,
-    workFolder(),
+    scratchFolder(),
   )
   expect([code, stderr]).toEqual([
     2,
@@ -49,7 +50,7 @@ it.skipIf(!existsSync('/proc/self/limits'))(
 )
 
 it('a defect outside of any command shows its stack at --log-level debug alone', async () => {
-  const folder = workFolder()
+  const folder = scratchFolder()
   // In the place of a callback of a package, once the command has printed something.
   writeFileSync(
     join(folder, 'late.mjs'),

@@ -3,12 +3,13 @@ import { once } from 'node:events'
 import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { CLI } from '../support/run-cli.ts'
-import { accessTo, sandboxWith, spillway, trial, workFolder, writePipeline } from './spillway.ts'
+import { accessTo, sandboxWith, spillway, trial, writePipeline } from './spillway.ts'
 
 it('a path that is a file, or lies below one, is exit 2, and no request is sent', async () => {
   const sandbox = await sandboxWith()
-  const folder = workFolder()
+  const folder = scratchFolder()
   writeFileSync(join(folder, 'taken'), 'mine')
   mkdirSync(join(folder, 'half'))
   writeFileSync(join(folder, 'half/_state'), 'mine')

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { parseCommandLine } from '../../src/cli/parse.ts'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { isExportError } from '../../src/core/index.ts'
-import { start, workFolder } from './spillway.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { start } from './spillway.ts'
 
 const WRONG: readonly (readonly [line: string, message: string])[] = [
   ['', 'No command is given. See `spillway --help`.'],
@@ -68,7 +69,7 @@ describe('a wrong command line', () => {
   })
 
   it('ends with exit 2, an empty stdout and the message on stderr', async () => {
-    const { code, stdout, stderr } = await start(['frobnicate'], workFolder()).result
+    const { code, stdout, stderr } = await start(['frobnicate'], scratchFolder()).result
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toBe('spillway: Unknown argument: frobnicate. See `spillway --help`.\n')
   })

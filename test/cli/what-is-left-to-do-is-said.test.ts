@@ -3,7 +3,8 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { newWorkspace } from '../e2e/support/workspace.ts'
-import { accessTo, sandboxWith, spillway, trial, workFolder, writePipeline } from './spillway.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { accessTo, sandboxWith, spillway, trial, writePipeline } from './spillway.ts'
 
 it('a database that is down leaves a complete export, and the command that loads it', async () => {
   const here = await newWorkspace({ load: { format: 'csv' } })
@@ -39,7 +40,7 @@ it('a run that failed ends with an error in the log, whatever the level that is 
 
 it('another length of windows on a finished data set is said to have no effect', async () => {
   const env = accessTo(await sandboxWith())
-  const folder = workFolder()
+  const folder = scratchFolder()
   const file = await writePipeline(folder)
   expect((await spillway(['run', file], folder, env)).code).toBe(0)
   const text = await readFile(join(folder, file), 'utf8')
@@ -61,7 +62,7 @@ it('after a stop, the rows that readers do not see yet are counted', async () =>
 })
 
 it('a load.path that is a link to nowhere is named as one', async () => {
-  const folder = workFolder()
+  const folder = scratchFolder()
   const file = await writePipeline(folder, { rest: 'load: { path: out }' })
   symlinkSync('nowhere', join(folder, 'out'))
   const { code, stderr } = await spillway(['run', file], folder, accessTo(await sandboxWith()))

@@ -2,8 +2,9 @@ import { generateKeyPairSync } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { some } from '../support/thorough.ts'
-import { accessTo, sandboxWith, spillway, trial, workFolder } from './spillway.ts'
+import { accessTo, sandboxWith, spillway, trial } from './spillway.ts'
 
 /** Three months of a domain, exported. @param extract what else is searched for */
 async function exported(extract = '') {
@@ -71,7 +72,7 @@ it('no command that reads a data set needs more than its path: no valid file, an
 })
 
 it('a path without a data set is said to be none, whatever the command', async () => {
-  const folder = workFolder()
+  const folder = scratchFolder()
   mkdirSync(join(folder, 'empty'))
   for (const [command, ...rest] of READERS) {
     const { code, stderr } = await spillway([command!, 'empty', ...rest], folder, {})
@@ -106,7 +107,7 @@ it.each(some(changes, 2))(
 
 it('reports under secret: hmac need no key', async () => {
   const sandbox = await sandboxWith()
-  const folder = workFolder()
+  const folder = scratchFolder()
   const lines = [
     'name: trial',
     `service: { base_url: "$\{SPILLWAY_BASE_URL}" }`,

@@ -2,7 +2,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isExportError } from '../../src/core/index.ts'
-import { problems, read, SMALLEST, temporaryFolder, withLine } from './pipeline-file.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { problems, read, SMALLEST, withLine } from './pipeline-file.ts'
 
 const keyword = (text: string) =>
   `${SMALLEST.replace('  domains: [acme.com]\n', '')}  queries:\n    - { type: keyword, keyword: '${text}' }\n`
@@ -68,7 +69,7 @@ extract:
 })
 
 test('the value of a variable is always one string, and never YAML', async () => {
-  const cwd = temporaryFolder()
+  const cwd = scratchFolder()
   await fc.assert(
     fc.asyncProperty(
       fc.oneof(

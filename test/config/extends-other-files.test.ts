@@ -3,7 +3,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { checkRequirements, readPipeline } from '../../src/config/index.ts'
-import { failure, problems, read, SMALLEST, temporaryFolder } from './pipeline-file.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { failure, problems, read, SMALLEST } from './pipeline-file.ts'
 
 const BASE = `service:
   base_url: https://api.example.com/firework
@@ -58,7 +59,7 @@ test('a key without a value removes the inherited one', async () => {
 })
 
 test('flags take precedence over both, and paths are relative to the file that has them', async () => {
-  const cwd = temporaryFolder()
+  const cwd = scratchFolder()
   mkdirSync(join(cwd, 'shared/deep'), { recursive: true })
   writeFileSync(join(cwd, 'shared/base.yaml'), `extends: deep/base.yaml\n`)
   writeFileSync(
@@ -127,7 +128,7 @@ test('files that extend each other many times over are limited', async () => {
 })
 
 test('an unset variable is reported at its reference in the base', async () => {
-  const cwd = temporaryFolder()
+  const cwd = scratchFolder()
   writeFileSync(join(cwd, 'base.yaml'), BASE)
   writeFileSync(join(cwd, 'p.yaml'), CHILD)
   const pipeline = await readPipeline('p.yaml', { env: {}, cwd })

@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
 import { type Environment, type Overrides, readPipeline } from '../../src/config/index.ts'
 import { isExportError, type Pipeline } from '../../src/core/index.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 
 /** The smallest pipeline file: line 2 is `service:`, line 4 is `extract:`. */
 export const SMALLEST = `name: acme
@@ -25,7 +24,7 @@ export type Setting = {
 
 /** Writes `p.yaml` into a folder and reads it from there. */
 export async function read(text: string | Uint8Array, setting: Setting = {}): Promise<Pipeline> {
-  const { env = {}, overrides = {}, nodeVersion = 'v20.19.0', cwd = temporaryFolder() } = setting
+  const { env = {}, overrides = {}, nodeVersion = 'v20.19.0', cwd = scratchFolder() } = setting
   writeFileSync(join(cwd, 'p.yaml'), text)
   for (const [name, content] of Object.entries(setting.files ?? {})) writeFileSync(join(cwd, name), content)
   return readPipeline('p.yaml', { env, overrides, cwd, nodeVersion })
@@ -46,12 +45,6 @@ export async function failure(promise: Promise<unknown>): Promise<Error> {
     throw error
   }
   throw new Error('expected a config error, and there was none')
-}
-
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'spillway-config-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
 }
 
 /** The smallest file with a line added as the first of a section; `transform` and `load` begin in line 6. */

@@ -2,10 +2,11 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readMaskKey, readSecret } from '../../src/config/index.ts'
-import { failure, read, SMALLEST, temporaryFolder, withLine } from './pipeline-file.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { failure, read, SMALLEST, withLine } from './pipeline-file.ts'
 
 function secretFile(content: string | Uint8Array): string {
-  const path = join(temporaryFolder(), 'secret')
+  const path = join(scratchFolder(), 'secret')
   writeFileSync(path, content)
   return path
 }
@@ -26,7 +27,7 @@ test('null when neither is set, or both are blank', async () => {
 })
 
 test('a file that cannot be read is an error that names the variable', async () => {
-  const missing = join(temporaryFolder(), 'none')
+  const missing = join(scratchFolder(), 'none')
   expect((await failure(readSecret('T', { T_FILE: missing }))).message).toBe(
     `The file that T_FILE names does not exist (${missing}). Correct T_FILE, or set T itself.`,
   )

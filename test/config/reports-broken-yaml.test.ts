@@ -3,7 +3,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readPipeline } from '../../src/config/index.ts'
-import { failure, problems, read, SMALLEST, temporaryFolder } from './pipeline-file.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { failure, problems, read, SMALLEST } from './pipeline-file.ts'
 
 const EMPTY = 'p.yaml:1:1: the file is empty; `spillway init` writes one to begin with'
 
@@ -102,7 +103,7 @@ test('a file of more than 16 MB is refused', async () => {
 })
 
 test('a missing file, and a folder, are refused', async () => {
-  const cwd = temporaryFolder()
+  const cwd = scratchFolder()
   mkdirSync(join(cwd, 'folder'))
   writeFileSync(join(cwd, 'file'), '')
   const messageOf = async (file: string) => (await failure(readPipeline(file, { env: {}, cwd }))).message

@@ -10,7 +10,8 @@ import {
   resolvedSettings,
 } from '../../src/config/index.ts'
 import type { Pipeline } from '../../src/core/index.ts'
-import { read, temporaryFolder } from './pipeline-file.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { read } from './pipeline-file.ts'
 
 const EXAMPLES = join(import.meta.dirname, '../../pipelines')
 const nodeVersion = 'v24.0.0'
@@ -19,7 +20,7 @@ const nodeVersion = 'v24.0.0'
 async function expectTheSame(pipeline: Pipeline, cwd: string, env: Environment): Promise<void> {
   for (const settingsOf of [readSettings, resolvedSettings]) {
     const settings = JSON.stringify(await settingsOf(pipeline, { env, cwd, nodeVersion }))
-    const there = await pipelineFrom(settings, { env: {}, cwd: temporaryFolder(), nodeVersion })
+    const there = await pipelineFrom(settings, { env: {}, cwd: scratchFolder(), nodeVersion })
     const { file, locations } = pipeline
     expect({ ...there, file, locations }).toEqual({
       ...pipeline,
@@ -35,7 +36,7 @@ test.each(readdirSync(EXAMPLES).filter((name) => name.endsWith('.yaml')))('%s', 
 
 test('bases, variables, files of domains, paths, and values that look like variables', async () => {
   const env = { URL: 'https://api.example.com/firework', RETRIES: '7', ODD: 'a${URL}$${b', ON: 'true' }
-  const cwd = temporaryFolder()
+  const cwd = scratchFolder()
   const text = `extends: base.yaml
 name: acme
 service:

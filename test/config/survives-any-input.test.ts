@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isExportError } from '../../src/core/index.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { cases } from '../support/thorough.ts'
-import { read, SMALLEST, temporaryFolder } from './pipeline-file.ts'
+import { read, SMALLEST } from './pipeline-file.ts'
 
 const FOLDER = join(import.meta.dirname, '../../pipelines')
 const VALID = [
@@ -73,7 +74,7 @@ test.each([
   ['mutated pipelines', mutated, cases(600, 70)],
   ['arbitrary bytes', fc.uint8Array({ maxLength: 200 }), cases(100, 30)],
 ])('%s are a pipeline or a config error', async (_, texts: fc.Arbitrary<string | Uint8Array>, numRuns) => {
-  const cwd = temporaryFolder()
+  const cwd = scratchFolder()
   await fc.assert(
     fc.asyncProperty(texts, (text) => parsesOrRejects(text, cwd)),
     { numRuns },

@@ -5,11 +5,12 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it, onTestFinished } from 'vitest'
 import { parseAllDocuments } from 'yaml'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 import { PASSWORD } from '../support/postgres/server.mjs'
 import { startSandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { blocksOf, blockUnder, commandFolder, temporaryFolder } from './page.ts'
+import { blocksOf, blockUnder, commandFolder } from './page.ts'
 
 const PAGE = 'docs/cluster.md'
 const execute = promisify(execFile)
@@ -18,7 +19,7 @@ const execute = promisify(execFile)
 async function world(...files: string[]) {
   const sandbox = await startSandbox({ records: 30, requestsPerSecond: 0, basicRequestsPerSecond: 0 })
   onTestFinished(() => sandbox.close())
-  const folder = temporaryFolder()
+  const folder = scratchFolder()
   mkdirSync(join(folder, 'pipelines'))
   for (const name of ['acme', ...files]) {
     const service = { base_url: sandbox.baseUrl, requests_per_second: 100 }
@@ -84,7 +85,7 @@ it('the commands of the containers work, and the objects refer to each other', a
     pod.volumes.map(({ name }: { name: string }) => name),
   )
   const { folder, start, carryOut } = await world('globex')
-  const heartbeat = join(temporaryFolder(), 'alive')
+  const heartbeat = join(scratchFolder(), 'alive')
   const probe = workers.livenessProbe.exec.command.at(-1).replaceAll('/tmp/alive', heartbeat)
   expect(workers.args).toContain('/tmp/alive')
   const worker = start(

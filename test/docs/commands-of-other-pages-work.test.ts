@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
 import { COMMANDS } from '../../src/cli/commands/index.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut as inTestOrProcess } from '../support/in-this-process.ts'
-import { blocksOf, PAGES, temporaryFolder, textOf } from './page.ts'
+import { blocksOf, PAGES, textOf } from './page.ts'
 import { runBlocks } from './run-blocks.ts'
 
 const shellOf = (page: string) => blocksOf(page).filter(({ language }) => language === 'sh')
@@ -32,7 +33,7 @@ load:
 
 it('every command and flag that a page names exists', async () => {
   const help = new Map<string, string>()
-  const cwd = temporaryFolder()
+  const cwd = scratchFolder()
   for (const name of Object.keys(COMMANDS)) {
     help.set(name, (await inTestOrProcess({ args: [name, '--help'], cwd })).stdout)
   }

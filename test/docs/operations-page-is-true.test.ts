@@ -5,9 +5,10 @@ import { promisify } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { readPipeline } from '../../src/config/index.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
-import { blocksOf, blockUnder, commandFolder, ROOT, temporaryFolder } from './page.ts'
+import { blocksOf, blockUnder, commandFolder, ROOT } from './page.ts'
 import { cronJob, workflowShape } from './shapes.ts'
 
 const PAGE = 'docs/operations.md'
@@ -36,7 +37,7 @@ async function run(
 async function world() {
   const sandbox = await startSandbox({ records: 20, requestsPerSecond: 0 })
   onTestFinished(() => sandbox.close())
-  const folder = temporaryFolder()
+  const folder = scratchFolder()
   const [config] = kubernetes() as [{ data: Record<string, string> }]
   const text = config.data['acme.yaml']!.replace('service:', 'service:\n  requests_per_second: 100')
   writeFileSync(join(folder, 'acme.yaml'), text)
@@ -55,7 +56,7 @@ describe('systemd', () => {
   })
 
   it.skipIf(!has('systemd-analyze'))('has units that systemd-analyze accepts', async () => {
-    const folder = temporaryFolder()
+    const folder = scratchFolder()
     const bin = commandFolder(folder, 'exit 0')
     for (const [name, text] of Object.entries(named)) {
       writeFileSync(join(folder, name), text.replace('/usr/local/bin', bin))
@@ -81,7 +82,7 @@ describe('cron', () => {
     [1, 'spillway run acme.yaml: exit 1, see run.log\n'],
     [4, ''],
   ])('exit %i prints "%s"', async (exit, out) => {
-    const folder = temporaryFolder()
+    const folder = scratchFolder()
     const bin = commandFolder(folder, `exit ${exit}`)
     const command = blockUnder(PAGE, 'cron', 'crontab')
       .replace(/^(?:\S+ ){5}/, '')
@@ -105,14 +106,14 @@ describe('Kubernetes', () => {
   })
 
   it.each([0, 1, 2, 3, 4, 5])('its script maps exit %i as the page says', async (exit) => {
-    const bin = commandFolder(temporaryFolder(), `exit ${exit}`)
+    const bin = commandFolder(scratchFolder(), `exit ${exit}`)
     const { code } = await run('/bin/sh', ['-c', script()], { PATH: `${bin}:/usr/bin:/bin` })
     expect(code).toBe(exit === 4 ? 0 : exit)
   })
 
   it('SIGTERM reaches the command, whose exit code is that of the script', async () => {
     const bin = commandFolder(
-      temporaryFolder(),
+      scratchFolder(),
       `trap 'echo told; exit 143' TERM; kill -TERM "$PPID"; while :; do sleep 0.05; done`,
     )
     expect(await run('/bin/sh', ['-c', script()], { PATH: `${bin}:/usr/bin:/bin` })).toEqual({
@@ -141,7 +142,7 @@ describe('GitHub Actions', () => {
     [4, 0, '::notice::Budget or quota used up'],
     [5, 5, '::notice::Another run'],
   ])('its step turns exit %i into exit %i', async (exit, becomes, says) => {
-    const folder = temporaryFolder()
+    const folder = scratchFolder()
     const bin = commandFolder(folder, `echo x >> ${folder}/calls; exit ${exit}`)
     const env = { PATH: `${bin}:/usr/bin:/bin`, SOON: '0' }
     const { code, out } = await run('/bin/sh', ['-e', '-c', step?.run ?? ''], env, folder)
@@ -211,7 +212,7 @@ class Definitions:
     const summary = '{"status":"budget","rows":1,"shards":1,"requests":1,"searches_remaining":null}'
     const ends = await Promise.all(
       meanings.map(async (_, exit) => {
-        const folder = temporaryFolder()
+        const folder = scratchFolder()
         const bin = commandFolder(folder, `echo '${summary}'; exit ${exit}`)
         return program(name, stubs, folder, { PATH: `${bin}:${process.env.PATH}` })
       }),

@@ -1,7 +1,5 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
 import { CLI } from '../support/run-cli.ts'
 
 export const ROOT = join(import.meta.dirname, '../..')
@@ -48,12 +46,6 @@ export function blockUnder(page: string, heading: string, language: string): str
   const found = blocksOf(page).filter((block) => block.under.includes(heading) && block.language === language)
   if (found.length !== 1) throw new Error(`${found.length} blocks of ${language} below ${heading}`)
   return found[0]!.text
-}
-
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'spillway-docs-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
 }
 
 /** A folder with an executable `spillway`. @param script what it does; left out: what the built command does */

@@ -3,10 +3,11 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { onTestFinished } from 'vitest'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut as inTestOrProcess } from '../support/in-this-process.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { type Block, commandFolder, temporaryFolder } from './page.ts'
+import { type Block, commandFolder } from './page.ts'
 
 const execute = promisify(execFile)
 
@@ -27,7 +28,7 @@ export async function runBlocks(
 }
 
 export function newShell(env: Readonly<Record<string, string>>): Shell {
-  const folder = temporaryFolder()
+  const folder = scratchFolder()
   return { folder, env: { PATH: `${commandFolder(folder)}:${process.env.PATH}`, ...env } }
 }
 

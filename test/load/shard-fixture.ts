@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import zlib from 'node:zlib'
 import { DuckDBInstance, type JS } from '@duckdb/node-api'
@@ -8,6 +7,7 @@ import { afterAll } from 'vitest'
 import { type ColumnSpec, type Format, int64, type RecordBatch } from '../../src/core/index.ts'
 import { createEncoder } from '../../src/load/encode/create-encoder.ts'
 import type { WrittenRowGroup } from '../../src/load/encode/encoder.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { some } from '../support/thorough.ts'
 import { anyPage, everyColumn, type Page } from './any-rows.ts'
 import type { CellValue, Row } from './record-batch-builder.ts'
@@ -79,10 +79,9 @@ export async function encodeShard(
   return Buffer.concat(parts)
 }
 
-/** A folder for shards that is removed when the test file ends. */
+/** Writes shards into a folder that exists until the tests of the file are done. */
 export function shardFolder(): (name: string, bytes: Uint8Array) => string {
-  const folder = mkdtempSync(join(tmpdir(), 'spillway-encode-'))
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = scratchFolder()
   return (name, bytes) => {
     const path = join(folder, name)
     writeFileSync(path, bytes)

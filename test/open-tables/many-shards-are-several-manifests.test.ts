@@ -1,10 +1,10 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import type { ColumnSpec, ColumnStatistics } from '../../src/core/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
 import { tableProblems, updateTables } from '../../src/open-tables/index.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { type EntryRow, type ManifestRow, readAvro } from './world.ts'
 
 const SHARDS = Number(process.env.TABLE_SHARDS ?? 2500)
@@ -17,8 +17,7 @@ const COLUMNS = Array.from({ length: 15 }, (_, i) => (i === 0 ? 'domain' : `colu
 
 /** How tables of made-up shards are updated, in a folder of their own. */
 async function tables(columns: readonly ColumnSpec[]) {
-  const root = await mkdtemp(join(tmpdir(), 'spillway-manifests-'))
-  onTestFinished(() => rm(root, { recursive: true, force: true }))
+  const root = scratchFolder()
   const store = await diskStore({ root, fileMode: 0o600, dirMode: 0o700 }).own('abcdefabcdef')
   const formats = ['iceberg', 'delta'] as const
   const settings = { formats, root: `file://${root}`, snapshots: 1, dataSetId: 'an-id' }

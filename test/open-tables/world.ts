@@ -1,15 +1,15 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import avro from 'avsc'
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet'
-import { expect, onTestFinished } from 'vitest'
+import { expect } from 'vitest'
 import { bringTables, type TableSummary } from '../../src/data-set/index.ts'
 import { type PipelineSettings, pipelineFrom, type RunSettings, runPipeline } from '../../src/index.ts'
 import { type Fields, itemAt, serviceOf } from '../run/world.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { portOf } from '../support/listening.ts'
 
 const ENV = { SPILLWAY_TOKEN: 'token' }
 const NEVER = new AbortController().signal
@@ -36,8 +36,7 @@ export async function tableWorld(
   items: readonly Fields[],
   load: PipelineSettings['load'] = { table_formats: ['iceberg', 'delta'] },
 ) {
-  const folder = await mkdtemp(join(tmpdir(), 'spillway-tables-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const folder = scratchFolder()
   const service = await serviceOf(items, 100)
   const out = join(folder, 'out')
   const world = {
@@ -125,9 +124,7 @@ export async function servedOver(folder: () => string): Promise<string> {
     const part = bytes.subarray(Number(start), end === '' ? undefined : Number(end) + 1)
     response.writeHead(206, { 'content-length': part.byteLength }).end(part)
   })
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  onTestFinished(() => void server.close())
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return `http://127.0.0.1:${await portOf(server)}`
 }
 
 export type ManifestRow = {

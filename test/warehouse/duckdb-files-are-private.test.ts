@@ -10,7 +10,7 @@ import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { type Clock, isExportError, systemClock } from '../../src/core/index.ts'
 import { DuckdbWarehouse, parseTarget, type TargetWait } from '../../src/warehouse/index.ts'
 import { start } from '../cli/spillway.ts'
-import { temporaryFolder } from '../e2e/support/workspace.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 
 async function open(file: string, clock: Clock = systemClock, onWait: (wait: TargetWait) => void = () => {}) {
@@ -81,14 +81,14 @@ it('only its owner can read a file that load creates, and what DuckDB puts besid
 })
 
 it('the error about a file that cannot be created names it, with the reason', async () => {
-  const folder = temporaryFolder()
+  const folder = scratchFolder()
   await expect(open(join(folder, 'nowhere/leaks.db'))).rejects.toThrow(/cannot use the file \(ENOENT\)/)
   await mkdir(join(folder, 'folder.db'))
   await expect(open(join(folder, 'folder.db'))).rejects.toMatchObject({ kind: 'target' })
 })
 
 it('a load waits for a file that another process has open, and names the process; after ten minutes exit 5', async () => {
-  const file = join(temporaryFolder(), 'leaks.db')
+  const file = join(scratchFolder(), 'leaks.db')
   await (await open(file)).close()
   const other = await notebook(file)
   const who = `process ${other.pid} (node)`

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { dataSetRows } from '../../src/warehouse/index.ts'
 import { sql } from '../e2e/support/read-shards.ts'
-import { temporaryFolder } from '../e2e/support/workspace.ts'
 import { type Row, recordBatchOf, specs } from '../load/record-batch-builder.ts'
 import { encodeShard, plainCsv } from '../load/shard-fixture.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 
 it('load and query read texts as they were before formulas were escaped, each another one', async () => {
   const texts = ['=eve', "'=eve", "''=eve", '+ada@ex.com', '-1', '@x', '\tx', '\rx', "'ada", '', null, 'x=1']
@@ -15,7 +15,7 @@ it('load and query read texts as they were before formulas were escaped, each an
     columns,
     texts.map((note): Row => ({ note })),
   )
-  const root = temporaryFolder()
+  const root = scratchFolder()
   await writeFile(join(root, 'a.csv'), await encodeShard(format, columns, [[batch]]))
   const rows = await sql(dataSetRows({ root, format }, columns, ['a.csv']))
   expect(rows.map(({ note }) => note)).toEqual(texts)

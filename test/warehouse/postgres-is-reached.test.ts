@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { chmod, writeFile } from 'node:fs/promises'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { TLSSocket } from 'node:tls'
 import { fileURLToPath } from 'node:url'
@@ -8,7 +8,8 @@ import { expect, it, onTestFinished } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { type ExportError, isExportError } from '../../src/core/index.ts'
 import { connectPostgres } from '../../src/warehouse/postgres/postgres-connection.ts'
-import { temporaryFolder } from '../e2e/support/workspace.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { portOf } from '../support/listening.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 
@@ -64,13 +65,11 @@ async function front(url: string, response: 'S' | 'N'): Promise<Front> {
     for (const end of [from, to]) end.on('error', () => void [from, to].forEach((one) => void one.destroy()))
     from.pipe(to).pipe(from)
   }
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void server.close())
-  return { url: url.replace(/:\d+\//, `:${(server.address() as AddressInfo).port}/`), heard }
+  return { url: url.replace(/:\d+\//, `:${await portOf(server)}/`), heard }
 }
 
 it('errors name the cause, and a rejected password gives exit 3', async () => {
-  environment({ PGPASSWORD: PASSWORD, PGPASSFILE: join(temporaryFolder(), 'none') })
+  environment({ PGPASSWORD: PASSWORD, PGPASSFILE: join(scratchFolder(), 'none') })
   const url = await newDatabase()
   expect(await failure(url)).toBe(null)
   const wrong: readonly [url: string, says: RegExp, code: number][] = [
@@ -85,11 +84,7 @@ it('errors name the cause, and a rejected password gives exit 3', async () => {
       /^PostgreSQL cannot be reached: the name no-such-host\.invalid is not found/,
       1,
     ],
-    [
-      `postgres://me@localhost/db?host=${temporaryFolder()}`,
-      /there is no socket to be used at \/.*ENOENT/,
-      1,
-    ],
+    [`postgres://me@localhost/db?host=${scratchFolder()}`, /there is no socket to be used at \/.*ENOENT/, 1],
     [url.replace('postgres@', 'nobody@'), /^PostgreSQL refuses the user or the password/, 3],
   ]
   for (const [to, says, code] of wrong) {
@@ -105,7 +100,7 @@ it('errors name the cause, and a rejected password gives exit 3', async () => {
 })
 
 it('the password comes from ~/.pgpass; a file that others can read is not used, and the error says so', async () => {
-  const file = join(temporaryFolder(), 'pgpass')
+  const file = join(scratchFolder(), 'pgpass')
   environment({ PGPASSWORD: undefined, PGPASSFILE: file })
   const url = await newDatabase()
   const missing = await failure(url)

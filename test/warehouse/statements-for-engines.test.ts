@@ -5,7 +5,8 @@ import { parse } from 'yaml'
 import { allColumns, type Format } from '../../src/core/index.ts'
 import { type DdlInput, DIALECT_NAMES, DIALECTS, type DialectName, SYNCS } from '../../src/warehouse/index.ts'
 import { sql } from '../e2e/support/read-shards.ts'
-import { newWorkspace, temporaryFolder } from '../e2e/support/workspace.ts'
+import { newWorkspace } from '../e2e/support/workspace.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 import { some } from '../support/thorough.ts'
@@ -206,7 +207,7 @@ it.each([
 })
 
 it('the statements for DuckDB read CSV with lines of any length, into a table of any name', async () => {
-  const folder = temporaryFolder()
+  const folder = scratchFolder()
   await mkdir(join(folder, 'reports'))
   const columns = allColumns('reports', []).filter(({ type }) => type === 'text')
   const long = 'x'.repeat(3_000_000)

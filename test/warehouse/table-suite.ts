@@ -1,6 +1,5 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { cp, readFile, rename, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
@@ -15,6 +14,7 @@ import {
   type Workspace,
   workspaceFor,
 } from '../e2e/support/workspace.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { exportHere, loadHere, pipelineIn } from './in-process.ts'
@@ -45,7 +45,7 @@ async function load(here: Workspace, target: TestTarget, { mode = 'append', ...f
 /** Exported data sets, by their settings: an export takes longer than most tests that use it. */
 class Exports {
   readonly #sandbox = startSandbox(SMALL)
-  readonly #folder = mkdtempSync(join(tmpdir(), 'spillway-tables-'))
+  readonly #folder = scratchFolder()
   readonly #made = new Map<string, Promise<string>>()
 
   /** A copy of the first or the second data set with these settings: copies keep their identity. */
@@ -70,7 +70,6 @@ class Exports {
 
   async close(): Promise<void> {
     await (await this.#sandbox).close()
-    rmSync(this.#folder, { recursive: true, force: true })
   }
 
   async #make(here: Workspace, path: string): Promise<string> {

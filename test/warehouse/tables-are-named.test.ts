@@ -4,7 +4,7 @@ import { type ColumnSpec, systemClock } from '../../src/core/index.ts'
 import { DuckdbWarehouse, requireNames } from '../../src/warehouse/index.ts'
 import { qualified, type TableSpec } from '../../src/warehouse/table/table.ts'
 import { sql } from '../e2e/support/read-shards.ts'
-import { temporaryFolder } from '../e2e/support/workspace.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 import { columnOf, loadValues, postgresAt, tableWith } from './load-values.ts'
@@ -92,7 +92,7 @@ describe('PostgreSQL', () => {
 })
 
 it('in DuckDB names differ not by case alone', async () => {
-  const file = `${temporaryFolder()}/leaks.db`
+  const file = `${scratchFolder()}/leaks.db`
   const warehouse = await DuckdbWarehouse.open(file, DUCKDB)
   const table = await warehouse.find(spec(null, 'Credentials'))
   await warehouse.prepare(table, { evolve: false })
@@ -105,7 +105,7 @@ it('in DuckDB names differ not by case alone', async () => {
 it.each(['leaks', 'temp', 'system'])(
   'in DuckDB a schema may have the name of a catalog: %s; its views stay valid under another name of the file',
   async (schema) => {
-    const file = `${temporaryFolder()}/leaks.db`
+    const file = `${scratchFolder()}/leaks.db`
     const warehouse = await DuckdbWarehouse.open(file, DUCKDB)
     // The same names in the schema that is looked into by default.
     for (const [of, rows] of [['main', 1] as const, [schema, 3] as const]) {
