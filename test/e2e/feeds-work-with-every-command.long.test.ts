@@ -116,33 +116,6 @@ test.for([401, 403])('status %s names the tenant and the permission', async (sta
   expect(stdout).toMatch(/permission to read the feed of the tenant/)
 })
 
-test('a refused cursor skips nothing, and a redo reads the feed again', async () => {
-  const { here, clock } = await feeds({ page_size: 10 }, { cursorLifetimeMs: 5 * DAY_MS, stateRate: 0 })
-  expect((await here.run()).code).toBe(0)
-  const before = await readParquet(here.output)
-  clock.day = 80
-  const refused = await here.run()
-  expect(refused.code).toBe(1)
-  expect(refused.stdout).toContain("--redo 'feed.tenant/*'")
-  expect(difference(await readParquet(here.output), before)).toEqual(SAME)
-  const again = await here.run('--redo', 'feed.tenant/*')
-  expect(again.code, again.stdout).toBe(0)
-  expect(difference(await readParquet(here.output), rowsOf(here, null))).toEqual(SAME)
-  clock.day = 82
-  expect((await here.run()).code).toBe(0)
-  expect(difference(await readParquet(here.output), rowsOf(here, null))).toEqual(SAME)
-})
-
-test('a shard that is missing is refused, and a redo restores it', async () => {
-  const { here } = await feeds({ page_size: 10 }, { stateRate: 0 })
-  await here.run()
-  const [first] = await shardPaths(here.output)
-  await rm(join(here.output, first!))
-  expect((await here.run()).code).toBe(1)
-  expect((await here.run('--redo', 'feed.tenant/2024-01-01..2024-02-01')).code).toBe(0)
-  expect(difference(await readParquet(here.output), rowsOf(here, null))).toEqual(SAME)
-})
-
 test('prune removes windows of a feed, which goes on', async () => {
   const { here, clock } = await feeds({}, { stateRate: 0 })
   clock.day = 200
@@ -182,6 +155,7 @@ test('a feed that is read again for a repair or a refused cursor leaves out what
   await expectKept()
   const [first] = await shardPaths(here.output)
   await rm(join(here.output, first!))
+  expect((await here.run()).code).toBe(1)
   const { summary } = await here.run('--redo', keyOf(first!))
   const kept = await expectKept()
   expect(summary.rows).toBe(kept.length)
@@ -190,15 +164,20 @@ test('a feed that is read again for a repair or a refused cursor leaves out what
   expect((await here.cli('verify', PIPELINE, '--fix', '--yes')).code).toBe(0)
   await expectKept()
 
+  const held = await readParquet(here.output)
   clock.day = 220
   const refused = await here.run()
   expect(refused.code).toBe(1)
+  expect(difference(await readParquet(here.output), held)).toEqual(SAME)
   const [, key] = /--redo '(.*?)'/.exec(refused.stdout)!
   expect((await here.run('--redo', key!)).code).toBe(0)
   await expectKept()
 
   // A glob names them.
   expect((await here.run('--redo', 'feed.tenant/*')).code).toBe(0)
+  expect(difference(await readParquet(here.output), rowsOf(here, null))).toEqual(SAME)
+  clock.day = 222
+  expect((await here.run()).code).toBe(0)
   expect(difference(await readParquet(here.output), rowsOf(here, null))).toEqual(SAME)
 })
 

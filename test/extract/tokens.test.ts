@@ -1,11 +1,13 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import type { Auth } from '../../src/core/index.ts'
+import type { Service } from '../../src/extract/index.ts'
 import {
   collect,
   domainChain,
   failure,
   fakeClock,
+  type OpenOptions,
   open,
   type Received,
   sendJson,
@@ -25,6 +27,12 @@ function apiKeyAuth(overrides: Partial<Auth & { kind: 'api-key' }> = {}): Auth {
     tokenLifetimeMs: 3_600_000,
     ...overrides,
   }
+}
+
+/** A service at `url` that gets its tokens for an API key. */
+function openWithKey(url: string, options: OpenOptions & { auth?: Auth } = {}): Service {
+  const { auth = apiKeyAuth(), settings, ...more } = options
+  return open(url, { secrets: API_KEY, settings: { auth, ...settings }, ...more })
 }
 
 /** Issues token-1, token-2, …; `search` responds to everything else. */
@@ -47,7 +55,7 @@ describe('an API key', () => {
     [42, '{"tenant_id":42}', 'application/json'],
   ])('is exchanged for a token (tenant %s)', async (tenantId, body, contentType) => {
     const server = await serveTokens((_request, response) => sendPage(response, null))
-    const service = open(server.url, { secrets: API_KEY, settings: { auth: apiKeyAuth({ tenantId }) } })
+    const service = openWithKey(server.url, { auth: apiKeyAuth({ tenantId }) })
     await collect(service, domainChain())
     const [exchange, search] = server.received
     expect(exchange).toMatchObject({ method: 'POST', body, headers: { authorization: 'key-of-acme' } })
@@ -58,7 +66,7 @@ describe('an API key', () => {
 
   it('is exchanged once for all requests that start together', async () => {
     const server = await serveTokens((_request, response) => sendPage(response, null))
-    const service = open(server.url, { secrets: API_KEY, settings: { auth: apiKeyAuth() } })
+    const service = openWithKey(server.url)
     await Promise.all(Array.from({ length: 20 }, () => collect(service, domainChain())))
     expect(exchanges(server.received)).toHaveLength(1)
     expect(searches(server.received)).toHaveLength(20)
@@ -72,7 +80,7 @@ describe('an API key', () => {
     const clock = fakeClock()
     const server = await serveTokens((_request, response) => sendPage(response, null))
     const auth = apiKeyAuth({ tokenLifetimeMs: lifetimeMs })
-    const service = open(server.url, { clock, secrets: API_KEY, settings: { auth } })
+    const service = openWithKey(server.url, { clock, auth })
     await collect(service, domainChain())
     await clock.sleep(usableMs - 1, never)
     await collect(service, domainChain())
@@ -94,7 +102,7 @@ describe('an API key', () => {
           typeof request.json.from === 'string' && request.json.from >= 'c9' ? null : nextOf(request),
         )
     })
-    const service = open(server.url, { secrets: API_KEY, settings: { auth: apiKeyAuth() } })
+    const service = openWithKey(server.url)
     const chains = await Promise.all([1, 2, 3].map(() => collect(service, domainChain())))
     expect(chains.map((pages) => pages.length)).toEqual([11, 11, 11])
     expect(exchanges(server.received)).toHaveLength(2)
@@ -110,11 +118,7 @@ describe('an API key', () => {
       if (status === 200) sendPage(response, null)
       else response.writeHead(status).end()
     })
-    const service = open(server.url, {
-      clock: fakeClock(),
-      secrets: API_KEY,
-      settings: { auth: apiKeyAuth() },
-    })
+    const service = openWithKey(server.url, { clock: fakeClock() })
     const [page] = await collect(service, domainChain())
     expect(page?.requests).toBe(4)
     expect(searches(server.received).map(({ headers }) => headers.authorization)).toEqual([
@@ -127,7 +131,7 @@ describe('an API key', () => {
 
   it('fails when a fresh token is refused as well', async () => {
     const server = await serveTokens((_request, response) => response.writeHead(401).end())
-    const service = open(server.url, { secrets: API_KEY, settings: { auth: apiKeyAuth() } })
+    const service = openWithKey(server.url)
     const error = await failure(collect(service, domainChain()))
     expect(error.kind).toBe('credentials')
     expect(error.message).toContain('API_KEY')
@@ -137,7 +141,7 @@ describe('an API key', () => {
 
   it.each([401, 403])('fails as credentials when the exchange responds %i', async (status) => {
     const server = await serve((_request, response) => sendJson(response, {}, { status }))
-    const service = open(server.url, { secrets: API_KEY, settings: { auth: apiKeyAuth() } })
+    const service = openWithKey(server.url)
     expect((await failure(collect(service, domainChain()))).kind).toBe('credentials')
     expect(server.received).toHaveLength(1)
   })
@@ -149,8 +153,7 @@ describe('an API key', () => {
       else if (failures-- > 0) response.writeHead(status).end()
       else sendJson(response, { token: 'token' })
     })
-    const settings = { auth: apiKeyAuth(), retries: 2 }
-    const service = open(server.url, { clock: fakeClock(), secrets: API_KEY, settings })
+    const service = openWithKey(server.url, { clock: fakeClock(), settings: { retries: 2 } })
     await collect(service, domainChain())
     expect(exchanges(server.received)).toHaveLength(3)
     expect(service.counters).toMatchObject({ requests: 1, retries: 0 })
@@ -158,8 +161,7 @@ describe('an API key', () => {
 
   it('is not retried for ever when the exchange stays down', async () => {
     const server = await serve((_request, response) => response.writeHead(500).end())
-    const settings = { auth: apiKeyAuth(), retries: 2 }
-    const service = open(server.url, { clock: fakeClock(), secrets: API_KEY, settings })
+    const service = openWithKey(server.url, { clock: fakeClock(), settings: { retries: 2 } })
     expect((await failure(collect(service, domainChain()))).kind).toBe('transient')
     expect(server.received).toHaveLength(3)
   })
@@ -168,7 +170,7 @@ describe('an API key', () => {
     'is not followed by a search when the exchange responds %j',
     async (body) => {
       const server = await serve((_request, response) => sendJson(response, body))
-      const service = open(server.url, { secrets: API_KEY, settings: { auth: apiKeyAuth() } })
+      const service = openWithKey(server.url)
       const error = await failure(collect(service, domainChain()))
       expect(error.kind).toBe('data')
       expect(error.message).not.toContain('injected')
@@ -178,8 +180,8 @@ describe('an API key', () => {
 
   it('works even when tokens live no longer than the wait for a permit', async () => {
     const server = await serveTokens((_request, response) => sendPage(response, null))
-    const settings = { auth: apiKeyAuth({ tokenLifetimeMs: 100 }), requestsPerSecond: 1 }
-    const service = open(server.url, { clock: fakeClock(), secrets: API_KEY, settings })
+    const auth = apiKeyAuth({ tokenLifetimeMs: 100 })
+    const service = openWithKey(server.url, { clock: fakeClock(), auth, settings: { requestsPerSecond: 1 } })
     await Promise.all([1, 2, 3].map(() => collect(service, domainChain())))
     expect(searches(server.received)).toHaveLength(3)
   })

@@ -1,42 +1,12 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
-import { columnsOf, type DecodeSettings, isExportError, type PageContext } from '../../src/core/index.ts'
-import { createDecoder } from '../../src/transform/index.ts'
-import { cases, seedOf } from '../support/thorough.ts'
+import { expect, test } from 'vitest'
+import { seedOf } from '../support/thorough.ts'
 import { edited, edits } from './fuzz-edits.ts'
 import { attack } from './hostile-run.ts'
 import { credential, type Exchange, type Item } from './hostile-service.ts'
 
 const SEED = seedOf(20260302)
 const SECRET = 'the-secret-of-this-response'
-
-const PLAN: DecodeSettings = {
-  resource: 'credentials',
-  columns: columnsOf({
-    extract: { resource: 'credentials', include: [] },
-    transform: {
-      columns: ['id', 'identity_name', 'hash', 'imported_at', 'source_id', 'source_name'],
-      extraColumns: [],
-    },
-  }),
-  extras: [],
-  order: 'asc',
-  secret: 'redact',
-  identity: 'keep',
-  maskKey: null,
-  suppress: [],
-}
-
-const CONTEXT: PageContext = {
-  query: { type: 'domain', fqdn: 'acme.example', name: 'domain.acme.example' },
-  partition: 'domain.acme.example/all',
-  page: 0,
-  requested: null,
-  own: null,
-  queryValue: 'acme.example',
-  since: null,
-  recent: [],
-}
 
 const VALID = JSON.stringify({
   items: [credential(1, { hash: SECRET }), credential(2, { hash: null }), credential(3, { source: null })],
@@ -75,38 +45,6 @@ const item: fc.Arbitrary<Item> = fc
       : { ...found, [name]: { ...(found[name] as Item), [inner]: value } }
   })
 
-describe('every response is accepted, quarantined or rejected', () => {
-  const decode = createDecoder(PLAN)
-
-  test('responses close to the schema lose no item', () => {
-    fc.assert(
-      fc.property(fc.array(fc.oneof(item, fc.jsonValue()), { maxLength: 12 }), (items) => {
-        const page = decode(bytesOf(JSON.stringify({ items, next: null })), CONTEXT)
-        expect(page.items).toBe(items.length)
-        expect(page.rows + page.quarantined.length + page.repeated).toBe(items.length)
-        expect(Buffer.from(page.recordBatch ?? []).includes(SECRET)).toBe(false)
-      }),
-      { seed: SEED, numRuns: cases(2000) },
-    )
-  })
-
-  test('broken JSON is rejected, and the message does not quote it', () => {
-    fc.assert(
-      fc.property(edits(WORDS), (list) => {
-        try {
-          const page = decode(bytesOf(edited(Buffer.from(VALID), list)), CONTEXT)
-          expect(page.rows + page.quarantined.length + page.repeated).toBe(page.items)
-        } catch (error) {
-          if (!isExportError(error, 'transient', 'data')) throw error
-          expect(error.message).not.toContain(SECRET)
-          expect(error.cause).toBeUndefined()
-        }
-      }),
-      { seed: SEED, numRuns: cases(4000) },
-    )
-  })
-})
-
 test.concurrent.each([1, 2, 3, 4, 5, 6])(
   'a run against a service with random responses ends as documented (%i)',
   async (n) => {
@@ -135,7 +73,3 @@ test.concurrent.each([1, 2, 3, 4, 5, 6])(
     expect(JSON.parse(stdout)).toMatchObject({ pipeline: 'hostile' })
   },
 )
-
-function bytesOf(text: string | Buffer): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(Buffer.from(text))
-}

@@ -107,38 +107,3 @@ async function expectOwnFolders(output: string): Promise<void> {
     }
   }
 }
-
-it('a late row of a partition that is done opens the next part of its shard, with one warning', async () => {
-  const given: Drawn = {
-    times: Array.from({ length: 24 }, (_, i) => i * DAY_MS),
-    disorder: 'late',
-    order: 'asc',
-    pageSize: 6,
-    concurrency: 1,
-    per_chain: 'all',
-    partition_by: ['query', 'window'],
-    budgets: [],
-  }
-  const service = await serve(itemsOf(given), given.pageSize)
-  const folder = scratchFolder()
-  const summary = await runInProcess(
-    { folder, baseUrl: service.baseUrl, token: 'token-of-the-tests' },
-    {
-      extract: {
-        domains: ['acme.example'],
-        windows: { ...RANGE, every: `${WINDOW_DAYS}d` },
-        page_size: given.pageSize,
-        concurrency: 1,
-      },
-      load: { partition_by: ['query', 'window'] },
-    },
-  )
-  expect(summary).toMatchObject({
-    status: 'complete',
-    rows: 24,
-    partitions: { total: 8, done: 8, pending: 0 },
-  })
-  expect(summary.warnings.filter((text) => text.includes('late rows'))).toHaveLength(1)
-  const first = (await shardPaths(join(folder, 'out'))).filter((path) => path.includes('=2024-01-01/'))
-  expect(first.map((path) => path.split('/').at(-1))).toEqual(['part-00000.parquet', 'part-00001.parquet'])
-})

@@ -1,3 +1,5 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { sendJson } from '../extract/support.ts'
 import { some } from '../support/thorough.ts'
@@ -168,12 +170,17 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
 })
 
 describe('rows in no order', () => {
-  it('late rows open a window again, which is counted once when it is done', async () => {
+  it('late rows open a window again, with the next part of its shard and one warning; it is counted once', async () => {
     const late = [january(4), brokenAt(5, '2024-01-20T00:00:00Z'), february(6)]
     const { here } = await world([january(1), february(2), march(3), ...late], 3)
-    const summary = await here.run('{ max_quarantined: 1 }')
+    const warnings: string[] = []
+    const onLog = (level: string, text: string) => void (level === 'warn' && warnings.push(text))
+    const summary = await here.run('{ max_quarantined: 1 }', undefined, { onLog })
     expect(summary).toMatchObject({ status: 'complete', rows: 5, quarantined: 1 })
     expect(summary.partitions).toEqual({ total: 3, done: 3, failed: 0, pending: 0 })
+    expect(warnings.filter((text) => text.includes('late rows'))).toHaveLength(1)
+    const parts = await readdir(join(here.folder, 'out/credentials', folder('2024-01')))
+    expect(parts.sort()).toEqual(['part-00000.csv', 'part-00001.csv'])
     expect(await ids(here)).toEqual([1, 2, 3, 4, 6])
     expect(await here.isWhole()).toBe(true)
   })
