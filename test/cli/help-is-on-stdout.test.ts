@@ -5,7 +5,7 @@ import { COMMANDS, GROUPS } from '../../src/cli/commands/index.ts'
 import { overview } from '../../src/cli/parse.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
-import { ROOT, start } from './spillway.ts'
+import { ROOT } from './spillway.ts'
 
 /** What the command prints. */
 async function command(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
@@ -87,7 +87,7 @@ it.each([
 })
 
 it('completion is a script for the shell', async () => {
-  const { code, stdout } = await start(['completion'], scratchFolder()).result
+  const { code, stdout } = await command(['completion'])
   expect(code).toBe(0)
   expect(stdout).toContain('spillway --get-yargs-completions')
 })

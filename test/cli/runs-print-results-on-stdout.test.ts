@@ -11,8 +11,8 @@ const ESCAPE = /\x1b/
 const PLANNED = /^trial: 3 of 3 partitions to do, pace: [^\n]*\n$/
 
 it('--json prints the summary, and a second run sends nothing', async () => {
-  const { sandbox, folder, file, env, call } = await trial()
-  const first = await start(['run', file, '--json'], folder, env).result
+  const { sandbox, folder, file, call } = await trial()
+  const first = await call('run', file, '--json')
   expect(first).toMatchObject({ code: 0, stderr: expect.stringMatching(PLANNED) })
   const rows = JSON.parse(first.stdout).rows as number
   expect(rows).toBeGreaterThan(0)
@@ -49,8 +49,8 @@ it('--json prints the summary, and a second run sends nothing', async () => {
 })
 
 it('without a terminal the summary has no colours, and names the next command', async () => {
-  const { folder, file, env } = await trial()
-  const { code, stdout, stderr } = await start(['run', file], folder, env).result
+  const { file, call } = await trial()
+  const { code, stdout, stderr } = await call('run', file)
   expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(PLANNED) })
   expect(stdout).not.toMatch(ESCAPE)
   expect(stdout).toMatch(/^trial: complete in /)

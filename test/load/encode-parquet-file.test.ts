@@ -295,23 +295,6 @@ describe('the footer', () => {
     const bytes = await encodeShard(snappyParquet, columns, [[recordBatchOf(columns, [endless])]])
     expect(columnChunksOf(bytes, 'domain')[0]!.statistics!.max_value).toBeUndefined()
   })
-
-  it.each(parquetFormats)('has the exact types ($engine, $encodings, $compression)', async (format) => {
-    const path = write('types.parquet', await encodeShard(format, columns, rowGroups))
-    const unit = format.engine === 'columnar' ? 'MICROS' : 'MILLIS'
-    const list = await sql(
-      `select name, type, repetition_type, converted_type, logical_type from parquet_schema('${path}') offset 1`,
-    )
-    expect(list).toEqual([
-      ['id', 'INT64', 'REQUIRED', null, null],
-      ['at', 'INT64', 'REQUIRED', `TIMESTAMP_${unit}`, expect.stringContaining('isAdjustedToUTC=1')],
-      ['domain', 'BYTE_ARRAY', 'OPTIONAL', 'UTF8', 'StringType()'],
-      ['secret', 'BYTE_ARRAY', 'OPTIONAL', 'UTF8', 'StringType()'],
-      ['tags', null, 'OPTIONAL', 'LIST', 'ListType()'],
-      ['list', null, 'REPEATED', null, null],
-      ['element', 'BYTE_ARRAY', 'OPTIONAL', 'UTF8', 'StringType()'],
-    ])
-  })
 })
 
 describe('bloom filters', () => {

@@ -10,7 +10,6 @@ import { anError } from '../disk/errors.ts'
 import { newOwner, temporaryStore, write } from '../disk/temporary-store.ts'
 import {
   coderOf,
-  keyOf,
   pageLine,
   type Responses,
   readShard,
@@ -91,32 +90,6 @@ describe('a shard', () => {
     expect(rowsIn(world)).toEqual({ 'a/part-00000.csv': 3, 'b/part-00000.csv': 3 })
     await world.close()
     await world.expectComplete()
-  })
-
-  it('without rows has the columns, and no shard is left open', async () => {
-    const { store } = await ownStore()
-    const lines: JournalEntry[] = []
-    const published: string[] = []
-    const shards = await shardSet(store, {
-      record: (more) => void lines.push(...more),
-      onPublished: ({ path }) => void published.push(path),
-    })
-    await shards.sealEmpty(FOLDER, keyOf(0, 0))
-    expect(published).toEqual([`${FOLDER}/part-00000.csv`])
-    expect(shards.openFolders).toEqual([])
-    await shards.close()
-    expect(lines).toMatchObject([
-      {
-        kind: 'seal',
-        path: `${FOLDER}/part-00000.csv`,
-        rows: 0,
-        partitions: [keyOf(0, 0)],
-        imported_at: null,
-      },
-    ])
-    const text = Buffer.from((await store.read(`${FOLDER}/part-00000.csv`)) ?? []).toString()
-    expect(text).toBe('a shard\n#[]\n')
-    expect(await store.list('_state/sealed')).toEqual([])
   })
 })
 
