@@ -22,8 +22,6 @@ export type ReadOptions = {
   readonly overrides?: Overrides
   /** Working directory: relative paths of the pipeline file itself and of the output start there. */
   readonly cwd: string
-  /** Version of Node that the pipeline will run on, such as `v22.15.0`; default: that of this process. */
-  readonly nodeVersion?: string
   /** Variables that only requests need may be unset. Default: false. */
   readonly sendsNothing?: boolean
 }
@@ -177,7 +175,6 @@ async function resolved(
   const load = resolveLoad(settings, transform.columns, problems, {
     cwd: options.cwd,
     folder: dirname(source.path),
-    nodeVersion: options.nodeVersion ?? process.version,
   })
   const secrets = secretPaths(settings)
   const pipeline = {

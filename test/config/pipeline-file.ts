@@ -15,7 +15,6 @@ extract:
 export type Setting = {
   readonly env?: Environment
   readonly overrides?: Overrides
-  readonly nodeVersion?: string
   /** Folder to write to and read from; a new one by default. */
   readonly cwd?: string
   /** Other files beside the pipeline file, by name. */
@@ -24,10 +23,10 @@ export type Setting = {
 
 /** Writes `p.yaml` into a folder and reads it from there. */
 export async function read(text: string | Uint8Array, setting: Setting = {}): Promise<Pipeline> {
-  const { env = {}, overrides = {}, nodeVersion = 'v20.19.0', cwd = scratchFolder() } = setting
+  const { env = {}, overrides = {}, cwd = scratchFolder() } = setting
   writeFileSync(join(cwd, 'p.yaml'), text)
   for (const [name, content] of Object.entries(setting.files ?? {})) writeFileSync(join(cwd, name), content)
-  return readPipeline('p.yaml', { env, overrides, cwd, nodeVersion })
+  return readPipeline('p.yaml', { env, overrides, cwd })
 }
 
 /** The problems that reading reports, one a line. Throws if there are none, or for any other error. */

@@ -274,15 +274,10 @@ test('columns are in output order, without those that a policy drops', async () 
   expect(included.transform.columns.at(-1)).toBe('urls')
 })
 
-test.each([
-  ['v20.19.0', false],
-  ['v22.14.0', false],
-  ['v22.15.0', true],
-  ['v23.7.0', false],
-  ['v23.8.0', true],
-  ['v24.0.0', true],
-])('zstd on Node %s: %s', async (nodeVersion, works) => {
-  const reading = read(withLine('load', 'compression: zstd'), { nodeVersion })
+test('zstd is refused where Node.js lacks it', async () => {
+  const reading = read(withLine('load', 'compression: zstd'))
+  const [, major = 0, minor = 0] = /^v(\d+)\.(\d+)/.exec(process.version)!.map(Number)
+  const works = major >= 24 || (major === 23 && minor >= 8) || (major === 22 && minor >= 15)
   if (works) expect((await reading).load.format.compression).toBe('zstd')
   else expect((await failure(reading)).message).toContain('zstd needs Node 22.15 or newer')
 })

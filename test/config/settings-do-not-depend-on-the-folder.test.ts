@@ -14,13 +14,12 @@ import { scratchFolder } from '../support/at-the-end.ts'
 import { read } from './pipeline-file.ts'
 
 const EXAMPLES = join(import.meta.dirname, '../../pipelines')
-const nodeVersion = 'v24.0.0'
 
 /** The same pipeline, built in another folder, without variables, from the settings: as given, and with defaults. */
 async function expectTheSame(pipeline: Pipeline, cwd: string, env: Environment): Promise<void> {
   for (const settingsOf of [readSettings, resolvedSettings]) {
-    const settings = JSON.stringify(await settingsOf(pipeline, { env, cwd, nodeVersion }))
-    const there = await pipelineFrom(settings, { env: {}, cwd: scratchFolder(), nodeVersion })
+    const settings = JSON.stringify(await settingsOf(pipeline, { env, cwd }))
+    const there = await pipelineFrom(settings, { env: {}, cwd: scratchFolder() })
     const { file, locations } = pipeline
     expect({ ...there, file, locations }).toEqual({
       ...pipeline,
@@ -31,7 +30,7 @@ async function expectTheSame(pipeline: Pipeline, cwd: string, env: Environment):
 
 test.each(readdirSync(EXAMPLES).filter((name) => name.endsWith('.yaml')))('%s', async (file) => {
   const env = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
-  await expectTheSame(await readPipeline(file, { env, cwd: EXAMPLES, nodeVersion }), EXAMPLES, env)
+  await expectTheSame(await readPipeline(file, { env, cwd: EXAMPLES }), EXAMPLES, env)
 })
 
 test('bases, variables, files of domains, paths, and values that look like variables', async () => {
@@ -62,5 +61,5 @@ x-notes: { any: thing }
     'base.yaml': 'service: { base_url: "${URL}", timeout: 30s }\n',
     'domains.txt': 'second.com # 2\n',
   }
-  await expectTheSame(await read(text, { env, cwd, files, nodeVersion }), cwd, env)
+  await expectTheSame(await read(text, { env, cwd, files }), cwd, env)
 })

@@ -1,4 +1,5 @@
 import { dirname, isAbsolute, resolve } from 'node:path'
+import zlib from 'node:zlib'
 import { type DataSetLocation, type Format, type LoadSettings, TABLE_FORMATS } from '../../core/index.ts'
 import { shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
@@ -11,7 +12,6 @@ type LoadContext = {
   readonly cwd: string
   /** Of the pipeline file. */
   readonly folder: string
-  readonly nodeVersion: string
 }
 
 /** Format, location and permissions of the data set. */
@@ -19,11 +19,10 @@ export function resolveLoad(
   file: PipelineFile,
   columns: readonly string[],
   problems: Problems,
-  { cwd, folder, nodeVersion }: LoadContext,
+  { cwd, folder }: LoadContext,
 ): LoadSettings {
   const { load } = file
-  const format =
-    load.format === 'parquet' ? parquet(load, columns, nodeVersion, problems) : csv(load, problems)
+  const format = load.format === 'parquet' ? parquet(load, columns, problems) : csv(load, problems)
   const fileMode = Number.parseInt(load.file_mode.slice(-3), 8)
   const located = resolveLocation(file, problems, cwd, folder)
   return {
@@ -55,18 +54,14 @@ function resolveTables(
   return { formats, root: load.table_location ?? root, snapshots: load.table_snapshots }
 }
 
-function parquet(
-  load: LoadFile,
-  columns: readonly string[],
-  nodeVersion: string,
-  problems: Problems,
-): Format {
+function parquet(load: LoadFile, columns: readonly string[], problems: Problems): Format {
   const { engine, compression = 'snappy', parquet: settings } = load
   const refuse = (key: string, text: string): void => problems.add(['load', key], text)
-  if (compression === 'zstd' && !hasZstd(nodeVersion)) {
+  // The types of the oldest supported version lack it.
+  if (compression === 'zstd' && Reflect.get(zlib, 'zstdCompressSync') === undefined) {
     refuse(
       'compression',
-      `zstd needs Node 22.15 or newer, and this is ${nodeVersion}; allowed here: none | snappy | gzip`,
+      `zstd needs Node 22.15 or newer, and this is ${process.version}; allowed here: none | snappy | gzip`,
     )
   }
   if (engine === 'csv-stringify') {
@@ -114,12 +109,6 @@ function csv(load: LoadFile, problems: Problems): Format {
     compression: compression === 'gzip' ? 'gzip' : 'none',
     escapeFormulas: load.csv.escape_formulas,
   }
-}
-
-/** Node's zlib has zstd since 22.15, and in version 23 since 23.8. */
-function hasZstd(version: string): boolean {
-  const [major = 0, minor = 0] = version.replace(/^v/, '').split('.').map(Number)
-  return major >= 24 || (major === 23 && minor >= 8) || (major === 22 && minor >= 15)
 }
 
 type StoreKind = Exclude<DataSetLocation['kind'], 'disk'>
