@@ -194,24 +194,9 @@ const MEANINGS: readonly Meaning[] = [
     'Name the primary server in the address, or look at default_transaction_read_only.',
   ],
   [
-    /^22P05$/,
-    'The encoding of the database lacks a character of the rows ({code})',
-    'Load into a database with the encoding UTF8; nothing was loaded partially.',
-  ],
-  [
     /^23/,
     'The rows break a constraint of the table ({code}{constraint})',
     'Drop the constraint, or load into another --table; nothing was loaded partially.',
-  ],
-  [
-    /^54000$/,
-    'A value is too long for an index of the table ({code})',
-    'Drop the index, or make one USING hash; nothing was loaded partially.',
-  ],
-  [
-    /^55000$/,
-    'The table is replicated and does not say how a row is found, so that none can be deleted ({code})',
-    'ALTER TABLE … REPLICA IDENTITY FULL, then load again; nothing was changed.',
   ],
   [
     /^57014$/,
@@ -221,24 +206,9 @@ const MEANINGS: readonly Meaning[] = [
   [/^57P03$/, 'PostgreSQL is starting up or shutting down', AGAIN],
   [/^53/, 'PostgreSQL is out of room, memory or connections', AGAIN],
   [
-    /^(?:ENOTFOUND|EAI_AGAIN|EAI_NODATA|EAI_NONAME)$/,
-    'PostgreSQL cannot be reached: the name {host} is not found ({code})',
-    'Look at the host in the address, and at name resolution on this machine.',
-  ],
-  [
-    /^ECONNREFUSED$/,
-    'PostgreSQL cannot be reached: nothing accepts connections at {server}',
-    'Look at host and port in the address, and whether the server is up; nothing was loaded partially.',
-  ],
-  [
-    /^(?:ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN)$/,
-    'PostgreSQL cannot be reached: no response from {server} ({code})',
-    'Look at host and port in the address, and at firewalls between; nothing was loaded partially.',
-  ],
-  [
-    /^(?:ENOENT|EACCES|ENOTDIR)$/,
-    'PostgreSQL cannot be reached: there is no socket to be used at {server} ({code})',
-    'Look at the folder of the socket in the address, and whether the server is up.',
+    /^(?:ENOTFOUND|EAI_\w+|ECONNREFUSED|ETIMEDOUT|E(?:HOST|NET)(?:UNREACH|DOWN)|ENOENT|EACCES|ENOTDIR)$/,
+    'PostgreSQL cannot be reached at {server} ({code})',
+    'Look at host and port in the address (or the folder of its socket), at name resolution and firewalls, and whether the server is up.',
   ],
   [
     /^ERR_TLS_CERT_ALTNAME_INVALID$/,
