@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import * as z from 'zod'
-import type { CredentialSettings } from './data/credentials.ts'
 import { parseTimestamp } from './data/timeline.ts'
 import { DEMO_DOMAINS, seedBits } from './data/words.ts'
 
@@ -81,12 +80,14 @@ type Options = {
   now: () => number
 }
 
-export type Settings = Omit<Options, 'seed' | 'tokenLifetimeMs' | 'from' | 'until'> &
-  CredentialSettings & {
-    readonly from: number
-    readonly until: number
-    readonly tokenLifetimeMs: number | null
-  }
+/** All options, with their defaults. */
+export type Settings = Readonly<Omit<Options, 'seed' | 'tokenLifetimeMs' | 'from' | 'until'>> & {
+  readonly seed: number
+  /** Microseconds since 1970. */
+  readonly from: number
+  readonly until: number
+  readonly tokenLifetimeMs: number | null
+}
 
 const share = z.number().min(0).max(1)
 const count = z.number().int().min(0)

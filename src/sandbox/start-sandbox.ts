@@ -39,15 +39,11 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
 /** The service, and the data that it serves. */
 export function makeService(settings: Settings) {
   const { seed, domains, records, from, until } = settings
-  const data = credentials(
-    settings,
-    timeline(seed, domains.length, records, from, until),
-    sources(seed, settings.sources, from, settings.nastyRate > 0, settings.publicFields),
-  )
+  const data = credentials(settings, timeline(seed, domains.length, records, from, until), sources(settings))
   const arrived = arrivals(settings, data)
   const service = {
     search: search(settings, data),
-    feed: feed(settings, settings, arrived),
+    feed: feed(settings, arrived),
     reports: reports(settings.cursorKey),
     tokens: tokens(settings),
   }

@@ -1,3 +1,4 @@
+import type { Settings } from '../options.ts'
 import { NO_TEXT, NULL_SOURCE_TEXT, type Sources, type SourceText } from './sources.ts'
 import { formatTimestamp, type Timeline } from './timeline.ts'
 import {
@@ -51,24 +52,12 @@ type SourceJson = {
 
 export type IncludeValue = 'known_password_id' | 'auth_domains' | 'urls'
 
-/** What the generator needs to know; the rates are shares between 0 and 1. */
-export type CredentialSettings = {
-  readonly seed: number
-  readonly domains: readonly string[]
-  readonly records: number
-  readonly nastyRate: number
-  readonly nullRate: number
-  readonly invalidRate: number
-  readonly unknownFields: boolean
-  readonly publicFields: boolean
-}
-
 /** A credential in two parts: `head` up to the source, `tail` the source, shared and encoded. */
 type CredentialText = { readonly head: string; readonly ascii: boolean; readonly tail: SourceText }
 
 /** The credentials of all domains, each computed from its position on the shared timeline. */
 export type Credentials = {
-  readonly settings: CredentialSettings
+  readonly settings: Settings
   readonly timeline: Timeline
   /** One credential as JSON text, fields as in spec 2.2 in the published order. */
   json(position: number, include: ReadonlySet<IncludeValue>): string
@@ -85,7 +74,7 @@ const [ID, PERSON, NASTY, NASTY_KIND, NULL_DOMAIN, NULL_SOURCE, HOSTS, INVALID, 
 ] as const
 
 /** Source: spec 2.2 and 2.3; nullability, `auth_domains`, `urls` and ids above 2^31 from the public documentation. */
-export function credentials(settings: CredentialSettings, timeline: Timeline, sources: Sources): Credentials {
+export function credentials(settings: Settings, timeline: Timeline, sources: Sources): Credentials {
   const { seed, domains, nastyRate, nullRate, invalidRate } = settings
   const people = Math.max(1, Math.ceil(settings.records / 3))
   const subdomains = domains.map((domain) => `${SUBDOMAIN_LABEL}.${domain}`)

@@ -1,3 +1,4 @@
+import type { Settings } from '../options.ts'
 import { formatTimestamp } from './timeline.ts'
 import { fraction, hash32, NASTY_TEXTS, SOURCE_PLACES } from './words.ts'
 
@@ -20,22 +21,16 @@ const YEAR_MICROS = 365 * 86_400_000_000
 
 /**
  * Made-up leak sources with the fields of spec 2.3; those that the public documentation declares
- * nullable are null now and then.
- * @param from microseconds; leaks happened in the years before
+ * nullable are null now and then. Leaks happened in the years before the first import.
  */
-export function sources(
-  seed: number,
-  count: number,
-  from: number,
-  withNasty: boolean,
-  withPublicFields: boolean,
-): Sources {
+export function sources(settings: Settings): Sources {
+  const { seed, sources: count } = settings
   const ids: string[] = []
   const texts: SourceText[] = []
   for (let i = 0; i < count; i++) {
     const id = `leak_${hash32(seed, i, FIELD).toString(36)}_${i}`
     ids.push(id)
-    texts.push(sourceText(`${JSON.stringify(source(seed, i, id, from, withNasty, withPublicFields))}}`))
+    texts.push(sourceText(`${JSON.stringify(source(settings, i, id))}}`))
   }
   const pick = (position: number): number => {
     const share = fraction(seed, position, FIELD + 1)
@@ -57,14 +52,14 @@ function publicFieldsOf(i: number): { url: string | null; pii_tags: readonly str
   }
 }
 
-function source(seed: number, i: number, id: string, from: number, nasty: boolean, publicFields: boolean) {
+function source({ seed, from, nastyRate, publicFields }: Settings, i: number, id: string) {
   const bits = hash32(seed, i, FIELD + 2)
   const forum = SOURCE_PLACES[bits % SOURCE_PLACES.length]!
   const breached = Math.floor(from - YEAR_MICROS * (1 + 6 * fraction(seed, i, FIELD + 3)))
   const leaked = breached + Math.floor(YEAR_MICROS * fraction(seed, i, FIELD + 4))
   const year = new Date(leaked / 1000).getUTCFullYear()
   // Every seventh has an awkward name: there are few sources, so chance would mostly leave none.
-  const awkward = nasty && i % 7 === 5 ? ` ${NASTY_TEXTS[Math.floor(i / 7) % 28]}` : ''
+  const awkward = nastyRate > 0 && i % 7 === 5 ? ` ${NASTY_TEXTS[Math.floor(i / 7) % 28]}` : ''
   return {
     id,
     name: i % 50 === 13 ? null : `${forum} ${year}${awkward}`,

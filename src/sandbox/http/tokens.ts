@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import * as z from 'zod'
+import type { Settings } from '../options.ts'
 import { serviceError, validate } from '../search/service-error.ts'
 
 export type Tokens = {
@@ -17,12 +18,7 @@ export type Tokens = {
 const TOKEN_LIFETIME_MS = 3_600_000
 const exchangeBody = z.strictObject({ tenant_id: z.number().int().nullish() })
 
-export function tokens(settings: {
-  readonly token: string
-  readonly apiKey: string
-  readonly tokenLifetimeMs: number | null
-  readonly now: () => number
-}): Tokens {
+export function tokens(settings: Settings): Tokens {
   const { apiKey, tokenLifetimeMs, now } = settings
   const expiries = new Map<string, number>()
   expiries.set(settings.token, tokenLifetimeMs === null ? Number.POSITIVE_INFINITY : now() + tokenLifetimeMs)

@@ -1,7 +1,8 @@
 import * as z from 'zod'
-import type { CredentialJson, CredentialSettings, Credentials } from '../data/credentials.ts'
+import type { CredentialJson, Credentials } from '../data/credentials.ts'
 import { formatTimestamp } from '../data/timeline.ts'
 import { fraction } from '../data/words.ts'
+import type { Settings } from '../options.ts'
 import { readCursor, writeCursor } from './cursor.ts'
 import { serviceError, validate } from './service-error.ts'
 
@@ -28,17 +29,6 @@ export type Arrivals = {
   item(position: number): unknown
 }
 
-type FeedSettings = {
-  readonly seed: number
-  readonly cursorKey: string
-  readonly now: () => number
-  readonly emptyPageRate: number
-  readonly lateRate: number
-  readonly stateRate: number
-  readonly identifierOrder: 'asc' | 'desc'
-  readonly cursorLifetimeMs: number | null
-}
-
 const [LATE, LATE_BY, EMPTY, TRAILING, STATE, STATE_AFTER] = [601, 602, 603, 604, 605, 606]
 /** Not documented: that of searches. */
 const MAX_SIZE = 10_000
@@ -49,12 +39,9 @@ const MAX_LATE_MICROS = 45 * DAY_MICROS
  * The tenant has all domains, and identifier 1 the first one, and so on. A credential comes when it is imported, or later;
  * what comes is appended.
  */
-export function arrivals(
-  { seed, now, lateRate, stateRate }: Pick<FeedSettings, 'seed' | 'now' | 'lateRate' | 'stateRate'>,
-  data: Credentials,
-): Arrivals {
+export function arrivals({ seed, now, domains, lateRate, stateRate }: Settings, data: Credentials): Arrivals {
   const { timeline } = data
-  const count = data.settings.domains.length
+  const count = domains.length
   const comesAt = (position: number): number => {
     const isLate = lateRate > 0 && fraction(seed, position, LATE) < lateRate
     return (
@@ -119,8 +106,8 @@ export function arrivals(
  * The feeds of the tenant and of its identifiers. Source: the public documentation of the feeds: default size 20, `next`
  * is null at the end.
  */
-export function feed(settings: FeedSettings, { domains }: CredentialSettings, arrived: Arrivals): Feed {
-  const { seed, cursorKey, now } = settings
+export function feed(settings: Settings, arrived: Arrivals): Feed {
+  const { seed, cursorKey, now, domains } = settings
   const count = domains.length
   return {
     page(identifier, parameters) {

@@ -1,5 +1,6 @@
-import type { CredentialSettings, Credentials, IncludeValue } from '../data/credentials.ts'
+import type { Credentials, IncludeValue } from '../data/credentials.ts'
 import { fraction } from '../data/words.ts'
+import type { Settings } from '../options.ts'
 import { readCursor, writeCursor } from './cursor.ts'
 import { searchRequest } from './search-request.ts'
 import { collectPage, indexRange, type SearchQuery, select } from './selection.ts'
@@ -9,17 +10,6 @@ const COMMA = 0x2c
 
 /** About what a credential measures with its source. */
 const TYPICAL_BYTES = 700
-
-type SearchSettings = CredentialSettings & {
-  readonly quota: number
-  readonly rowsPerSearch: number
-  readonly now: () => number
-  readonly cursorKey: string
-  readonly ignoreFilters: boolean
-  readonly emptyPageRate: number
-  readonly shortPageRate: number
-  readonly lastNext: 'null' | 'missing'
-}
 
 export type SearchResponse = { readonly body: Buffer; readonly items: number; readonly batchReached: boolean }
 
@@ -38,7 +28,7 @@ const TRAILING = 504
  * Credential search. Source: spec 4.2; paging, quota and the second endpoint from the public
  * documentation: bounds inclusive, an empty page is not the end, only `next` decides.
  */
-export function search(settings: SearchSettings, data: Credentials): Search {
+export function search(settings: Settings, data: Credentials): Search {
   const left = quota(settings)
   const { seed, cursorKey } = settings
 
@@ -138,7 +128,7 @@ const MAX_REMEMBERED = 10_000
  * searches; the same search again, or with other filters, is free within 10 minutes of the first. Whether a page of
  * 10,000 is one search or a hundred it does not say.
  */
-function quota(settings: { quota: number; rowsPerSearch: number; now: () => number }): Quota {
+function quota(settings: Settings): Quota {
   const { rowsPerSearch, now } = settings
   let remaining = settings.quota
   const paidAt = new Map<string, number>()
