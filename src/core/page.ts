@@ -191,89 +191,42 @@ function both(one: Int32Array, other: Int32Array): Int32Array<ArrayBuffer> {
 export const MAX_CURSOR_BYTES = 65_536
 
 /**
- * The cursors that a chain has used, as 64 bits of a digest each. Among 100,000 cursors the probability of a collision
- * is one in four billion, and they take about 1 MB, whatever the length of the cursors.
+ * The cursors that a chain has used, as 64 bits of a digest each: so they take little memory, whatever their length.
+ * Among 100,000 cursors the probability of a collision is one in four billion.
  */
 export class SeenCursors {
-  /** A hash table with open addressing. A slot is two words; both are zero if it is free. */
-  #table: Uint32Array
-  #size: number
+  readonly #digests: Set<bigint>
 
   /** @param before the initial cursors; they are copied */
   constructor(before: SeenCursors | null = null) {
-    this.#table = before === null ? new Uint32Array(2 * FEWEST_SLOTS) : before.#table.slice()
-    this.#size = before === null ? 0 : before.#size
+    this.#digests = new Set(before === null ? [] : before.#digests)
   }
 
   get size(): number {
-    return this.#size
+    return this.#digests.size
   }
 
   has(cursor: string): boolean {
-    const [first, second] = digestOf(cursor)
-    return this.#table[indexOfDigest(this.#table, first, second)] !== 0
+    return this.#digests.has(digestOf(cursor))
   }
 
   add(cursor: string): void {
-    const [first, second] = digestOf(cursor)
-    this.#add(first, second)
-  }
-
-  #add(first: number, second: number): void {
-    const slot = indexOfDigest(this.#table, first, second)
-    if (this.#table[slot] !== 0) return
-    this.#table[slot] = first
-    this.#table[slot + 1] = second
-    this.#size++
-    if (16 * this.#size > FULLEST_16TH * this.#table.length) this.#grow()
+    this.#digests.add(digestOf(cursor))
   }
 
   /** All digests as bytes; {@link SeenCursors.from} reads them back. */
   toBytes(): Uint8Array {
-    const words: number[] = []
-    for (let at = 0; at < this.#table.length; at += 2) {
-      if (this.#table[at] !== 0) words.push(this.#table[at]!, this.#table[at + 1]!)
-    }
-    return new Uint8Array(new Uint32Array(words).buffer)
+    return new Uint8Array(BigUint64Array.from(this.#digests).buffer)
   }
 
   static from(bytes: Uint8Array): SeenCursors {
-    // `slice` of a Buffer does not copy.
-    const words = new Uint32Array(new Uint8Array(bytes).buffer)
     const seen = new SeenCursors()
-    for (let at = 0; at < words.length; at += 2) seen.#add(words[at]!, words[at + 1]!)
+    // `slice` of a Buffer does not copy.
+    for (const digest of new BigUint64Array(new Uint8Array(bytes).buffer)) seen.#digests.add(digest)
     return seen
   }
-
-  #grow(): void {
-    const before = this.#table
-    this.#table = new Uint32Array(2 * before.length)
-    for (let at = 0; at < before.length; at += 2) {
-      const [first, second] = [before[at]!, before[at + 1]!]
-      if (first === 0) continue
-      const slot = indexOfDigest(this.#table, first, second)
-      this.#table[slot] = first
-      this.#table[slot + 1] = second
-    }
-  }
 }
 
-const FEWEST_SLOTS = 8
-// A slot is two words, so 7/16 of the words means that seven of eight slots are taken.
-const FULLEST_16TH = 7
-
-/** Slot of the digest, or the free slot where it belongs. */
-function indexOfDigest(table: Uint32Array, first: number, second: number): number {
-  const mask = table.length - 1
-  let slot = (2 * first) & mask
-  while (table[slot] !== 0 && (table[slot] !== first || table[slot + 1] !== second)) {
-    slot = (slot + 2) & mask
-  }
-  return slot
-}
-
-/** The first word is never 0, which marks a free slot. */
-function digestOf(cursor: string): readonly [first: number, second: number] {
-  const digest = hash('sha256', cursor, 'buffer')
-  return [digest.readUInt32LE(0) || 1, digest.readUInt32LE(4)]
+function digestOf(cursor: string): bigint {
+  return hash('sha256', cursor, 'buffer').readBigUInt64LE()
 }

@@ -100,25 +100,15 @@ function utcSeconds(
   minute: number,
   second: number,
 ): number | null {
-  if (year < 1 || month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) return null
-  if (hour > 23 || minute > 59 || second > 59) return null
-  return daysFromEpoch(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second
+  if (year < 1 || hour > 23 || minute > 59 || second > 59) return null
+  // Years below 100 would mean those after 1900. The calendar repeats every 400 years.
+  const date = new Date(Date.UTC(year + 400, month - 1, day, hour, minute, second))
+  // A day that does not exist becomes one of the next month.
+  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return null
+  return date.getTime() / 1000 - SECONDS_IN_400_YEARS
 }
 
-function daysInMonth(year: number, month: number): number {
-  if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28
-  return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31
-}
-
-/** Days from 1970-01-01 to a proleptic Gregorian date. Years start in March here, so that leap days are last. */
-function daysFromEpoch(year: number, month: number, day: number): number {
-  const marchYear = month <= 2 ? year - 1 : year
-  const era = Math.floor(marchYear / 400)
-  const yearOfEra = marchYear - era * 400
-  const dayOfYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1
-  const dayOfEra = yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear
-  return era * 146_097 + dayOfEra - 719_468
-}
+const SECONDS_IN_400_YEARS = 146_097 * 86_400
 
 function parseOffsetMinutes(offset: string | undefined): number | null {
   if (offset === undefined || offset === 'Z' || offset === 'z') return 0
