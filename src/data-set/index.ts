@@ -42,7 +42,6 @@ export {
 } from './plan-state.ts'
 export { type PruneResult, planPruning, pruneDataSet } from './prune/prune.ts'
 export { unmark } from './publish.ts'
-export { Quarantine } from './quarantine-files.ts'
 export { allowedOf } from './quarantine-limit.ts'
 export { namePipeline, type QuerySecrets, readQuerySecrets, requireSendableToken } from './queries.ts'
 export { type ReadRowsOptions, readRows } from './read-rows.ts'

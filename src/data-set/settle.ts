@@ -8,21 +8,15 @@ import {
   SUMMARY_PAGE_PATH,
   sideBySide,
 } from '../core/index.ts'
-import { changedSinceSealed, QUARANTINE_FOLDER, quarantinePath } from '../load/index.ts'
-import {
-  type CheckpointState,
-  type Journal,
-  type ManifestShard,
-  SUCCESS_PATH,
-  splitPath,
-} from '../state/index.ts'
+import { changedSinceSealed } from '../load/index.ts'
+import { type CheckpointState, type Journal, type ManifestShard, SUCCESS_PATH } from '../state/index.ts'
 import { replaceManifest } from './files.ts'
 import { fillEmptyDataSet } from './fill-empty-data-set.ts'
 import { updateTables } from './open-tables.ts'
 import type { DataSetOptions } from './options.ts'
 import { isWhole } from './plan-state.ts'
 import { publishLeft, removeSealed, unmark } from './publish.ts'
-import { Quarantine } from './quarantine-files.ts'
+import { bringQuarantine } from './quarantine-files.ts'
 import { replaceRedone } from './redo/replace.ts'
 import { tryToWriteSummaryPage } from './summary-page/write-summary-page.ts'
 import { bringPeople } from './suppression.ts'
@@ -53,8 +47,7 @@ export async function settle(
   if (whole) await fillEmptyDataSet(pipeline, store, journal, options)
   // While shards are there beside those that they replace, rows are there twice.
   if (!whole || state.invalidated.size > 0) await unmark(store)
-  const quarantine = await Quarantine.open(store, journal, pipeline.transform.onInvalid)
-  await quarantine.write()
+  await bringQuarantine(store, journal)
   const isChanged = await replaceManifest(pipeline, store, state, options.onLog)
   const failure = await failureOfRemoval(store, state, async () => {
     await updateTables(pipeline, store, options)
@@ -124,11 +117,6 @@ export async function removeUnnamed(
   if (failures.length > 0) throw failures[0]
   if (stop.aborted && state.invalidated.size > 0) throw stopped()
   await removeSealed(store, state)
-  const names = new Set(await store.list(QUARANTINE_FOLDER))
-  for (const [key, { state: now }] of names.size === 0 ? [] : state.partitions) {
-    const path = quarantinePath(key)
-    if (now === 'pruned' && names.has(splitPath(path)[1])) await store.remove(path)
-  }
 }
 
 /** @param next by default for a change that is committed, and that any command finishes */

@@ -10,8 +10,6 @@ export type OtherItems = {
   readonly lines: Buffer
   /** Items of people among them. */
   readonly removed: number
-  /** Whether there are others of theirs, of a page that is not committed. */
-  readonly isShown: boolean
 }
 
 /** Reads the quarantine of every partition, in its file and in the log, and yields those with items of people. */
@@ -33,12 +31,11 @@ export async function* itemsOfPeople(
     const committed = [file?.subarray(0, end) ?? new Uint8Array()]
     for (const ref of waiting) committed.push((await log.read(ref)) ?? lostItems())
     const { lines, removed } = others(Buffer.concat(committed), people, path)
-    const isShown = others(Buffer.from(file?.subarray(end) ?? []), people, path).removed > 0
-    if (removed > 0 || isShown) yield { partition, lines, removed, isShown }
+    if (removed > 0) yield { partition, lines, removed }
   }
 }
 
-/** What to commit of the items that are left. Their files follow: see `Quarantine.write`. */
+/** What to commit of the items that are left. Their files follow: see `bringQuarantine`. */
 export async function forgetItems(
   store: OwnedStore,
   { partitions: all, rejected: waiting }: CheckpointState,

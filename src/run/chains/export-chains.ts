@@ -12,7 +12,6 @@ import {
   settleAll,
 } from '../../core/index.ts'
 import type { PlanCounts } from '../../data-set/index.ts'
-import { Quarantine } from '../../data-set/index.ts'
 import { PageSizes, prefetchSlots, Service } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
 import type { PlannedChain } from '../../plan/index.ts'
@@ -42,7 +41,7 @@ export type Ending = Omit<RunCounts, 'rows' | 'quarantined'> & {
  * received pages are committed.
  */
 export async function exportChains(run: RunContext): Promise<Ending> {
-  const { pipeline, store, plan, session, counts, tally, options } = run
+  const { pipeline, plan, session, counts, tally, options } = run
   const halt = new Halt(options.stop)
   const service = openOwnService(run, halt, () => reportProgress())
   const reportProgress = (): void => options.onProgress(progressOf(run, service))
@@ -77,7 +76,6 @@ export async function exportChains(run: RunContext): Promise<Ending> {
     await settleEnded(run)
     // A crash may have occurred between the last page of a folder and the seal of its shard.
     await sealFinished(run)
-    const quarantine = await Quarantine.open(store, session.journal, pipeline.transform.onInvalid)
     const shared = {
       ...run,
       service,
@@ -87,14 +85,9 @@ export async function exportChains(run: RunContext): Promise<Ending> {
       halt,
       deferred,
       queue,
-      quarantine,
       reportProgress,
     }
-    try {
-      await settleAll(Array.from({ length: concurrency }, () => work(shared)))
-    } finally {
-      await quarantine.write()
-    }
+    await settleAll(Array.from({ length: concurrency }, () => work(shared)))
     if (deferred.isHeld && !hasFound(session.journal.state)) {
       deferred.drop()
       halt.stopFor(wrongAddress(service))

@@ -14,10 +14,6 @@ export class FeedWindows {
     this.#every = every
   }
 
-  get indexes(): readonly number[] {
-    return [...this.#windows.keys()]
-  }
-
   at(index: number): Window | null {
     return this.#windows[index]!
   }

@@ -16,7 +16,7 @@ import { endedEntry, failEnded } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import { isFrontDue, pairsOf } from './feed.ts'
 import { type PageProgress, positionAfter, progressOf } from './page-progress.ts'
-import { excessesOf, invalidItemOf, type PartitionFault } from './quarantine.ts'
+import { excessesOf, invalidItemOf, type PartitionFault, quarantineOf } from './quarantine.ts'
 import type { ChainsContext } from './run-context.ts'
 import { type SplitPage, splitByWindow } from './split-by-window.ts'
 import type { PartitionEvents } from './tally.ts'
@@ -75,10 +75,10 @@ export class PageCommits {
   /** @returns the fault of the partition in progress; null: there is none */
   async #commitRows(split: SplitPage): Promise<PartitionFault | null> {
     const chain = this.#chain
-    const { session, quarantine, measurements, pipeline } = this.#run
+    const { session, measurements, pipeline } = this.#run
     const { page, requests, size, ms, slices, rows, refused, forgotten } = split
     const { folded, windows } = chain
-    const items = quarantine.linesOf(chain, page, refused)
+    const items = quarantineOf(split, chain)
     const excesses = (indexes: readonly number[]) => excessesOf(split, chain, pipeline.transform, indexes)
     const position = positionAfter(folded, page, windows.order)
     const progress = progressOf(split, chain, position)
@@ -86,7 +86,6 @@ export class PageCommits {
     const ended = excesses(progress.finished)
     const inProgress = feed === null ? (progress.isLast ? [] : [progress.watermark]) : [...refused.keys()]
     const [excess = null] = excesses(inProgress)
-    quarantine.tidy(chain, feed?.entry.over === true ? chain.feedWindows!.indexes : progress.finished)
     // No page after the last one could repeat its rows.
     const recent = feed?.ids ?? (progress.isLast ? this.recent : withPage(this.recent, page.ids))
     const blobs = items.map(({ lines }) => lines)

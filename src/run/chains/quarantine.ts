@@ -6,8 +6,8 @@ import {
   type TransformSettings,
 } from '../../core/index.ts'
 import { allowedOf } from '../../data-set/index.ts'
-import { quarantinePath } from '../../load/index.ts'
-import type { FoldedPartition } from '../../state/index.ts'
+import { quarantineLines, quarantinePath } from '../../load/index.ts'
+import { type FoldedPartition, splitPath } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { SplitPage } from './split-by-window.ts'
 
@@ -99,4 +99,14 @@ function invalidItem({ index: item, issues }: RefusedItem, index: number, where:
     'Set transform.on_invalid to quarantine to export the rest.',
     `items break the schema at ${fields.join(', ')}`,
   )
+}
+
+/** The lines of a page's rejected items, by partition, for quarantine files. */
+export function quarantineOf({ refused }: SplitPage, chain: ChainProgress) {
+  const page = (chain.folded?.pages ?? 0) + 1
+  return [...refused].map(([index, items]) => {
+    const { key } = chain.partitionAt(index)
+    const lines = quarantineLines(items.map(({ at: _, ...item }) => ({ partition: key, page, ...item })))
+    return { window: splitPath(key)[1], items: items.length, lines }
+  })
 }

@@ -1,5 +1,5 @@
 import type { NamedPipeline, OwnedStore } from '../../core/index.ts'
-import type { PlanCounts, Quarantine, QuerySecrets } from '../../data-set/index.ts'
+import type { PlanCounts, QuerySecrets } from '../../data-set/index.ts'
 import type { PageSizes, Prefetch, Service } from '../../extract/index.ts'
 import type { Plan } from '../../plan/index.ts'
 import type { FoldedRun } from '../../state/index.ts'
@@ -33,7 +33,6 @@ export type ChainsContext = RunContext & {
   readonly halt: Halt
   readonly deferred: DeferredFailure
   readonly queue: ChainQueue
-  readonly quarantine: Quarantine
   /** Reports the progress of the run. */
   readonly reportProgress: () => void
 }
