@@ -227,8 +227,11 @@ export async function forgetPeople(
   return work(described, identities, changing(settings, maskKey))
 }
 
-function changing({ stop, onWarning = () => {} }: ChangeSettings, maskKey: Uint8Array | null = null) {
-  return changeOptions({ onLog: (_level, message) => onWarning(message), stop, maskKey })
+function changing(
+  { stop = new AbortController().signal, onWarning = () => {} }: ChangeSettings,
+  maskKey: Uint8Array | null = null,
+) {
+  return changeOptions({ onLog: (_level, message) => onWarning(message), stop, maskKey, onShard: () => {} })
 }
 
 /**

@@ -36,21 +36,10 @@ export async function runOptions(pipeline: Pipeline, settings: RunSettings = {})
   }
 }
 
-type ChangeOptions = {
-  readonly onLog: ForgetOptions['onLog']
-  readonly stop?: AbortSignal | undefined
-  readonly maskKey: Uint8Array | null
-  readonly onShard?: ForgetOptions['onShard']
-}
-
 /** The options of what changes a data set without a run. */
-export function changeOptions({
-  onLog,
-  stop,
-  maskKey,
-  onShard = () => {},
-}: ChangeOptions): ForgetOptions & { readonly warn: (message: string) => void } {
-  const warn = (message: string): void => onLog('warn', message)
-  const how = { clock: systemClock, stop: stop ?? new AbortController().signal, onLog, warn, onShard }
-  return { ...how, version, build: encoderBuild(), maskKey }
+export function changeOptions(
+  given: Pick<ForgetOptions, 'onLog' | 'stop' | 'maskKey' | 'onShard'>,
+): ForgetOptions & { readonly warn: (message: string) => void } {
+  const warn = (message: string): void => given.onLog('warn', message)
+  return { ...given, warn, clock: systemClock, version, build: encoderBuild() }
 }

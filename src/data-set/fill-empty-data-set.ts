@@ -8,9 +8,9 @@ import {
   shardExtension,
 } from '../load/index.ts'
 import { type Journal, type ManifestShard, manifestShard } from '../state/index.ts'
-import { encodeSettings } from './encode-settings.ts'
 import type { DataSetOptions } from './options.ts'
 import { planAsOfLastRun } from './plan-state.ts'
+import { coderOf } from './rewriting.ts'
 
 /**
  * Gives a data set without rows one shard without rows, in the folder of its first partition: a scheduled reader needs
@@ -39,14 +39,12 @@ export async function fillEmptyDataSet(
     (_, part) => part < known,
     (text) => options.onLog('warn', text),
   )
-  // Loaded only here: most commands never encode in this thread.
-  const { inlineCoder } = await import('./inline-coder.ts')
   const shard = await rewriteShard(
     NO_ROWS,
     { shard: state.nextShard, folder, part: known, partitions: [first.key] },
     {
       store,
-      coder: inlineCoder(encodeSettings(pipeline, options)),
+      coder: await coderOf(pipeline, options),
       extension: shardExtension(load.format),
       rowGroupRows: rowGroupRows(load.format),
     },

@@ -67,28 +67,18 @@ export async function readNamed(
   return { pipeline, state }
 }
 
-/** @param what the action that needs a manifest @throws ExportError `config` when there is none */
-export async function requireManifest(store: Store, pipeline: Pipeline, what: string): Promise<Manifest> {
+/** @throws ExportError `config` when there is none */
+export async function requireManifest(store: Store, pipeline: Pipeline): Promise<Manifest> {
   const manifest = await readManifest(store)
-  if (manifest === null) throw noManifest(pipeline, what)
+  if (manifest === null) throw nothingExported(pipeline)
   return manifest
-}
-
-export function noManifest(pipeline: Pipeline, what: string): ExportError {
-  const said = `There is no manifest, so there is nothing to ${what} yet`
-  return new ExportError({
-    kind: 'config',
-    what: said,
-    where: withLine(pipeline, pathIn(pipeline, MANIFEST_PATH)),
-    next: runFirst(pipeline),
-  })
 }
 
 export function nothingExported(pipeline: Pipeline): ExportError {
   return new ExportError({
     kind: 'config',
-    what: 'Nothing was exported yet',
-    where: withLine(pipeline, pipeline.load.path),
+    what: 'Nothing was exported yet: there is no manifest',
+    where: withLine(pipeline, pathIn(pipeline, MANIFEST_PATH)),
     next: runFirst(pipeline),
   })
 }

@@ -10,7 +10,13 @@ import {
 import { MANIFEST_PATH, parseManifest } from '../state/index.ts'
 import { readShard, refuseLinks, type ShardFile, tableOwner } from './files.ts'
 import { readBegunCheckpoint } from './open-checkpoint.ts'
-import { type HoldOptions, holdDataSet, namingLocations, noManifest, openDataSet } from './open-data-set.ts'
+import {
+  type HoldOptions,
+  holdDataSet,
+  namingLocations,
+  nothingExported,
+  openDataSet,
+} from './open-data-set.ts'
 
 export type TableOptions = {
   readonly clock: Pick<Clock, 'now'>
@@ -91,8 +97,7 @@ export type TableSummary = {
 export function bringTables(pipeline: Pipeline, options: TablesOptions): Promise<readonly TableSummary[]> {
   return namingLocations(pipeline, async () => {
     // Before the lock, which would create the folder, also if there is no data set.
-    if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null)
-      throw noManifest(pipeline, 'make tables of')
+    if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
     return holdDataSet(pipeline, options, async ({ store }) => {
       await refuseLinks(store)
       await requireOwnTables(pipeline, store, options.rebuild === true)

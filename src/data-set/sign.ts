@@ -21,7 +21,7 @@ import {
   type HoldOptions,
   holdDataSet,
   namingLocations,
-  noManifest,
+  nothingExported,
   openDataSet,
   pathIn,
 } from './open-data-set.ts'
@@ -52,7 +52,7 @@ export type Signed = {
 export function signDataSet(pipeline: Pipeline, key: KeyObject, options: HoldOptions): Promise<Signed> {
   return namingLocations(pipeline, async () => {
     // Before the lock, which would create the folder, also if there is no data set.
-    if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw noManifest(pipeline, 'vouch for')
+    if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
     return holdDataSet(pipeline, options, ({ store }) => sign(pipeline, store, key))
   })
 }
@@ -160,7 +160,7 @@ function changedMeanwhile(): ExportError {
  */
 async function readVouchedManifest(pipeline: Pipeline, store: Store) {
   const bytes = await store.read(MANIFEST_PATH)
-  if (bytes === null) throw noManifest(pipeline, 'vouch for')
+  if (bytes === null) throw nothingExported(pipeline)
   const manifest = parseManifest(bytes)
   const state = await readBegunCheckpoint(pipeline, store)
   if (state === null || !isManifestOf(bytes, pipeline, state)) throw notOfCheckpoint(pipeline)

@@ -1,4 +1,5 @@
-import type { Manifest, ManifestPartition } from '../state/index.ts'
+import { NO_PARTITIONS, type PlanStates } from '../core/index.ts'
+import { type Manifest, type ManifestPartition, splitPath } from '../state/index.ts'
 import { counted, number, rangeText, size } from './words.ts'
 
 /** What a summary is made of. The same input gives the same page, to the byte. */
@@ -36,24 +37,16 @@ export type Groups = {
   readonly others: number
 }
 
-export type Counts = Readonly<Record<'total' | 'done' | 'failed' | 'partial' | 'pending', number>>
-
-/** Partitions of the queries that were last requested, by state; pruned ones do not count. */
-export function countsOf({ partitions, scope }: Manifest): Counts {
+/** Partitions of the queries that were last requested, by state, and all but the pruned ones. */
+export function countsOf({ partitions, scope }: Manifest): PlanStates {
   const queries = new Set(scope.queries)
-  const counts = { total: 0, done: 0, failed: 0, partial: 0, pending: 0 }
+  const counts = { ...NO_PARTITIONS, total: 0 }
   for (const { key, state } of partitions) {
-    if (state === 'pruned' || !queries.has(splitKey(key).query)) continue
+    if (!queries.has(splitPath(key)[0])) continue
     counts[state]++
-    counts.total++
+    if (state !== 'pruned') counts.total++
   }
   return counts
-}
-
-/** `domain.acme.com/2024-01-01..2024-02-01` → the name of the query and that of the window. */
-export function splitKey(key: string): { readonly query: string; readonly window: string } {
-  const cut = key.lastIndexOf('/')
-  return { query: key.slice(0, cut), window: key.slice(cut + 1) }
 }
 
 /** Whether everything is exported, in one line: `The export is` may precede it. */
@@ -131,7 +124,7 @@ export function failuresOf({ partitions }: Manifest): readonly FailureGroup[] {
 
 /** Who failed: the partition, or how many and the first of them. */
 export function whoFailed({ partitions }: FailureGroup): string {
-  const { query, window } = splitKey(partitions[0]!.key)
+  const [query, window] = splitPath(partitions[0]!.key)
   const [from = '', until = ''] = window.split('..')
   const first = until === '' ? query : `${query}, ${rangeText(from, until)}`
   return partitions.length === 1 ? first : `${counted(partitions.length, 'partition')}, the first: ${first}`

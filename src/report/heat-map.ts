@@ -1,5 +1,5 @@
-import type { Manifest, ManifestPartition } from '../state/index.ts'
-import { naturally, splitKey } from './contents.ts'
+import { type Manifest, type ManifestPartition, splitPath } from '../state/index.ts'
+import { naturally } from './contents.ts'
 import { type Html, html } from './html.ts'
 import { number, short } from './words.ts'
 
@@ -35,7 +35,7 @@ export function heatMap({ partitions }: Manifest): HeatMap {
   const cells: { readonly query: string; readonly window: string; readonly cell: Cell }[] = []
   for (const { key, rows, state } of partitions) {
     if (state === 'pruned') continue
-    const { query, window } = splitKey(key)
+    const [query, window] = splitPath(key)
     const known = queries.get(query) ?? { rows: 0, rank: STATES.length }
     queries.set(query, {
       rows: known.rows + rows,

@@ -1,5 +1,5 @@
-import type { Manifest } from '../state/index.ts'
-import { type RowFacts, splitKey } from './contents.ts'
+import { type Manifest, splitPath } from '../state/index.ts'
+import type { RowFacts } from './contents.ts'
 import { MONTHS } from './heat-map.ts'
 import { type Html, html } from './html.ts'
 import { number, short } from './words.ts'
@@ -19,7 +19,7 @@ export function monthsOf({ partitions }: Manifest, counted: RowFacts['months'] |
   const sums = new Map<string, number>(counted?.map(({ month, rows }) => [month, rows]))
   const unfinished = new Set<string>()
   for (const { key, rows, state } of partitions) {
-    const [from = '', until = ''] = splitKey(key).window.split('..')
+    const [from = '', until = ''] = splitPath(key)[1].split('..')
     const month = from.slice(0, 7)
     if (state === 'pruned') continue
     if (state !== 'done') unfinished.add(month)

@@ -96,11 +96,7 @@ export function differencesOf(before: Settings, now: Settings): readonly string[
   return changesOf(before, now).map(({ text }) => text)
 }
 
-function changed(
-  changes: readonly Change[],
-  pipeline: Located,
-  next = 'Restore them, write to another load.path, or start over with --fresh.',
-): ExportError {
+function changed(changes: readonly Change[], pipeline: Located): ExportError {
   return new ExportError({
     kind: 'config',
     what: `The data set was begun with other settings: ${changes.map(({ text }) => text).join('; ')}`,
@@ -109,7 +105,7 @@ function changed(
         changes.map(({ name }) => locationOf(pipeline, name === MASK_KEY ? 'transform.mask_key_env' : name)),
       ),
     ].join(', '),
-    next,
+    next: 'Restore them, write to another load.path, or start over with --fresh.',
   })
 }
 

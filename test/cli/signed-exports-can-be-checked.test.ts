@@ -266,7 +266,7 @@ it('a signature that is gone is told from damaged files, with what removed it la
 it('an export that differs from its checkpoint is not signed', async () => {
   const nothing = await keysIn(await newWorkspace(PARTS))
   const early = await sign(nothing)
-  expect([early.code, early.stderr]).toEqual([2, expect.stringContaining('nothing to vouch for')])
+  expect([early.code, early.stderr]).toEqual([2, expect.stringContaining('Nothing was exported yet')])
   await expect(stat(nothing.output)).rejects.toThrow()
 
   const here = await exported()

@@ -109,5 +109,5 @@ it.each([
 it('before a run there is nothing to bring a table in line with', async () => {
   const here = await newWorkspace({})
   const { code, stderr } = await here.cli('ddl', 'pipeline.yaml', '--dialect', 'duckdb', '--sync')
-  expect([code, stderr]).toEqual([2, expect.stringMatching(/There is no manifest/)])
+  expect([code, stderr]).toEqual([2, expect.stringMatching(/there is no manifest/)])
 })

@@ -22,7 +22,7 @@ import {
   type HoldOptions,
   holdDataSet,
   namingLocations,
-  noManifest,
+  nothingExported,
   openDataSet,
   withLocation,
 } from '../open-data-set.ts'
@@ -135,14 +135,14 @@ export async function summarizeDataSet(
     const data = openDataSet(pipeline)
     const summarized = async (store: Store): Promise<SummaryInput> => {
       const input = await summaryInput(store, version)
-      if (input === null) throw noManifest(pipeline, 'summarize')
+      if (input === null) throw nothingExported(pipeline)
       // Loaded here, so that runs start faster.
       const { askRows } = await import('../warehouse/ask-rows.ts')
       return { ...input, rows: await askRows(pipeline, input.manifest, stop) }
     }
     if (format === 'markdown') return resultOf(await summarized(data))
     // Before the lock, which would create the folder.
-    if ((await data.size(MANIFEST_PATH)) === null) throw noManifest(pipeline, 'summarize')
+    if ((await data.size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
     return holdDataSet(pipeline, options, async ({ store }) => {
       const input = await summarized(store)
       await writePage(store, input)

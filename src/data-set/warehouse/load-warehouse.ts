@@ -58,7 +58,7 @@ export async function loadWarehouse(
   requireNames(target.kind, options)
   const startedMs = clock.monotonicMs()
   const store = openDataSet(pipeline)
-  const manifest = await requireManifest(store, pipeline, 'load')
+  const manifest = await requireManifest(store, pipeline)
   const table = tableOf(pipeline, options.schema, options.table)
   const warehouse = await openTarget(target, options)
   const shards = await localShards(pipeline, store, stop)
@@ -136,7 +136,7 @@ export async function syncStatements(
   requireNames('duckdb', { schema: null, table: table ?? null })
   const sync = SYNCS[dialect]
   if (sync === undefined) throw hasNoSync(dialect)
-  const manifest = await requireManifest(openDataSet(pipeline), pipeline, 'load')
+  const manifest = await requireManifest(openDataSet(pipeline), pipeline)
   return sync({ ...ddlInput(pipeline, table), manifest })
 }
 

@@ -81,7 +81,7 @@ async function queryFiles<T>(
 ): Promise<T> {
   const { extract, transform, load } = pipeline
   const store = openDataSet(pipeline)
-  const manifest = await requireManifest(store, pipeline, 'ask')
+  const manifest = await requireManifest(store, pipeline)
   const columns = columnsOf(
     pipeline,
     manifest.columns.map(({ name }) => name).filter((name) => transform.columns.includes(name)),
