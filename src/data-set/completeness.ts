@@ -10,7 +10,6 @@ import {
 } from '../core/index.ts'
 import {
   type CheckpointState,
-  exportedOf,
   type FoldedRun,
   type Manifest,
   readCheckpoint,
@@ -90,14 +89,8 @@ export function leftOutText(clauses: readonly string[]): string {
 /** @param state of the data set */
 export function leftOutOf({ transform }: Pipeline, state: CheckpointState): LeftOut {
   const { forgotten } = sumOfPartitions(state)
-  return { ...leftOut(transform, state.prunes, state.runs, countedOf(state)), forgotten }
-}
-
-function* countedOf({ partitions }: CheckpointState): Generator<Counted> {
-  for (const [, folded] of partitions) {
-    const exported = exportedOf(folded)
-    yield { state: exported.state, rows: exported.rows, quarantined: exported.quarantined }
-  }
+  const partitions = [...state.partitions].map(([, folded]) => folded)
+  return { ...leftOut(transform, state.prunes, state.runs, partitions), forgotten }
 }
 
 /** The same, as the manifest has it. */
@@ -112,7 +105,7 @@ function leftOut(
   { maxQuarantined }: Pick<Pipeline['transform'], 'maxQuarantined'>,
   prunes: readonly { readonly before: string }[],
   runs: readonly Reasons[],
-  folded: Iterable<Counted>,
+  folded: readonly Counted[],
 ): Omit<LeftOut, 'forgotten'> {
   const limit = allowedOf(maxQuarantined)
   const counts = { quarantined: 0, quarantined_partitions: 0, beyond_limit: 0 }
@@ -176,7 +169,7 @@ export async function completenessOf(
   const partitions = state === null ? null : partitionsOf(pipeline, state)
   const complete = isComplete(isMarked, partitions)
   if (state !== null)
-    return { complete, partitions, redo: state.redo.partitions, left_out: leftOutOf(pipeline, state) }
+    return { complete, partitions, redo: state.redo.partitions.size, left_out: leftOutOf(pipeline, state) }
   const manifest = await readManifest(store).catch(nullIf('damaged'))
   const left_out =
     manifest === null
@@ -197,7 +190,9 @@ function partitionsOf(given: Pipeline, state: CheckpointState): PartitionCounts 
   const pipeline = withNames(given)
   const plan = pipeline === null ? null : planAsOfLastRun(pipeline, state)
   if (pipeline === null || plan === null) return null
-  const { total, done, failed } = countPartitions(pipeline, plan, state, exportedOf)
+  const { total, done, failed } = countPartitions(pipeline, plan, state, (known, key) =>
+    known.partitions.get(key),
+  )
   return partitionCounts(total, { done, failed })
 }
 

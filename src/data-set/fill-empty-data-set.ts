@@ -28,7 +28,7 @@ export async function fillEmptyDataSet(
   const { state } = journal
   const { extract, load } = pipeline
   // While its partitions are exported again, it would wait with them.
-  if (state.shards.length > 0 || state.redo.partitions > 0) return
+  if (state.shards.length > 0 || state.redo.partitions.size > 0) return
   const [first] = planAsOfLastRun(pipeline, state)?.partitions() ?? []
   if (first === undefined) return
   const folder = folderOf(extract.resource, first, load.partitionBy)

@@ -12,14 +12,12 @@ import { folderOf, ownsFolder } from '../load/index.ts'
 import { type BegunChain, type Plan, planFeeds, planPartitions } from '../plan/index.ts'
 import {
   type CheckpointState,
-  exportedOf,
-  type FoldedPartition,
   hasBegun,
   hasEnded,
   holdingsOf,
   isOver,
+  presentOf,
   type RetiredQuery,
-  stateOf,
 } from '../state/index.ts'
 
 /** The plan, given what the checkpoint has of it. */
@@ -33,9 +31,12 @@ export function planFor(pipeline: NamedPipeline, nowMs: number, state: Checkpoin
     const parts = state.partitions.branches.get(query)
     if (parts === undefined) return null
     const windows = new Map<string, { done: boolean }>()
-    for (const [name, folded] of parts) {
+    for (const [name, exported] of parts) {
+      const key = `${query}/${name}`
       // What is exported again keeps its window.
-      if (hasBegun(folded) || folded.former !== undefined) windows.set(name, { done: hasEnded(folded) })
+      if (!hasBegun(exported) && !state.redo.partitions.has(key)) continue
+      const folded = presentOf(state, key)
+      windows.set(name, { done: folded !== undefined && hasEnded(folded) })
     }
     return { windows, chains: chains.get(query) ?? [] }
   })
@@ -46,14 +47,19 @@ function planOfFeeds(pipeline: NamedPipeline, state: CheckpointState | null): Pl
   return planFeeds(
     pipeline,
     (query) => {
-      const parts = state?.partitions.branches.get(query)
+      if (state === null) return null
+      const parts = state.partitions.branches.get(query)
       if (parts === undefined) return null
-      const windows = new Map([...parts].map(([name, folded]) => [name, { done: isOver(folded) }]))
-      return { windows, chains: [...state!.chains.values()].filter((chain) => chain.query === query) }
+      const isDone = (name: string): boolean => {
+        const folded = presentOf(state, `${query}/${name}`)
+        return folded !== undefined && isOver(folded)
+      }
+      const windows = new Map([...parts.keys()].map((name) => [name, { done: isDone(name) }]))
+      return { windows, chains: [...state.chains.values()].filter((chain) => chain.query === query) }
     },
     (query) =>
       state?.runs.at(-1)?.finished_at === null &&
-      state.partitions.get(partitionKey(query, null))?.state === 'done',
+      presentOf(state, partitionKey(query, null))?.state === 'done',
   )
 }
 
@@ -78,13 +84,12 @@ export function isWhole(pipeline: NamedPipeline, state: CheckpointState): boolea
 function isExported(plan: Plan, state: CheckpointState): boolean {
   for (const { key } of plan.partitions()) {
     const folded = state.partitions.get(key)
-    if (folded === undefined || !isOver(exportedOf(folded))) return false
+    if (folded === undefined || !isOver(folded)) return false
   }
   // After a crash, a used-up budget or a signal, the shard of a shared folder may still be open.
   for (const { partitions } of state.openShards.values()) {
     for (const key of partitions) {
-      const folded = state.partitions.get(key)
-      if (folded?.state === 'done' && folded.former === undefined) return false
+      if (state.partitions.get(key)?.state === 'done' && !state.redo.partitions.has(key)) return false
     }
   }
   return true
@@ -139,19 +144,19 @@ export function countPartitions(
   pipeline: Pipeline,
   plan: Plan,
   state: CheckpointState | null,
-  viewOf: (folded: FoldedPartition) => FoldedPartition = (folded) => folded,
+  viewOf: typeof presentOf = presentOf,
 ): PlanCounts {
   const { extract, load } = pipeline
   const shared = !ownsFolder(extract.resource, load.partitionBy)
   const unfinished = new Map<string, number>()
   const counts = { ...NO_PARTITIONS, begun: 0, redo: 0 }
   for (const partition of plan.partitions()) {
-    const found = state?.partitions.get(partition.key)
-    const folded = found === undefined ? undefined : viewOf(found)
-    const where = stateOf(folded)
+    const folded = state === null ? undefined : viewOf(state, partition.key)
+    const where = folded?.state ?? 'pending'
     counts[where]++
     if (folded !== undefined && hasEnded(folded)) continue
-    if (folded !== undefined && isOver(exportedOf(folded))) counts.redo++
+    const exported = state?.partitions.get(partition.key)
+    if (exported !== undefined && isOver(exported)) counts.redo++
     if (folded !== undefined && (where === 'partial' || hasBegun(folded))) counts.begun++
     if (!shared) continue
     const folder = folderOf(extract.resource, partition, load.partitionBy)

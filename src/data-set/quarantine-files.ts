@@ -1,6 +1,6 @@
 import { type BlobRef, ExportError, type JournalEntry, type OwnedStore, sideBySide } from '../core/index.ts'
 import { QUARANTINE_FOLDER, quarantinePath, writeQuarantine } from '../load/index.ts'
-import { type CheckpointState, type Journal, splitPath } from '../state/index.ts'
+import { type CheckpointState, type Journal, presentOf, splitPath } from '../state/index.ts'
 import { mismatches } from './files.ts'
 
 /**
@@ -12,7 +12,7 @@ export async function bringQuarantine(store: OwnedStore, journal: Journal): Prom
   const entries: JournalEntry[] = []
   await sideBySide(state.rejected, async ([partition, refs]) => {
     const lines = await Promise.all(refs.map((ref) => linesIn(journal, ref)))
-    const end = state.partitions.get(partition)?.quarantineEnd ?? 0
+    const end = presentOf(state, partition)?.quarantineEnd ?? 0
     const size = await writeQuarantine(store, partition, end, lines)
     entries.push({ kind: 'quarantined', partition, blobs: refs.length, end: size })
   })
@@ -40,13 +40,13 @@ async function linesIn(journal: Journal, ref: BlobRef): Promise<Uint8Array> {
 }
 
 /** The files of partitions by their paths, and how many bytes of each are committed. */
-async function filesOf(store: OwnedStore, { partitions }: CheckpointState) {
+async function filesOf(store: OwnedStore, { partitions, redo }: CheckpointState) {
   const files = new Map<string, { readonly partition: string; readonly end: number }>()
   const names = new Set(await store.list(QUARANTINE_FOLDER))
-  for (const [partition, { quarantineEnd, former }] of names.size === 0 ? [] : partitions) {
+  for (const [partition, { quarantineEnd }] of names.size === 0 ? [] : partitions) {
     const path = quarantinePath(partition)
     // While a partition is exported again, its first item replaces those of before.
-    const end = quarantineEnd === 0 ? (former?.quarantineEnd ?? 0) : quarantineEnd
+    const end = redo.partitions.get(partition)?.quarantineEnd || quarantineEnd
     if (names.has(splitPath(path)[1])) files.set(path, { partition, end })
   }
   return files

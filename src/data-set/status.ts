@@ -15,13 +15,12 @@ import {
 import type { Plan } from '../plan/index.ts'
 import {
   type CheckpointState,
-  exportedOf,
-  type FoldedPartition,
   type FoldedRun,
+  NO_SUMS,
   type PartitionSums,
+  presentOf,
   type RetiredQuery,
   readCheckpoint,
-  stateOf,
   sumOfPartitions,
 } from '../state/index.ts'
 import { manySmallShards } from './compact/compact.ts'
@@ -83,7 +82,7 @@ export async function readStatus(given: Pipeline, nowMs: number): Promise<Status
       failed,
       pending,
       pruned,
-      redo: state?.redo.partitions ?? 0,
+      redo: state?.redo.partitions.size ?? 0,
       ...sums(state),
     },
     service: figuresOf(state?.service ?? NOT_MEASURED),
@@ -101,31 +100,32 @@ export function* statusOfEach(plan: Plan, state: CheckpointState | null): Genera
   }
   for (const partition of plan.partitions()) {
     const next = nextOf.get(partition.key) ?? null
-    yield statusOf(partition, state?.partitions.get(partition.key), next)
+    yield statusOf(partition, state, next)
   }
 }
 
 function statusOf(
   { key, query, window }: Partition,
-  folded: FoldedPartition | undefined,
+  state: CheckpointState | null,
   next: string | null,
 ): PartitionStatus {
+  const folded = state === null ? undefined : presentOf(state, key)
   return {
     key,
     query: query.name,
     window: window === null ? null : { from: formatInstant(window.from), until: formatInstant(window.until) },
-    state: stateOf(folded),
-    rows: folded === undefined ? 0 : exportedOf(folded).rows,
+    state: folded?.state ?? 'pending',
+    rows: state?.partitions.get(key)?.rows ?? 0,
     requests: folded?.requests ?? 0,
     repeated: folded?.repeated ?? 0,
     next,
     error: folded?.error?.message ?? null,
-    redo: folded?.former !== undefined,
+    redo: state?.redo.partitions.has(key) ?? false,
   }
 }
 
 function sums(state: CheckpointState | null) {
-  if (state === null) return { ...NO_SUMS, searchesSpent: null }
+  if (state === null) return { ...NO_SUMS, shards: 0, bytes: 0, openShards: 0, searchesSpent: null }
   let searchesSpent: number | null = null
   for (const run of state.runs) {
     if (run.searchesSpent !== null) searchesSpent = (searchesSpent ?? 0) + run.searchesSpent
@@ -141,8 +141,6 @@ function sums(state: CheckpointState | null) {
     searchesSpent,
   }
 }
-
-const NO_SUMS = { ...sumOfPartitions({ partitions: [] }), shards: 0, bytes: 0, openShards: 0 }
 
 /** The status of the partitions of one query. */
 export type QueryStatus = PartitionStates & {
@@ -167,14 +165,14 @@ export function statusByQuery(
 ): readonly QueryStatus[] {
   const found = new Map<string, Mutable<QueryStatus>>()
   for (const { key, query, window } of plan.partitions()) {
-    const folded = state?.partitions.get(key)
-    const where = stateOf(folded)
+    const folded = state === null ? undefined : presentOf(state, key)
+    const where = folded?.state ?? 'pending'
     if (!isWanted(query.name, where)) continue
     const sum = getOrInsert(found, query.name, () => ({ ...NOTHING, query: query.name }))
     sum.partitions++
     sum[where]++
+    sum.rows += state?.partitions.get(key)?.rows ?? 0
     if (folded === undefined) continue
-    sum.rows += exportedOf(folded).rows
     sum.requests += folded.requests
     const { error } = folded
     if (error !== null) sum.error = { window: windowRange(window), message: error.message }

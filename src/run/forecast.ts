@@ -1,5 +1,5 @@
 import { getOrInsert, type NamedPipeline, parseWindow, type Window } from '../core/index.ts'
-import { type CheckpointState, exportedOf } from '../state/index.ts'
+import type { CheckpointState } from '../state/index.ts'
 
 /** Estimates the rows of new windows from earlier ones. */
 export type Forecast = {
@@ -40,14 +40,14 @@ function rowsADay(state: CheckpointState | null, query: string): number | null {
   const windows = state?.partitions.branches.get(query)
   if (windows === undefined) return null
   const done: string[] = []
-  for (const [name, folded] of windows) if (exportedOf(folded).state === 'done') done.push(name)
+  for (const [name, folded] of windows) if (folded.state === 'done') done.push(name)
   // Names begin with the beginning of the window, so they sort by time.
   const last = done.sort().slice(-LAST)
   return median(
     last.flatMap((name) => {
       const window = parseWindow(name)
       if (window === null) return []
-      return (exportedOf(windows.get(name)!).rows * MICROS_A_DAY) / (window.until - window.from)
+      return (windows.get(name)!.rows * MICROS_A_DAY) / (window.until - window.from)
     }),
   )
 }

@@ -12,13 +12,13 @@ export { type SealedShard, splitPath } from './checkpoint/compact-collections.ts
 export { chainEntry, decodeIds, encodeIds, type FoldedChain, neededIds } from './checkpoint/folded-chain.ts'
 export { afterFeedPage, NEW_FEED, passOf } from './checkpoint/folded-feed.ts'
 export {
-  exportedOf,
   type FoldedPartition,
   hasBegun,
   hasEnded,
   isOver,
+  NO_SUMS,
   type PartitionSums,
-  stateOf,
+  presentOf,
   sumOfPartitions,
 } from './checkpoint/folded-partition.ts'
 export { endEntry, type FoldedRun, NEW_RUN, searchesByMonth } from './checkpoint/folded-run.ts'

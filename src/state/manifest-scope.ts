@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { PARTITION_STATES, type PartitionState } from '../core/index.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
-import { exportedOf, hasBegun, stateOf } from './checkpoint/folded-partition.ts'
+import { hasBegun } from './checkpoint/folded-partition.ts'
 
 const count = z.number().int().nonnegative()
 
@@ -56,15 +56,13 @@ export function* manifestPartitions(
 ): Generator<ManifestPartition> {
   const keys = new Set(planned)
   for (const [key, folded] of partitions) {
-    const exported = exportedOf(folded)
-    if (hasBegun(exported) || exported.state === 'failed') keys.add(key)
+    if (hasBegun(folded) || folded.state === 'failed') keys.add(key)
   }
   for (const key of [...keys].sort()) {
-    const found = partitions.get(key)
-    const folded = found === undefined ? undefined : exportedOf(found)
+    const folded = partitions.get(key)
     const quarantined = folded?.quarantined ?? 0
     const failure = folded?.state === 'failed' ? folded.error : null
     const error = failure === null ? {} : { error: { cause: failure.cause, next: failure.next } }
-    yield { key, state: stateOf(folded), rows: folded?.rows ?? 0, quarantined, ...error }
+    yield { key, state: folded?.state ?? 'pending', rows: folded?.rows ?? 0, quarantined, ...error }
   }
 }

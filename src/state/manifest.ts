@@ -17,7 +17,7 @@ import {
 } from '../core/index.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
 import type { SealedShard } from './checkpoint/compact-collections.ts'
-import { exportedOf, hasBegun, sumOfPartitions } from './checkpoint/folded-partition.ts'
+import { hasBegun, sumOfPartitions } from './checkpoint/folded-partition.ts'
 import { ENTRY_SCHEMAS } from './log/parse-entry.ts'
 import {
   type ManifestPartition,
@@ -274,8 +274,7 @@ const RUNS = ',\n  "runs": '
 /** Partitions and rows of a query in a data set; null: none. */
 export function holdingsOf(query: string, { partitions: all }: CheckpointState): RetiredQuery | null {
   let [partitions, rows] = [0, 0]
-  for (const each of all.branches.get(query)?.values() ?? []) {
-    const folded = exportedOf(each)
+  for (const folded of all.branches.get(query)?.values() ?? []) {
     if (!hasBegun(folded) || folded.state === 'pruned') continue
     partitions++
     rows += folded.rows

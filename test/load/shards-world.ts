@@ -42,6 +42,7 @@ import {
   chainEntry,
   hasBegun,
   type Journal,
+  presentOf,
   readCheckpoint,
   type SealedShard,
   splitPath,
@@ -330,12 +331,15 @@ export class World {
     let chains = state.nextChain
     this.#works = this.responses.map(({ folders }, index) => {
       const query = queryOf(index)
-      const records = [...(state.partitions.branches.get(query.name) ?? [])]
+      const names = [...(state.partitions.branches.get(query.name)?.keys() ?? [])]
       const begun = {
         windows: new Map(
-          records.flatMap(([name, record]) =>
-            hasBegun(record) ? [[name, { done: record.state === 'done' }] as const] : [],
-          ),
+          names.flatMap((name) => {
+            const present = presentOf(state, `${query.name}/${name}`)
+            return present !== undefined && hasBegun(present)
+              ? [[name, { done: present.state === 'done' }] as const]
+              : []
+          }),
         ),
         chains: [...state.chains.values()].filter((chain) => chain.query === query.name),
       }
@@ -382,7 +386,7 @@ export class World {
     const { name } = queryOf(query)
     for (const chain of state.chains.values()) if (chain.query === name) return chain.pages
     const isDone = this.responses[query]!.folders.every(
-      (_, window) => state.partitions.get(keyOf(query, window))?.state === 'done',
+      (_, window) => presentOf(state, keyOf(query, window))?.state === 'done',
     )
     return isDone ? this.responses[query]!.pages.length : 0
   }

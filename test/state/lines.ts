@@ -163,7 +163,10 @@ export function plain(state: CheckpointState) {
     rejected: [...state.rejected].sort(byKey).map(([key, blobs]) => [key, blobs.map(contentOf)]),
     claims: [...state.claims],
     held: [...state.held].sort(byNumber),
-    redo: { ...state.redo, shards: [...state.redo.shards].sort((a, b) => a - b) },
+    redo: {
+      partitions: [...state.redo.partitions].sort(byKey),
+      shards: [...state.redo.shards].sort((a, b) => a - b),
+    },
     partsOf: [...state.partsOf].filter(([, parts]) => parts > 0).sort(byKey),
     goneFrom: [...state.goneFrom].sort(byKey),
     nextShard: state.nextShard,

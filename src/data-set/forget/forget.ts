@@ -164,7 +164,7 @@ async function remove(
   const result = await resultOf(pipeline, store, state, people, found)
   const { shards } = found
   const rewritten = await rewriteWithout(store, pipeline, state, shards, people, options)
-  const items = await forgetItems(store, state, found.items)
+  const items = await forgetItems(store, found.items)
   const entries: JournalEntry[] = []
   if (result.rows > 0 || found.items.length > 0) {
     const at = new Date(options.clock.now()).toISOString()

@@ -1,6 +1,6 @@
 import { ExportError, type ForgetEntry, type OwnedStore, type Store } from '../../core/index.ts'
 import { QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
-import { type CheckpointState, type Journal, splitPath } from '../../state/index.ts'
+import { type CheckpointState, type Journal, presentOf, splitPath } from '../../state/index.ts'
 import type { People } from './people.ts'
 
 /** The rejected items of a partition without those of people. */
@@ -10,6 +10,8 @@ export type OtherItems = {
   readonly lines: Buffer
   /** Items of people among them. */
   readonly removed: number
+  /** Whether nothing of the file is of the present export of the partition, which is exported again. */
+  readonly isFormer: boolean
 }
 
 /** Reads the quarantine of every partition, in its file and in the log, and yields those with items of people. */
@@ -20,35 +22,34 @@ export async function* itemsOfPeople(
   people: People,
 ): AsyncGenerator<OtherItems> {
   const names = new Set(await store.list(QUARANTINE_FOLDER))
-  for (const [partition, folded] of [...state.partitions]) {
+  for (const [partition, exported] of [...state.partitions]) {
     const path = quarantinePath(partition)
     const waiting = state.rejected.get(partition) ?? []
     const file = names.has(splitPath(path)[1]) ? await store.read(path) : null
     if (file === null && waiting.length === 0) continue
     // Until it is written for the first time again, the file holds the items of the former export.
-    const isFormer = folded.former !== undefined && folded.quarantineEnd === 0 && waiting.length === 0
-    const end = isFormer ? folded.former!.quarantineEnd : folded.quarantineEnd
+    const present = presentOf(state, partition)?.quarantineEnd ?? 0
+    const isFormer = state.redo.partitions.has(partition) && present === 0 && waiting.length === 0
+    const end = isFormer ? exported.quarantineEnd : present
     const committed = [file?.subarray(0, end) ?? new Uint8Array()]
     for (const ref of waiting) committed.push((await log.read(ref)) ?? lostItems())
     const { lines, removed } = others(Buffer.concat(committed), people, path)
-    if (removed > 0) yield { partition, lines, removed }
+    if (removed > 0) yield { partition, lines, removed, isFormer }
   }
 }
 
 /** What to commit of the items that are left. Their files follow: see `bringQuarantine`. */
 export async function forgetItems(
   store: OwnedStore,
-  { partitions: all, rejected: waiting }: CheckpointState,
   items: readonly OtherItems[],
 ): Promise<Pick<Changes, 'partitions' | 'rejected'> & { readonly blobs: readonly Uint8Array[] }> {
   const partitions: Changes['partitions'][number][] = []
   const rejected: Changes['rejected'][number][] = []
   const blobs: Uint8Array[] = []
-  for (const { partition, lines, removed } of items) {
-    const folded = all.get(partition)
+  for (const { partition, lines, removed, isFormer } of items) {
     const counts = { partition, rows: 0, quarantined: removed }
-    if (folded?.former !== undefined && folded.quarantineEnd === 0 && !waiting.has(partition)) {
-      // Nothing of what is exported again is in it, and the next item replaces it.
+    if (isFormer) {
+      // The next item replaces the file.
       await store.replace(quarantinePath(partition), [lines])
       partitions.push({ ...counts, former: true })
     } else {

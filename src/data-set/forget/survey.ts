@@ -6,7 +6,13 @@ import {
   type Store,
 } from '../../core/index.ts'
 import { sealedPath } from '../../load/index.ts'
-import { type CheckpointState, type Journal, type SealedShard, splitPath } from '../../state/index.ts'
+import {
+  type CheckpointState,
+  type Journal,
+  presentOf,
+  type SealedShard,
+  splitPath,
+} from '../../state/index.ts'
 import { readShard } from '../files.ts'
 import { BATCH_ROWS, changedShard, type Located } from '../rewriting.ts'
 import { stopped } from '../settle.ts'
@@ -131,7 +137,7 @@ export async function openOf(
 /** A counter of rows of some partitions. @param isFormer of what is exported, while it is exported again */
 function removedRows(state: CheckpointState, partitions: Iterable<string>, isFormer = false): RemovedRows {
   return new RemovedRows(partitions, (key) => {
-    const folded = state.partitions.get(key)
-    return (isFormer ? folded?.former : folded)?.rows ?? 0
+    const folded = isFormer ? state.partitions.get(key) : presentOf(state, key)
+    return folded?.rows ?? 0
   })
 }

@@ -1,5 +1,5 @@
 import { type Micros, type Prune, parseWindow } from '../../core/index.ts'
-import { type CheckpointState, exportedOf, isOver, type SealedShard } from '../../state/index.ts'
+import { type CheckpointState, isOver, presentOf, type SealedShard } from '../../state/index.ts'
 
 /** The partitions that are old enough to be pruned, and those of them that have to stay. */
 export type OldPartitions = {
@@ -35,17 +35,17 @@ export function oldPartitions(state: CheckpointState, before: Micros): OldPartit
   const kept = new Map<string, KeptPartition>()
   const keep = (partition: string, reason: KeptPartition['reason'], other: string | null = null): void => {
     old.delete(partition)
-    const { rows, quarantined } = exportedOf(state.partitions.get(partition)!)
+    const { rows, quarantined } = state.partitions.get(partition)!
     // Of those without items nobody misses anything.
     if (rows + quarantined > 0) kept.set(partition, { partition, reason, with: other })
   }
   for (const [query, windows] of state.partitions.branches) {
-    for (const [name, folded] of windows) {
+    for (const [name, exported] of windows) {
       const window = parseWindow(name)
-      if (window === null || window.until > before || folded.state === 'pruned') continue
-      const exported = exportedOf(folded)
-      if (isOver(exported)) old.add(`${query}/${name}`)
-      else keep(`${query}/${name}`, 'unfinished')
+      const key = `${query}/${name}`
+      if (window === null || window.until > before || presentOf(state, key)?.state === 'pruned') continue
+      if (isOver(exported)) old.add(key)
+      else keep(key, 'unfinished')
     }
   }
   const sealed = shardsOf(old, state)
@@ -78,7 +78,7 @@ export function removedBy(
 ): Pick<Prune, 'removed' | 'shards'> {
   return {
     removed: [...partitions].sort().map((partition) => {
-      const { rows, quarantined } = exportedOf(state.partitions.get(partition)!)
+      const { rows, quarantined } = state.partitions.get(partition)!
       return { partition, rows, quarantined }
     }),
     shards: [...shards.values()]
@@ -100,7 +100,7 @@ function shardsOf(keys: ReadonlySet<string>, state: CheckpointState): Map<number
 function sums(keys: ReadonlySet<string>, shards: ReadonlyMap<number, SealedShard>, state: CheckpointState) {
   const sum = { rows: 0, quarantined: 0, bytes: 0 }
   for (const key of keys) {
-    const { rows, quarantined } = exportedOf(state.partitions.get(key)!)
+    const { rows, quarantined } = state.partitions.get(key)!
     sum.rows += rows
     sum.quarantined += quarantined
   }

@@ -1,6 +1,6 @@
 import { ExportError, type JournalEntry, type NamedPipeline, type Pipeline } from '../../core/index.ts'
 import type { Plan } from '../../plan/index.ts'
-import { CHECKPOINT_PATH, type CheckpointState, exportedOf, hasEnded } from '../../state/index.ts'
+import { CHECKPOINT_PATH, type CheckpointState, hasEnded, presentOf } from '../../state/index.ts'
 import { readNamed } from '../open-data-set.ts'
 import { planFor } from '../plan-state.ts'
 
@@ -117,7 +117,7 @@ export function invalidationOf(
   const invalidated: string[] = []
   const lost = new Set(seed.shards)
   const add = (key: string): void => {
-    if (state.partitions.get(key)?.state !== 'pruned') partitions.add(key)
+    if (presentOf(state, key)?.state !== 'pruned') partitions.add(key)
   }
   const take = (shard: number, within: Iterable<string>): boolean => {
     if (shards.has(shard)) return false
@@ -141,17 +141,17 @@ export function invalidationOf(
       if (!keys.some((key) => partitions.has(key))) continue
       chains.add(chain)
       for (const key of keys) {
-        const folded = state.partitions.get(key)
-        if (folded !== undefined && (feed !== null || !hasEnded(folded))) add(key)
+        if (state.partitions.get(key) === undefined) continue
+        const folded = presentOf(state, key)
+        if (feed !== null || folded === undefined || !hasEnded(folded)) add(key)
       }
     }
   }
   let [rows, pages] = [0, 0]
   for (const key of partitions) {
-    const folded = state.partitions.get(key)
-    if (folded === undefined) continue
-    rows += exportedOf(folded).rows
-    pages += exportedOf(folded).pages
+    const exported = state.partitions.get(key)
+    rows += exported?.rows ?? 0
+    pages += exported?.pages ?? 0
   }
   return { partitions, shards, chains, invalidated, rows, pages }
 }

@@ -11,7 +11,7 @@ import { invalidationOf, redoEntry } from './invalidate.ts'
  */
 export async function replaceRedone(store: OwnedStore, journal: Journal): Promise<void> {
   const { state } = journal
-  if (state.redo.shards.size + state.redo.partitions === 0) return
+  if (state.redo.shards.size + state.redo.partitions.size === 0) return
   const { partitions, shards, publish } = replacementOf(state)
   if (partitions.length + shards.length === 0) return
   const lost = new Set<number>()
@@ -32,25 +32,20 @@ export async function replaceRedone(store: OwnedStore, journal: Journal): Promis
  * the shards to be replaced; and the shards to be published.
  */
 function replacementOf(state: CheckpointState) {
-  const redone: string[] = []
+  const { redo } = state
   const waiting = new Set<string>()
-  for (const [key, folded] of state.partitions) {
-    if (folded.former === undefined) continue
-    redone.push(key)
-    if (!isOver(folded)) waiting.add(key)
-  }
+  for (const [key, again] of redo.partitions) if (again === null || !isOver(again)) waiting.add(key)
   for (const { partitions } of state.openShards.values()) for (const key of partitions) waiting.add(key)
-  const isRedone = (key: string): boolean => state.partitions.get(key)?.former !== undefined
-  const old = [...state.shards].filter(({ shard }) => state.redo.shards.has(shard))
+  const old = [...state.shards].filter(({ shard }) => redo.shards.has(shard))
   const waits = ({ partitions }: SealedShard): boolean =>
-    partitions.some((key) => waiting.has(key) && isRedone(key))
+    partitions.some((key) => waiting.has(key) && redo.partitions.has(key))
   for (let size = -1; size < waiting.size; ) {
     size = waiting.size
     for (const shard of [...old, ...state.held.values()])
       if (waits(shard)) for (const key of shard.partitions) waiting.add(key)
   }
   return {
-    partitions: redone.filter((key) => !waiting.has(key)),
+    partitions: [...redo.partitions.keys()].filter((key) => !waiting.has(key)),
     shards: old.filter((shard) => !waits(shard)).map(({ shard }) => shard),
     publish: [...state.held.values()].filter((shard) => !waits(shard)),
   }

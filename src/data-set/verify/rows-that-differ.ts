@@ -27,13 +27,17 @@ export function* rowsThatDiffer(state: CheckpointState): Generator<Problem> {
     }
     if (all !== null) all.held += rows
   }
-  for (const [key, { former, ...folded }] of state.partitions) {
-    if (folded.rows > 0) sumOf(key).counted += folded.rows
-    if (former === undefined) continue
+  for (const [key, exported] of state.partitions) {
+    const again = state.redo.partitions.get(key)
+    if (again === undefined) {
+      if (exported.rows > 0) sumOf(key).counted += exported.rows
+      continue
+    }
     const sum = sumOf(formerly(key))
-    sum.counted += former.rows
+    sum.counted += exported.rows
     // Rows in shards that were not published were dropped.
-    sum.isCut ||= former.state === 'partial'
+    sum.isCut ||= exported.state === 'partial'
+    sumOf(key).counted += again?.rows ?? 0
   }
   for (const { shard, partitions, rows } of state.shards)
     add(state.redo.shards.has(shard) ? partitions.map(formerly) : partitions, rows)

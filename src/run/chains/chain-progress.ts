@@ -12,6 +12,7 @@ import {
   type FoldedPartition,
   NEW_FEED,
   passOf,
+  presentOf,
 } from '../../state/index.ts'
 import type { FeedWindows } from './feed-windows.ts'
 
@@ -85,27 +86,30 @@ export class ChainProgress {
   /** The partition in progress, or all of a feed, with what is committed. */
   *open(): Generator<readonly [Partition, FoldedPartition | undefined]> {
     if (this.feedWindows === null) yield [this.current, this.foldedAt(this.currentIndex)]
-    else
-      for (const [window, folded] of this.#state.partitions.branches.get(this.query.name) ?? [])
-        yield [{ ...this.current, key: `${this.query.name}/${window}` }, folded]
+    else for (const key of this.#keys) yield [{ ...this.current, key }, presentOf(this.#state, key)]
   }
 
   /** The committed state of the partition of a window in progress. */
   foldedAt(index: number): FoldedPartition | undefined {
-    return this.#state.partitions.get(this.partitionAt(index).key)
+    return presentOf(this.#state, this.partitionAt(index).key)
   }
 
   /** Whether rows of a window are left out: it was pruned, and the feed is read again from its beginning. */
   isLeftOut(index: number): boolean {
     if (this.feedWindows === null || this.foldedAt(index)?.state !== 'pruned') return false
-    const isReadAgain = this.foldedAt(0)?.former !== undefined
+    const isReadAgain = this.#state.redo.partitions.has(this.partitionAt(0).key)
     return isReadAgain && passOf(this.folded?.feed ?? NEW_FEED) === 'whole'
   }
 
   /** Whether windows of the query are pruned. */
   get isPruned(): boolean {
-    const windows = this.#state.partitions.branches.get(this.query.name)?.values() ?? []
-    return [...windows].some(({ state }) => state === 'pruned')
+    return this.#keys.some((key) => presentOf(this.#state, key)?.state === 'pruned')
+  }
+
+  /** Of all partitions of the query that have begun. */
+  get #keys(): readonly string[] {
+    const { name } = this.query
+    return [...(this.#state.partitions.branches.get(name)?.keys() ?? [])].map((window) => `${name}/${window}`)
   }
 
   /** Whether rows or rejected items of its windows are committed, from an index on. */

@@ -15,7 +15,14 @@ import type { PlanCounts } from '../../data-set/index.ts'
 import { PageSizes, prefetchSlots, Service } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
 import type { PlannedChain } from '../../plan/index.ts'
-import { type CheckpointState, hasEnded, partitionEntry, searchesByMonth } from '../../state/index.ts'
+import {
+  type CheckpointState,
+  type FoldedPartition,
+  hasEnded,
+  partitionEntry,
+  presentOf,
+  searchesByMonth,
+} from '../../state/index.ts'
 import { clockCheck } from '../admission/clock-check.ts'
 import type { Progress } from '../options.ts'
 import { wrongAddress } from './chain-failure.ts'
@@ -115,11 +122,14 @@ export async function exportChains(run: RunContext): Promise<Ending> {
 /** Partitions that failed for what came of them: they are done if this run permits it, else they fail again. */
 async function settleEnded({ plan, session, pipeline, tally, options }: RunContext): Promise<void> {
   const { journal } = session
-  const ended = new Map([...journal.state.partitions].filter(([, { error }]) => error?.ended === true))
-  if (ended.size === 0) return
+  const endedAt = (key: string): FoldedPartition | null => {
+    const folded = presentOf(journal.state, key)
+    return folded?.state === 'failed' && hasEnded(folded) ? folded : null
+  }
+  if (![...journal.state.partitions].some(([key]) => endedAt(key) !== null)) return
   for (const partition of plan.partitions()) {
-    const folded = ended.get(partition.key)
-    if (folded?.state !== 'failed') continue
+    const folded = endedAt(partition.key)
+    if (folded === null) continue
     const fault = excessOf(partition, 0, pipeline.transform, folded)
     if (fault === null) {
       await journal.append([partitionEntry(partition.key, { ...folded, state: 'done', error: null })])
@@ -238,12 +248,12 @@ async function sealFinished(run: RunContext): Promise<void> {
   if (!ownsFolder(pipeline.extract.resource, pipeline.load.partitionBy)) {
     return sealShared(run, (folder) => !counts.unfinished.has(folder))
   }
-  const { openShards, partitions } = session.journal.state
+  const { state } = session.journal
   const isFinished = (key: string): boolean => {
-    const folded = partitions.get(key)
+    const folded = presentOf(state, key)
     return folded !== undefined && hasEnded(folded)
   }
-  const finished = [...openShards.values()].filter((shard) => [...shard.partitions].every(isFinished))
+  const finished = [...state.openShards.values()].filter((shard) => [...shard.partitions].every(isFinished))
   await session.shards.seal(finished.map(({ folder }) => folder))
 }
 

@@ -13,7 +13,7 @@ import {
 import type { LogPosition } from '../log/commit-object.ts'
 import type { ReadonlyPathMap, SealedShard, ShardList } from './compact-collections.ts'
 import { compactedEntry, type FoldedChain } from './folded-chain.ts'
-import { exportedOf, type FoldedPartition, hasBegun, stateOf } from './folded-partition.ts'
+import { type FoldedPartition, type FoldedPartitions, hasBegun } from './folded-partition.ts'
 import { endEntry, type FoldedRun } from './folded-run.ts'
 
 /** The fewest entries that result in this state. */
@@ -26,9 +26,9 @@ export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
   for (const prune of state.prunes) yield { kind: 'prune', ...prune }
   for (const erasure of state.erasures) yield { kind: 'forget', ...erasure }
   if (state.people !== null) yield { kind: 'people', list: state.people }
-  for (const [partition, folded] of state.partitions) yield partitionEntry(partition, exportedOf(folded))
+  for (const [partition, folded] of state.partitions) yield partitionEntry(partition, folded)
   for (const shard of state.shards) yield { kind: 'seal', ...shard }
-  if (state.redo.partitions + state.redo.shards.size > 0) yield* redoEntries(state)
+  if (state.redo.partitions.size + state.redo.shards.size > 0) yield* redoEntries(state)
   // Paths are not used again, so the numbers of parts that are gone are kept.
   for (const [folder, gone] of state.goneFrom)
     yield { kind: 'parts', folder, begun: state.partsOf.get(folder) ?? 0, gone }
@@ -43,15 +43,10 @@ export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
 }
 
 /** The entry that follows what is exported, and what is exported again so far. */
-function* redoEntries({ partitions, redo, held }: CheckpointState): Generator<JournalEntry> {
-  const redone = [...partitions].filter(([, { former }]) => former !== undefined)
-  yield {
-    kind: 'redo',
-    partitions: redone.map(([key]) => key),
-    shards: [...redo.shards],
-    chains: [],
-  }
-  for (const [key, folded] of redone) if (stateOf(folded) !== 'pending') yield partitionEntry(key, folded)
+function* redoEntries({ redo, held }: CheckpointState): Generator<JournalEntry> {
+  const { partitions, shards } = redo
+  yield { kind: 'redo', partitions: [...partitions.keys()], shards: [...shards], chains: [] }
+  for (const [key, folded] of partitions) if (folded !== null) yield partitionEntry(key, folded)
   for (const shard of held.values()) yield { kind: 'seal', ...shard }
 }
 
@@ -122,12 +117,10 @@ function openEntry({ shard, folder, part, partitions, importedAt, batches }: Fol
 }
 
 /** The content of the journal as one state. */
-export type CheckpointState = {
+export type CheckpointState = FoldedPartitions & {
   readonly header: HeaderEntry
   /** What the pipeline file requested when the last run began; null: none has. */
   readonly scope: Scope | null
-  /** Partitions that have begun, by key: query and window. */
-  readonly partitions: ReadonlyPathMap<FoldedPartition>
   /** Chains that have begun and not ended, by number. */
   readonly chains: ReadonlyMap<number, FoldedChain>
   /** Number of the next chain. */
@@ -139,8 +132,6 @@ export type CheckpointState = {
   readonly held: ReadonlyMap<number, SealedShard>
   /** What is exported again: see {@link RedoEntry}. */
   readonly redo: {
-    /** Number of partitions with a `former`. */
-    readonly partitions: number
     /** Numbers of the sealed shards that will be replaced. */
     readonly shards: ReadonlySet<number>
   }
@@ -188,7 +179,6 @@ export function* blobsNeeded({ openShards, chains, rejected }: CheckpointState):
 
 /** Whether at least part of a query is exported. @param query name of the query */
 export function isKnown({ partitions }: CheckpointState, query: string): boolean {
-  for (const folded of partitions.branches.get(query)?.values() ?? [])
-    if (hasBegun(exportedOf(folded))) return true
+  for (const folded of partitions.branches.get(query)?.values() ?? []) if (hasBegun(folded)) return true
   return false
 }

@@ -30,7 +30,7 @@ export class JournalFold {
   readonly #shards = new FoldedShards()
   readonly #prunes: Prune[] = []
   readonly #erasures: Erasure[] = []
-  readonly #redo = { partitions: 0, shards: new Set<number>() }
+  readonly #redo = { partitions: this.#partitions.again, shards: new Set<number>() }
   readonly #unknownFields = new Map<string, number>()
   readonly #secretChecks = new Map<string, string>()
   readonly #queries = new Map<string, string>()
@@ -309,8 +309,7 @@ export class JournalFold {
 
   /** Whether a shard holds rows of a partition that is exported again. */
   #isRedone({ partitions }: Pick<SealedShard, 'partitions'>): boolean {
-    if (this.#redo.partitions === 0) return false
-    return partitions.some((key) => this.#partitions.all.get(key)?.former !== undefined)
+    return partitions.some((key) => this.#redo.partitions.has(key))
   }
 
   #beginRedo({ partitions, shards, chains }: Entry<'redo'>): void {
@@ -320,17 +319,12 @@ export class JournalFold {
     for (const key of partitions) {
       // Rejected items come again with their pages.
       this.#rejected.delete(key)
-      if (this.#partitions.all.get(key)?.former === undefined) this.#redo.partitions++
       this.#partitions.redo(key, !cut.has(key))
     }
   }
 
   #replace({ partitions, shards }: Entry<'replaced'>): void {
-    for (const key of partitions) {
-      if (this.#partitions.all.get(key)?.former === undefined) continue
-      this.#redo.partitions--
-      this.#partitions.replace(key)
-    }
+    for (const key of partitions) this.#partitions.replace(key)
     for (const shard of shards) this.#redo.shards.delete(shard)
     this.#shards.replace(shards, (shard) => this.#isRedone(shard))
     this.#state.isSettled = false
@@ -346,15 +340,13 @@ export class JournalFold {
 
   #prune({ kind: _, ...prune }: Entry<'prune'>): void {
     this.#prunes.push(prune)
-    const { all } = this.#partitions
-    const known = prune.removed.filter(({ partition }) => all.get(partition) !== undefined)
+    const known = prune.removed.filter(({ partition }) => this.#partitions.all.get(partition) !== undefined)
     if (known.length === 0) return
     for (const { partition } of known) {
-      if (all.get(partition)?.former !== undefined) this.#redo.partitions--
       this.#partitions.prune(partition)
       this.#rejected.delete(partition)
     }
-    const isPruned = (key: string): boolean => all.get(key)?.state === 'pruned'
+    const isPruned = (key: string): boolean => this.#partitions.get(key)?.state === 'pruned'
     for (const shard of this.#shards.removeOf(isPruned)) this.#redo.shards.delete(shard)
     for (const { chain, query, windows, feed } of this.#chains.values()) {
       if (feed === null && windows.names.every((name) => isPruned(`${query}/${name}`)))

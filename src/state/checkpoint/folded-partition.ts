@@ -5,7 +5,7 @@ import {
   type Window,
   windowRange,
 } from '../../core/index.ts'
-import { PathMap } from './compact-collections.ts'
+import { PathMap, type ReadonlyPathMap } from './compact-collections.ts'
 
 export type FoldedPartition = {
   /** `partial`: some rows are committed, or a chain has reached it; `pruned`: its rows were removed permanently. */
@@ -23,20 +23,21 @@ export type FoldedPartition = {
   /** Committed bytes of the partition's quarantine file. */
   readonly quarantineEnd: number
   readonly error: FailureEntry | null
-  /** What is exported of it, while it is exported again; absent: it is not. */
-  readonly former?: FoldedPartition | undefined
 }
 
-/** What readers find of a partition: while it is exported again, the rows that are to be replaced. */
-export function exportedOf(folded: FoldedPartition): FoldedPartition {
-  return folded.former ?? folded
+/** Partitions by key: what readers find of them, and beside it what is exported again. */
+export type FoldedPartitions = {
+  readonly partitions: ReadonlyPathMap<FoldedPartition>
+  readonly redo: {
+    /** What is exported of each again; null: nothing yet. */
+    readonly partitions: ReadonlyMap<string, FoldedPartition | null>
+  }
 }
 
-/** `pending`: nothing of it is exported, or exported again. */
-export function stateOf(folded: FoldedPartition | undefined): PartitionState {
-  if (folded === undefined) return 'pending'
-  const isAtBeginning = folded.state === 'partial' && folded.pages === 0 && !hasBegun(folded)
-  return folded.former !== undefined && isAtBeginning ? 'pending' : folded.state
+/** What runs have of a partition. While it is exported again, that is not what readers find. */
+export function presentOf({ partitions, redo }: FoldedPartitions, key: string): FoldedPartition | undefined {
+  const again = redo.partitions.get(key)
+  return again === undefined ? partitions.get(key) : (again ?? undefined)
 }
 
 /** Sums over all partitions of a data set. */
@@ -48,14 +49,13 @@ export type PartitionSums = {
   readonly forgotten: number
 }
 
-export function sumOfPartitions(state: {
-  readonly partitions: Iterable<readonly [string, FoldedPartition]>
-}): PartitionSums {
-  const sum = { rows: 0, requests: 0, quarantined: 0, repeated: 0, forgotten: 0 }
-  for (const [, folded] of state.partitions) {
-    const exported = exportedOf(folded)
+export const NO_SUMS: PartitionSums = { rows: 0, requests: 0, quarantined: 0, repeated: 0, forgotten: 0 }
+
+export function sumOfPartitions(state: FoldedPartitions): PartitionSums {
+  const sum = { ...NO_SUMS }
+  for (const [key, exported] of state.partitions) {
     sum.rows += exported.rows
-    sum.requests += folded.requests
+    sum.requests += presentOf(state, key)?.requests ?? 0
     sum.quarantined += exported.quarantined
     sum.repeated += exported.repeated
     sum.forgotten += exported.forgotten
@@ -80,9 +80,16 @@ export function hasEnded(folded: FoldedPartition): boolean {
 
 /** Partitions by key. Journal entries change them. */
 export class Partitions {
+  /** As readers find them. */
   readonly all = new PathMap<FoldedPartition>()
+  /** What is exported again: see {@link FoldedPartitions}. */
+  readonly again = new Map<string, FoldedPartition | null>()
   readonly #oneOf = shareEqual()
   readonly #nameOf = windowNames()
+
+  get(key: string): FoldedPartition | undefined {
+    return presentOf({ partitions: this.all, redo: { partitions: this.again } }, key)
+  }
 
   /** The key of a query's window. */
   key(query: string, window: Window | null): string {
@@ -121,10 +128,8 @@ export class Partitions {
       quarantined: folded.quarantined - quarantined,
       forgotten: folded.forgotten + rows + quarantined,
     })
-    this.#update(key, (folded) => {
-      if (!isFormer || folded.former === undefined) return without(folded)
-      return { ...folded, former: without(folded.former) }
-    })
+    if (isFormer) this.#updateExported(key, without)
+    else this.#update(key, without)
   }
 
   /** Its quarantine file is written anew. */
@@ -157,23 +162,22 @@ export class Partitions {
 
   /** @param isWhole whether all of its rows so far are in sealed shards, which stay */
   redo(key: string, isWhole: boolean): void {
-    this.#update(key, ({ former, ...folded }) => ({
-      ...BEGINNING,
-      former: former ?? (isWhole ? folded : { ...folded, state: 'partial' }),
-    }))
+    if (!isWhole && !this.again.has(key))
+      this.#updateExported(key, (folded) => ({ ...folded, state: 'partial' }))
+    this.again.set(key, null)
   }
 
   /** What is exported again takes the place of what was there. */
   replace(key: string): void {
-    this.#update(key, ({ former: _, ...folded }) => folded)
+    const again = this.again.get(key) ?? null
+    this.again.delete(key)
+    if (again !== null) this.#updateExported(key, () => again)
   }
 
   /** It keeps its pages and requests, without rows; what is exported of it again goes, too. */
   prune(key: string): void {
-    this.#update(key, (folded) => {
-      const { pages, requests } = exportedOf(folded)
-      return { ...BEGINNING, state: 'pruned', pages, requests }
-    })
+    this.again.delete(key)
+    this.#updateExported(key, ({ pages, requests }) => ({ ...BEGINNING, state: 'pruned', pages, requests }))
   }
 
   /** Sets the figures from a compacted journal. */
@@ -182,13 +186,16 @@ export class Partitions {
     const { rows, pages, requests, quarantined, repeated = 0, forgotten = 0 } = entry
     const { quarantine_end: quarantineEnd = 0, error = null } = entry
     const figures = { rows, pages, requests, quarantined, repeated, forgotten, quarantineEnd }
-    this.all.update(partition, (before) => {
-      const former = before?.former === undefined ? {} : { former: before.former }
-      return this.#oneOf({ state, ...figures, error, ...former })
-    })
+    this.#update(partition, () => ({ state, ...figures, error }))
   }
 
   #update(key: string, change: (folded: FoldedPartition) => FoldedPartition): void {
+    const again = this.again.get(key)
+    if (again === undefined) this.#updateExported(key, change)
+    else this.again.set(key, change(again ?? BEGINNING))
+  }
+
+  #updateExported(key: string, change: (folded: FoldedPartition) => FoldedPartition): void {
     this.all.update(key, (folded) => this.#oneOf(change(folded ?? BEGINNING)))
   }
 }
@@ -213,7 +220,7 @@ const MAX_SHARED = 10_000
 function shareEqual(): (folded: FoldedPartition) => FoldedPartition {
   const shared = new Map<string, FoldedPartition>()
   return (folded) => {
-    if (!isOver(folded) || folded.error !== null || folded.former !== undefined) return folded
+    if (!isOver(folded) || folded.error !== null) return folded
     const { state, rows, pages, requests, quarantined, repeated, forgotten, quarantineEnd } = folded
     const figures = `${state} ${rows} ${pages} ${requests} ${quarantined} ${repeated} ${forgotten} ${quarantineEnd}`
     const known = shared.get(figures)
