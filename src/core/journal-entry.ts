@@ -53,6 +53,8 @@ export type HeaderEntry = Entry<'header'>
 
 /** Figures of a run; absent: the sum over its pages, or not known. */
 const runFigures = z.object({
+  run: z.string(),
+  requests: count,
   rows: count.optional(),
   quarantined: count.optional(),
   repeated: count.optional(),
@@ -61,18 +63,16 @@ const runFigures = z.object({
   failures: count.optional(),
   /** Searches of the quota that it spent, by the service's own count; absent: the service does not report it. */
   searches: count.optional(),
+  /** As the service last reported it; absent: never reported. */
+  searches_remaining: count.optional(),
 })
 export type RunFigures = ReadonlyDeep<z.infer<typeof runFigures>>
 
 const end = runFigures.extend({
   kind: z.literal('end'),
-  run: z.string(),
   finished_at: z.string(),
   status: z.enum(RUN_STATUSES),
-  requests: count,
   retries: count,
-  /** As the service last reported it; absent: never reported. */
-  searches_remaining: count.optional(),
   /** Why items were quarantined, and how many. */
   reasons: z.record(z.string(), count).optional(),
 })
@@ -398,12 +398,7 @@ export const ENTRY_SCHEMAS = {
     searches: count.optional(),
   }),
   /** Figures of a run that was killed. A rewrite replaces the run's page entries with it. */
-  unfinished: runFigures.extend({
-    kind: z.literal('unfinished'),
-    run: z.string(),
-    requests: count,
-    searches_remaining: count.optional(),
-  }),
+  unfinished: runFigures.extend({ kind: z.literal('unfinished') }),
   chain,
   /** The chain keeps its first `windows` windows; other chains take the rest. */
   shorten: z.object({ kind: z.literal('shorten'), chain: count, windows: count }),

@@ -14,7 +14,7 @@ import type { LogPosition } from '../log/commit-object.ts'
 import type { ReadonlyPathMap, SealedShard, ShardList } from './compact-collections.ts'
 import { compactedEntry, type FoldedChain } from './folded-chain.ts'
 import { type FoldedPartition, type FoldedPartitions, hasBegun } from './folded-partition.ts'
-import { endEntry, type FoldedRun } from './folded-run.ts'
+import { type FoldedRun, runEntries } from './folded-run.ts'
 
 /** The fewest entries that result in this state. */
 export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
@@ -22,7 +22,7 @@ export function* snapshot(state: CheckpointState): Generator<JournalEntry> {
   if (state.scope !== null) yield { kind: 'scope', ...state.scope }
   for (const [query, check] of state.secretChecks) yield { kind: 'secret', query, check }
   for (const [name, value] of state.queries) yield { kind: 'query', name, value }
-  yield* runEntries(state)
+  for (const run of state.runs) yield* runEntries(run)
   for (const prune of state.prunes) yield { kind: 'prune', ...prune }
   for (const erasure of state.erasures) yield { kind: 'forget', ...erasure }
   if (state.people !== null) yield { kind: 'people', list: state.people }
@@ -50,22 +50,6 @@ function* redoEntries({ redo, held }: CheckpointState): Generator<JournalEntry> 
   for (const shard of held.values()) yield { kind: 'seal', ...shard }
 }
 
-function* runEntries({ runs }: CheckpointState): Generator<JournalEntry> {
-  for (const folded of runs) {
-    const { run, started_at, version, finished_at, status, requests, searchesRemaining } = folded
-    yield { kind: 'run', run, started_at, version }
-    for (const { month, before, searches } of folded.months)
-      yield { kind: 'month', run, month, before, searches }
-    const figures = figuresOf(folded)
-    if (finished_at !== null && status !== null)
-      yield { ...endEntry(run, { finished_at, status }, folded), ...figures }
-    else if (requests > 0 || searchesRemaining !== null || Object.keys(figures).length > 0) {
-      const left = searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }
-      yield { kind: 'unfinished', run, requests, ...left, ...figures }
-    }
-  }
-}
-
 function* serviceEntries({ service, searchesRemaining }: CheckpointState): Generator<JournalEntry> {
   const { pageSize, limit, reading, times, reportsSearchesLeft } = service
   const known = {
@@ -77,17 +61,6 @@ function* serviceEntries({ service, searchesRemaining }: CheckpointState): Gener
   if (limit !== null) yield { kind: 'limit', size: limit }
   if (times.length > 0 || Object.keys(known).length > 0)
     yield { kind: 'measured', times, ...known, replaces: true }
-}
-
-function figuresOf({ rows, quarantined, repeated, forgotten, failures, searchesSpent }: FoldedRun) {
-  return {
-    ...(rows === 0 ? {} : { rows }),
-    ...(quarantined === 0 ? {} : { quarantined }),
-    ...(repeated === 0 ? {} : { repeated }),
-    ...(forgotten === 0 ? {} : { forgotten }),
-    ...(failures === 0 ? {} : { failures }),
-    ...(searchesSpent === null ? {} : { searches: searchesSpent }),
-  }
 }
 
 export function partitionEntry(partition: string, folded: FoldedPartition): PartitionEntry {

@@ -106,7 +106,7 @@ export class JournalFold {
         this.#runs.beginMonth(entry)
         break
       case 'unfinished':
-        this.#runs.takeUnfinished(entry)
+        this.#runs.takeFigures(entry)
         break
       case 'chain':
         this.#chains.set(entry.chain, chainFromEntry(entry))

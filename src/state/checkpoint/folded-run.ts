@@ -1,5 +1,6 @@
 import {
   type Entry,
+  type JournalEntry,
   type Month,
   NO_RUN_COUNTS,
   type RunCounts,
@@ -58,15 +59,13 @@ export class Runs {
   }
 
   end(entry: RunEndEntry): void {
+    this.takeFigures(entry)
     const run = this.#find(entry.run)
     if (run === undefined) return
     run.finished_at = entry.finished_at
     run.status = entry.status
-    run.requests = entry.requests
     run.retries = entry.retries
-    run.searchesRemaining = entry.searches_remaining ?? run.searchesRemaining
     run.reasons = entry.reasons ?? run.reasons
-    takeFigures(run, entry)
   }
 
   beginMonth({ run: name, month, before, searches = 0 }: Entry<'month'>): void {
@@ -74,13 +73,18 @@ export class Runs {
     if (run !== undefined) run.months = [...run.months, { month, before, searches }]
   }
 
-  /** Sets the figures of a killed run from a compacted journal. */
-  takeUnfinished(entry: Entry<'unfinished'>): void {
+  /** Sets the figures of a run: those that an entry has. */
+  takeFigures(entry: RunFigures): void {
     const run = this.#find(entry.run)
     if (run === undefined) return
     run.requests = entry.requests
+    run.rows = entry.rows ?? run.rows
+    run.quarantined = entry.quarantined ?? run.quarantined
+    run.repeated = entry.repeated ?? run.repeated
+    run.forgotten = entry.forgotten ?? run.forgotten
+    run.failures = entry.failures ?? run.failures
+    run.searchesSpent = entry.searches ?? run.searchesSpent
     run.searchesRemaining = entry.searches_remaining ?? run.searchesRemaining
-    takeFigures(run, entry)
   }
 
   /** Adds to the figures of the current run. The end entry replaces them; a killed run has no end entry. */
@@ -94,13 +98,25 @@ export class Runs {
   }
 }
 
-/** The entry that ends a run. In a compacted journal it also has the figures of the run's pages. */
+/** The entries of a run in a checkpoint: they have the figures of its pages, too. */
+export function* runEntries(folded: FoldedRun): Generator<JournalEntry> {
+  const { run, started_at, version, finished_at, status, requests, months, ...counts } = folded
+  yield { kind: 'run', run, started_at, version }
+  for (const month of months) yield { kind: 'month', run, ...month }
+  const { rows, quarantined, repeated, forgotten, failures } = counts
+  const ofPages = { rows, quarantined, repeated, forgotten, failures }
+  if (finished_at !== null && status !== null)
+    yield { ...endEntry(run, { finished_at, status }, folded), ...ofPages }
+  else yield { kind: 'unfinished', run, requests, ...ofPages, ...searchesOf(folded) }
+}
+
+/** The entry that ends a run. */
 export function endEntry(
   run: string,
   { finished_at, status }: Pick<RunEndEntry, 'finished_at' | 'status'>,
   figures: Pick<FoldedRun, keyof Omit<RunCounts, 'rows' | 'quarantined'> | 'reasons'>,
 ): RunEndEntry {
-  const { requests, retries, searchesSpent, searchesRemaining, reasons } = figures
+  const { requests, retries, reasons } = figures
   return {
     kind: 'end',
     run,
@@ -108,19 +124,19 @@ export function endEntry(
     status,
     requests,
     retries,
-    ...(searchesSpent === null ? {} : { searches: searchesSpent }),
-    ...(searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }),
+    ...searchesOf(figures),
     ...(Object.keys(reasons).length === 0 ? {} : { reasons }),
   }
 }
 
-function takeFigures(run: MutableRun, entry: RunFigures): void {
-  run.rows = entry.rows ?? run.rows
-  run.quarantined = entry.quarantined ?? run.quarantined
-  run.repeated = entry.repeated ?? run.repeated
-  run.forgotten = entry.forgotten ?? run.forgotten
-  run.failures = entry.failures ?? run.failures
-  run.searchesSpent = entry.searches ?? run.searchesSpent
+function searchesOf({
+  searchesSpent,
+  searchesRemaining,
+}: Pick<RunCounts, 'searchesSpent' | 'searchesRemaining'>) {
+  return {
+    ...(searchesSpent === null ? {} : { searches: searchesSpent }),
+    ...(searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }),
+  }
 }
 
 /** Searches of the quota that the runs of a data set have spent, by calendar month (UTC). */
