@@ -48,8 +48,8 @@ import {
   SUPPRESSION_PATH,
   writeManifest,
 } from '../state/index.ts'
-import { retiredQueries } from './plan-state.ts'
-import { plannedKeys, scopeOf } from './scope.ts'
+import { planAsOfLastRun, retiredQueries } from './plan-state.ts'
+import { scopeOf } from './scope.ts'
 import { bringPeople } from './suppression.ts'
 
 /**
@@ -206,7 +206,7 @@ export async function replaceManifest(
 ): Promise<boolean> {
   const plan = {
     scope: state.scope ?? scopeOf(pipeline),
-    planned: [...plannedKeys(pipeline, state)],
+    planned: [...(planAsOfLastRun(pipeline, state)?.partitions() ?? [])].map(({ key }) => key),
     retired: retiredQueries(pipeline, state),
   }
   const before = await store.read(MANIFEST_PATH)

@@ -9,7 +9,6 @@ import {
   isExportError,
   type LoadSettings,
   locationOf,
-  type NamedPipeline,
   type Pipeline,
   plainError,
   ROW_FOLDERS,
@@ -18,18 +17,7 @@ import {
 } from '../core/index.ts'
 import { diskStore, requireWritable } from '../disk/index.ts'
 import { s3Driver } from '../s3/index.ts'
-import {
-  type CheckpointState,
-  checkMaskKey,
-  type Hold,
-  MANIFEST_PATH,
-  type Manifest,
-  readCheckpoint,
-  readManifest,
-  takeLock,
-} from '../state/index.ts'
-import { namePipeline } from './queries.ts'
-import type { Owner } from './recover.ts'
+import { type Hold, type Lock, MANIFEST_PATH, type Manifest, readManifest, takeLock } from '../state/index.ts'
 
 /** Opens the store that a pipeline writes to. */
 export function openDataSet({ load }: Pipeline): Store {
@@ -50,21 +38,6 @@ export async function requireFolder(location: DataSetLocation): Promise<void> {
   if (location.kind !== 'disk') return
   await requireWritable(location.root, '.')
   await requireWritable(join(location.root, '_state'), '_state')
-}
-
-/**
- * Reads the checkpoint of a data set, and gives the pipeline's queries their names in it.
- * @param maskKey for queries that are named by digests: under another key they have other names
- * @throws ExportError `damaged` or `config` when the checkpoint cannot be read, or the key is missing or another one
- */
-export async function readNamed(
-  given: Pipeline,
-  maskKey: Uint8Array | null,
-): Promise<{ pipeline: NamedPipeline; state: CheckpointState | null }> {
-  const pipeline = namePipeline(given, maskKey)
-  const state = await namingLocations(pipeline, () => readCheckpoint(openDataSet(pipeline)))
-  checkMaskKey(state?.header, maskKey, pipeline)
-  return { pipeline, state }
 }
 
 /** @throws ExportError `config` when there is none */
@@ -105,12 +78,6 @@ export type HoldOptions = {
   readonly onWait?: (message: string, waitMs: number) => void
 }
 
-/** A data set that this process may change. */
-export type Held = Owner & {
-  /** Aborts when another run has taken over. */
-  readonly lost: AbortSignal
-}
-
 /**
  * Locks a data set while `work` runs.
  * @throws ExportError `locked` when another run holds it
@@ -118,7 +85,7 @@ export type Held = Owner & {
 export async function holdDataSet<T>(
   pipeline: Pipeline,
   { warn, onWait = warn, fresh = false, ...options }: HoldOptions,
-  work: (held: Held) => Promise<T>,
+  work: (owner: Omit<Lock, 'release'>) => Promise<T>,
 ): Promise<T> {
   const waiting = { ...options, warn: onWait, fresh }
   const lock = await takeLock(openDataSet(pipeline), waiting)

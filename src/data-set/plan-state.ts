@@ -77,11 +77,7 @@ export function asInFile(pipeline: NamedPipeline): NamedPipeline {
  */
 export function isWhole(pipeline: NamedPipeline, state: CheckpointState): boolean {
   const plan = planAsOfLastRun(pipeline, state)
-  return plan !== null && isExported(plan, state)
-}
-
-/** Whether everything of a plan is exported and readable. */
-function isExported(plan: Plan, state: CheckpointState): boolean {
+  if (plan === null) return false
   for (const { key } of plan.partitions()) {
     const folded = state.partitions.get(key)
     if (folded === undefined || !isOver(folded)) return false
@@ -95,18 +91,17 @@ function isExported(plan: Plan, state: CheckpointState): boolean {
   return true
 }
 
-/** The plan of the pipeline file. @returns null when its windows would cut partly exported ones */
-function planOfFile(pipeline: NamedPipeline, nowMs: number, state: CheckpointState): Plan | null {
+/**
+ * The plan of the pipeline file as of the last run's beginning: later windows were not requested yet.
+ * @returns null when its windows would cut partly exported ones
+ */
+export function planAsOfLastRun(pipeline: NamedPipeline, state: CheckpointState): Plan | null {
+  const begun = state.runs.at(-1)?.started_at ?? state.header.created_at
   try {
-    return planFor(asInFile(pipeline), nowMs, state)
+    return planFor(asInFile(pipeline), Date.parse(begun), state)
   } catch (error) {
     return nullIf('config')(error)
   }
-}
-
-/** The plan of the pipeline file as of the last run's beginning: later windows were not requested yet. */
-export function planAsOfLastRun(pipeline: NamedPipeline, state: CheckpointState): Plan | null {
-  return planOfFile(pipeline, Date.parse(state.runs.at(-1)?.started_at ?? state.header.created_at), state)
 }
 
 /** Queries with partitions in the data set that the pipeline file no longer has, by name. */

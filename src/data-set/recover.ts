@@ -4,7 +4,6 @@ import {
   type JournalEntry,
   type Log,
   numberOf,
-  type OwnedStore,
   type StatCheck,
   type Store,
   sideBySide,
@@ -15,6 +14,7 @@ import {
   type CheckpointState,
   findCheckpoint,
   Journal,
+  type Lock,
   readCheckpoint,
   type SealedShard,
   splitPath,
@@ -104,12 +104,8 @@ export async function openSettledJournal(
   }
 }
 
-/** The store of the owner of a data set. */
-export type Owner = {
-  readonly store: OwnedStore
-  /** Whether it took over from an owner that may still run. */
-  readonly forced: boolean
-}
+/** The store of the owner of a data set, and whether it took over from an owner that may still run. */
+export type Owner = Pick<Lock, 'store' | 'forced'>
 
 /**
  * Reads a checkpoint with the checks of {@link openSettledJournal}, but changes nothing. Works also during a run.

@@ -1,6 +1,6 @@
 import { formatInstant, type NamedPipeline, type Pipeline, type Scope } from '../core/index.ts'
-import type { CheckpointState, Manifest, ManifestScope } from '../state/index.ts'
-import { asInFile, planAsOfLastRun } from './plan-state.ts'
+import type { Manifest, ManifestScope } from '../state/index.ts'
+import { asInFile } from './plan-state.ts'
 import { allowedOf } from './quarantine-limit.ts'
 
 /** What the pipeline file requests, without the flags of a run, as the manifest lists it. */
@@ -27,11 +27,6 @@ export function scopeOf(given: NamedPipeline): ManifestScope {
 /** `month`, `6h`, as in the pipeline file. */
 function everyText(every: NonNullable<NonNullable<Pipeline['extract']['windows']>['every']>): string {
   return 'count' in every ? `${every.count}${every.unit[0]}` : every.unit
-}
-
-/** Keys of the partitions that the file plans as of the last run. */
-export function* plannedKeys(pipeline: NamedPipeline, state: CheckpointState): Generator<string> {
-  for (const { key } of planAsOfLastRun(pipeline, state)?.partitions() ?? []) yield key
 }
 
 /** How what a data set covers differs from what the file requests; null: it does not. */

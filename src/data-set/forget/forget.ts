@@ -65,7 +65,8 @@ export function planForgetting(
   return namingLocations(pipeline, async () => {
     const people = People.of(identities, pipeline, options.maskKey)
     const store = openDataSet(pipeline)
-    const state = await begun(pipeline, store, options)
+    const state = await readBegunCheckpoint(pipeline, store)
+    checkMaskKey(state?.header, options.maskKey, pipeline)
     if (state === null) return nothingOf(pipeline, people)
     await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: state.header.data_set_id })
     const log = { read: (ref: BlobRef) => readBlob(store, ref) }
@@ -89,7 +90,6 @@ export function forgetPeople(
   const pipeline = namePipeline(given, options.maskKey)
   return namingLocations(pipeline, async () => {
     const people = People.of(identities, pipeline, options.maskKey)
-    await begun(pipeline, openDataSet(pipeline), options)
     const copies = await sweepTemporaryFolders()
     const result = await forget(pipeline, people, options)
     return copies.length === 0 ? result : { ...result, notes: [...result.notes, copiesOfOthers(copies)] }
@@ -105,16 +105,6 @@ function nothingOf(pipeline: Pipeline, people: People): ForgetResult {
   const { name } = pipeline
   const notes = people.hints()
   return { pipeline: name, identities: people.count, rows: 0, shards: 0, quarantined: 0, notes }
-}
-
-async function begun(
-  pipeline: NamedPipeline,
-  store: Store,
-  { maskKey }: ForgetOptions,
-): Promise<CheckpointState | null> {
-  const state = await readBegunCheckpoint(pipeline, store)
-  checkMaskKey(state?.header, maskKey, pipeline)
-  return state
 }
 
 function forget(pipeline: NamedPipeline, people: People, options: ForgetOptions): Promise<ForgetResult> {

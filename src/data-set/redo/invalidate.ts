@@ -1,8 +1,16 @@
 import { ExportError, type JournalEntry, type NamedPipeline, type Pipeline } from '../../core/index.ts'
 import type { Plan } from '../../plan/index.ts'
-import { CHECKPOINT_PATH, type CheckpointState, hasEnded, presentOf } from '../../state/index.ts'
-import { readNamed } from '../open-data-set.ts'
+import {
+  CHECKPOINT_PATH,
+  type CheckpointState,
+  checkMaskKey,
+  hasEnded,
+  presentOf,
+  readCheckpoint,
+} from '../../state/index.ts'
+import { namingLocations, openDataSet } from '../open-data-set.ts'
 import { planFor } from '../plan-state.ts'
+import { namePipeline } from '../queries.ts'
 
 /**
  * The partitions that a run exports again.
@@ -169,8 +177,8 @@ export type Repair = {
 /**
  * Plans the repair of a data set; changes nothing. A file that is no committed shard needs only a run: it moves unknown
  * files away and writes the manifest again.
- * @param maskKey as for `readStatus`
- * @throws ExportError `config` when rows would be lost that the pipeline no longer requests
+ * @param maskKey for queries that are named by digests: under another key they have other names
+ * @throws ExportError `config` when rows would be lost that the pipeline no longer requests, or the key is another one
  */
 export async function planRepair(
   given: Pipeline,
@@ -178,7 +186,9 @@ export async function planRepair(
   nowMs: number,
   maskKey: Uint8Array | null = null,
 ): Promise<Repair> {
-  const { pipeline, state } = await readNamed(given, maskKey)
+  const pipeline = namePipeline(given, maskKey)
+  const state = await namingLocations(pipeline, () => readCheckpoint(openDataSet(pipeline)))
+  checkMaskKey(state?.header, maskKey, pipeline)
   const paths = new Set(problems.map(({ path }) => path))
   const damaged = new Set<string>()
   for (const { path, partitions } of state?.shards ?? []) {
