@@ -154,7 +154,7 @@ async function onRecord(
     const fault = await signatureFault(store, bytes, signedBy, manifest)
     if (fault !== null) problems.push({ path: SIGNATURE_PATH, problem: fault, cause: 'signature' })
   }
-  for (const problem of foreignParts(pipeline, manifest, state)) {
+  for (const problem of foreignParts(manifest, state)) {
     problems.push({ path: MANIFEST_PATH, problem, cause: 'another_data_set' })
   }
   if (signedBy !== null && manifest !== null) {
@@ -177,14 +177,8 @@ async function onRecord(
   return { state, manifest, bytes, shards }
 }
 
-/** Signs that manifest or checkpoint belong to another data set than the pipeline's, or not to each other. */
-function* foreignParts(
-  { name }: Pipeline,
-  manifest: Manifest | null,
-  state: CheckpointState | null,
-): Generator<string> {
-  const owner = manifest?.pipeline ?? state?.header.pipeline ?? name
-  if (owner !== name) yield `is of the pipeline "${owner}", not of "${name}"`
+/** Signs that manifest and checkpoint do not belong to each other. */
+function* foreignParts(manifest: Manifest | null, state: CheckpointState | null): Generator<string> {
   if (manifest === null || state === null) return
   if (manifest.pipeline !== state.header.pipeline) {
     yield `is of the pipeline "${manifest.pipeline}", and the checkpoint of "${state.header.pipeline}"`

@@ -13,6 +13,7 @@ import {
   NOT_MEASURED,
   type PageEntry,
   type Prune,
+  type Scope,
 } from '../../core/index.ts'
 import { LOG_START, type LogPosition } from '../log/commit-object.ts'
 import type { CheckpointState } from './checkpoint-state.ts'
@@ -26,53 +27,11 @@ import { FoldedShards } from './folded-shards.ts'
 export class JournalFold {
   readonly #partitions = new Partitions()
   readonly #runs = new Runs()
-  readonly #chains = new Map<number, FoldedChain>()
   readonly #shards = new FoldedShards()
-  readonly #prunes: Prune[] = []
-  readonly #erasures: Erasure[] = []
-  readonly #redo = { partitions: this.#partitions.again, shards: new Set<number>() }
-  readonly #unknownFields = new Map<string, number>()
-  readonly #secretChecks = new Map<string, string>()
-  readonly #queries = new Map<string, string>()
-  readonly #rejected = new Map<string, BlobRef[]>()
-  readonly #claims = new Set<number>()
-  readonly #service: { -readonly [K in keyof Measures]: Measures[K] }
-  readonly #state: { -readonly [K in keyof CheckpointState]: CheckpointState[K] }
+  readonly #state: ReturnType<typeof beginningOf>
 
   constructor(header: HeaderEntry) {
-    this.#service = { ...NOT_MEASURED }
-    const shards = this.#shards
-    this.#state = {
-      header,
-      scope: null,
-      partitions: this.#partitions.all,
-      chains: this.#chains,
-      nextChain: 0,
-      shards: shards.sealed,
-      openShards: shards.open,
-      held: shards.held,
-      redo: this.#redo,
-      partsOf: shards.partsOf,
-      goneFrom: shards.goneFrom,
-      get nextShard() {
-        return shards.next
-      },
-      isSettled: true,
-      erasedAt: 0,
-      people: null,
-      invalidated: shards.invalidated,
-      unknownFields: this.#unknownFields,
-      runs: this.#runs.all,
-      prunes: this.#prunes,
-      erasures: this.#erasures,
-      searchesRemaining: null,
-      service: this.#service,
-      secretChecks: this.#secretChecks,
-      queries: this.#queries,
-      rejected: this.#rejected,
-      claims: this.#claims,
-      position: LOG_START,
-    }
+    this.#state = beginningOf(header, this.#partitions, this.#runs, this.#shards)
   }
 
   get state(): CheckpointState {
@@ -90,10 +49,10 @@ export class JournalFold {
       case 'header':
         break
       case 'secret':
-        this.#secretChecks.set(entry.query, entry.check)
+        this.#state.secretChecks.set(entry.query, entry.check)
         break
       case 'query':
-        this.#queries.set(entry.name, entry.value)
+        this.#state.queries.set(entry.name, entry.value)
         break
       case 'run':
         if (this.#runs.begin(entry)) this.#beginRun()
@@ -109,7 +68,7 @@ export class JournalFold {
         this.#runs.takeFigures(entry)
         break
       case 'chain':
-        this.#chains.set(entry.chain, chainFromEntry(entry))
+        this.#state.chains.set(entry.chain, chainFromEntry(entry))
         this.#state.nextChain = Math.max(this.#state.nextChain, entry.chain + 1)
         break
       case 'shorten':
@@ -131,10 +90,10 @@ export class JournalFold {
         this.#takeQuarantined(entry)
         break
       case 'rejected':
-        this.#rejected.set(entry.partition, entry.blobs.map(blobRef))
+        this.#state.rejected.set(entry.partition, entry.blobs.map(blobRef))
         break
       case 'claim':
-        this.#claims.add(entry.sequence ?? this.#state.position.sequence)
+        this.#state.claims.add(entry.sequence ?? this.#state.position.sequence)
         break
       case 'seal':
         this.#shards.seal(entry, this.#isRedone(entry))
@@ -181,35 +140,35 @@ export class JournalFold {
         this.#state.people = entry.list
         break
       case 'unknown':
-        addCounts(this.#unknownFields, entry.fields)
+        addCounts(this.#state.unknownFields, entry.fields)
         break
       case 'measured':
         this.#measure(entry)
         break
       case 'limit':
-        this.#service.limit = entry.size
-        this.#service.times = []
+        this.#state.service.limit = entry.size
+        this.#state.service.times = []
         break
     }
   }
 
   /** Every run reads the feeds to their ends again. */
   #beginRun(): void {
-    for (const chain of this.#chains.values())
+    for (const chain of this.#state.chains.values())
       if (chain.feed !== null) this.#partitions.markPartial(this.#keyAt(chain, 0))
   }
 
   #takePage(page: PageEntry, blobs: readonly BlobRef[]): void {
     this.#countPage(page)
-    if (page.unknown_fields !== undefined) addCounts(this.#unknownFields, page.unknown_fields)
-    const chain = this.#chains.get(page.chain)
+    if (page.unknown_fields !== undefined) addCounts(this.#state.unknownFields, page.unknown_fields)
+    const chain = this.#state.chains.get(page.chain)
     if (chain === undefined) return
     const { query } = chain
     this.#partitions.addPage(this.#keyAt(chain, chain.watermark), page.requests, page.repeated ?? 0)
     for (const { window, items, blob } of page.quarantine ?? []) {
       const key = `${query}/${window}`
       this.#partitions.addQuarantined(key, items)
-      this.#rejected.set(key, [...(this.#rejected.get(key) ?? []), blobs[blob]!])
+      this.#state.rejected.set(key, [...(this.#state.rejected.get(key) ?? []), blobs[blob]!])
     }
     for (const { window, items } of page.forgotten ?? [])
       this.#partitions.addForgotten(`${query}/${window}`, items)
@@ -236,9 +195,9 @@ export class JournalFold {
   /** Advances a chain past a page. Partitions below the watermark are done; after the last page all of them are. */
   #advance(chain: FoldedChain, page: PageEntry, ids: BlobRef | null): void {
     const after = afterPage(chain, page, ids)
-    this.#service.pageSize = after.size ?? this.#service.pageSize
+    this.#state.service.pageSize = after.size ?? this.#state.service.pageSize
     if (after.feed !== null) {
-      this.#chains.set(page.chain, after)
+      this.#state.chains.set(page.chain, after)
       if (after.feed.pass === null && page.feed?.more !== true) this.#finishFeed(chain)
       return
     }
@@ -246,11 +205,11 @@ export class JournalFold {
     if (page.next === null || after.watermark >= count) {
       // Late rows may have reopened any of them.
       this.#finish(chain, 0, count)
-      this.#chains.delete(page.chain)
+      this.#state.chains.delete(page.chain)
       return
     }
     this.#finish(chain, chain.watermark, after.watermark)
-    this.#chains.set(page.chain, after)
+    this.#state.chains.set(page.chain, after)
     this.#partitions.markPartial(this.#keyAt(chain, after.watermark))
   }
 
@@ -269,29 +228,29 @@ export class JournalFold {
   }
 
   #shorten({ chain: number, windows: count }: Entry<'shorten'>): void {
-    const chain = this.#chains.get(number)
+    const chain = this.#state.chains.get(number)
     if (chain === undefined) return
     const windows = chain.windows.part(0, count)
-    if (chain.watermark < count) this.#chains.set(number, { ...chain, windows })
-    else this.#chains.delete(number)
+    if (chain.watermark < count) this.#state.chains.set(number, { ...chain, windows })
+    else this.#state.chains.delete(number)
   }
 
   #restart({ chain: number, since, pass }: Entry<'restart'>): void {
-    const chain = this.#chains.get(number)
+    const chain = this.#state.chains.get(number)
     if (chain === undefined) return
     const { range } = chain.windows
     const feed =
       pass === undefined || chain.feed === null
         ? chain.feed
         : { ...chain.feed, pass, forgot: false, grows: false }
-    this.#chains.set(number, { ...chain, next: null, seen: null, requested: range, since, feed })
+    this.#state.chains.set(number, { ...chain, next: null, seen: null, requested: range, since, feed })
     if (pass !== undefined) this.#partitions.markPartial(this.#keyAt(chain, 0))
   }
 
   #takeQuarantined({ partition, blobs, end }: Entry<'quarantined'>): void {
-    const left = (this.#rejected.get(partition) ?? []).slice(blobs)
-    if (left.length > 0) this.#rejected.set(partition, left)
-    else this.#rejected.delete(partition)
+    const left = (this.#state.rejected.get(partition) ?? []).slice(blobs)
+    if (left.length > 0) this.#state.rejected.set(partition, left)
+    else this.#state.rejected.delete(partition)
     this.#partitions.setQuarantineEnd(partition, end)
   }
 
@@ -301,31 +260,31 @@ export class JournalFold {
       return blob === null ? before : blobs[blob]!
     }
     if (shard !== undefined) this.#shards.move(shard, at)
-    const folded = chain === undefined ? undefined : this.#chains.get(chain)
-    if (folded !== undefined) this.#chains.set(folded.chain, { ...folded, ids: folded.ids.map(at) })
-    const rejected = partition === undefined ? undefined : this.#rejected.get(partition)
-    if (rejected !== undefined) this.#rejected.set(partition!, rejected.map(at))
+    const folded = chain === undefined ? undefined : this.#state.chains.get(chain)
+    if (folded !== undefined) this.#state.chains.set(folded.chain, { ...folded, ids: folded.ids.map(at) })
+    const rejected = partition === undefined ? undefined : this.#state.rejected.get(partition)
+    if (rejected !== undefined) this.#state.rejected.set(partition!, rejected.map(at))
   }
 
   /** Whether a shard holds rows of a partition that is exported again. */
   #isRedone({ partitions }: Pick<SealedShard, 'partitions'>): boolean {
-    return partitions.some((key) => this.#redo.partitions.has(key))
+    return partitions.some((key) => this.#state.redo.partitions.has(key))
   }
 
   #beginRedo({ partitions, shards, chains }: Entry<'redo'>): void {
     const { left, cut } = this.#shards.drop(shards)
-    for (const shard of left) this.#redo.shards.add(shard)
-    for (const chain of chains) this.#chains.delete(chain)
+    for (const shard of left) this.#state.redo.shards.add(shard)
+    for (const chain of chains) this.#state.chains.delete(chain)
     for (const key of partitions) {
       // Rejected items come again with their pages.
-      this.#rejected.delete(key)
+      this.#state.rejected.delete(key)
       this.#partitions.redo(key, !cut.has(key))
     }
   }
 
   #replace({ partitions, shards }: Entry<'replaced'>): void {
     for (const key of partitions) this.#partitions.replace(key)
-    for (const shard of shards) this.#redo.shards.delete(shard)
+    for (const shard of shards) this.#state.redo.shards.delete(shard)
     this.#shards.replace(shards, (shard) => this.#isRedone(shard))
     this.#state.isSettled = false
   }
@@ -339,32 +298,32 @@ export class JournalFold {
   }
 
   #prune({ kind: _, ...prune }: Entry<'prune'>): void {
-    this.#prunes.push(prune)
+    this.#state.prunes.push(prune)
     const known = prune.removed.filter(({ partition }) => this.#partitions.all.get(partition) !== undefined)
     if (known.length === 0) return
     for (const { partition } of known) {
       this.#partitions.prune(partition)
-      this.#rejected.delete(partition)
+      this.#state.rejected.delete(partition)
     }
     const isPruned = (key: string): boolean => this.#partitions.get(key)?.state === 'pruned'
-    for (const shard of this.#shards.removeOf(isPruned)) this.#redo.shards.delete(shard)
-    for (const { chain, query, windows, feed } of this.#chains.values()) {
+    for (const shard of this.#shards.removeOf(isPruned)) this.#state.redo.shards.delete(shard)
+    for (const { chain, query, windows, feed } of this.#state.chains.values()) {
       if (feed === null && windows.names.every((name) => isPruned(`${query}/${name}`)))
-        this.#chains.delete(chain)
+        this.#state.chains.delete(chain)
     }
     this.#erased()
   }
 
   #forget({ kind: _, changes, ...erasure }: ForgetEntry, blobs: readonly BlobRef[]): void {
-    this.#erasures.push(erasure)
+    this.#state.erasures.push(erasure)
     if (changes === undefined) return
     for (const { partition, rows, quarantined, former } of changes.partitions)
       this.#partitions.forget(partition, rows, quarantined, former === true)
     for (const { shard, by } of this.#shards.replaceEach(changes.shards)) {
-      if (this.#redo.shards.delete(shard) && by !== null) this.#redo.shards.add(by.shard)
+      if (this.#state.redo.shards.delete(shard) && by !== null) this.#state.redo.shards.add(by.shard)
     }
     for (const { partition, blob } of changes.rejected) {
-      this.#rejected.set(partition, [blobs[blob]!])
+      this.#state.rejected.set(partition, [blobs[blob]!])
       this.#partitions.renewQuarantine(partition)
     }
     this.#erased()
@@ -376,7 +335,7 @@ export class JournalFold {
   }
 
   #measure({ times = [], reading, tells_searches, page_size, left, spent, replaces }: MeasuredEntry): void {
-    const service = this.#service
+    const service = this.#state.service
     service.reading = reading ?? service.reading
     service.times = [...service.times, ...times].slice(-MAX_TIMES)
     service.reportsSearchesLeft = tells_searches ?? service.reportsSearchesLeft
@@ -388,6 +347,41 @@ export class JournalFold {
       if (spent !== undefined) run.searchesSpent = Math.max(run.searchesSpent ?? 0, spent)
       run.searchesRemaining = left ?? run.searchesRemaining
     })
+  }
+}
+
+/** The state before any entry. Partitions, runs and shards keep their own parts of it. */
+function beginningOf(header: HeaderEntry, partitions: Partitions, runs: Runs, shards: FoldedShards) {
+  return {
+    header,
+    scope: null as Scope | null,
+    partitions: partitions.all,
+    redo: { partitions: partitions.again, shards: new Set<number>() },
+    chains: new Map<number, FoldedChain>(),
+    nextChain: 0,
+    shards: shards.sealed,
+    openShards: shards.open,
+    held: shards.held,
+    partsOf: shards.partsOf,
+    goneFrom: shards.goneFrom,
+    get nextShard() {
+      return shards.next
+    },
+    isSettled: true,
+    erasedAt: 0,
+    people: null as string | null,
+    invalidated: shards.invalidated,
+    unknownFields: new Map<string, number>(),
+    runs: runs.all,
+    prunes: [] as Prune[],
+    erasures: [] as Erasure[],
+    searchesRemaining: null as number | null,
+    service: { ...NOT_MEASURED } as { -readonly [K in keyof Measures]: Measures[K] },
+    secretChecks: new Map<string, string>(),
+    queries: new Map<string, string>(),
+    rejected: new Map<string, readonly BlobRef[]>(),
+    claims: new Set<number>(),
+    position: LOG_START,
   }
 }
 
