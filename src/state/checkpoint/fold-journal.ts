@@ -13,6 +13,7 @@ import {
   NOT_MEASURED,
   type PageEntry,
   type Prune,
+  partitionKey,
   type Scope,
 } from '../../core/index.ts'
 import { LOG_START, type LogPosition } from '../log/commit-object.ts'
@@ -155,7 +156,7 @@ export class JournalFold {
   /** Every run reads the feeds to their ends again. */
   #beginRun(): void {
     for (const chain of this.#state.chains.values())
-      if (chain.feed !== null) this.#partitions.markPartial(this.#keyAt(chain, 0))
+      if (chain.feed !== null) this.#partitions.markPartial(keyAt(chain, 0))
   }
 
   #takePage(page: PageEntry, blobs: readonly BlobRef[]): void {
@@ -164,7 +165,7 @@ export class JournalFold {
     const chain = this.#state.chains.get(page.chain)
     if (chain === undefined) return
     const { query } = chain
-    this.#partitions.addPage(this.#keyAt(chain, chain.watermark), page.requests, page.repeated ?? 0)
+    this.#partitions.addPage(keyAt(chain, chain.watermark), page.requests, page.repeated ?? 0)
     for (const { window, items, blob } of page.quarantine ?? []) {
       const key = `${query}/${window}`
       this.#partitions.addQuarantined(key, items)
@@ -210,21 +211,17 @@ export class JournalFold {
     }
     this.#finish(chain, chain.watermark, after.watermark)
     this.#state.chains.set(page.chain, after)
-    this.#partitions.markPartial(this.#keyAt(chain, after.watermark))
+    this.#partitions.markPartial(keyAt(chain, after.watermark))
   }
 
   #finish(chain: FoldedChain, from: number, to: number): void {
-    for (let index = from; index < to; index++) this.#partitions.markDone(this.#keyAt(chain, index))
+    for (let index = from; index < to; index++) this.#partitions.markDone(keyAt(chain, index))
   }
 
   /** All of a feed's rows so far are exported. */
   #finishFeed({ query }: FoldedChain): void {
     for (const window of this.#partitions.all.branches.get(query)?.keys() ?? [])
       this.#partitions.markDone(`${query}/${window}`)
-  }
-
-  #keyAt({ query, windows }: FoldedChain, index: number): string {
-    return this.#partitions.key(query, windows.at(index))
   }
 
   #shorten({ chain: number, windows: count }: Entry<'shorten'>): void {
@@ -244,7 +241,7 @@ export class JournalFold {
         ? chain.feed
         : { ...chain.feed, pass, forgot: false, grows: false }
     this.#state.chains.set(number, { ...chain, next: null, seen: null, requested: range, since, feed })
-    if (pass !== undefined) this.#partitions.markPartial(this.#keyAt(chain, 0))
+    if (pass !== undefined) this.#partitions.markPartial(keyAt(chain, 0))
   }
 
   #takeQuarantined({ partition, blobs, end }: Entry<'quarantined'>): void {
@@ -348,6 +345,10 @@ export class JournalFold {
       run.searchesRemaining = left ?? run.searchesRemaining
     })
   }
+}
+
+function keyAt({ query, windows }: FoldedChain, index: number): string {
+  return partitionKey(query, windows.at(index))
 }
 
 /** The state before any entry. Partitions, runs and shards keep their own parts of it. */

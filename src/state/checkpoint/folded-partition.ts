@@ -1,10 +1,4 @@
-import {
-  type FailureEntry,
-  type PartitionEntry,
-  type PartitionState,
-  type Window,
-  windowRange,
-} from '../../core/index.ts'
+import type { FailureEntry, PartitionEntry, PartitionState } from '../../core/index.ts'
 import { PathMap, type ReadonlyPathMap } from './compact-collections.ts'
 
 export type FoldedPartition = {
@@ -85,15 +79,9 @@ export class Partitions {
   /** What is exported again: see {@link FoldedPartitions}. */
   readonly again = new Map<string, FoldedPartition | null>()
   readonly #oneOf = shareEqual()
-  readonly #nameOf = windowNames()
 
   get(key: string): FoldedPartition | undefined {
     return presentOf({ partitions: this.all, redo: { partitions: this.again } }, key)
-  }
-
-  /** The key of a query's window. */
-  key(query: string, window: Window | null): string {
-    return `${query}/${this.#nameOf(window)}`
   }
 
   addPage(key: string, requests: number, repeated: number): void {
@@ -197,19 +185,6 @@ export class Partitions {
 
   #updateExported(key: string, change: (folded: FoldedPartition) => FoldedPartition): void {
     this.all.update(key, (folded) => this.#oneOf(change(folded ?? BEGINNING)))
-  }
-}
-
-/** A cache of window names, because many queries usually have the same windows. */
-function windowNames(): (window: Window | null) => string {
-  const names = new Map<number, { readonly until: number; readonly name: string }>()
-  return (window) => {
-    if (window === null) return windowRange(null)
-    const known = names.get(window.from)
-    if (known?.until === window.until) return known.name
-    const name = windowRange(window)
-    names.set(window.from, { until: window.until, name })
-    return name
   }
 }
 
