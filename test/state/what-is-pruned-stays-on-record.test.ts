@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Prune, parseWindow } from '../../src/core/index.ts'
-import { oldPartitions, removedBy } from '../../src/data-set/prune/old-partitions.ts'
+import { type OldPartitions, oldPartitions } from '../../src/data-set/prune/old-partitions.ts'
 import { type CheckpointState, saveCheckpoint, splitPath } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { cases } from '../support/thorough.ts'
@@ -48,6 +48,10 @@ function mayGo(state: CheckpointState, before: number): ReadonlySet<string> {
   return going
 }
 
+function keysIn({ removed }: OldPartitions): ReadonlySet<string> {
+  return new Set(removed.map(({ partition }) => partition))
+}
+
 describe('an old partition', () => {
   it('is pruned with all partitions that share a shard with it, or not at all', async () => {
     let seen = 0
@@ -57,21 +61,20 @@ describe('an old partition', () => {
         await commitLines(store, lines)
         const state = await stateIn(store)
         const old = oldPartitions(state, before)
-        expect(old.partitions).toEqual(mayGo(state, before))
-        seen += old.partitions.size
-        const going = [...state.shards].filter(({ partitions }) =>
-          partitions.some((key) => old.partitions.has(key)),
-        )
-        expect([...old.shards.values()]).toEqual(going)
+        const keys = keysIn(old)
+        expect(keys).toEqual(mayGo(state, before))
+        seen += keys.size
+        const going = [...state.shards].filter(({ partitions }) => partitions.some((key) => keys.has(key)))
+        expect(new Set(old.shards)).toEqual(new Set(going))
         // Its rows are the rows of those shards, and of open ones.
-        const rows = [...old.partitions].map((key) => state.partitions.get(key)!.rows)
-        expect(old.rows).toBe(rows.reduce((sum, each) => sum + each, 0))
+        for (const { partition, rows } of old.removed)
+          expect(state.partitions.get(partition)!.rows).toBe(rows)
         // Every old partition with rows that stays has a reason.
         const staying = [...state.partitions]
           .filter(([key, { rows, quarantined }]) => {
             const window = parseWindow(splitPath(key)[1])
             const isOld = window !== null && window.until <= before
-            return isOld && rows + quarantined > 0 && !old.partitions.has(key)
+            return isOld && rows + quarantined > 0 && !keys.has(key)
           })
           .map(([key]) => key)
         expect(old.kept.map(({ partition }) => partition).sort()).toEqual(staying.sort())
@@ -88,29 +91,32 @@ describe('an old partition', () => {
         await commitLines(store, lines)
         const state = await stateIn(store)
         const old = oldPartitions(state, before)
-        const prune = { ...PRUNE, ...removedBy(old, state) }
+        const going = keysIn(old)
+        const gone = new Set(old.shards.map(({ shard }) => shard))
+        const shards = old.shards.map(({ path, rows, sha256 }) => ({ path, rows, sha256 }))
+        const prune = { ...PRUNE, removed: old.removed, shards }
         await append(store, { kind: 'prune', ...prune })
         const after = await stateIn(store)
         for (const [key, record] of state.partitions) {
           const { pages, requests } = record
           const none = { rows: 0, quarantined: 0, repeated: 0, forgotten: 0, quarantineEnd: 0, error: null }
-          const expected = old.partitions.has(key) ? { state: 'pruned', pages, requests, ...none } : record
+          const expected = going.has(key) ? { state: 'pruned', pages, requests, ...none } : record
           expect(after.partitions.get(key)).toEqual(expected)
         }
         expect([...after.partitions]).toHaveLength([...state.partitions].length)
-        expect([...after.shards]).toEqual([...state.shards].filter(({ shard }) => !old.shards.has(shard)))
-        const stays = (keys: Iterable<string>): boolean => [...keys].some((key) => !old.partitions.has(key))
+        expect([...after.shards]).toEqual([...state.shards].filter(({ shard }) => !gone.has(shard)))
+        const stays = (keys: Iterable<string>): boolean => [...keys].some((key) => !going.has(key))
         expect([...after.openShards.values()].map(plainShard)).toEqual(
           [...state.openShards.values()].filter(({ partitions }) => stays(partitions)).map(plainShard),
         )
         expect([...after.chains.values()].map(plainChain)).toEqual(
           [...state.chains.values()].filter((chain) => stays(keysOf(chain))).map(plainChain),
         )
-        expect([...after.invalidated]).toEqual([...old.shards.values()].map(({ path }) => path))
+        expect(new Set(after.invalidated)).toEqual(new Set(old.shards.map(({ path }) => path)))
         expect(after.prunes).toEqual([...state.prunes, prune])
         expectRowsToBeInShards(after)
         // A pruned partition is not pruned again, and its removed files may be forgotten.
-        expect(oldPartitions(after, before).partitions.size).toBe(0)
+        expect(oldPartitions(after, before).removed).toEqual([])
         await append(store, { kind: 'settled' })
         await saveCheckpoint(await own(store), await stateIn(store))
         const last = await stateIn(store)

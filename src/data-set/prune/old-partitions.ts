@@ -3,13 +3,10 @@ import { type CheckpointState, isOver, presentOf, type SealedShard } from '../..
 
 /** The partitions that are old enough to be pruned, and those of them that have to stay. */
 export type OldPartitions = {
-  /** By key. */
-  readonly partitions: ReadonlySet<string>
-  /** The shards that hold rows of these partitions only. */
-  readonly shards: ReadonlyMap<number, SealedShard>
-  readonly rows: number
-  readonly quarantined: number
-  readonly bytes: number
+  /** In the order of their keys. */
+  readonly removed: Prune['removed']
+  /** The shards that hold rows of these partitions only, in the order of their paths. */
+  readonly shards: readonly SealedShard[]
   readonly kept: readonly KeptPartition[]
 }
 
@@ -48,8 +45,11 @@ export function oldPartitions(state: CheckpointState, before: Micros): OldPartit
       else keep(key, 'unfinished')
     }
   }
-  const sealed = shardsOf(old, state)
-  const shards = [...sealed.values(), ...state.openShards.values(), ...state.held.values()]
+  // A shard without rows, which shows the columns, belongs to no partition.
+  const sealed = [...state.shards].filter(
+    ({ rows, partitions }) => rows > 0 && partitions.some((key) => old.has(key)),
+  )
+  const shards = [...sealed, ...state.openShards.values(), ...state.held.values()]
   const chains: string[][] = []
   for (const { query, windows, feed } of state.chains.values())
     if (feed === null) chains.push(windows.names.map((name) => `${query}/${name}`))
@@ -65,45 +65,14 @@ export function oldPartitions(state: CheckpointState, before: Micros): OldPartit
       for (const key of partitions) if (old.has(key)) keep(key, 'shared', staying)
     }
   }
-  for (const [number, { partitions }] of sealed) {
-    if (!partitions.every((key) => old.has(key))) sealed.delete(number)
-  }
-  return { partitions: old, shards: sealed, ...sums(old, sealed, state), kept: [...kept.values()] }
-}
-
-/** What a prune removes, by name: the journal and the manifest keep it. */
-export function removedBy(
-  { partitions, shards }: Pick<OldPartitions, 'partitions' | 'shards'>,
-  state: CheckpointState,
-): Pick<Prune, 'removed' | 'shards'> {
   return {
-    removed: [...partitions].sort().map((partition) => {
+    removed: [...old].sort().map((partition) => {
       const { rows, quarantined } = state.partitions.get(partition)!
       return { partition, rows, quarantined }
     }),
-    shards: [...shards.values()]
-      .map(({ path, rows, sha256 }) => ({ path, rows, sha256 }))
+    shards: sealed
+      .filter(({ partitions }) => partitions.every((key) => old.has(key)))
       .sort((a, b) => (a.path < b.path ? -1 : 1)),
+    kept: [...kept.values()],
   }
-}
-
-/** Shards with rows of the given partitions. A shard without rows, which shows the columns, belongs to none. */
-function shardsOf(keys: ReadonlySet<string>, state: CheckpointState): Map<number, SealedShard> {
-  const shards = new Map<number, SealedShard>()
-  if (keys.size === 0) return shards
-  for (const shard of state.shards) {
-    if (shard.rows > 0 && shard.partitions.some((key) => keys.has(key))) shards.set(shard.shard, shard)
-  }
-  return shards
-}
-
-function sums(keys: ReadonlySet<string>, shards: ReadonlyMap<number, SealedShard>, state: CheckpointState) {
-  const sum = { rows: 0, quarantined: 0, bytes: 0 }
-  for (const key of keys) {
-    const { rows, quarantined } = state.partitions.get(key)!
-    sum.rows += rows
-    sum.quarantined += quarantined
-  }
-  for (const { bytes } of shards.values()) sum.bytes += bytes
-  return sum
 }

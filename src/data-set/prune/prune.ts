@@ -11,7 +11,7 @@ import { type ChangeOptions, changeDataSet } from '../change.ts'
 import { readBegunCheckpoint } from '../open-checkpoint.ts'
 import { namingLocations, openDataSet } from '../open-data-set.ts'
 import { namePipeline } from '../queries.ts'
-import { type KeptPartition, type OldPartitions, oldPartitions, removedBy } from './old-partitions.ts'
+import { type KeptPartition, type OldPartitions, oldPartitions } from './old-partitions.ts'
 
 export type PruneResult = {
   readonly pipeline: string
@@ -41,10 +41,9 @@ export async function planPruning(pipeline: Pipeline, before: Micros): Promise<P
   return namingLocations(pipeline, async () => {
     const store = openDataSet(pipeline)
     const state = await readBegunCheckpoint(pipeline, store)
-    if (state === null) return resultOf(pipeline, before, NOTHING, [])
+    if (state === null) return resultOf(pipeline, before, NOTHING)
     await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: state.header.data_set_id })
-    const old = oldPartitions(state, before)
-    return resultOf(pipeline, before, old, removedBy(old, state).removed)
+    return resultOf(pipeline, before, oldPartitions(state, before))
   })
 }
 
@@ -65,46 +64,32 @@ export function pruneDataSet(given: Pipeline, before: Micros, options: ChangeOpt
 
 function prune(pipeline: NamedPipeline, before: Micros, options: ChangeOptions): Promise<PruneResult> {
   const change = async (journal: Journal): Promise<PruneResult> => {
-    const { state } = journal
-    const old = oldPartitions(state, before)
-    const { removed, shards } = removedBy(old, state)
-    const done = resultOf(pipeline, before, old, removed)
-    const { partitions, rows, quarantined } = done
+    const old = oldPartitions(journal.state, before)
+    const done = resultOf(pipeline, before, old)
+    const { partitions, rows, quarantined, removed } = done
     if (partitions > 0) {
       const pruned_at = new Date(options.clock.now()).toISOString()
+      const shards = old.shards.map(({ path, rows, sha256 }) => ({ path, rows, sha256 }))
       const what = { partitions, rows, quarantined, removed, shards }
       await journal.append([{ kind: 'prune', pruned_at, before: done.before, ...what }])
     }
     return done
   }
   // Shards need not be whole: those that are damaged may be among the old ones.
-  return changeDataSet(pipeline, options, false, change, async () => resultOf(pipeline, before, NOTHING, []))
+  return changeDataSet(pipeline, options, false, change, async () => resultOf(pipeline, before, NOTHING))
 }
 
-const NOTHING: OldPartitions = {
-  partitions: new Set(),
-  shards: new Map(),
-  rows: 0,
-  quarantined: 0,
-  bytes: 0,
-  kept: [],
-}
+const NOTHING: OldPartitions = { removed: [], shards: [], kept: [] }
 
-function resultOf(
-  { name }: Pipeline,
-  before: Micros,
-  old: OldPartitions,
-  removed: PruneResult['removed'],
-): PruneResult {
-  const { partitions, shards, rows, quarantined, bytes, kept } = old
+function resultOf({ name }: Pipeline, before: Micros, { removed, shards, kept }: OldPartitions): PruneResult {
   return {
     pipeline: name,
     before: formatInstant(before),
-    partitions: partitions.size,
-    shards: shards.size,
-    rows,
-    quarantined,
-    bytes,
+    partitions: removed.length,
+    shards: shards.length,
+    rows: removed.reduce((sum, { rows }) => sum + rows, 0),
+    quarantined: removed.reduce((sum, { quarantined }) => sum + quarantined, 0),
+    bytes: shards.reduce((sum, { bytes }) => sum + bytes, 0),
     removed,
     kept,
   }
