@@ -35,7 +35,23 @@ export type Masks = { readonly secret: Mask | null; readonly identity: Mask | nu
 
 /** @throws ExportError 'config' when a policy is none that is known, or needs a key and there is none */
 export function masksOf({ secret, identity, maskKey }: MaskPolicies): Masks {
-  return { secret: secretMask(secret, maskKey), identity: identityMask(identity, maskKey) }
+  requireKnown('secret', secret, SECRET_POLICIES)
+  requireKnown('identity', identity, IDENTITY_POLICIES)
+  return {
+    secret: POLICIES[secret].mask(maskKey, ''),
+    identity: POLICIES[identity].mask(maskKey, IDENTITY_DOMAIN),
+  }
+}
+
+/** Types keep other policies out; what comes from elsewhere is stopped here, whatever it is. */
+function requireKnown(key: string, policy: unknown, known: readonly unknown[]): void {
+  if (known.includes(policy)) return
+  throw new ExportError({
+    kind: 'config',
+    what: `transform.${key} is no policy that is known`,
+    where: 'transform',
+    next: `Choose ${known.join(', ')}.`,
+  })
 }
 
 /** The same masks for a JavaScript string. Lone surrogates become U+FFFD first. */
@@ -73,55 +89,29 @@ export function identityHider({
  * nobody knows nothing can have come.
  */
 export function looksMasked(policy: SecretPolicy | IdentityPolicy, value: string | null): boolean {
-  if (value === null) return true
-  switch (policy) {
-    case 'redact':
-    case 'drop':
-      return value === REDACTED
-    case 'partial':
-      return value === REDACTED || /^.\*{4}.$/su.test(value)
-    case 'hmac':
-      return /^[0-9a-f]{64}$/.test(value)
-    case 'plaintext':
-    case 'keep':
-      return true
-    default:
-      return isKnown(policy)
-  }
+  return value === null || (Object.hasOwn(POLICIES, policy) && POLICIES[policy].looksMade(value))
 }
 
-/** For what the types keep out, and a caller without types may still bring. */
-function isKnown(_policy: never): boolean {
-  return false
+type Policy = {
+  /** The mask; null: the value stays as it is. @param domain as of {@link keyedDigest} */
+  mask(key: Uint8Array | null, domain: string): Mask | null
+  /** Whether a value can have come from it. */
+  looksMade(value: string): boolean
 }
 
-function secretMask(policy: SecretPolicy, maskKey: Uint8Array | null): Mask | null {
-  switch (policy) {
-    case 'redact':
-    case 'drop':
-      return redact
-    case 'partial':
-      return partial
-    case 'hmac':
-      return digestMask(maskKey, '')
-    case 'plaintext':
-      return null
-    default:
-      throw unknownPolicy('secret', policy)
-  }
-}
+const REDACTING: Policy = { mask: () => redact, looksMade: (value) => value === REDACTED }
+const KEEPING: Policy = { mask: () => null, looksMade: () => true }
 
-function identityMask(policy: IdentityPolicy, maskKey: Uint8Array | null): Mask | null {
-  switch (policy) {
-    case 'keep':
-      return null
-    case 'hmac':
-      return digestMask(maskKey, IDENTITY_DOMAIN)
-    case 'drop':
-      return redact
-    default:
-      throw unknownPolicy('identity', policy)
-  }
+const POLICIES: Readonly<Record<SecretPolicy | IdentityPolicy, Policy>> = {
+  redact: REDACTING,
+  drop: REDACTING,
+  partial: {
+    mask: () => partial,
+    looksMade: (value) => value === REDACTED || /^.\*{4}.$/su.test(value),
+  },
+  hmac: { mask: digestMask, looksMade: (value) => /^[0-9a-f]{64}$/.test(value) },
+  plaintext: KEEPING,
+  keep: KEEPING,
 }
 
 const REDACTED_BYTES = Buffer.from(REDACTED)
@@ -161,16 +151,6 @@ function startsCodePoint(byte: number): boolean {
  */
 const IDENTITY_DOMAIN = 'identity:'
 
-/** Types keep other policies out; what comes from elsewhere is stopped here, whatever it is. */
-function unknownPolicy(key: 'secret' | 'identity', _policy: never): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: `transform.${key} is no policy that is known`,
-    where: 'transform',
-    next: `Choose ${(key === 'secret' ? SECRET_POLICIES : IDENTITY_POLICIES).join(', ')}.`,
-  })
-}
-
 function digestMask(maskKey: Uint8Array | null, domain: string): Mask {
   if (maskKey === null) {
     throw new ExportError({
@@ -185,14 +165,14 @@ function digestMask(maskKey: Uint8Array | null, domain: string): Mask {
 
 /**
  * HMAC-SHA256 in hex, in place of the text.
- * @param prefix goes before every text, in ASCII: what has different ones never compares
+ * @param domain goes before every text, in ASCII: what has different ones never compares
  */
-export function keyedDigest(key: Uint8Array, prefix: string): Mask {
+export function keyedDigest(key: Uint8Array, domain: string): Mask {
   // Made once: to take over the bytes of a key costs as much as a short digest.
   const secretKey = createSecretKey(key)
   return (bytes, start, end) => {
     const hmac = createHmac('sha256', secretKey)
-    if (prefix !== '') hmac.update(prefix, 'latin1')
+    if (domain !== '') hmac.update(domain, 'latin1')
     return start + bytes.write(hmac.update(bytes.subarray(start, end)).digest('hex'), start, 'latin1')
   }
 }
