@@ -186,15 +186,6 @@ export class ShardSet {
     await this.settled()
   }
 
-  /** Makes a shard without rows, for a data set without other shards. Readers get the columns from it. */
-  async sealEmpty(folder: string, partition: string): Promise<void> {
-    await this.#checkFolder(folder)
-    const shard = this.#begin(folder)
-    this.#open.delete(folder)
-    shard.count(partition, 0, null)
-    await this.#commitSeal(shard, await shard.seal(this.#options.extension))
-  }
-
   /** Resolves when everything that was ended is encoded, committed and published. @throws what failed */
   settled(): Promise<void> {
     return this.#backlog.settled()
