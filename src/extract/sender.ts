@@ -109,7 +109,7 @@ export class Sender {
     let hasEnded = (_outcome: Readonly<Record<string, string | number>>): number => 0
     let response: HttpResponse | null
     try {
-      if (isTokenChecked && !tokens.isCurrent(token)) return null
+      if (isTokenChecked && tokens.held() !== token) return null
       if (sizing?.isTooLarge() === true) throw tooLarge(where)
       response = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, () => {
         if (!reservation.holds() || !permit.take()) return false

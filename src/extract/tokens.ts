@@ -14,12 +14,10 @@ export type Token = {
 
 /** Provides the token of requests. Concurrent callers share one read or exchange. */
 export type TokenSource = {
-  /** A token that is there and not about to expire; null: `current` obtains one. */
+  /** A token that is there, not about to expire and not being replaced; null: `current` obtains one. */
   held(): Token | null
   /** A token that is not about to expire. @throws ExportError `config`, or as the exchange does */
   current(): Promise<Token>
-  /** False when the token is about to expire, or is being or has been replaced. */
-  isCurrent(token: Token): boolean
   /** Replaces a rejected token. @throws `refusal` when there is no other */
   replace(refused: Token, refusal: Error): Promise<void>
 }
@@ -67,14 +65,10 @@ export function tokenSource({ auth, clock, readSecret, exchange }: TokenSourceOp
     return pending
   }
 
-  // During a renewal no token is current: the one in memory may be the rejected one.
-  const isCurrent = (token: Token): boolean =>
-    pending === null && token === held && clock.monotonicMs() < token.renewAtMs
-
   return {
-    held: () => (held !== null && isCurrent(held) ? held : null),
+    // Not during a renewal: the one in memory may be the rejected one.
+    held: () => (pending === null && held !== null && clock.monotonicMs() < held.renewAtMs ? held : null),
     current: obtainOnce,
-    isCurrent,
     async replace(refused, refusal) {
       if (held !== refused) return // another caller has replaced it
       if ((await obtainOnce()) === refused) throw refusal
@@ -87,7 +81,6 @@ export function always(token: Token): TokenSource {
   return {
     held: () => token,
     current: async () => token,
-    isCurrent: () => true,
     async replace(_refused, refusal) {
       throw refusal
     },
