@@ -1,6 +1,17 @@
 import { spawnSync } from 'node:child_process'
 import { generateKeyPairSync, verify } from 'node:crypto'
-import { copyFile, cp, mkdir, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  copyFile,
+  cp,
+  mkdir,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Problem } from '../../src/data-set/index.ts'
@@ -396,6 +407,22 @@ describe('the signed export of another data set in place of this one', () => {
     expect(texts).toContainEqual(expect.stringContaining('another config_digest than the checkpoint'))
     expect(texts).toContainEqual(expect.stringContaining('another data_set_id than the checkpoint'))
   })
+})
+
+it.skipIf(process.platform === 'win32')('a key that others may read is named, and still used', async () => {
+  const here = await exported()
+  // Services get files by group.
+  for (const [mode, isOpen] of [
+    [0o644, true],
+    [0o602, true],
+    [0o600, false],
+    [0o440, false],
+  ] as const) {
+    await chmod(join(here.folder, 'key.pem'), mode)
+    const { code, stderr } = await sign(here)
+    const isNamed = /every user of this machine may read or change/.test(stderr)
+    expect([mode, code, isNamed]).toEqual([mode, 0, isOpen])
+  }
 })
 
 it('an older signed export is valid, with its time shown, unless --not-before gives a later time', async () => {

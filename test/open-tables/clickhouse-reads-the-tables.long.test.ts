@@ -6,10 +6,8 @@ import { newWorkspace } from '../e2e/support/workspace.ts'
 import type { Fields } from '../run/world.ts'
 import { BUCKET, bucketOf, startBucket } from '../support/bucket.ts'
 import { startContainer } from '../support/container.ts'
-import { ask, installClickhouse } from './clickhouse/ask.ts'
+import { ask } from './clickhouse/ask.ts'
 import { itemsOf, type TableWorld, tableWorld } from './world.ts'
-
-installClickhouse()
 
 const VALUES = [
   ...['plain', ' blank before', 'blank after ', '\ttab before', "'quoted'", '"quoted"', '', 'a,b'],

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { PageIds } from '../../src/core/index.ts'
 import { ChainIds } from '../../src/transform/chain-ids.ts'
+import { highWord, IdSet, lowWord } from '../../src/transform/index.ts'
 
 const id = fc.oneof(
   fc.integer({ min: 33880703907, max: 33880703930 }),
@@ -35,8 +36,8 @@ test('an id is new only once, whatever the order', () => {
         const rowsBefore = new Set(before.flatMap(({ rows }) => idsOf(rows)))
         const refusedBefore = new Set(before.flatMap((page) => idsOf(page.refused)))
         const expected = [
-          ids.map((id) => isNew(rowsBefore, id)),
-          refused.map((id) => isNew(refusedBefore, id)),
+          ids.map((id) => isNewTo(rowsBefore, id)),
+          refused.map((id) => isNewTo(refusedBefore, id)),
         ]
         const results = [ids.map((id) => chain.isNewRow(id)), refused.map((id) => chain.isNewRefusal(id))]
         expect(results).toEqual(expected)
@@ -54,8 +55,16 @@ function idsOf(words: Int32Array): bigint[] {
   return [...new BigInt64Array(words.slice().buffer)]
 }
 
-function isNew(known: Set<bigint>, id: number | bigint): boolean {
+function isNewTo(known: Set<bigint>, id: number | bigint): boolean {
   if (known.has(BigInt(id))) return false
   known.add(BigInt(id))
   return true
 }
+
+test('ids with a zero lower or upper half are kept while the set grows', () => {
+  const ids = Array.from({ length: 3000 }, (_, i) => [i, i * 2 ** 32]).flat()
+  const set = new IdSet()
+  const isNew = (id: number): boolean => set.add(lowWord(id), highWord(id))
+  expect(ids.filter(isNew)).toHaveLength(new Set(ids).size)
+  expect(ids.filter(isNew)).toEqual([])
+})

@@ -7,12 +7,9 @@ import { parse as parseBigQuery } from 'sql-parser-cst'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { allColumns, type Format } from '../../src/core/index.ts'
 import { type DdlInput, DIALECTS, type DialectName, SYNCS } from '../../src/warehouse/index.ts'
+import { CSV, inputOf, PARQUET } from './ddl-input.ts'
 
-const FORMATS: readonly Format[] = [
-  { kind: 'parquet', engine: 'columnar', compression: 'snappy', encodings: 'compact', bloomFilters: [] },
-  { kind: 'csv', engine: 'columnar', compression: 'gzip', escapeFormulas: false },
-  { kind: 'csv', engine: 'columnar', compression: 'none', escapeFormulas: false },
-]
+const FORMATS: readonly Format[] = [PARQUET, CSV, { ...CSV, compression: 'none' } as Format]
 
 const MANIFEST = {
   data_set_id: '3f8331a2-4911-48d5-b1d9-7717701f5294',
@@ -28,27 +25,10 @@ function statements(dialect: DialectName, table: string): readonly string[] {
     const sync = SYNCS[dialect]?.({ ...input, manifest: MANIFEST })
     return [DIALECTS[dialect](input), ...(sync === undefined ? [] : [sync])]
   }
+  const included = ['known_password_id', 'auth_domains', 'urls']
   return FORMATS.flatMap((format) => [
-    ...print({
-      pipeline: 'acme',
-      resource: 'credentials',
-      table,
-      columns: allColumns('credentials', ['known_password_id', 'auth_domains', 'urls']),
-      format,
-      path: '/data/acme',
-      extension: format.kind === 'csv' ? '.csv.gz' : '.parquet',
-      partitionBy: ['query', 'window'],
-    }),
-    ...print({
-      pipeline: 'acme',
-      resource: 'reports',
-      table,
-      columns: allColumns('reports', []),
-      format,
-      path: 's3://lake/acme',
-      extension: '.parquet',
-      partitionBy: [],
-    }),
+    ...print(inputOf({ table, format, columns: allColumns('credentials', included) })),
+    ...print(inputOf({ resource: 'reports', table, format, path: 's3://lake/acme', partitionBy: [] })),
   ])
 }
 

@@ -10,32 +10,8 @@ import { scratchFolder } from '../support/at-the-end.ts'
 import { pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 import { some } from '../support/thorough.ts'
+import { CSV, inputOf } from './ddl-input.ts'
 import { exportHere, loadHere } from './in-process.ts'
-
-const FORMATS: Readonly<Record<string, Format>> = {
-  parquet: {
-    kind: 'parquet',
-    engine: 'columnar',
-    compression: 'snappy',
-    bloomFilters: [],
-  } as unknown as Format,
-  csv: { kind: 'csv', engine: 'columnar', compression: 'gzip', escapeFormulas: false },
-}
-
-/** A data set in Parquet, in folders by query and window, unless it is told otherwise. */
-function inputOf(over: Partial<DdlInput> = {}): DdlInput {
-  return {
-    pipeline: 'acme',
-    resource: 'credentials',
-    table: 'credentials',
-    columns: allColumns('credentials', []),
-    format: FORMATS.parquet!,
-    path: '/data/acme',
-    extension: '.parquet',
-    partitionBy: ['query', 'window'],
-    ...over,
-  }
-}
 
 function statements(name: DialectName, over: Partial<DdlInput> = {}): string {
   return DIALECTS[name](inputOf(over))
@@ -61,10 +37,7 @@ function beside(text: string, other: string): string {
 describe.each(DIALECT_NAMES.filter((name) => name !== 'duckdb' && name !== 'postgres'))('%s', (name) => {
   it('is as recorded, and over CSV and with --sync as its difference', async () => {
     const columns = allColumns('credentials', ['auth_domains']).filter((column) => RECORDED.has(column.name))
-    const [parquet, csv] = [
-      inputOf({ columns }),
-      inputOf({ columns, format: FORMATS.csv!, extension: '.csv.gz' }),
-    ]
+    const [parquet, csv] = [inputOf({ columns }), inputOf({ columns, format: CSV })]
     const isRecorded = (text: string, what: string) =>
       expect(text).toMatchFileSnapshot(`statements/${name}-${what}`)
     const plain = DIALECTS[name](parquet)
@@ -213,7 +186,7 @@ it('the statements for DuckDB read CSV with lines of any length, into a table of
   const long = 'x'.repeat(3_000_000)
   const [header, line] = [columns.map(({ name }) => name).join(','), columns.map(() => long).join(',')]
   await writeFile(join(folder, 'reports/part-00000.csv'), `${header}\n${line}\n`)
-  const format = { ...FORMATS.csv, compression: 'none' } as Format
+  const format = { ...CSV, compression: 'none' } as Format
   const of = { resource: 'reports', table: 'select "all"', columns, path: folder } as const
   await sql(statements('duckdb', { ...of, format, extension: '.csv', partitionBy: [] }))
   const [row] = await sql(`select min(length("${columns[0]!.name}")) as n from "select ""all"""`)

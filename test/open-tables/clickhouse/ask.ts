@@ -1,21 +1,11 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { beforeAll, expect } from 'vitest'
-
-/** Installs ClickHouse before the tests of a file. */
-export function installClickhouse(): void {
-  beforeAll(() => {
-    if (!process.env.SKIP_INSTALL)
-      execFileSync('npm', ['install', '--no-save', '--no-audit', '--no-fund'], {
-        cwd: import.meta.dirname,
-        stdio: 'ignore',
-      })
-  }, 600_000)
-}
+import { expect } from 'vitest'
 
 /**
- * The rows of each statement, by ClickHouse in a process of its own, which reads files below the folder.
+ * The rows of each statement, by ClickHouse in a process of its own, which reads files below the folder. It is installed
+ * by `npm run test:all`, or by `npm ci` in this folder.
  * @param tables a folder where the tables stay for the next process
  */
 export async function ask(
