@@ -1,6 +1,6 @@
-import { NO_PARTITIONS, type PlanStates } from '../core/index.ts'
+import { bytesText, counted, countText, NO_PARTITIONS, type PlanStates } from '../core/index.ts'
 import { type Manifest, type ManifestPartition, splitPath } from '../state/index.ts'
-import { counted, number, rangeText, size } from './words.ts'
+import { rangeText } from './words.ts'
 
 /** What a summary is made of. The same input gives the same page, to the byte. */
 export type SummaryInput = {
@@ -52,11 +52,12 @@ export function countsOf({ partitions, scope }: Manifest): PlanStates {
 /** Whether everything is exported, in one line: `The export is` may precede it. */
 export function verdictOf({ manifest, complete }: SummaryInput): string {
   const { total, done, failed } = countsOf(manifest)
-  if (complete) return done === 1 ? 'complete: its one partition' : `complete: all ${number(done)} partitions`
+  if (complete)
+    return done === 1 ? 'complete: its one partition' : `complete: all ${countText(done)} partitions`
   const of = `of ${counted(total, 'partition')}`
-  if (failed > 0) return `INCOMPLETE: ${number(failed)} ${of} failed`
+  if (failed > 0) return `INCOMPLETE: ${countText(failed)} ${of} failed`
   return done < total
-    ? `INCOMPLETE: ${number(total - done)} ${of} not done`
+    ? `INCOMPLETE: ${countText(total - done)} ${of} not done`
     : 'INCOMPLETE: it has no _SUCCESS'
 }
 
@@ -83,20 +84,22 @@ export function figuresOf(input: SummaryInput): readonly (readonly [name: string
   const last = runs.at(-1)
   const left = runs.findLast(({ searches_remaining }) => searches_remaining !== null)?.searches_remaining
   return [
-    ['rows', number(totals.rows)],
-    ...(rows?.people == null ? [] : [['people', number(rows.people)] as const]),
-    [done === total ? 'partitions done' : `of ${counted(total, 'partition')} done`, number(done)],
+    ['rows', countText(totals.rows)],
+    ...(rows?.people == null ? [] : [['people', countText(rows.people)] as const]),
+    [done === total ? 'partitions done' : `of ${counted(total, 'partition')} done`, countText(done)],
     ...(last === undefined
       ? []
       : [
-          ['new in the last run', number(last.rows)] as const,
+          ['new in the last run', countText(last.rows)] as const,
           ['last run', last.started_at.slice(0, 10)] as const,
         ]),
-    ...(left == null ? [] : [['searches left', number(left)] as const]),
-    ...(totals.quarantined === 0 ? [] : [['quarantined', number(totals.quarantined)] as const]),
-    ...(totals.forgotten === 0 ? [] : [['of forgotten people, left out', number(totals.forgotten)] as const]),
-    [totals.shards === 1 ? 'file' : 'files', number(totals.shards)],
-    ['size', size(totals.bytes)],
+    ...(left == null ? [] : [['searches left', countText(left)] as const]),
+    ...(totals.quarantined === 0 ? [] : [['quarantined', countText(totals.quarantined)] as const]),
+    ...(totals.forgotten === 0
+      ? []
+      : [['of forgotten people, left out', countText(totals.forgotten)] as const]),
+    [totals.shards === 1 ? 'file' : 'files', countText(totals.shards)],
+    ['size', bytesText(totals.bytes)],
   ]
 }
 

@@ -1,7 +1,8 @@
+import { countText } from '../core/index.ts'
 import { type Manifest, type ManifestPartition, splitPath } from '../state/index.ts'
 import { naturally } from './contents.ts'
 import { type Html, html } from './html.ts'
-import { number, short } from './words.ts'
+import { short } from './words.ts'
 
 // The limits of a printed page, across and down.
 const MAX_COLUMNS = 24
@@ -98,15 +99,15 @@ export function heatTable({ columns, lines }: HeatMap): Html {
   const isMany = columns.length > MANY
   const sum = (cells: readonly (Cell | null)[]): number =>
     cells.reduce((all, cell) => all + (cell?.rows ?? 0), 0)
-  const total = (rows: number): Html => html`<td class="sum" data-rows="${rows}">${number(rows)}</td>`
+  const total = (rows: number): Html => html`<td class="sum" data-rows="${rows}">${countText(rows)}</td>`
   const cellOf = (cell: Cell | null): Html => {
     if (cell === null) return html`<td></td>`
     const { rows, state } = cell
     const share = Math.round((100 * Math.log10(1 + rows)) / Math.log10(1 + largest))
-    const text = isMany && rows >= LARGE ? short(rows) : number(rows)
+    const text = isMany && rows >= LARGE ? short(rows) : countText(rows)
     const shown = state === 'done' || rows > 0 ? text : ''
     const mark = state === 'done' ? '' : html`${shown === '' ? '' : html`<br>`}<b>${state}</b>`
-    return html`<td class="${state}" data-rows="${rows}" title="${number(rows)}" style="--h:${share}">${shown}${mark}</td>`
+    return html`<td class="${state}" data-rows="${rows}" title="${countText(rows)}" style="--h:${share}">${shown}${mark}</td>`
   }
   const body = lines.map(
     ({

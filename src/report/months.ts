@@ -1,8 +1,9 @@
+import { countText } from '../core/index.ts'
 import { type Manifest, splitPath } from '../state/index.ts'
 import type { RowFacts } from './contents.ts'
 import { MONTHS } from './heat-map.ts'
 import { type Html, html } from './html.ts'
-import { number, short } from './words.ts'
+import { short } from './words.ts'
 
 const MAX_COLUMNS = 120
 /** Fewer columns have room for names and numbers. */
@@ -52,8 +53,8 @@ export function monthChart(months: readonly Month[]): Html {
   const share = (rows: number): string => ((100 * rows) / Math.max(1, largest.rows)).toFixed(1)
   return html`<figure class="chart" style="--n:${months.length}" aria-label="Rows by month"><ol class="months">${months.map(
     ({ month, rows, isWhole }) =>
-      html`<li${isWhole ? '' : html` class="part"`} style="--s:${share(rows)}" title="${month}: ${number(rows)}"><span class="sr">${month}: ${number(rows)}${isWhole ? '' : ', not complete'}</span>${isFew ? html`<b aria-hidden="true">${short(rows)}</b>` : ''}</li>`,
+      html`<li${isWhole ? '' : html` class="part"`} style="--s:${share(rows)}" title="${month}: ${countText(rows)}"><span class="sr">${month}: ${countText(rows)}${isWhole ? '' : ', not complete'}</span>${isFew ? html`<b aria-hidden="true">${short(rows)}</b>` : ''}</li>`,
   )}</ol>
 ${isFew ? html`<div class="axis" aria-hidden="true">${months.map(({ month }) => html`<span style="flex:1">${MONTHS[Number(month.slice(5)) - 1]!}</span>`)}</div>` : ''}<div class="axis" aria-hidden="true">${[...years].map(([year, count]) => html`<span style="flex:${count}">${year}</span>`)}</div>
-<figcaption>Most: ${number(largest.rows)} in ${largest.month}.${months.some(({ isWhole }) => !isWhole) ? ' Hatched: not everything of the month is exported.' : ''}</figcaption></figure>`
+<figcaption>Most: ${countText(largest.rows)} in ${largest.month}.${months.some(({ isWhole }) => !isWhole) ? ' Hatched: not everything of the month is exported.' : ''}</figcaption></figure>`
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { kindOfRows, rulesOf, SUMMARY_PAGE_START } from '../core/index.ts'
+import { counted, countText, kindOfRows, rulesOf, SUMMARY_PAGE_START } from '../core/index.ts'
 import type { Manifest } from '../state/index.ts'
 import {
   countsOf,
@@ -18,7 +18,7 @@ import { heatMap, heatTable, needsSearch, SEARCH_SCRIPT } from './heat-map.ts'
 import { Html, html, inlineJson } from './html.ts'
 import { monthChart, monthsOf } from './months.ts'
 import { STYLE } from './style.ts'
-import { counted, IDENTITIES, number, rangeText, SECRETS, time } from './words.ts'
+import { IDENTITIES, rangeText, SECRETS, time } from './words.ts'
 
 const MAX_QUERIES = 50
 const MAX_RUNS = 20
@@ -159,7 +159,7 @@ function groups(title: string, what: string, { groups, others }: Groups, unit = 
   if (groups.length === 0 && others === 0) return ''
   const largest = Math.max(1, ...groups.map(({ rows }) => rows))
   const line = (name: Html | string, rows: number, bar: Html): Html =>
-    html`<tr><th scope="row">${name}</th><td class="n">${number(rows)}</td>${bar}</tr>
+    html`<tr><th scope="row">${name}</th><td class="n">${countText(rows)}</td>${bar}</tr>
 `
   return html`<section><h2>${title}</h2>${scroll(
     title,
@@ -189,7 +189,7 @@ function runs({ runs }: Manifest): Html {
     'spillway',
   ]
   const caption =
-    runs.length > shown.length ? `The last ${shown.length} of ${number(runs.length)} runs` : 'Runs'
+    runs.length > shown.length ? `The last ${shown.length} of ${countText(runs.length)} runs` : 'Runs'
   return html`<section aria-labelledby="runs"><h2 id="runs">Runs</h2>
 ${table(
   caption,
@@ -218,8 +218,8 @@ function scope(input: SummaryInput): Html {
   const partitions = prunes.reduce((sum, prune) => sum + prune.partitions, 0)
   return html`<section aria-labelledby="scope"><h2 id="scope">Scope</h2>
 <dl>
-<dt>Queries</dt><dd>${names.map((name, i) => html`${i > 0 ? ', ' : ''}<bdi>${name}</bdi>`)}${more > 0 ? ` and ${number(more)} more` : ''}</dd>
-${retired.length > 0 ? html`<dt>Retired queries</dt><dd>${number(retired.length)}; their files are kept</dd>` : ''}
+<dt>Queries</dt><dd>${names.map((name, i) => html`${i > 0 ? ', ' : ''}<bdi>${name}</bdi>`)}${more > 0 ? ` and ${countText(more)} more` : ''}</dd>
+${retired.length > 0 ? html`<dt>Retired queries</dt><dd>${countText(retired.length)}; their files are kept</dd>` : ''}
 <dt>Windows</dt><dd>${windows === null ? 'none: all there is' : `${rangeText(windows.from, windows.until)}${windows.every === null ? '' : `, every ${windows.every}`}`}</dd>
 ${partitions === 0 ? '' : html`<dt>Pruned</dt><dd>${counted(partitions, 'partition')}, the last before ${time(prunes.at(-1)!.before)}</dd>`}
 ${!rulesOf(resource).holdsPeople ? '' : html`<dt>E-mail addresses</dt><dd>${IDENTITIES[masking.identity] ?? masking.identity}</dd><dt>Passwords</dt><dd>${SECRETS[masking.secret] ?? masking.secret}</dd>`}
@@ -234,7 +234,7 @@ ${!rulesOf(resource).holdsPeople ? '' : html`<dt>E-mail addresses</dt><dd>${IDEN
 function shards({ shards }: Manifest): Html {
   const shown = shards.slice(0, MAX_SHARDS)
   return html`<section aria-labelledby="shards"><h2 id="shards">Files</h2>
-<p class="soft">${number(shards.length)} in all${shards.length > shown.length ? `, of which the first ${number(shown.length)} are here` : ''}. <code>spillway verify</code> compares them with these checksums.</p>
+<p class="soft">${countText(shards.length)} in all${shards.length > shown.length ? `, of which the first ${countText(shown.length)} are here` : ''}. <code>spillway verify</code> compares them with these checksums.</p>
 ${table(
   'Files with their SHA-256',
   ['file', 'rows', 'bytes', 'SHA-256'],
@@ -255,7 +255,7 @@ function table(
     html`<table><caption>${caption}</caption><thead><tr>${names.map((name, i) => html`<th scope="col"${right(i)}>${name}</th>`)}</tr></thead>
 <tbody>${lines.map(
       ([first = '', ...rest]) =>
-        html`<tr><th scope="row"><bdi>${first}</bdi></th>${rest.map((value, i) => html`<td${right(i + 1)}>${typeof value === 'number' ? number(value) : value}</td>`)}</tr>
+        html`<tr><th scope="row"><bdi>${first}</bdi></th>${rest.map((value, i) => html`<td${right(i + 1)}>${typeof value === 'number' ? countText(value) : value}</td>`)}</tr>
 `,
     )}</tbody></table>`,
   )

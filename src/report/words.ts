@@ -1,8 +1,3 @@
-/** `1,234,567` */
-export function number(value: number): string {
-  return String(value).replace(/\B(?=(?:\d{3})+$)/g, ',')
-}
-
 /** The first two or three digits, truncated: `940`, `1.2k`, `56k`, `340M`. */
 export function short(value: number): string {
   const unit = Math.max(0, Math.min(UNITS.length - 1, Math.floor((String(value).length - 1) / 3)))
@@ -11,19 +6,6 @@ export function short(value: number): string {
 }
 
 const UNITS = ['', 'k', 'M', 'G']
-
-/** `6 partitions`, `1 partition` */
-export function counted(value: number, what: string): string {
-  return `${number(value)} ${what}${value === 1 ? '' : 's'}`
-}
-
-export function size(bytes: number): string {
-  const units = ['B', 'kB', 'MB', 'GB', 'TB']
-  let value = bytes
-  let unit = 0
-  for (; value >= 999.95 && unit < units.length - 1; unit++) value /= 1000
-  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`
-}
 
 /** `2024-07-22 19:25`, a date alone for midnights. */
 export function time(text: string): string {

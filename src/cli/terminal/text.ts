@@ -1,5 +1,7 @@
 import { relative } from 'node:path'
 
+export { bytesText as bytes, counted, countText as count } from '../../core/index.ts'
+
 /**
  * Foreign text (from the service, from files) for a terminal: without control characters, such as those of escape
  * sequences, and without direction marks. Line ends and tabs stay.
@@ -34,29 +36,6 @@ export function shownPath(path: string, cwd: string): string {
   if (path.includes('://')) return plainLine(path)
   const short = relative(cwd, path)
   return plainLine(short === '' ? '.' : short.startsWith('..') ? path : short)
-}
-
-/** `1,234,567` */
-export function count(value: number): string {
-  // Intl takes a fifth of the start of a command for this.
-  return String(Math.round(value)).replace(/\B(?=(?:\d{3})+$)/g, ',')
-}
-
-/** `1 shard`, `24 shards` */
-export function counted(value: number, one: string, many = `${one}s`): string {
-  return `${count(value)} ${value === 1 ? one : many}`
-}
-
-/** `812 B`, `8.1 MB`: decimal units. */
-export function bytes(value: number): string {
-  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB']
-  let unit = 0
-  let rest = value
-  while (rest >= 999.95 && unit < units.length - 1) {
-    rest /= 1000
-    unit++
-  }
-  return `${unit === 0 ? rest : rest.toFixed(1)} ${units[unit]}`
 }
 
 /** `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`, `4 d 3 h` */
