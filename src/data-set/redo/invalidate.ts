@@ -184,7 +184,7 @@ export async function planRepair(
   given: Pipeline,
   problems: readonly { readonly path: string }[],
   nowMs: number,
-  maskKey: Uint8Array | null = null,
+  maskKey: Uint8Array | null,
 ): Promise<Repair> {
   const pipeline = namePipeline(given, maskKey)
   const state = await namingLocations(pipeline, () => readCheckpoint(openDataSet(pipeline)))

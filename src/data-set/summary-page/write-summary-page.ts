@@ -7,14 +7,7 @@ import {
   type Store,
   SUMMARY_PAGE_PATH,
 } from '../../core/index.ts'
-import {
-  isPageOf,
-  type RowFacts,
-  type SummaryInput,
-  summaryMarkdown,
-  summaryPage,
-  verdictOf,
-} from '../../report/index.ts'
+import { isPageOf, type SummaryInput, summaryMarkdown, summaryPage, verdictOf } from '../../report/index.ts'
 import { MANIFEST_PATH, parseManifest, SUCCESS_PATH } from '../../state/index.ts'
 import { leftOutClauses, leftOutOfManifest } from '../completeness.ts'
 import { isSummaryPage } from '../files.ts'
@@ -54,26 +47,17 @@ async function writePage(store: OwnedStore, input: SummaryInput): Promise<void> 
 }
 
 /** What the summary of a data set is made of; null: it has no manifest. */
-async function summaryInput(
-  store: Store,
-  version: string,
-  rows: RowFacts | null = null,
-): Promise<SummaryInput | null> {
+async function summaryInput(store: Store, version: string): Promise<SummaryInput | null> {
   const bytes = await store.read(MANIFEST_PATH)
-  return bytes === null ? null : inputFrom(bytes, (await store.size(SUCCESS_PATH)) !== null, version, rows)
+  return bytes === null ? null : inputFrom(bytes, (await store.size(SUCCESS_PATH)) !== null, version)
 }
 
-function inputFrom(
-  bytes: Uint8Array,
-  complete: boolean,
-  version: string,
-  rows: RowFacts | null = null,
-): SummaryInput {
+function inputFrom(bytes: Uint8Array, complete: boolean, version: string): SummaryInput {
   const manifest = parseManifest(bytes)
   // Fields and rules are for those who look into the quarantine.
   const leftOut = leftOutClauses({ ...leftOutOfManifest(manifest), reasons: [] })
   const manifestSha256 = createHash('sha256').update(bytes).digest('hex')
-  return { manifest, manifestSha256, complete, leftOut, version, rows }
+  return { manifest, manifestSha256, complete, leftOut, version, rows: null }
 }
 
 /** The page that a run writes for this manifest. */
