@@ -66,20 +66,20 @@ export function describeDomain(text: string): string {
   return `"${shown(text)}"`
 }
 
-/** `; did you mean `acme.com`?` for an invalid domain that contains one; otherwise empty. */
-export function didYouMeanDomain(tree: Tree, path: Path): string {
+/**
+ * What was probably meant by an invalid value; empty: nothing that is known.
+ * @param words those that are allowed, if only some are
+ */
+export function hintFor(tree: Tree, path: Path, words: readonly string[]): string {
   const value = valueAt(tree, path)
-  const key = path.findLast((part) => typeof part === 'string')
-  if (typeof value !== 'string' || key === undefined || !DOMAINS.has(key)) return ''
+  if (typeof value !== 'string') return ''
+  const key = path.findLast((part) => typeof part === 'string') ?? ''
+  // As shells have it. It is not shown: a password may begin with a $.
+  if (BARE_VARIABLE.test(value))
+    return key.endsWith('_env') ? '; write the name of the variable alone, without $' : BRACES
   const { location } = locationAt(tree, path)
-  return location?.from === 'file' && location.variables.length > 0 ? '' : suggestion(value)
-}
-
-/** A hint for `$NAME` as shells have it. It is not shown: a password may begin with a $. */
-export function withoutBraces(tree: Tree, path: Path): string {
-  const value = valueAt(tree, path)
-  if (typeof value !== 'string' || !BARE_VARIABLE.test(value)) return ''
-  return String(path.at(-1)).endsWith('_env') ? '; write the name of the variable alone, without $' : BRACES
+  if (location?.from === 'file' && location.variables.length > 0) return ''
+  return DOMAINS.has(key) ? suggestion(value) : didYouMean(value, words)
 }
 
 // biome-ignore lint/suspicious/noTemplateCurlyInString: the text shows the reader's own syntax
@@ -88,7 +88,7 @@ const BRACES = '; a variable is written with braces, ${NAME}'
 /** Not after another $, and not in the middle of a word. */
 const BARE_VARIABLE = /(?:^|[^\w$])\$[A-Za-z_]\w*/
 
-/** The same for a domain. */
+/** `; did you mean `acme.com`?` for an invalid domain that contains one; otherwise empty. */
 export function suggestion(text: string): string {
   const domain = domainMeant(text)
   return domain === null ? '' : `; did you mean \`${shown(domain)}\`?`

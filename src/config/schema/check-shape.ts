@@ -1,12 +1,5 @@
 import type * as z from 'zod'
-import {
-  describe,
-  didYouMean,
-  didYouMeanDomain,
-  nearest,
-  shown,
-  withoutBraces,
-} from '../problems/describe.ts'
+import { describe, didYouMean, hintFor, nearest, shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
 import {
   dotted,
@@ -83,7 +76,7 @@ function report(issue: Issue, tree: Tree, problems: Problems, isMissing: (path: 
       path,
       found === null
         ? `missing; expected ${issue.message}`
-        : `expected ${issue.message}, found ${found}${faultOf(issue)}${didYouMeanDomain(tree, path)}${didYouMeanWord(issue, tree)}${withoutBraces(tree, path)}`,
+        : `expected ${issue.message}, found ${found}${faultOf(issue)}${hintFor(tree, path, wordsOf(issue))}`,
     )
     return
   }
@@ -100,17 +93,9 @@ function report(issue: Issue, tree: Tree, problems: Problems, isMissing: (path: 
   }
 }
 
-/** The word that a value means which has to be one of some words; not for what a variable holds. */
-function didYouMeanWord(issue: Issue, tree: Tree): string {
-  if (issue.code !== 'invalid_value') return ''
-  const path = issue.path as Path
-  const value = valueAt(tree, path)
-  const { location } = locationAt(tree, path)
-  if (typeof value !== 'string' || (location?.from === 'file' && location.variables.length > 0)) return ''
-  return didYouMean(
-    value,
-    issue.values.filter((word) => typeof word === 'string'),
-  )
+/** The words of which a value has to be one; none: others are allowed, too. */
+function wordsOf(issue: Issue): readonly string[] {
+  return issue.code === 'invalid_value' ? issue.values.filter((word) => typeof word === 'string') : []
 }
 
 /** More about an invalid value than what it is, if there is more. */

@@ -98,7 +98,13 @@ export class DuckdbWarehouse implements Warehouse {
             `SELECT 1 FROM duckdb_schemas() WHERE database_name = current_database() AND schema_name = ${literal(name)}`,
           )
         ).length > 0,
-      findColumns: (one) => findColumns(this.#connection, this.#file, one),
+      findColumns: async ({ schema, name }) => {
+        const given = schema === null ? 'current_schema()' : literal(schema)
+        const rows = await this.#query(
+          `SELECT column_name AS name, data_type AS type, is_nullable OR column_default IS NOT NULL AS optional FROM duckdb_columns() WHERE database_name = current_database() AND schema_name = ${given} AND lower(table_name) = lower(${literal(name)}) ORDER BY column_index`,
+        )
+        return rows as unknown as readonly FoundColumn[]
+      },
       kindOf: async (name) => {
         const where = `WHERE database_name = current_database() AND schema_name = ${literal(table.schema ?? '')} AND lower`
         const [found] = await this.#query(
@@ -134,7 +140,10 @@ export class DuckdbWarehouse implements Warehouse {
     return (await guarded(this.#file, () => this.#connection.run(sql))).rowsChanged
   }
 
-  readonly #query = (sql: string) => selectRows(this.#connection, this.#file, sql)
+  /** Values as JavaScript has them. */
+  readonly #query = async (sql: string): Promise<readonly Record<string, unknown>[]> => {
+    return (await guarded(this.#file, () => this.#connection.runAndReadAll(sql))).getRowObjectsJS()
+  }
 
   readonly #database: Database = {
     query: this.#query,
@@ -144,26 +153,4 @@ export class DuckdbWarehouse implements Warehouse {
       return 0
     },
   }
-}
-
-async function findColumns(
-  connection: DuckDBConnection,
-  file: string,
-  { schema, name }: TableSpec,
-): Promise<readonly FoundColumn[]> {
-  const rows = await selectRows(
-    connection,
-    file,
-    `SELECT column_name AS name, data_type AS type, is_nullable OR column_default IS NOT NULL AS optional FROM duckdb_columns() WHERE database_name = current_database() AND schema_name = ${schema === null ? 'current_schema()' : literal(schema)} AND lower(table_name) = lower(${literal(name)}) ORDER BY column_index`,
-  )
-  return rows as unknown as readonly FoundColumn[]
-}
-
-/** Values as JavaScript has them. */
-async function selectRows(
-  connection: DuckDBConnection,
-  file: string,
-  sql: string,
-): Promise<readonly Record<string, unknown>[]> {
-  return (await guarded(file, () => connection.runAndReadAll(sql))).getRowObjectsJS()
 }
