@@ -15,7 +15,7 @@ import type { Environment } from './secrets/secrets.ts'
 import { readText } from './values/read-text.ts'
 import { expandTree, UNKNOWN_SERVICE } from './yaml/expand.ts'
 import type { NamedText } from './yaml/parse-yaml.ts'
-import { type Overrides, override, readTree, rereadTree } from './yaml/read-tree.ts'
+import { type Overrides, override, readTree } from './yaml/read-tree.ts'
 
 export type ReadOptions = {
   readonly env: Environment
@@ -104,7 +104,7 @@ export function pipelineFrom(settings: PipelineSettings | string, options: ReadO
  */
 export async function readSettings(pipeline: Pipeline, options: ReadOptions): Promise<PipelineSettings> {
   const { file, extract, load } = pipeline
-  const { tree, problems } = await rereadTree(file, options)
+  const { tree, problems } = await readTree(await sourceOf(file, options), options.env)
   override(tree, options.overrides ?? {})
   expandTree(tree, options.env, problems)
   // Gives values of variables their type.

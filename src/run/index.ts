@@ -11,9 +11,10 @@ export {
 export { type PlanResult, readPlan } from './plan.ts'
 export { frozenCopy, runPipeline } from './run.ts'
 export {
-  fetchReports,
+  fetchReport,
   type Probe,
   probeService,
+  type Report,
   type SearchPath,
   type TokenTest,
   testService,

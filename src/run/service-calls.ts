@@ -15,15 +15,17 @@ import {
 } from '../core/index.ts'
 import {
   type ChainRequest,
-  fetchReport,
   isWebPage,
   pageRequests,
   type ReadResponse,
   type Report,
   ResponseError,
+  fetchReport as readReport,
   Service,
   type TokenInfo,
 } from '../extract/index.ts'
+
+export type { Report }
 
 export type ServiceCallOptions = {
   readonly clock: Clock
@@ -37,18 +39,15 @@ export type ServiceCallOptions = {
   readonly onDate?: (dateMs: number) => void
 }
 
-/**
- * Fetches threat-flow reports one after the other, which costs no searches.
- * @throws ExportError naming the report that failed
- */
-export async function* fetchReports(
+/** Fetches one threat-flow report, which costs no searches. @throws ExportError naming it */
+export async function fetchReport(
   settings: ServiceSettings,
-  ids: readonly number[],
+  id: number,
   options: ServiceCallOptions,
-): AsyncGenerator<Report> {
+): Promise<Report> {
   const service = openCalls(settings, options)
   try {
-    for (const id of ids) yield await fetchReport(service, id)
+    return await readReport(service, id)
   } finally {
     await service.close()
   }

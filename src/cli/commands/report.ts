@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path'
 import { learnSecrets, readSecret, serviceFromEnvironment } from '../../config/index.ts'
 import { ExportError, isExportError, type ServiceSettings, systemClock } from '../../core/index.ts'
-import { fetchReports } from '../../run/index.ts'
+import { fetchReport, type Report } from '../../run/index.ts'
 import { command, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { tryLater } from '../log/log.ts'
 import { saveFile } from '../results/save-file.ts'
@@ -39,7 +39,7 @@ export const report = command({
   },
 })
 
-type Deliver = (id: number, found: ReportFields) => Promise<void>
+type Deliver = (report: Report) => Promise<void>
 
 /** Prints reports, or writes each to a file and prints its name. */
 function deliver(
@@ -47,10 +47,10 @@ function deliver(
   { stdout, cwd }: Io,
 ): Deliver {
   let first = true
-  return async (id, found) => {
-    const text = format === 'json' ? `${reportJson(id, found)}\n` : reportMarkdown(found)
+  return async (report) => {
+    const text = format === 'json' ? `${reportJson(report)}\n` : reportMarkdown(report)
     if (output !== undefined) {
-      const path = join(resolve(cwd, output), `report-${id}.${EXTENSIONS[format]}`)
+      const path = join(resolve(cwd, output), `report-${report.id}.${EXTENSIONS[format]}`)
       await saveFile(path, text, 'The report')
       await stdout.line(path)
       return
@@ -62,16 +62,16 @@ function deliver(
 }
 
 /** @throws ExportError `data` when it is nested too deeply to be written as JSON; reading has no such limit */
-function reportJson(id: number, found: ReportFields): string {
+function reportJson(report: Report): string {
   try {
-    return plainJson(found)
+    return plainJson(report)
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     const next = 'Print it with --format markdown.'
     throw new ExportError({
       kind: 'data',
       what: 'The report is nested too deep to be written as JSON',
-      where: `report ${id}`,
+      where: `report ${report.id}`,
       next,
     })
   }
@@ -100,7 +100,7 @@ async function eachReport(
     // A fetch does not know the time of the last request.
     if (i > 0) await systemClock.sleep(1000 / settings.basicRequestsPerSecond, stop)
     try {
-      for await (const found of fetchReports(settings, [id], options)) await onReport(id, found)
+      await onReport(await fetchReport(settings, id, options))
     } catch (error) {
       if (!isExportError(error)) throw error
       io.reportError(tryLater(error))
@@ -119,27 +119,8 @@ export function reportId(text: string): number {
   throw wrongUsage('Report ids are integers from 1 on', 'See `spillway report --help`.')
 }
 
-type Text = string | null | undefined
-
-type Texts = readonly string[] | null | undefined
-
-/** What is shown of a threat-flow report. Source: service spec 2.1. */
-type ReportFields = {
-  readonly id: number
-  readonly format_type?: Text
-  readonly title?: Text
-  readonly subtitle?: Text
-  readonly summary?: Text
-  readonly content?: Text
-  readonly tags?: Texts
-  readonly highlights?: Texts
-  readonly published_at?: Text
-  readonly updated_at?: Text
-  readonly reading_time?: number | null | undefined
-}
-
 /** A report to read, as Markdown; what the report does not have is left out. */
-export function reportMarkdown(report: ReportFields): string {
+export function reportMarkdown(report: Report): string {
   const { id, title, subtitle, summary, highlights, content, tags } = report
   const blocks = [
     `# ${line(title || `Report ${id}`)}`,
@@ -155,7 +136,7 @@ export function reportMarkdown(report: ReportFields): string {
   return `${blocks.join('\n\n')}\n`
 }
 
-function metaLine({ id, format_type, published_at, updated_at, reading_time }: ReportFields): string {
+function metaLine({ id, format_type, published_at, updated_at, reading_time }: Report): string {
   const parts = [
     `Report ${id}`,
     ...(format_type ? [format_type] : []),

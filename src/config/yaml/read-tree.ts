@@ -39,16 +39,6 @@ export async function readTree(
   return { tree, problems }
 }
 
-/** The tree of a pipeline file that was read before, with the locations that its pipeline does not have. */
-export async function rereadTree(
-  file: string,
-  { env, cwd }: { readonly env: Environment; readonly cwd: string },
-): Promise<ReadTree> {
-  const path = resolve(cwd, file)
-  const read = await readText(path)
-  return readTree({ file, path, text: read.ok ? read.text : '' }, env)
-}
-
 /** The files that `extends` names, each with its location. */
 function namesOf(tree: Tree, problems: Problems, env: Environment): readonly (readonly [Path, string])[] {
   const value = isMapping(tree.root) ? tree.root.extends : undefined
@@ -133,7 +123,9 @@ export function override(tree: Tree, flags: Overrides): void {
     if (value !== undefined) setIn(tree, path, value, flag)
   }
   if (flags.domains !== undefined) {
-    for (const key of ['domains', 'domains_file', 'queries']) removeIn(tree, ['extract', key])
+    const extract = isMapping(tree.root) ? tree.root.extract : null
+    for (const key of ['domains', 'domains_file', 'queries'])
+      if (isMapping(extract)) remove(tree, extract, key)
   }
   set(['extract', 'domains'], flags.domains && [...flags.domains], '--domain')
   set(['extract', 'windows', 'from'], flags.from, '--from')
@@ -161,12 +153,4 @@ function mark(tree: Tree, mapping: Mapping, key: string | number, value: unknown
   tree.locations.set(mapping, locations.set(key, { from: 'flag', flag }))
   if (Array.isArray(value))
     tree.locations.set(value, new Map(value.map((_, i) => [i, { from: 'flag', flag }])))
-}
-
-function removeIn(tree: Tree, [section, key]: readonly [string, string]): void {
-  if (!isMapping(tree.root)) return
-  const mapping = tree.root[section]
-  if (!isMapping(mapping)) return
-  delete mapping[key]
-  tree.locations.get(mapping)?.delete(key)
 }
