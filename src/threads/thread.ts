@@ -56,10 +56,6 @@ export function openThread(script: URL, workerData: unknown) {
         running().postMessage({ id, name, args } satisfies ThreadRequest, transfer)
       })
     },
-    /** Requests that have no response yet. */
-    get pending(): number {
-      return waiting.size
-    },
     /** Whether it ended before it was closed. Requests fail then. */
     get hasFailed(): boolean {
       return failure !== null

@@ -32,7 +32,7 @@ export type HttpLimits = {
 }
 
 /** A response whose body is not decoded. */
-export type RawResponse = {
+type RawResponse = {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly coding: ContentCoding

@@ -22,7 +22,7 @@ export type CsvLine = {
 }
 
 /** Gets the header row. The function it returns gets each later line, in an object that the next line overwrites. */
-export type OnHeader = (names: readonly string[]) => (line: CsvLine, number: number) => void
+type OnHeader = (names: readonly string[]) => (line: CsvLine, number: number) => void
 
 /** Reads a whole CSV shard. @throws ExportError `damaged` as {@link CsvReader} */
 export async function readCsv(reader: ShardReader, format: CsvFormat, onHeader: OnHeader): Promise<void> {

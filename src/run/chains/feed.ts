@@ -3,7 +3,7 @@ import type { FoldedChain } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 
 /** Where new rows of a feed come: at its end, at its front, or not known yet. */
-export type FeedOrder = 'oldest first' | 'newest first' | 'unknown'
+type FeedOrder = 'oldest first' | 'newest first' | 'unknown'
 
 // With fewer pairs of rows, or less of a majority, rows that came late could be taken for the order.
 const MIN_PAIRS = 20
