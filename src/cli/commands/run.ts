@@ -25,6 +25,17 @@ import { type StopSignals, untilStopped } from '../terminal/signals.ts'
 import { plainJson, plainLine, shownPath } from '../terminal/text.ts'
 import type { ExportSettings } from '../work/export-pipeline.ts'
 
+const RUNNING = {
+  'fail-fast': flag('Stop at the first partition that fails'),
+  redo: stringValues('Export this partition anew, or those that a glob matches; repeatable'),
+  load: stringValue('Then load the shards, as `load --to` does: duckdb:<file> or postgres://…'),
+  fresh: flag('Delete the earlier export and start over; asks first'),
+  yes: flag('Do not ask'),
+  json: flag('Print the summary as JSON, one object a line'),
+  'no-progress': flag('No progress lines'),
+  'metrics-file': stringValue('Figures for Prometheus, written anew every half minute and at the end'),
+} as const
+
 export const run = command({
   options: (yargs) =>
     runPipelineOptions(yargs)
@@ -34,20 +45,8 @@ export const run = command({
         demandOption: true,
         describe: 'Pipeline files, run one after the other',
       })
-      .options({
-        'fail-fast': flag('Stop at the first partition that fails'),
-        fresh: flag('Delete the earlier export and start over; asks first'),
-        redo: stringValues('Export this partition anew, or those that a glob matches; repeatable'),
-        load: stringValue('Then load the shards, as `load --to` does: duckdb:<file> or postgres://…'),
-        yes: flag('Do not ask'),
-        json: flag('Print the summary as JSON, one object a line'),
-        'no-progress': flag('No progress lines'),
-        'metrics-file': stringValue('Figures for Prometheus, written anew every half minute and at the end'),
-      })
-      .group(
-        ['fail-fast', 'redo', 'load', 'fresh', 'yes', 'json', 'no-progress', 'metrics-file'],
-        HOW_IT_RUNS,
-      )
+      .options(RUNNING)
+      .group(Object.keys(RUNNING), HOW_IT_RUNS)
       .example('$0 run pipeline.yaml', 'Export, or resume')
       .example('$0 run pipeline.yaml --domain example.com --from 2024-01-01', 'A part of it')
       .example("$0 run pipeline.yaml --redo 'domain.example.com/*'", 'All windows of one query anew')

@@ -4,13 +4,12 @@ import {
   bucketOf,
   type DdlInput,
   type Dialect,
-  followingColumns,
   namesOf,
   backticked as quoted,
   type SyncDialect,
 } from './dialect.ts'
 import { SPARK_TYPES as TYPES } from './hive.ts'
-import { ledgerTable, listOf, manifestLines, shardPattern, syncScript } from './sync.ts'
+import { commentedTables, listOf, manifestLines, shardPattern, syncScript } from './sync.ts'
 
 /**
  * Source: https://docs.databricks.com/en/sql/language-manual/functions/read_files.html and
@@ -19,7 +18,7 @@ import { ledgerTable, listOf, manifestLines, shardPattern, syncScript } from './
 export const databricks: Dialect = (input) => {
   const { terms, reader } = filesOf(input)
   return `-- Databricks
-${tablesOf(input).join(';\n\n')};
+${commentedTables(input, TYPES, quoted, backslashed).join(';\n\n')};
 
 ${BY_HAND}
 INSERT INTO ${quoted(input.table)} (${namesOf(input, quoted)})
@@ -38,7 +37,7 @@ export const databricksSync: SyncDialect = (input) => {
   const plain = (path: string): string => `replace(${path}, '%25', '%')`
   const lines = manifestLines(input).map((line) => `(${backslashed(line)})`)
   return syncScript(input, {
-    tables: tablesOf(input),
+    tables: commentedTables(input, TYPES, quoted, backslashed),
     types: TYPES,
     quoted,
     into: quoted,
@@ -57,17 +56,6 @@ JOIN ${list} c ON f.spillway_file = ${plain('c.shard')}
 WHERE c.state = 'missing'`,
     ],
   })
-}
-
-function tablesOf({ table, columns }: DdlInput): readonly string[] {
-  const lines = followingColumns(columns).map(
-    ({ name, type, nullable, meaning }) =>
-      `  ${quoted(name)} ${TYPES[type]}${nullable ? '' : ' NOT NULL'} COMMENT ${backslashed(meaning)}`,
-  )
-  return [
-    `CREATE TABLE IF NOT EXISTS ${quoted(table)} (\n${lines.join(',\n')}\n)`,
-    ledgerTable(TYPES, quoted),
-  ]
 }
 
 function filesOf(input: DdlInput): { readonly terms: readonly string[]; readonly reader: string } {

@@ -1,15 +1,7 @@
 import type { ColumnType } from '../../core/index.ts'
 import { identifier, literal } from '../table/table.ts'
-import {
-  BY_HAND,
-  bucketOf,
-  type DdlInput,
-  type Dialect,
-  followingColumns,
-  namesOf,
-  type SyncDialect,
-} from './dialect.ts'
-import { ledgerTable, listOf, shardPattern, syncScript } from './sync.ts'
+import { BY_HAND, bucketOf, type DdlInput, type Dialect, namesOf, type SyncDialect } from './dialect.ts'
+import { commentedTables, listOf, shardPattern, syncScript } from './sync.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'NUMBER(19, 0)',
@@ -36,7 +28,7 @@ export const snowflake: Dialect = (input) => {
   const { table, resource, extension } = input
   const pattern = `.*/${resource}/.*part-[0-9]+${extension.replaceAll('.', '[.]')}`
   return `-- Snowflake
-${[...tablesOf(input), ...stageOf(input, 'CREATE OR REPLACE STAGE')].join(';\n\n')};
+${[...commentedTables(input, TYPES, quoted, literal), ...stageOf(input, 'CREATE OR REPLACE STAGE')].join(';\n\n')};
 
 ${BY_HAND}
 -- COPY remembers which files it has loaded (for 64 days).
@@ -63,7 +55,7 @@ FROM @${stage} (FILE_FORMAT => ${literal(quoted(`${table}_format`))}, PATTERN =>
 WHERE ${shard} IN (SELECT SHARD FROM ${list} WHERE STATE = 'missing')`
   return syncScript(input, {
     tables: [
-      ...tablesOf(input),
+      ...commentedTables(input, TYPES, quoted, literal),
       // Its integration is set by hand.
       ...stageOf(input, 'CREATE STAGE IF NOT EXISTS'),
       `CREATE OR REPLACE FILE FORMAT ${lines} TYPE = CSV FIELD_DELIMITER = NONE ESCAPE_UNENCLOSED_FIELD = NONE ENCODING = 'UTF8'`,
@@ -94,17 +86,6 @@ END;
 $$`,
     ],
   })
-}
-
-function tablesOf({ table, columns }: DdlInput): readonly string[] {
-  const lines = followingColumns(columns).map(
-    ({ name, type, nullable, meaning }) =>
-      `  ${quoted(name)} ${TYPES[type]}${nullable ? '' : ' NOT NULL'} COMMENT ${literal(meaning)}`,
-  )
-  return [
-    `CREATE TABLE IF NOT EXISTS ${quoted(table)} (\n${lines.join(',\n')}\n)`,
-    ledgerTable(TYPES, quoted),
-  ]
 }
 
 /** Where the files are, and how they are read. */

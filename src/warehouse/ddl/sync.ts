@@ -1,7 +1,7 @@
 import type { ColumnType } from '../../core/index.ts'
 import { LEDGER_COLUMNS } from '../table/prepare-table.ts'
 import { columnLines, LEDGER, literal } from '../table/table.ts'
-import { hiveColumns, type SyncInput } from './dialect.ts'
+import { type DdlInput, followingColumns, hiveColumns, type SyncInput } from './dialect.ts'
 
 /** What differs between engines in how a table follows a data set. */
 type Engine = {
@@ -40,6 +40,26 @@ export function shardPattern(input: SyncInput): string {
 /** The statement that makes the ledger if it is missing, as `load` makes it. */
 export function ledgerTable(types: Engine['types'], quoted: Engine['quoted'], into = quoted): string {
   return `CREATE TABLE IF NOT EXISTS ${into(LEDGER)} (\n${columnLines(LEDGER_COLUMNS, types, quoted)}\n)`
+}
+
+/**
+ * The statements that make the table, with a comment for each column, and the ledger, if they are missing.
+ * @param text quotes a text
+ */
+export function commentedTables(
+  { table, columns }: DdlInput,
+  types: Engine['types'],
+  quoted: Engine['quoted'],
+  text: (plain: string) => string,
+): readonly string[] {
+  const lines = followingColumns(columns).map(
+    ({ name, type, nullable, meaning }) =>
+      `  ${quoted(name)} ${types[type]}${nullable ? '' : ' NOT NULL'} COMMENT ${text(meaning)}`,
+  )
+  return [
+    `CREATE TABLE IF NOT EXISTS ${quoted(table)} (\n${lines.join(',\n')}\n)`,
+    ledgerTable(types, quoted),
+  ]
 }
 
 /** Those lines of the manifest that a sync reads, for engines that cannot read the file. */
