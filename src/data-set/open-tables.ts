@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { type Clock, columnsOf, type Log, type OwnedStore, type Pipeline, type Store } from '../core/index.ts'
 import {
   mayHaveTables,
-  removeTables,
   requireOwnTables as requireOwn,
   type TableState,
   updateTables as updateAll,
@@ -44,10 +43,6 @@ export async function updateTables(
   const bytes = await store.read(MANIFEST_PATH)
   if (bytes === null) return []
   const { data_set_id: dataSetId, shards, forgotten } = parseManifest(bytes)
-  if (load.tables.formats.length === 0) {
-    await removeTables(store, { dataSetId })
-    return []
-  }
   const columns = columnsOf(pipeline)
   const last = forgotten.at(-1)
   const forgottenMs = last === undefined ? null : Date.parse(last.at)

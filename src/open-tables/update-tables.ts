@@ -65,11 +65,9 @@ export async function requireOwnTables(
 ): Promise<void> {
   for (const format of settings.formats) {
     const table = await TABLES[format]()
-    const isOwn = await table.isOwn(store, settings)
-    if (isOwn === false) throw foreignTable(FOLDERS[format])
-    if (isOwn === null || wherever) continue
-    // Rows can be exported all the same.
-    await table.read(store, settings).catch(nullIf('storage', 'damaged'))
+    // Where a table cannot be changed, rows can be exported all the same.
+    if (!wherever) await table.read(store, settings).catch(nullIf('storage', 'damaged'))
+    else if ((await table.isOwn(store, settings)) === false) throw foreignTable(FOLDERS[format])
   }
 }
 
