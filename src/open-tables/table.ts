@@ -110,19 +110,16 @@ export function withBounds(statistics: readonly ColumnStatistics[]) {
   )
 }
 
-// Each time a write of a former owner came first.
-const MAX_ATTEMPTS = 5
-
 /**
- * Repeats a commit until its version is free.
+ * Repeats a commit until its version is free: a write of a former owner may come first. Where another program has
+ * committed, the next attempt refuses the table.
  * @param attempt null: another commit has the version
  */
-export async function untilCommitted<T>(where: string, attempt: () => Promise<T | null>): Promise<T> {
-  for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
+export async function untilCommitted<T>(attempt: () => Promise<T | null>): Promise<T> {
+  for (;;) {
     const done = await attempt()
     if (done !== null) return done
   }
-  throw committedByOthers(where)
 }
 
 const REBUILD = '`spillway tables <pipeline.yaml> --rebuild`'
