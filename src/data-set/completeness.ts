@@ -167,7 +167,7 @@ export async function completenessOf(
 ): Promise<Completeness> {
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
   const partitions = state === null ? null : partitionsOf(pipeline, state)
-  const complete = isComplete(isMarked, partitions)
+  const complete = isMarked && (partitions === null || partitions.done === partitions.total)
   if (state !== null)
     return { complete, partitions, redo: state.redo.partitions.size, left_out: leftOutOf(pipeline, state) }
   const manifest = await readManifest(store).catch(nullIf('damaged'))
@@ -176,14 +176,6 @@ export async function completenessOf(
       ? { ...leftOut(pipeline.transform, [], [], []), forgotten: 0 }
       : leftOutOfManifest(manifest)
   return { complete, partitions, redo: 0, left_out }
-}
-
-/** @param isMarked whether the data set has `_SUCCESS` @param partitions of the file's plan; null: not known */
-export function isComplete(
-  isMarked: boolean,
-  partitions: Pick<PartitionCounts, 'total' | 'done'> | null,
-): boolean {
-  return isMarked && (partitions === null || partitions.done === partitions.total)
 }
 
 function partitionsOf(given: Pipeline, state: CheckpointState): PartitionCounts | null {
