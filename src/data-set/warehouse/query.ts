@@ -79,13 +79,9 @@ async function queryFiles<T>(
   options: QueryOptions,
   take: (result: QueryStream) => Promise<T>,
 ): Promise<T> {
-  const { extract, transform, load } = pipeline
+  const { extract, load } = pipeline
   const store = openDataSet(pipeline)
   const manifest = await requireManifest(store, pipeline)
-  const columns = columnsOf(
-    pipeline,
-    manifest.columns.map(({ name }) => name).filter((name) => transform.columns.includes(name)),
-  )
   await requireShards(store, manifest)
   const paths = manifest.shards.map(({ path }) => path)
   const shards = await localShards(pipeline, store, options.stop)
@@ -94,7 +90,7 @@ async function queryFiles<T>(
     const source: QuerySource = {
       kind: 'files',
       view: kindOfRows(extract.resource),
-      select: dataSetRows({ root, format: load.format }, columns, paths),
+      select: dataSetRows({ root, format: load.format }, columnsOf(pipeline), paths),
       files: paths.map((path) => join(root, path)),
       async download() {
         for (const path of paths) await shards.download(path)
