@@ -3,7 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type ColumnSpec, type Format, int64 } from '../../src/core/index.ts'
 import { cases } from '../support/thorough.ts'
-import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
+import * as large from './large-row-group.ts'
+import type { CellValue, Row } from './record-batch-builder.ts'
 import {
   anyRowGroups,
   cells,
@@ -75,39 +76,8 @@ describe.each(plainFormats)('plain encodings, $compression', (format) => {
 })
 
 describe('a row group of many pages, dictionaries of many sizes, and long runs', () => {
-  const columns = specs({
-    id: 'int64',
-    at: 'timestamp',
-    seen: 'timestamp?',
-    flag: 'boolean?',
-    email: 'text',
-    one: 'text',
-    few: 'text?',
-    many: 'text?',
-    description: 'text?',
-    tags: 'list?',
-  })
-  const rows = Array.from(
-    { length: 25_001 },
-    (_, i): Row => ({
-      id: 33_880_703_907 + i * 3,
-      at: 1_700_000_000_000_000 + i * 1_000_003,
-      seen: i % 5 === 0 ? null : 1_500_000_000_000_000 + (i % 100) * 86_400_000_000,
-      flag: i % 3 === 0 ? null : i % 2 === 0,
-      email: `person${i}@${'x'.repeat(60)}.scatterholt.com`,
-      one: 'scatterholt.com',
-      few: ['md5', null, 'sha1', ''][(i >> 6) % 4]!,
-      // Some thousand values, each repeated: indexes of more than a byte, in runs.
-      many: i % 1001 === 0 ? null : `source ${(i >> 4) % 1300}`,
-      description: i % 2 === 0 ? null : `a collection of ${(i >> 5) % 400} ${'records, '.repeat(30)}`,
-      tags: i % 4 === 0 ? null : Array.from({ length: i % 4 }, (_, j) => (j === 2 ? null : `tag ${i % 50}`)),
-    }),
-  )
-  const groups = [['seen', 'few'], ['many']]
-  const rowGroups = [rows.slice(0, 21_000), rows.slice(21_000)].map((some) => [
-    recordBatchOf(columns, some.slice(0, 9000), groups),
-    recordBatchOf(columns, some.slice(9000)),
-  ])
+  const { columns, rows, recordBatches } = large
+  const rowGroups = [recordBatches.slice(0, 2), recordBatches.slice(2)]
 
   it('are read back unchanged', async () => {
     const format: Format = { ...snappyParquet, encodings: 'plain' }
