@@ -45,74 +45,62 @@ load: { path: out, format: csv${load} }
     expect(code, stderr).toBe(0)
     return stdout
   }
-  return { call, end: () => sandbox.close() }
+  return { call }
 }
 
 describe('plan', () => {
   it('counts one chain for each query, and estimates new windows from the last ones', async () => {
-    const { call, end } = await begin()
-    try {
-      expect(JSON.parse(await call('plan', { until: '2024-07-01' }, '--json'))).toMatchObject({
-        partitions: { total: 72, done: 0, pending: 72 },
-        min_requests: 12,
-        min_seconds: 0.12,
-        expected_requests: null,
-        expected_seconds: null,
-        expected_searches: null,
-        searches: { low: null, high: null },
-      })
-      await call('run', { until: '2024-05-01' })
-      // Sixty-one days more, a row a day: two pages of forty for each query.
-      const more = JSON.parse(await call('plan', { until: '2024-07-01' }, '--json'))
-      expect(more).toMatchObject({ partitions: { total: 72, done: 48, pending: 24 }, min_requests: 12 })
-      expect(more.expected_requests).toBe(24)
-      expect(more.expected_seconds).toBeGreaterThanOrEqual(0.24)
-      expect(more.searches).toEqual({ low: 24, high: 24 })
-      expect(more.expected_searches).toBeGreaterThan(0)
-      expect(more.expected_searches).toBeLessThanOrEqual(24)
-      expect(JSON.parse(await call('plan', { until: '2024-05-01' }, '--json'))).toMatchObject({
-        min_requests: 0,
-        expected_requests: 0,
-      })
-    } finally {
-      await end()
-    }
+    const { call } = await begin()
+    expect(JSON.parse(await call('plan', { until: '2024-07-01' }, '--json'))).toMatchObject({
+      partitions: { total: 72, done: 0, pending: 72 },
+      min_requests: 12,
+      min_seconds: 0.12,
+      expected_requests: null,
+      expected_seconds: null,
+      expected_searches: null,
+      searches: { low: null, high: null },
+    })
+    await call('run', { until: '2024-05-01' })
+    // Sixty-one days more, a row a day: two pages of forty for each query.
+    const more = JSON.parse(await call('plan', { until: '2024-07-01' }, '--json'))
+    expect(more).toMatchObject({ partitions: { total: 72, done: 48, pending: 24 }, min_requests: 12 })
+    expect(more.expected_requests).toBe(24)
+    expect(more.expected_seconds).toBeGreaterThanOrEqual(0.24)
+    expect(more.searches).toEqual({ low: 24, high: 24 })
+    expect(more.expected_searches).toBeGreaterThan(0)
+    expect(more.expected_searches).toBeLessThanOrEqual(24)
+    expect(JSON.parse(await call('plan', { until: '2024-05-01' }, '--json'))).toMatchObject({
+      min_requests: 0,
+      expected_requests: 0,
+    })
   })
 
   it('prints how many runs it takes, and the share of the searches that are left', async () => {
-    const { call, end } = await begin({ quota: 100, rowsPerSearch: 0 })
-    try {
-      await call('run', { until: '2024-05-01' })
-      const printed = await call('plan', { until: '2024-07-01', extract: '  max_requests: 10' })
-      expect(printed).toContain('at least 12 requests')
-      expect(printed).toContain('further pages of 40 items')
-      expect(printed).toContain('by the export so far about 24 requests')
-      expect(printed).toContain('budget of one run: 10 requests, so about 3 runs')
-      const unlimited = await call('plan', { until: '2024-07-01' }, '--max-requests', 'none')
-      expect(unlimited).not.toContain('budget of one run')
-      expect(printed).toContain('by what pages were measured to cost about 24 searches of the quota')
-      // Four pages of forty for each of twelve queries are spent, and those that kept the slots busy.
-      expect(printed).toMatch(
-        /searches left when the service last said so: (?:4[5-9]|5[0-9]); about \d+% of them are needed/,
-      )
-      const far = await call('plan', { until: '2025-01-01' })
-      expect(far).toContain('not enough for all of it before the service counts anew')
-    } finally {
-      await end()
-    }
+    const { call } = await begin({ quota: 100, rowsPerSearch: 0 })
+    await call('run', { until: '2024-05-01' })
+    const printed = await call('plan', { until: '2024-07-01', extract: '  max_requests: 10' })
+    expect(printed).toContain('at least 12 requests')
+    expect(printed).toContain('further pages of 40 items')
+    expect(printed).toContain('by the export so far about 24 requests')
+    expect(printed).toContain('budget of one run: 10 requests, so about 3 runs')
+    const unlimited = await call('plan', { until: '2024-07-01' }, '--max-requests', 'none')
+    expect(unlimited).not.toContain('budget of one run')
+    expect(printed).toContain('by what pages were measured to cost about 24 searches of the quota')
+    // Four pages of forty for each of twelve queries are spent, and those that kept the slots busy.
+    expect(printed).toMatch(
+      /searches left when the service last said so: (?:4[5-9]|5[0-9]); about \d+% of them are needed/,
+    )
+    const far = await call('plan', { until: '2025-01-01' })
+    expect(far).toContain('not enough for all of it before the service counts anew')
   })
 
   it('warns of many tiny folders, and names the setting that avoids them', async () => {
-    const { call, end } = await begin()
-    try {
-      await call('run', { until: '2024-01-15', every: '1d' })
-      const printed = await call('plan', { until: '2024-12-01', every: '1d' })
-      expect(printed).toMatch(
-        /folders will be many and small: about 1 row a shard; with load\.partition_by: none/,
-      )
-      expect(await call('plan', { until: '2024-01-16', every: '1d' })).not.toContain('many and small')
-    } finally {
-      await end()
-    }
+    const { call } = await begin()
+    await call('run', { until: '2024-01-15', every: '1d' })
+    const printed = await call('plan', { until: '2024-12-01', every: '1d' })
+    expect(printed).toMatch(
+      /folders will be many and small: about 1 row a shard; with load\.partition_by: none/,
+    )
+    expect(await call('plan', { until: '2024-01-16', every: '1d' })).not.toContain('many and small')
   })
 })

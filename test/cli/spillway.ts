@@ -28,16 +28,14 @@ export type Running = {
 
 export type Environment = Readonly<Record<string, string>>
 
-/** A sandbox without limits but those given, closed when the test ends. */
-export async function sandboxWith(options: SandboxOptions = {}): Promise<Sandbox> {
-  const sandbox = await startSandbox({
+/** A sandbox without limits but those given. */
+export function sandboxWith(options: SandboxOptions = {}): Promise<Sandbox> {
+  return startSandbox({
     records: 40,
     requestsPerSecond: 0,
     basicRequestsPerSecond: 0,
     ...options,
   })
-  onTestFinished(() => sandbox.close())
-  return sandbox
 }
 
 export function accessTo(sandbox: Sandbox): Environment {

@@ -18,7 +18,6 @@ const execute = promisify(execFile)
 /** A folder with a pipeline, a sandbox and a queue, as the page describes them. */
 async function world(...files: string[]) {
   const sandbox = await startSandbox({ records: 30, requestsPerSecond: 0, basicRequestsPerSecond: 0 })
-  onTestFinished(() => sandbox.close())
   const folder = scratchFolder()
   mkdirSync(join(folder, 'pipelines'))
   for (const name of ['acme', ...files]) {

@@ -2,7 +2,7 @@ import { execFile, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { readPipeline } from '../../src/config/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
@@ -36,7 +36,6 @@ async function run(
 /** The pipeline of the page in a folder of its own, against a sandbox. */
 async function world() {
   const sandbox = await startSandbox({ records: 20, requestsPerSecond: 0 })
-  onTestFinished(() => sandbox.close())
   const folder = scratchFolder()
   const [config] = kubernetes() as [{ data: Record<string, string> }]
   const text = config.data['acme.yaml']!.replace('service:', 'service:\n  requests_per_second: 100')

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { COMMANDS } from '../../src/cli/commands/index.ts'
 import { sql } from '../e2e/support/read-shards.ts'
 import { newWorkspace } from '../e2e/support/workspace.ts'
@@ -17,7 +17,6 @@ it.runIf(THOROUGH)(
   'its commands lead from a token to a table, and run prints what the sample shows',
   async () => {
     const sandbox = await startSandbox({ records: 60_000, requestsPerSecond: 0, basicRequestsPerSecond: 0 })
-    onTestFinished(() => sandbox.close())
     const shell = newShell({ SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token })
     const [, file, commands, sample] = blocksOf('README.md').filter(({ under }) => under.includes(REAL))
     // The first block puts the command on the path and names the service. The test does both itself.

@@ -2,7 +2,6 @@ import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { onTestFinished } from 'vitest'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut as inTestOrProcess } from '../support/in-this-process.ts'
 import { startSandbox } from '../support/sandbox.ts'
@@ -20,7 +19,6 @@ export async function runBlocks(
   more: Readonly<Record<string, string>> = {},
 ): Promise<string> {
   const sandbox = await startSandbox({ records: 12, requestsPerSecond: 0, basicRequestsPerSecond: 0 })
-  onTestFinished(() => sandbox.close())
   const shell = newShell({ SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token, ...more })
   let output = ''
   for (const block of blocks) output += await runBlock(block, shell)

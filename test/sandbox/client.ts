@@ -1,11 +1,8 @@
-import { onTestFinished } from 'vitest'
 import { type CredentialJson, type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
 
-/** A sandbox without rate limits, closed when the test ends. */
-export async function sandboxWith(options: SandboxOptions = {}): Promise<Sandbox> {
-  const sandbox = await startSandbox({ requestsPerSecond: 0, basicRequestsPerSecond: 0, ...options })
-  onTestFinished(() => sandbox.close())
-  return sandbox
+/** A sandbox without rate limits. */
+export function sandboxWith(options: SandboxOptions = {}): Promise<Sandbox> {
+  return startSandbox({ requestsPerSecond: 0, basicRequestsPerSecond: 0, ...options })
 }
 
 export const SEARCH = '/firework/v4/credentials/global/_search'

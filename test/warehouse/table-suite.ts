@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { cp, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { pruneDataSet } from '../../src/data-set/index.ts'
 import { isExportError, type LoadOptions, systemClock } from '../../src/index.ts'
@@ -245,7 +245,6 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       await loadHere(here, target)
       // The service has other credentials now, but only partitions that are exported again can show them.
       const later = await startSandbox({ ...SMALL, seed: 'later', records: 90 })
-      onTestFinished(() => later.close())
       Object.assign(here.env, { SPILLWAY_BASE_URL: later.baseUrl, SPILLWAY_TOKEN: later.token })
       await exportHere(here, ['domain.quillmere.net'])
       const { code, stderr, summary } = await load(here, target)
