@@ -91,7 +91,9 @@ export class ChangesWorld {
   }
 
   static async make(layout: Layout): Promise<ChangesWorld> {
-    const sandbox = await startSandbox({ requestsPerSecond: 0, records: 150, seed: 'changes', nastyRate: 0 })
+    const sandbox = await startSandbox({
+      ...{ requestsPerSecond: 0, records: 150, seed: 'changes', nastyRate: 0, invalidRate: 0.2 },
+    })
     const base = await mkdtemp(join(tmpdir(), 'spillway-changes-'))
     const isInBucket = layout === 'in a bucket'
     const load = LAYOUTS[layout]
@@ -106,6 +108,7 @@ extract:
   windows: { from: 2024-01-01, until: 2024-03-01, every: month }
   page_size: 20
   concurrency: 1
+transform: { max_quarantined: 100% }
 load: { ${format}${load}, path: ${path} }
 `,
     )
@@ -117,7 +120,10 @@ load: { ${format}${load}, path: ${path} }
       await cp(output, join(base, 'out'), { recursive: true })
       return rowsOf(output)
     })
-    const [person = ''] = /[\w.]+@[a-z.]+/.exec([...rows.keys()].sort().join('\n')) ?? []
+    const rejected = (await rejectedIn(join(base, 'out'))).join('\n')
+    const names = [...rows.keys()].sort().flatMap((row) => /[\w.]+@[a-z.]+/.exec(row) ?? [])
+    // Of an item in quarantine, too.
+    const person = names.find((name) => rejected.includes(`"${name}"`))!
     await writeFile(people, `${person}\n`)
     const world = new ChangesWorld(base, sandbox, isInBucket, rows, person)
     expect(world.others.size).toBeLessThan(rows.size)
@@ -306,6 +312,11 @@ export async function carriedOut({ command }: Copy, words: readonly string[], ab
   const fixed = await command(CHANGES['verify --fix'])
   expect(fixed.code, `${about}\n${fixed.stderr}`).toBe(0)
   return command(words)
+}
+
+async function rejectedIn(output: string): Promise<readonly string[]> {
+  const folder = join(output, '_quarantine')
+  return Promise.all((await readdir(folder)).map((name) => readFile(join(folder, name), 'utf8')))
 }
 
 /** Empty for folders. */

@@ -172,7 +172,7 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
 describe('rows in no order', () => {
   it('late rows open a window again, with the next part of its shard and one warning; it is counted once', async () => {
     const late = [january(4), brokenAt(5, '2024-01-20T00:00:00Z'), february(6)]
-    const { here } = await world([january(1), february(2), march(3), ...late], 3)
+    const { here } = await world([january(1), february(2), march(3), ...late], 1)
     const warnings: string[] = []
     const onLog = (level: string, text: string) => void (level === 'warn' && warnings.push(text))
     const summary = await here.run('{ max_quarantined: 1 }', undefined, { onLog })
