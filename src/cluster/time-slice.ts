@@ -63,7 +63,6 @@ export type SliceEnd = {
   readonly laterMs: number | null
   /** Why pipelines failed permanently. */
   readonly failed: readonly string[]
-  readonly statuses: Readonly<Record<string, string>>
 }
 
 /** One job in this worker: the pipelines of one organization, until its time slice ends. */
@@ -125,14 +124,14 @@ export class TimeSlice {
     const parsed = jobSchema.safeParse(this.#job.data)
     if (!parsed.success) {
       warnUnreadable(log, this.#job.name, this.#job.name)
-      return { laterMs: this.#retryAtMs(), failed: [], statuses: {} }
+      return { laterMs: this.#retryAtMs(), failed: [] }
     }
     const { organization } = parsed.data
     log('info', 'job taken', { event: 'job.take', organization, job: this.#job.id ?? '' })
     const tried = new Set<string>()
     const failed: string[] = []
     const retriesAtMs: number[] = []
-    const statuses: Record<string, string> = {}
+    const statuses: string[] = []
     try {
       for (;;) {
         const pending = await pendingOf(queue, organization, ({ name }) => {
@@ -143,7 +142,7 @@ export class TimeSlice {
         if (next === undefined) break
         tried.add(next.submitted.submission)
         const { status, retryAtMs, reason } = await this.#run(next, parsed.data)
-        statuses[next.submitted.name] = status
+        statuses.push(`${next.submitted.name} ${status}`)
         if (reason !== null) failed.push(reason)
         if (this.#stop.signal.aborted) break
         if (retryAtMs !== null) retriesAtMs.push(retryAtMs)
@@ -159,12 +158,10 @@ export class TimeSlice {
       event: 'job.end',
       organization,
       job: this.#job.id ?? '',
-      pipelines: Object.entries(statuses)
-        .map(([pipeline, status]) => `${pipeline} ${status}`)
-        .join(', '),
+      pipelines: statuses.join(', '),
     })
-    if (isStopped) return { laterMs: null, failed: [], statuses }
-    return { laterMs: retriesAtMs.length === 0 ? null : Math.min(...retriesAtMs), failed, statuses }
+    if (isStopped) return { laterMs: null, failed: [] }
+    return { laterMs: retriesAtMs.length === 0 ? null : Math.min(...retriesAtMs), failed }
   }
 
   /** When something is tried again that this worker cannot do now: later and later. */

@@ -37,13 +37,12 @@ export async function work(options: WorkerOptions): Promise<void> {
       // The job may have been fetched while the worker was stopping.
       if (stop.aborted) slice.end(STOPPED)
       try {
-        const { laterMs, failed, statuses } = await slice.run()
+        const { laterMs, failed } = await slice.run()
         if (laterMs !== null) {
           await job.moveToDelayed(laterMs, token)
           throw new DelayedError()
         }
         if (failed.length > 0) throw new UnrecoverableError(failed.join('\n'))
-        return statuses
       } finally {
         slices.delete(job.id ?? '')
       }
