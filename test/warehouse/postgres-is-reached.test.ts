@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { TLSSocket } from 'node:tls'
 import { fileURLToPath } from 'node:url'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { type ExportError, isExportError } from '../../src/core/index.ts'
 import { connectPostgres } from '../../src/warehouse/postgres/postgres-connection.ts'
@@ -17,15 +17,8 @@ const PEM = fileURLToPath(new URL('../e2e/support/service-example.pem', import.m
 
 /** Sets variables for one test; undefined removes one. */
 function environment(variables: Readonly<Record<string, string | undefined>>): void {
-  const before = Object.keys(variables).map((name) => [name, process.env[name]] as const)
-  const set = (entries: readonly (readonly [string, string | undefined])[]): void => {
-    for (const [name, value] of entries) {
-      if (value === undefined) delete process.env[name]
-      else process.env[name] = value
-    }
-  }
-  set(Object.entries(variables))
-  onTestFinished(() => set(before))
+  for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value)
+  onTestFinished(() => void vi.unstubAllEnvs())
 }
 
 /** @returns null when the connection succeeded */

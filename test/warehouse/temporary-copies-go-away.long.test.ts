@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { temporaryFolder } from '../../src/data-set/warehouse/local-shards.ts'
 import { describeOwner, lockFileText } from '../../src/state/lock/lock-file.ts'
 import { start } from '../cli/spillway.ts'
@@ -21,14 +21,8 @@ function temporaryFiles(below: string): string {
 
 /** Changes the environment of this process until the test ends. */
 function change(env: Readonly<Record<string, string>>): void {
-  for (const [name, value] of Object.entries(env)) {
-    const before = process.env[name]
-    process.env[name] = value
-    onTestFinished(() => {
-      if (before === undefined) delete process.env[name]
-      else process.env[name] = before
-    })
-  }
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
+  onTestFinished(() => void vi.unstubAllEnvs())
 }
 
 it('the copies of a dead process are removed, those of a living one and other files stay', async () => {
