@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 
 /**
  * The rows of each statement, by ClickHouse in a process of its own, which reads files below the folder. It is installed
- * by `npm run test:all`, or by `npm ci` in this folder.
+ * by `npm run test:all`, or by `npm install --no-save` in this folder.
  * @param tables a folder where the tables stay for the next process
  */
 export async function ask(
