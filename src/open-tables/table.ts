@@ -110,16 +110,20 @@ export function withBounds(statistics: readonly ColumnStatistics[]) {
   )
 }
 
+// Each time a write of a former owner came first.
+const MAX_ATTEMPTS = 5
+
 /**
- * Repeats a commit until its version is free: a write of a former owner may come first. Where another program has
- * committed, the next attempt refuses the table.
+ * Repeats a commit until its version is free. Where another program has committed, the next attempt refuses the table.
  * @param attempt null: another commit has the version
+ * @throws ExportError `storage` when it never is
  */
-export async function untilCommitted<T>(attempt: () => Promise<T | null>): Promise<T> {
-  for (;;) {
+export async function untilCommitted<T>(where: string, attempt: () => Promise<T | null>): Promise<T> {
+  for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
     const done = await attempt()
     if (done !== null) return done
   }
+  throw committedByOthers(where)
 }
 
 const REBUILD = '`spillway tables <pipeline.yaml> --rebuild`'

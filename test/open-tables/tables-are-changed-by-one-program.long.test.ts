@@ -142,6 +142,19 @@ describe('a commit of another program', () => {
     expect(await verifyDataSet(await world.pipeline())).toMatchObject({ ok: true })
   })
 
+  it('whose version is the last that can be counted is refused, also where the table is made anew', async () => {
+    const world = await tableWorld(itemsOf(...DAYS), { table_formats: ['iceberg'] })
+    await world.run()
+    const folder = join(world.out, '_iceberg/metadata')
+    await cp(join(folder, 'v1.metadata.json'), join(folder, `v${2 ** 53}.metadata.json`))
+    for (const rebuild of [false, true]) {
+      expect(await errorOf(world.tables(rebuild))).toMatchObject({
+        kind: 'storage',
+        message: expect.stringContaining('Undo that commit'),
+      })
+    }
+  })
+
   it('in the log of Delta is found as well, and what a redo replaces stays until the table can follow', async () => {
     const world = await tableWorld(itemsOf(...DAYS), { table_formats: ['delta'] })
     await world.run()

@@ -8,6 +8,7 @@ import {
   sideBySide,
 } from '../../core/index.ts'
 import {
+  DELTA_FOLDER,
   type OpenTable,
   type OwnTableSettings,
   type TableContent,
@@ -45,7 +46,7 @@ export const deltaTable: OpenTable = {
   async update(store, settings, content, update) {
     // Its versions begin again, which shortens it.
     if (update.rebuild) await removeLog(store)
-    const log = await untilCommitted(() => commit(store, settings, content, update))
+    const log = await untilCommitted(DELTA_FOLDER, () => commit(store, settings, content, update))
     if (log.version + 1 >= MANY_COMMITS) update.warn(tooLong(log.version))
     return stateOf(log, settings)
   },

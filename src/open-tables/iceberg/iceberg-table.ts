@@ -4,6 +4,7 @@ import {
   committedByOthers,
   damagedTable,
   ICEBERG_FOLDER,
+  METADATA_FOLDER,
   movedTable,
   type OpenTable,
   type TableContent,
@@ -45,7 +46,7 @@ export const icebergTable: OpenTable = {
     return table?.state ?? null
   },
   update: (store, settings, content, update) =>
-    untilCommitted(async () => {
+    untilCommitted(METADATA_FOLDER, async () => {
       const before = update.rebuild ? null : await IcebergTable.read(store, settings)
       const version = before?.version ?? (await highestVersion(store))
       const table = before ?? IcebergTable.empty(settings, version)
