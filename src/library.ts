@@ -252,12 +252,11 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       })
     }
     if (cause instanceof Error && 'code' in cause && 'port' in cause) {
-      const where = `port ${cause.port}`
       throw new ExportError({
         kind: 'config',
-        what: `The sandbox cannot listen: ${cause.code}`,
-        where,
-        next: 'Choose another; 0 takes a free one.',
+        what: cause.code === 'EADDRINUSE' ? 'The port is taken' : `The sandbox cannot listen: ${cause.code}`,
+        where: `port ${cause.port}`,
+        next: 'Choose another port; 0 takes a free one.',
         cause,
       })
     }

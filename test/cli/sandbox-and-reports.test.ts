@@ -20,7 +20,7 @@ it('a port in use, and options out of range, are exit 2', async () => {
   const port = new URL(sandbox.origin).port
   const taken = await spillway(['sandbox', '--port', port], scratchFolder())
   expect(taken.code).toBe(2)
-  expect(taken.stderr).toContain(`The sandbox cannot listen: EADDRINUSE (port ${port})`)
+  expect(taken.stderr).toContain(`The port is taken (port ${port}). Choose another port`)
   expect((await spillway(['sandbox', '--port', '0', '--error-rate', '2'], scratchFolder())).code).toBe(2)
   expect((await spillway(['sandbox', '--port', '99999'], scratchFolder())).code).toBe(2)
 })
