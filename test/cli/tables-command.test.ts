@@ -60,4 +60,13 @@ describe('tables', () => {
     expect((await here.json('tables')).value).toEqual({ tables: [] })
     for (const name of ['_iceberg', '_delta_log']) expect(existsSync(join(here.output, name))).toBe(false)
   })
+
+  it('says so when nothing is exported yet of which there could be tables', async () => {
+    const here = await newWorkspace({ ...parts(), service: { retries: 0 } }, { errorRate: 1 })
+    expect((await here.run()).code).toBe(1)
+    expect(await here.cli('tables', 'pipeline.yaml')).toMatchObject({
+      code: 0,
+      stdout: 'no tables: there are no shards yet\n',
+    })
+  })
 })

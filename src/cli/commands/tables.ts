@@ -1,3 +1,4 @@
+import type { Pipeline } from '../../core/index.ts'
 import { bringTables, type TableSummary } from '../../data-set/index.ts'
 import { command, flag } from '../command-line/command.ts'
 import { dataSetFrom, dataSetOptions } from '../command-line/pipeline-options.ts'
@@ -19,12 +20,20 @@ export const tables = command({
     const { pipeline } = await dataSetFrom(args, io, true)
     const { rebuild } = args
     const found = await changing(io, null, (options) => bringTables(pipeline, { ...options, rebuild }))
-    await io.stdout.result(args.json, { tables: found }, found.length === 0 ? [NONE] : found.map(tableLine))
+    await io.stdout.result(
+      args.json,
+      { tables: found },
+      found.length === 0 ? [noneText(pipeline)] : found.map(tableLine),
+    )
     return DONE
   },
 })
 
-const NONE = 'no tables: load.table_formats names none'
+/** Why there are no tables. */
+function noneText({ load }: Pipeline): string {
+  const why = load.tables.formats.length === 0 ? 'load.table_formats names none' : 'there are no shards yet'
+  return `no tables: ${why}`
+}
 
 function tableLine({ format, location, snapshot, rows, files }: TableSummary): string {
   return `${format}: ${plainLine(location)}, snapshot ${snapshot}: ${counted(files, 'shard')} with ${counted(rows, 'row')}`
