@@ -21,7 +21,7 @@ export function shardSetOptions(
     extension: shardExtension(load.format),
     rowGroupRows: rowGroupRows(load.format),
     shardRows: load.shardRows,
-    nextShard: state.nextShard,
+    nextShard: () => state.nextShard,
     partsOf: (folder) => state.partsOf.get(folder) ?? 0,
     held: state.held,
     warn: (message) => onLog('warn', message),

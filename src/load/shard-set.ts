@@ -34,8 +34,8 @@ export type ShardSetOptions = {
   readonly log: CommitLog
   /** Whether reading an object costs a request. */
   readonly readsCost: boolean
-  /** Number of the next shard. */
-  readonly nextShard: number
+  /** A number above those of all shards that are committed. */
+  readonly nextShard: () => number
   /** Number of shards begun so far in a folder. */
   readonly partsOf: (folder: string) => number
   /** Sealed shards that are not published yet, by number, those that are sealed meanwhile too. */
@@ -81,14 +81,13 @@ export class ShardSet {
   readonly #handing = serial('stop')
   readonly #committing = serial('stop')
   #sealed: Sealed[] = []
-  #nextShard: number
+  #nextShard = 0
 
   private constructor(options: ShardSetOptions) {
     this.#options = options
     this.#tools = { store: options.store, coder: options.coder, encoding: serial() }
     // On a disk, long record batches are read back: that takes less time than to keep them through garbage collections.
     this.#rows = new RowCache(options.log, CACHE_BYTES, options.readsCost ? CACHE_BYTES : SHORT_BYTES)
-    this.#nextShard = options.nextShard
   }
 
   /**
@@ -314,7 +313,9 @@ export class ShardSet {
   #begin(folder: string): OpenShard {
     const part = Math.max(this.#options.partsOf(folder), this.#parts.get(folder) ?? 0)
     this.#parts.set(folder, part + 1)
-    const shard = this.#newShard({ shard: this.#nextShard++, folder, part })
+    const number = Math.max(this.#options.nextShard(), this.#nextShard)
+    this.#nextShard = number + 1
+    const shard = this.#newShard({ shard: number, folder, part })
     this.#open.set(folder, shard)
     return shard
   }

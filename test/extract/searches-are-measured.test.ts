@@ -97,12 +97,15 @@ it('the first page of a run costs no more than the number fell since the last ru
   expect([spent(null, null), spent(1145, null), spent(1000, null)]).toEqual([5, 5, 5])
 })
 
-it('counts on in a new month, in which searches left go up', () => {
-  const ledger = ledgerOf()
-  for (const remaining of [10, 9, 9_999, 9_998]) respond(ledger, remaining, 100, 1)
-  expect(ledger.remaining).toBe(9_998)
-  expect(ledger.spent).toBe(4)
-})
+it.each([null, 11, 10_000, 9_999])(
+  'counts on in a new month, in which searches left go up: %s before',
+  (left) => {
+    const ledger = ledgerOf(left)
+    for (const remaining of [10, 9, 9_999, 9_998]) respond(ledger, remaining, 100, 1)
+    expect(ledger.remaining).toBe(9_998)
+    expect(ledger.spent).toBe(4)
+  },
+)
 
 it('a request without response stays reserved until a later response includes it', () => {
   const ledger = ledgerOf()

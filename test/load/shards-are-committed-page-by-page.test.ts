@@ -71,6 +71,22 @@ function rowsIn(world: World): Record<string, number> {
   )
 }
 
+it('no two shards have one number, also where one that is committed came from elsewhere', async () => {
+  const { store } = await ownStore()
+  let next = 3
+  const opened: number[] = []
+  const set = await shardSet(store, {
+    nextShard: () => next,
+    record: (entries) => void opened.push(...entries.flatMap((e) => (e.kind === 'open' ? [e.shard] : []))),
+  })
+  await set.commit(commitOf(sliceOf(0, FOLDER, 1)))
+  next = 7
+  await set.commit(commitOf(sliceOf(0, `${FOLDER}-more`, 1)))
+  await set.commit(commitOf(sliceOf(0, `${FOLDER}-most`, 1)))
+  expect(opened).toEqual([3, 7, 8])
+  await set.close()
+})
+
 describe('a shard', () => {
   it('is closed with the page that its one window ends with', async () => {
     const responses: Responses = {

@@ -202,7 +202,7 @@ export function openShards(
     extension: '.csv',
     rowGroupRows: 100_000,
     shardRows: 1_000_000,
-    nextShard: state?.nextShard ?? 0,
+    nextShard: () => state?.nextShard ?? 0,
     held: state?.held ?? new Map(),
     partsOf: (folder: string) => state?.partsOf.get(folder) ?? 0,
     readsCost: false,

@@ -8,6 +8,8 @@ it('run --load exports and loads, also the part that a spent budget allowed, and
       windows: { from: '2024-01-01', until: '2024-05-01', every: 'month' },
       page_size: 10,
     },
+    // DuckDB takes such characters for patterns, and `?` for the end of a name.
+    load: { path: 'out [1]?', format: 'csv', compression: 'gzip' },
   })
   const run = async (...flags: string[]) => {
     const { code, stdout, stderr } = await here.cli(
@@ -34,7 +36,7 @@ it('run --load exports and loads, also the part that a spent budget allowed, and
     skipped: first.summary.shards,
     replaced: 0,
   })
-  expect(first.load.rows + second.load.rows).toBe((await here.manifest()).totals.rows)
+  expect(first.load.rows + second.load.rows).toBe(second.summary.rows + first.summary.rows)
 })
 
 it('an invalid target is refused before any request', async () => {

@@ -40,6 +40,8 @@ export class SearchLedger {
   #lowest: number | null = null
   /** Spent before the last refill. */
   #before = 0
+  /** What was left before the first count since then; null: not known. */
+  #left: number | null
   #onChange: (() => void)[] = []
 
   /**
@@ -55,6 +57,7 @@ export class SearchLedger {
     this.reading = reading
     this.isReported = isReported
     this.remainingBefore = left
+    this.#left = left
   }
 
   get inFlight(): number {
@@ -81,7 +84,7 @@ export class SearchLedger {
     if (this.#first === null) return null
     const { remaining, rows, cost } = this.#first
     const page = rows === null ? cost : mayCost(this.reading, rows)
-    const fall = (this.remainingBefore ?? Number.POSITIVE_INFINITY) - remaining!
+    const fall = (this.#left ?? Number.POSITIVE_INFINITY) - remaining!
     return this.#before + remaining! - this.#lowest! + (fall < 0 ? page : Math.min(fall, page))
   }
 
@@ -146,7 +149,10 @@ export class SearchLedger {
     const lowest = this.#lowest
     // Responses overtake each other; but more than when the request was written shows that the quota was refilled.
     const isRefill = before !== null && remaining > Math.max(before, lowest!)
-    if (isRefill) this.#before = this.spent!
+    if (isRefill) {
+      this.#before = this.spent!
+      this.#left = null
+    }
     if (isRefill || this.#first === null || remaining > this.#first.remaining!) this.#first = request
     if (isRefill || lowest === null || remaining < lowest) this.#lowest = remaining
     request.remaining = remaining

@@ -70,6 +70,7 @@ export class PageCommits {
       isOver()
       session.cpu.release(split.page)
     }
+    this.#run.reportProgress()
   }
 
   /** @returns the fault of the partition in progress; null: there is none */
@@ -214,14 +215,13 @@ export class PageCommits {
 
   /** The steps after a commit. */
   async #afterCommit(progress: PageProgress, ended: readonly PartitionFault[]): Promise<void> {
-    const { session, measurements, deferred, reportProgress } = this.#run
+    const { session, measurements, deferred } = this.#run
     const isEnded = (index: number): boolean => ended.some((fault) => fault.index === index)
     const finished = progress.finished.filter((index) => !isEnded(index))
     this.#events.committed({ ...progress, finished })
     for (const fault of ended) failEnded(this.#chain, fault, this.#events, this.#run)
     await measurements.enterMonth(session.journal)
     await deferred.settle()
-    reportProgress()
   }
 }
 

@@ -194,9 +194,24 @@ const MEANINGS: readonly Meaning[] = [
     'Name the primary server in the address, or look at default_transaction_read_only.',
   ],
   [
+    /^22P05$/,
+    'The encoding of the database lacks a character of the rows ({code})',
+    'Load into a database with the encoding UTF8; nothing was loaded partially.',
+  ],
+  [
     /^23/,
     'The rows break a constraint of the table ({code}{constraint})',
     'Drop the constraint, or load into another --table; nothing was loaded partially.',
+  ],
+  [
+    /^54000$/,
+    'A value is too long for an index of the table ({code})',
+    'Drop the index, or make one USING hash; nothing was loaded partially.',
+  ],
+  [
+    /^55000$/,
+    'The table is replicated and does not say how a row is found, so that none can be deleted ({code})',
+    'ALTER TABLE … REPLICA IDENTITY FULL, then load again; nothing was changed.',
   ],
   [
     /^57014$/,

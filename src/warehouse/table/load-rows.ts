@@ -171,7 +171,7 @@ async function upsert(
     `DELETE FROM ${into} t USING (SELECT query_type, query_value, id, max(imported_at) AS imported_at FROM ${INCOMING} GROUP BY 1, 2, 3) n WHERE ${isSame} AND t.imported_at <= n.imported_at`,
   )
   await run(
-    `INSERT INTO ${into} (${columns}) SELECT DISTINCT ON (query_type, query_value, id) ${columns} FROM ${INCOMING} n WHERE NOT EXISTS (SELECT 1 FROM ${into} t WHERE ${isSame}) ORDER BY query_type, query_value, id, imported_at DESC`,
+    `INSERT INTO ${into} (${columns}) SELECT DISTINCT ON (query_type, query_value, id) ${columns} FROM ${INCOMING} n WHERE NOT EXISTS (SELECT 1 FROM ${into} t WHERE ${isSame}) ORDER BY query_type, query_value, id, imported_at DESC, ${PARTITION_COLUMN.name} DESC`,
   )
   await run(`DROP TABLE ${INCOMING}`)
   return changed

@@ -32,15 +32,19 @@ export function shardRows(
 ): string {
   const columns = rowColumns(table)
   const values = columns.map((column) => typedValue(column, source.format))
-  const labels = shards.map(
-    (shard) => `(${literal(pathOf(source, shard.path))}, ${literal(partitionOf(shard))})`,
-  )
   const reader = readerOf(
     source,
     shards.map(({ path }) => path),
     columns,
   )
-  return `SELECT ${[...values, literal(dataSet), 'l.label'].join(', ')} FROM ${reader} s JOIN (VALUES ${labels.join(', ')}) l(path, label) ON s.${SHARD_PATH} = l.path`
+  const select = (label: string): string =>
+    `SELECT ${[...values, literal(dataSet), label].join(', ')} FROM ${reader} s`
+  // A join may change the order of the rows.
+  if (shards.length === 1) return select(literal(partitionOf(shards[0]!)))
+  const labels = shards.map(
+    (shard) => `(${literal(pathOf(source, shard.path))}, ${literal(partitionOf(shard))})`,
+  )
+  return `${select('l.label')} JOIN (VALUES ${labels.join(', ')}) l(path, label) ON s.${SHARD_PATH} = l.path`
 }
 
 /** The column with the path of the shard that a row is read from. */
@@ -63,8 +67,8 @@ function readerOf(source: ShardSource, paths: readonly string[], columns: readon
   const common = `hive_partitioning = false, filename = ${literal(SHARD_PATH)}`
   if (source.format.kind === 'parquet') return `read_parquet(${file}, ${common})`
   const types = columns.map(({ name }) => `${literal(name)}: 'VARCHAR'`).join(', ')
-  // By default DuckDB reads "" as null and guesses types.
-  return `read_csv(${file}, header = true, auto_detect = false, columns = {${types}}, delim = ',', quote = '"', escape = '"', new_line = '\\n', nullstr = '', allow_quoted_nulls = false, max_line_size = 268435456, parallel = false, ${common})`
+  // By default DuckDB reads "" as null, and guesses types and, by the name, the compression.
+  return `read_csv(${file}, compression = ${literal(source.format.compression)}, header = true, auto_detect = false, columns = {${types}}, delim = ',', quote = '"', escape = '"', new_line = '\\n', nullstr = '', allow_quoted_nulls = false, max_line_size = 268435456, parallel = false, ${common})`
 }
 
 function pathOf({ root }: ShardSource, path: string): string {

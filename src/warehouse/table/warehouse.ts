@@ -60,7 +60,7 @@ export function requireWhole(shards: readonly ManifestShard[], found: number): v
   throw new ExportError({
     kind: 'damaged',
     what: `${shards.length === 1 ? 'The shard holds' : `${shards.length} shards hold`} ${numberOf(found, 'row')} instead of ${rows}`,
-    where: shards.map(({ path }) => path).join(', '),
+    where: `${shards[0]!.path}${shards.length === 1 ? '' : ', …'}`,
     next: 'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
   })
 }
