@@ -89,7 +89,8 @@ export function bodyBuffer(expectedBytes: number | null, limitBytes: number, buf
 
   function grow(needed: number): void {
     // A large response gets the maximum at once: memory that is never written to costs nothing, but a copy does.
-    const wanted = needed > OWN_BYTES && limitBytes <= MODEST_LIMIT ? limitBytes : bytes.length * 2
+    const large = limitBytes <= MODEST_LIMIT ? limitBytes : bytes.length * 2
+    const wanted = needed > OWN_BYTES ? large : Math.min(bytes.length * 2, OWN_BYTES)
     const grown = new Uint8Array(buffers.take(Math.min(limitBytes, Math.max(needed, wanted))))
     copyBytes(bytes.subarray(0, length), grown, 0)
     buffers.give(bytes.buffer)
