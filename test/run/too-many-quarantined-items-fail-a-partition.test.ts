@@ -213,6 +213,24 @@ it('items that the service mends meanwhile are exported by --redo, and leave qua
   expect(await world.rows()).toHaveLength(400)
 })
 
+it('a redo that begins anew leaves in quarantine nothing of the one that it drops, not even a part of an item', async () => {
+  const world = await service([
+    { good: 300, broken: 1 },
+    { good: 300, broken: 0 },
+  ])
+  expect(await world.run()).toMatchObject({ ...DONE, quarantined: 1 })
+  const onePage = 'domains: [acme.example], concurrency: 1, max_requests: 1'
+  const redoOfOnePage = () => world.run('{}', onePage, { redo: [KEY] })
+  world.pages[0] = { good: 300, broken: 2 }
+  expect(await redoOfOnePage()).toMatchObject({ status: 'budget', requests: 1 })
+  expect(await world.refused()).toEqual([0, 1])
+  world.pages[0] = { good: 302, broken: 0 }
+  expect(await redoOfOnePage()).toMatchObject({ status: 'budget', requests: 1 })
+  expect(await world.refused()).toEqual([])
+  expect(await world.run()).toMatchObject(DONE)
+  expect(await world.refused()).toEqual([])
+})
+
 it('a window that a chain has passed fails, its rows stay, and the chain goes on', async () => {
   const at = (id: number, day: string, isBroken = false) =>
     credential({

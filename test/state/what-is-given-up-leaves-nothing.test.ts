@@ -211,5 +211,19 @@ describe('invalidating', () => {
     expect([...rewritten.invalidated]).toEqual(given(FIRST))
   })
 
+  it('once more leaves nothing in the quarantine file, also where the checkpoint is read back', async () => {
+    const { store, state } = await stateOf(LINES)
+    const redo = redoEntry(invalidationOf(state, { partitions: [FIRST], shards: [] }))
+    const quarantined = (end: number) => ({ kind: 'quarantined', partition: FIRST, blobs: 0, end }) as const
+    const journal = await openLog(store)
+    await journal.append([quarantined(10), redo])
+    expect(journal.state.partitions.get(FIRST)).toMatchObject({ rows: 5, quarantineEnd: 10 })
+    await journal.append([quarantined(20), redo])
+    expect(journal.state.partitions.get(FIRST)).toMatchObject({ rows: 5, quarantineEnd: 0 })
+    await saveCheckpoint(await own(store), journal.state)
+    const { partitions, redo: left } = plain(journal.state)
+    expect(plain(await stateIn(store))).toMatchObject({ partitions, redo: left })
+  })
+
   const given = (key: string): string[] => [`${folder(key)}/part-00000.csv`]
 })

@@ -152,6 +152,9 @@ export class Partitions {
   redo(key: string, isWhole: boolean): void {
     if (!isWhole && !this.again.has(key))
       this.#updateExported(key, (folded) => ({ ...folded, state: 'partial' }))
+    // Its quarantine file has items of the export that is dropped.
+    if ((this.again.get(key)?.quarantineEnd ?? 0) > 0)
+      this.#updateExported(key, (folded) => ({ ...folded, quarantineEnd: 0 }))
     this.again.set(key, null)
   }
 
