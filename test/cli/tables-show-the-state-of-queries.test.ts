@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { styleFor } from '../../src/cli/terminal/screen.ts'
@@ -111,13 +111,25 @@ it('verify shows each cause in one line, and on request each problem', async () 
   const { call, folder } = await halfDone()
   const before = await call('verify')
   expect(before).toMatchObject({ code: 0, stdout: expect.stringMatching(/the files are intact: 3 shards/) })
+  const output = join(folder, 'output/trial')
+  const { shards } = JSON.parse(readFileSync(join(output, '_manifest.json'), 'utf8'))
+  const paths: string[] = shards.map(({ path }: { path: string }) => path)
+  const [path, second, third] = paths
+  for (const each of [second!, third!]) appendFileSync(join(output, each), each)
+  const strays = [1, 2, 3, 4].map((n) => `credentials/stray-${n}.parquet`)
+  for (const stray of strays) writeFileSync(join(output, stray), '')
+  const differing = await call('verify')
+  expect(differing.lines.slice(1, -1)).toEqual([
+    expect.stringMatching(`^  ${second}, ${third}  holds [0-9,]+ bytes instead of [0-9]+ \\(the first\\)$`),
+    expect.stringMatching(`^  ${strays.slice(0, 3).join(', ')} and 1 more  `),
+    '  --all shows each',
+  ])
   rmSync(join(folder, 'output/trial/credentials'), { recursive: true })
   const grouped = await call('verify')
-  const path = 'credentials/query=domain.quillmere.net/import_window=2024-01-01/part-00000.parquet'
   expect(grouped.code).toBe(1)
   expect(grouped.lines).toEqual([
     'trial: 3 problems in 3 shards, 0 rows',
-    expect.stringMatching(`^  ${path}  is missing; and 2 more like this`),
+    `  ${paths.join(', ')}  is missing`,
     '  --all shows each',
     DAMAGED,
   ])

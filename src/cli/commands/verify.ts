@@ -218,9 +218,12 @@ function byCause(problems: readonly Problem[]): readonly (readonly Problem[])[] 
   return [...groups.values()]
 }
 
-/** The first of some problems of one cause. */
-function groupLine([first, ...others]: readonly Problem[]): string {
+/** Where problems of one cause are, and what is wrong with the first. */
+function groupLine(problems: readonly Problem[]): string {
+  const [first] = problems
   if (first === undefined) return ''
-  const more = others.length === 0 ? '' : `; and ${count(others.length)} more like this`
-  return `${plainLine(first.path)}  ${plainLine(first.problem)}${more}`
+  const paths = [...new Set(problems.map(({ path }) => plainLine(path)))]
+  const more = paths.length > SHOWN ? ` and ${count(paths.length - SHOWN)} more` : ''
+  const differ = problems.some(({ problem }) => problem !== first.problem)
+  return `${paths.slice(0, SHOWN).join(', ')}${more}  ${plainLine(first.problem)}${differ ? ' (the first)' : ''}`
 }
