@@ -84,7 +84,7 @@ describe('the progress of a run', () => {
   it('shows everything at 80 columns, with earlier runs kept apart', () => {
     expect(shown(80)).toEqual([
       'acme-backfill  ╍╍━━━───────  22 of 48 partitions  10 by earlier runs  1 failed',
-      '5,700 rows, 475/s  59 requests  999,943 searches left  0:12, about 25 s to go',
+      '5,700 rows, 475/s  59 requests  999,943 searches left  0:12  about 25 s to go',
       'pace: up to 5 requests a second',
     ])
   })
@@ -101,14 +101,14 @@ describe('the progress of a run', () => {
     } as const
     expect(shown(80, large).slice(0, 2)).toEqual([
       'acme-backfill  ╍━──────────  223,456 of 1,000,000 partitions  1 failed',
-      '12,345,678 rows, 1,028,807/s  123,456 requests  0:12, about 2 min to go',
+      '12,345,678 rows, 1,028,807/s  123,456 requests  0:12  about 2 min to go',
     ])
   })
 
   it('keeps what matters in a narrow window', () => {
     expect(shown(50)).toEqual([
       'acme-backfill  22 of 48 partitions  1 failed',
-      '5,700 rows, 475/s  0:12, about 25 s to go',
+      '5,700 rows, 475/s  0:12  about 25 s to go',
       'pace: up to 5 requests a second',
     ])
     expect(shown(24).slice(0, 2)).toEqual(['22 of 48 partitions', '5,700 rows, 475/s'])
@@ -118,8 +118,11 @@ describe('the progress of a run', () => {
     ['budget', 20],
     ['quota', 3],
   ] as const)('says that the %s ends before the export does', (by, requests) => {
-    const text = `0:12, ${by} ends in about 5 s, the export in 25 s`
-    expect(shown(80, { requestsAllowed: { requests, by } })[1]).toContain(text)
+    const text = `0:12  ${by} ends first, in about 5 s`
+    const requestsAllowed = { requests, by }
+    expect(shown(80, { requestsAllowed })[1]).toContain(text)
+    expect(shown(80, { requestsAllowed, rows: 12_345_678 })[1]).toContain(text)
+    expect(shown(50, { requestsAllowed, rows: 12_345_678 })[1]).toMatch(/ {2}0:12$/)
   })
 
   it('estimates no end before there is data for it', () => {

@@ -77,7 +77,9 @@ function figures(moment: ProgressMoment, style: Style): Part[] {
   ]
   if (searchesRemaining !== null)
     parts.push({ rank: 4, text: `${counted(searchesRemaining, 'search', 'searches')} left` })
-  parts.push(endOf(moment, style))
+  parts.push({ rank: 1, text: stopwatch(elapsedMs) })
+  const end = endOf(moment, style)
+  if (end !== null) parts.push(end)
   if (quarantined > 0) {
     const text = `${count(quarantined)} quarantined`
     parts.push({ rank: 3, text, paint: (text) => style('yellow', text) })
@@ -89,17 +91,15 @@ function figures(moment: ProgressMoment, style: Style): Part[] {
 const MIN_REQUESTS = 5
 const MIN_MS = 3000
 
-/** The elapsed time and the estimated end of the run: by its pages, or earlier by its budget. */
-function endOf({ progress, elapsedMs }: ProgressMoment, style: Style): Part {
-  const elapsed = stopwatch(elapsedMs)
+/** The estimated end of the run: by its pages, or earlier by its budget; null: not known yet. */
+function endOf({ progress, elapsedMs }: ProgressMoment, style: Style): Part | null {
   const { requests, requestsAllowed } = progress
   const left = shareLeft(progress)
-  if (left === null || requests < MIN_REQUESTS || elapsedMs < MIN_MS) return { rank: 1, text: elapsed }
-  const end = roughly(elapsedMs * left)
+  if (left === null || requests < MIN_REQUESTS || elapsedMs < MIN_MS) return null
   if (requestsAllowed === null || requestsAllowed.requests >= requests * left)
-    return { rank: 1, text: `${elapsed}, about ${end} to go` }
+    return { rank: 1, text: `about ${roughly(elapsedMs * left)} to go` }
   const soon = roughly((elapsedMs / requests) * requestsAllowed.requests)
-  const text = `${elapsed}, ${requestsAllowed.by} ends in about ${soon}, the export in ${end}`
+  const text = `${requestsAllowed.by} ends first, in about ${soon}`
   return { rank: 1, text, paint: (text) => style('yellow', text) }
 }
 
