@@ -111,7 +111,7 @@ describe('the progress of a run', () => {
       '5,700 rows, 475/s  0:12  about 25 s to go',
       'pace: up to 5 requests a second',
     ])
-    expect(shown(24).slice(0, 2)).toEqual(['22 of 48 partitions', '5,700 rows, 475/s'])
+    expect(shown(24).slice(0, 2)).toEqual(['22 of 48 partitions', '5,700 rows, 475/s  0:12'])
   })
 
   it.each([
