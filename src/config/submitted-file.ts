@@ -37,13 +37,11 @@ export async function readSubmitted(
   const found = await submittedFile(file, folder).catch(() => null)
   if (found?.sha256 !== sha256) return null
   await learnSecrets(options.env)
-  try {
-    const pipeline = await readPipeline(file, options)
-    await learnSecrets(options.env, pipeline)
-    return pipeline
-  } catch (error) {
+  const pipeline = await readPipeline(file, options).catch((error: unknown) => {
     if (!isExportError(error)) throw error
     const next = 'Correct it: `check` says what is wrong, on the machine that has the file.'
     throw new ExportError({ kind: error.kind, what: error.what, where: error.where, next })
-  }
+  })
+  await learnSecrets(options.env, pipeline)
+  return pipeline
 }

@@ -24,7 +24,7 @@ test('a wrong flag is not reported as an error of the file', async () => {
   expect(message).toMatch(/^The flags do not fit: 1 problem\. /)
   expect(message).toContain('\n--from: ')
   const both = await failure(read(`${dated}nonsense: 1\n`, { overrides: { from: '2024-13-01' } }))
-  expect(both.message).toMatch(/^The pipeline cannot be read: 2 problems \(p\.yaml\)/)
+  expect(both.message).toMatch(/^The pipeline cannot be read: 2 problems \(p\.yaml:7:1\)/)
 })
 
 // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the file's own

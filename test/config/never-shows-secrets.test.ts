@@ -1,7 +1,10 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: pipeline files refer to variables that way
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { learnSecrets } from '../../src/config/index.ts'
+import { learnSecrets, readSubmitted, submittedFile } from '../../src/config/index.ts'
 import { LEFT_OUT, unlessSecret } from '../../src/core/index.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { failure, problems, read, SMALLEST, withLine } from './pipeline-file.ts'
 
 const SECRET = 'correct-horse/battery'
@@ -98,6 +101,22 @@ test('values of variables are not shown in any problem', async () => {
   const inLists = await problems(listed, { env: { V: SECRET } })
   expect(inLists.length).toBeGreaterThan(1)
   expect(inLists.join('\n')).not.toMatch(/correct|horse|battery/)
+})
+
+test('of a submitted file the place is named, and nothing is quoted', async () => {
+  const cwd = scratchFolder()
+  const text = withLine('load', `format: ${SECRET}`)
+  const readHere = async (files: Record<string, string>) => {
+    for (const [name, content] of Object.entries(files)) writeFileSync(join(cwd, name), content)
+    return failure(readSubmitted(await submittedFile('p.yaml', cwd), cwd, { env: {}, cwd }))
+  }
+  const { message } = await readHere({ 'p.yaml': text })
+  expect(message).toContain(
+    `1 problem (${join(cwd, 'p.yaml')}:7:11). Correct it: \`check\` says what is wrong`,
+  )
+  expect(message).not.toMatch(/correct|horse|battery/)
+  const extending = await readHere({ 'p.yaml': 'extends: secret-name.yaml\n', 'secret-name.yaml': text })
+  expect(extending.message).toContain(`1 problem (${join(cwd, 'p.yaml')}). `)
 })
 
 test('control and direction characters of the file do not reach the terminal', async () => {

@@ -130,7 +130,7 @@ export class Problems {
     return this.#found.length === 0
   }
 
-  /** Every problem as one error, one line each, in the order of the file. They may quote it. */
+  /** Every problem as one error where the first is, one line each, in the order of the file. `next` may quote it. */
   error(): ExportError {
     const count = this.#found.length
     const first = this.#found
@@ -139,11 +139,12 @@ export class Problems {
     const lines = first.map(({ where, text }) => `${where}: ${text}`)
     if (count > MAX_SHOWN) lines.push(`… and ${count - MAX_SHOWN} more`)
     const problems = count === 1 ? '1 problem' : `${count} problems`
+    const ofFile = first.find(({ order: [rank] }) => rank === 1)
     const isOfFlags = this.#found.every(({ order: [rank] }) => rank === 0)
     return new ExportError({
       kind: 'config',
       what: isOfFlags ? `The flags do not fit: ${problems}` : `The pipeline cannot be read: ${problems}`,
-      where: isOfFlags ? '' : this.#tree.source.file,
+      where: isOfFlags ? '' : (ofFile?.where ?? this.#tree.source.file),
       next: `Correct the following and try again:\n${lines.join('\n')}`,
     })
   }
