@@ -79,7 +79,8 @@ describe('an old partition', () => {
           .map(([key]) => key)
         expect(old.kept.map(({ partition }) => partition).sort()).toEqual(staying.sort())
       }),
-      { numRuns: cases(40, 8) },
+      // Something is pruned in nearly half of the cases.
+      { numRuns: cases(40, 24) },
     )
     expect(seen).toBeGreaterThan(0)
   })
