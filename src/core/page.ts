@@ -191,7 +191,7 @@ function both(one: Int32Array, other: Int32Array): Int32Array<ArrayBuffer> {
 export const MAX_CURSOR_BYTES = 65_536
 
 /**
- * The cursors that a chain has used, as 64 bits of a digest each: so they take little memory, whatever their length.
+ * The cursors that a chain has used, as 64 bits of a digest each, in a set: some 45 bytes, whatever their length.
  * Among 100,000 cursors the probability of a collision is one in four billion.
  */
 export class SeenCursors {
