@@ -11,10 +11,11 @@ export {
 export { type PlanResult, readPlan } from './plan.ts'
 export { frozenCopy, runPipeline } from './run.ts'
 export {
-  fetchReport,
+  openReports,
   type Probe,
   probeService,
   type Report,
+  type Reports,
   type SearchPath,
   type TokenTest,
   testService,

@@ -15,12 +15,12 @@ import {
 } from '../core/index.ts'
 import {
   type ChainRequest,
+  fetchReport,
   isWebPage,
   pageRequests,
   type ReadResponse,
   type Report,
   ResponseError,
-  fetchReport as readReport,
   Service,
   type TokenInfo,
 } from '../extract/index.ts'
@@ -39,18 +39,16 @@ export type ServiceCallOptions = {
   readonly onDate?: (dateMs: number) => void
 }
 
-/** Fetches one threat-flow report, which costs no searches. @throws ExportError naming it */
-export async function fetchReport(
-  settings: ServiceSettings,
-  id: number,
-  options: ServiceCallOptions,
-): Promise<Report> {
+/** Threat-flow reports, which cost no searches. They share a connection, a token and the rate limit. */
+export type Reports = {
+  /** @throws ExportError naming the report */
+  fetch(id: number): Promise<Report>
+  close(): Promise<void>
+}
+
+export function openReports(settings: ServiceSettings, options: ServiceCallOptions): Reports {
   const service = openCalls(settings, options)
-  try {
-    return await readReport(service, id)
-  } finally {
-    await service.close()
-  }
+  return { fetch: (id) => fetchReport(service, id), close: () => service.close() }
 }
 
 export type TokenTest = {

@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path'
 import { learnSecrets, readSecret, serviceFromEnvironment } from '../../config/index.ts'
-import { ExportError, isExportError, type ServiceSettings, systemClock } from '../../core/index.ts'
-import { fetchReport, type Report } from '../../run/index.ts'
+import { ExportError, isExportError, systemClock } from '../../core/index.ts'
+import { openReports, type Report, type Reports } from '../../run/index.ts'
 import { command, type Io, stringValue, wrongUsage } from '../command-line/command.ts'
 import { tryLater } from '../log/log.ts'
 import { saveFile } from '../results/save-file.ts'
@@ -33,8 +33,16 @@ export const report = command({
     const ids = [...new Set(args.id.map(reportId))]
     await learnSecrets(io.env)
     const settings = await serviceFromEnvironment(io.env)
-    return untilStopped(io, async (signals) => {
-      return await eachReport(settings, ids, signals.stop, io, deliver(args, io))
+    return untilStopped(io, async ({ stop }) => {
+      const { env, log } = io
+      const read = (name: string) => readSecret(name, env)
+      const options = { clock: systemClock, readSecret: read, stop, log, hidesTexts: false }
+      const reports = openReports(settings, options)
+      try {
+        return await eachReport(reports, ids, io, deliver(args, io))
+      } finally {
+        await reports.close()
+      }
     })
   },
 })
@@ -81,26 +89,15 @@ const EXTENSIONS = { markdown: 'md', json: 'json' } as const
 
 /** Fetches one after the other, also after a report that fails. */
 async function eachReport(
-  settings: ServiceSettings,
+  reports: Reports,
   ids: readonly number[],
-  stop: AbortSignal,
   io: Io,
   onReport: Deliver,
 ): Promise<number> {
-  const { env, log } = io
-  const options = {
-    clock: systemClock,
-    readSecret: (name: string) => readSecret(name, env),
-    stop,
-    log,
-    hidesTexts: false,
-  }
   let code = DONE
-  for (const [i, id] of ids.entries()) {
-    // A fetch does not know the time of the last request.
-    if (i > 0) await systemClock.sleep(1000 / settings.basicRequestsPerSecond, stop)
+  for (const id of ids) {
     try {
-      await onReport(await fetchReport(settings, id, options))
+      await onReport(await reports.fetch(id))
     } catch (error) {
       if (!isExportError(error)) throw error
       io.reportError(tryLater(error))
