@@ -4,9 +4,9 @@ import { copyFile, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { unpackTar } from 'modern-tar'
 import { describe, expect, it } from 'vitest'
-import { shardPaths } from '../e2e/support/read-shards.ts'
-import { newWorkspace, type Workspace } from '../e2e/support/workspace.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
+import { shardPaths } from '../support/read-shards.ts'
+import { newWorkspace, type Workspace } from '../support/workspace.ts'
 import { spillway } from './spillway.ts'
 
 const KEY = generateKeyPairSync('ed25519')

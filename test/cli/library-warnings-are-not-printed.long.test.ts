@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest'
-import { newWorkspace } from '../e2e/support/workspace.ts'
 import { BUCKET, startBucket } from '../support/bucket.ts'
 import { THOROUGH } from '../support/thorough.ts'
+import { newWorkspace } from '../support/workspace.ts'
 
 // Emits warnings while anybody listens, as libraries do about deprecations or too many listeners.
 const WARNING =

@@ -1,8 +1,8 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { newWorkspace } from '../e2e/support/workspace.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
+import { newWorkspace } from '../support/workspace.ts'
 import { spillway, writePipeline } from './spillway.ts'
 
 it('a command from another directory says where it looked, and where there is a data set', async () => {

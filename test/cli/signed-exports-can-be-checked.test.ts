@@ -15,10 +15,10 @@ import {
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Problem } from '../../src/data-set/index.ts'
-import { shardPaths } from '../e2e/support/read-shards.ts'
-import { newWorkspace, pipelineText, type Workspace } from '../e2e/support/workspace.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
+import { shardPaths } from '../support/read-shards.ts'
+import { newWorkspace, pipelineText, type Workspace } from '../support/workspace.ts'
 import { lockOf, spillway } from './spillway.ts'
 
 const PARTS = {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { newWorkspace, type PipelineParts, type Workspace } from '../e2e/support/workspace.ts'
+import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
 
 const parts = (load: PipelineParts['load'] = {}): PipelineParts => ({
   extract: {

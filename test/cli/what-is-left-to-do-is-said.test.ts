@@ -2,8 +2,8 @@ import { symlinkSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { newWorkspace } from '../e2e/support/workspace.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
+import { newWorkspace } from '../support/workspace.ts'
 import { accessTo, sandboxWith, spillway, trial, writePipeline } from './spillway.ts'
 
 it('a database that is down leaves a complete export, and the command that loads it', async () => {

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openQueue } from '../../src/cluster/index.ts'
 import { systemClock } from '../../src/core/index.ts'
-import { SAME } from '../e2e/support/rows.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
+import { SAME } from '../support/rows.ts'
 import { BACKENDS, startRedis, undisturbed, world } from './support/world.ts'
 
 const parsed = (stdout: string) =>

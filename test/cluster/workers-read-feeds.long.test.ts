@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { readParquet } from '../e2e/support/read-shards.ts'
+import { readParquet } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { world } from './support/world.ts'
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { exits } from '../support/run-cli.ts'
 import { repeatedSearches } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
-import { newWorkspace, type Workspace } from './support/workspace.ts'
+import { newWorkspace, type Workspace } from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-04-01' }

@@ -13,7 +13,7 @@ import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { chunksFolder } from '../support/run-cli.ts'
-import { newWorkspace, temporaryFolder } from './support/workspace.ts'
+import { newWorkspace, temporaryFolder } from '../support/workspace.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const execute = promisify(execFile)

@@ -4,9 +4,9 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import { credential, startService } from '../fault/hostile-service.ts'
+import { readParquet } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { COMMON_PASSWORDS, type Sandbox, startSandbox } from '../support/sandbox.ts'
-import { readParquet } from './support/read-shards.ts'
 import {
   type Environment,
   type PipelineParts,
@@ -14,7 +14,7 @@ import {
   temporaryFolder,
   type Workspace,
   workspaceFor,
-} from './support/workspace.ts'
+} from '../support/workspace.ts'
 
 const [FIRST, SECOND] = COMMON_PASSWORDS as readonly [string, string]
 const MASK_KEY = 'k'.repeat(32)

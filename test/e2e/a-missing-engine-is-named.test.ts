@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { PACKAGE } from '../support/run-cli.ts'
-import { newWorkspace } from './support/workspace.ts'
+import { newWorkspace } from '../support/workspace.ts'
 
 it('plan and run name parquetjs-lite where it is not installed, before they send a request', async () => {
   const here = await newWorkspace({ load: { engine: 'parquetjs-lite' } })

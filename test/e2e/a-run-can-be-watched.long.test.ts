@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { planShape, statusShape } from '../support/json-shapes.ts'
+import { readParquet } from '../support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
 import { exits, runCli } from '../support/run-cli.ts'
-import { planShape, statusShape } from './support/json-shapes.ts'
-import { readParquet } from './support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from './support/rows.ts'
-import { newWorkspace, type Workspace } from './support/workspace.ts'
+import { newWorkspace, type Workspace } from '../support/workspace.ts'
 
 const RANGE = { from: '2024-01-01', until: '2024-04-01' }
 const PARTS = {

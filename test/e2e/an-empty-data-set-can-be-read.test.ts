@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { shardPaths, sql } from '../support/read-shards.ts'
 import { some } from '../support/thorough.ts'
-import { shardPaths, sql } from './support/read-shards.ts'
-import { newWorkspace, type PipelineParts } from './support/workspace.ts'
+import { newWorkspace, type PipelineParts } from '../support/workspace.ts'
 
 /** The sandbox has rows from 2024 on. */
 const BEFORE = { from: '2023-01-01', until: '2023-03-01', every: 'month' }

@@ -4,12 +4,12 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { RunSummary } from '../../src/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
+import { runInProcess } from '../support/library-run.ts'
+import { readCsv, readParquet } from '../support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
 import { type Fault, repeatedSearches, type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { cases } from '../support/thorough.ts'
-import { runInProcess } from './support/in-process.ts'
-import { readCsv, readParquet } from './support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from './support/rows.ts'
-import { type PipelineParts, SMALL } from './support/workspace.ts'
+import { type PipelineParts, SMALL } from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-17', until: '2024-06-05T12:00:00Z' }

@@ -16,10 +16,10 @@ import { expect, test } from 'vitest'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import { copyAsKilled } from '../support/copy-as-killed.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
+import { shardPaths, sql } from '../support/read-shards.ts'
 import { type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { times } from '../support/thorough.ts'
 import { ExportModel, keyOf, type ModelRow, rowsOfDomains, rowsOfFeeds } from './support/export-model.ts'
-import { shardPaths, sql } from './support/read-shards.ts'
 
 /*
  * Commands may follow each other in any order: runs, with a budget or killed; partitions exported anew, pruned rows,

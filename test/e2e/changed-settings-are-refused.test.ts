@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { some } from '../support/thorough.ts'
-import { newWorkspace, type PipelineParts } from './support/workspace.ts'
+import { newWorkspace, type PipelineParts } from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-03-01' }

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
+import { readCsv, readParquet } from '../support/read-shards.ts'
+import { difference, expectedRows, SAME } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
-import { readCsv, readParquet } from './support/read-shards.ts'
-import { difference, expectedRows, SAME } from './support/rows.ts'
-import { newWorkspace } from './support/workspace.ts'
+import { newWorkspace } from '../support/workspace.ts'
 
 const query = { type: 'domain', fqdn: 'scatterholt.com' } as const
 

@@ -2,7 +2,7 @@ import { readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { some } from '../support/thorough.ts'
-import { newWorkspace } from './support/workspace.ts'
+import { newWorkspace } from '../support/workspace.ts'
 
 const PATHS = [
   ['./results/of it/', './results/of it'],

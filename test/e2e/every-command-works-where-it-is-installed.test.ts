@@ -8,7 +8,7 @@ import { expect, it } from 'vitest'
 import { COMMANDS } from '../../src/cli/commands/index.ts'
 import { CLI, chunksFolder, PACKAGE, runCli } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { newWorkspace, temporaryFolder } from './support/workspace.ts'
+import { newWorkspace, temporaryFolder } from '../support/workspace.ts'
 
 // Each command is a file of the bundle that is loaded on demand. Most tests of commands run the sources.
 

@@ -1,12 +1,12 @@
 import { join } from 'node:path'
 import zlib from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { readCsv, readCsvByDuckdb, readParquet, shardPaths, sql } from '../support/read-shards.ts'
+import { difference, expectedOfDomains, type Row, SAME } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import { type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { readCsv, readCsvByDuckdb, readParquet, shardPaths, sql } from './support/read-shards.ts'
-import { difference, expectedOfDomains, type Row, SAME } from './support/rows.ts'
-import { type PipelineParts, SMALL, workspaceFor } from './support/workspace.ts'
+import { type PipelineParts, SMALL, workspaceFor } from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const INCLUDE = ['known_password_id', 'auth_domains']

@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { readCsv, readParquet } from '../support/read-shards.ts'
+import { difference, expectedRows, SAME } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import { COMMON_PASSWORDS, type Sandbox, type SearchQuery, startSandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { readCsv, readParquet } from './support/read-shards.ts'
-import { difference, expectedRows, SAME } from './support/rows.ts'
-import { SMALL, workspaceFor } from './support/workspace.ts'
+import { SMALL, workspaceFor } from '../support/workspace.ts'
 
 const RANGE = { from: '2024-02-01', until: '2024-05-01' }
 const WINDOWS = { ...RANGE, every: 'month' }

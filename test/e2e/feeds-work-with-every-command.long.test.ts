@@ -1,12 +1,12 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { statusShape } from '../support/json-shapes.ts'
+import { readParquet, shardPaths } from '../support/read-shards.ts'
+import { difference, microsOf, type Row, SAME } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import type { FeedItem } from '../support/sandbox.ts'
-import { statusShape } from './support/json-shapes.ts'
-import { readParquet, shardPaths } from './support/read-shards.ts'
-import { difference, microsOf, type Row, SAME } from './support/rows.ts'
-import { newWorkspace, PIPELINE, type Workspace } from './support/workspace.ts'
+import { newWorkspace, PIPELINE, type Workspace } from '../support/workspace.ts'
 
 const DAY_MS = 86_400_000
 const BEGIN_MS = Date.parse('2024-01-01')

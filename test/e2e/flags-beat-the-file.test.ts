@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { planShape } from '../support/json-shapes.ts'
+import { readCsv } from '../support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
-import { planShape } from './support/json-shapes.ts'
-import { readCsv } from './support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from './support/rows.ts'
-import { newWorkspace } from './support/workspace.ts'
+import { newWorkspace } from '../support/workspace.ts'
 
 const FILE = {
   extract: {

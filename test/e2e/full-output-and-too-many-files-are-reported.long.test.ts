@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process'
 import { existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { readParquet } from '../support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
 import { CLI, exits } from '../support/run-cli.ts'
-import { readParquet } from './support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from './support/rows.ts'
-import { newWorkspace, PIPELINE, type Workspace } from './support/workspace.ts'
+import { newWorkspace, PIPELINE, type Workspace } from '../support/workspace.ts'
 
 const FULL = '/dev/full'
 const STACK = /^\s+at |node:internal/m

@@ -1,11 +1,8 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { exits } from '../support/run-cli.ts'
-import { summaryPageIn } from '../support/summary-page.ts'
-import { some } from '../support/thorough.ts'
-import { quarantineShape, statusShape } from './support/json-shapes.ts'
-import { readParquet } from './support/read-shards.ts'
+import { quarantineShape, statusShape } from '../support/json-shapes.ts'
+import { readParquet } from '../support/read-shards.ts'
 import {
   difference,
   expectedRows,
@@ -14,8 +11,11 @@ import {
   maskSecret,
   microsOf,
   SAME,
-} from './support/rows.ts'
-import { newWorkspace, type Workspace } from './support/workspace.ts'
+} from '../support/rows.ts'
+import { exits } from '../support/run-cli.ts'
+import { summaryPageIn } from '../support/summary-page.ts'
+import { some } from '../support/thorough.ts'
+import { newWorkspace, type Workspace } from '../support/workspace.ts'
 
 const query = { type: 'domain', fqdn: 'scatterholt.com' } as const
 const BROKEN = { records: 600, invalidRate: 0.5 }

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { blocksOf, ROOT } from '../docs/page.ts'
 import { PACKAGE } from '../support/run-cli.ts'
-import { newWorkspace } from './support/workspace.ts'
+import { newWorkspace } from '../support/workspace.ts'
 
 const execute = promisify(execFile)
 

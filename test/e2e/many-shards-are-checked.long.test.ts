@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { diskStore } from '../../src/disk/index.ts'
 import { sealedPath } from '../../src/load/index.ts'
 import { readCheckpoint } from '../../src/state/index.ts'
-import { newWorkspace } from './support/workspace.ts'
+import { newWorkspace } from '../support/workspace.ts'
 
 // One shard for each day and domain: so many that the built command stats them in worker threads.
 const [UNTIL, NEXT, MANY] = ['2024-12-31', '2025-01-01', 700] as const

@@ -6,17 +6,17 @@ import { type Azurite, startAzurite } from '../azure/azurite.ts'
 import type { S3Double } from '../s3/double/server.ts'
 import { BUCKET, type Bucket, bucketOf, editObjects, startBucket } from '../support/bucket.ts'
 import { newContainer } from '../support/container.ts'
+import { readParquet } from '../support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { readParquet } from './support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 import {
   newWorkspace,
   type PipelineParts,
   temporaryFolder,
   type Workspace,
   workspaceFor,
-} from './support/workspace.ts'
+} from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-03-01' }

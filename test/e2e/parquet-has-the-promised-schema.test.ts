@@ -4,11 +4,11 @@ import { expect, it } from 'vitest'
 import { encoderDigest } from '../../src/package/encoder-build.ts'
 import { version } from '../../src/package/index.ts'
 import { metadataOf } from '../load/parquet-pages.ts'
+import { shardPaths, sql } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
-import { shardPaths, sql } from './support/read-shards.ts'
-import { newWorkspace, SMALL } from './support/workspace.ts'
+import { newWorkspace, SMALL } from '../support/workspace.ts'
 
 const SECOND_ENDPOINT = {
   include: ['known_password_id', 'auth_domains', 'urls'],

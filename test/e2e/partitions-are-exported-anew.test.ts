@@ -5,12 +5,12 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { diskFault, shardHashes, treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { carryOut } from '../support/in-this-process.ts'
+import { readCsv, readParquet, shardPaths } from '../support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
 import { exits, runCli } from '../support/run-cli.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { readCsv, readParquet, shardPaths } from './support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from './support/rows.ts'
-import { newWorkspace, type PipelineParts, SMALL, type Workspace } from './support/workspace.ts'
+import { newWorkspace, type PipelineParts, SMALL, type Workspace } from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-04-01' }

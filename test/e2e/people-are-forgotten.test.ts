@@ -10,12 +10,18 @@ import { diskStore } from '../../src/disk/index.ts'
 import { takeLock } from '../../src/state/index.ts'
 import { treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
+import { readCsv, readParquet, shardPaths, sql } from '../support/read-shards.ts'
+import type { Row } from '../support/rows.ts'
 import { CLI, exits } from '../support/run-cli.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { readCsv, readParquet, shardPaths, sql } from './support/read-shards.ts'
-import type { Row } from './support/rows.ts'
-import { newWorkspace, type PipelineParts, SMALL, type Workspace, workspaceFor } from './support/workspace.ts'
+import {
+  newWorkspace,
+  type PipelineParts,
+  SMALL,
+  type Workspace,
+  workspaceFor,
+} from '../support/workspace.ts'
 
 const MASK_KEY = 'an example key of thirty-two bytes'
 

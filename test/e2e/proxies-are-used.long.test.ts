@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Ended, runCli } from '../support/run-cli.ts'
+import { type Environment, newWorkspace, PIPELINE, type Workspace } from '../support/workspace.ts'
 import { CERTIFICATE_PATH, deadPort, startHttpProxy, startTls } from './support/proxy.ts'
-import { type Environment, newWorkspace, PIPELINE, type Workspace } from './support/workspace.ts'
 
 const PARTS = {
   service: { allow_http: true, retries: 0 },

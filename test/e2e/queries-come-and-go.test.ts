@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
+import { statusShape } from '../support/json-shapes.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
-import { statusShape } from './support/json-shapes.ts'
-import { newWorkspace, type Workspace } from './support/workspace.ts'
+import { newWorkspace, type Workspace } from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-03-01' }

@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { readCsv, readParquet } from '../support/read-shards.ts'
+import { difference, microsOf, type Row, SAME } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import type { Sandbox } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
-import { readCsv, readParquet } from './support/read-shards.ts'
-import { difference, microsOf, type Row, SAME } from './support/rows.ts'
-import { newWorkspace } from './support/workspace.ts'
+import { newWorkspace } from '../support/workspace.ts'
 
 const STRINGS = ['format_type', 'title', 'subtitle', 'summary', 'content', 'prompt_preset_uid']
 const LISTS = ['tags', 'highlights', 'related_activity_uids']

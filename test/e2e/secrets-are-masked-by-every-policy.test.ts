@@ -1,12 +1,12 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { readCsv, readParquet } from '../support/read-shards.ts'
+import { difference, expectedRows, type Masking, SAME } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import { COMMON_PASSWORDS, type Sandbox, type SearchQuery, startSandbox } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
-import { readCsv, readParquet } from './support/read-shards.ts'
-import { difference, expectedRows, type Masking, SAME } from './support/rows.ts'
-import { SMALL, workspaceFor } from './support/workspace.ts'
+import { SMALL, workspaceFor } from '../support/workspace.ts'
 
 const KEY = 'a key of more than thirty-two bytes, ümläuts included'
 const LEAKED = COMMON_PASSWORDS[5]!

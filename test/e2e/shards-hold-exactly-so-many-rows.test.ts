@@ -1,11 +1,11 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { readCsv, readParquet, shardPaths } from '../support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
-import { readCsv, readParquet, shardPaths } from './support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from './support/rows.ts'
-import { newWorkspace } from './support/workspace.ts'
+import { newWorkspace } from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 

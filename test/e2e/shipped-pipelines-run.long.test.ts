@@ -2,12 +2,12 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { carryOut } from '../support/in-this-process.ts'
+import { statusShape, summaryShape } from '../support/json-shapes.ts'
+import { readParquet } from '../support/read-shards.ts'
+import { difference, expectedOfDomains, expectedRows, SAME } from '../support/rows.ts'
 import { type Ended, exits, PACKAGE } from '../support/run-cli.ts'
 import type { SearchQuery } from '../support/sandbox.ts'
-import { statusShape, summaryShape } from './support/json-shapes.ts'
-import { readParquet } from './support/read-shards.ts'
-import { difference, expectedOfDomains, expectedRows, SAME } from './support/rows.ts'
-import { newWorkspace, type Workspace } from './support/workspace.ts'
+import { newWorkspace, type Workspace } from '../support/workspace.ts'
 
 /** The files as they are. The flags below only limit them to a few requests, since they send one a second. */
 const SHIPPED = join(PACKAGE, 'pipelines')

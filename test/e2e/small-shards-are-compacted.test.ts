@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { treeHashes } from '../fault/support.ts'
 import { BUCKET, mirror, startBucket } from '../support/bucket.ts'
+import { readCsv, readParquet, shardPaths, sql } from '../support/read-shards.ts'
+import type { Row } from '../support/rows.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { readCsv, readParquet, shardPaths, sql } from './support/read-shards.ts'
-import type { Row } from './support/rows.ts'
-import { newWorkspace, type PipelineParts, SMALL, type Workspace } from './support/workspace.ts'
+import { newWorkspace, type PipelineParts, SMALL, type Workspace } from '../support/workspace.ts'
 
 /** Folders by query alone, so that each run of two more months adds a shard to each. */
 const parts = (until: string, load: PipelineParts['load'] = {}): PipelineParts => ({

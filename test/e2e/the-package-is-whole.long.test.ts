@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, inject, it, onTestFinished } from 'vitest'
+import { readParquet } from '../support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
 import { chunksFolder, PACKAGE } from '../support/run-cli.ts'
-import { readParquet } from './support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from './support/rows.ts'
-import { newWorkspace, type Workspace } from './support/workspace.ts'
+import { newWorkspace, type Workspace } from '../support/workspace.ts'
 
 const execute = promisify(execFile)
 const ROOT = join(import.meta.dirname, '../..')

@@ -6,12 +6,12 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import type { Groups } from '../../src/report/index.ts'
 import { carryOut } from '../support/in-this-process.ts'
+import { readCsv, readParquet } from '../support/read-shards.ts'
+import type { Row } from '../support/rows.ts'
 import { exits, runCli } from '../support/run-cli.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { readCsv, readParquet } from './support/read-shards.ts'
-import type { Row } from './support/rows.ts'
-import { newWorkspace, type Workspace } from './support/workspace.ts'
+import { newWorkspace, type Workspace } from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const WINDOWS = { from: '2024-01-01', until: '2024-07-01', every: 'month' }

@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { scratchFolder } from '../support/at-the-end.ts'
+import { runInProcess } from '../support/library-run.ts'
+import { readCsv, readParquet, shardPaths } from '../support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { cases } from '../support/thorough.ts'
-import { runInProcess } from './support/in-process.ts'
-import { readCsv, readParquet, shardPaths } from './support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from './support/rows.ts'
-import { SMALL } from './support/workspace.ts'
+import { SMALL } from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-17', until: '2024-06-05T12:00:00Z' }

@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { credential, startService } from '../fault/hostile-service.ts'
+import { readParquet } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
-import { readParquet } from './support/read-shards.ts'
-import { newWorkspace, temporaryFolder } from './support/workspace.ts'
+import { newWorkspace, temporaryFolder } from '../support/workspace.ts'
 
 const EXTRACT = { domains: ['scatterholt.com'], page_size: 10, concurrency: 2 }
 const KEY = 'an-api-key-that-nobody-may-see'

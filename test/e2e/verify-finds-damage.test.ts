@@ -6,10 +6,10 @@ import { verifyDataSet } from '../../src/data-set/index.ts'
 import { PathMap } from '../../src/state/checkpoint/compact-collections.ts'
 import { type FoldedPartition, readCheckpoint, saveCheckpoint } from '../../src/state/index.ts'
 import { storeAt } from '../disk/temporary-store.ts'
+import { verificationShape } from '../support/json-shapes.ts'
+import { shardPaths } from '../support/read-shards.ts'
 import { some } from '../support/thorough.ts'
-import { verificationShape } from './support/json-shapes.ts'
-import { shardPaths } from './support/read-shards.ts'
-import { newWorkspace, type Workspace } from './support/workspace.ts'
+import { newWorkspace, type Workspace } from '../support/workspace.ts'
 
 const parts = (format: string) => ({
   extract: {

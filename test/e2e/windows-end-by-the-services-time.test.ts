@@ -1,16 +1,16 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { carryOut } from '../support/in-this-process.ts'
+import { readParquet } from '../support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { readParquet } from './support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 import {
   type Environment,
   newWorkspace,
   PIPELINE,
   type PipelineParts,
   type Workspace,
-} from './support/workspace.ts'
+} from '../support/workspace.ts'
 
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE

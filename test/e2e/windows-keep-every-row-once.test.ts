@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { statusShape } from '../support/json-shapes.ts'
+import { readParquet } from '../support/read-shards.ts'
+import { difference, expectedRows, SAME } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
-import { statusShape } from './support/json-shapes.ts'
-import { readParquet } from './support/read-shards.ts'
-import { difference, expectedRows, SAME } from './support/rows.ts'
-import { newWorkspace } from './support/workspace.ts'
+import { newWorkspace } from '../support/workspace.ts'
 
 const query = { type: 'domain', fqdn: 'scatterholt.com' } as const
 // So many records that every month, and some midnights, begin with several rows at the first microsecond.

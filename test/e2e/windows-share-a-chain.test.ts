@@ -2,12 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { runInProcess } from '../support/library-run.ts'
+import { readCsv } from '../support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { runInProcess } from './support/in-process.ts'
-import { readCsv } from './support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from './support/rows.ts'
-import type { PipelineParts } from './support/workspace.ts'
+import type { PipelineParts } from '../support/workspace.ts'
 
 const CONCURRENCY = 4
 

@@ -1,7 +1,7 @@
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { readCsv } from '../e2e/support/read-shards.ts'
+import { readCsv } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { change, flipped } from './damage.ts'

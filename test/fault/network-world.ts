@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import { readCsv } from '../e2e/support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from '../e2e/support/rows.ts'
+import { readCsv } from '../support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
 import type { Exchange, Item } from './hostile-service.ts'
 import { type Ended, newWorkspace, runCli, type Workspace } from './support.ts'

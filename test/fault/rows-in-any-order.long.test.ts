@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { runInProcess } from '../e2e/support/in-process.ts'
-import { readParquet, shardPaths } from '../e2e/support/read-shards.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
+import { runInProcess } from '../support/library-run.ts'
+import { readParquet, shardPaths } from '../support/read-shards.ts'
 import { cases } from '../support/thorough.ts'
 import { credential, type Item, startService } from './hostile-service.ts'
 

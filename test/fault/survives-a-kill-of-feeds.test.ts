@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { readParquet } from '../e2e/support/read-shards.ts'
-import { newWorkspace, PIPELINE } from '../e2e/support/workspace.ts'
+import { readParquet } from '../support/read-shards.ts'
 import { exits, runCli } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
+import { newWorkspace, PIPELINE } from '../support/workspace.ts'
 
 const DAY_MS = 86_400_000
 

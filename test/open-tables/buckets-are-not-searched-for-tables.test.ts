@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { newWorkspace, type PipelineParts } from '../e2e/support/workspace.ts'
 import { BUCKET, namesIn, startBucket } from '../support/bucket.ts'
+import { newWorkspace, type PipelineParts } from '../support/workspace.ts'
 
 const parts = (table_formats: readonly string[]): PipelineParts => ({
   extract: {

@@ -4,8 +4,8 @@ import { expect, it } from 'vitest'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import { readHeader } from '../../src/state/index.ts'
 import { storeAt } from '../disk/temporary-store.ts'
-import { newWorkspace, type PipelineParts, type Workspace } from '../e2e/support/workspace.ts'
 import { shardHashes } from '../fault/support.ts'
+import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
 
 const parts = (until: string, load: PipelineParts['load'] = {}): PipelineParts => ({
   extract: { domains: ['scatterholt.com'], windows: { from: '2024-01-01', until, every: 'month' } },

@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import { isExportError, readPipeline, runOptions, runPipeline } from '../../src/index.ts'
-import { SMALL, type Workspace, workspaceFor } from '../e2e/support/workspace.ts'
 import { type Sandbox, startSandbox } from '../support/sandbox.ts'
+import { SMALL, type Workspace, workspaceFor } from '../support/workspace.ts'
 
 const KEY = 'a key of more than thirty-two bytes'
 

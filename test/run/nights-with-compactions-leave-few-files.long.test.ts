@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { compactDataSet, pruneDataSet } from '../../src/data-set/index.ts'
 import { loadWarehouse, parseTarget, readPipeline, systemClock } from '../../src/index.ts'
 import { encoderBuild, version } from '../../src/package/index.ts'
-import { sql } from '../e2e/support/read-shards.ts'
+import { sql } from '../support/read-shards.ts'
 import { runCli } from '../support/run-cli.ts'
 import { DAY_MS, type FeedWorld, feedWorld, sorted } from './feed-world.ts'
 

@@ -13,8 +13,8 @@ import {
   runPipeline,
   verifyDataSet,
 } from '../../src/index.ts'
-import { SMALL, type Workspace, workspaceFor } from '../e2e/support/workspace.ts'
 import { type CredentialJson, type Sandbox, startSandbox } from '../support/sandbox.ts'
+import { SMALL, type Workspace, workspaceFor } from '../support/workspace.ts'
 
 const EMAIL = { type: 'email', email: 'ada.loam@scatterholt.com' } as const
 const KEY = Buffer.from('a key of more than thirty-two bytes')

@@ -2,7 +2,7 @@ import { chmod, mkdir, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
-import { newWorkspace } from '../e2e/support/workspace.ts'
+import { newWorkspace } from '../support/workspace.ts'
 
 async function exported(file_mode: string, folderMode: number) {
   const { folder, output, env } = await newWorkspace({ load: { file_mode } }, { invalidRate: 0.2 })

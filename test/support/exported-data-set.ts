@@ -1,14 +1,8 @@
 import { cp } from 'node:fs/promises'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
-import {
-  newWorkspace,
-  type PipelineParts,
-  SMALL,
-  type Workspace,
-  workspaceFor,
-} from '../e2e/support/workspace.ts'
 import { madeOnce } from './made-once.ts'
 import { type SandboxOptions, startSandbox } from './sandbox.ts'
+import { newWorkspace, type PipelineParts, SMALL, type Workspace, workspaceFor } from './workspace.ts'
 
 /**
  * A workspace with a finished export, for tests of what comes after a run. Each export is made once per test run and

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import type { Workspace } from '../e2e/support/workspace.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { some } from '../support/thorough.ts'
+import type { Workspace } from '../support/workspace.ts'
 import { newTarget, type TestTarget } from './targets.ts'
 
 const parts = (by: unknown) => ({

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { queryPipeline, readPipeline, verifyDataSet } from '../../src/index.ts'
-import { readCsv, readParquet } from '../e2e/support/read-shards.ts'
-import { newWorkspace, type PipelineParts, type Workspace } from '../e2e/support/workspace.ts'
+import { readCsv, readParquet } from '../support/read-shards.ts'
 import { some } from '../support/thorough.ts'
+import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
 import { exportHere, loadHere } from './in-process.ts'
 import { newTarget, type TargetKind } from './targets.ts'
 

@@ -1,9 +1,9 @@
 import { parse } from 'csv-parse/sync'
 import { expect, it } from 'vitest'
-import { expectedOfDomains } from '../e2e/support/rows.ts'
-import type { PipelineParts, Workspace } from '../e2e/support/workspace.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
+import { expectedOfDomains } from '../support/rows.ts'
 import { some } from '../support/thorough.ts'
+import type { PipelineParts, Workspace } from '../support/workspace.ts'
 
 const RANGE = { from: '2024-01-01', until: '2024-03-01' }
 

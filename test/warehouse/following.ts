@@ -2,8 +2,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { type DialectName, syncStatements } from '../../src/index.ts'
-import { readCsv, readParquet } from '../e2e/support/read-shards.ts'
-import { newWorkspace, type PipelineParts, SMALL, type Workspace } from '../e2e/support/workspace.ts'
+import { readCsv, readParquet } from '../support/read-shards.ts'
+import { newWorkspace, type PipelineParts, SMALL, type Workspace } from '../support/workspace.ts'
 import { exportHere, pipelineIn } from './in-process.ts'
 
 /** Folders by query, so that each run adds a shard to each of two. */

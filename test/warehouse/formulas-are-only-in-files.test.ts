@@ -2,10 +2,10 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { dataSetRows } from '../../src/warehouse/index.ts'
-import { sql } from '../e2e/support/read-shards.ts'
 import { type Row, recordBatchOf, specs } from '../load/record-batch-builder.ts'
 import { encodeShard, plainCsv } from '../load/shard-fixture.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
+import { sql } from '../support/read-shards.ts'
 
 it('load and query read texts as they were before formulas were escaped, each another one', async () => {
   const texts = ['=eve', "'=eve", "''=eve", '+ada@ex.com', '-1', '@x', '\tx', '\rx', "'ada", '', null, 'x=1']

@@ -15,8 +15,8 @@ import {
   runPipeline,
   systemClock,
 } from '../../src/index.ts'
-import type { Workspace } from '../e2e/support/workspace.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
+import type { Workspace } from '../support/workspace.ts'
 import type { TestTarget } from './targets.ts'
 
 export function pipelineIn({ folder, env }: Pick<Workspace, 'folder' | 'env'>): Promise<Pipeline> {

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import type { Workspace } from '../e2e/support/workspace.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
+import type { Workspace } from '../support/workspace.ts'
 import { loadHere } from './in-process.ts'
 import type { TestTarget } from './targets.ts'
 

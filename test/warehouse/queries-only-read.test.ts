@@ -2,11 +2,11 @@ import { existsSync } from 'node:fs'
 import { mkdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { shardPaths } from '../e2e/support/read-shards.ts'
-import { newWorkspace, type Workspace } from '../e2e/support/workspace.ts'
 import { treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
+import { shardPaths } from '../support/read-shards.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
+import { newWorkspace, type Workspace } from '../support/workspace.ts'
 import { exportHere, queryHere, refusalOf } from './in-process.ts'
 
 const PARTS = {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { newWorkspace } from '../e2e/support/workspace.ts'
+import { newWorkspace } from '../support/workspace.ts'
 
 it('run --load exports and loads, also the part that a spent budget allowed, and the rest on the next run', async () => {
   const here = await newWorkspace({

@@ -6,17 +6,17 @@ import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { pruneDataSet } from '../../src/data-set/index.ts'
 import { isExportError, type LoadOptions, systemClock } from '../../src/index.ts'
 import { DuckdbWarehouse } from '../../src/warehouse/index.ts'
-import { expectedOfDomains, type Row } from '../e2e/support/rows.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { expectedOfDomains, type Row } from '../support/rows.ts'
+import { startSandbox } from '../support/sandbox.ts'
+import { some, THOROUGH } from '../support/thorough.ts'
 import {
   newWorkspace,
   type PipelineParts,
   SMALL,
   type Workspace,
   workspaceFor,
-} from '../e2e/support/workspace.ts'
-import { scratchFolder } from '../support/at-the-end.ts'
-import { startSandbox } from '../support/sandbox.ts'
-import { some, THOROUGH } from '../support/thorough.ts'
+} from '../support/workspace.ts'
 import { exportHere, loadHere, pipelineIn } from './in-process.ts'
 import { isHonest } from './ledger.ts'
 import { columnOf, loadValues, postgresAt, tableWith } from './load-values.ts'

@@ -3,10 +3,10 @@ import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { type ColumnSpec, systemClock } from '../../src/core/index.ts'
 import { DuckdbWarehouse, requireNames } from '../../src/warehouse/index.ts'
 import { qualified, type TableSpec } from '../../src/warehouse/table/table.ts'
-import { sql } from '../e2e/support/read-shards.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
+import { sql } from '../support/read-shards.ts'
 import { columnOf, loadValues, postgresAt, tableWith } from './load-values.ts'
 
 const TIME = columnOf('imported_at', 'timestamp')

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { readCsv } from '../e2e/support/read-shards.ts'
-import type { Workspace } from '../e2e/support/workspace.ts'
 import { ask } from '../open-tables/clickhouse/ask.ts'
+import { readCsv } from '../support/read-shards.ts'
+import type { Workspace } from '../support/workspace.ts'
 import { changingDataSet, columnsIn, syncOf } from './following.ts'
 
 /** The results of each statement, in a process that ends after the last. The tables stay. */

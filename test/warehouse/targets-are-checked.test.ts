@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { newWorkspace, type PipelineParts } from '../e2e/support/workspace.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
+import { newWorkspace, type PipelineParts } from '../support/workspace.ts'
 
 const PARTS: PipelineParts = {
   extract: {

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
-import { sql } from '../e2e/support/read-shards.ts'
-import type { Environment, Workspace } from '../e2e/support/workspace.ts'
 import { PASSWORD, pgClient, pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
+import { sql } from '../support/read-shards.ts'
+import type { Environment, Workspace } from '../support/workspace.ts'
 
 /** A database that a test loads into. */
 export type TestTarget = {

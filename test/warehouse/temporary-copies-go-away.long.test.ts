@@ -7,8 +7,8 @@ import { expect, it, onTestFinished, vi } from 'vitest'
 import { temporaryFolder } from '../../src/data-set/warehouse/local-shards.ts'
 import { describeOwner, lockFileText } from '../../src/state/lock/lock-file.ts'
 import { start } from '../cli/spillway.ts'
-import { newWorkspace, type Workspace } from '../e2e/support/workspace.ts'
 import { BUCKET, startBucket } from '../support/bucket.ts'
+import { newWorkspace, type Workspace } from '../support/workspace.ts'
 import { exportHere } from './in-process.ts'
 
 /** The system's folder for temporary files, during the test. */

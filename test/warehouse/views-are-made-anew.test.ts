@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import type { Workspace } from '../e2e/support/workspace.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { some } from '../support/thorough.ts'
+import type { Workspace } from '../support/workspace.ts'
 import { loadHere } from './in-process.ts'
 import { newTarget, type TargetKind } from './targets.ts'
 

@@ -3,7 +3,7 @@ import { openQueue, work } from '../../../src/cluster/index.ts'
 import { readSubmitted } from '../../../src/config/index.ts'
 import { isExportError, systemClock } from '../../../src/core/index.ts'
 import { runOptions } from '../../../src/run-options.ts'
-import type { Environment } from '../../e2e/support/workspace.ts'
+import type { Environment } from '../../support/workspace.ts'
 
 export type WorkerHere = {
   readonly log: () => string

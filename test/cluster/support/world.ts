@@ -10,18 +10,11 @@ import { expect, onTestFinished } from 'vitest'
 import { readPipeline } from '../../../src/config/index.ts'
 import { runPipeline } from '../../../src/run/index.ts'
 import { runOptions } from '../../../src/run-options.ts'
-import { readParquet } from '../../e2e/support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from '../../e2e/support/rows.ts'
-import {
-  type Environment,
-  type PipelineParts,
-  pipelineText,
-  SMALL,
-  temporaryFolder,
-} from '../../e2e/support/workspace.ts'
 import { carryOut } from '../../support/in-this-process.ts'
 import { PASSWORD } from '../../support/postgres/client.ts'
 import { newDatabase } from '../../support/postgres/database.ts'
+import { readParquet } from '../../support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from '../../support/rows.ts'
 import type { Ended } from '../../support/run-cli.ts'
 import {
   type LoggedRequest,
@@ -31,6 +24,13 @@ import {
   startSandbox,
 } from '../../support/sandbox.ts'
 import { THOROUGH } from '../../support/thorough.ts'
+import {
+  type Environment,
+  type PipelineParts,
+  pipelineText,
+  SMALL,
+  temporaryFolder,
+} from '../../support/workspace.ts'
 import { workHere } from './worker-here.ts'
 
 export type Backend = 'postgres' | 'redis'

@@ -1,5 +1,5 @@
+import { isValid } from '../../support/rows.ts'
 import type { Sandbox } from '../../support/sandbox.ts'
-import { isValid } from './rows.ts'
 
 /** A row as the model knows it. */
 export type ModelRow = {

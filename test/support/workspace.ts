@@ -3,12 +3,12 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
-import { carryOut } from '../../support/in-this-process.ts'
-import type { Ended } from '../../support/run-cli.ts'
-import { type LoggedRequest, type Sandbox, type SandboxOptions, startSandbox } from '../../support/sandbox.ts'
+import { carryOut } from './in-this-process.ts'
 import { manifestShape, summaryShape } from './json-shapes.ts'
 import { readCsv, readParquet, shardPaths } from './read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './rows.ts'
+import type { Ended } from './run-cli.ts'
+import { type LoggedRequest, type Sandbox, type SandboxOptions, startSandbox } from './sandbox.ts'
 
 /** One section of a pipeline file. */
 type Section = Readonly<Record<string, unknown>>

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import type { CredentialJson, ExpectedSearch, Sandbox, SearchQuery } from '../../support/sandbox.ts'
+import type { CredentialJson, ExpectedSearch, Sandbox, SearchQuery } from './sandbox.ts'
 
 /**
  * Rows as the documentation promises them, made from the data of the sandbox without any code of the product.

@@ -1,16 +1,16 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { Clock, RunSummary } from '../../../src/index.ts'
-import { PACKAGE } from '../../support/run-cli.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+import type { Clock, RunSummary } from '../../src/index.ts'
+import { PACKAGE } from './run-cli.ts'
+import { THOROUGH } from './thorough.ts'
 import { type PipelineParts, pipelineText } from './workspace.ts'
 
 // The built library starts threads for every run, which takes longer than a small export.
-const LIBRARY = THOROUGH ? pathToFileURL(join(PACKAGE, 'dist/index.js')).href : '../../../src/index.ts'
+const LIBRARY = THOROUGH ? pathToFileURL(join(PACKAGE, 'dist/index.js')).href : '../../src/index.ts'
 const { readPipeline, runOptions, runPipeline } = (await import(
   LIBRARY
-)) as typeof import('../../../src/index.ts')
+)) as typeof import('../../src/index.ts')
 
 /** An export in this process: its folder, and the service. */
 export type Here = { readonly folder: string; readonly baseUrl: string; readonly token: string }
