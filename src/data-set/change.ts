@@ -1,6 +1,6 @@
-import type { NamedPipeline } from '../core/index.ts'
+import type { NamedPipeline, Pipeline, Store } from '../core/index.ts'
 import { requireTablesToFollow } from '../open-tables/index.ts'
-import { checkMaskKey, type Journal } from '../state/index.ts'
+import { type CheckpointState, checkMaskKey, type Journal } from '../state/index.ts'
 import { refuseLinks } from './files.ts'
 import { readBegunCheckpoint } from './open-checkpoint.ts'
 import { holdDataSet } from './open-data-set.ts'
@@ -31,10 +31,9 @@ export function changeDataSet<T>(
   return holdDataSet(pipeline, { clock, stop, warn }, async (owner) => {
     const { store } = owner
     await refuseLinks(store)
-    const found = await readBegunCheckpoint(pipeline, store)
+    const found = await readChangeable(pipeline, store)
     if (found === null) return begin(owner)
     const { header } = found
-    await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: header.data_set_id })
     checkMaskKey(header, maskKey, pipeline)
     const journal = needsWhole
       ? await openSettledJournal(owner, header, onLog)
@@ -47,4 +46,16 @@ export function changeDataSet<T>(
       await journal.close()
     }
   })
+}
+
+/**
+ * The checkpoint of a data set that can be changed, for the plan of a change as for the change itself. Changes nothing.
+ * @returns null when nothing is exported yet
+ * @throws ExportError when it is another pipeline's, or its tables could not follow
+ */
+export async function readChangeable(pipeline: Pipeline, store: Store): Promise<CheckpointState | null> {
+  const found = await readBegunCheckpoint(pipeline, store)
+  if (found === null) return null
+  await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: found.header.data_set_id })
+  return found
 }

@@ -3,7 +3,7 @@ import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/pro
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
-import { forgetPeople, planForgetting } from '../../src/data-set/index.ts'
+import { compactDataSet, forgetPeople, planCompaction, planForgetting } from '../../src/data-set/index.ts'
 import { isExportError, pruneDataSet, verifyDataSet } from '../../src/index.ts'
 import { encoderBuild } from '../../src/package/index.ts'
 import { treeHashes } from '../fault/support.ts'
@@ -90,6 +90,7 @@ describe('tables of another data set', () => {
       for (const rebuild of [false, true]) await refuses(() => world.tables(rebuild))
       await refuses(() => forget(world))
       await refuses(() => prune(world))
+      await refuses(() => compact(world, true))
     },
   )
 })
@@ -179,15 +180,27 @@ const PEOPLE = ['person-1@scatterholt.com']
 
 async function forget(world: TableWorld, isDry = false, onShard = () => {}): Promise<unknown> {
   const pipeline = await world.pipeline()
-  return (isDry ? planForgetting : forgetPeople)(pipeline, PEOPLE, {
+  return (isDry ? planForgetting : forgetPeople)(pipeline, PEOPLE, { ...changing(), onShard })
+}
+
+async function compact(world: TableWorld, isDry = false): Promise<unknown> {
+  const pipeline = await world.pipeline()
+  return (isDry ? planCompaction : compactDataSet)(pipeline, {
+    ...changing(),
+    minShards: 2,
+    onShard: () => {},
+  })
+}
+
+function changing() {
+  return {
     clock: systemClock,
     stop: new AbortController().signal,
     onLog: () => {},
     version: '1.0.0',
     build: encoderBuild(),
     maskKey: null,
-    onShard,
-  })
+  }
 }
 
 async function prune(world: TableWorld, dryRun = false): Promise<unknown> {
@@ -198,6 +211,7 @@ describe('after a commit of another program', () => {
   it.each([
     ['forget', forget],
     ['prune', prune],
+    ['compact', compact],
   ] as const)('%s changes nothing until the table can follow, and its dry run says so', async (_, work) => {
     const world = await tableWorld(itemsOf(...DAYS))
     await world.run()

@@ -1,7 +1,6 @@
 import { getOrInsert, type NamedPipeline, type Pipeline, placeOf } from '../../core/index.ts'
 import { type CheckpointState, type Journal, type SealedShard, splitPath } from '../../state/index.ts'
-import { type ChangeOptions, changeDataSet } from '../change.ts'
-import { readBegunCheckpoint } from '../open-checkpoint.ts'
+import { type ChangeOptions, changeDataSet, readChangeable } from '../change.ts'
 import { namingLocations, openDataSet } from '../open-data-set.ts'
 import { namePipeline } from '../queries.ts'
 import type { Owner } from '../recover.ts'
@@ -34,7 +33,7 @@ const MANY_SMALL_SHARDS = 30
 export function planCompaction(given: Pipeline, options: CompactOptions): Promise<CompactResult> {
   const pipeline = namePipeline(given, options.maskKey)
   return namingLocations(pipeline, async () => {
-    const state = await readBegunCheckpoint(pipeline, openDataSet(pipeline))
+    const state = await readChangeable(pipeline, openDataSet(pipeline))
     const groups = state === null ? [] : groupsOf(state, pipeline, options.minShards)
     return resultOf(pipeline, groups, groups.length === 0 ? 0 : null)
   })

@@ -7,7 +7,6 @@ import {
   type Store,
 } from '../../core/index.ts'
 import { ORPHANS, QUARANTINE_FOLDER, quarantinePath, ShardSet } from '../../load/index.ts'
-import { requireTablesToFollow } from '../../open-tables/index.ts'
 import {
   type CheckpointState,
   checkMaskKey,
@@ -20,8 +19,7 @@ import {
   withDigests,
   withKey,
 } from '../../state/index.ts'
-import { type ChangeOptions, changeDataSet } from '../change.ts'
-import { readBegunCheckpoint } from '../open-checkpoint.ts'
+import { type ChangeOptions, changeDataSet, readChangeable } from '../change.ts'
 import { namingLocations, openDataSet } from '../open-data-set.ts'
 import { namePipeline } from '../queries.ts'
 import type { Owner } from '../recover.ts'
@@ -65,10 +63,9 @@ export function planForgetting(
   return namingLocations(pipeline, async () => {
     const people = People.of(identities, pipeline, options.maskKey)
     const store = openDataSet(pipeline)
-    const state = await readBegunCheckpoint(pipeline, store)
+    const state = await readChangeable(pipeline, store)
     checkMaskKey(state?.header, options.maskKey, pipeline)
     if (state === null) return nothingOf(pipeline, people)
-    await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: state.header.data_set_id })
     const log = { read: (ref: BlobRef) => readBlob(store, ref) }
     const found = await survey(store, log, pipeline, state, people, options)
     return resultOf(pipeline, store, state, people, found)

@@ -5,10 +5,8 @@ import {
   type NamedPipeline,
   type Pipeline,
 } from '../../core/index.ts'
-import { requireTablesToFollow } from '../../open-tables/index.ts'
 import { CHECKPOINT_PATH, type Journal } from '../../state/index.ts'
-import { type ChangeOptions, changeDataSet } from '../change.ts'
-import { readBegunCheckpoint } from '../open-checkpoint.ts'
+import { type ChangeOptions, changeDataSet, readChangeable } from '../change.ts'
 import { namingLocations, openDataSet } from '../open-data-set.ts'
 import { namePipeline } from '../queries.ts'
 import { type KeptPartition, type OldPartitions, oldPartitions } from './old-partitions.ts'
@@ -39,11 +37,8 @@ export type PruneResult = {
 export async function planPruning(pipeline: Pipeline, before: Micros): Promise<PruneResult> {
   requireWindows(pipeline)
   return namingLocations(pipeline, async () => {
-    const store = openDataSet(pipeline)
-    const state = await readBegunCheckpoint(pipeline, store)
-    if (state === null) return resultOf(pipeline, before, NOTHING)
-    await requireTablesToFollow(store, { ...pipeline.load.tables, dataSetId: state.header.data_set_id })
-    return resultOf(pipeline, before, oldPartitions(state, before))
+    const state = await readChangeable(pipeline, openDataSet(pipeline))
+    return resultOf(pipeline, before, state === null ? NOTHING : oldPartitions(state, before))
   })
 }
 
