@@ -199,7 +199,7 @@ export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings =
       next: 'Say how old partitions may become.',
     })
   }
-  const before = ago(age, systemClock.now() * 1000)
+  const before = ago(age, systemClock.now())
   const described = await asDescribed(pipeline)
   if (dryRun) return planPruning(described, before)
   return prune(described, before, changing(settings))

@@ -162,19 +162,21 @@ export function parseAge(text: string): Age | null {
 }
 
 /**
- * The instant an age before `now`: the same time and day of an earlier month, or the last day of that month if it is
- * shorter.
+ * The instant an age before now, to the second: the same time and day of an earlier month, or the last day of that month
+ * if it is shorter.
  */
-export function ago({ months, days }: Age, now: Micros): Micros {
-  const ms = Math.floor(now / 1000)
-  const then = new Date(ms - days * DAY_MS)
+export function ago({ months, days }: Age, nowMs: number): Micros {
+  const then = new Date(nowMs - days * DAY_MS)
   const day = then.getUTCDate()
+  then.setUTCMilliseconds(0)
   then.setUTCMonth(then.getUTCMonth() - months, 1)
   const last = new Date(then)
   last.setUTCMonth(last.getUTCMonth() + 1, 0)
   then.setUTCDate(Math.min(day, last.getUTCDate()))
-  // No window begins before this limit.
-  return Math.max(Number.MIN_SAFE_INTEGER, then.getTime() * 1000 + (now - ms * 1000))
+  return Math.max(EARLIEST, then.getTime() * 1000)
 }
+
+/** The first whole second that is exact. No window begins before. */
+const EARLIEST = Math.ceil(Number.MIN_SAFE_INTEGER / 1_000_000) * 1_000_000
 
 const DAY_MS = 86_400_000

@@ -90,7 +90,7 @@ it('old partitions are removed with all their files, and exported again only wit
   expect(pruned.code, pruned.stderr).toBe(0)
   expect(pruned.value).toMatchObject({
     pipeline: 'trial',
-    before: expect.stringMatching(/^2024-03-0[12]T/),
+    before: expect.stringMatching(/^2024-03-0[12]T\d\d:\d\d:\d\dZ$/),
     dry_run: false,
     partitions: 4,
     shards: old.length,
