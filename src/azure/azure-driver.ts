@@ -28,11 +28,9 @@ export function azureDriver(location: AzureLocation): Driver {
 
     async head(name) {
       try {
-        const {
-          contentLength: size = 0,
-          etag = '',
-          metadata,
-        } = await unlessBusy(async () => (await blob(name)).getProperties())
+        const found = await unlessBusy(async () => (await blob(name)).getProperties())
+        if (isFolder(found)) return null
+        const { contentLength: size = 0, etag = '', metadata } = found
         return { size, etag, mark: metadata?.[MARK] ?? null }
       } catch (error) {
         if (isMissing(error)) return null
@@ -48,6 +46,7 @@ export function azureDriver(location: AzureLocation): Driver {
         const response = await unlessBusy(async () =>
           (await blob(name)).download(start, count, { conditions, maxRetryRequests: BODY_ATTEMPTS }),
         )
+        if (isFolder(response)) return null
         const chunks: Uint8Array[] = []
         for await (const chunk of response.readableStreamBody ?? []) chunks.push(chunk as Buffer)
         return { bytes: new Uint8Array(Buffer.concat(chunks)), etag: response.etag ?? '' }
@@ -93,7 +92,6 @@ export function azureDriver(location: AzureLocation): Driver {
     },
 
     async *list(start, isDeep) {
-      // Accounts with hierarchical namespaces list their folders as well.
       const options = { prefix: root + start, includeMetadata: true }
       const client = await container()
       const found = isDeep ? client.listBlobsFlat(options) : client.listBlobsByHierarchy('/', options)
@@ -102,9 +100,9 @@ export function azureDriver(location: AzureLocation): Driver {
         const { value } = await unlessBusy(() => found.byPage(page).next())
         const { blobItems = [], blobPrefixes = [] } = value?.segment ?? {}
         for (const { name } of blobPrefixes) yield { name: name.slice(root.length), size: 0 }
-        for (const { name, properties, metadata } of blobItems) {
-          if (metadata?.hdi_isfolder === 'true') continue
-          yield { name: name.slice(root.length), size: properties.contentLength ?? 0 }
+        for (const item of blobItems) {
+          if (isFolder(item)) continue
+          yield { name: item.name.slice(root.length), size: item.properties.contentLength ?? 0 }
         }
         page = value?.continuationToken ? { continuationToken: value.continuationToken } : {}
       } while (page.continuationToken !== undefined)
@@ -112,6 +110,11 @@ export function azureDriver(location: AzureLocation): Driver {
 
     abortUploads: async () => {},
   }
+}
+
+/** Accounts with hierarchical namespaces have their folders among the objects. */
+function isFolder({ metadata }: { readonly metadata?: Readonly<Record<string, string>> }): boolean {
+  return metadata?.hdi_isfolder === 'true'
 }
 
 function described(name: string, { mark, condition }: Write) {

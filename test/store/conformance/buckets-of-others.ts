@@ -80,7 +80,12 @@ export function bucketsOfOthers(make: () => BucketWorld): void {
       const other = world.open()
       expect(await other.list('')).toEqual(['_state', 'credentials'])
       expect(await other.list('credentials')).toEqual(['query=a', 'query=a.b'])
-      for (const folder of folders) expect(await other.list(folder)).toEqual(['part-0'])
+      for (const folder of folders) {
+        expect(await other.list(folder)).toEqual(['part-0'])
+        expect(await other.size(folder)).toBeNull()
+        expect(await other.read(folder)).toBeNull()
+        expect(await other.read(folder, 0, 0)).toBeNull()
+      }
       const stats = other.statCheck()
       stats.add({ path: 'credentials', names: 2 })
       for (const folder of folders) {
