@@ -1,5 +1,5 @@
 import { type Cause, causeOf, type StoreErrors } from '../bucket/index.ts'
-import { ExportError } from '../core/index.ts'
+import { codeOf, ExportError } from '../core/index.ts'
 
 const KEYS =
   'Check AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN.'
@@ -39,7 +39,7 @@ const CAUSES: Record<string, Cause> = {
 /** Turns an error of the SDK into an ExportError with its path and an advice. Other errors stay as they are. */
 export function azureError(error: unknown, where: string): unknown {
   if (error instanceof ExportError || !(error instanceof Error)) return error
-  const [code, status] = [codeOf(error), statusOf(error)]
+  const [code, status] = [storeCodeOf(error), statusOf(error)]
   if (code === null && status === null) return error
   const [kind, what, next] = isSkewed(error) ? CLOCK : causeOf(ERRORS, status, code)
   // The SDK's error has the request in it, with its signature.
@@ -61,14 +61,14 @@ const MAX_SKEW_MS = 15 * 60_000
 function isSkewed(error: Error): boolean {
   const { response } = error as { response?: { headers: { get(name: string): string | undefined } } }
   const there = Date.parse(response?.headers.get('date') ?? '')
-  return codeOf(error) === 'AuthenticationFailed' && Math.abs(there - Date.now()) > MAX_SKEW_MS
+  return storeCodeOf(error) === 'AuthenticationFailed' && Math.abs(there - Date.now()) > MAX_SKEW_MS
 }
 
 /** The service's error code, or the system's. */
-function codeOf(error: Error): string | null {
-  const { details, code } = error as { details?: { errorCode?: string }; code?: unknown }
-  if (details?.errorCode !== undefined) return details.errorCode
-  if (typeof code === 'string') return code
+function storeCodeOf(error: Error): string | null {
+  const { details } = error as { details?: { errorCode?: string } }
+  const code = details?.errorCode ?? codeOf(error)
+  if (code !== '') return code
   return /^(?:Abort|Authentication|CredentialUnavailable|AggregateAuthentication)Error$/.test(error.name)
     ? error.name
     : null
@@ -90,7 +90,7 @@ export function retryAfterMs(error: unknown): number | null {
 }
 
 export function isMissing(error: unknown): boolean {
-  return statusOf(error) === 404 && error instanceof Error && codeOf(error) !== 'ContainerNotFound'
+  return statusOf(error) === 404 && error instanceof Error && storeCodeOf(error) !== 'ContainerNotFound'
 }
 
 /** A condition does not hold, or the parts of an upload went with another upload of the same name. */
@@ -99,6 +99,6 @@ export function isConflict(error: unknown): boolean {
   return (
     status === 412 ||
     status === 409 ||
-    (status === 400 && error instanceof Error && codeOf(error) === 'InvalidBlockList')
+    (status === 400 && error instanceof Error && storeCodeOf(error) === 'InvalidBlockList')
   )
 }

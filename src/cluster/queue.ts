@@ -1,5 +1,13 @@
 import type * as Bull from 'bullmq'
-import { type Clock, ExportError, isExportError, isLoopback, learnSecret, requireSet } from '../core/index.ts'
+import {
+  type Clock,
+  codeOf,
+  ExportError,
+  isExportError,
+  isLoopback,
+  learnSecret,
+  requireSet,
+} from '../core/index.ts'
 import { postgresAddress } from '../warehouse/index.ts'
 
 export const QUEUE_VARIABLE = 'SPILLWAY_QUEUE_URL'
@@ -78,7 +86,7 @@ export async function openQueue(url: string | null, options: QueueOptions): Prom
       return queueOn(bull, server, label, options)
     } catch (cause) {
       const error = asExportError(cause, label)
-      const isAway = isExportError(error, 'target') && !LASTING.test(codeOf(error.cause))
+      const isAway = isExportError(error, 'target') && !LASTING.test(queueCodeOf(error.cause))
       if (wait === undefined || !isAway) throw error
       if (clock.monotonicMs() - warnedMs >= WARN_MS) {
         warn(`${error.what} (${label}); the worker waits for it`)
@@ -273,7 +281,7 @@ function inClear(what: string, next: string): ExportError {
 /** The server's message may quote values, so only its code is shown. */
 function asExportError(error: unknown, label: string): unknown {
   if (error instanceof ExportError || !(error instanceof Error)) return error
-  const code = codeOf(error)
+  const code = queueCodeOf(error)
   if (code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') {
     const next =
       'Install spillway with its optional dependencies, or run `npm install bullmq ioredis` beside it.'
@@ -298,9 +306,9 @@ function asExportError(error: unknown, label: string): unknown {
 }
 
 /** In Redis, the code is the first word of the message. */
-function codeOf(error: unknown): string {
+function queueCodeOf(error: unknown): string {
   if (!(error instanceof Error)) return ''
-  return 'code' in error ? String(error.code) : (/^[A-Z]{5,}/.exec(error.message)?.[0] ?? error.name)
+  return codeOf(error) || (/^[A-Z]{5,}/.exec(error.message)?.[0] ?? error.name)
 }
 
 function decoded(text: string): string {

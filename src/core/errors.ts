@@ -81,9 +81,14 @@ export function nullIf(...kinds: ErrorKind[]): (error: unknown) => null {
   }
 }
 
-/** Whether it is an error of the system with one of these codes, such as `ENOENT`. */
+/** The code of an error of the system, a server or a package, such as `ENOENT`; empty: it has none. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+}
+
+/** Whether it is an error with one of these codes. */
 export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
-  return error instanceof Error && 'code' in error && codes.includes(String(error.code))
+  return codes.includes(codeOf(error))
 }
 
 /** `1 row`, `24 rows`: for messages. */

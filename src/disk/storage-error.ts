@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { access, lstat, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { ExportError, hasCode, isExportError } from '../core/index.ts'
+import { codeOf, ExportError, hasCode, isExportError } from '../core/index.ts'
 
 const LINK = 'There is a symbolic link below load.path, where links are not followed'
 
@@ -43,8 +43,8 @@ const CAUSES: Record<string, readonly [what: string, next: string]> = {
 
 /** Turns an error of the file system into an ExportError with its path and an advice. Other errors stay as they are. */
 export function storageError(error: unknown, path: string): unknown {
-  if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return error
-  const { code } = error
+  const code = codeOf(error)
+  if (code === '') return error
   const [what, next] = CAUSES[code] ?? [
     `The file system refuses (${code})`,
     'Check the disk and load.path, then run again.',

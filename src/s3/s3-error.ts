@@ -1,5 +1,5 @@
 import { AGAIN, type Cause, causeOf, type StoreErrors } from '../bucket/index.ts'
-import { ExportError } from '../core/index.ts'
+import { codeOf, ExportError } from '../core/index.ts'
 
 const KEYS = 'Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or the profile in ~/.aws'
 
@@ -46,7 +46,7 @@ const CAUSES: Record<string, Cause> = {
 /** Turns an error of the SDK into an ExportError with its path and an advice. Other errors stay as they are. */
 export function s3Error(error: unknown, where: string): unknown {
   if (error instanceof ExportError || !(error instanceof Error)) return error
-  const code = codeOf(error)
+  const code = storeCodeOf(error)
   const status = statusOf(error)
   if (code === null && status === null) return error
   const [kind, what, next] = causeOf(ERRORS, status, code)
@@ -61,9 +61,9 @@ const ERRORS: StoreErrors = {
 }
 
 /** The store's error code, or the system's. */
-function codeOf(error: Error): string | null {
+function storeCodeOf(error: Error): string | null {
   if (error.message === 'Region is missing') return 'RegionMissing'
-  if ('code' in error && typeof error.code === 'string' && /^E[A-Z]+$/.test(error.code)) return error.code
+  if (/^E[A-Z]+$/.test(codeOf(error))) return codeOf(error)
   if ('Code' in error && typeof error.Code === 'string') return error.Code
   return '$metadata' in error || /^(?:Abort|Timeout|CredentialsProvider|TokenProvider)Error$/.test(error.name)
     ? error.name
@@ -78,7 +78,7 @@ export function statusOf(error: unknown): number | null {
 
 export function isMissing(error: unknown): boolean {
   if (!(error instanceof Error)) return false
-  const code = codeOf(error)
+  const code = storeCodeOf(error)
   return code === 'NoSuchKey' || code === 'NotFound' || code === 'NoSuchUpload'
 }
 
@@ -92,5 +92,5 @@ export function isUnknownThere(error: unknown): boolean {
 }
 
 export function isBrokenBody(error: unknown): boolean {
-  return error instanceof Error && statusOf(error) === null && codeOf(error) !== null
+  return error instanceof Error && statusOf(error) === null && storeCodeOf(error) !== null
 }

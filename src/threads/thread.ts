@@ -106,7 +106,7 @@ export function owned(buffer: ArrayBufferLike): ArrayBuffer[] {
 
 /** Starting a thread opens files: its script and the modules that it imports. */
 function tooManyFiles(error: unknown): ExportError | null {
-  if (!(error instanceof Error && 'code' in error && isFileLimit(error.code, error.message))) return null
+  if (!isFileLimit(error)) return null
   return new ExportError({
     kind: 'storage',
     what: 'Too many files are open',
@@ -115,9 +115,10 @@ function tooManyFiles(error: unknown): ExportError | null {
   })
 }
 
-function isFileLimit(code: unknown, message: string): boolean {
+function isFileLimit(error: unknown): boolean {
+  if (hasCode(error, 'EMFILE')) return true
   // A thread that cannot start has one code for all system errors. The system's code is only in the message.
-  return code === 'EMFILE' || (code === 'ERR_WORKER_INIT_FAILED' && /\bE[MN]FILE\b/.test(message))
+  return hasCode(error, 'ERR_WORKER_INIT_FAILED') && /\bE[MN]FILE\b/.test(String(error))
 }
 
 function described(thrown: unknown): Extract<ThreadResponse, { ok: false }>['error'] {

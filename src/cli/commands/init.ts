@@ -1,10 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { pipelineJsonSchema } from '../../config/index.ts'
-import { ExportError, shellWord } from '../../core/index.ts'
+import { codeOf, ExportError, shellWord } from '../../core/index.ts'
 import { packageFile } from '../../package/index.ts'
 import { command } from '../command-line/command.ts'
-import { codeOf } from '../results/save-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
 
 export const init = command({

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { NO_RUN_COUNTS, type Pipeline, runCounts, serial } from '../../core/index.ts'
+import { codeOf, NO_RUN_COUNTS, type Pipeline, runCounts, serial } from '../../core/index.ts'
 import { version } from '../../package/index.ts'
 import type { Progress, RunSummary } from '../../run/index.ts'
 import { notWritable, requireApart } from '../results/flag-file.ts'
-import { codeOf, isDevice, replaceFile } from '../results/save-file.ts'
+import { isDevice, replaceFile } from '../results/save-file.ts'
 import { lastSuccesses, metricsText, type PipelineFigures } from './metrics-text.ts'
 
 // About the interval at which collectors read it.

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { ExportError, type Pipeline } from '../../core/index.ts'
-import { codeOf, isDevice, pathWithin } from './save-file.ts'
+import { codeOf, ExportError, type Pipeline } from '../../core/index.ts'
+import { isDevice, pathWithin } from './save-file.ts'
 
 /** A file that a flag names and that is written: a log, metrics, a heartbeat, an archive. */
 export type FlagFile = {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, constants, openSync, statSync, writeFileSync } from 'node:fs'
 import { mkdir, realpath, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
-import { ExportError } from '../../core/index.ts'
+import { codeOf, ExportError } from '../../core/index.ts'
 
 /**
  * Writes a file under its name in one step, for its owner alone; a file of that name is replaced.
@@ -68,11 +68,6 @@ export function openDevice(path: string): number {
 
 export function closeDevice(fd: number): void {
   if (fd > 2) closeSync(fd)
-}
-
-/** The code of an error of the system, for messages. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
 }
 
 /** A folder with symbolic links resolved, as far as it exists. */

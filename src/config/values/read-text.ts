@@ -1,5 +1,6 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
+import { codeOf } from '../../core/index.ts'
 
 /** Large enough for hundreds of thousands of domains, small enough to hold in memory. */
 const MAX_BYTES = 16 * 1024 * 1024
@@ -41,7 +42,7 @@ async function readAtMost(handle: FileHandle, limit: number): Promise<Uint8Array
 }
 
 function reasonOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : null
+  const code = codeOf(error)
   switch (code) {
     case 'ENOENT':
     case 'ENOTDIR':
@@ -52,6 +53,6 @@ function reasonOf(error: unknown): string {
     case 'ERR_ENCODING_INVALID_ENCODED_DATA':
       return 'is not UTF-8 text'
     default:
-      return `cannot be read${typeof code === 'string' ? ` (${code})` : ''}`
+      return `cannot be read${code === '' ? '' : ` (${code})`}`
   }
 }

@@ -1,4 +1,4 @@
-import { ExportError, isExportError, plainError } from '../../core/index.ts'
+import { codeOf, ExportError, isExportError, plainError } from '../../core/index.ts'
 
 /** No connection was made, so the request was not sent. */
 export class UnreachableError extends ExportError {}
@@ -50,7 +50,7 @@ export function networkError(error: Error, { url, where }: NetworkRequest): Expo
 }
 
 export function errorCode(error: Error): string {
-  return 'code' in error && typeof error.code === 'string' ? error.code : error.name
+  return codeOf(error) || error.name
 }
 
 /** Why there is no connection to an address; null: the code means something else. */

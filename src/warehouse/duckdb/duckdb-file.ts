@@ -2,7 +2,7 @@ import { access, open, stat } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { basename, dirname } from 'node:path'
 import type { DuckDBInstance } from '@duckdb/node-api'
-import { type Clock, ExportError } from '../../core/index.ts'
+import { type Clock, codeOf, ExportError } from '../../core/index.ts'
 import { literal } from '../table/table.ts'
 
 /** Why a load waits for its target. */
@@ -123,11 +123,11 @@ export async function guarded<T>(file: string, work: () => Promise<T>): Promise<
 
 /** Without a cause: DuckDB's messages quote values where a cast fails. */
 function refusal(file: string, error: unknown): ExportError {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : null
+  const code = codeOf(error)
   const { kind } = duckdbError(error)
   // A file of another format has the kind IO, like a full disk.
-  const isFile = code !== null || (kind !== null && IS_ABOUT_THE_FILE.has(kind))
-  const shown = code ?? (kind === null ? 'an error' : `${kind} Error`)
+  const isFile = code !== '' || (kind !== null && IS_ABOUT_THE_FILE.has(kind))
+  const shown = code || (kind === null ? 'an error' : `${kind} Error`)
   return new ExportError({
     kind: 'target',
     what: isFile ? `DuckDB cannot use the file (${shown})` : `DuckDB refuses (${shown})`,

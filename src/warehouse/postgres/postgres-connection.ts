@@ -3,7 +3,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import type { Client } from 'pg'
-import { ExportError, learnSecret } from '../../core/index.ts'
+import { codeOf, ExportError, learnSecret } from '../../core/index.ts'
 import { postgresAddress } from './postgres-address.ts'
 
 export type PostgresConnection = {
@@ -112,11 +112,6 @@ function passFile(): string {
 async function isOpenToOthers(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => null)
   return found?.isFile() === true && (found.mode & 0o077) !== 0
-}
-
-/** SQLSTATE of the server, or a code of the system or of TLS; empty: none. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
 function constraintOf(error: unknown): string {

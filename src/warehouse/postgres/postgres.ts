@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { DuckDBBlobValue, DuckDBConnection, DuckDBInstance } from '@duckdb/node-api'
 import type { Client as PgClient } from 'pg'
-import { type ColumnSpec, ExportError } from '../../core/index.ts'
+import { type ColumnSpec, codeOf, ExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { loadDuckdb } from '../duckdb/duckdb.ts'
 import { INSTANCE_OPTIONS, type TargetWait } from '../duckdb/duckdb-file.ts'
@@ -27,7 +27,7 @@ import {
   type TableSpec,
 } from '../table/table.ts'
 import { type Database, requireWhole, type Warehouse } from '../table/warehouse.ts'
-import { codeOf, connectPostgres, type PostgresConnection } from './postgres-connection.ts'
+import { connectPostgres, type PostgresConnection } from './postgres-connection.ts'
 
 type PostgresOptions = {
   readonly stop: AbortSignal
