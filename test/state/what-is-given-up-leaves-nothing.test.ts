@@ -1,8 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type JournalEntry, type Store, WindowRun } from '../../src/core/index.ts'
+import { bringQuarantine } from '../../src/data-set/quarantine-files.ts'
 import { openSettledJournal } from '../../src/data-set/recover.ts'
 import { invalidationOf, redoEntry } from '../../src/data-set/redo/invalidate.ts'
+import { quarantinePath, writeQuarantine } from '../../src/load/index.ts'
 import { type CheckpointState, chainEntry, saveCheckpoint } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { cases } from '../support/thorough.ts'
@@ -211,18 +213,35 @@ describe('invalidating', () => {
     expect([...rewritten.invalidated]).toEqual(given(FIRST))
   })
 
-  it('once more leaves nothing in the quarantine file, also where the checkpoint is read back', async () => {
-    const { store, state } = await stateOf(LINES)
-    const redo = redoEntry(invalidationOf(state, { partitions: [FIRST], shards: [] }))
-    const quarantined = (end: number) => ({ kind: 'quarantined', partition: FIRST, blobs: 0, end }) as const
-    const journal = await openLog(store)
-    await journal.append([quarantined(10), redo])
-    expect(journal.state.partitions.get(FIRST)).toMatchObject({ rows: 5, quarantineEnd: 10 })
-    await journal.append([quarantined(20), redo])
-    expect(journal.state.partitions.get(FIRST)).toMatchObject({ rows: 5, quarantineEnd: 0 })
-    await saveCheckpoint(await own(store), journal.state)
-    const { partitions, redo: left } = plain(journal.state)
-    expect(plain(await stateIn(store))).toMatchObject({ partitions, redo: left })
+  it('once more leaves nothing in the quarantine file, whether or not its size was committed', async () => {
+    for (const isCommitted of [true, false]) {
+      const { store, state } = await stateOf(LINES)
+      const owned = await own(store)
+      const redo = redoEntry(invalidationOf(state, { partitions: [FIRST], shards: [] }))
+      const journal = await openLog(store)
+      const quarantined = (blobs: number, end: number): JournalEntry => ({
+        kind: 'quarantined',
+        partition: FIRST,
+        blobs,
+        end,
+      })
+      await writeQuarantine(owned, FIRST, 0, [Buffer.from('the first export\n')])
+      await journal.append([quarantined(0, 17), redo])
+      expect(journal.state.partitions.get(FIRST)).toMatchObject({ rows: 5, quarantineEnd: 17 })
+      // A page of the second export with an item that is rejected.
+      const items = [{ window: FIRST.slice(QUERY.length + 1), items: 1, blob: 0 }]
+      const begin = chainEntry(1, QUERY, WINDOWS.part(0, 1))
+      await journal.commit([begin, page({ chain: 1, quarantine: items })], [Buffer.from('x')])
+      const size = await writeQuarantine(owned, FIRST, 0, [Buffer.from('the second export\n')])
+      if (isCommitted) await journal.append([quarantined(1, size)])
+      await journal.append([redoEntry(invalidationOf(journal.state, { partitions: [FIRST], shards: [] }))])
+      await bringQuarantine(owned, journal)
+      expect(await store.size(quarantinePath(FIRST)), `committed: ${isCommitted}`).toBeNull()
+      expect(journal.state.partitions.get(FIRST)).toMatchObject({ rows: 5, quarantineEnd: 0 })
+      await saveCheckpoint(owned, journal.state)
+      const { partitions, redo: left } = plain(journal.state)
+      expect(plain(await stateIn(store))).toMatchObject({ partitions, redo: left })
+    }
   })
 
   const given = (key: string): string[] => [`${folder(key)}/part-00000.csv`]

@@ -100,6 +100,8 @@ export class Partitions {
   }
 
   addQuarantined(key: string, items: number): void {
+    // The first item of what is exported again replaces the quarantine file.
+    if (this.again.has(key)) this.#updateExported(key, (folded) => ({ ...folded, quarantineEnd: 0 }))
     this.#update(key, (folded) => ({ ...folded, state: 'partial', quarantined: folded.quarantined + items }))
   }
 
@@ -152,9 +154,6 @@ export class Partitions {
   redo(key: string, isWhole: boolean): void {
     if (!isWhole && !this.again.has(key))
       this.#updateExported(key, (folded) => ({ ...folded, state: 'partial' }))
-    // Its quarantine file has items of the export that is dropped.
-    if ((this.again.get(key)?.quarantineEnd ?? 0) > 0)
-      this.#updateExported(key, (folded) => ({ ...folded, quarantineEnd: 0 }))
     this.again.set(key, null)
   }
 
