@@ -19,7 +19,7 @@ import { sendPage, serve } from '../extract/support.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
 import { cases } from '../support/thorough.ts'
 import { credential, decode } from '../transform/credentials.ts'
-import { worldAt } from './world.ts'
+import { brokenAt, itemAt, serviceOf, worldAt } from './world.ts'
 
 const KEY = 'domain.acme.example/all'
 
@@ -270,4 +270,37 @@ it('a window that a chain has passed fails, its rows stay, and the chain goes on
   expect(await world.isWhole()).toBe(true)
   expect([(await world.rows()).length, (await world.refused()).length]).toEqual([300, 100])
   expect(server.received).toHaveLength(2)
+})
+
+describe('late rows of a window that failed for its quarantined items', () => {
+  const WINDOWS = 'windows: { from: 2024-01-01, until: 2024-07-01, every: month, per_chain: 3 }'
+  const good = (id: number, day: string) => itemAt(id, `2024-${day}T00:00:00Z`)
+  const broken = (id: number, day: string) => brokenAt(id, `2024-${day}T00:00:00Z`)
+
+  it('do not seal the shard of a folder that still gets rows', async () => {
+    const first = [broken(1, '01-10'), good(2, '02-10'), good(3, '01-11'), good(4, '03-10')]
+    const second = ['04-10', '04-11', '05-10', '05-11', '06-10', '06-11', '06-12']
+    const server = await serviceOf([...first, ...second.map((day, i) => good(5 + i, day))], 2)
+    const world = await worldAt(server.url, `domains: [acme.example], concurrency: 1, ${WINDOWS}`, {
+      load: 'format: csv, path: out, partition_by: [query]',
+    })
+    expect(await world.run('{ max_quarantined: 0 }')).toMatchObject({
+      status: 'failed',
+      partitions: { done: 5, failed: 1, pending: 0 },
+      shards: 1,
+      rows: 10,
+    })
+  })
+
+  it('may make up for them: the run has failed, and the next one has nothing to do', async () => {
+    const many = Array.from({ length: 100 }, (_, i) => (i < 2 ? broken(i, '01-10') : good(i, '01-10')))
+    const late = Array.from({ length: 200 }, (_, i) => good(200 + i, '01-11'))
+    const server = await serviceOf([...many, good(100, '02-10'), ...late], 101)
+    const world = await worldAt(server.url, `domains: [acme.example], concurrency: 1, ${WINDOWS}`)
+    expect(await world.run()).toMatchObject({
+      status: 'failed',
+      partitions: { total: 6, done: 5, failed: 1, pending: 0 },
+    })
+    expect(await world.run()).toMatchObject({ status: 'complete', requests: 0, partitions: { done: 6 } })
+  })
 })

@@ -135,8 +135,10 @@ export class PageCommits {
     this.recent = recent
     chain.committed(progress.watermark)
     this.#run.tally.advanced += chain.advanced - advanced
-    this.#count(split, progress, ended)
-    await this.#afterCommit(progress, ended)
+    const isEnded = (index: number): boolean => ended.some((fault) => fault.index === index)
+    const done = { ...progress, finished: progress.finished.filter((index) => !isEnded(index)) }
+    this.#count(split, done)
+    await this.#afterCommit(done, ended)
     return excess
   }
 
@@ -186,7 +188,7 @@ export class PageCommits {
     return finished.flatMap((index) => change(index, -1))
   }
 
-  #count(split: SplitPage, { finished, reopened }: PageProgress, ended: readonly PartitionFault[]): void {
+  #count(split: SplitPage, { finished, reopened }: PageProgress): void {
     const chain = this.#chain
     const { requests, forgotten, leftOut } = split
     // Without those of windows that another chain has.
@@ -201,13 +203,13 @@ export class PageCommits {
       const message = 'the service repeats rows on later pages; each is exported once'
       log('warn', message, { partition: chain.current.key, repeated: page.repeated })
     }
-    if (reopened.length > 0 && tally.reopened === 0) {
+    if (reopened.length > 0 && !tally.hasReopened) {
       const message = 'late rows for finished partitions; they are written to additional shards'
       log('warn', message, { partition: chain.partitionAt(reopened[0]!).key })
     }
     tally.page(page, forgotten)
-    tally.reopened += reopened.length
-    tally.done += finished.length - reopened.length - ended.length
+    for (const index of reopened) tally.reopen(chain.partitionAt(index).key)
+    for (const index of finished) tally.finish(chain.partitionAt(index).key)
     for (const field of tally.newFields(page)) {
       log('warn', 'the service sends an unknown field, which is not exported', { field })
     }
@@ -216,9 +218,7 @@ export class PageCommits {
   /** The steps after a commit. */
   async #afterCommit(progress: PageProgress, ended: readonly PartitionFault[]): Promise<void> {
     const { session, measurements, deferred } = this.#run
-    const isEnded = (index: number): boolean => ended.some((fault) => fault.index === index)
-    const finished = progress.finished.filter((index) => !isEnded(index))
-    this.#events.committed({ ...progress, finished })
+    this.#events.committed(progress)
     for (const fault of ended) failEnded(this.#chain, fault, this.#events, this.#run)
     await measurements.enterMonth(session.journal)
     await deferred.settle()

@@ -10,7 +10,7 @@ export type PageProgress = {
   readonly isLast: boolean
   /** Windows that are done with this page and were not before. */
   readonly finished: readonly number[]
-  /** Windows that were done and are reopened for late rows. */
+  /** Windows that had ended, done or failed, and are reopened for late rows. */
   readonly reopened: readonly number[]
 }
 
@@ -27,7 +27,6 @@ export function progressOf(
   const { count } = chain.windows
   const watermark = watermarkAfter(chain, page, position)
   const isLast = page.next === null || watermark >= count
-  const isDone = (index: number): boolean => chain.foldedAt(index)?.state === 'done'
   const isOver = (index: number): boolean => {
     const folded = chain.foldedAt(index)
     return folded !== undefined && hasEnded(folded)
@@ -40,7 +39,7 @@ export function progressOf(
   for (let index = isLast ? 0 : chain.watermark; index < (isLast ? count : watermark); index++) {
     if (!isOver(index) || late.has(index)) finished.push(index)
   }
-  return { watermark, isLast, finished, reopened: [...late].filter(isDone) }
+  return { watermark, isLast, finished, reopened: [...late] }
 }
 
 /** The number of windows that can get no more rows. The last window is open until the chain's last page. */

@@ -39,8 +39,8 @@ export class Tally {
   quarantined = 0
   repeated = 0
   forgotten = 0
-  /** Partitions that were done and got late rows. */
-  reopened = 0
+  /** Whether late rows came for a partition that had ended. */
+  hasReopened = false
   /** Partitions that failed in a row, without a usable response in between. */
   failuresInRow = 0
   readonly failures: { readonly partition: string; readonly message: string }[] = []
@@ -63,6 +63,17 @@ export class Tally {
     for (const items of forgotten.values()) this.forgotten += items
     // A page of rejected items alone is none that can be used.
     if (page.rows > 0 || page.quarantined.length === 0) this.failuresInRow = 0
+  }
+
+  /** A partition is done. One that failed in this run counts as failed, also if late rows make up for it. */
+  finish(partition: string): void {
+    if (!this.#failed.has(partition)) this.done++
+  }
+
+  /** Late rows came for a partition that had ended. */
+  reopen(partition: string): void {
+    this.hasReopened = true
+    if (!this.#failed.has(partition)) this.done--
   }
 
   /** The number of quarantined items by reason, regardless of the index in a list. */
