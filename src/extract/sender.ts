@@ -71,11 +71,10 @@ export class Sender {
    * @throws FailedAttempt, PageTooLarge; else what no other attempt can change
    */
   async #attempt<T>(outgoing: Outgoing, number: number, read: ReadResponse<T>): Promise<T> {
-    for (let tries = 1; ; tries++) {
+    for (;;) {
       const reservation = await this.#reserve(outgoing)
       try {
-        // The wait for a permit can be long. A token that expires during each wait must not keep the request here.
-        const sent = await this.#exchange(outgoing, number, reservation, tries <= MAX_STALE_TOKENS)
+        const sent = await this.#exchange(outgoing, number, reservation)
         if (sent !== null) return await this.#read(sent, outgoing, reservation.flight, read)
       } finally {
         reservation.release()
@@ -95,21 +94,26 @@ export class Sender {
     return { flight: null, holds, spend: () => {}, release: () => {} }
   }
 
-  /** @returns a response of 2xx; null: nothing was sent, as the token has expired, or limits or a pause have come since */
-  async #exchange(
-    outgoing: Outgoing,
-    number: number,
-    reservation: Reservation,
-    isTokenChecked: boolean,
-  ): Promise<Sent | null> {
-    const { contact, http, pace } = this.#parts
-    const { metered, sizing, tokens, where } = outgoing
-    const token = tokens.held() ?? (await this.#obtain(outgoing))
-    const permit = await pace[outgoing.tier].permit(outgoing.signal)
+  /** A permit, and a token that was valid when it came. */
+  async #admitted(outgoing: Outgoing) {
+    const { tokens, tier, signal } = outgoing
+    for (let stale = 0; ; stale++) {
+      const token = tokens.held() ?? (await this.#obtain(outgoing))
+      const permit = await this.#parts.pace[tier].permit(signal)
+      // The wait can be long. A token that expires during each wait must not keep the request here.
+      if (tokens.held() === token || stale === MAX_STALE_TOKENS) return { token, permit }
+      permit.end()
+    }
+  }
+
+  /** @returns a response of 2xx; null: nothing was sent, as limits or a pause have come since */
+  async #exchange(outgoing: Outgoing, number: number, reservation: Reservation): Promise<Sent | null> {
+    const { contact, http } = this.#parts
+    const { metered, sizing, where } = outgoing
+    const { token, permit } = await this.#admitted(outgoing)
     let hasEnded = (_outcome: Readonly<Record<string, string | number>>): number => 0
     let response: HttpResponse | null
     try {
-      if (isTokenChecked && tokens.held() !== token) return null
       if (sizing?.isTooLarge() === true) throw tooLarge(where)
       response = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, () => {
         if (!reservation.holds() || !permit.take()) return false

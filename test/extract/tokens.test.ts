@@ -187,6 +187,45 @@ describe('an API key', () => {
   })
 })
 
+describe('a token that expires while its request waits for the end of a pause', () => {
+  it('is replaced, however many pauses came before', async () => {
+    const clock = fakeClock()
+    const issuedMs: number[] = []
+    const agesMs: number[] = []
+    let pauses = 6
+    let search: Promise<unknown> | null = null
+    const server = await serve((request, response) => {
+      if (request.url === '/tokens/generate') {
+        issuedMs.push(clock.monotonicMs())
+        return sendJson(response, { token: `token-${issuedMs.length}` })
+      }
+      if (request.url === '/tokens/test') {
+        search ??= collect(service, domainChain())
+        return void setImmediate(() => {
+          if (pauses-- > 0) response.writeHead(429).end()
+          else sendJson(response, {})
+        })
+      }
+      const token = Number(request.headers.authorization?.slice('Bearer token-'.length))
+      agesMs.push(clock.monotonicMs() - issuedMs[token - 1]!)
+      sendPage(response, null)
+    })
+    // The search has its permit, and waits for the connection, whenever the token test is paused.
+    const service = openWithKey(server.url, {
+      clock,
+      auth: apiKeyAuth({ tokenLifetimeMs: 90_000 }),
+      limits: { connections: 1 },
+      settings: { retries: pauses },
+    })
+    await service.testToken('/tokens/test')
+    await search
+    expect(clock.monotonicMs()).toBeGreaterThan(60_000)
+    expect(issuedMs).toHaveLength(2)
+    expect(agesMs).toHaveLength(1)
+    expect(agesMs[0]).toBeLessThan(45_000)
+  })
+})
+
 describe('a configured token', () => {
   it('that is refused and has not changed fails at once', async () => {
     const server = await serve((_request, response) => response.writeHead(401).end())
