@@ -65,7 +65,9 @@ async function redone(
   state: CheckpointState | null,
   { redo: patterns, clock, onLog }: Pick<DataSetOptions, 'redo' | 'clock' | 'onLog'>,
 ): Promise<readonly JournalEntry[]> {
-  const redo = patterns.length === 0 ? null : await planRedo(pipeline, state, patterns, clock.now())
+  // Before the lock, `runPipeline` has matched them with what a new data set will hold.
+  if (state === null || patterns.length === 0) return []
+  const redo = await planRedo(pipeline, state, patterns, clock.now())
   if (redo === null) return []
   const { partitions, rows, invalidated } = redo
   onLog('info', 'what is exported again stays until it is replaced', {
