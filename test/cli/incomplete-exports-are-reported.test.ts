@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { unpackTar } from 'modern-tar'
 import { expect, it } from 'vitest'
 import type { Fault } from '../support/sandbox.ts'
-import { spillway, trial } from './spillway.ts'
+import { trial } from './spillway.ts'
 
 const KEY = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })
 
@@ -132,28 +132,4 @@ it('newly planned windows, a stopped run and a moved data set without state are 
   expect(await json('verify', file)).toMatchObject({ code: 0, ok: true, complete: false, partitions: null })
   writeFileSync(join(folder, 'out/_SUCCESS'), '')
   expect(await json('verify', file)).toMatchObject({ complete: true, partitions: null })
-})
-
-it('no command needs the mask key for what is there', async () => {
-  const { folder, file, env } = await trial({
-    extract: '  queries: [{ type: keyword, keyword: a }]',
-    rest: 'transform: { identity: hmac }\nload: { path: out, partition_by: none }',
-  })
-  const access = env
-  const as = (key: string) => (args: readonly string[]) => {
-    return spillway(args, folder, { ...access, SPILLWAY_MASK_KEY: key.repeat(32) })
-  }
-  const [own, other, without] = [as('k'), as('l'), as('')]
-  expect((await own(['run', file])).code).toBe(0)
-  const query = ['query', file, 'SELECT 1 AS one', '--csv'] as const
-  const load = ['load', file, '--to', 'duckdb:leaks.db'] as const
-  const verify = ['verify', file, '--complete'] as const
-  for (const call of [own, other, without]) {
-    for (const args of [verify, [...verify, '--json'], query, load, ['status', file]]) {
-      const { code, stdout, stderr } = await call(args)
-      expect([args[0], code], stderr).toEqual([args[0], 0])
-      if (args === verify || args === load)
-        expect(stdout).toContain('The export is complete: all 6 partitions.')
-    }
-  }
 })

@@ -13,10 +13,10 @@ it('warnings of libraries are in the debug log, and never on stderr', async () =
     {},
     { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(WARNING)}` },
   )
-  const quiet = await here.cli('status', 'pipeline.yaml')
+  const quiet = await here.call('status')
   expect(quiet.code, quiet.stderr).toBe(0)
   expect(quiet.stderr).toBe('')
-  const debug = await here.cli('status', 'pipeline.yaml', '--log-level', 'debug')
+  const debug = await here.call('status', '--log-level', 'debug')
   expect(debug.stderr).toContain('Warning: by a library')
 })
 
@@ -26,10 +26,10 @@ it.runIf(THOROUGH)(
     const { double, env } = await startBucket()
     onTestFinished(() => double.close())
     const here = await newWorkspace({ load: { path: `s3://${BUCKET}/set` } }, {}, env)
-    const quiet = await here.cli('status', 'pipeline.yaml')
+    const quiet = await here.call('status')
     expect(quiet.code, quiet.stderr).toBe(0)
     expect(quiet.stderr).toBe('')
-    const debug = await here.cli('status', 'pipeline.yaml', '--log-level', 'debug')
+    const debug = await here.call('status', '--log-level', 'debug')
     const isOld = Number.parseInt(process.versions.node, 10) < 22
     expect(debug.stderr.includes('NodeVersionSupportWarning')).toBe(isOld)
   },
@@ -43,9 +43,9 @@ it('so is what they print, and traces of theirs are off: they hold passwords', a
     {},
     { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(prints)}` },
   )
-  const quiet = await here.cli('status', 'pipeline.yaml', '--log-format', 'json')
+  const quiet = await here.call('status', '--log-format', 'json')
   expect(quiet.stderr).toBe('')
-  const debug = await here.cli('status', 'pipeline.yaml', '--log-level', 'debug')
+  const debug = await here.call('status', '--log-level', 'debug')
   expect(debug.stderr).toContain('printed by a library')
   const traced = await newWorkspace(
     {},

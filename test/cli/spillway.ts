@@ -1,30 +1,19 @@
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { onTestFinished } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
 import { takeLock } from '../../src/state/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
-import { CLI } from '../support/run-cli.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
 
 export { Collector } from '../support/in-this-process.ts'
+export { start } from '../support/run-cli.ts'
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 export type Result = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
-
-export type Running = {
-  readonly child: ChildProcessWithoutNullStreams
-  /** Resolves once a condition holds; rejects when the process ends before. */
-  until(isSo: (stderr: string) => boolean): Promise<void>
-  readonly result: Promise<Result>
-}
 
 export type Environment = Readonly<Record<string, string>>
 
@@ -53,35 +42,6 @@ export async function lockOf({ output }: { readonly output: string }): Promise<(
 /** Runs a command line in this process, which is quicker than starting one. */
 export async function spillway(args: readonly string[], cwd: string, env: Environment = {}): Promise<Result> {
   return inThisProcess(args, cwd, env)
-}
-
-/** Starts the built command with only the given environment, and with a stdin that has ended. */
-export function start(args: readonly string[], cwd: string, env: Environment = {}): Running {
-  const child = spawn(process.execPath, [CLI, ...args], { cwd, env: { PATH: process.env.PATH, ...env } })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  child.stdin.end()
-  let stdout = ''
-  let stderr = ''
-  let ended = false
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text
-  })
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text
-  })
-  return {
-    child,
-    async until(isSo) {
-      while (!isSo(stderr)) {
-        if (ended) throw new Error(`the command has ended: ${stderr}`)
-        await setTimeout(10)
-      }
-    },
-    result: once(child, 'close').then(([code]: (number | null)[]) => {
-      ended = true
-      return { code: code ?? null, stdout, stderr }
-    }),
-  }
 }
 
 export type PipelineParts = {

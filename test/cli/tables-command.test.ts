@@ -41,7 +41,7 @@ describe('tables', () => {
     expect(json).toMatchObject({ code: 0, stderr: '' })
     expect(json.value).toEqual({ tables })
     const { tables: found } = json.value as { tables: { snapshot: number }[] }
-    const { code, stdout } = await here.cli('tables', 'pipeline.yaml')
+    const { code, stdout } = await here.call('tables')
     const { rows, files } = tables[0]!
     expect(code).toBe(0)
     expect(stdout.trimEnd().split('\n')).toEqual([
@@ -53,7 +53,7 @@ describe('tables', () => {
   it('says so when there are none, and removes those whose formats have gone', async () => {
     const here = await exported()
     await here.write(parts({ table_formats: [] }))
-    expect(await here.cli('tables', 'pipeline.yaml')).toMatchObject({
+    expect(await here.call('tables')).toMatchObject({
       code: 0,
       stdout: 'no tables: load.table_formats names none\n',
     })
@@ -64,7 +64,7 @@ describe('tables', () => {
   it('says so when nothing is exported yet of which there could be tables', async () => {
     const here = await newWorkspace({ ...parts(), service: { retries: 0 } }, { errorRate: 1 })
     expect((await here.run()).code).toBe(1)
-    expect(await here.cli('tables', 'pipeline.yaml')).toMatchObject({
+    expect(await here.call('tables')).toMatchObject({
       code: 0,
       stdout: 'no tables: there are no shards yet\n',
     })

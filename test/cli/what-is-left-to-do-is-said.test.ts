@@ -9,7 +9,7 @@ import { accessTo, sandboxWith, spillway, trial, writePipeline } from './spillwa
 it('a database that is down leaves a complete export, and the command that loads it', async () => {
   const here = await newWorkspace({ load: { format: 'csv' } })
   const target = 'postgres://etl@127.0.0.1:1/leaks'
-  const { code, stdout, stderr } = await here.cli('run', 'pipeline.yaml', '--load', target)
+  const { code, stdout, stderr } = await here.call('run', '--load', target)
   expect(code).toBe(1)
   expect(stdout).toContain('complete in')
   expect(stderr).toContain('The export is complete; only the load is left: ')
@@ -21,14 +21,7 @@ it('a run that failed ends with an error in the log, whatever the level that is 
     { service: { retries: 0 } },
     { faults: [{ kind: 'status', status: 500, requests: [1] }] },
   )
-  const { code, stderr } = await here.cli(
-    'run',
-    'pipeline.yaml',
-    '--log-format',
-    'json',
-    '--log-level',
-    'error',
-  )
+  const { code, stderr } = await here.call('run', '--log-format', 'json', '--log-level', 'error')
   expect(code).toBe(1)
   expect(
     stderr

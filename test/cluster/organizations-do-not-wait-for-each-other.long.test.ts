@@ -1,11 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { start } from '../cli/spillway.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
-import { SAME } from '../support/rows.ts'
-import { exits } from '../support/run-cli.ts'
+import { exits, start } from '../support/run-cli.ts'
 import { until, world } from './support/world.ts'
 
 const backend = 'postgres'
@@ -72,7 +70,7 @@ describe('a failure of one organization', () => {
       { pipeline: 'org-3', status: 'failed', error: expect.stringContaining('NO_SUCH_VARIABLE') },
       { pipeline: null, status: 'failed', error: expect.stringContaining('missing.yaml') },
     ])
-    expect(await here.difference('org-0')).toEqual(SAME)
+    await here.expectRows('org-0')
     const jobs = await pgRows(
       here.env.SPILLWAY_QUEUE_URL ?? '',
       `SELECT name, state, failed_reason FROM bullmq.job WHERE queue = 'organizations' ORDER BY name`,

@@ -5,7 +5,6 @@ import { openQueue } from '../../src/cluster/index.ts'
 import { systemClock } from '../../src/core/index.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
-import { SAME } from '../support/rows.ts'
 import { BACKENDS, startRedis, undisturbed, world } from './support/world.ts'
 
 const parsed = (stdout: string) =>
@@ -30,7 +29,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
         expect([status, rows, requests]).toEqual(['complete', 120, here.searches(pipeline).length])
       }
       for (const organization of here.organizations) {
-        expect(await here.difference(organization)).toEqual(SAME)
+        await here.expectRows(organization)
         expect(existsSync(join(here.folder, organization, '_SUCCESS'))).toBe(true)
       }
       const searches = here.searches('org-0').length

@@ -32,7 +32,7 @@ it('its SQL over the files counts by source as the table does, though sources sh
   const here = await newWorkspace({ load: { path: 'output/acme' } }, { records: 2000, sources: 30 })
   for (const words of [['run'], ['load', '--to', 'duckdb:leaks.db']]) {
     const [command = '', ...flags] = words
-    expect((await here.cli(command, 'pipeline.yaml', ...flags)).code).toBe(0)
+    expect((await here.call(command, ...flags)).code).toBe(0)
   }
   const text = blocksOf('README.md').find(({ language }) => language === 'sql')!.text
   const files = await sql(text.replace('output/acme', join(here.folder, 'output/acme')))

@@ -12,8 +12,9 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { chunksFolder } from '../support/run-cli.ts'
-import { newWorkspace, temporaryFolder } from '../support/workspace.ts'
+import { newWorkspace } from '../support/workspace.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const execute = promisify(execFile)
@@ -67,7 +68,7 @@ it('chunks of earlier builds go a day after they were replaced, and at once when
 
 /** A folder with a build, as a clone has it in which the command was linked. */
 function newClone(): string {
-  const clone = temporaryFolder()
+  const clone = scratchFolder()
   copyBuild(join(clone, 'dist'), chunksFolder(ROOT))
   cpSync(join(ROOT, 'package.json'), join(clone, 'package.json'))
   symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'))

@@ -4,6 +4,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import { credential, startService } from '../fault/hostile-service.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { readParquet } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { COMMON_PASSWORDS, type Sandbox, startSandbox } from '../support/sandbox.ts'
@@ -11,7 +12,6 @@ import {
   type Environment,
   type PipelineParts,
   SMALL,
-  temporaryFolder,
   type Workspace,
   workspaceFor,
 } from '../support/workspace.ts'
@@ -134,7 +134,7 @@ async function rowsSoFar(here: Workspace): Promise<number> {
 }
 
 it('a secret file that changes during a run changes nothing for that run', async () => {
-  const file = join(temporaryFolder(), 'secret')
+  const file = join(scratchFolder(), 'secret')
   writeFileSync(file, FIRST)
   const secrets: string[] = []
   const service = await startService(({ body, json }) => {

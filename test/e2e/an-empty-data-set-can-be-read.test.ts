@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { shardPaths, sql } from '../support/read-shards.ts'
@@ -47,7 +48,7 @@ it.each(some(LOADS, 2))(
     const found = await shardPaths(here.output)
     if (path !== null) expect(found).toEqual([path])
     expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
-    expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
+    expect((await here.call('verify')).code).toBe(0)
 
     const reader = found[0]?.includes('.csv') === true ? 'read_csv' : 'read_parquet'
     const table = `${reader}('${here.output}/credentials/**/part-*', hive_partitioning = true)`
@@ -60,6 +61,20 @@ it.each(some(LOADS, 2))(
   },
 )
 
+it('a partition without rows has no shard and no folder', async () => {
+  const here = await newWorkspace({
+    extract: {
+      domains: ['scatterholt.com', 'nowhere.example'],
+      windows: { from: '2023-11-01', until: '2024-02-01', every: 'month' },
+    },
+  })
+  expect((await here.run()).summary).toMatchObject({ partitions: { total: 6, done: 6 }, shards: 1 })
+  expect(await readdir(join(here.output, 'credentials'))).toEqual(['query=domain.scatterholt.com'])
+  expect((await shardPaths(here.output)).map((path) => path.split('/')[2])).toEqual([
+    'import_window=2024-01-01',
+  ])
+})
+
 it('rows that come later add shards', async () => {
   const here = await newWorkspace(parts({ partition_by: 'query' }))
   expect((await here.run()).summary).toMatchObject({ rows: 0, shards: 1 })
@@ -71,7 +86,7 @@ it('rows that come later add shards', async () => {
     'credentials/query=domain.scatterholt.com/part-00001.parquet',
   ])
   await here.expectRows(['scatterholt.com', 'quillmere.net'])
-  expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
+  expect((await here.call('verify')).code).toBe(0)
 
   await here.write(parts({ partition_by: 'query' }))
   expect((await here.run('--fresh', '--yes')).summary).toMatchObject({ rows: 0, shards: 1 })

@@ -1,15 +1,12 @@
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { RunSummary } from '../../src/index.ts'
-import { scratchFolder } from '../support/at-the-end.ts'
-import { runInProcess } from '../support/library-run.ts'
-import { readCsv, readParquet } from '../support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
-import { type Fault, repeatedSearches, type Sandbox, startSandbox } from '../support/sandbox.ts'
-import { cases } from '../support/thorough.ts'
-import { type PipelineParts, SMALL } from '../support/workspace.ts'
+import { shardHashes } from '../fault/support.ts'
+import { runLibrary } from '../support/library-run.ts'
+import { type Fault, repeatedSearches } from '../support/sandbox.ts'
+import { cases, THOROUGH } from '../support/thorough.ts'
+import { newWorkspace } from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-17', until: '2024-06-05T12:00:00Z' }
@@ -21,8 +18,13 @@ const extract = fc.record({
   page_size: fc.integer({ min: 1, max: 40 }),
   concurrency: fc.integer({ min: 1, max: 6 }),
 })
-const load = fc.record({
-  format: fc.constantFrom('parquet', 'csv'),
+const encoding = fc.constantFrom<Readonly<Record<string, string>>>(
+  { format: 'parquet' },
+  { format: 'csv' },
+  { format: 'csv', compression: 'gzip' },
+  { format: 'parquet', compression: 'none', engine: 'parquetjs-lite' },
+)
+const layout = fc.record({
   partition_by: fc.constantFrom('none', 'query', 'window', ['query', 'window']),
   shard_rows: fc.constantFrom(1, 7, 50, 1_000_000),
 })
@@ -42,90 +44,103 @@ const service = fc.record({
   gzip: fc.boolean(),
   trouble,
 })
-const anyPipeline = fc.record({ extract, load, service })
+const anyPipeline = fc.record({ extract, encoding, layout, service })
 type Drawn = typeof anyPipeline extends fc.Arbitrary<infer T> ? T : never
+
+/** Budgets of the first runs. */
+const stops = fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 5 })
 
 it('random pipelines give exactly the expected rows, although the service fails at times', async () => {
   await fc.assert(
     fc.asyncProperty(anyPipeline, async (drawn) => {
-      await withPipeline(drawn, async ({ run, difference, sandbox }) => {
-        const { status, requests, partitions } = await run(null)
-        expect({ status, failed: partitions.failed }).toEqual({ status: 'complete', failed: 0 })
-        expect(requests).toBe(sandbox.requests.length)
-        expect(await difference()).toEqual(SAME)
-        expect((await run(null)).requests).toBe(0)
-      })
+      const { here, run, expectWhole } = await newExport(drawn)
+      const { status, requests, partitions } = await run(null)
+      expect({ status, failed: partitions.failed }).toEqual({ status: 'complete', failed: 0 })
+      expect(requests).toBe(here.sandbox.requests.length)
+      await expectWhole()
+      expect((await run(null)).requests).toBe(0)
     }),
     { numRuns: cases(25, 1) },
   )
 })
 
 it('stopped after any number of requests, again and again, they give the same rows for the same requests, except those that keep slots busy', async () => {
-  const stops = fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 5 })
   await fc.assert(
     fc.asyncProperty(anyPipeline, stops, async (drawn, budgets) => {
       // Without trouble no request is sent twice, so their number is known.
       const calm = { ...drawn, service: { ...drawn.service, trouble: [] } }
-      const least = await withPipeline(calm, async ({ run }) => (await run(null)).requests)
+      const least = (await (await newExport(calm)).run(null)).requests
       const { concurrency } = drawn.extract
-      await withPipeline(calm, async ({ run, difference, sandbox, output }) => {
-        for (const budget of budgets) {
-          const { status, requests } = await run(budget)
-          if (concurrency === 1) expect(status).toBe(sandbox.requests.length < least ? 'budget' : 'complete')
-          expect(requests).toBeLessThanOrEqual(budget)
-          expect(existsSync(join(output, '_SUCCESS'))).toBe(status === 'complete')
-        }
-        expect((await run(null)).status).toBe('complete')
-        expect(repeatedSearches(sandbox.requests)).toBe(0)
-        // Of several slots, each may be given windows of a query of another one.
-        if (concurrency === 1) expect(sandbox.requests).toHaveLength(least)
-        expect(await difference()).toEqual(SAME)
-      })
+      const { here, run, expectWhole } = await newExport(calm)
+      for (const budget of budgets) {
+        const { status, requests } = await run(budget)
+        if (concurrency === 1)
+          expect(status).toBe(here.sandbox.requests.length < least ? 'budget' : 'complete')
+        expect(requests).toBeLessThanOrEqual(budget)
+        expect(existsSync(join(here.output, '_SUCCESS'))).toBe(status === 'complete')
+      }
+      expect((await run(null)).status).toBe('complete')
+      expect(repeatedSearches(here.sandbox.requests)).toBe(0)
+      // Of several slots, each may be given windows of a query of another one.
+      if (concurrency === 1) expect(here.sandbox.requests).toHaveLength(least)
+      await expectWhole()
     }),
     { numRuns: cases(12, 1) },
   )
 })
 
-type Context = {
-  readonly sandbox: Sandbox
-  readonly output: string
-  /** Runs with a budget of requests; null: without. */
-  run(maxRequests: number | null): Promise<RunSummary>
-  difference(): Promise<unknown>
-}
+it.runIf(THOROUGH)(
+  'shards of one query and window hold the same rows in the same bytes, however they are requested',
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(anyPipeline, anyPipeline, stops, async (one, other, budgets) => {
+        const layout = { ...one.layout, partition_by: ['query', 'window'] }
+        const { every, order } = one.extract
+        const { seed, records } = one.service
+        const same = {
+          ...one,
+          layout,
+          extract: { ...other.extract, every, order },
+          service: { ...other.service, seed, records },
+        }
+        const [first, second] = [await newExport({ ...one, layout }), await newExport(same)]
+        for (const budget of [...budgets, null]) await second.run(budget)
+        await first.run(null)
+        expect(await shardHashes(second.here.output)).toEqual(await shardHashes(first.here.output))
+        await second.expectWhole()
+      }),
+      { numRuns: cases(8) },
+    )
+  },
+)
 
-async function withPipeline<T>(
-  { extract, load, service }: Drawn,
-  work: (context: Context) => Promise<T>,
-): Promise<T> {
+async function newExport({ extract, encoding, layout, service }: Drawn) {
   const { trouble, ...data } = service
-  const sandbox = await startSandbox({
-    ...SMALL,
-    ...data,
-    faults: trouble.map((kind, i) => ({ kind, rate: 0.2, times: 6 + i }) as Fault),
-  })
-  const folder = scratchFolder()
-  const output = join(folder, 'out')
+  const faults = trouble.map((kind, i) => ({ kind, rate: 0.2, times: 6 + i }) as Fault)
+  const here = await newWorkspace({}, { ...data, faults })
   const { every, per_chain, ...rest } = extract
-  return await work({
-    sandbox,
-    output,
-    async run(maxRequests) {
-      const parts: PipelineParts = {
+  return {
+    here,
+    /** Runs with a budget of requests; null: without. */
+    async run(maxRequests: number | null) {
+      const windows = { ...RANGE, every, per_chain }
+      return runLibrary(here, {
         service: { retries: 20, requests_per_second: 10_000 },
-        extract: {
-          domains: DOMAINS,
-          windows: { ...RANGE, every, per_chain },
-          ...rest,
-          max_requests: maxRequests ?? 'none',
-        },
-        load,
-      }
-      return runInProcess({ folder, baseUrl: sandbox.baseUrl, token: sandbox.token }, parts)
+        extract: { domains: DOMAINS, windows, ...rest, max_requests: maxRequests ?? 'none' },
+        load: { ...encoding, ...layout },
+      })
     },
-    async difference() {
-      const found = load.format === 'csv' ? await readCsv(output) : await readParquet(output)
-      return difference(found, expectedOfDomains(sandbox, DOMAINS, RANGE))
+    /**
+     * Every row is there once, in shards of exactly `shard_rows`: only the last of a folder may have fewer. Every request
+     * is on record.
+     */
+    async expectWhole() {
+      await here.expectRows(DOMAINS, { ...RANGE, milliseconds: 'engine' in encoding })
+      const { shards, runs } = await here.manifest()
+      const recorded = runs.reduce((sum, { requests }) => sum + requests, 0)
+      expect(recorded).toBe(here.sandbox.requests.length)
+      for (const [i, next] of shards.slice(1).entries())
+        if (dirname(shards[i]!.path) === dirname(next.path)) expect(shards[i]!.rows).toBe(layout.shard_rows)
     },
-  })
+  }
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { readCsv, readParquet } from '../support/read-shards.ts'
-import { difference, expectedRows, SAME } from '../support/rows.ts'
+import { readParquet } from '../support/read-shards.ts'
+import { expectedRows, expectSame } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { newWorkspace } from '../support/workspace.ts'
@@ -18,8 +18,8 @@ it.each(some(['parquet', 'csv'] as const, 1))(
       load: { format },
     })
     await exits(0, here.run())
-    const found = format === 'csv' ? await readCsv(here.output) : await readParquet(here.output)
-    expect(difference(found, expectedRows(here.sandbox, { query, include }))).toEqual(SAME)
+    const found = await here.rows()
+    expectSame(found, expectedRows(here.sandbox, { query, include }))
     expect(found.some(({ urls }) => Array.isArray(urls) && urls.length === 0)).toBe(true)
     expect(found.some(({ urls }) => Array.isArray(urls) && urls.length > 1)).toBe(true)
     expect((await here.manifest()).unknown_fields).toEqual({})
@@ -37,10 +37,10 @@ it.each(some(['csv', 'parquet'] as const, 1))(
       load: { format },
     })
     await exits(0, here.run())
-    const found = format === 'csv' ? await readCsv(here.output) : await readParquet(here.output)
-    expect(difference(found, expectedRows(here.sandbox, { query, include, columns }))).toEqual(SAME)
+    const found = await here.rows()
+    expectSame(found, expectedRows(here.sandbox, { query, include, columns }))
     expect(Object.keys(found[0]!)).toEqual(['id', 'known_password_id', 'source_leaked_at', 'query_value'])
-    expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
+    expect((await here.call('verify')).code).toBe(0)
   },
 )
 
@@ -51,7 +51,7 @@ it('an optional field that is not requested is no column, and an unknown field i
   )
   const { stderr } = await exits(0, here.run('--log-format', 'json'))
   const found = await readParquet(here.output)
-  expect(difference(found, expectedRows(here.sandbox, { query }))).toEqual(SAME)
+  expectSame(found, expectedRows(here.sandbox, { query }))
   expect((await here.manifest()).unknown_fields).toEqual({ confidence: 150, x_ingest: 150 })
   const events = stderr
     .trim()

@@ -41,7 +41,7 @@ it.each(some(PATHS, 1))(
 
     async function expectPath(words: readonly string[], where: string, code: unknown): Promise<void> {
       const [command = '', ...flags] = words
-      const ended = await here.cli(command, 'pipeline.yaml', ...flags)
+      const ended = await here.call(command, ...flags)
       expect(ended.code, ended.stderr).toEqual(code)
       expect(ended.stderr).toMatch(new RegExp(`\\(${where.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}[^)]*\\)`))
     }

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import zlib from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { readCsv, readCsvByDuckdb, readParquet, shardPaths, sql } from '../support/read-shards.ts'
-import { difference, expectedOfDomains, type Row, SAME } from '../support/rows.ts'
+import { expectedOfDomains, expectSame, type Row } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import { type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
@@ -48,7 +48,7 @@ async function exported(load: PipelineParts['load'] & object): Promise<string> {
   const { shards, totals } = await here.manifest()
   expect(shards.map(({ path }) => path)).toEqual(await shardPaths(here.output))
   expect(totals.rows).toBe(300)
-  const { code: verified, stdout } = await here.cli('verify', 'pipeline.yaml', '--json')
+  const { code: verified, stdout } = await here.call('verify', '--json')
   expect(verified, stdout).toBe(0)
   return here.output
 }
@@ -69,7 +69,7 @@ describe.each(THOROUGH ? parquet : usual)(
     it('gives DuckDB every row, to the microsecond where the engine can', async () => {
       const output = await exported({ format: 'parquet', engine, compression, parquet: { encodings } })
       const milliseconds = engine === 'parquetjs-lite'
-      expect(difference(await readParquet(output), expected(milliseconds))).toEqual(SAME)
+      expectSame(await readParquet(output), expected(milliseconds))
       // Enough rows have microseconds, so that the comparison would notice their loss.
       expect(
         expected().filter(({ imported_at }) => !String(imported_at).endsWith('000')).length,
@@ -95,8 +95,8 @@ describe.each(THOROUGH ? csv : [csv[0]!, csv.at(-1)!])(
       const output = await exported({ format: 'csv', engine, compression })
       const ending = compression === 'gzip' ? '.csv.gz' : '.csv'
       for (const path of await shardPaths(output)) expect(path).toMatch(new RegExp(`part-\\d{5}\\${ending}$`))
-      expect(difference(await readCsv(output), expected())).toEqual(SAME)
-      expect(difference(await readCsvByDuckdb(output), expected())).toEqual(SAME)
+      expectSame(await readCsv(output), expected())
+      expectSame(await readCsvByDuckdb(output), expected())
     })
   },
 )

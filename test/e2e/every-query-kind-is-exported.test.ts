@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { readCsv, readParquet } from '../support/read-shards.ts'
-import { difference, expectedRows, SAME } from '../support/rows.ts'
+import { expectedRows, expectSame } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import { COMMON_PASSWORDS, type Sandbox, type SearchQuery, startSandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
@@ -59,8 +58,8 @@ describe.each(THOROUGH ? everyWay : [everyWay[0]!, everyWay[7]!])(
 
       const wanted = queries.map((query) => expectedRows(sandbox, { query, ...RANGE }))
       for (const rows of wanted) expect(rows).not.toHaveLength(0)
-      const found = format === 'parquet' ? await readParquet(here.output) : await readCsv(here.output)
-      expect(difference(found, wanted.flat())).toEqual(SAME)
+      const found = await here.rows()
+      expectSame(found, wanted.flat())
       expect(summary.rows).toBe(found.length)
 
       const folders = new Set(

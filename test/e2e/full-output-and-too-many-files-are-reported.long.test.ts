@@ -3,7 +3,7 @@ import { existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { readParquet } from '../support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
+import { expectedOfDomains, expectSame } from '../support/rows.ts'
 import { CLI, exits } from '../support/run-cli.ts'
 import { newWorkspace, PIPELINE, type Workspace } from '../support/workspace.ts'
 
@@ -41,7 +41,7 @@ it.skipIf(!existsSync(FULL))(
     }
     expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
     const rows = await readParquet(here.output)
-    expect(difference(rows, expectedOfDomains(here.sandbox, ['scatterholt.com']))).toEqual(SAME)
+    expectSame(rows, expectedOfDomains(here.sandbox, ['scatterholt.com']))
   },
 )
 
@@ -57,7 +57,7 @@ it.skipIf(process.platform === 'win32')(
     expect(stderr).not.toMatch(/disk is full|Free some space|shard_bytes/)
     expect((await here.run()).code).toBe(0)
     const rows = await readParquet(here.output)
-    expect(difference(rows, expectedOfDomains(here.sandbox, ['scatterholt.com']))).toEqual(SAME)
+    expectSame(rows, expectedOfDomains(here.sandbox, ['scatterholt.com']))
   },
 )
 

@@ -4,11 +4,10 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type Canary, findLeaks, type Haystack, haystacksOf } from '../fault/leak-search.ts'
 import { planShape, statusShape } from '../support/json-shapes.ts'
-import { readCsv, readParquet } from '../support/read-shards.ts'
-import { difference, expectedRows, isValid, SAME } from '../support/rows.ts'
+import { expectedRows, expectSame, isValid } from '../support/rows.ts'
 import type { Ended } from '../support/run-cli.ts'
 import { type Sandbox, type SearchQuery, startSandbox } from '../support/sandbox.ts'
-import { some, THOROUGH } from '../support/thorough.ts'
+import { some } from '../support/thorough.ts'
 import { SMALL, type Workspace, workspaceFor } from '../support/workspace.ts'
 
 const KEY = 'a key of more than thirty-two bytes, ümläuts included'
@@ -80,17 +79,13 @@ describe.each(some(ways, 1))(
       const here = await prepare()
       const said: Ended[] = [
         await here.run('--log-level', 'trace'),
-        await here.cli('status', 'pipeline.yaml'),
-        await here.cli('check', 'pipeline.yaml'),
+        await here.call('status'),
+        await here.call('check'),
       ]
       expect(said.map(({ code }) => code)).toEqual([4, 0, 0])
 
       said.push(await here.run('--max-requests', '10000', '--log-level', 'trace', '--log-format', 'json'))
-      said.push(
-        await here.cli('verify', 'pipeline.yaml'),
-        await here.cli('summary', 'pipeline.yaml'),
-        await here.cli('status', 'pipeline.yaml', '--json'),
-      )
+      said.push(await here.call('verify'), await here.call('summary'), await here.call('status', '--json'))
       expect(said.slice(3).map(({ code, stderr }) => [code, stderr])).toEqual([
         [0, expect.anything()],
         [0, expect.anything()],
@@ -103,8 +98,8 @@ describe.each(some(ways, 1))(
       const wanted = queries(as).flatMap(({ as: _, ...query }) =>
         expectedRows(sandbox, { query: query as SearchQuery, ...RANGE, masking }),
       )
-      const found = format === 'csv' ? await readCsv(here.output) : await readParquet(here.output)
-      expect(difference(found, wanted)).toEqual(SAME)
+      const found = await here.rows()
+      expectSame(found, wanted)
       expect(new Set(found.map(({ query_type, query_value }) => `${query_type} ${query_value}`))).toEqual(
         new Set(queries(as).map((query) => `${query.type} ${shownValue(query, identity)}`)),
       )
@@ -122,73 +117,6 @@ describe.each(some(ways, 1))(
     })
   },
 )
-
-describe('where names depend on the mask key', () => {
-  const parts = () => ({
-    extract: { queries: queries({}), page_size: 100 },
-    transform: { identity: 'hmac' },
-  })
-
-  it.each(some(['run', 'plan', 'check'], 1))(
-    '%s says that it is missing, with file and line',
-    async (command) => {
-      const here = await workspaceFor(sandbox, parts())
-      const searches = () => sandbox.requests.filter(({ kind }) => kind === 'search').length
-      const before = searches()
-      const { code, stderr, stdout } = await here.cli(command, 'pipeline.yaml')
-      expect(code).toBe(2)
-      expect(stderr).toMatch(/pipeline\.yaml:\d+:\d+: transform/)
-      expect(stderr).toContain('SPILLWAY_MASK_KEY is not set')
-      expect(searches()).toBe(before)
-      expect(findLeaks([{ name: 'output', bytes: Buffer.from(stdout + stderr) }], canaries())).toEqual([])
-    },
-  )
-
-  it.runIf(THOROUGH)(
-    'status and verify need no key where every name is given or hides nothing; plan and run need it',
-    async () => {
-      const extract = { queries: queries({ 0: 'a', 1: 'a', 2: 'b', 3: 'b' }), page_size: 100 }
-      const here = await workspaceFor(
-        sandbox,
-        { extract, transform: { identity: 'hmac' } },
-        { SPILLWAY_MASK_KEY: KEY },
-      )
-      expect((await here.run()).code).toBe(0)
-      const { SPILLWAY_MASK_KEY: _, ...env } = here.env
-      const bare = await workspaceFor(
-        sandbox,
-        { extract, transform: { identity: 'hmac' }, load: { path: here.output } },
-        env,
-      )
-      for (const command of ['status', 'verify'])
-        expect((await bare.cli(command, 'pipeline.yaml')).code).toBe(0)
-      for (const command of ['plan', 'run']) expect((await bare.cli(command, 'pipeline.yaml')).code).toBe(2)
-    },
-  )
-})
-
-it('under drop a query without a name is refused, with its line and without its value', async () => {
-  const here = await workspaceFor(sandbox, {
-    extract: { queries: queries({ 1: 'b' }) },
-    transform: { identity: 'drop' },
-  })
-  const { code, stderr, stdout } = await here.cli('run', 'pipeline.yaml')
-  expect(code).toBe(2)
-  expect(stderr.match(/pipeline\.yaml:\d+:\d+: extract\.queries\[\d\]: .*add as/g)).toHaveLength(3)
-  expect(findLeaks([{ name: 'output', bytes: Buffer.from(stdout + stderr) }], canaries())).toEqual([])
-  await expect(readdir(here.output)).rejects.toThrow('ENOENT')
-})
-
-it('a secret query may have another name than its variable', async () => {
-  const here = await workspaceFor(
-    sandbox,
-    { extract: { queries: [{ type: 'secret', secret_env: 'LEAKED_PASSWORD', as: 'the one' }] } },
-    { LEAKED_PASSWORD: 'summer2019' },
-  )
-  expect((await here.run()).code).toBe(0)
-  const { partitions } = statusShape.parse((await here.json('status')).value)
-  expect(partitions.map(({ key }) => key)).toEqual(['secret.the%20one/all'])
-})
 
 function nameOf({ as, ...query }: SearchQuery & { as?: string }): string {
   if (as !== undefined) return `${query.type}.${encodeURIComponent(as)}`

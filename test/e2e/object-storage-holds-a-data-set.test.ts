@@ -4,19 +4,14 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type Azurite, startAzurite } from '../azure/azurite.ts'
 import type { S3Double } from '../s3/double/server.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { BUCKET, type Bucket, bucketOf, editObjects, startBucket } from '../support/bucket.ts'
 import { newContainer } from '../support/container.ts'
 import { readParquet } from '../support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
+import { expectedOfDomains, expectSame } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import {
-  newWorkspace,
-  type PipelineParts,
-  temporaryFolder,
-  type Workspace,
-  workspaceFor,
-} from '../support/workspace.ts'
+import { newWorkspace, type PipelineParts, type Workspace, workspaceFor } from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-03-01' }
@@ -62,10 +57,10 @@ async function worldOf(bucket: Bucket, given: PipelineParts): Promise<World> {
 }
 
 async function expectEveryRowOnce({ here, bucket, ...at }: World): Promise<void> {
-  const folder = temporaryFolder()
+  const folder = scratchFolder()
   await bucket.mirror(PREFIX, folder)
   const wanted = expectedOfDomains(here.sandbox, DOMAINS, RANGE)
-  expect(difference(await readParquet(folder), wanted)).toEqual(SAME)
+  expectSame(await readParquet(folder), wanted)
   const { value } = await here.json('verify')
   expect(value).toMatchObject({ ok: true, rows: wanted.length, problems: [] })
   if ('double' in at) expect((at.double as S3Double).uploads(BUCKET)).toEqual([])
@@ -101,8 +96,8 @@ describe.each([
     const { here, bucket } = at
     expect((await here.run()).code).toBe(0)
     await bucket.edit(/domain\.quillmere\.net\/import_window=2024-02-01/, (text) => `${text}!`)
-    expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(1)
-    await exits(0, here.cli('verify', 'pipeline.yaml', '--fix', '--yes'))
+    expect((await here.call('verify')).code).toBe(1)
+    await exits(0, here.call('verify', '--fix', '--yes'))
     await expectEveryRowOnce(at)
     expect(await here.run('--redo', 'domain.quillmere.net/*')).toMatchObject({ code: 0 })
     await expectEveryRowOnce(at)
@@ -119,13 +114,7 @@ describe.each([
       shards: { loaded: 4, skipped: 0 },
     })
     for (const source of [[], ['--in', 'duckdb:leaks.db']]) {
-      const result = await here.cli(
-        'query',
-        'pipeline.yaml',
-        'SELECT count(*) AS n FROM credentials',
-        '--json',
-        ...source,
-      )
+      const result = await here.call('query', 'SELECT count(*) AS n FROM credentials', '--json', ...source)
       expect(JSON.parse(result.stdout)).toEqual([{ n: summary.rows }])
     }
   })
@@ -144,7 +133,7 @@ describe.each([
       ['prune', '--older-than', '12mo', '--yes'],
     ] as const) {
       const [command, ...flags] = words
-      const ended = await here.cli(command, 'pipeline.yaml', ...flags)
+      const ended = await here.call(command, ...flags)
       expect(ended.code, `${command}: ${ended.stderr}`).toBe(0)
     }
     // Everything is pruned: one shard without rows is left.
@@ -153,24 +142,6 @@ describe.each([
     expect((await bucket.names()).filter((name) => /\/(?:open|lock)/.test(name))).toEqual([])
     expect(await here.run()).toMatchObject({ code: 0, summary: { requests: 0 } })
   })
-})
-
-it.runIf(THOROUGH)('plan and status work during a run, and a second run is refused', async () => {
-  const { here, double } = await world()
-  let held: () => void = () => {}
-  const pause = new Promise<void>((resolve) => (held = resolve))
-  let isHeld = false
-  double.cues.before({ key: /part-00000/ }, () => {
-    isHeld = true
-    return pause
-  })
-  const run = here.run()
-  while (!isHeld) await new Promise((resolve) => setTimeout(resolve, 5))
-  expect((await here.json('status')).value).toMatchObject({ totals: { partitions: 4 } })
-  expect((await here.json('plan')).value).toMatchObject({ partitions: { total: 4 } })
-  await exits(5, here.run())
-  held()
-  expect((await run).code).toBe(0)
 })
 
 it.runIf(THOROUGH)('a manifest that another writer changed meanwhile is not overwritten', async () => {
@@ -193,7 +164,7 @@ const ADDRESSES = [
 
 it.each(some(ADDRESSES, 2))('%s is refused with what is allowed', async (path, word) => {
   const { here } = await world({ load: { path } })
-  const refused = await here.cli('plan', 'pipeline.yaml')
+  const refused = await here.call('plan')
   expect(refused.code).toBe(2)
   expect(refused.stderr).toMatch(word)
   expect(refused.stderr).toContain('pipeline.yaml:')
@@ -218,7 +189,7 @@ it.each(some(REFUSED_BY_S3, 1))(
     for (const [name, value] of Object.entries(own)) vi.stubEnv(name, value)
     const here = await workspaceFor(at.here.sandbox, at.parts, own)
     for (const command of ['plan', 'run']) {
-      const ended = await here.cli(command, 'pipeline.yaml')
+      const ended = await here.call(command)
       expect(ended.code, ended.stderr).toBe(code)
       expect(ended.stderr).toContain(word)
       expect(ended.stderr).not.toContain('wrong-but-secret')

@@ -6,7 +6,7 @@ import { diskFault, shardHashes, treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { readCsv, readParquet, shardPaths } from '../support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
+import { expectedOfDomains, expectSame } from '../support/rows.ts'
 import { exits, runCli } from '../support/run-cli.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
@@ -25,7 +25,7 @@ const JANUARY = 'domain.quillmere.net/2024-01-01..2024-02-01'
 async function holdsEverything(here: Workspace): Promise<void> {
   const isCsv = (await here.manifest()).format === 'csv'
   const rows = await (isCsv ? readCsv : readParquet)(here.output)
-  expect(difference(rows, expectedOfDomains(here.sandbox, DOMAINS, RANGE))).toEqual(SAME)
+  expectSame(rows, expectedOfDomains(here.sandbox, DOMAINS, RANGE))
   const { code, value } = await here.json('verify')
   expect(value).toMatchObject({ ok: true, problems: [] })
   expect(code).toBe(0)
@@ -139,14 +139,14 @@ it('verify --fix says what it costs, does nothing without --yes, and repairs all
   await copyFile(join(here.output, third), join(here.output, third.replace('part-00000', 'part-00009')))
 
   const sent = here.sandbox.requests.length
-  const refused = await here.cli('verify', 'pipeline.yaml', '--fix')
+  const refused = await here.call('verify', '--fix')
   expect(refused.code).toBe(2)
   expect(refused.stderr).toMatch(/removes 2 shards with \d+ rows .* took \d+ page/)
   expect(refused.stderr).toContain('--yes')
   expect(here.sandbox.requests).toHaveLength(sent)
   expect((await here.json('verify')).code).toBe(1)
 
-  const { stdout } = await exits(0, here.cli('verify', 'pipeline.yaml', '--fix', '--yes', '--json'))
+  const { stdout } = await exits(0, here.call('verify', '--fix', '--yes', '--json'))
   const printed = stdout
     .trim()
     .split('\n')
@@ -220,12 +220,12 @@ describe.each(some(['query', 'none', '[query, window]'], 1))(
       await exits(4, here.run('--redo', '*', '--max-requests', '1'))
       expect(await whatReadersFind(here)).toEqual(before)
 
-      const status = await here.cli('status', 'pipeline.yaml')
+      const status = await here.call('status')
       expect(status.stdout).toMatch(/6 to be exported again/)
       const { value } = await here.json('status')
       const rows = before.shards.reduce((sum, shard) => sum + shard.rows, 0)
       expect((value as { totals: unknown }).totals).toMatchObject({ partitions: 6, redo: 6, rows })
-      const verified = await here.cli('verify', 'pipeline.yaml', '--complete')
+      const verified = await here.call('verify', '--complete')
       expect(verified).toMatchObject({
         code: 0,
         stdout: expect.stringMatching(/6 partitions are to be exported again/),
@@ -305,6 +305,6 @@ it('a service that has changed meanwhile replaces partitions by its new rows onl
   expect((await run('--redo', '*', '--max-requests', '2', '--concurrency', '1')).code).toBe(4)
   expect(await readCsv(here.output)).toEqual(former)
   expect((await run()).code).toBe(0)
-  expect(difference(await readCsv(here.output), expectedOfDomains(later, DOMAINS, RANGE))).toEqual(SAME)
+  await here.expectExactly(expectedOfDomains(later, DOMAINS, RANGE))
   expect((await here.json('verify')).value).toMatchObject({ ok: true })
 })

@@ -278,7 +278,7 @@ it.runIf(THOROUGH)('masked identities are found by their digests', async () => {
   const keyless = await workspaceFor(plain.sandbox, parts())
   await cp(here.output, keyless.output, { recursive: true })
   const before = await keyless.manifest()
-  const fresh = await keyless.cli('run', 'pipeline.yaml', '--fresh', '--yes')
+  const fresh = await keyless.call('run', '--fresh', '--yes')
   expect([fresh.code, fresh.stderr]).toEqual([
     2,
     expect.stringContaining('People were forgotten under a mask'),
@@ -288,7 +288,7 @@ it.runIf(THOROUGH)('masked identities are found by their digests', async () => {
   const other = await workspaceFor(plain.sandbox, given, { SPILLWAY_MASK_KEY: `${MASK_KEY}, another` })
   await cp(here.output, other.output, { recursive: true })
   await writeFile(join(other.folder, 'people.txt'), person)
-  const refused = await other.cli('forget', 'pipeline.yaml', '--identities', 'people.txt', '--yes')
+  const refused = await other.call('forget', '--identities', 'people.txt', '--yes')
   expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('mask key is not the one')])
 })
 
@@ -297,7 +297,7 @@ describe('what cannot be done is refused, and nothing is changed', () => {
 
   const refuses = async (code: number, why: RegExp, ...flags: string[]): Promise<void> => {
     const tree = await treeHashes(here.output)
-    const ended = await here.cli('forget', 'pipeline.yaml', '--yes', ...flags)
+    const ended = await here.call('forget', '--yes', ...flags)
     expect([ended.code, ended.stderr]).toEqual([code, expect.stringMatching(why)])
     expect(await treeHashes(here.output)).toEqual(tree)
   }
@@ -324,7 +324,7 @@ describe('what cannot be done is refused, and nothing is changed', () => {
     const store = diskStore({ root: here.output, fileMode: 0o600, dirMode: 0o700 })
     const stop = new AbortController().signal
     const lock = await takeLock(store, { clock: systemClock, stop, warn: () => {}, fresh: false })
-    const locked = await here.cli('forget', 'pipeline.yaml', '--identities', 'people.txt', '--yes')
+    const locked = await here.call('forget', '--identities', 'people.txt', '--yes')
     expect(locked.code).toBe(5)
     await lock.release()
 
@@ -338,7 +338,7 @@ describe('what cannot be done is refused, and nothing is changed', () => {
     await refuses(1, /list of forgotten people cannot be read/, '--identities', 'people.txt')
     const tree = await treeHashes(here.output)
     for (const flags of [[], ['--fresh', '--yes']]) {
-      const run = await here.cli('run', 'pipeline.yaml', ...flags)
+      const run = await here.call('run', ...flags)
       expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('list of forgotten people')])
       expect(await treeHashes(here.output)).toEqual(tree)
     }
@@ -406,25 +406,25 @@ it('the next load replaces their shards in a table; a signature from before is s
   const rows = await readParquet(here.output)
   const [person = ''] = frequent(rows)
   const others = rows.length - rows.filter(isOf([person])).length
-  const load = () => here.cli('load', 'pipeline.yaml', '--to', 'duckdb:leaks.db', '--json')
+  const load = () => here.call('load', '--to', 'duckdb:leaks.db', '--json')
   expect((await load()).code).toBe(0)
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   await writeFile(join(here.folder, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }), {
     mode: 0o600,
   })
   await writeFile(join(here.folder, 'pub.pem'), publicKey.export({ type: 'spki', format: 'pem' }))
-  expect((await here.cli('sign', 'pipeline.yaml', '--key', 'key.pem')).code).toBe(0)
+  expect((await here.call('sign', '--key', 'key.pem')).code).toBe(0)
 
   const { shards } = (await forget(here, [person])).value as { shards: number }
-  const verify = () => here.cli('verify', 'pipeline.yaml', '--signature', '--key', 'pub.pem')
+  const verify = () => here.call('verify', '--signature', '--key', 'pub.pem')
   const stale = await verify()
   expect([stale.code, stale.stdout]).toEqual([
     1,
     expect.stringMatching(/is missing.*People were forgotten at 20.*makes earlier signatures stale/),
   ])
-  const evidenceOf = () => here.cli('evidence', 'pipeline.yaml', '--output', 'evidence.tar')
+  const evidenceOf = () => here.call('evidence', '--output', 'evidence.tar')
   expect((await evidenceOf()).stderr).toMatch(/is not signed.*makes earlier signatures stale/s)
-  expect((await here.cli('sign', 'pipeline.yaml', '--key', 'key.pem')).code).toBe(0)
+  expect((await here.call('sign', '--key', 'key.pem')).code).toBe(0)
   expect(await verify()).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(/complete: .*, but \d+ items? of forgotten people (was|were) left out/),

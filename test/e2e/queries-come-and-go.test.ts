@@ -34,7 +34,7 @@ it.each(some(LOADS, 1))(
     expect(gone).toMatchObject({ query: 'domain.quillmere.net' })
     expect(gone?.rows).toBeGreaterThan(0)
     expect((await here.manifest()).retired).toEqual([gone])
-    const printed = await here.cli('status', 'pipeline.yaml')
+    const printed = await here.call('status')
     expect(printed.stdout).toContain('retired, kept: domain.quillmere.net')
     expect((await here.json('verify')).code).toBe(0)
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { carryOut } from '../support/in-this-process.ts'
 import { statusShape, summaryShape } from '../support/json-shapes.ts'
 import { readParquet } from '../support/read-shards.ts'
-import { difference, expectedOfDomains, expectedRows, SAME } from '../support/rows.ts'
+import { expectedOfDomains, expectedRows, expectSame } from '../support/rows.ts'
 import { type Ended, exits, PACKAGE } from '../support/run-cli.ts'
 import type { SearchQuery } from '../support/sandbox.ts'
 import { newWorkspace, type Workspace } from '../support/workspace.ts'
@@ -40,7 +40,7 @@ describe('against a sandbox', () => {
       include: ['known_password_id'],
       masking: { secret: 'partial' },
     })
-    expect(difference(await readParquet(join(here.folder, 'output/demo')), wanted)).toEqual(SAME)
+    expectSame(await readParquet(join(here.folder, 'output/demo')), wanted)
   })
 
   it('backfill.yaml', async () => {
@@ -61,7 +61,7 @@ describe('against a sandbox', () => {
         'query_value',
       ],
     })
-    expect(difference(await readParquet(join(here.folder, 'output/backfill')), wanted)).toEqual(SAME)
+    expectSame(await readParquet(join(here.folder, 'output/backfill')), wanted)
   })
 
   it('compliance.yaml', async () => {
@@ -98,7 +98,7 @@ describe('against a sandbox', () => {
       }),
     )
     expect(wanted.length).toBeGreaterThan(0)
-    expect(difference(await readParquet(join(here.folder, 'output/compliance')), wanted)).toEqual(SAME)
+    expectSame(await readParquet(join(here.folder, 'output/compliance')), wanted)
   })
 
   it('own-domains.yaml', async () => {
@@ -112,7 +112,7 @@ describe('against a sandbox', () => {
       until: '2024-06-01',
       include: ['known_password_id'],
     })
-    expect(difference(await readParquet(join(here.folder, 'output/own-domains')), wanted)).toEqual(SAME)
+    expectSame(await readParquet(join(here.folder, 'output/own-domains')), wanted)
   })
 
   it('feed.yaml', async () => {
@@ -135,9 +135,7 @@ describe('against a sandbox', () => {
     await exported(here, 'starter.yaml', '--from', '2024-11-01', '--until', '2025-01-01')
     const range = { from: '2024-11-01', until: '2025-01-01' }
     const output = join(here.folder, 'output/starter')
-    expect(
-      difference(await readParquet(output), expectedOfDomains(here.sandbox, ['example.com'], range)),
-    ).toEqual(SAME)
+    expectSame(await readParquet(output), expectedOfDomains(here.sandbox, ['example.com'], range))
     const { stdout } = await spillway(here, 'status', 'starter.yaml', '--json')
     const { partitions } = statusShape.parse(JSON.parse(stdout))
     expect(partitions.filter(({ state }) => state === 'done')).toHaveLength(2)

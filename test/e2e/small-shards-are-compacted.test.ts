@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { treeHashes } from '../fault/support.ts'
 import { BUCKET, mirror, startBucket } from '../support/bucket.ts'
-import { readCsv, readParquet, shardPaths, sql } from '../support/read-shards.ts'
+import { shardPaths, sql } from '../support/read-shards.ts'
 import type { Row } from '../support/rows.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { newWorkspace, type PipelineParts, SMALL, type Workspace } from '../support/workspace.ts'
@@ -27,15 +27,15 @@ async function ofFiveRuns(load: PipelineParts['load'] = {}, sources = 200): Prom
   return here
 }
 
-const rowsIn = async (here: Workspace, format = 'parquet'): Promise<readonly Row[]> => {
-  const rows = format === 'csv' ? await readCsv(here.output) : await readParquet(here.output)
+const rowsIn = async (here: Workspace): Promise<readonly Row[]> => {
+  const rows = await here.rows()
   return rows.toSorted((a, b) => String([a.id, a.query_value]).localeCompare(String([b.id, b.query_value])))
 }
 
 describe.each(some(['parquet', 'csv'], 1))('shards of %s', (format) => {
   it('are written together by folder, with all rows, by no request', async () => {
     const here = await ofFiveRuns({ format })
-    const [rows, sent] = [await rowsIn(here, format), here.sandbox.requests.length]
+    const [rows, sent] = [await rowsIn(here), here.sandbox.requests.length]
     const before = await here.manifest()
 
     const dry = await treeHashes(here.output)
@@ -47,7 +47,7 @@ describe.each(some(['parquet', 'csv'], 1))('shards of %s', (format) => {
     expect(code).toBe(0)
     expect(value).toMatchObject({ folders: 2, shards: { before: 10, after: 2 }, rows: rows.length })
     expect(await shardPaths(here.output)).toHaveLength(2)
-    expect(await rowsIn(here, format)).toEqual(rows)
+    expect(await rowsIn(here)).toEqual(rows)
     expect(here.sandbox.requests).toHaveLength(sent)
     const after = await here.manifest()
     expect(after.totals).toMatchObject({ rows: before.totals.rows, shards: 2 })
@@ -88,7 +88,7 @@ it('each small shard of a bucket is read by one request, and as many as fill one
   double.log.length = 0
   const reads = (): number => double.requests({ operation: 'GetObject', key: /part-0000[01]/ }).length
   await writeFile(join(here.folder, 'people.txt'), 'nobody@example.com\n')
-  expect((await here.cli('forget', 'pipeline.yaml', '--dry-run', '--identities', 'people.txt')).code).toBe(0)
+  expect((await here.call('forget', '--dry-run', '--identities', 'people.txt')).code).toBe(0)
   expect(reads()).toBe(4)
   double.log.length = 0
   const { code, value } = await here.json('compact', '--min-shards', '2')
@@ -116,7 +116,7 @@ it.runIf(THOROUGH)(
     expect(Math.max(...shards.map((shard) => shard.rows))).toBeLessThanOrEqual(60)
     expect(shards.length).toBeLessThan(10)
     expect(await rowsIn(here)).toEqual(rows)
-    expect((await here.cli('compact', 'pipeline.yaml', '--min-shards', '1')).code).toBe(2)
+    expect((await here.call('compact', '--min-shards', '1')).code).toBe(2)
   },
 )
 
@@ -152,7 +152,7 @@ it.runIf(THOROUGH)('a load moves no row, and forget, prune and redo work on what
   const rows = await rowsIn(here)
   const person = rows.find(({ identity_name }) => /^[\x21-\x7e]+@[a-z.]+$/.test(String(identity_name)))!
   const gone = rows.filter(({ identity_name }) => identity_name === person.identity_name).length
-  await here.cli('forget', 'pipeline.yaml', '--yes', '--identities', await people(here, person))
+  await here.call('forget', '--yes', '--identities', await people(here, person))
   expect(await rowsIn(here)).toHaveLength(rows.length - gone)
   await here.run('--redo', 'domain.quillmere.net')
   await here.json('compact', '--min-shards', '2')

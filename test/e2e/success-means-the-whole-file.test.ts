@@ -68,7 +68,7 @@ it('a file with more queries than before has no _SUCCESS, even if a narrower run
 
 it('a run with a domain that the file does not name sends nothing and writes nothing', async () => {
   const here = await newWorkspace(FILE)
-  const { code, stderr } = await here.cli('run', 'pipeline.yaml', '--domain', 'scaterholt.com')
+  const { code, stderr } = await here.call('run', '--domain', 'scaterholt.com')
   expect(code).toBe(2)
   expect(stderr).toContain('did you mean `scatterholt.com`?')
   expect(here.sandbox.requests).toEqual([])

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, inject, it, onTestFinished } from 'vitest'
 import { readParquet } from '../support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
+import { expectedOfDomains, expectSame } from '../support/rows.ts'
 import { chunksFolder, PACKAGE } from '../support/run-cli.ts'
 import { newWorkspace, type Workspace } from '../support/workspace.ts'
 
@@ -248,5 +248,5 @@ try {
 `
 
 async function expectAllRows({ output, sandbox }: Workspace): Promise<void> {
-  expect(difference(await readParquet(output), expectedOfDomains(sandbox, ['scatterholt.com']))).toEqual(SAME)
+  expectSame(await readParquet(output), expectedOfDomains(sandbox, ['scatterholt.com']))
 }

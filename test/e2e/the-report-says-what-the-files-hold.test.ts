@@ -57,7 +57,7 @@ async function expectPage(here: Workspace, rows: readonly Row[]): Promise<void> 
 
 /** What `summary` adds. */
 async function expectFacts(here: Workspace, rows: readonly Row[]): Promise<void> {
-  expect((await here.cli('summary', 'pipeline.yaml')).code).toBe(0)
+  expect((await here.call('summary')).code).toBe(0)
   await expectPage(here, rows)
   const { facts, figures } = await summaryPageIn(here.output)
   expect(facts!.people).toBe(new Set(rows.map(({ identity_name }) => identity_name)).size)
@@ -71,7 +71,7 @@ async function expectFacts(here: Workspace, rows: readonly Row[]): Promise<void>
     rows.map(({ hash_type }) => inPage(hash_type, 'no type')),
   )
   expect(new Map(facts!.months.map(({ month, rows }) => [month, rows]))).toEqual(counted(rows.map(monthOf)))
-  expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
+  expect((await here.call('verify')).code).toBe(0)
 }
 
 const LOADS = [
@@ -141,18 +141,18 @@ it('verify says when the page is not what the manifest says', async () => {
     page.replace(/[0-9a-f]{64}/g, 'a'.repeat(64)),
   ]) {
     await writeFile(path, edited)
-    const { code, stdout } = await here.cli('verify', 'pipeline.yaml')
+    const { code, stdout } = await here.call('verify')
     expect([code, stdout]).toEqual([1, expect.stringMatching(/_report\.html.*summary/)])
   }
-  expect((await here.cli('summary', 'pipeline.yaml')).code).toBe(0)
-  expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
+  expect((await here.call('summary')).code).toBe(0)
+  expect((await here.call('verify')).code).toBe(0)
 })
 
 it.runIf(THOROUGH)('as Markdown it goes to stdout, and nothing is written', async () => {
   const here = await newWorkspace({ extract: { domains: DOMAINS, windows: WINDOWS } }, { records: 400 })
   await here.run()
   const before = await readFile(join(here.output, '_report.html'), 'utf8')
-  const { code, stdout } = await here.cli('summary', 'pipeline.yaml', '--format', 'markdown')
+  const { code, stdout } = await here.call('summary', '--format', 'markdown')
   expect(code).toBe(0)
   const people = new Set((await readParquet(here.output)).map(({ identity_name }) => identity_name)).size
   expect(stdout).toMatch(/^## trial: Complete: all 12 partitions\n/)
@@ -167,7 +167,7 @@ it.runIf(THOROUGH)('an export of reports has one as well', async () => {
     heading: 'Complete: its one partition',
     figures: { rows: '25' },
   })
-  expect((await here.cli('summary', 'pipeline.yaml', '--json')).stdout).toContain('_report.html')
+  expect((await here.call('summary', '--json')).stdout).toContain('_report.html')
 })
 
 it('names from the service are text, never markup', async () => {

@@ -127,7 +127,7 @@ it.each(some(MASKED, 1))(
 
 it('without an export verify exits with 2', async () => {
   const here = await newWorkspace(parts('parquet'))
-  expect(await here.cli('verify', 'pipeline.yaml', '--json')).toMatchObject({ code: 2, stdout: '' })
+  expect(await here.call('verify', '--json')).toMatchObject({ code: 2, stdout: '' })
 })
 
 it.each(some(['[query, window]', 'none'], 1))(
@@ -152,7 +152,7 @@ it.each(some(['[query, window]', 'none'], 1))(
     const [{ path, problem }] = found.problems as [(typeof found.problems)[number]]
     if (by !== 'none') expect(path).toBe(FEBRUARY)
     expect(problem).toMatch(/^the checkpoint counts \d+ rows, and its shards hold \d+$/)
-    expect((await here.cli('verify', 'pipeline.yaml', '--fix', '--yes')).code).toBe(0)
+    expect((await here.call('verify', '--fix', '--yes')).code).toBe(0)
     expect(await verified(here)).toMatchObject({ code: 0, ok: true, rows })
   },
 )

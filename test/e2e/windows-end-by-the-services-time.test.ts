@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { carryOut } from '../support/in-this-process.ts'
 import { readParquet } from '../support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
+import { expectedOfDomains, expectSame } from '../support/rows.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import {
   type Environment,
@@ -47,7 +47,7 @@ async function skewed(aheadMs: number, parts = DAYS): Promise<Workspace & { skew
 
 async function expectAllRows(here: Workspace): Promise<void> {
   const rows = await readParquet(here.output)
-  expect(difference(rows, expectedOfDomains(here.sandbox, ['scatterholt.com']))).toEqual(SAME)
+  expectSame(rows, expectedOfDomains(here.sandbox, ['scatterholt.com']))
 }
 
 const SIDES = [
@@ -85,7 +85,7 @@ it('the response to the exchange of an API key decides before any search is sent
 
 it('check ends with the same exit code, and sends no search', async () => {
   const here = await skewed(-DAY)
-  const { code, stderr } = await here.cli('check', PIPELINE)
+  const { code, stderr } = await here.call('check')
   expect(code).toBe(2)
   expect(stderr).toContain('windows end by the service')
   expect(here.searches()).toEqual([])

@@ -1,53 +1,37 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { runInProcess } from '../support/library-run.ts'
-import { readCsv } from '../support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
-import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
+import { describe, expect, it } from 'vitest'
+import { runLibrary } from '../support/library-run.ts'
+import type { SandboxOptions } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import type { PipelineParts } from '../support/workspace.ts'
+import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
 
 const CONCURRENCY = 4
 
-type Context = {
-  readonly sandbox: Sandbox
-  readonly output: string
-  /** Runs to the end. @returns the number of searches */
-  run(extract: PipelineParts['extract']): Promise<number>
-}
-
-async function newContext(options: SandboxOptions): Promise<Context> {
-  const sandbox = await startSandbox({ requestsPerSecond: 0, nastyRate: 0, nullRate: 0, ...options })
-  const folder = await mkdtemp(join(tmpdir(), 'spillway-chains-'))
-  onTestFinished(async () => {
-    await sandbox.close()
-    await rm(folder, { recursive: true, force: true })
-  })
+async function exporter(options: SandboxOptions) {
+  const here = await newWorkspace({}, { nastyRate: 0, nullRate: 0, ...options })
   return {
-    sandbox,
-    output: join(folder, 'out'),
-    async run(extract) {
-      const before = sandbox.requests.length
-      const parts = {
+    here,
+    /** Runs to the end. @returns the number of searches */
+    async run(extract: PipelineParts['extract']): Promise<number> {
+      const before = here.sandbox.requests.length
+      const { status, requests } = await runLibrary(here, {
         service: { requests_per_second: 10_000 },
         extract: { concurrency: CONCURRENCY, max_requests: 'none', ...extract },
         load: { format: 'csv' },
-      }
-      const { status, requests } = await runInProcess(
-        { folder, baseUrl: sandbox.baseUrl, token: sandbox.token },
-        parts,
-      )
+      })
       expect(status).toBe('complete')
-      expect(sandbox.requests.length - before).toBe(requests)
+      expect(here.sandbox.requests.length - before).toBe(requests)
       return requests
     },
   }
 }
 
 /** Pages in a range, however it is cut into windows. A query without rows costs a search too. */
-function leastSearches(sandbox: Sandbox, domains: readonly string[], range: Range, pageSize: number): number {
+function leastSearches(
+  { sandbox }: Workspace,
+  domains: readonly string[],
+  range: Range,
+  pageSize: number,
+): number {
   // The service's filter is inclusive at both ends.
   const until = new Date(Date.parse(range.until) + 1).toISOString()
   return domains.reduce((sum, fqdn) => {
@@ -94,26 +78,28 @@ describe.each(some(CASES, 1))(
         from: '2023-01-01',
         until: new Date(Date.UTC(2023, months, 1)).toISOString().slice(0, 10),
       }
-      const { sandbox, output, run } = await newContext({
+      const { here, run } = await exporter({
         domains,
         records,
         from: range.from,
         until: range.until,
       })
       const sent = await run({ domains, windows: { ...range, every }, page_size: pageSize, order })
-      const least = leastSearches(sandbox, domains, range, pageSize)
+      const least = leastSearches(here, domains, range, pageSize)
       // A chain that begins beside the first one of its query is a division, and costs one more.
-      const begun = sandbox.requests.filter(({ body }) => (body as { from?: unknown }).from == null).length
+      const begun = here.sandbox.requests.filter(
+        ({ body }) => (body as { from?: unknown }).from == null,
+      ).length
       expect(sent).toBeLessThanOrEqual(Math.floor(1.02 * least) + Math.max(CONCURRENCY, begun - count))
       expect(sent).toBeGreaterThanOrEqual(least)
-      expect(difference(await readCsv(output), expectedOfDomains(sandbox, domains, range))).toEqual(SAME)
+      await here.expectRows(domains, range)
     })
   },
 )
 
 it('a later run sends one search per query for all new windows', async () => {
   const domains = domainNames(3)
-  const { sandbox, output, run } = await newContext({
+  const { here, run } = await exporter({
     domains,
     records: 120,
     from: '2023-01-01',
@@ -123,6 +109,5 @@ it('a later run sends one search per query for all new windows', async () => {
   await run({ domains, windows: { from, until: '2023-08-01', every: 'month' } })
   expect(await run({ domains, windows: { from, until: '2023-12-01', every: 'month' } })).toBe(3)
   expect(await run({ domains, windows: { from, until: '2023-12-01', every: 'month' } })).toBe(0)
-  const wanted = expectedOfDomains(sandbox, domains, { from, until: '2023-12-01' })
-  expect(difference(await readCsv(output), wanted)).toEqual(SAME)
+  await here.expectRows(domains, { from, until: '2023-12-01' })
 })

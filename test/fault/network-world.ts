@@ -1,6 +1,5 @@
-import { expect } from 'vitest'
 import { readCsv } from '../support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from '../support/rows.ts'
+import { expectedOfDomains, expectSame } from '../support/rows.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
 import type { Exchange, Item } from './hostile-service.ts'
 import { type Ended, newWorkspace, runCli, type Workspace } from './support.ts'
@@ -76,7 +75,7 @@ export function summaryOf({ stdout }: Ended): Summary {
 
 export async function expectRows({ sandbox, workspace }: World, domains = DOMAINS): Promise<void> {
   const rows = await readCsv(workspace.output)
-  expect(difference(rows, expectedOfDomains(sandbox, domains))).toEqual(SAME)
+  expectSame(rows, expectedOfDomains(sandbox, domains))
 }
 
 /** Ids of the exported rows, in order. */

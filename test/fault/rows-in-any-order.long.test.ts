@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { scratchFolder } from '../support/at-the-end.ts'
-import { runInProcess } from '../support/library-run.ts'
+import { runLibrary } from '../support/library-run.ts'
 import { readParquet, shardPaths } from '../support/read-shards.ts'
 import { cases } from '../support/thorough.ts'
 import { credential, type Item, startService } from './hostile-service.ts'
@@ -68,8 +68,8 @@ it('each row is in its window once, in whatever order the service sends them, al
       const output = join(folder, 'out')
       const warnings: string[] = []
       for (const budget of [...given.budgets, 'none']) {
-        const summary = await runInProcess(
-          { folder, baseUrl: service.baseUrl, token: 'token-of-the-tests' },
+        const summary = await runLibrary(
+          { folder, env: { SPILLWAY_BASE_URL: service.baseUrl, SPILLWAY_TOKEN: 'token-of-the-tests' } },
           {
             service: { requests_per_second: 10_000 },
             extract: {

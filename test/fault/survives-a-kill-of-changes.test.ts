@@ -2,7 +2,7 @@ import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { spillway } from '../cli/spillway.ts'
+import { inThisProcess } from '../support/in-this-process.ts'
 import { readCsv } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
@@ -137,7 +137,7 @@ test.each(some(CASES as readonly Case[], 1))(
         }
       }
       const inProcess = async (folder: string, args: readonly string[], about: string) => {
-        const { code, stdout, stderr } = await spillway(args, folder, workspace.env)
+        const { code, stdout, stderr } = await inThisProcess(args, folder, workspace.env)
         expect(code, `${about}: ${args.join(' ')}\n${stdout}${stderr}`).toBe(0)
       }
       const struck = (folder: string, fault: string) =>

@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs'
 import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { spillway } from '../cli/spillway.ts'
 import { deltaShards, icebergShards, latestVersion, metadataOf } from '../open-tables/world.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
+import { inThisProcess } from '../support/in-this-process.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
@@ -57,7 +57,7 @@ test.each(COMMANDS)(
       if (!isFirst) {
         await runHere()
         if (args.includes('people.txt')) {
-          const { stdout } = await spillway(['query', 'pipeline.yaml', PERSON, '--json'], folder, env)
+          const { stdout } = await inThisProcess(['query', 'pipeline.yaml', PERSON, '--json'], folder, env)
           await writeFile(join(folder, 'people.txt'), /"person":"([^"]+)"/.exec(stdout)?.[1] ?? '')
         }
         await cp(output, join(before, 'out'), { recursive: true })
@@ -75,13 +75,13 @@ test.each(COMMANDS)(
         if (ended.signal === 'SIGKILL') figures.kills++
         else expect(ended.code, `${about}\n${ended.stderr}`).toBe(0)
         await expectReadable(output)
-        const again = await spillway(next, folder, env)
+        const again = await inThisProcess(next, folder, env)
         expect(again.code, `${about}\n${again.stdout}${again.stderr}`).toBe(0)
         figures.exports++
         const shards = await listed(output)
         expect(await icebergShards(output, await metadataOf(output)), about).toEqual(shards)
         expect(await deltaShards(output), about).toEqual(shards)
-        const verified = await spillway(['verify', 'pipeline.yaml', '--complete'], folder, env)
+        const verified = await inThisProcess(['verify', 'pipeline.yaml', '--complete'], folder, env)
         expect(verified.code, `${about}\n${verified.stdout}`).toBe(0)
       }
     })
@@ -101,7 +101,7 @@ test('--fresh removes the tables before the first shard, so no snapshot names a 
     expect((await shardPaths(output)).length).toBeGreaterThan(0)
     expect(await latestVersion(output)).toBe(0)
     expect(existsSync(join(output, '_delta_log'))).toBe(false)
-    await exits(0, spillway(['run', 'pipeline.yaml', '--fresh', '--yes'], folder, env))
+    await exits(0, inThisProcess(['run', 'pipeline.yaml', '--fresh', '--yes'], folder, env))
     figures.exports++
     expect(await icebergShards(output, await metadataOf(output))).toEqual(await listed(output))
     expect(await deltaShards(output)).toEqual(await listed(output))

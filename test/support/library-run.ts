@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import type { Clock, RunSummary } from '../../src/index.ts'
 import { PACKAGE } from './run-cli.ts'
 import { THOROUGH } from './thorough.ts'
-import { type PipelineParts, pipelineText } from './workspace.ts'
+import { PIPELINE, type PipelineParts, pipelineText, type Workspace } from './workspace.ts'
 
 // The built library starts threads for every run, which takes longer than a small export.
 const LIBRARY = THOROUGH ? pathToFileURL(join(PACKAGE, 'dist/index.js')).href : '../../src/index.ts'
@@ -12,17 +12,17 @@ const { readPipeline, runOptions, runPipeline } = (await import(
   LIBRARY
 )) as typeof import('../../src/index.ts')
 
-/** An export in this process: its folder, and the service. */
-export type Here = { readonly folder: string; readonly baseUrl: string; readonly token: string }
-
 /** The summary of a run with the warnings that it logged. */
 export type Warned = RunSummary & { readonly warnings: readonly string[] }
 
 /** Runs the library instead of the command, since each of hundreds of runs would start a process. Writes to `out`. */
-export async function runInProcess(here: Here, parts: PipelineParts, stop?: AbortSignal): Promise<Warned> {
-  const env = { SPILLWAY_BASE_URL: here.baseUrl, SPILLWAY_TOKEN: here.token }
-  await writeFile(join(here.folder, 'pipeline.yaml'), pipelineText(parts))
-  const pipeline = await readPipeline('pipeline.yaml', { env, cwd: here.folder })
+export async function runLibrary(
+  { folder, env }: Pick<Workspace, 'folder' | 'env'>,
+  parts: PipelineParts,
+  stop?: AbortSignal,
+): Promise<Warned> {
+  await writeFile(join(folder, PIPELINE), pipelineText(parts))
+  const pipeline = await readPipeline(PIPELINE, { env, cwd: folder })
   const warnings: string[] = []
   const onLog = (level: string, message: string) => void (level === 'warn' && warnings.push(message))
   const settings = { env, clock: impatientClock(), onLog, ...(stop === undefined ? {} : { stop }) }

@@ -23,6 +23,12 @@ export async function shardPaths(output: string): Promise<string[]> {
     .sort()
 }
 
+/** Every row of a data set of either format. */
+export async function readRows(output: string): Promise<Row[]> {
+  const isCsv = (await shardPaths(output)).some((path) => path.includes('.csv'))
+  return (isCsv ? readCsv : readParquet)(output)
+}
+
 /** Every row of a Parquet data set, as DuckDB reads it. */
 export async function readParquet(output: string): Promise<Row[]> {
   const paths = await shardPaths(output)

@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { expect } from 'vitest'
 import type { CredentialJson, ExpectedSearch, Sandbox, SearchQuery } from './sandbox.ts'
 
 /**
@@ -36,22 +37,18 @@ export function expectedOfDomains(
   return domains.flatMap((fqdn) => expectedRows(sandbox, { ...wanted, query: { type: 'domain', fqdn } }))
 }
 
-/** The difference of two multisets of rows; compare it with {@link SAME}. */
-export function difference(found: readonly Row[], wanted: readonly Row[]): Difference {
+/** Requires two multisets of rows to be the same. */
+export function expectSame(found: readonly Row[], wanted: readonly Row[]): void {
   const [is, shouldBe] = [keysOf(found), keysOf(wanted)]
   const extra = is.filter(unmatched(shouldBe))
   const missing = shouldBe.filter(unmatched(is))
   // A few examples show what is wrong; thousands would hide it.
-  return {
+  expect({
     extra: extra.length,
     missing: missing.length,
     examples: [...extra.slice(0, 2), ...missing.slice(0, 2)],
-  }
+  }).toEqual({ extra: 0, missing: 0, examples: [] })
 }
-
-type Difference = { readonly extra: number; readonly missing: number; readonly examples: readonly string[] }
-
-export const SAME: Difference = { extra: 0, missing: 0, examples: [] }
 
 function keysOf(rows: readonly Row[]): string[] {
   return rows.map((row) => JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1))))

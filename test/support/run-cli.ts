@@ -1,8 +1,12 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { setTimeout } from 'node:timers/promises'
 import { expect, inject } from 'vitest'
+import { atTheEnd } from './at-the-end.ts'
 
 /** The folder of the package under test: installed by npm (end-to-end tests), or this repository with its build. */
 export const PACKAGE = packageFolder(inject('installed'))
@@ -38,27 +42,57 @@ export type RunArgs = {
   readonly onStderr?: (text: string) => void
 }
 
-/** Runs the built command as a child process, with nothing of this process's environment but the path. */
-export function runCli({ args, env = {}, cwd, onStart, onStderr }: RunArgs): Promise<Ended> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [CLI, ...args], {
-      cwd,
-      env: { PATH: process.env.PATH ?? '', HOME: tmpdir(), ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    let stdout = ''
-    let stderr = ''
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      stdout += text
-    })
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      stderr += text
-      onStderr?.(stderr)
-    })
-    child.on('error', reject)
-    child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }))
-    onStart?.((signal) => child.kill(signal), child.pid ?? -1)
+/** A built command that runs. */
+export type Running = {
+  readonly child: ChildProcessByStdio<null, Readable, Readable>
+  /** Resolves once a condition holds; rejects when the process ends before. */
+  until(isSo: (stderr: string) => boolean): Promise<void>
+  readonly result: Promise<Ended>
+}
+
+/**
+ * Starts the built command as a child process, with nothing of this process's environment but the path. It does not
+ * outlive the tests of the file.
+ */
+export function start(args: readonly string[], cwd: string | undefined, env: RunArgs['env'] = {}): Running {
+  const child = spawn(process.execPath, [CLI, ...args], {
+    cwd,
+    env: { PATH: process.env.PATH ?? '', HOME: tmpdir(), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
+  atTheEnd(() => child.kill('SIGKILL'))
+  let [stdout, stderr, hasEnded] = ['', '', false]
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  return {
+    child,
+    async until(isSo) {
+      while (!isSo(stderr)) {
+        if (hasEnded) throw new Error(`the command has ended: ${stderr}`)
+        await setTimeout(5)
+      }
+    },
+    result: once(child, 'close').then(([code, signal]) => {
+      hasEnded = true
+      return { code, signal, stdout, stderr }
+    }),
+  }
+}
+
+/** Runs the built command to its end. */
+export function runCli({ args, env, cwd, onStart, onStderr }: RunArgs): Promise<Ended> {
+  const { child, result } = start(args, cwd, env)
+  let stderr = ''
+  child.stderr.on('data', (text: string) => {
+    stderr += text
+    onStderr?.(stderr)
+  })
+  onStart?.((signal) => child.kill(signal), child.pid ?? -1)
+  return result
 }
 
 /** Requires the exit code of a command. A failure shows what it printed. */

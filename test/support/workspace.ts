@@ -1,13 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished } from 'vitest'
+import { scratchFolder } from './at-the-end.ts'
 import { carryOut } from './in-this-process.ts'
 import { manifestShape, summaryShape } from './json-shapes.ts'
-import { readCsv, readParquet, shardPaths } from './read-shards.ts'
-import { difference, expectedOfDomains, SAME } from './rows.ts'
-import type { Ended } from './run-cli.ts'
+import { readRows } from './read-shards.ts'
+import { expectedOfDomains, expectSame, type Row } from './rows.ts'
+import { type Ended, type Running, start } from './run-cli.ts'
 import { type LoggedRequest, type Sandbox, type SandboxOptions, startSandbox } from './sandbox.ts'
 
 /** One section of a pipeline file. */
@@ -31,19 +29,28 @@ export type Workspace = {
   readonly output: string
   readonly sandbox: Sandbox
   readonly env: Environment
-  /** Runs the command with these arguments in the folder. */
+  /** Carries out a command line in the folder. */
   cli(...words: string[]): Promise<Ended>
+  /** Carries out a command on the pipeline. */
+  call(command: string, ...flags: string[]): Promise<Ended>
+  /** Starts the built command. */
+  start(...words: string[]): Running
   /** `run --json` on the pipeline, and the summary that it printed. */
   run(...flags: string[]): Promise<Ended & { readonly summary: Summary }>
   /** A command on the pipeline that prints one JSON value. */
   json(command: string, ...flags: string[]): Promise<Ended & { readonly value: unknown }>
-  /** Replaces the pipeline file. */
-  write(parts: PipelineParts): Promise<void>
+  /** Replaces the pipeline file, or writes another one. */
+  write(parts: PipelineParts, file?: string): Promise<void>
   manifest(): Promise<Manifest>
-  /** Compares the rows of the data set with those that the service has for some domains. */
+  rows(): Promise<Row[]>
+  /** Requires exactly these rows in the data set. */
+  expectExactly(rows: readonly Row[]): Promise<void>
+  /** Requires exactly the rows that the service has for some domains. */
   expectRows(domains: readonly string[], expected?: Parameters<typeof expectedOfDomains>[2]): Promise<void>
   /** Searches that the sandbox has seen. */
   searches(): readonly LoggedRequest[]
+  /** The same folder and sandbox with other variables. */
+  with(env: Environment): Workspace
 }
 
 export type Summary = ReturnType<typeof summaryShape.parse>
@@ -61,15 +68,13 @@ export const SMALL: SandboxOptions = {
   basicRequestsPerSecond: 0,
 }
 
-/** A folder with a pipeline file that points at a new sandbox. Both are removed when the test ends. */
+/** A folder with a pipeline file that points at a new sandbox. Both are removed when the tests of the file are done. */
 export async function newWorkspace(
   parts: PipelineParts,
   options: SandboxOptions = {},
   env: Environment = {},
 ): Promise<Workspace> {
-  const sandbox = await startSandbox({ ...SMALL, ...options })
-  onTestFinished(() => sandbox.close())
-  return workspaceFor(sandbox, parts, env)
+  return workspaceFor(await startSandbox({ ...SMALL, ...options }), parts, env)
 }
 
 /** The same with an existing sandbox. */
@@ -78,15 +83,26 @@ export async function workspaceFor(
   parts: PipelineParts,
   env: Environment = {},
 ): Promise<Workspace> {
-  const folder = temporaryFolder()
+  const here = workspaceIn(scratchFolder(), sandbox, { ...accessTo(sandbox), ...env })
+  await here.write(parts)
+  return here
+}
+
+export function accessTo(sandbox: Sandbox): Environment {
+  return { SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token }
+}
+
+function workspaceIn(folder: string, sandbox: Sandbox, env: Environment): Workspace {
   const here: Workspace = {
     folder,
     output: join(folder, 'out'),
     sandbox,
-    env: { SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token, ...env },
+    env,
     cli: (...words) => carryOut({ args: words, cwd: folder, env: here.env }),
+    call: (command, ...flags) => here.cli(command, PIPELINE, ...flags),
+    start: (...words) => start(words, folder, here.env),
     async run(...flags) {
-      const ended = await here.cli('run', PIPELINE, '--json', ...flags)
+      const ended = await here.call('run', '--json', ...flags)
       return {
         ...ended,
         get summary() {
@@ -95,28 +111,19 @@ export async function workspaceFor(
       }
     },
     async json(command, ...flags) {
-      const ended = await here.cli(command, PIPELINE, '--json', ...flags)
+      const ended = await here.call(command, '--json', ...flags)
       return { ...ended, value: parsed(ended) }
     },
-    write: (changed) => writeFile(join(folder, PIPELINE), pipelineText(changed)),
+    write: (parts, file = PIPELINE) => writeFile(join(folder, file), pipelineText(parts)),
     manifest: async () =>
       manifestShape.parse(JSON.parse(await readFile(join(here.output, '_manifest.json'), 'utf8'))),
-    async expectRows(domains, expected) {
-      const isCsv = (await shardPaths(here.output)).some((path) => path.includes('.csv'))
-      const rows = await (isCsv ? readCsv : readParquet)(here.output)
-      expect(difference(rows, expectedOfDomains(sandbox, domains, expected))).toEqual(SAME)
-    },
+    rows: () => readRows(here.output),
+    expectExactly: async (rows) => expectSame(await here.rows(), rows),
+    expectRows: (domains, expected) => here.expectExactly(expectedOfDomains(sandbox, domains, expected)),
     searches: () => sandbox.requests.filter(({ kind }) => kind === 'search'),
+    with: (more) => workspaceIn(folder, sandbox, { ...here.env, ...more }),
   }
-  await here.write(parts)
   return here
-}
-
-/** A folder that is removed when the test ends. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'spillway-e2e-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
 }
 
 /** A pipeline file; JSON is YAML. */

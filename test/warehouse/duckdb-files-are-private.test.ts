@@ -9,9 +9,9 @@ import { expect, it, onTestFinished } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { type Clock, isExportError, systemClock } from '../../src/core/index.ts'
 import { DuckdbWarehouse, parseTarget, type TargetWait } from '../../src/warehouse/index.ts'
-import { start } from '../cli/spillway.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
+import { start } from '../support/run-cli.ts'
 
 async function open(file: string, clock: Clock = systemClock, onWait: (wait: TargetWait) => void = () => {}) {
   return DuckdbWarehouse.open(file, { clock, stop: new AbortController().signal, onWait })

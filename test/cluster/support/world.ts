@@ -10,11 +10,12 @@ import { expect, onTestFinished } from 'vitest'
 import { readPipeline } from '../../../src/config/index.ts'
 import { runPipeline } from '../../../src/run/index.ts'
 import { runOptions } from '../../../src/run-options.ts'
+import { scratchFolder } from '../../support/at-the-end.ts'
 import { carryOut } from '../../support/in-this-process.ts'
 import { PASSWORD } from '../../support/postgres/client.ts'
 import { newDatabase } from '../../support/postgres/database.ts'
 import { readParquet } from '../../support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from '../../support/rows.ts'
+import { expectedOfDomains, expectSame } from '../../support/rows.ts'
 import type { Ended } from '../../support/run-cli.ts'
 import {
   type LoggedRequest,
@@ -24,13 +25,7 @@ import {
   startSandbox,
 } from '../../support/sandbox.ts'
 import { THOROUGH } from '../../support/thorough.ts'
-import {
-  type Environment,
-  type PipelineParts,
-  pipelineText,
-  SMALL,
-  temporaryFolder,
-} from '../../support/workspace.ts'
+import { type Environment, type PipelineParts, pipelineText, SMALL } from '../../support/workspace.ts'
 import { workHere } from './worker-here.ts'
 
 export type Backend = 'postgres' | 'redis'
@@ -75,8 +70,8 @@ export type World = {
   cli(...words: string[]): Promise<Ended>
   /** Searches for the domain of an organization. */
   searches(organization?: string): readonly LoggedRequest[]
-  /** The difference between the exported and the expected rows. */
-  difference(organization: string): Promise<ReturnType<typeof difference>>
+  /** Requires exactly the rows that the service has for an organization. */
+  expectRows(organization: string): Promise<void>
   /** Digests of the shards of an organization. */
   digests(organization: string): Readonly<Record<string, string>>
 }
@@ -108,7 +103,7 @@ export async function world({
     domains: organizations.map(domainOf),
   })
   onTestFinished(() => sandbox.close())
-  const folder = temporaryFolder()
+  const folder = scratchFolder()
   // Libraries read it from the environment of the process, also of this one, which runs commands.
   process.env.PGPASSWORD = PASSWORD
   const url = options.url ?? (backend === 'redis' ? (await startRedis()).url : await newDatabase())
@@ -162,8 +157,8 @@ export async function world({
           kind === 'search' &&
           (organization === undefined || JSON.stringify(body).includes(`"${domainOf(organization)}"`)),
       ),
-    difference: async (organization) =>
-      difference(
+    expectRows: async (organization) =>
+      expectSame(
         await readParquet(join(folder, organization)),
         expectedOfDomains(sandbox, [domainOf(organization)]),
       ),
@@ -234,7 +229,7 @@ export async function expectAllOfIt(
   const lost = workers.flatMap((worker) => worker.log().match(LOST_LEASE) ?? []).length
   expect(repeatedSearches(here.searches())).toBeLessThanOrEqual(kills + lost)
   for (const organization of here.organizations) {
-    expect(await here.difference(organization)).toEqual(SAME)
+    await here.expectRows(organization)
     expect(here.digests(organization)).toEqual((await undisturbed(here, organization)).shards)
   }
 }
