@@ -23,12 +23,12 @@ beforeAll(async () => {
 // Lock files that processes left behind, here or elsewhere: `test/state/lock-is-held-by-one-living-process`.
 describe('during a run', () => {
   test('a second one exits 5 at once, and read-only commands work', async () => {
-    await whileHeld(async ({ run, command, sandbox }) => {
+    await whileHeld(async ({ run, command, sandbox }, { pid }) => {
       const before = sandbox.requests.length
       for (const args of [[], ['--fresh', '--yes']]) {
         const second = await exits(5, run({ args }))
         expect(second.stderr).toMatch(
-          new RegExp(`process \\d+ on host ${hostname()} since ${new Date().getUTCFullYear()}-`),
+          new RegExp(`process ${pid} on host ${hostname()} since ${new Date().getUTCFullYear()}-`),
         )
       }
       expect(sandbox.requests.length).toBe(before)
@@ -40,14 +40,14 @@ describe('during a run', () => {
   })
 
   test('a stopped process keeps its lock; a killed one loses it at once, and no row is lost', async () => {
-    await whileHeld(async (attempt, holder, ended) => {
-      holder('SIGSTOP')
+    await whileHeld(async (attempt, holder) => {
+      holder.send('SIGSTOP')
       expect((await attempt.run()).code).toBe(5)
-      holder('SIGCONT')
+      holder.send('SIGCONT')
       expect((await attempt.run()).code).toBe(5)
-      holder('SIGSTOP')
-      holder('SIGKILL')
-      expect((await ended).signal).toBe('SIGKILL')
+      holder.send('SIGSTOP')
+      holder.send('SIGKILL')
+      expect((await holder.ended).signal).toBe('SIGKILL')
       figures.kills++
       await exits(0, attempt.run())
       await expectSameResult(attempt, {
@@ -81,22 +81,30 @@ test.runIf(THOROUGH)('of several runs that start together only one works at a ti
   })
 })
 
-type Holder = (signal: NodeJS.Signals) => void
+type Holder = {
+  readonly pid: number
+  send(signal: NodeJS.Signals): void
+  readonly ended: Promise<Ended>
+}
 
 /** Does the work while a run holds the lock and waits for a response that never comes. */
-async function whileHeld(
-  work: (attempt: Trial, holder: Holder, ended: Promise<Ended>) => Promise<void>,
-): Promise<void> {
+async function whileHeld(work: (attempt: Trial, holder: Holder) => Promise<void>): Promise<void> {
   const faults: Fault[] = [{ kind: 'hang', requests: [4, 5] }]
   await trial({ ...EXPORT, sandbox: { ...EXPORT.sandbox, faults } }, async (attempt) => {
-    let holder: Holder = () => {}
-    const ended = attempt.run({ onStart: (kill) => (holder = kill) })
+    let pid = 0
+    let send: Holder['send'] = () => {}
+    const ended = attempt.run({
+      onStart(kill, started) {
+        pid = started
+        send = kill
+      },
+    })
     while (attempt.sandbox.requests.length < 5) await delay(5)
     figures.faults++
     try {
-      await work(attempt, holder, ended)
+      await work(attempt, { pid, send, ended })
     } finally {
-      holder('SIGKILL')
+      send('SIGKILL')
       await ended
     }
   })
