@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { JournalEntry } from '../../src/core/index.ts'
+import { type JournalEntry, WindowRun } from '../../src/core/index.ts'
 import {
   CHECKPOINT_PATH,
   CHECKPOINT_START,
   type CheckpointState,
+  chainEntry,
   findCheckpoint,
   Journal,
   LOG_FOLDER,
@@ -18,11 +19,14 @@ import { commitPath, encodeCommit } from '../../src/state/log/commit-object.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { cases, THOROUGH } from '../support/thorough.ts'
+import { expectFigures, expectRowsToBeInShards } from './figures.ts'
 import { someJournal } from './imagined-run.ts'
 import {
+  blobsOf,
   chainOfAll,
   commitLine,
   commitLines,
+  days,
   factsOf,
   HEADER,
   type JournalLine,
@@ -30,10 +34,11 @@ import {
   own,
   page,
   plain,
+  seal,
   stateIn,
   writeLines,
 } from './lines.ts'
-import { expectRowsToBeInShards, expectToBeTheSumOf } from './sum-of-lines.ts'
+import { memoryStore } from './memory-store.ts'
 
 const QUERY = 'domain.acme.com'
 const KEY = `${QUERY}/all`
@@ -50,25 +55,97 @@ function met({ chains }: CheckpointState, cursors: readonly string[]) {
 }
 
 describe('the state of a data set', () => {
-  it('is the sum of its commits, kept while they are written and read back', async () => {
-    await fc.assert(
-      fc.asyncProperty(someJournal, async (lines) => {
-        const { store } = temporaryStore()
-        const log = await commitLines(store, lines)
-        expectToBeTheSumOf(log.state, lines)
-        const again = await stateIn(store)
-        expectToBeTheSumOf(again, lines)
-        expect(plain(again)).toEqual(plain(log.state))
-        expectRowsToBeInShards(again)
-      }),
-      { numRuns: cases(60, 5) },
-    )
+  it('follows a chain from its first page to its last', async () => {
+    const { store } = temporaryStore()
+    const log = await commitLines(store, [HEADER, { kind: 'open', shard: 3, folder: 'credentials', part: 0 }])
+    const windows = WindowRun.of('asc', days(4))
+    const into = (index: number, rows: number) => ({
+      window: windows.names[index]!,
+      shard: 3,
+      rows,
+      imported_at: { min: 10 * index, max: 10 * index + rows },
+    })
+    /** @returns the chain after these entries, and the states of partitions in order */
+    const committed = async (...entries: JournalEntry[]) => {
+      await log.commit(entries, blobsOf(entries))
+      const states = [...log.state.partitions].map(([, { state }]) => state)
+      return [log.state.chains.get(0), ...states]
+    }
+
+    const first = page({
+      next: 'a',
+      watermark: 2,
+      position: { at: 25, ids: [7] },
+      slices: [into(0, 3), into(1, 1), into(2, 5)],
+      logged: [{ shard: 3, rows: 9, blob: 0 }],
+    })
+    const begun = { next: 'a', pages: 1, watermark: 2, inOrder: true, seen: null, requested: windows.range }
+    expect(await committed(chainEntry(0, QUERY, windows), first)).toMatchObject([
+      begun,
+      'done',
+      'done',
+      'partial',
+    ])
+
+    // A late row reopens its partition, and ends the order.
+    const late = page({
+      next: 'b',
+      position: null,
+      slices: [into(0, 1)],
+      logged: [{ shard: 3, rows: 1, blob: 0 }],
+    })
+    const disordered = { next: 'b', pages: 2, watermark: 2, inOrder: false, position: null }
+    expect(await committed(late)).toMatchObject([disordered, 'partial', 'done', 'partial'])
+    expect([...'ab'].map((cursor) => log.state.chains.get(0)?.seen?.has(cursor))).toEqual([true, false])
+
+    const partition = `${QUERY}/${windows.names[2]}`
+    const error = { kind: 'transient', message: 'no answer', cause: 'no', next: '' }
+    const failed = { kind: 'failed', partition, requests: 4, error } as const
+    expect(await committed(failed)).toMatchObject([{ next: 'b' }, 'partial', 'done', 'failed'])
+    expect(log.state.partitions.get(partition)).toMatchObject({ requests: 5, error })
+
+    const since = { at: 25, ids: [7] }
+    const anew = { next: null, seen: null, since, watermark: 2 }
+    expect(await committed({ kind: 'restart', chain: 0, since })).toMatchObject([
+      anew,
+      'partial',
+      'done',
+      'failed',
+    ])
+    expect(await committed(page({ next: 'c' }))).toMatchObject([
+      { next: 'c', since },
+      'partial',
+      'done',
+      'partial',
+    ])
+    expect(log.state.partitions.get(partition)).toMatchObject({ requests: 6, error: null })
+
+    const shorter = { next: 'c', windows: windows.part(0, 3) }
+    expect(await committed({ kind: 'shorten', chain: 0, windows: 3 })).toMatchObject([
+      shorter,
+      'partial',
+      'done',
+      'partial',
+    ])
+    expect(await committed(page({ next: null }))).toEqual([undefined, 'done', 'done', 'done'])
+
+    const { openShards, nextShard, nextChain, partsOf } = log.state
+    expect([nextShard, nextChain, partsOf.get('credentials')]).toEqual([4, 1, 1])
+    expect(openShards.get(3)).toMatchObject({
+      partitions: new Set(windows.names.slice(0, 3).map((name) => `${QUERY}/${name}`)),
+      importedAt: { min: 0, max: 25 },
+      batches: [{ rows: 9 }, { rows: 1 }],
+    })
+    const sealed = seal(3, 'credentials/part-00000.csv', { rows: 10 })
+    await committed(sealed)
+    expect({ kind: 'seal', ...[...log.state.shards][0] }).toEqual(sealed)
+    expect(log.state.openShards.size).toBe(0)
   })
 
-  it('is the same wherever the checkpoint was saved, and has all bytes that it needs', async () => {
+  it('is the same wherever the checkpoint was saved, with all that its commits say, and all bytes that it needs', async () => {
     await fc.assert(
       fc.asyncProperty(someJournal, fc.nat(), fc.nat(), async (lines, first, second) => {
-        const { store } = temporaryStore()
+        const store = memoryStore()
         let log = await commitLines(store, lines.slice(0, 1))
         const saves = new Set([1 + (first % lines.length), 1 + (second % lines.length)])
         for (const [index, line] of lines.entries()) {
@@ -79,8 +156,7 @@ describe('the state of a data set', () => {
           if (index > 0) await commitLine(log, line)
         }
         await log.close()
-        const uninterrupted = temporaryStore()
-        const expected = (await commitLines(uninterrupted.store, lines)).state
+        const expected = (await commitLines(memoryStore(), lines)).state
         const found = await stateIn(store)
         expect(plain(found)).toEqual(plain(expected))
         const cursors = cursorsOf(lines)
@@ -88,6 +164,8 @@ describe('the state of a data set', () => {
         // Numbers of chains that have ended may be reused, those of others never.
         for (const chain of found.chains.keys()) expect(chain).toBeLessThan(found.nextChain)
         expect(await contentsOf(log, found)).not.toContain(null)
+        expectFigures(found, lines)
+        expectRowsToBeInShards(found)
       }),
       { numRuns: cases(60, 5) },
     )

@@ -1,11 +1,12 @@
-import type { OwnedStore } from '../../src/core/index.ts'
+import type { OwnedStore, Store } from '../../src/core/index.ts'
 
-export type MemoryStore = OwnedStore & {
-  /** Contents by path, which a test may change. */
-  readonly files: Map<string, Buffer>
-}
+export type MemoryStore = Store &
+  OwnedStore & {
+    /** Contents by path, which a test may change. */
+    readonly files: Map<string, Buffer>
+  }
 
-/** The part of a store that a log and its checkpoint need. */
+/** The part of a store that a log and its checkpoint need, for owners that follow each other. */
 export function memoryStore(files: Iterable<readonly [string, Buffer]> = []): MemoryStore {
   const all = new Map(files)
   const store: Partial<MemoryStore> = {
@@ -33,6 +34,7 @@ export function memoryStore(files: Iterable<readonly [string, Buffer]> = []): Me
     },
     remove: async (path) => void all.delete(path),
     requireLock: async () => {},
+    own: async () => store as MemoryStore,
   }
   return store as MemoryStore
 }

@@ -64,3 +64,12 @@ test.each<Partial<JournalEntry>>([
   expect(folded([...snapshot(state)].slice(1))).toEqual(state)
   expect(state).not.toEqual(folded([]))
 })
+
+test('the last 32 times of pages count, and none from before the service showed a limit', () => {
+  const measured = (rows: number): JournalEntry => ({ kind: 'measured', times: [[rows, 90]] })
+  const rows = Array.from({ length: 40 }, (_, index) => index)
+  const { service } = folded(rows.map(measured))
+  expect(service.times).toEqual(rows.slice(-32).map((each) => [each, 90]))
+  const limited = folded([measured(1), { kind: 'limit', size: 50 }, measured(2)])
+  expect(limited.service).toMatchObject({ limit: 50, times: [[2, 90]] })
+})

@@ -36,7 +36,7 @@ const PLAN: Parameters<typeof writeManifest>[3] = {
 
 /** What is planned, and what else the data set has, by key. */
 const PARTITIONS = [
-  { key: 'domain.acme.com/all', state: 'done', rows: 0, quarantined: 4 },
+  { key: 'domain.acme.com/all', state: 'done', rows: 1, quarantined: 4 },
   { key: 'domain.acme.dev/all', state: 'pending', rows: 0, quarantined: 0 },
   {
     key: 'domain.acme.net/all',
@@ -263,6 +263,7 @@ describe('the manifest', () => {
       page({
         next: null,
         requests: 3,
+        slices: [{ window: 'all', shard: 0, rows: 1, imported_at: null }],
         quarantine: [{ window: 'all', items: 4, blob: 0 }],
         unknown_fields: { zeta: 1, alpha: 2 },
         repeated: 2,
@@ -338,7 +339,7 @@ describe('the manifest', () => {
           started_at: '2024-07-01T00:00:00.000Z',
           finished_at: '2024-07-01T00:01:00.000Z',
           status: 'complete',
-          rows: 0,
+          rows: 1,
           requests: 3,
           retries: 1,
           quarantined: 4,

@@ -25,40 +25,32 @@ import {
   seal,
   stateIn,
 } from './lines.ts'
+import { memoryStore } from './memory-store.ts'
 
-/** All that is invalidated with some partitions and shards: step by step, from each to what depends on it. */
+/** All that is invalidated with some partitions and shards: with each what depends on it, until nothing is left. */
 function reachedFrom(
-  { partitions, shards, openShards, chains }: CheckpointState,
+  { partitions: records, shards: sealed, openShards, chains: unfinished }: CheckpointState,
   keys: readonly string[],
   lost: readonly number[],
 ) {
-  const holders = [...shards, ...openShards.values()].map(({ shard, partitions }) => ({
-    shard,
-    keys: [...partitions],
-  }))
-  const ways = [...chains.values()].map((chain) => ({ chain: chain.chain, keys: keysOf(chain) }))
-  const reached = { partitions: new Set<string>(), shards: new Set<number>(), chains: new Set<number>() }
-  const takeShard = (holder: (typeof holders)[number]): void => {
-    if (reached.shards.has(holder.shard)) return
-    reached.shards.add(holder.shard)
-    for (const key of holder.keys) takePartition(key)
-  }
-  const takePartition = (key: string): void => {
-    if (reached.partitions.has(key)) return
-    reached.partitions.add(key)
-    for (const holder of holders) if (holder.keys.includes(key)) takeShard(holder)
-    for (const way of ways) {
-      if (!way.keys.includes(key) || reached.chains.has(way.chain)) continue
-      reached.chains.add(way.chain)
+  const [partitions, shards, chains] = [new Set(keys), new Set(lost), new Set<number>()]
+  const isReached = (within: Iterable<string>): boolean => [...within].some((key) => partitions.has(key))
+  const size = (): number => partitions.size + shards.size + chains.size
+  for (let before = -1; before < size(); ) {
+    before = size()
+    for (const { shard, partitions: within } of [...sealed, ...openShards.values()]) {
+      if (!shards.has(shard) && !isReached(within)) continue
+      shards.add(shard)
+      for (const key of within) partitions.add(key)
+    }
+    for (const chain of unfinished.values()) {
+      if (!isReached(keysOf(chain))) continue
+      chains.add(chain.chain)
       // Finished partitions of the chain do not depend on it any more.
-      for (const other of way.keys) {
-        if ((partitions.get(other)?.state ?? 'done') !== 'done') takePartition(other)
-      }
+      for (const key of keysOf(chain)) if ((records.get(key)?.state ?? 'done') !== 'done') partitions.add(key)
     }
   }
-  for (const key of keys) takePartition(key)
-  for (const holder of holders) if (lost.includes(holder.shard)) takeShard(holder)
-  return reached
+  return { partitions, shards, chains }
 }
 
 /** The partitions and open shards to invalidate, chosen by numbers. */
@@ -74,8 +66,10 @@ function chosen(state: CheckpointState, picks: readonly number[], losses: readon
 const picks = fc.uniqueArray(fc.nat({ max: 12 }), { maxLength: 2 })
 const losses = fc.uniqueArray(fc.nat({ max: 3 }), { maxLength: 1 })
 
-async function stateOf(lines: readonly JournalLine[]): Promise<{ store: Store; state: CheckpointState }> {
-  const { store } = temporaryStore()
+async function stateOf(
+  lines: readonly JournalLine[],
+  store: Store = memoryStore(),
+): Promise<{ store: Store; state: CheckpointState }> {
   await commitLines(store, lines)
   return { store, state: await stateIn(store) }
 }
@@ -181,7 +175,7 @@ describe('invalidating', () => {
     },
   ]
   it('new shards wait until all partitions in them are done, then take the place of the old ones in one entry', async () => {
-    const { store, state } = await stateOf(LINES)
+    const { store, state } = await stateOf(LINES, temporaryStore().store)
     await append(store, redoEntry(invalidationOf(state, { partitions: [FIRST], shards: [] })))
     const owner = { store: await own(store), forced: false }
     const refused = await openSettledJournal(owner, HEADER, () => {}).catch((error: unknown) => error)

@@ -3,11 +3,11 @@ import { describe, expect, it } from 'vitest'
 import { type Prune, parseWindow } from '../../src/core/index.ts'
 import { type OldPartitions, oldPartitions } from '../../src/data-set/prune/old-partitions.ts'
 import { type CheckpointState, saveCheckpoint, splitPath } from '../../src/state/index.ts'
-import { temporaryStore } from '../disk/temporary-store.ts'
 import { cases } from '../support/thorough.ts'
+import { expectRowsToBeInShards } from './figures.ts'
 import { someJournal } from './imagined-run.ts'
 import { append, commitLines, days, keysOf, own, plain, plainChain, plainShard, stateIn } from './lines.ts'
-import { expectRowsToBeInShards } from './sum-of-lines.ts'
+import { memoryStore } from './memory-store.ts'
 
 const PRUNE: Prune = {
   pruned_at: '2026-07-01T00:00:00.000Z',
@@ -57,7 +57,7 @@ describe('an old partition', () => {
     let seen = 0
     await fc.assert(
       fc.asyncProperty(someJournal, cut, async (lines, before) => {
-        const { store } = temporaryStore()
+        const store = memoryStore()
         await commitLines(store, lines)
         const state = await stateIn(store)
         const old = oldPartitions(state, before)
@@ -88,7 +88,7 @@ describe('an old partition', () => {
   it('is recorded as pruned, without rows and shards; all other partitions are unchanged', async () => {
     await fc.assert(
       fc.asyncProperty(someJournal, cut, async (lines, before) => {
-        const { store } = temporaryStore()
+        const store = memoryStore()
         await commitLines(store, lines)
         const state = await stateIn(store)
         const old = oldPartitions(state, before)
