@@ -9,6 +9,9 @@ import {
   windowRange,
 } from '../../src/core/index.ts'
 import type { Begun, BegunChain } from '../../src/plan/index.ts'
+import { read, withLine } from '../config/pipeline-file.ts'
+
+const READ = await read(withLine('transform', 'columns: [id, hash, imported_at]'))
 
 export type Wanted = {
   readonly queries?: readonly NamedQuery[]
@@ -18,7 +21,7 @@ export type Wanted = {
   readonly order?: Order
 }
 
-/** A pipeline with these queries and windows; everything else is minimal. */
+/** A pipeline with these queries and windows; everything else is the default. */
 export function pipelineOf({
   queries = [domain('acme.com')],
   windows = null,
@@ -26,67 +29,17 @@ export function pipelineOf({
   order = 'asc',
 }: Wanted): NamedPipeline {
   return {
-    name: 'acme',
+    ...READ,
     file: 'acme.yaml',
     locations: {},
-    secretKeys: {},
-    service: {
-      baseUrl: 'http://127.0.0.1:1/firework',
-      auth: { kind: 'token', tokenEnv: 'SPILLWAY_TOKEN' },
-      addresses: {
-        search_path: '/v4/credentials/global/_search',
-        report_path: '/v4/threat_flow/reports',
-        feed_path: '/v2/me/feed/credentials',
-        identifier_feed_path: '/v3/identifiers/{id}/feed/credentials',
-      },
-      tokenTestUrl: null,
-      organization: null,
-      requestsPerSecond: 1,
-      basicRequestsPerSecond: 4,
-      timeoutMs: 60_000,
-      retries: 8,
-      maxResponseBytes: 1 << 28,
-    },
     extract: {
-      resource: 'credentials',
+      ...READ.extract,
+      unfiltered: null,
       queries,
       windows: windows === null ? null : { perChain: null, ...windows },
-      unfiltered: null,
       order,
-      pageSize: 10_000,
-      include: [],
-      concurrency: 4,
-      maxRequests: null,
-      minSearchesRemaining: null,
-      monthlySearches: null,
     },
-    transform: {
-      extraColumns: [],
-      secret: 'redact',
-      identity: 'keep',
-      maskKeyEnv: 'SPILLWAY_MASK_KEY',
-      columns: ['id', 'imported_at', 'hash'],
-      onInvalid: 'quarantine',
-      maxQuarantined: { kind: 'share', percent: 1 },
-    },
-    load: {
-      path: '/nowhere',
-      location: { kind: 'disk', root: '/nowhere' },
-      pathAsGiven: '/nowhere',
-      format: {
-        kind: 'parquet',
-        engine: 'columnar',
-        compression: 'snappy',
-        encodings: 'compact',
-        bloomFilters: [],
-      },
-      partitionBy,
-      keep: null,
-      shardRows: 1_000_000,
-      tables: { formats: [], root: 'file:///nowhere', snapshots: 10 },
-      fileMode: 0o600,
-      dirMode: 0o700,
-    },
+    load: { ...READ.load, partitionBy },
   }
 }
 

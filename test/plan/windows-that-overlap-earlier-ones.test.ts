@@ -127,17 +127,6 @@ describe('windows that overlap those of earlier runs', () => {
     )
   })
 
-  it('from mid-month on include the rest of that month', () => {
-    const begun = [{ window: window('2024-01-01', '2024-01-15'), done: true }]
-    const plan = planPartitions(pipelineOf({ windows: monthly }), NOW, begunAs(begun))
-    expect([...plan.partitions()].map(({ key }) => key)).toEqual([
-      'domain.acme.com/2024-01-01..2024-01-15',
-      'domain.acme.com/2024-01-15..2024-02-01',
-      'domain.acme.com/2024-02-01..2024-03-01',
-      'domain.acme.com/2024-03-01..2024-04-01',
-    ])
-  })
-
   it('grow with an open end: the elapsed hour is added', () => {
     const open = { from: at('2024-01-01'), until: 'now' as const, every: null, lagMs: 0 }
     const begun = [{ window: window('2024-01-01', '2024-01-01T05:00:00Z'), done: false }]

@@ -107,18 +107,6 @@ describe('windows', () => {
     )
   })
 
-  it('of a calendar month are shorter at both ends', () => {
-    const windows = splitWindows(
-      settings({ from: at('2024-01-15T06:00:00Z'), until: at('2024-03-10') }),
-      LATER,
-    )
-    expect(show(windows)).toEqual([
-      '2024-01-15T06:00:00Z 2024-02-01T00:00:00Z',
-      '2024-02-01T00:00:00Z 2024-03-01T00:00:00Z',
-      '2024-03-01T00:00:00Z 2024-03-10T00:00:00Z',
-    ])
-  })
-
   it('are one for the whole range without a length, and none for an empty range', () => {
     expect(show(splitWindows(settings({ every: null }), LATER))).toEqual([
       '2024-01-01T00:00:00Z 2024-07-01T00:00:00Z',
