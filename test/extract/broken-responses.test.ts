@@ -102,13 +102,6 @@ it('a response that ends with its connection is complete', async () => {
   expect(await collect(open(server.url), domainChain())).toHaveLength(1)
 })
 
-it('interim responses are ignored', async () => {
-  const server = await serveRaw((socket) => {
-    socket.write(`HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n${WHOLE}`)
-  })
-  expect(await collect(open(server.url), domainChain())).toHaveLength(1)
-})
-
 it.each([
   ['nothing listens', 'http://127.0.0.1:1', /Nothing accepts connections at 127\.0\.0\.1:1 \(ECONNREFUSED\)/],
   [

@@ -19,19 +19,6 @@ it('a page that did not come in time is sent once, where another size can be req
   expect(server.received).toHaveLength(1)
 })
 
-it('a request with a new token does not wait as after an error', async () => {
-  const secrets = { TOKEN: 'old' }
-  const server = await serve((request, response) => {
-    secrets.TOKEN = 'new'
-    if (request.headers.authorization === 'Bearer new') sendPage(response, null)
-    else response.writeHead(401).end()
-  })
-  const clock = fakeClock()
-  await collect(open(server.url, { clock, secrets }), domainChain())
-  expect(server.received).toHaveLength(2)
-  expect(clock.waits.filter((ms) => ms >= 200)).toEqual([])
-})
-
 it('a request that lost its reservation before it was written is sent later, and is no retry', async () => {
   const clock = fakeClock({ auto: false })
   const held: ServerResponse[] = []

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { nextAtEnd } from '../../src/extract/extract-pages.ts'
 import { extractPages, type Prefetch, prefetchSlots } from '../../src/extract/index.ts'
+import { eventually } from '../support/eventually.ts'
 import { cases } from '../support/thorough.ts'
 import { collect, decode, domainChain, failure, open, sendPage, serve } from './support.ts'
 
@@ -21,10 +22,6 @@ function prefetchOf(count: number): Prefetch & { taken: number } {
   }
 }
 
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await sleep(2)
-}
-
 describe('with a free prefetch slot', () => {
   it('the next page is requested while the one before it is being decoded, and no other', async () => {
     const server = await serve((_request, response, index) =>
@@ -40,7 +37,7 @@ describe('with a free prefetch slot', () => {
       return decode(body, context)
     })
     const first = pages.next()
-    await until(() => server.received.length === 2)
+    await eventually(() => expect(server.received).toHaveLength(2))
     await sleep(50)
     expect(server.received.map(({ json }) => json.from)).toEqual([undefined, 'c0'])
     expect(prefetch.taken).toBe(1)
@@ -50,7 +47,7 @@ describe('with a free prefetch slot', () => {
     await sleep(50)
     expect(server.received).toHaveLength(2)
     expect((await pages.next()).value?.page.next).toBe('c1')
-    await until(() => server.received.length === 3)
+    await eventually(() => expect(server.received).toHaveLength(3))
     await pages.return()
     expect(prefetch.taken).toBe(0)
   })
@@ -95,29 +92,24 @@ describe('with a free prefetch slot', () => {
     const service = open(server.url)
     const fault = new TypeError('a defect')
     const pages = collect(service, domainChain({ prefetch }), async () => {
-      await until(() => server.received.length === 2)
+      await eventually(() => expect(server.received).toHaveLength(2))
       throw fault
     })
     await expect(pages).rejects.toBe(fault)
-    await until(() => closed)
+    await eventually(() => expect(closed).toBe(true))
     await sleep(30)
     expect(server.received).toHaveLength(2)
     expect(prefetch.taken).toBe(0)
   })
 
-  it('a repeated cursor is not requested', async () => {
-    const server = await serve((_request, response, index) =>
-      sendPage(response, ['a', 'b', 'a'][index] ?? null),
-    )
+  it.each([
+    ['a repeated cursor is not requested', 3, (index: number) => ['a', 'b', 'a'][index] ?? null],
+    ['a hundred empty pages cost a hundred requests', 100, (index: number) => `c${index}`],
+  ])('%s', async (_name, requests, nextOf) => {
+    const server = await serve((_request, response, index) => sendPage(response, nextOf(index), []))
     const error = await failure(collect(open(server.url), domainChain({ prefetch: prefetchOf(1) })))
     expect(error.kind).toBe('data')
-    expect(server.received).toHaveLength(3)
-  })
-
-  it('a hundred empty pages cost a hundred requests', async () => {
-    const server = await serve((_request, response, index) => sendPage(response, `c${index}`, []))
-    await failure(collect(open(server.url), domainChain({ prefetch: prefetchOf(1) })))
-    expect(server.received).toHaveLength(100)
+    expect(server.received).toHaveLength(requests)
   })
 
   it('a budget that is used up ends the chain after the pages it paid for', async () => {

@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Query } from '../../src/core/index.ts'
 import { type Chain, fetchReport } from '../../src/extract/index.ts'
-import { chainOf, collect, domainChain, failure, JULY, open, sendJson, sendPage, serve } from './support.ts'
-
-const AT = JULY.from + 86_400_000_000 + 123_456
+import { chainOf, collect, domainChain, failure, open, sendJson, sendPage, serve } from './support.ts'
 
 async function bodySent(chain: Chain): Promise<string> {
   const server = await serve((_request, response) => sendPage(response, null))
@@ -45,16 +43,6 @@ describe('a search request', () => {
     ],
   ])('contains the query in the service’s own shape: $type', async (query, shape) => {
     expect(JSON.parse(await bodySent(chainOf(query, { secret: 'hunter"2\n' }))).query).toEqual(shape)
-  })
-
-  it.each([
-    ['asc', JULY, { gte: '2024-07-02T00:00:00.123456Z', lte: '2024-08-01T00:00:00Z' }],
-    ['desc', JULY, { gte: '2024-07-01T00:00:00Z', lte: '2024-07-02T00:00:00.123456Z' }],
-    ['asc', null, { gte: '2024-07-02T00:00:00.123456Z' }],
-    ['desc', null, { lte: '2024-07-02T00:00:00.123456Z' }],
-  ] as const)('of a resumed chain begins at the rows exported last: %s', async (order, window, filter) => {
-    const body = await bodySent(domainChain({ order, window, since: { at: AT, ids: [1] } }))
-    expect(JSON.parse(body).filters).toEqual({ imported_at: filter })
   })
 
   it('is sent to the search path below the base, with these headers', async () => {

@@ -235,16 +235,18 @@ describe('a configured token', () => {
     expect(server.received).toHaveLength(1)
   })
 
-  it('is read again when it is refused, once for all requests', async () => {
+  it('is read again when it is refused, once for all requests, which do not wait as after an error', async () => {
     const secrets = { TOKEN: 'old' }
     const server = await serve((request, response) => {
       secrets.TOKEN = 'new'
       if (request.headers.authorization === 'Bearer new') sendPage(response, null)
       else response.writeHead(401).end()
     })
-    const service = open(server.url, { secrets })
+    const clock = fakeClock()
+    const service = open(server.url, { secrets, clock })
     await Promise.all([1, 2, 3].map(() => collect(service, domainChain())))
     expect(server.received.at(-1)?.headers.authorization).toBe('Bearer new')
+    expect(clock.waits.filter((ms) => ms >= 200)).toEqual([])
   })
 
   it.each([undefined, ''])('that is not set (%j) is named', async (value) => {

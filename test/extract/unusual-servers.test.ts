@@ -6,9 +6,10 @@ const PAGE = '{"items":[1],"next":null}'
 const WHOLE = `HTTP/1.1 200 OK\r\ncontent-length: ${PAGE.length}\r\n\r\n${PAGE}`
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
 
-describe('an unexpected 100 Continue', () => {
+describe('an interim response', () => {
   it.each([
     ['before the response', [CONTINUE, WHOLE]],
+    ['of another kind', [`HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n${WHOLE}`]],
     ['in one chunk with it', [CONTINUE + WHOLE]],
     ['twice, with headers', [`HTTP/1.1 100 Continue\r\nvia: a\r\n\r\n${CONTINUE}`, WHOLE]],
     ['in several chunks', ['HTTP/1.1 100', ' Contin', 'ue\r\n', '\r\n', WHOLE]],
