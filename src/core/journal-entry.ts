@@ -156,6 +156,7 @@ const slice = z.object({
   rows: count,
   imported_at: importedAt.nullable(),
 })
+export type PlacedRows = ReadonlyDeep<z.infer<typeof slice>>
 
 /** Rows of a page that wait in the log until their shard is sealed. All other rows of it are in a sealed shard. */
 const logged = z.object({ shard: count, rows: count, blob: count })

@@ -3,7 +3,7 @@ import {
   type LoggedRows,
   type OpenEntry,
   type PageEntry,
-  type Span,
+  type PlacedRows,
   spanOf,
   windowOfKey,
 } from '../core/index.ts'
@@ -11,15 +11,6 @@ import type { OpenShard } from './open-shard.ts'
 import type { LoggedBatch, RowCache } from './row-cache.ts'
 import { importedAt, recordBatchOf, type Slice } from './slice.ts'
 import { countRows } from './take-rows.ts'
-
-/** Rows of a page in a shard. */
-type PlacedRows = {
-  /** The key of their partition. */
-  readonly partition: string
-  readonly shard: number
-  readonly rows: number
-  readonly importedAt: Span | null
-}
 
 /** Where the rows of a page are: these keys of its entry. */
 export type Placement = Pick<PageEntry, 'slices' | 'logged'>
@@ -61,10 +52,10 @@ export class Placed {
       shard.count(partition, rows, span)
       const before = placed.get(partition)
       placed.set(partition, {
-        partition,
+        window: windowOfKey(partition),
         shard: shard.shard,
         rows: rows + (before?.rows ?? 0),
-        importedAt: spanOf(before?.importedAt ?? null, span),
+        imported_at: spanOf(before?.imported_at ?? null, span),
       })
       at += rows
     }
@@ -109,14 +100,9 @@ export class Placed {
   }
 
   get placement(): Placement {
-    if (this.slices.length === 0) return {}
-    const slices = this.slices.map(({ partition, shard, rows, importedAt }) => ({
-      window: windowOfKey(partition),
-      shard,
-      rows,
-      imported_at: importedAt,
-    }))
-    return { slices, ...(this.logged.length === 0 ? {} : { logged: this.logged }) }
+    const { slices, logged } = this
+    if (slices.length === 0) return {}
+    return { slices, ...(logged.length === 0 ? {} : { logged }) }
   }
 
   /** @param done the commit of the rows */

@@ -147,7 +147,7 @@ export class ExtraReader {
   }
 
   #read(tree: ExtraTree, bytes: Buffer): void {
-    for (const path of tree.inTheWay()) {
+    for (const { path } of tree.inTheWay) {
       // Of the source itself the schema says it.
       if (path.length > 1 || path[0] !== 'source') this.issues.push({ path: [...path], message: IN_THE_WAY })
     }

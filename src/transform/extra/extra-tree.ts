@@ -15,8 +15,6 @@ export type ExtraNode = {
   /** Fields that end here, by their number. */
   readonly fields: number[]
   readonly children: ExtraNode[]
-  /** Whether there is a value other than an object where a path continues. */
-  isInTheWay: boolean
 }
 
 /** Finds the values that paths lead to in the JSON of items. Serves one item at a time. */
@@ -27,7 +25,8 @@ export class ExtraTree {
   readonly root: ExtraNode = node([])
   /** Fields beside the paths, which no column reads: their names as they may be shown. */
   readonly unknown = new Set<string>()
-  #isObstructed = false
+  /** Where there is a value other than an object although a path continues. */
+  readonly inTheWay = new Set<ExtraNode>()
 
   /** @param isWanted whether a field is one of this tree's */
   constructor(fields: readonly ExtraField[], isWanted: (field: ExtraField) => boolean) {
@@ -49,7 +48,6 @@ export class ExtraTree {
   }
 
   clear(): void {
-    this.#isObstructed = false
     this.unknown.clear()
     this.#forget(this.root)
   }
@@ -64,10 +62,7 @@ export class ExtraTree {
     }
     if (at.children.length === 0) return
     if (bytes[start] === OPEN_BRACE) this.members(at, bytes, start)
-    else {
-      at.isInTheWay = true
-      this.#isObstructed = true
-    }
+    else this.inTheWay.add(at)
   }
 
   /** Goes through the object at `start`. */
@@ -91,24 +86,13 @@ export class ExtraTree {
   }
 
   #forget(at: ExtraNode): void {
-    at.isInTheWay = false
+    this.inTheWay.delete(at)
     for (const field of at.fields) this.ends[field] = 0
     for (const child of at.children) this.#forget(child)
   }
-
-  /** Paths with something other than an object. */
-  inTheWay(): readonly (readonly string[])[] {
-    return this.#isObstructed ? obstructions(this.root) : NONE
-  }
-}
-
-const NONE: readonly (readonly string[])[] = []
-
-function obstructions(at: ExtraNode): readonly (readonly string[])[] {
-  return [...(at.isInTheWay ? [at.path] : []), ...at.children.flatMap(obstructions)]
 }
 
 function node(path: readonly string[]): ExtraNode {
   const name = path.at(-1) ?? ''
-  return { name, written: Buffer.from(name), path, fields: [], children: [], isInTheWay: false }
+  return { name, written: Buffer.from(name), path, fields: [], children: [] }
 }
