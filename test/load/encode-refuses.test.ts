@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { ExportError, type Format, type RecordBatch } from '../../src/core/index.ts'
 import { createEncoder } from '../../src/load/encode/create-encoder.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
-import { createdBy, csvFormats, hasZstd, parquetFormats, plainCsv, snappyParquet } from './shard-fixture.ts'
+import { createdBy, csvFormats, parquetFormats, plainCsv, snappyParquet } from './shard-fixture.ts'
 
 const SECRET = 'Tr0ub4dor-and-3'
 const columns = specs({ id: 'int64', hash: 'text', tags: 'list?' })
@@ -50,25 +50,6 @@ it.each([snappyParquet, plainCsv])('refuses rows that lack a column ($kind)', as
     recordBatchOf(specs({ id: 'int64', hash: 'text' }), [{ id: 1, hash: SECRET }]),
   )
   expect(error).toMatchObject({ kind: 'damaged', what: 'Rows have no list column tags' })
-})
-
-it('refuses formats that parquetjs-lite cannot write', () => {
-  const engine = 'parquetjs-lite'
-  for (const format of [
-    { ...snappyParquet, engine, compression: 'zstd' } as const,
-    { ...snappyParquet, engine, bloomFilters: ['id'] } as const,
-  ]) {
-    expect(() => createEncoder({ format, columns, createdBy, fileMetadata: {} })).toThrow(
-      expect.objectContaining({ kind: 'config' }),
-    )
-  }
-})
-
-it.skipIf(hasZstd)('refuses zstd if Node.js lacks it', () => {
-  const format = { ...snappyParquet, compression: 'zstd' } as const
-  expect(() => createEncoder({ format, columns, createdBy, fileMetadata: {} })).toThrow(
-    expect.objectContaining({ kind: 'config' }),
-  )
 })
 
 it.each([...parquetFormats, ...csvFormats])(

@@ -4,6 +4,7 @@ import {
   type Compressors,
   type DecodedArray,
   type FileMetaData,
+  type ParquetParsers,
   parquetMetadataAsync,
   parquetRead,
   parquetSchema,
@@ -16,6 +17,15 @@ export const decompressors: Compressors = {
   GZIP: (input, outputLength) => zlib.gunzipSync(input, limit(outputLength)),
   ZSTD: (input, outputLength) => zstdDecompress()(input, limit(outputLength)),
 }
+
+/** The defaults of hyparquet drop byte order marks and the microseconds of timestamps. */
+const PARSERS: Partial<ParquetParsers> = {
+  timestampFromMicroseconds: (micros) => int64(micros),
+  timestampFromMilliseconds: (millis) => int64(millis * 1000n),
+  stringFromBytes: (bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString(),
+}
+/** Larger than the footer of a shard of a few row groups: one read. */
+const FIRST_READ = 1 << 16
 
 /**
  * Opens a Parquet file with hyparquet, which reads whole pages: a column of a row group at a time.
@@ -31,7 +41,11 @@ export async function openParquet(reader: ShardReader) {
 
 async function open(reader: ShardReader) {
   const file = asyncBuffer(reader)
-  const metadata = await parquetMetadataAsync(file, { geoparquet: false })
+  const metadata = await parquetMetadataAsync(file, {
+    initialFetchSize: FIRST_READ,
+    geoparquet: false,
+    parsers: PARSERS,
+  })
   let end = 0
   const rowGroups = metadata.row_groups.map(({ num_rows }) => {
     const rows = Number(num_rows)
@@ -57,7 +71,7 @@ async function open(reader: ShardReader) {
   return { metadata, columns: parquetSchema(metadata).children, rowGroups }
 }
 
-export function asyncBuffer(reader: ShardReader): AsyncBuffer {
+function asyncBuffer(reader: ShardReader): AsyncBuffer {
   return {
     byteLength: reader.size,
     slice: async (start, end = reader.size) => new Uint8Array(await reader.slice(start, end)).buffer,
@@ -81,12 +95,7 @@ async function readColumn(
     rowEnd,
     compressors: decompressors,
     geoparquet: false,
-    // The defaults of hyparquet drop byte order marks and the microseconds of timestamps.
-    parsers: {
-      timestampFromMicroseconds: (micros) => int64(micros),
-      timestampFromMilliseconds: (millis) => int64(millis * 1000n),
-      stringFromBytes: (bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString(),
-    },
+    parsers: PARSERS,
     onChunk: ({ columnData }) => values.push(columnData),
   })
   return values

@@ -1,10 +1,7 @@
-import { type ColumnMetaData, parquetMetadataAsync } from 'hyparquet'
+import type { ColumnMetaData } from 'hyparquet'
 import type { ColumnSpec, ColumnStatistics } from '../../core/index.ts'
-import { asyncBuffer } from './parquet-reader.ts'
-import { damaged, type ShardReader, withoutQuotes } from './shard-reader.ts'
-
-// Larger than the footer of a shard of a few row groups: one read.
-const FIRST_READ = 1 << 16
+import { openParquet } from './parquet-reader.ts'
+import { damaged, type ShardReader } from './shard-reader.ts'
 
 /**
  * Reads what the footer of a Parquet shard says of its columns, except lists, whose counts are of elements.
@@ -14,20 +11,11 @@ export async function readStatistics(
   reader: ShardReader,
   columns: readonly ColumnSpec[],
 ): Promise<readonly ColumnStatistics[]> {
-  const { row_groups } = await parquetMetadataAsync(asyncBuffer(reader), {
-    initialFetchSize: FIRST_READ,
-    geoparquet: false,
-    parsers: {
-      timestampFromMicroseconds: (micros: bigint) => micros,
-      stringFromBytes: (bytes: Uint8Array) => Buffer.from(bytes).toString(),
-    },
-  }).catch((error: unknown) => {
-    throw withoutQuotes(error, 'It is not a complete Parquet file')
-  })
+  const { metadata } = await openParquet(reader)
   return columns
     .filter(({ type }) => type !== 'list')
     .map(({ name, type }) => {
-      const chunks = row_groups.map((group) => {
+      const chunks = metadata.row_groups.map((group) => {
         const chunk = group.columns.find(({ meta_data }) => meta_data?.path_in_schema[0] === name)?.meta_data
         if (chunk === undefined) throw damaged(`It has no column ${name}`)
         return chunk
@@ -57,6 +45,7 @@ function sumOf(chunks: readonly ColumnMetaData[]): Omit<ColumnStatistics, 'name'
 }
 
 function boundOf(value: unknown): bigint | string | null {
+  if (typeof value === 'number') return BigInt(value)
   return typeof value === 'bigint' || typeof value === 'string' ? value : null
 }
 

@@ -1,6 +1,6 @@
 import zlib from 'node:zlib'
 import type { CompressionCodec } from 'hyparquet'
-import { type Compression, ExportError } from '../../../core/index.ts'
+import type { Compression } from '../../../core/index.ts'
 
 export type Codec = {
   readonly name: CompressionCodec
@@ -8,10 +8,7 @@ export type Codec = {
   readonly compress: (page: Uint8Array) => Uint8Array
 }
 
-/**
- * The levels are low: the next higher level makes files a few per cent smaller and takes twice as long.
- * @throws ExportError `config` for zstd where Node.js does not have it
- */
+/** The levels are low: the next higher level makes files a few per cent smaller and takes twice as long. */
 export function codec(compression: Compression): Codec {
   switch (compression) {
     case 'none':
@@ -21,26 +18,18 @@ export function codec(compression: Compression): Codec {
     case 'gzip':
       return { name: 'GZIP', compress: (page) => zlib.gzipSync(page, { level: 3 }) }
     case 'zstd':
-      return { name: 'ZSTD', compress: zstd() }
+      return {
+        name: 'ZSTD',
+        compress: (page) => zstdCompressSync!(page, { params: { [ZSTD_COMPRESSION_LEVEL]: 3 } }),
+      }
   }
 }
 
 type ZstdCompress = (input: Uint8Array, options: { params: Record<number, number> }) => Uint8Array
 const ZSTD_COMPRESSION_LEVEL = 100
 
-function zstd(): (page: Uint8Array) => Uint8Array {
-  // Node.js has zstd from 22.15 on. The types of the oldest supported version lack it.
-  const { zstdCompressSync: compress } = zlib as { zstdCompressSync?: ZstdCompress }
-  if (compress === undefined) {
-    throw new ExportError({
-      kind: 'config',
-      what: `Node.js ${process.versions.node} cannot compress with zstd`,
-      where: 'load.compression',
-      next: 'Use Node.js 22.15 or later, or choose snappy or gzip.',
-    })
-  }
-  return (page) => compress(page, { params: { [ZSTD_COMPRESSION_LEVEL]: 3 } })
-}
+// The types of the oldest supported Node.js lack it; the configuration refuses zstd there.
+const { zstdCompressSync } = zlib as { zstdCompressSync?: ZstdCompress }
 
 /** Offsets of earlier words, by their hash. Scratch space, cleared for every input. */
 const table = new Int32Array(1 << 14)

@@ -2,7 +2,6 @@ import { parquetMetadata } from 'hyparquet'
 import type { Field } from 'parquetjs-lite'
 import {
   type ColumnSpec,
-  type Compression,
   ExportError,
   isExportError,
   type ParquetFormat,
@@ -15,6 +14,7 @@ import { rowObjects, totalRows } from '../record-batch-column.ts'
 import type { ColumnChunk } from './column-chunk.ts'
 import { MAGIC, parquetFooter } from './footer.ts'
 
+/** The configuration refuses zstd and bloom filters with this engine. */
 const CODECS = { none: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const
 
 /**
@@ -24,8 +24,7 @@ const CODECS = { none: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const
  */
 export function parquetjsLite(settings: EncodeSettings, format: ParquetFormat): ShardEncoder {
   const { columns } = settings
-  const codec = codecOf(format.compression)
-  if (format.bloomFilters.length > 0) throw refused('bloom filters', 'load.parquet.bloom_filters')
+  const codec = CODECS[format.compression as keyof typeof CODECS]
   return {
     header: () => new Uint8Array(Buffer.from(MAGIC)),
     encode: async (recordBatches) => {
@@ -46,20 +45,6 @@ export function parquetjsLite(settings: EncodeSettings, format: ParquetFormat): 
     },
     footer: async (rowGroups) => parquetFooter({ ...settings, codec, timestampUnit: 'MILLIS' }, rowGroups),
   }
-}
-
-function codecOf(compression: Compression): (typeof CODECS)[keyof typeof CODECS] {
-  if (compression === 'zstd') throw refused('zstd', 'load.compression')
-  return CODECS[compression]
-}
-
-function refused(what: string, where: string): ExportError {
-  return new ExportError({
-    kind: 'config',
-    what: `The engine parquetjs-lite cannot write ${what}`,
-    where,
-    next: 'Leave it out, or use the engine columnar.',
-  })
 }
 
 /** @param isLarge whether integers of the column are written as {@link ExactInteger}; the bytes are the same */
