@@ -97,6 +97,15 @@ const READ_BYTES = 256 * 1024
 /** The first byte of `HTTP/1.1`, with which every head begins. */
 const LETTER_H = 0x48
 
+/** Whether a response begins with a head that is complete. Behind an interim response (1xx) there is another head. */
+function isWholeHead(chunk: Buffer): boolean {
+  return chunk[INTERIM_AT] !== DIGIT_1 && chunk.includes('\r\n\r\n')
+}
+
+/** Of the first digit of the status, behind `HTTP/1.1 `. */
+const INTERIM_AT = 9
+const DIGIT_1 = 0x31
+
 /**
  * Connects as undici does, with one buffer for all reads of a connection (`onread` of `net` and `tls`). By default each
  * read gets memory of its own, and a page takes up to a hundred reads: V8 then marks its whole heap for every few pages.
@@ -145,7 +154,7 @@ function readInto(socket: Socket): (bytes: Uint8Array) => boolean {
 
   return (bytes) => {
     const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    if (chunk[0] === LETTER_H) headBytes = maxHeaderSize
+    if (chunk[0] === LETTER_H) headBytes = isWholeHead(chunk) ? 0 : maxHeaderSize
     const isOurs = waiting === null && headBytes <= 0
     headBytes -= chunk.length
     waiting = waiting === null ? (isOurs ? chunk : Buffer.from(chunk)) : Buffer.concat([waiting, chunk])
