@@ -15,9 +15,7 @@ export function parseEntry(entry: unknown): JournalEntry | null {
  * entry of a page.
  */
 export function faultyField(entry: JournalEntry): string | null {
-  // The form that a reader gets: JSON has no NaN, and omits undefined fields.
-  const read: unknown = JSON.parse(JSON.stringify(entry))
-  const result = schemaOf(read)?.safeParse(read)
+  const result = schemaOf(entry)?.safeParse(entry)
   if (result === undefined) return 'kind'
   return result.success ? null : (result.error.issues[0]?.path.join('.') ?? '')
 }
