@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest'
-import { scratchFolder } from '../support/at-the-end.ts'
-import { accessTo, sandboxWith, trial, writePipeline } from './spillway.ts'
+import { PIPELINE } from '../support/workspace.ts'
 import { hasTerminals, onTerminal } from './terminal.ts'
+import { ONE_SLOT, trial } from './trial.ts'
 
-const SMALL_PAGES = '  page_size: 2\n  concurrency: 1'
 const hasResponse = (screen: string): boolean => screen.includes('2 rows')
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the test looks for terminal escapes
 const COLOUR = /\x1b\[[\d;]*m/
@@ -11,14 +10,16 @@ const COLOUR = /\x1b\[[\d;]*m/
 it.skipIf(!hasTerminals)(
   'tells earlier runs apart, counts a pause down, and leaves no progress lines behind',
   async () => {
-    const { folder, file, env, call } = await trial(
-      { extract: SMALL_PAGES },
-      {
-        faults: [{ kind: 'status', status: 429, retryAfter: '3', requests: [5] }],
-      },
+    const here = await trial(
+      { extract: ONE_SLOT },
+      { faults: [{ kind: 'status', status: 429, retryAfter: '3', requests: [5] }] },
     )
-    expect((await call('run', file, '--max-requests', '3')).code).toBe(4)
-    const { code, screens, written } = await onTerminal(['run', file], { cwd: folder, env, columns: 80 })
+    expect((await here.call('run', '--max-requests', '3')).code).toBe(4)
+    const { code, screens, written } = await onTerminal(['run', PIPELINE], {
+      cwd: here.folder,
+      env: here.env,
+      columns: 80,
+    })
     expect(code, written).toBe(0)
     expect(written).toMatch(COLOUR)
     const pauses = screens.map((screen) => /requests go on in (\d) s/.exec(screen)?.[1])
@@ -40,15 +41,12 @@ it.skipIf(!hasTerminals)(
 )
 
 it.skipIf(!hasTerminals)('in a narrow window no line wraps, and Ctrl-C is confirmed in between', async () => {
-  const sandbox = await sandboxWith()
-  const folder = scratchFolder()
   // The second search waits for its permit.
-  const service = '  requests_per_second: 0.01'
-  const file = await writePipeline(folder, { service, extract: SMALL_PAGES })
+  const { folder, env } = await trial({ service: { requests_per_second: 0.01 }, extract: ONE_SLOT })
   let typed = false
-  const { code, screens, written } = await onTerminal(['run', file], {
+  const { code, screens, written } = await onTerminal(['run', PIPELINE], {
     cwd: folder,
-    env: { ...accessTo(sandbox), NO_COLOR: '1' },
+    env: { ...env, NO_COLOR: '1' },
     columns: 40,
     onScreen(screen, type) {
       if (typed || !hasResponse(screen)) return

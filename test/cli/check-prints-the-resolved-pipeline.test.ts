@@ -3,8 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { scratchFolder } from '../support/at-the-end.ts'
-import { accessTo, type Environment, sandboxWith, spillway } from './spillway.ts'
+import { newWorkspace } from '../support/workspace.ts'
 
 const BASE = `service:
   base_url: \${SPILLWAY_BASE_URL}
@@ -24,18 +23,12 @@ transform: { secret: hmac, identity: hmac }
 `
 
 async function checked(...flags: string[]) {
-  const sandbox = await sandboxWith()
-  const folder = scratchFolder()
-  writeFileSync(join(folder, 'base.yaml'), BASE)
-  writeFileSync(join(folder, 'acme.yaml'), FILE)
-  writeFileSync(join(folder, 'key'), 'k'.repeat(40), { mode: 0o600 })
-  const env: Environment = {
-    ...accessTo(sandbox),
-    SPILLWAY_MASK_KEY_FILE: join(folder, 'key'),
-    LEAKED: 'correct horse',
-  }
-  const result = await spillway(['check', 'acme.yaml', '--concurrency', '2', ...flags], folder, env)
-  return { ...result, env }
+  const here = await newWorkspace({}, {}, { LEAKED: 'correct horse' })
+  writeFileSync(join(here.folder, 'base.yaml'), BASE)
+  writeFileSync(join(here.folder, 'acme.yaml'), FILE)
+  writeFileSync(join(here.folder, 'key'), 'k'.repeat(40), { mode: 0o600 })
+  const { cli, env } = here.with({ SPILLWAY_MASK_KEY_FILE: join(here.folder, 'key') })
+  return { ...(await cli('check', 'acme.yaml', '--concurrency', '2', ...flags)), env }
 }
 
 it('--resolved prints the pipeline with flags, bases, variables and defaults, and no secret', async () => {

@@ -1,8 +1,8 @@
 import { createServer, type RequestListener } from 'node:http'
 import { expect, it } from 'vitest'
-import { scratchFolder } from '../support/at-the-end.ts'
 import { portOf } from '../support/listening.ts'
-import { accessTo, sandboxWith, spillway, trial, writePipeline } from './spillway.ts'
+import type { PipelineParts } from '../support/workspace.ts'
+import { trial } from './trial.ts'
 
 /** A service that responds alike to every request. @returns its base URL, and the requests it received */
 async function service(respond: RequestListener): Promise<{ baseUrl: string; requests: string[] }> {
@@ -14,34 +14,28 @@ async function service(respond: RequestListener): Promise<{ baseUrl: string; req
   return { baseUrl: `http://127.0.0.1:${await portOf(server)}/firework`, requests }
 }
 
-async function check(baseUrl: string, parts = '') {
-  const folder = scratchFolder()
-  const file = await writePipeline(folder, { service: parts })
-  return spillway(['check', file], folder, { SPILLWAY_BASE_URL: baseUrl, SPILLWAY_TOKEN: 'some-token' })
+async function check(baseUrl: string, service: PipelineParts['service'] = {}) {
+  return (await trial({ service }, {}, { SPILLWAY_BASE_URL: baseUrl })).call('check')
 }
 
 it('the token is tested where the service has a token test', async () => {
-  const { sandbox, folder, file, call, env } = await trial()
-  const good = await call('check', file)
+  const here = await trial()
+  const good = await here.call('check')
   expect(good).toMatchObject({ code: 0, stderr: '' })
   expect(good.stdout).toContain('the token is accepted')
-  expect(sandbox.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([
+  expect(here.sandbox.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([
     'GET /tokens/test',
     'GET /firework/v4/credentials/global/_search',
   ])
   expect(good.stdout).toContain('the search path exists')
-  const bad = await spillway(['check', file], folder, { ...env, SPILLWAY_TOKEN: 'another-one' })
+  const bad = await here.with({ SPILLWAY_TOKEN: 'another-one' }).call('check')
   expect(bad.code).toBe(3)
   expect(bad.stdout).toMatch(/^no {2}service/m)
   expect(bad.stdout + bad.stderr).not.toContain('another-one')
 })
 
 it('a mistyped field of include is found by --probe', async () => {
-  const sandbox = await sandboxWith()
-  const folder = scratchFolder()
-  const extract = '  include: [known_pasword_id]'
-  const file = await writePipeline(folder, { extract, service: '  basic_requests_per_second: 100' })
-  const probed = await spillway(['check', file, '--probe'], folder, accessTo(sandbox))
+  const probed = await (await trial({ extract: { include: ['known_pasword_id'] } })).call('check', '--probe')
   expect(probed.code).toBe(1)
   expect(probed.stdout).toMatch(/^no {2}probe +The service responded with 422: body\.include\.0/m)
 })
@@ -67,7 +61,7 @@ it.each(Object.entries(elsewhere))(
     )
     expect(requests).toEqual(['GET /tokens/test', 'GET /firework/v4/credentials/global/_search'])
     // If the file names the path, a 404 is an error.
-    const configured = await check(baseUrl, '  token_test_url: /tokens/test')
+    const configured = await check(baseUrl, { token_test_url: '/tokens/test' })
     expect([1, 3]).toContain(configured.code)
   },
 )
@@ -118,21 +112,17 @@ it('a service that cannot be reached is reported once', async () => {
 })
 
 it('without a token no request is sent', async () => {
-  const { sandbox, folder, file } = await trial()
-  const { code } = await spillway(['check', file], folder, { SPILLWAY_BASE_URL: sandbox.baseUrl })
-  expect(code).toBe(2)
+  const { sandbox, call } = await trial({}, {}, { SPILLWAY_TOKEN: '' })
+  expect((await call('check')).code).toBe(2)
   expect(sandbox.requests).toEqual([])
 })
 
 it('--probe measures what a page costs with two requests; without the flag none is sent', async () => {
-  const { sandbox, file, call } = await trial({}, { records: 3000, quota: 1000 })
-  const { code, stdout } = await call('check', file, '--probe')
-  expect({ code, searches: sandbox.requests.filter(({ kind }) => kind === 'search').length }).toEqual({
-    code: 0,
-    searches: 2,
-  })
+  const { searches, call } = await trial({}, { records: 3000, quota: 1000 })
+  const { code, stdout } = await call('check', '--probe')
+  expect([code, searches().length]).toEqual([0, 2])
   expect(stdout).toMatch(/^ok {2}probe +each 100 rows are one search: \d+ searches at most for a page of/m)
-  const again = await call('check', file, '--probe', '--json')
+  const again = await call('check', '--probe', '--json')
   const { checks } = JSON.parse(again.stdout) as { checks: { name: string; finding: string }[] }
   expect(checks.at(-1)).toMatchObject({
     name: 'probe',

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { reportError } from '../../src/cli/log/log.ts'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { Screen, styleFor } from '../../src/cli/terminal/screen.ts'
-import { Collector } from './spillway.ts'
+import { Collector } from '../support/in-this-process.ts'
 
 function printed(error: unknown, level: 'info' | 'debug'): string {
   const stderr = new Collector()

@@ -7,7 +7,6 @@ import { describe, expect, it } from 'vitest'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { shardPaths } from '../support/read-shards.ts'
 import { newWorkspace, type Workspace } from '../support/workspace.ts'
-import { spillway } from './spillway.ts'
 
 const KEY = generateKeyPairSync('ed25519')
 const OTHER = generateKeyPairSync('ed25519')
@@ -29,20 +28,15 @@ async function exported(): Promise<Workspace> {
   await writeFile(join(here.folder, 'key.pem'), key)
   await writeFile(join(here.folder, 'pub.pem'), KEY.publicKey.export(PUBLIC))
   await writeFile(join(here.folder, 'other.pem'), OTHER.publicKey.export(PUBLIC))
-  expect((await inProcess(here, 'run')).code).toBe(0)
+  expect((await here.call('run')).code).toBe(0)
   return here
 }
 
 async function signed(): Promise<Workspace> {
   const here = await exported()
-  expect((await inProcess(here, 'sign', '--key', 'key.pem')).code).toBe(0)
+  expect((await here.call('sign', '--key', 'key.pem')).code).toBe(0)
   return here
 }
-
-const inProcess = (here: Workspace, command: string, ...flags: string[]) =>
-  spillway([command, 'pipeline.yaml', ...flags], here.folder, here.env)
-
-const evidence = (here: Workspace, ...flags: string[]) => inProcess(here, 'evidence', ...flags)
 
 /** The files of an archive, by name. */
 async function filesOf(path: string): Promise<ReadonlyMap<string, Buffer>> {
@@ -95,7 +89,7 @@ it('contains all evidence, no rows and no secrets, and has the same bytes every 
     expect(tar.includes(secret)).toBe(false)
 
   // The second archive replaces the first.
-  expect((await evidence(here, '--output', 'acme.tar', '--key', 'pub.pem')).code).toBe(0)
+  expect((await here.call('evidence', '--output', 'acme.tar', '--key', 'pub.pem')).code).toBe(0)
   expect(await readFile(path)).toEqual(tar)
 })
 
@@ -120,7 +114,7 @@ describe.skipIf(!TOOLS)('an auditor who follows the README', () => {
 
   it('accepts an intact export, and rejects a changed one', async () => {
     const here = await signed()
-    expect((await evidence(here, '--output', 'acme.tar', '--key', 'pub.pem')).code).toBe(0)
+    expect((await here.call('evidence', '--output', 'acme.tar', '--key', 'pub.pem')).code).toBe(0)
     const cwd = scratchFolder()
     const unpacked = spawnSync('tar', ['-xf', join(here.folder, 'acme.tar'), '-C', cwd])
     expect(unpacked.status, String(unpacked.stderr)).toBe(0)
@@ -149,7 +143,7 @@ describe.skipIf(!TOOLS)('an auditor who follows the README', () => {
 it('without a key, it says which key to request, and contains none', async () => {
   const here = await signed()
   await rm(join(here.output, '_SUCCESS'))
-  expect((await evidence(here, '--output', 'acme.tar')).code).toBe(0)
+  expect((await here.call('evidence', '--output', 'acme.tar')).code).toBe(0)
   const files = await filesOf(join(here.folder, 'acme.tar'))
   const names = [
     'README.txt',
@@ -166,7 +160,7 @@ it('without a key, it says which key to request, and contains none', async () =>
 it('the summary page is made anew: what somebody wrote into the file is not packed', async () => {
   const here = await signed()
   const packed = async (): Promise<string> => {
-    const { code, stderr } = await evidence(here, '--output', 'acme.tar')
+    const { code, stderr } = await here.call('evidence', '--output', 'acme.tar')
     expect(code, stderr).toBe(0)
     return (await filesOf(join(here.folder, 'acme.tar'))).get('_report.html')!.toString()
   }
@@ -188,12 +182,12 @@ it('the summary page is made anew: what somebody wrote into the file is not pack
 it('an export without evidence is not packed, and no archive lies in the data set', async () => {
   const here = await exported()
   const refuses = async (code: number, why: string, ...flags: string[]): Promise<void> => {
-    const ended = await evidence(here, ...flags)
+    const ended = await here.call('evidence', ...flags)
     expect([ended.code, ended.stderr]).toEqual([code, expect.stringContaining(why)])
   }
   const TO = ['--output', 'acme.tar']
   await refuses(2, 'is not signed', ...TO)
-  expect((await inProcess(here, 'sign', '--key', 'key.pem')).code).toBe(0)
+  expect((await here.call('sign', '--key', 'key.pem')).code).toBe(0)
   await refuses(1, 'does not fit the manifest under this key', ...TO, '--key', 'other.pem')
   await refuses(2, 'holds a private key', ...TO, '--key', 'key.pem')
   await refuses(2, 'the name of a pipeline file', '--output', 'pipeline.yaml')

@@ -1,11 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { COMMANDS, GROUPS } from '../../src/cli/commands/index.ts'
 import { overview } from '../../src/cli/parse.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
-import { ROOT } from './spillway.ts'
 
 /** What the command prints. */
 async function command(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
@@ -35,7 +33,7 @@ it('help, -h, version and -v work as words and letters do elsewhere', async () =
   ]) {
     expect(await command(words)).toEqual({ code: 0, stdout, stderr: '' })
   }
-  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
   for (const words of [['version'], ['-v'], ['--version']]) {
     expect(await command(words)).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
   }

@@ -3,16 +3,16 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { readPipeline } from '../../src/config/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
-import { ROOT, spillway } from './spillway.ts'
+import { inThisProcess } from '../support/in-this-process.ts'
 
 it('init writes a pipeline file that is valid once the service is named', async () => {
   const folder = scratchFolder()
-  const { code, stdout, stderr } = await spillway(['init'], folder)
+  const { code, stdout, stderr } = await inThisProcess(['init'], folder)
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toContain('spillway check spillway.yaml')
   const written = join(folder, 'spillway.yaml')
   expect(statSync(written).mode & 0o777).toBe(0o600)
-  expect(readFileSync(written, 'utf8')).toBe(readFileSync(join(ROOT, 'pipelines/starter.yaml'), 'utf8'))
+  expect(readFileSync(written, 'utf8')).toBe(readFileSync('pipelines/starter.yaml', 'utf8'))
   const env = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
   await expect(readPipeline(written, { env, cwd: folder })).resolves.toMatchObject({ name: 'starter' })
 })
@@ -20,20 +20,20 @@ it('init writes a pipeline file that is valid once the service is named', async 
 it('init never overwrites', async () => {
   const folder = scratchFolder()
   writeFileSync(join(folder, 'mine.yaml'), 'precious')
-  const { code, stdout, stderr } = await spillway(['init', 'mine.yaml'], folder)
+  const { code, stdout, stderr } = await inThisProcess(['init', 'mine.yaml'], folder)
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   expect(stderr).toContain('There is such a file already (mine.yaml)')
   expect(readFileSync(join(folder, 'mine.yaml'), 'utf8')).toBe('precious')
 })
 
 it('init into a missing folder is exit 2', async () => {
-  const { code, stderr } = await spillway(['init', 'no/such/folder.yaml'], scratchFolder())
+  const { code, stderr } = await inThisProcess(['init', 'no/such/folder.yaml'], scratchFolder())
   expect(code).toBe(2)
   expect(stderr).toContain('ENOENT')
 })
 
 it('schema prints a JSON Schema and nothing else', async () => {
-  const { code, stdout, stderr } = await spillway(['schema'], scratchFolder())
+  const { code, stdout, stderr } = await inThisProcess(['schema'], scratchFolder())
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(JSON.parse(stdout)).toMatchObject({
     $schema: 'https://json-schema.org/draft/2020-12/schema',

@@ -7,15 +7,13 @@ import { newWorkspace } from '../support/workspace.ts'
 const WARNING =
   "process.on('newListener',(e)=>e==='warning'&&setInterval(()=>process.emitWarning('by a library'),1).unref())"
 
+const imported = (script: string) => ({
+  NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}`,
+})
+
 it('warnings of libraries are in the debug log, and never on stderr', async () => {
-  const here = await newWorkspace(
-    {},
-    {},
-    { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(WARNING)}` },
-  )
-  const quiet = await here.call('status')
-  expect(quiet.code, quiet.stderr).toBe(0)
-  expect(quiet.stderr).toBe('')
+  const here = await newWorkspace({}, {}, imported(WARNING))
+  expect(await here.call('status')).toMatchObject({ code: 0, stderr: '' })
   const debug = await here.call('status', '--log-level', 'debug')
   expect(debug.stderr).toContain('Warning: by a library')
 })
@@ -26,9 +24,7 @@ it.runIf(THOROUGH)(
     const { double, env } = await startBucket()
     onTestFinished(() => double.close())
     const here = await newWorkspace({ load: { path: `s3://${BUCKET}/set` } }, {}, env)
-    const quiet = await here.call('status')
-    expect(quiet.code, quiet.stderr).toBe(0)
-    expect(quiet.stderr).toBe('')
+    expect(await here.call('status')).toMatchObject({ code: 0, stderr: '' })
     const debug = await here.call('status', '--log-level', 'debug')
     const isOld = Number.parseInt(process.versions.node, 10) < 22
     expect(debug.stderr.includes('NodeVersionSupportWarning')).toBe(isOld)
@@ -38,11 +34,7 @@ it.runIf(THOROUGH)(
 it('so is what they print, and traces of theirs are off: they hold passwords', async () => {
   const prints =
     "process.on('newListener',(e)=>e==='warning'&&setInterval(()=>console.warn('printed by a library'),1).unref())"
-  const here = await newWorkspace(
-    {},
-    {},
-    { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(prints)}` },
-  )
+  const here = await newWorkspace({}, {}, imported(prints))
   const quiet = await here.call('status', '--log-format', 'json')
   expect(quiet.stderr).toBe('')
   const debug = await here.call('status', '--log-level', 'debug')

@@ -1,7 +1,8 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { spillway, start, trial } from './spillway.ts'
+import { PIPELINE } from '../support/workspace.ts'
+import { ONE_SLOT, THREE_MONTHS, trial } from './trial.ts'
 
 type Line = { readonly event: string; readonly run: string } & Readonly<Record<string, unknown>>
 
@@ -12,12 +13,11 @@ function linesOf(text: string): readonly Line[] {
     .map((line) => JSON.parse(line) as Line)
 }
 
-const ONE_SLOT = '  page_size: 2\n  concurrency: 1'
 const JSON_LOG = ['--log-format', 'json']
 
 it('a run logs its events as JSON, each line with the run id, to stderr and to the log file alike', async () => {
-  const { sandbox, folder, file, env } = await trial(
-    { extract: ONE_SLOT, perChain: 1 },
+  const { sandbox, folder, call } = await trial(
+    { extract: { ...ONE_SLOT, windows: { ...THREE_MONTHS, per_chain: 1 } } },
     {
       faults: [
         { kind: 'status', status: 503, requests: [2] },
@@ -27,8 +27,7 @@ it('a run logs its events as JSON, each line with the run id, to stderr and to t
     },
   )
   const log = join(folder, 'run.log')
-  const args = ['run', file, ...JSON_LOG, '--log-level', 'debug', '--log-file', log]
-  const { code, stderr } = await spillway(args, folder, env)
+  const { code, stderr } = await call('run', ...JSON_LOG, '--log-level', 'debug', '--log-file', log)
   expect(code).toBe(1)
   expect(readFileSync(log, 'utf8')).toBe(stderr)
   expect(statSync(log).mode & 0o777).toBe(0o600)
@@ -90,11 +89,11 @@ it('a run logs its events as JSON, each line with the run id, to stderr and to t
 })
 
 it('stderr is JSON to the last line, also after a signal or a wrong command line', async () => {
-  const { sandbox, folder, file, env } = await trial({
-    service: '  requests_per_second: 0.01',
-    extract: '  page_size: 2',
+  const { sandbox, cli, start } = await trial({
+    service: { requests_per_second: 0.01 },
+    extract: { page_size: 2 },
   })
-  const running = start(['run', file, ...JSON_LOG], folder, env)
+  const running = start('run', PIPELINE, ...JSON_LOG)
   await running.until(() => sandbox.requests.length > 0)
   running.child.kill('SIGTERM')
   const { code, stderr } = await running.result
@@ -105,29 +104,29 @@ it('stderr is JSON to the last line, also after a signal or a wrong command line
   expect(lines.map(({ msg }) => msg).join('\n')).toContain('Stopping after the work in progress')
 
   for (const args of [
-    ['run', file, '--max-requests', 'x', ...JSON_LOG],
+    ['run', PIPELINE, '--max-requests', 'x', ...JSON_LOG],
     ['run', 'nowhere.yaml', ...JSON_LOG],
   ]) {
-    const wrong = await spillway(args, folder)
+    const wrong = await cli(...args)
     expect(wrong.code).toBe(2)
     expect(linesOf(wrong.stderr)).toMatchObject([{ event: 'error', kind: 'config', level: 'error' }])
   }
 })
 
 it('stderr for people omits machine events; the log file has them', async () => {
-  const { folder, file, env, call } = await trial()
-  const quiet = await spillway(['run', file, '--no-progress', '--log-file', 'run.log'], folder, env)
+  const { folder, call } = await trial()
+  const quiet = await call('run', '--no-progress', '--log-file', 'run.log')
   expect(quiet).toMatchObject({ code: 0, stderr: '' })
-  const refused = await spillway(['run', file, '--log-file', 'run.log', '--format', 'csv'], folder, env)
+  const refused = await call('run', '--log-file', 'run.log', '--format', 'csv')
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/^spillway: /) })
   const lines = linesOf(readFileSync(join(folder, 'run.log'), 'utf8'))
   expect(lines.map(({ event }) => event)).toEqual(
     expect.arrayContaining(['run.start', 'run.finish', 'error']),
   )
   expect(new Set(lines.map(({ run }) => run)).size).toBe(2)
-  const debug = await spillway(['run', file, '--fresh', '--yes', '--log-level', 'debug'], folder, env)
+  const debug = await call('run', '--fresh', '--yes', '--log-level', 'debug')
   expect(debug.stderr).toMatch(/^\[\d\d:\d\d:\d\d\] INFO: run started /)
-  const nowhere = await call('run', file, '--log-file', 'nowhere/run.log')
+  const nowhere = await call('run', '--log-file', 'nowhere/run.log')
   expect(nowhere).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('The log file cannot be written: ENOENT'),

@@ -2,7 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { spillway, trial } from './spillway.ts'
+import { PIPELINE } from '../support/workspace.ts'
+import { ONE_SLOT, trial } from './trial.ts'
 
 const hasPromtool = spawnSync('promtool', ['--version']).status === 0
 
@@ -44,13 +45,13 @@ function samplesOf(text: string): ReadonlyMap<string, number> {
 }
 
 it('a run replaces its metrics in one step, readable for others; a failed run keeps the last success', async () => {
-  const { folder, file, env } = await trial(
-    { extract: '  page_size: 2\n  concurrency: 1' },
+  const { folder, cli } = await trial(
+    { extract: ONE_SLOT },
     { faults: [{ kind: 'status', status: 503, requests: [2] }] },
   )
   const path = join(folder, 'spillway.prom')
   const run = async (...flags: string[]) => {
-    const result = await spillway(['run', ...flags, '--json', '--metrics-file', path], folder, env)
+    const result = await cli('run', ...flags, '--json', '--metrics-file', path)
     expect(readdirSync(folder).filter((name) => name.includes('.prom'))).toEqual(['spillway.prom'])
     return { ...result, samples: samplesOf(readFileSync(path, 'utf8')) }
   }
@@ -61,7 +62,7 @@ it('a run replaces its metrics in one step, readable for others; a failed run ke
     [`spillway_partitions{pipeline="trial",state="pending"}`, pending],
   ]
 
-  const stopped = await run(file, '--max-requests', '3')
+  const stopped = await run(PIPELINE, '--max-requests', '3')
   expect(stopped.code).toBe(4)
   expect(Object.fromEntries(stopped.samples)).toMatchObject({
     ...Object.fromEntries(states(0, 3)),
@@ -81,7 +82,7 @@ it('a run replaces its metrics in one step, readable for others; a failed run ke
   expect(statSync(path).mode & 0o777).toBe(0o644)
 
   const before = Date.now() / 1000
-  const complete = await run(file)
+  const complete = await run(PIPELINE)
   const success = complete.samples.get(own('last_success_timestamp_seconds'))
   expect(success).toBeGreaterThanOrEqual(before - 1)
   expect(Object.fromEntries(complete.samples)).toMatchObject({
@@ -96,7 +97,7 @@ it('a run replaces its metrics in one step, readable for others; a failed run ke
 
   // A run that cannot begin, and one whose file is invalid, keep the earlier metrics.
   for (const [flags, code, lastRun] of [
-    [[file, '--format', 'csv'], 2, 0],
+    [[PIPELINE, '--format', 'csv'], 2, 0],
     [['nowhere.yaml'], 2, undefined],
   ] as const) {
     const refused = await run(...flags)
@@ -108,9 +109,9 @@ it('a run replaces its metrics in one step, readable for others; a failed run ke
 })
 
 it('a metrics file that cannot be written is rejected before the run begins', async () => {
-  const { sandbox, file, call } = await trial()
+  const { sandbox, call } = await trial()
   for (const path of ['nowhere/a.prom', '.']) {
-    const { code, stderr } = await call('run', file, '--metrics-file', path)
+    const { code, stderr } = await call('run', '--metrics-file', path)
     expect(code).toBe(2)
     expect(stderr).toContain('The metrics file cannot be written')
   }

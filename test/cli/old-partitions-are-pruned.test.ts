@@ -12,7 +12,6 @@ import { DEMO_DOMAINS } from '../support/sandbox.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
-import { lockOf, spillway } from './spillway.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 
@@ -30,11 +29,8 @@ function since(date: string): string {
 
 const MARCH = since('2024-03-01')
 
-const inProcess = (here: Workspace, command: string, ...flags: string[]) =>
-  spillway([command, 'pipeline.yaml', ...flags], here.folder, here.env)
-
 async function json(here: Workspace, command: string, ...flags: string[]) {
-  const { code, stdout, stderr } = await inProcess(here, command, '--json', ...flags)
+  const { code, stdout, stderr } = await here.call(command, '--json', ...flags)
   expect(code, stderr).toBe(0)
   return JSON.parse(stdout)
 }
@@ -50,7 +46,7 @@ it('what is pruned of eight chains that go on lies in no commit any more', async
   const windows = { from: '2024-01-01', until: '2024-05-01', every: 'month' }
   const extract = { domains, windows, page_size: 40, concurrency: 8, max_requests: 34 }
   const here = await newWorkspace({ ...parts(), extract }, { domains, nastyRate: 0, records: 1000 })
-  expect((await inProcess(here, 'run')).code).toBe(4)
+  expect((await here.call('run')).code).toBe(4)
   const result = await json(here, 'prune', '--older-than', since('2024-02-01'), '--yes')
   const queries = new Set(
     result.removed.map(({ partition }: { partition: string }) => partition.split('/')[0]),
@@ -126,7 +122,7 @@ it('old partitions are removed with all their files, and exported again only wit
   expect(raw.partitions.filter(({ state }: { state: string }) => state === 'pruned')).toHaveLength(4)
   const said = `4 partitions that ended by ${cut.slice(0, 10)} were removed (prune)`
   for (const command of ['verify', 'run']) {
-    expect((await inProcess(here, command)).stdout.replace(/\s+/g, ' ')).toContain(said)
+    expect((await here.call(command)).stdout.replace(/\s+/g, ' ')).toContain(said)
   }
 
   // The page covers what is left alone, and says what was removed.
@@ -143,7 +139,7 @@ it('old partitions are removed with all their files, and exported again only wit
   expect(status.partitions.map(({ state }: { state: string }) => state).sort()).toEqual(
     [...Array(4).fill('done'), ...Array(4).fill('pruned')].sort(),
   )
-  expect((await inProcess(here, 'status')).stdout).toContain('4 of 4 partitions done, 4 pruned')
+  expect((await here.call('status')).stdout).toContain('4 of 4 partitions done, 4 pruned')
   expect(await json(here, 'plan')).toMatchObject({
     partitions: { total: 4, done: 4, partial: 0, pending: 0, pruned: 4 },
     min_requests: 0,
@@ -169,7 +165,7 @@ it('old partitions are removed with all their files, and exported again only wit
 
   // --redo exports pruned partitions again.
   const key = 'domain.quillmere.net/2024-01-01..2024-02-01'
-  expect((await inProcess(here, 'run', '--redo', key)).code).toBe(0)
+  expect((await here.call('run', '--redo', key)).code).toBe(0)
   const again = (await here.manifest()).shards.filter(({ partitions }) => partitions.includes(key))
   // The same bytes under another name: no path is used twice.
   const former = before.shards.filter(({ partitions }) => partitions.includes(key))
@@ -183,11 +179,11 @@ it('load.keep sets the age; the command lists what it would remove, and needs co
   await writeFile(join(here.output, '_manifest.sig'), Buffer.alloc(64))
   const tree = await treeHashes(here.output)
   expect(await json(here, 'prune', '--dry-run')).toMatchObject({ dry_run: true, partitions: 4, kept: [] })
-  const refused = await inProcess(here, 'prune')
+  const refused = await here.call('prune')
   expect(refused.code).toBe(2)
   expect(refused.stderr).toMatch(/4 partitions: 4 shards with \d+ rows .* would go.*--yes/)
   expect(await treeHashes(here.output)).toEqual(tree)
-  const pruned = await inProcess(here, 'prune', '--yes')
+  const pruned = await here.call('prune', '--yes')
   expect([pruned.code, pruned.stdout]).toEqual([
     0,
     expect.stringMatching(/^trial: pruned 4 partitions: 4 shards/),
@@ -208,7 +204,7 @@ describe('partitions that share shards', () => {
       for (const { reason, with: other } of some.kept) {
         expect([reason, other]).toEqual(['shared', expect.stringContaining('2024-03-01..2024-04-01')])
       }
-      const dryRun = await inProcess(here, 'prune', '--older-than', MARCH, '--dry-run')
+      const dryRun = await here.call('prune', '--older-than', MARCH, '--dry-run')
       expect(dryRun.stdout).toContain('lies in one shard with')
       expect(dryRun.stdout).toContain('load.partition_by')
       expect(await json(here, 'verify')).toMatchObject({ ok: true })
@@ -241,7 +237,7 @@ it.each(THOROUGH ? ['missing', 'damaged'] : [])(
     const former = await path()
     if (what === 'missing') {
       await rm(former)
-      const refused = await inProcess(here, 'run')
+      const refused = await here.call('run')
       expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('verify --fix')])
       expect(refused.stderr).not.toContain('--redo')
     } else
@@ -250,7 +246,7 @@ it.each(THOROUGH ? ['missing', 'damaged'] : [])(
         before.map((byte) => byte ^ 1),
       )
     const sent = here.searches().length
-    const fixed = await inProcess(here, 'verify', '--fix', '--yes')
+    const fixed = await here.call('verify', '--fix', '--yes')
     expect(fixed.code, fixed.stderr).toBe(0)
     expect(here.searches()).toHaveLength(sent)
     expect(await readFile(await path())).toEqual(before)
@@ -290,7 +286,7 @@ it('unfinished partitions stay; retired ones are removed', async () => {
       page_size: 5,
     },
   })
-  expect((await inProcess(here, 'run', '--domain', 'scatterholt.com', '--max-requests', '2')).code).toBe(4)
+  expect((await here.call('run', '--domain', 'scatterholt.com', '--max-requests', '2')).code).toBe(4)
   const early = await json(here, 'prune', '--older-than', MARCH, '--yes')
   expect(early.partitions).toBe(0)
   expect(early.kept.map(({ reason }: { reason: string }) => reason)).toContain('unfinished')
@@ -304,20 +300,16 @@ it('unfinished partitions stay; retired ones are removed', async () => {
   expect((await here.manifest()).retired).toMatchObject([{ query: 'domain.scatterholt.com', partitions: 2 }])
 })
 
-it('wrong usage is exit 2, and a data set that a run has locked is exit 5', async () => {
+it('wrong usage is exit 2', async () => {
   const here = await exported(parts('2024-03-01'))
   const tree = await treeHashes(here.output)
   const refuses = async (code: number, why: string, ...flags: string[]): Promise<void> => {
-    const ended = await inProcess(here, 'prune', '--yes', ...flags)
+    const ended = await here.call('prune', '--yes', ...flags)
     expect([ended.code, ended.stderr]).toEqual([code, expect.stringContaining(why)])
   }
   await refuses(2, 'set load.keep in the file')
   await refuses(2, 'expected <n>d, <n>w, <n>mo or <n>y', '--older-than', '24m')
   await refuses(2, 'domain', '--older-than', '1d', '--domain', 'scatterholt.com')
-
-  const release = await lockOf(here)
-  await refuses(5, 'Another run holds', '--older-than', '1d')
-  await release()
 
   expect(await treeHashes(here.output)).toEqual(tree)
 

@@ -9,34 +9,24 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { scratchFolder } from '../support/at-the-end.ts'
 import { some } from '../support/thorough.ts'
-import {
-  accessTo,
-  type Environment,
-  type PipelineParts,
-  sandboxWith,
-  spillway,
-  start,
-  trial,
-  writePipeline,
-} from './spillway.ts'
+import { type Environment, PIPELINE, type PipelineParts, type Workspace } from '../support/workspace.ts'
+import { ONE_SLOT, threeMonths, trial } from './trial.ts'
 
 const KEY = { SPILLWAY_MASK_KEY: 'k'.repeat(32) }
-const PAGES = '  page_size: 2\n  concurrency: 1\n'
 /** Exports the first month whole and the second one half. */
 const BEGUN: PipelineParts = {
-  extract: `${PAGES}  max_requests: 3`,
-  rest: 'transform: { secret: hmac }\nload: { path: out }',
+  extract: { ...ONE_SLOT, max_requests: 3 },
+  transform: { secret: 'hmac' },
 }
-const PLAINTEXT = 'transform: { secret: plaintext }\nload: { path: out }'
+const PLAINTEXT = { transform: { secret: 'plaintext' } }
 
 type Trial = {
   readonly name: string
   /** What the pipeline file has instead. */
   readonly parts?: PipelineParts
   /** What is done to the data set. */
-  readonly harm?: (output: string, call: (...args: string[]) => Promise<unknown>) => void | Promise<void>
+  readonly harm?: (output: string, call: Workspace['call']) => void | Promise<void>
   readonly env?: Environment
   readonly flags?: readonly string[]
   readonly code: number
@@ -49,7 +39,7 @@ type Trial = {
 const trials: readonly Trial[] = [
   {
     name: 'another masking',
-    parts: { ...BEGUN, rest: 'transform: { secret: redact }\nload: { path: out }' },
+    parts: { ...BEGUN, transform: { secret: 'redact' } },
     code: 2,
     message: 'transform.secret was "hmac" and is now "redact"',
   },
@@ -69,13 +59,13 @@ const trials: readonly Trial[] = [
   { name: 'no mask key', env: { SPILLWAY_MASK_KEY: '' }, code: 2, message: 'SPILLWAY_MASK_KEY is not set' },
   {
     name: 'plaintext without consent',
-    parts: { name: 'plain', rest: PLAINTEXT.replace('out', 'plain') },
+    parts: { ...PLAINTEXT, name: 'plain', load: { path: 'plain' } },
     code: 2,
     message: 'plaintext needs consent',
   },
   {
     name: 'plaintext with consent, after another masking',
-    parts: { ...BEGUN, rest: PLAINTEXT },
+    parts: { ...BEGUN, ...PLAINTEXT },
     flags: ['--allow-plaintext'],
     code: 2,
     message: 'transform.secret was',
@@ -127,7 +117,7 @@ const trials: readonly Trial[] = [
   },
   {
     name: 'tables of another program',
-    parts: { ...BEGUN, rest: `${BEGUN.rest!.replace('out', 'out, table_formats: [delta]')}` },
+    parts: { ...BEGUN, load: { table_formats: ['delta'] } },
     harm: (output) => {
       mkdirSync(join(output, '_delta_log'))
       writeFileSync(join(output, '_delta_log/00000000000000000000.json'), '{"metaData":{"id":"theirs"}}\n')
@@ -139,7 +129,7 @@ const trials: readonly Trial[] = [
     name: 'a lost list of forgotten people',
     async harm(output, call) {
       writeFileSync(join(output, '../people.txt'), 'somebody@scatterholt.com\n')
-      await call('forget', 'trial.yaml', '--identities', 'people.txt', '--yes')
+      await call('forget', '--identities', 'people.txt', '--yes')
       rmSync(join(output, '_state/forgotten.json'))
     },
     code: 1,
@@ -147,55 +137,44 @@ const trials: readonly Trial[] = [
   },
 ]
 
-it.each(some(trials, 4))('$name: plan and check exit $code as run does', async (trial) => {
-  const { parts = BEGUN, harm = () => {}, env = {}, flags = [], code, message, hidesState = false } = trial
-  const sandbox = await sandboxWith()
-  const folder = scratchFolder()
-  const call = (...args: string[]) => spillway(args, folder, { ...accessTo(sandbox), ...KEY })
-  expect((await call('run', await writePipeline(folder, BEGUN))).code).toBe(4)
-  await harm(join(folder, 'out'), call)
-  const file = await writePipeline(folder, parts)
+it.each(some(trials, 4))('$name: plan and check exit $code as run does', async (given) => {
+  const { parts = BEGUN, harm = () => {}, env = {}, flags = [], code, message, hidesState = false } = given
+  const here = await trial(BEGUN, {}, KEY)
+  expect((await here.call('run')).code).toBe(4)
+  await harm(here.output, here.call)
+  await here.write(threeMonths(parts))
   const verdicts = []
   const commands = ['plan', 'check', ...(hidesState ? ['status'] : []), 'run']
   for (const command of commands) {
-    const words = [command, file, ...flags]
-    const { code, stderr } = await spillway(words, folder, { ...accessTo(sandbox), ...KEY, ...env })
+    const { code, stderr } = await here.with(env).call(command, ...flags)
     // Each is reported once, not by every step.
     verdicts.push({ command, code, message: stderr.split(message).length - 1 })
   }
   expect(verdicts).toEqual(commands.map((command) => ({ command, code, message: 1 })))
-  expect(sandbox.requests.filter(({ kind }) => kind === 'search')).toHaveLength(3)
+  expect(here.searches()).toHaveLength(3)
 })
 
 it('plan and check succeed where run resumes, with consent or with part of the queries', async () => {
-  const sandbox = await sandboxWith()
-  const folder = scratchFolder()
-  const env = { ...accessTo(sandbox), ...KEY }
-  const extract = '  queries: [{ type: domain, fqdn: quillmere.net }]'
-  const file = await writePipeline(folder, { extract, rest: PLAINTEXT })
-  for (const command of [['plan'], ['check'], ['run', '--no-progress']]) {
-    const ended = await spillway([...command, file, '--allow-plaintext'], folder, env)
-    expect(ended).toMatchObject({ code: 0, stderr: '' })
-  }
-  const part = ['--allow-plaintext', '--domain', 'quillmere.net']
-  for (const command of [['plan'], ['check'], ['run', '--no-progress']]) {
-    expect(await spillway([...command, file, ...part], folder, env)).toMatchObject({ code: 0, stderr: '' })
-  }
+  const queries = [{ type: 'domain', fqdn: 'quillmere.net' }]
+  const here = await trial({ ...PLAINTEXT, extract: { queries } }, {}, KEY)
+  for (const part of [[], ['--domain', 'quillmere.net']])
+    for (const [command = '', ...flags] of [['plan'], ['check'], ['run', '--no-progress']]) {
+      const ended = await here.call(command, '--allow-plaintext', ...flags, ...part)
+      expect(ended).toMatchObject({ code: 0, stderr: '' })
+    }
 })
 
 it('plan and check work while a run goes on, and change nothing', async () => {
-  const { sandbox, folder, file, env, call } = await trial(
-    { extract: PAGES },
+  const { sandbox, output, start, call, json } = await trial(
+    { extract: ONE_SLOT },
     { faults: [{ kind: 'hang', requests: [4] }] },
   )
-  const running = start(['run', file, '--log-level', 'debug'], folder, env)
+  const running = start('run', PIPELINE, '--log-level', 'debug')
   await running.until((stderr) => sandbox.requests.length > 3 && stderr.includes('shard published'))
-  const before = readdirSync(join(folder, 'output/trial'), { recursive: true }).sort()
-  const planned = await call('plan', file, '--json')
-  expect(planned.code, planned.stderr).toBe(0)
-  expect(JSON.parse(planned.stdout)).toMatchObject({ partitions: { done: 1, partial: 1, pending: 1 } })
-  expect(await call('check', file)).toMatchObject({ code: 0, stderr: '' })
-  expect(readdirSync(join(folder, 'output/trial'), { recursive: true }).sort()).toEqual(before)
+  const before = readdirSync(output, { recursive: true }).sort()
+  expect((await json('plan')).value).toMatchObject({ partitions: { done: 1, partial: 1, pending: 1 } })
+  expect(await call('check')).toMatchObject({ code: 0, stderr: '' })
+  expect(readdirSync(output, { recursive: true }).sort()).toEqual(before)
 })
 
 /** Changes a digit in the second line. */

@@ -1,49 +1,24 @@
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { scratchFolder } from '../support/at-the-end.ts'
-import { startSandbox } from '../support/sandbox.ts'
-import { accessTo, type Environment, spillway } from './spillway.ts'
+import { exits } from '../support/run-cli.ts'
+import { newWorkspace } from '../support/workspace.ts'
 
 const DOMAINS = Array.from({ length: 12 }, (_, i) => `d${i}.example`)
 
-type Parts = {
-  readonly until: string
-  readonly every?: string
-  readonly extract?: string
-  readonly load?: string
-}
+type Parts = { readonly until: string; readonly every?: string; readonly max_requests?: number }
 
 /** A data set of twelve domains with a row a day each. */
 async function begin(options: { readonly quota?: number; readonly rowsPerSearch?: number } = {}) {
-  const sandbox = await startSandbox({
-    domains: DOMAINS,
-    records: 366,
-    from: '2024-01-01',
-    until: '2025-01-01',
-    requestsPerSecond: 0,
-    ...options,
-  })
-  const folder = scratchFolder()
-  const env: Environment = accessTo(sandbox)
+  const data = { domains: DOMAINS, records: 366, from: '2024-01-01', until: '2025-01-01', nastyRate: 0 }
+  const here = await newWorkspace({}, { ...data, ...options })
   const call = async (command: string, parts: Parts, ...flags: string[]) => {
-    const { until, every = 'month', extract = '', load = '' } = parts
-    await writeFile(
-      join(folder, 'cost.yaml'),
-      `name: cost
-service: { base_url: "\${SPILLWAY_BASE_URL}", requests_per_second: 100 }
-extract:
-  domains: [${DOMAINS}]
-  windows: { from: 2024-01-01, until: ${until}, every: ${every} }
-  page_size: 40
-  min_searches_remaining: 0
-${extract}
-load: { path: out, format: csv${load} }
-`,
-    )
-    const { code, stdout, stderr } = await spillway([command, 'cost.yaml', ...flags], folder, env)
-    expect(code, stderr).toBe(0)
-    return stdout
+    const { until, every = 'month', ...extract } = parts
+    const windows = { from: '2024-01-01', until, every }
+    await here.write({
+      service: { requests_per_second: 100 },
+      extract: { domains: DOMAINS, windows, page_size: 40, min_searches_remaining: 0, ...extract },
+      load: { format: 'csv' },
+    })
+    return (await exits(0, here.call(command, ...flags))).stdout
   }
   return { call }
 }
@@ -78,7 +53,7 @@ describe('plan', () => {
   it('prints how many runs it takes, and the share of the searches that are left', async () => {
     const { call } = await begin({ quota: 100, rowsPerSearch: 0 })
     await call('run', { until: '2024-05-01' })
-    const printed = await call('plan', { until: '2024-07-01', extract: '  max_requests: 10' })
+    const printed = await call('plan', { until: '2024-07-01', max_requests: 10 })
     expect(printed).toContain('at least 12 requests')
     expect(printed).toContain('further pages of 40 items')
     expect(printed).toContain('by the export so far about 24 requests')

@@ -4,32 +4,23 @@ import { runCommandLine } from '../../src/cli/run-command-line.ts'
 import { Output } from '../../src/cli/terminal/output.ts'
 import { Screen } from '../../src/cli/terminal/screen.ts'
 import { Signals } from '../../src/cli/terminal/signals.ts'
-import { scratchFolder } from '../support/at-the-end.ts'
+import { Collector } from '../support/in-this-process.ts'
+import { PIPELINE, type Workspace } from '../support/workspace.ts'
 import { exportHere } from '../warehouse/in-process.ts'
-import { accessTo, Collector, sandboxWith, spillway, writePipeline } from './spillway.ts'
+import { trial } from './trial.ts'
 
 /** A data set. The expected results of most queries follow from their SQL alone. */
-async function exported(): Promise<{
-  readonly folder: string
-  readonly env: Readonly<Record<string, string>>
-}> {
-  const sandbox = await sandboxWith({ records: 5 })
-  const folder = scratchFolder()
-  await writePipeline(folder, { name: 'pipeline' })
-  const env = accessTo(sandbox)
-  await exportHere({ folder, env })
-  return { folder, env }
+async function exported(): Promise<Workspace> {
+  const here = await trial({}, { records: 5 })
+  await exportHere(here)
+  return here
 }
 
 /** Runs `query` with these arguments, and prints to a stream like stdout. */
-async function queryTo(
-  stdout: Collector,
-  { folder: cwd, env }: Awaited<ReturnType<typeof exported>>,
-  ...words: string[]
-): Promise<number> {
-  return runCommandLine(['query', 'pipeline.yaml', ...words], {
+async function queryTo(stdout: Collector, { folder, env }: Workspace, ...words: string[]): Promise<number> {
+  return runCommandLine(['query', PIPELINE, ...words], {
     env,
-    cwd,
+    cwd: folder,
     program: 'spillway',
     stdout: new Output(stdout as unknown as NodeJS.WriteStream, { NO_COLOR: '1' }),
     screen: new Screen(new Collector() as unknown as NodeJS.WriteStream, env),
@@ -38,9 +29,9 @@ async function queryTo(
 }
 
 it('--csv keeps null and the empty string apart, as exports do', async () => {
-  const { folder, env } = await exported()
+  const { call } = await exported()
   const sql = `SELECT NULL AS "none", '' AS "empty", 'a"b,c' AS "text", true AS "yes", ['x', NULL] AS "list", 2.5 AS "number"`
-  const { code, stdout, stderr } = await spillway(['query', 'pipeline.yaml', sql, '--csv'], folder, env)
+  const { code, stdout, stderr } = await call('query', sql, '--csv')
   expect(code, stderr).toBe(0)
   expect(stdout).toBe('none,empty,text,yes,list,number\n,"","a""b,c",true,"[""x"",null]",2.5\n')
 })
@@ -71,13 +62,13 @@ it.each([
 })
 
 it('--json and --csv print every row of results of many batches', async () => {
-  const { folder, env } = await exported()
+  const { call } = await exported()
   const sql = 'SELECT range AS n FROM range(5000)'
-  const json = await spillway(['query', 'pipeline.yaml', sql, '--json'], folder, env)
+  const json = await call('query', sql, '--json')
   expect(JSON.parse(json.stdout)).toEqual(Array.from({ length: 5000 }, (_, n) => ({ n })))
-  const csv = await spillway(['query', 'pipeline.yaml', sql, '--csv'], folder, env)
+  const csv = await call('query', sql, '--csv')
   expect(csv.stdout).toBe(`n\n${Array.from({ length: 5000 }, (_, n) => `${n}\n`).join('')}`)
-  const none = await spillway(['query', 'pipeline.yaml', `${sql} LIMIT 0`, '--json'], folder, env)
+  const none = await call('query', `${sql} LIMIT 0`, '--json')
   expect(none.stdout).toBe('[]\n')
 })
 

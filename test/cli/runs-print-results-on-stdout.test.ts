@@ -1,8 +1,8 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { scratchFolder } from '../support/at-the-end.ts'
-import { start, trial, writePipeline } from './spillway.ts'
+import { PIPELINE } from '../support/workspace.ts'
+import { ONE_SLOT, THREE_MONTHS, trial } from './trial.ts'
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the test looks for terminal escapes
 const ESCAPE = /\x1b/
@@ -11,8 +11,8 @@ const ESCAPE = /\x1b/
 const PLANNED = /^trial: 3 of 3 partitions to do, pace: [^\n]*\n$/
 
 it('--json prints the summary, and a second run sends nothing', async () => {
-  const { sandbox, folder, file, call } = await trial()
-  const first = await call('run', file, '--json')
+  const { sandbox, output, call } = await trial()
+  const first = await call('run', '--json')
   expect(first).toMatchObject({ code: 0, stderr: expect.stringMatching(PLANNED) })
   const rows = JSON.parse(first.stdout).rows as number
   expect(rows).toBeGreaterThan(0)
@@ -36,50 +36,45 @@ it('--json prints the summary, and a second run sends nothing', async () => {
       searches_per_1000_rows: null,
     },
     duration_ms: expect.any(Number),
-    manifest: join(folder, 'output/trial/_manifest.json'),
+    manifest: join(output, '_manifest.json'),
     error: null,
     failures: [],
   })
-  expect(existsSync(join(folder, 'output/trial/_SUCCESS'))).toBe(true)
+  expect(existsSync(join(output, '_SUCCESS'))).toBe(true)
 
-  const second = await call('run', file, '--json')
+  const second = await call('run', '--json')
   expect(second.code).toBe(0)
   expect(JSON.parse(second.stdout)).toMatchObject({ status: 'complete', rows: 0, shards: 0, requests: 0 })
   expect(sandbox.requests).toHaveLength(1)
 })
 
 it('without a terminal the summary has no colours, and names the next command', async () => {
-  const { file, call } = await trial()
-  const { code, stdout, stderr } = await call('run', file)
+  const { call } = await trial()
+  const { code, stdout, stderr } = await call('run')
   expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(PLANNED) })
   expect(stdout).not.toMatch(ESCAPE)
   expect(stdout).toMatch(/^trial: complete in /)
   expect(stdout).toContain('3 of 3 done')
-  expect(stdout).toContain('output/trial/_manifest.json')
-  expect(stdout).toContain('verify trial.yaml')
-  expect(stdout).toContain('query trial.yaml "SELECT count(*) FROM credentials"')
+  expect(stdout).toContain('out/_manifest.json')
+  expect(stdout).toContain('verify pipeline.yaml')
+  expect(stdout).toContain('query pipeline.yaml "SELECT count(*) FROM credentials"')
 })
 
-/** Small pages, one after the other. */
-const ONE_SLOT = '  page_size: 2\n  concurrency: 1\n'
-
 it('plan, status, verify and check agree', async () => {
-  const { sandbox, file, call } = await trial({ extract: `${ONE_SLOT}  max_requests: 4` })
-  const json = async (command: string) => {
-    const { stdout } = await call(command, file, '--json')
-    return JSON.parse(stdout)
-  }
+  const here = await trial({ extract: { ...ONE_SLOT, max_requests: 4 } })
+  const { sandbox, call, searches } = here
+  const json = async (command: string) => JSON.parse((await call(command, '--json')).stdout)
   expect(await json('plan')).toEqual({
     partitions: { total: 3, done: 0, partial: 0, pending: 3, pruned: 0 },
     min_requests: 1,
-    min_seconds: 0.01,
+    min_seconds: 0.001,
     expected_requests: null,
     expected_seconds: null,
     expected_searches: null,
     searches: { low: null, high: null },
   })
   expect(sandbox.requests).toHaveLength(0)
-  expect((await call('run', file)).code).toBe(4)
+  expect((await call('run')).code).toBe(4)
   expect(await json('plan')).toMatchObject({
     partitions: { done: 2, partial: 1, pending: 0 },
     min_requests: 1,
@@ -93,6 +88,8 @@ it('plan, status, verify and check agree', async () => {
     service: { page_size: 2, searches_per_request: 1, searches_per_1000_rows: 500 },
   })
   expect(status.partitions).toHaveLength(3)
+  const rows = status.partitions.reduce((sum: number, each: { rows: number }) => sum + each.rows, 0)
+  expect(status.totals).toMatchObject({ partial: 1, failed: 0, pending: 0, rows })
   expect(status.partitions[0]).toEqual({
     key: 'domain.scatterholt.com/2024-01-01..2024-02-01',
     query: 'domain.scatterholt.com',
@@ -105,37 +102,33 @@ it('plan, status, verify and check agree', async () => {
     next: null,
     error: null,
   })
-  const verified = await call('verify', file, '--json')
+  const verified = await call('verify', '--json')
   expect({ code: verified.code, ...JSON.parse(verified.stdout) }).toMatchObject({
     code: 0,
     ok: true,
     shards: 2,
     problems: [],
   })
-  const checked = await call('check', file)
+  const checked = await call('check')
   expect(checked).toMatchObject({ code: 0, stderr: '' })
   expect(checked.stdout).toContain('2 done')
-  expect(sandbox.requests.filter(({ kind }) => kind === 'search')).toHaveLength(4)
+  expect(searches()).toHaveLength(4)
 })
 
 it('a long listing ends without an error when its reader closes the pipe', async () => {
-  const folder = scratchFolder()
-  const file = await writePipeline(folder)
-  const text = readFileSync(join(folder, file), 'utf8')
-  writeFileSync(join(folder, file), text.replace('from: 2024-01-01', 'from: 1800-01-01'))
-  const env = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
-  const running = start(['status', file, '--json'], folder, env)
+  const { start } = await trial({ extract: { windows: { ...THREE_MONTHS, from: '1800-01-01' } } })
+  const running = start('status', PIPELINE, '--json')
   // Two hundred years of months are more than a pipe holds.
   running.child.stdout.destroy()
   expect(await running.result).toMatchObject({ stderr: '', code: 0 })
 })
 
 it('--fresh without a terminal needs --yes', async () => {
-  const { file, call } = await trial()
-  expect((await call('run', file)).code).toBe(0)
-  const refused = await call('run', file, '--fresh', '--json')
+  const { call } = await trial()
+  expect((await call('run')).code).toBe(0)
+  const refused = await call('run', '--fresh', '--json')
   expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('--yes') })
-  const allowed = await call('run', file, '--fresh', '--yes', '--json')
+  const allowed = await call('run', '--fresh', '--yes', '--json')
   expect(JSON.parse(allowed.stdout)).toMatchObject({
     status: 'complete',
     requests: 1,

@@ -2,12 +2,11 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { reportId } from '../../src/cli/commands/report.ts'
-import { scratchFolder } from '../support/at-the-end.ts'
-import { accessTo, sandboxWith, spillway } from './spillway.ts'
+import { newWorkspace } from '../support/workspace.ts'
 
 it('each report comes once, and one that is not there is named on stderr', async () => {
-  const access = accessTo(await sandboxWith())
-  const { code, stdout, stderr } = await spillway(['report', '1', '99', '2', '2'], scratchFolder(), access)
+  const { cli } = await newWorkspace({})
+  const { code, stdout, stderr } = await cli('report', '1', '99', '2', '2')
   expect(code).toBe(1)
   expect(stdout.match(/^# /gm)?.length).toBeGreaterThanOrEqual(2)
   expect(stdout).toContain('Report 1 ·')
@@ -16,20 +15,18 @@ it('each report comes once, and one that is not there is named on stderr', async
 })
 
 it('a port in use, and options out of range, are exit 2', async () => {
-  const sandbox = await sandboxWith()
-  const port = new URL(sandbox.origin).port
-  const taken = await spillway(['sandbox', '--port', port], scratchFolder())
+  const { sandbox, cli } = await newWorkspace({})
+  const { port } = new URL(sandbox.origin)
+  const taken = await cli('sandbox', '--port', port)
   expect(taken.code).toBe(2)
   expect(taken.stderr).toContain(`The port is taken (port ${port}). Choose another port`)
-  expect((await spillway(['sandbox', '--port', '0', '--error-rate', '2'], scratchFolder())).code).toBe(2)
-  expect((await spillway(['sandbox', '--port', '99999'], scratchFolder())).code).toBe(2)
+  expect((await cli('sandbox', '--port', '0', '--error-rate', '2')).code).toBe(2)
+  expect((await cli('sandbox', '--port', '99999')).code).toBe(2)
 })
 
 it('reports go to one file each, readable by their owner alone', async () => {
-  const sandbox = await sandboxWith()
-  const folder = scratchFolder()
-  const args = ['report', '7', '8', '--output', 'kept']
-  const { code, stdout } = await spillway(args, folder, accessTo(sandbox))
+  const { folder, cli } = await newWorkspace({})
+  const { code, stdout } = await cli('report', '7', '8', '--output', 'kept')
   expect(code).toBe(0)
   expect(stdout).toBe(`${join(folder, 'kept/report-7.md')}\n${join(folder, 'kept/report-8.md')}\n`)
   expect(readdirSync(join(folder, 'kept')).sort()).toEqual(['report-7.md', 'report-8.md'])
@@ -42,19 +39,17 @@ it.each(['0', '-1', '1.5', '../1', '1e3', '', '12345678901234567890'])('"%s" is 
 })
 
 it('an invalid report id is exit 2 before any request is sent', async () => {
-  const sandbox = await sandboxWith()
-  const { code, stdout } = await spillway(['report', '1', '../1'], scratchFolder(), accessTo(sandbox))
-  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  const { sandbox, cli } = await newWorkspace({})
+  expect(await cli('report', '1', '../1')).toMatchObject({ code: 2, stdout: '' })
   expect(sandbox.requests).toHaveLength(0)
 })
 
 it('control sequences from the service do not reach the terminal', async () => {
   const hostile = '\\u001b[31mred\\u001b]0;title\\u0007\\u202e\\u009b2J'
   const rewrite = (text: string) => text.replace('An invented summary', hostile)
-  const sandbox = await sandboxWith({ faults: [{ on: 'reports', kind: 'rewrite', rewrite }] })
+  const { cli } = await newWorkspace({}, { faults: [{ on: 'reports', kind: 'rewrite', rewrite }] })
   for (const format of ['markdown', 'json']) {
-    const args = ['report', '1', '--format', format]
-    const { code, stdout } = await spillway(args, scratchFolder(), accessTo(sandbox))
+    const { code, stdout } = await cli('report', '1', '--format', format)
     expect(code).toBe(0)
     expect(stdout).toContain('red')
     expect(stdout).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]/u)

@@ -1,13 +1,13 @@
-import { writeFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { gravest } from '../../src/cli/terminal/exit-code.ts'
-import { scratchFolder } from '../support/at-the-end.ts'
-import { accessTo, type Environment, sandboxWith, spillway, start, writePipeline } from './spillway.ts'
+import { PIPELINE, type PipelineParts, type Workspace } from '../support/workspace.ts'
+import { ONE_SLOT, THREE_MONTHS, threeMonths, trial } from './trial.ts'
 
 /** `run --json` on several files: the exit code, and what the lines say. */
-async function runAll(files: readonly string[], folder: string, env: Environment, ...flags: string[]) {
-  const { code, stdout, stderr } = await spillway(['run', ...files, '--json', ...flags], folder, env)
+async function runAll({ cli }: Workspace, files: readonly string[]) {
+  const { code, stdout, stderr } = await cli('run', ...files, '--json')
   return { code, stderr, lines: parsed(stdout) }
 }
 
@@ -28,21 +28,25 @@ const FIVE = {
 
 describe('each of several pipelines runs, whatever the outcome of those before it', () => {
   it('after refused credentials, a failed partition, a budget that is used up, and an invalid file', async () => {
-    const sandbox = await sandboxWith({ faults: [{ kind: 'status', status: 400, requests: [2] }] })
-    const folder = scratchFolder()
-    writeFileSync(join(folder, 'broken.yaml'), 'name: broken\n')
-    const files = [
-      await writePipeline(folder, { name: 'one', service: '  token_env: OTHER' }),
-      await writePipeline(folder, { name: 'two', extract: '  concurrency: 1', perChain: 1 }),
-      await writePipeline(folder, { name: 'short', extract: '  max_requests: 1', perChain: 1 }),
-      'broken.yaml',
-      'missing.yaml',
-      await writePipeline(folder, { name: 'three', service: '  token_env: NOBODY_SET_THIS' }),
-      await writePipeline(folder, { name: 'four' }),
-      await writePipeline(folder, { name: 'five', rest: 'load: { path: output/four }' }),
-    ]
-    const env = { ...accessTo(sandbox), OTHER: 'not-the-token' }
-    const { code, lines, stderr } = await runAll(files, folder, env)
+    const faults = [{ kind: 'status', status: 400, requests: [2] }] as const
+    const here = await trial({}, { faults }, { OTHER: 'not-the-token' })
+    const windows = { ...THREE_MONTHS, per_chain: 1 }
+    const parts: Readonly<Record<string, PipelineParts>> = {
+      one: { service: { token_env: 'OTHER' } },
+      two: { extract: { windows, concurrency: 1 } },
+      short: { extract: { windows, max_requests: 1 } },
+      three: { service: { token_env: 'NOBODY_SET_THIS' } },
+      four: {},
+      five: { load: { path: 'four' } },
+    }
+    for (const [name, each] of Object.entries(parts))
+      await here.write(threeMonths({ name, ...each, load: { path: name, ...each.load } }), `${name}.yaml`)
+    await writeFile(join(here.folder, 'broken.yaml'), 'name: broken\n')
+    const names = ['one', 'two', 'short', 'broken', 'missing', 'three', 'four', 'five']
+    const { code, lines, stderr } = await runAll(
+      here,
+      names.map((name) => `${name}.yaml`),
+    )
     expect(code).toBe(3)
     expect(lines).toMatchObject([
       { pipeline: 'one', status: 'failed', error: expect.stringContaining('401') },
@@ -58,20 +62,19 @@ describe('each of several pipelines runs, whatever the outcome of those before i
     expect(new Set(lines.map((line) => Object.keys(line).join())).size).toBe(1)
     expect(stderr.split('NOBODY_SET_THIS is not set')).toHaveLength(2)
     // Also of a single one.
-    expect(await runAll(['five.yaml'], folder, env)).toMatchObject({ code: 2, lines: [FIVE] })
-    expect(await runAll(['missing.yaml'], folder, env)).toMatchObject({ code: 2, lines: [lines[4]] })
+    expect(await runAll(here, ['five.yaml'])).toMatchObject({ code: 2, lines: [FIVE] })
+    expect(await runAll(here, ['missing.yaml'])).toMatchObject({ code: 2, lines: [lines[4]] })
   })
 
   it('a signal stops them all', async () => {
-    const sandbox = await sandboxWith({ faults: [{ kind: 'hang', requests: [1] }] })
-    const folder = scratchFolder()
-    const files = [
-      await writePipeline(folder, { name: 'one', extract: '  concurrency: 1' }),
-      await writePipeline(folder, { name: 'two' }),
-      'missing.yaml',
-    ]
-    const running = start(['run', ...files, '--json', '--log-level', 'debug'], folder, accessTo(sandbox))
-    await running.until(() => sandbox.requests.length > 0)
+    const here = await trial(
+      { name: 'one', extract: ONE_SLOT },
+      { faults: [{ kind: 'hang', requests: [1] }] },
+    )
+    await here.write(threeMonths({ name: 'two', load: { path: 'two' } }), 'two.yaml')
+    const files = [PIPELINE, 'two.yaml', 'missing.yaml']
+    const running = here.start('run', ...files, '--json', '--log-level', 'debug')
+    await running.until(() => here.sandbox.requests.length > 0)
     running.child.kill('SIGTERM')
     const { code, stdout } = await running.result
     expect(code).toBe(143)
@@ -80,7 +83,7 @@ describe('each of several pipelines runs, whatever the outcome of those before i
       { pipeline: 'two', status: 'interrupted', requests: 0 },
       { pipeline: null, status: 'interrupted' },
     ])
-    expect(sandbox.requests).toHaveLength(1)
+    expect(here.sandbox.requests).toHaveLength(1)
   })
 })
 

@@ -4,22 +4,21 @@ import { expect, it, onTestFinished, vi } from 'vitest'
 import { Signals } from '../../src/cli/terminal/signals.ts'
 import { CLI } from '../support/run-cli.ts'
 import { withoutDeadline } from '../support/without-deadline.ts'
-import { start, trial } from './spillway.ts'
+import { PIPELINE } from '../support/workspace.ts'
+import { THREE_MONTHS, trial } from './trial.ts'
 
 // What test/fault/stops-on-signals leaves out: terminals, and several pipelines.
-
-// One search in a thousand seconds: after the first, every partition waits for its permit.
-const SLOW = '  requests_per_second: 0.001'
 
 /** The end in order takes a busy machine longer than the nine seconds after which a command exits without it. */
 const UNHURRIED = withoutDeadline(9000)
 
 it('SIGHUP from both the system and the shell ends a run in order', async () => {
-  const { sandbox, folder, file, env } = await trial(
-    { service: '  timeout: 1h' },
+  const { sandbox, start } = await trial(
+    { service: { timeout: '1h' } },
     { faults: [{ kind: 'stall' }] },
+    UNHURRIED,
   )
-  const running = start(['run', file, '--json'], folder, { ...env, ...UNHURRIED })
+  const running = start('run', PIPELINE, '--json')
   await running.until(() => sandbox.requests.length > 0)
   running.child.kill('SIGHUP')
   await running.until((stderr) => stderr.includes('Stopping'))
@@ -43,8 +42,12 @@ const hasPython = spawnSync('python3', ['-c', 'import os, pty; os.waitstatus_to_
 it.skipIf(!hasPython)(
   'closing the terminal ends a run in order, although nobody reads its output',
   async () => {
-    const { sandbox, folder, file, env } = await trial({ service: SLOW, perChain: 1 })
-    const child = spawn('python3', ['-c', ON_A_TERMINAL, process.execPath, CLI, 'run', file], {
+    // After the first search, every partition waits for its permit.
+    const { sandbox, folder, env } = await trial({
+      service: { requests_per_second: 0.001 },
+      extract: { windows: { ...THREE_MONTHS, per_chain: 1 } },
+    })
+    const child = spawn('python3', ['-c', ON_A_TERMINAL, process.execPath, CLI, 'run', PIPELINE], {
       cwd: folder,
       env: { PATH: process.env.PATH ?? '', ...env, ...UNHURRIED },
       stdio: ['pipe', 'pipe', 'inherit'],

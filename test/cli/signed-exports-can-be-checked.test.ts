@@ -17,9 +17,10 @@ import { describe, expect, it } from 'vitest'
 import type { Problem } from '../../src/data-set/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
+import { inThisProcess } from '../support/in-this-process.ts'
 import { shardPaths } from '../support/read-shards.ts'
+import { exits } from '../support/run-cli.ts'
 import { newWorkspace, pipelineText, type Workspace } from '../support/workspace.ts'
-import { lockOf, spillway } from './spillway.ts'
 
 const PARTS = {
   extract: {
@@ -59,13 +60,10 @@ async function keysIn(here: Workspace): Promise<Workspace> {
 
 const exported = async (): Promise<Workspace> => keysIn(await exportedWorkspace(PARTS))
 
-const run = (here: Workspace) => spillway(['run', 'pipeline.yaml'], here.folder, here.env)
-
-const sign = (here: Workspace, key = 'key.pem') =>
-  spillway(['sign', 'pipeline.yaml', '--key', key], here.folder, here.env)
+const sign = (here: Workspace, key = 'key.pem') => here.call('sign', '--key', key)
 
 const verifying = (here: Workspace, key: string, ...flags: string[]) =>
-  spillway(['verify', 'pipeline.yaml', '--signature', '--key', key, ...flags], here.folder, here.env)
+  here.call('verify', '--signature', '--key', key, ...flags)
 
 async function problems(here: Workspace, key = 'pub.pem') {
   const { code, stdout } = await verifying(here, key, '--json')
@@ -152,7 +150,7 @@ it('every changed, missing or foreign file is one clear problem', async () => {
   // The checkpoint cannot add a shard that is not signed.
   const signed = await Promise.all(['_manifest.json', '_manifest.sig'].map((name) => readFile(file(name))))
   await here.write({ ...PARTS, extract: { ...PARTS.extract, domains: ['scatterholt.com', 'quillmere.net'] } })
-  expect((await run(here)).code).toBe(0)
+  expect((await here.call('run')).code).toBe(0)
   await writeFile(file('_manifest.json'), signed[0]!)
   await writeFile(file('_manifest.sig'), signed[1]!)
   const [scope, ...added] = await problems(here)
@@ -227,30 +225,27 @@ it('what was requested, and the state of each partition, are signed', async () =
 it('a signature stays until what it signs changes: a run with nothing to do leaves it, one that exports removes it', async () => {
   const here = await exported()
   // Its service has another address than that of the shared export.
-  expect((await run(here)).code).toBe(0)
+  expect((await here.call('run')).code).toBe(0)
   expect((await sign(here)).code).toBe(0)
   await writeFile(join(here.folder, 'people.txt'), 'nobody@scatterholt.com\n')
-  const forget = ['forget', 'pipeline.yaml', '--identities', 'people.txt', '--yes']
-  for (const words of [
-    ['run', 'pipeline.yaml'],
-    ['prune', 'pipeline.yaml', '--older-than', '100y', '--yes'],
-    forget,
+  for (const [command = '', ...flags] of [
+    ['run'],
+    ['prune', '--older-than', '100y', '--yes'],
+    ['forget', '--identities', 'people.txt', '--yes'],
   ]) {
-    const idle = await spillway(words, here.folder, here.env)
-    expect(idle.code, idle.stderr).toBe(0)
+    await exits(0, here.call(command, ...flags))
     expect(await problems(here)).toEqual([])
   }
   // What it signs is signed again, although runs have come since.
   expect((await sign(here)).code).toBe(0)
-  const again = await spillway(['run', 'pipeline.yaml', '--redo', '*'], here.folder, here.env)
-  expect(again.code).toBe(0)
+  const again = await exits(0, here.call('run', '--redo', '*'))
   expect(again.stderr).toContain('its former signature was removed')
   expect(await problems(here)).toMatchObject([{ path: '_manifest.sig', problem: /missing/ }])
   // A foreign file is kept.
   await writeFile(join(here.output, '_manifest.sig'), 'somebody else’s')
   const refused = await sign(here)
   expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('no signature of spillway')])
-  expect((await run(here)).code).toBe(0)
+  expect((await here.call('run')).code).toBe(0)
   const kept = join(here.output, '_state/orphans/_manifest.sig.orphan')
   expect(await readFile(kept, 'utf8')).toBe('somebody else’s')
   expect((await sign(here)).code).toBe(0)
@@ -258,12 +253,10 @@ it('a signature stays until what it signs changes: a run with nothing to do leav
 
 it('a signature that is gone is told from damaged files, with what removed it last', async () => {
   const here = await exported()
-  const change = (command: string, args: readonly string[]) =>
-    spillway([command, 'pipeline.yaml', '--yes', ...args], here.folder, here.env)
   await writeFile(join(here.folder, 'people.txt'), 'nobody@scatterholt.com\n')
-  expect((await change('forget', ['--identities', 'people.txt', '--yes'])).code).toBe(0)
+  await exits(0, here.call('forget', '--identities', 'people.txt', '--yes'))
   expect((await sign(here)).code).toBe(0)
-  expect((await change('prune', ['--older-than', '1d'])).code).toBe(0)
+  await exits(0, here.call('prune', '--older-than', '1d', '--yes'))
   const { code, stdout } = await verifying(here, 'pub.pem')
   expect([code, stdout]).toEqual([
     1,
@@ -286,15 +279,6 @@ it('an export that differs from its checkpoint is not signed', async () => {
   const short = await sign(here)
   expect([short.code, short.stderr]).toEqual([1, expect.stringContaining(first)])
   await expect(stat(join(here.output, '_manifest.sig'))).rejects.toThrow()
-})
-
-it('a data set that a run has locked is not signed', async () => {
-  const here = await exported()
-  const release = await lockOf(here)
-  const held = await sign(here)
-  await release()
-  expect([held.code, held.stderr]).toEqual([5, expect.stringContaining('Another run holds')])
-  expect((await sign(here)).code).toBe(0)
 })
 
 describe('a wrong key', () => {
@@ -323,7 +307,7 @@ describe('a wrong key', () => {
     await writeFile(join(folder, 'pipeline.yaml'), pipelineText(PARTS))
     for (const [name, text] of Object.entries(KEYS)) await writeFile(join(folder, name), text)
     const access = { SPILLWAY_BASE_URL: 'http://127.0.0.1:1', ...env }
-    const { code, stdout, stderr } = await spillway([...args, '--log-level', 'trace'], folder, access)
+    const { code, stdout, stderr } = await inThisProcess([...args, '--log-level', 'trace'], folder, access)
     expect([code, stderr]).toEqual([2, expect.stringContaining(why)])
     for (const secret of [...BODIES, OPENED.SPILLWAY_SIGNING_PASSPHRASE]) {
       expect(stdout + stderr).not.toContain(secret)
@@ -363,7 +347,7 @@ describe('files that are not on record', () => {
     await mkdir(join(here.output, 'credentials/empty=1/empty'), { recursive: true })
     const [shard] = (await shardPaths(here.output)).filter((path) => path.startsWith(FOLDER))
     await symlink(join(here.output, shard!), join(here.output, 'credentials/link.csv'))
-    const { stdout, code } = await spillway(['verify', 'pipeline.yaml', '--json'], here.folder, here.env)
+    const { stdout, code } = await here.call('verify', '--json')
     expect(code).toBe(1)
     const { problems } = JSON.parse(stdout) as { problems: Problem[] }
     const found = problems.map(({ path, cause }) => `${path} ${cause}`).sort()
@@ -376,7 +360,7 @@ describe('the signed export of another data set in place of this one', () => {
   async function swapped(parts: object, files: readonly string[]): Promise<readonly Problem[]> {
     const [here, other] = [await exported(), await keysIn(await newWorkspace(PARTS))]
     await other.write({ ...PARTS, ...parts })
-    expect((await run(other)).code).toBe(0)
+    expect((await other.call('run')).code).toBe(0)
     for (const each of [here, other]) expect((await sign(each)).code).toBe(0)
     for (const name of files) {
       await rm(join(here.output, name), { recursive: true, force: true })
@@ -450,6 +434,5 @@ it('an older signed export is valid, with its time shown, unless --not-before gi
       stderr: expect.stringContaining('--not-before'),
     })
   }
-  const alone = ['verify', 'pipeline.yaml', '--not-before', '2024-07-01']
-  expect((await spillway(alone, here.folder, here.env)).code).toBe(2)
+  expect((await here.call('verify', '--not-before', '2024-07-01')).code).toBe(2)
 })

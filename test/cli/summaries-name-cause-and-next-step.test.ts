@@ -1,17 +1,12 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { scratchFolder } from '../support/at-the-end.ts'
-import { spillway, trial, writePipeline } from './spillway.ts'
+import { THREE_MONTHS, trial } from './trial.ts'
 
 const QUIET = ['--no-progress']
+const APART = { windows: { ...THREE_MONTHS, per_chain: 1 } }
 
 it('failures are grouped by cause, with the field at fault, and reported once', async () => {
-  const { file, call } = await trial(
-    { rest: 'transform: { max_quarantined: 1% }' },
-    { records: 4000, invalidRate: 0.5 },
-  )
-  const { code, stdout, stderr } = await call('run', file, ...QUIET)
+  const { call } = await trial({ transform: { max_quarantined: '1%' } }, { records: 4000, invalidRate: 0.5 })
+  const { code, stdout, stderr } = await call('run', ...QUIET)
   expect(code).toBe(1)
   expect(stderr.match(/ERROR/g)).toHaveLength(1)
   expect(stdout).toMatch(/^ {2}3 partitions: more than 1% of items rejected .*\(\S+: .*, [\d,]+/m)
@@ -25,36 +20,33 @@ it('failures are grouped by cause, with the field at fault, and reported once', 
 })
 
 it('the summary contains the reason of exits 3 and 4', async () => {
-  const { folder, file, call, env } = await trial({ perChain: 1 })
-  const refused = await spillway(['run', file, ...QUIET], folder, { ...env, SPILLWAY_TOKEN: 'another-one' })
+  const here = await trial({ extract: APART })
+  const refused = await here.with({ SPILLWAY_TOKEN: 'another-one' }).call('run', ...QUIET)
   expect(refused.code).toBe(3)
   expect(refused.stdout).toMatch(/^ {2}stopped: The service responded with 401/m)
   expect(refused.stdout).not.toMatch(/^ *go on /m)
-  const budget = await call('run', file, '--max-requests', '1', ...QUIET)
+  const budget = await here.call('run', '--max-requests', '1', ...QUIET)
   expect(budget.code).toBe(4)
   expect(budget.stdout).toMatch(/^ {2}stopped: The budget/m)
   expect(budget.stdout).toMatch(/^ {2}go on +spillway run/m)
-  expect(budget.stdout).toContain('spillway query trial.yaml "SELECT count(*) FROM credentials"')
+  expect(budget.stdout).toContain('spillway query pipeline.yaml "SELECT count(*) FROM credentials"')
   expect(budget.stdout).not.toContain('duckdb')
   expect(budget.stdout).not.toMatch(/^ {2}data set /m)
-  const rest = await call('run', file, ...QUIET)
+  const rest = await here.call('run', ...QUIET)
   expect(rest.stdout).toMatch(/^ {2}data set +\d+ rows in all/m)
 })
 
 it('after a stop at the end of the quota, the summary does not propose to go on', async () => {
-  const { file, call } = await trial({ perChain: 1 }, { quota: 100 })
-  const { code, stdout } = await call('run', file, ...QUIET)
+  const { call } = await trial({ extract: APART }, { quota: 100 })
+  const { code, stdout } = await call('run', ...QUIET)
   expect(code).toBe(4)
   expect(stdout).not.toMatch(/^ *go on /m)
   expect(stdout).toMatch(/^ {2}later +spillway run/m)
 })
 
 it('without a terminal a run prints its plan at once, and a 429 takes one line', async () => {
-  const { file, call } = await trial(
-    {},
-    { faults: [{ kind: 'status', status: 429, retryAfter: '1', times: 1 }] },
-  )
-  const { code, stderr } = await call('run', file)
+  const { call } = await trial({}, { faults: [{ kind: 'status', status: 429, retryAfter: '1', times: 1 }] })
+  const { code, stderr } = await call('run')
   expect(code, stderr).toBe(0)
   const [first] = stderr.split('\n')
   expect(first).toMatch(/^trial: 3 of 3 partitions to do, pace: /)
@@ -64,28 +56,21 @@ it('without a terminal a run prints its plan at once, and a 429 takes one line',
 it('an outage that all chains meet is one warning, and another one once it is over', async () => {
   const domains = Array.from({ length: 6 }, (_, i) => `d${i}.example`)
   const down = { kind: 'status' as const, status: 503, requests: [1, 2, 3, 4, 9] }
-  const { folder, file, call } = await trial({}, { domains, faults: [down] })
-  const text = readFileSync(join(folder, file), 'utf8').replace('[scatterholt.com]', `[${domains}]`)
-  writeFileSync(join(folder, file), text)
-  const { code, stderr } = await call('run', file, ...QUIET)
+  const { call } = await trial({ extract: { domains } }, { domains, faults: [down] })
+  const { code, stderr } = await call('run', ...QUIET)
   expect(code, stderr).toBe(0)
   expect(stderr.match(/trying again/g)).toHaveLength(2)
 })
 
 it('if no request reached the service, the summary suggests to check it first', async () => {
-  const folder = scratchFolder()
-  const file = await writePipeline(folder, { service: '  retries: 1' })
-  const env = { SPILLWAY_BASE_URL: 'http://127.0.0.1:9', SPILLWAY_TOKEN: 'a-token' }
-  const { code, stdout, stderr } = await spillway(
-    ['run', file, '--from', '2024-02-01', ...QUIET],
-    folder,
-    env,
-  )
+  const env = { SPILLWAY_BASE_URL: 'http://127.0.0.1:9' }
+  const { call } = await trial({ service: { retries: 1 } }, {}, env)
+  const { code, stdout, stderr } = await call('run', '--from', '2024-02-01', ...QUIET)
   expect(code).toBe(1)
   expect(stderr.match(/trying again/g)).toHaveLength(1)
-  expect(stdout).toMatch(/^ {2}find out why +spillway check trial.yaml$/m)
+  expect(stdout).toMatch(/^ {2}find out why +spillway check pipeline.yaml$/m)
   expect(stdout).toMatch(
-    /^ {2}once corrected +spillway run trial.yaml \(for the same part, with the same flags\)$/m,
+    /^ {2}once corrected +spillway run pipeline.yaml \(for the same part, with the same flags\)$/m,
   )
   expect(stdout).not.toMatch(/^ *go on /m)
 }, 30_000)

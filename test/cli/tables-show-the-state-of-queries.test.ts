@@ -3,39 +3,26 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { styleFor } from '../../src/cli/terminal/screen.ts'
 import { alignedTable, type Table } from '../../src/cli/terminal/table.ts'
-import { scratchFolder } from '../support/at-the-end.ts'
-import { accessTo, sandboxWith, spillway, writePipeline } from './spillway.ts'
+import type { Workspace } from '../support/workspace.ts'
+import { trial } from './trial.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net', 'd.example']
-const TWO_MONTHS = '  windows: { from: 2024-01-01, until: 2024-03-01, every: month, per_chain: 1 }'
+const TWO_MONTHS = { from: '2024-01-01', until: '2024-03-01', every: 'month', per_chain: 1 }
 
 /** Three queries over two months each: the first is done, one month of the second failed, the third is pending. */
 async function halfDone() {
-  const sandbox = await sandboxWith({
-    domains: DOMAINS,
-    faults: [{ kind: 'status', status: 400, code: 'NO_WAY', requests: [4] }],
-  })
-  const folder = scratchFolder()
-  const env = accessTo(sandbox)
-  writeFileSync(
-    join(folder, 'trial.yaml'),
-    `name: trial
-service: { base_url: "\${SPILLWAY_BASE_URL}", requests_per_second: 100 }
-extract:
-  domains: [${DOMAINS}]
-${TWO_MONTHS}
-  concurrency: 1
-`,
+  const here = await trial(
+    { extract: { domains: DOMAINS, windows: TWO_MONTHS, concurrency: 1 } },
+    { domains: DOMAINS, faults: [{ kind: 'status', status: 400, code: 'NO_WAY', requests: [4] }] },
   )
-  const call = async (...args: string[]) => {
-    const [command = '', ...flags] = args
-    const { code, stdout, stderr } = await spillway([command, 'trial.yaml', ...flags], folder, env)
+  const call = async (...given: Parameters<Workspace['call']>) => {
+    const { code, stdout, stderr } = await here.call(...given)
     expect(stderr).not.toContain('Unknown')
     return { code, stdout, lines: stdout.trimEnd().split('\n') }
   }
   const run = await call('run', '--max-requests', '4')
   expect(run.code).toBe(4)
-  return { call, run, folder }
+  return { call, run, output: here.output }
 }
 
 it('status and plan show a line for each query, and on request for each partition', async () => {
@@ -77,8 +64,8 @@ it('status and plan show a line for each query, and on request for each partitio
     expect.stringMatching(/NO_WAY/),
     'domain.d.example                 2                      2         2      2',
   ])
-  expect(run.stdout).toContain('spillway run trial.yaml\n')
-  expect(run.stdout).toContain('spillway status trial.yaml\n')
+  expect(run.stdout).toContain('spillway run pipeline.yaml\n')
+  expect(run.stdout).toContain('spillway status pipeline.yaml\n')
   expect((await call('run')).code).toBe(0)
   const end = await call('status')
   expect(end.lines).toEqual(
@@ -87,15 +74,10 @@ it('status and plan show a line for each query, and on request for each partitio
 })
 
 it('of five hundred queries the first are shown, and the rest in one line', async () => {
-  const folder = scratchFolder()
-  const file = await writePipeline(folder, { extract: '  domains_file: domains.txt' })
-  writeFileSync(
-    join(folder, 'domains.txt'),
-    Array.from({ length: 500 }, (_, i) => `d${i}.example`).join('\n'),
-  )
-  const env = { SPILLWAY_BASE_URL: 'https://api.example.com/firework', SPILLWAY_TOKEN: 'token' }
+  const domains = Array.from({ length: 501 }, (_, i) => `d${i}.example`)
+  const { call } = await trial({ extract: { domains } })
   for (const command of ['status', 'plan']) {
-    const { stdout } = await spillway([command, file], folder, env)
+    const { stdout } = await call(command)
     const lines = stdout.trimEnd().split('\n')
     expect(lines.filter((line) => line.startsWith('domain.'))).toHaveLength(20)
     expect(lines.at(-1)).toBe(
@@ -108,10 +90,9 @@ const DAMAGED =
   'The export is DAMAGED, see above. The export is INCOMPLETE: 1 of 6 partitions failed, 2 not done; `verify --fix` exports again what is damaged.'
 
 it('verify shows each cause in one line, and on request each problem', async () => {
-  const { call, folder } = await halfDone()
+  const { call, output } = await halfDone()
   const before = await call('verify')
   expect(before).toMatchObject({ code: 0, stdout: expect.stringMatching(/the files are intact: 3 shards/) })
-  const output = join(folder, 'output/trial')
   const { shards } = JSON.parse(readFileSync(join(output, '_manifest.json'), 'utf8'))
   const paths: string[] = shards.map(({ path }: { path: string }) => path)
   const [path, second, third] = paths
@@ -124,7 +105,7 @@ it('verify shows each cause in one line, and on request each problem', async () 
     expect.stringMatching(`^  ${strays.slice(0, 3).join(', ')} and 1 more  `),
     '  --all shows each',
   ])
-  rmSync(join(folder, 'output/trial/credentials'), { recursive: true })
+  rmSync(join(output, 'credentials'), { recursive: true })
   const grouped = await call('verify')
   expect(grouped.code).toBe(1)
   expect(grouped.lines).toEqual([

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { CLI } from '../support/run-cli.ts'
-import { trial } from './spillway.ts'
+import { PIPELINE } from '../support/workspace.ts'
+import { trial } from './trial.ts'
 
 function shell(script: string, cwd: string, env: Readonly<Record<string, string>> = {}) {
   const all = { PATH: process.env.PATH ?? '', ...env }
@@ -39,8 +40,8 @@ it('a working directory that was deleted is exit 2', () => {
 it.skipIf(!existsSync('/proc/self/limits'))(
   'too little address space for requests is exit 2 before the first, with the way out',
   async () => {
-    const { sandbox, folder, file, env } = await trial()
-    for (const command of [`run ${file}`, `plan ${file}`, 'report 1']) {
+    const { sandbox, folder, env } = await trial()
+    for (const command of [`run ${PIPELINE}`, `plan ${PIPELINE}`, 'report 1']) {
       const { code, stderr } = shell(`ulimit -v 12000000; exec ${SPILLWAY} ${command}`, folder, env)
       expect([command, code, stderr]).toEqual([command, 2, expect.stringContaining('(ulimit -v unlimited)')])
       expect(stderr).toContain('11 GB of address space, and requests need 24')

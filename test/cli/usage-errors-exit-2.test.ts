@@ -3,7 +3,7 @@ import { parseCommandLine } from '../../src/cli/parse.ts'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { isExportError } from '../../src/core/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
-import { spillway } from './spillway.ts'
+import { inThisProcess } from '../support/in-this-process.ts'
 
 const WRONG: readonly (readonly [line: string, message: string])[] = [
   ['', 'No command is given. See `spillway --help`.'],
@@ -69,7 +69,7 @@ describe('a wrong command line', () => {
   })
 
   it('ends with exit 2, an empty stdout and the message on stderr', async () => {
-    const { code, stdout, stderr } = await spillway(['frobnicate'], scratchFolder())
+    const { code, stdout, stderr } = await inThisProcess(['frobnicate'], scratchFolder())
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toBe('spillway: Unknown argument: frobnicate. See `spillway --help`.\n')
   })

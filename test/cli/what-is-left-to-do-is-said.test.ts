@@ -1,10 +1,7 @@
 import { symlinkSync } from 'node:fs'
-import { readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { scratchFolder } from '../support/at-the-end.ts'
 import { newWorkspace } from '../support/workspace.ts'
-import { accessTo, sandboxWith, spillway, trial, writePipeline } from './spillway.ts'
+import { ONE_SLOT, THREE_MONTHS, trial } from './trial.ts'
 
 it('a database that is down leaves a complete export, and the command that loads it', async () => {
   const here = await newWorkspace({ load: { format: 'csv' } })
@@ -32,13 +29,10 @@ it('a run that failed ends with an error in the log, whatever the level that is 
 })
 
 it('another length of windows on a finished data set is said to have no effect', async () => {
-  const env = accessTo(await sandboxWith())
-  const folder = scratchFolder()
-  const file = await writePipeline(folder)
-  expect((await spillway(['run', file], folder, env)).code).toBe(0)
-  const text = await readFile(join(folder, file), 'utf8')
-  await writeFile(join(folder, file), text.replace('every: month', 'every: week'))
-  const { code, stderr } = await spillway(['run', file], folder, env)
+  const { call, write } = await trial()
+  expect((await call('run')).code).toBe(0)
+  await write({ extract: { domains: ['scatterholt.com'], windows: { ...THREE_MONTHS, every: 'week' } } })
+  const { code, stderr } = await call('run')
   expect([code, stderr]).toEqual([
     0,
     expect.stringContaining(
@@ -48,17 +42,16 @@ it('another length of windows on a finished data set is said to have no effect',
 })
 
 it('after a stop, the rows that readers do not see yet are counted', async () => {
-  const { file, call } = await trial({ extract: '  page_size: 2\n  concurrency: 1' })
-  const { code, stdout } = await call('run', file, '--max-requests', '1')
+  const { call } = await trial({ extract: ONE_SLOT })
+  const { code, stdout } = await call('run', '--max-requests', '1')
   expect(code).toBe(4)
   expect(stdout).toMatch(/^ {2}in shards +0 of 2 rows; 2 wait for their shards to end$/m)
 })
 
 it('a load.path that is a link to nowhere is named as one', async () => {
-  const folder = scratchFolder()
-  const file = await writePipeline(folder, { rest: 'load: { path: out }' })
-  symlinkSync('nowhere', join(folder, 'out'))
-  const { code, stderr } = await spillway(['run', file], folder, accessTo(await sandboxWith()))
+  const { call, output } = await trial()
+  symlinkSync('nowhere', output)
+  const { code, stderr } = await call('run')
   expect([code, stderr]).toEqual([
     2,
     expect.stringContaining('a symbolic link to a folder that is not there'),

@@ -2,6 +2,9 @@ import { generateKeyPairSync } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { systemClock } from '../../src/core/index.ts'
+import { takeLock } from '../../src/state/index.ts'
+import { storeAt } from '../disk/temporary-store.ts'
 import { treeHashes } from '../fault/support.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
@@ -137,6 +140,38 @@ it('after a damaged checkpoint, verify names what helps', async () => {
   expect(stdout).toContain('restore _state from a backup, or start over with `run --fresh`')
   expect(stdout).not.toContain('verify --fix')
 })
+
+it('a command that changes a data set is refused with exit 5 while a run has it locked, and changes nothing', async () => {
+  const here = await exported()
+  writeFileSync(join(here.folder, 'people.txt'), 'somebody@scatterholt.com\n')
+  const KEY = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })
+  writeFileSync(join(here.folder, 'key.pem'), KEY, { mode: 0o600 })
+  const stop = new AbortController().signal
+  const lock = await takeLock(storeAt(here.output), {
+    clock: systemClock,
+    stop,
+    fresh: false,
+    warn: () => {},
+  })
+  /** Without the heartbeat of the lock. */
+  const files = async () =>
+    [...(await treeHashes(here.output))].filter(([path]) => !path.startsWith('_state/lock'))
+  const before = await files()
+  for (const [command, ...flags] of CHANGES) {
+    const { code, stderr } = await here.call(command!, ...flags)
+    expect([command, code, stderr]).toEqual([command, 5, expect.stringContaining('Another run holds')])
+  }
+  expect(await files()).toEqual(before)
+  await lock.release()
+  for (const [command, ...flags] of CHANGES) await exits(0, here.call(command!, ...flags))
+})
+
+const CHANGES = [
+  ['run'],
+  ['sign', '--key', 'key.pem'],
+  ['prune', '--older-than', '1d', '--yes'],
+  ['forget', '--identities', 'people.txt', '--yes'],
+]
 
 it('hidden files that no reader takes are named and harm nothing; one that ends like a shard is an error', async () => {
   const here = await exported()

@@ -23,7 +23,7 @@ export async function carryOut({ args, env = {}, cwd = process.cwd() }: RunArgs)
     ([name, value]) => OF_THE_PROCESS.test(name) && process.env[name] !== value,
   )
   if (isOfAProcess || (THOROUGH && isOfTheDay(calls++))) return runCli({ args, env, cwd })
-  return { signal: null, ...(await inThisProcess(args, cwd, env)) }
+  return inThisProcess(args, cwd, env)
 }
 
 /** Runs a command line in this process, with only the given environment. */
@@ -31,7 +31,7 @@ export async function inThisProcess(
   args: readonly string[],
   cwd: string,
   env: Readonly<Record<string, string>> = {},
-): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
+): Promise<Ended & { readonly code: number }> {
   const stdout = new Collector()
   const stderr = new Collector()
   const world = {
@@ -44,7 +44,7 @@ export async function inThisProcess(
   }
   listenToConsole()
   const code = await printed.run(stdout, () => runCommandLine(args, world))
-  return { code, stdout: stdout.text, stderr: stderr.text }
+  return { code, signal: null, stdout: stdout.text, stderr: stderr.text }
 }
 
 /** Where the console of a command line prints: yargs shows help and completions by itself. */

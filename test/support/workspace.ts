@@ -77,13 +77,14 @@ export async function newWorkspace(
   return workspaceFor(await startSandbox({ ...SMALL, ...options }), parts, env)
 }
 
-/** The same with an existing sandbox. */
+/** The same with an existing sandbox. @param carry how commands are carried out */
 export async function workspaceFor(
   sandbox: Sandbox,
   parts: PipelineParts,
   env: Environment = {},
+  carry = carryOut,
 ): Promise<Workspace> {
-  const here = workspaceIn(scratchFolder(), sandbox, { ...accessTo(sandbox), ...env })
+  const here = workspaceIn(scratchFolder(), sandbox, { ...accessTo(sandbox), ...env }, carry)
   await here.write(parts)
   return here
 }
@@ -92,13 +93,13 @@ export function accessTo(sandbox: Sandbox): Environment {
   return { SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token }
 }
 
-function workspaceIn(folder: string, sandbox: Sandbox, env: Environment): Workspace {
+function workspaceIn(folder: string, sandbox: Sandbox, env: Environment, carry: typeof carryOut): Workspace {
   const here: Workspace = {
     folder,
     output: join(folder, 'out'),
     sandbox,
     env,
-    cli: (...words) => carryOut({ args: words, cwd: folder, env: here.env }),
+    cli: (...words) => carry({ args: words, cwd: folder, env: here.env }),
     call: (command, ...flags) => here.cli(command, PIPELINE, ...flags),
     start: (...words) => start(words, folder, here.env),
     async run(...flags) {
@@ -121,7 +122,7 @@ function workspaceIn(folder: string, sandbox: Sandbox, env: Environment): Worksp
     expectExactly: async (rows) => expectSame(await here.rows(), rows),
     expectRows: (domains, expected) => here.expectExactly(expectedOfDomains(sandbox, domains, expected)),
     searches: () => sandbox.requests.filter(({ kind }) => kind === 'search'),
-    with: (more) => workspaceIn(folder, sandbox, { ...here.env, ...more }),
+    with: (more) => workspaceIn(folder, sandbox, { ...here.env, ...more }, carry),
   }
   return here
 }

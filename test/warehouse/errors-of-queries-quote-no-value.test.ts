@@ -1,16 +1,16 @@
 import { readFile } from 'node:fs/promises'
 import { inspect } from 'node:util'
 import { expect, it } from 'vitest'
-import { spillway, trial } from '../cli/spillway.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
+import { newWorkspace } from '../support/workspace.ts'
 import { exportHere, queryHere, refusalOf } from './in-process.ts'
 
 async function exported() {
-  const { folder, env } = await trial({ name: 'pipeline' }, { records: 5 })
-  await exportHere({ folder, env })
-  const refusal = (sql: string) => refusalOf({ folder, env }, sql)
-  const { rows } = await queryHere({ folder, env }, 'SELECT DISTINCT identity_name FROM credentials')
-  return { folder, env, refusal, names: rows.map(([name]) => String(name)) }
+  const here = await newWorkspace({}, { records: 5 })
+  await exportHere(here)
+  const refusal = (sql: string) => refusalOf(here, sql)
+  const { rows } = await queryHere(here, 'SELECT DISTINCT identity_name FROM credentials')
+  return { here, refusal, names: rows.map(([name]) => String(name)) }
 }
 
 it('an error of DuckDB about a row shows its kind and the position in the SQL, never the value', async () => {
@@ -71,12 +71,11 @@ it('texts of the SQL are not repeated, however they are quoted', async () => {
 })
 
 it('neither stderr nor the log file contains a value, at any level', async () => {
-  const { folder, env, names } = await exported()
+  const { here, names } = await exported()
   const sql = 'SELECT identity_name::INT FROM credentials'
-  const words = ['query', 'pipeline.yaml', sql, '--log-file', 'log.jsonl', '--log-level', 'trace']
-  const { code, stderr } = await spillway(words, folder, env)
+  const { code, stderr } = await here.call('query', sql, '--log-file', 'log.jsonl', '--log-level', 'trace')
   expect(code).toBe(2)
   expect(stderr).toContain('Conversion Error')
-  const log = await readFile(`${folder}/log.jsonl`, 'utf8')
+  const log = await readFile(`${here.folder}/log.jsonl`, 'utf8')
   for (const name of names) expect(stderr + log).not.toContain(name)
 })
