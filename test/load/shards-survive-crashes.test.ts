@@ -73,52 +73,8 @@ function windows(digits: string): number[] {
 /** The step between changes of the disk with a crash; prime, so that all kinds of changes are tested. */
 const STEP = THOROUGH ? 1 : 17
 
+// That their bytes depend on their rows alone, also over several runs: `shards-depend-on-rows-alone`.
 describe('shards', () => {
-  it('have the same bytes when the run stops between pages, however often', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        world,
-        order,
-        fc.array(fc.nat({ max: 6 })),
-        async ([responses, options], turns, stops) => {
-          const [calm, disturbed] = [new World(responses, options), new World(responses, options)]
-          await calm.open()
-          await calm.finish(turns)
-          await disturbed.open()
-          const waits = [...stops]
-          for (const query of turns) {
-            await disturbed.commitNext(query)
-            const wait = waits.shift() ?? 9
-            if (wait > 3) continue
-            await disturbed.close()
-            await disturbed.open()
-          }
-          await disturbed.finish()
-          await disturbed.expectComplete()
-          expect(disturbed.files()).toEqual(calm.files())
-          expect(disturbed.invalidated).toEqual([])
-        },
-      ),
-      { numRuns: cases(15, 3) },
-    )
-  })
-
-  it('have the same bytes when pages of several queries are committed concurrently', async () => {
-    await fc.assert(
-      fc.asyncProperty(world, async ([responses, options]) => {
-        const [oneByOne, atOnce] = [new World(responses, options), new World(responses, options)]
-        await oneByOne.open()
-        await oneByOne.finish()
-        await atOnce.open()
-        while (await atOnce.commitRound());
-        await atOnce.finish()
-        await atOnce.expectComplete()
-        expect(atOnce.files()).toEqual(oneByOne.files())
-      }),
-      { numRuns: cases(25, 3) },
-    )
-  })
-
   const ways: readonly (readonly [string, CommitAll, number])[] = [
     ['one by one', commitInTurns, 0],
     ['one by one with row groups encoded behind them', commitInTurns, 40],

@@ -451,9 +451,8 @@ export class World {
     return commits.some((commit) => commit.status === 'fulfilled' && commit.value)
   }
 
-  /** Commits every page that is left, in the order of the queries given and then in turns, and seals. */
-  async finish(order: readonly number[] = []): Promise<void> {
-    for (const query of order) await this.commitNext(query)
+  /** Commits every page that is left, in turns, and seals. */
+  async finish(): Promise<void> {
     await this.commitInTurns()
     await this.shards!.seal(this.shards!.openFolders)
     await this.replace()
