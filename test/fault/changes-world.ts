@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, expect } from 'vitest'
 import { diskStore } from '../../src/disk/index.ts'
 import { readCheckpoint } from '../../src/state/index.ts'
+import { deltaShards, icebergShards, latestVersion, metadataOf } from '../open-tables/world.ts'
 import type { Seen } from '../s3/double/cues.ts'
 import type { StoredObject } from '../s3/double/objects.ts'
 import { BUCKET, mirror, putObject, startBucket } from '../support/bucket.ts'
@@ -13,7 +14,7 @@ import { type Sandbox, startSandbox } from '../support/sandbox.ts'
 import { CHANGES as CHANGES_OF_A_BUCKET } from './bucket-trial.ts'
 import { withDiskFault } from './disk-fault-here.ts'
 import { rowsOf } from './rows.ts'
-import { diskFault, shardPaths, treeHashes } from './support.ts'
+import { diskFault, type Ended as EndedProcess, runCli, shardPaths, treeHashes } from './support.ts'
 
 /** How a data set is laid out. */
 export const LAYOUTS = {
@@ -24,7 +25,8 @@ export const LAYOUTS = {
   'partition_by: [query, window]': 'partition_by: [query, window]',
   'in a bucket': 'partition_by: [query], shard_rows: 15',
 } as const
-export type Layout = keyof typeof LAYOUTS
+/** In that which is unfinished, rows wait in the log. */
+export type Layout = keyof typeof LAYOUTS | 'unfinished'
 
 /** Every command that changes a data set, by its name. */
 export const CHANGES = {
@@ -52,16 +54,17 @@ export type Copy = {
   readonly damaged: string | null
   /** Who is in `people.txt`. */
   readonly person: string
-  /** @param fault for disk-fault.mjs; in a bucket its calls are the requests that change something */
+  /**
+   * @param fault for disk-fault.mjs; in a bucket its calls are the requests that change something. After `kill` and
+   * `power` the command is a process of its own, on a disk
+   */
   command(words: readonly string[], fault?: string): Promise<Ended>
   /** How many requests the service has had. */
   requests(): number
 }
 
-type Ended = {
-  readonly code: number
-  readonly stdout: string
-  readonly stderr: string
+type Ended = Pick<EndedProcess, 'code' | 'stdout' | 'stderr'> & {
+  readonly signal?: NodeJS.Signals | null
   readonly calls: readonly string[]
 }
 
@@ -96,7 +99,8 @@ export class ChangesWorld {
     })
     const base = await mkdtemp(join(tmpdir(), 'spillway-changes-'))
     const isInBucket = layout === 'in a bucket'
-    const load = LAYOUTS[layout]
+    const isFinished = layout !== 'unfinished'
+    const load = isFinished ? LAYOUTS[layout] : LAYOUTS['partition_by: none']
     const format = load.includes('format:') ? '' : 'format: csv, '
     const path = isInBucket ? `s3://${BUCKET}/out, s3: { endpoint: '\${STORE}' }` : 'out'
     await writeFile(
@@ -115,12 +119,16 @@ load: { ${format}${load}, path: ${path} }
     const people = join(base, 'people.txt')
     await writeFile(people, 'nobody@nowhere.example\n')
     const first = new ChangesWorld(base, sandbox, isInBucket, new Map(), 'nobody')
-    const rows = await first.onCopy(async ({ command, output }) => {
+    const { rows, rejected } = await first.onCopy(async ({ command, output }) => {
+      const keep = () => cp(output, join(base, 'out'), { recursive: true })
+      if (!isFinished) {
+        expect((await command(['run', '--max-requests', '3'])).code).toBe(4)
+        await keep()
+      }
       expect((await command(['run'])).code).toBe(0)
-      await cp(output, join(base, 'out'), { recursive: true })
-      return rowsOf(output)
+      if (isFinished) await keep()
+      return { rows: await rowsOf(output), rejected: await quarantineOf(output) }
     })
-    const rejected = (await rejectedIn(join(base, 'out'))).join('\n')
     const names = [...rows.keys()].sort().flatMap((row) => /[\w.]+@[a-z.]+/.exec(row) ?? [])
     // Of an item in quarantine, too.
     const person = names.find((name) => rejected.includes(`"${name}"`))!
@@ -147,13 +155,14 @@ load: { ${format}${load}, path: ${path} }
       if (damaged !== null) await rm(join(output, damaged))
       place = this.#isInBucket ? await bucketPlace(output) : diskPlace(output)
       const { env, undergo } = place
-      const command = ([name = '', ...flags]: readonly string[], fault = 'none') =>
-        undergo(fault, () =>
-          inThisProcess([name, 'p.yaml', ...flags], folder, {
-            ...env,
-            SPILLWAY_TOKEN: this.#sandbox.token,
-          }),
-        )
+      const command = async ([name = '', ...flags]: readonly string[], fault = 'none'): Promise<Ended> => {
+        const args = [name, 'p.yaml', ...flags]
+        const variables = { ...env, SPILLWAY_TOKEN: this.#sandbox.token }
+        if (!/^(?:kill|power):/.test(fault))
+          return undergo(fault, () => inThisProcess(args, folder, variables))
+        const ended = await runCli({ args, cwd: folder, env: { ...variables, ...diskFault(output, fault) } })
+        return { ...ended, calls: [] }
+      }
       return await work({
         output,
         damaged,
@@ -168,9 +177,9 @@ load: { ${format}${load}, path: ${path} }
   }
 
   /** The calls that change files, of a command that nothing disturbs. */
-  async callsOf(change: Change): Promise<readonly string[]> {
+  async callsOf(change: Change, words: readonly string[] = CHANGES[change]): Promise<readonly string[]> {
     return this.onCopy(async ({ command }) => {
-      const ended = await command(CHANGES[change], 'count')
+      const ended = await command(words, 'count')
       expect(ended.code, ended.stderr).toBe(0)
       return ended.calls
     }, change)
@@ -282,27 +291,40 @@ async function bucketPlace(output: string): Promise<Place> {
 }
 
 /**
- * Whoever reads the manifest finds every file, and `_SUCCESS` stands only beside whole ones, and none that the data set no
- * longer has. It may have some that the manifest does not name yet.
+ * Whoever reads the manifest or a table finds every file, and `_SUCCESS` stands only beside whole ones, and none that the
+ * data set no longer has. It may have some that the manifest does not name yet.
  */
 export async function expectNamedFilesToBeThere({ output, damaged }: Copy, about: string): Promise<void> {
-  const manifest = await readFile(join(output, '_manifest.json'), 'utf8').catch(() => null)
-  if (manifest === null) return expect(existsSync(join(output, '_SUCCESS')), about).toBe(false)
-  const shards: readonly { path: string; bytes: number }[] = JSON.parse(manifest).shards
-  if (existsSync(join(output, '_SUCCESS'))) {
+  const files = await treeHashes(output)
+  const named = await shardsIn(output)
+  if (named === null) return expect(files.has('_SUCCESS'), about).toBe(false)
+  if (files.has('_SUCCESS')) {
     const state = await readCheckpoint(diskStore({ root: output, fileMode: 0o600, dirMode: 0o700 }))
-    const own = new Set([damaged, ...shards.map(({ path }) => path)])
-    for (const { path } of state?.shards ?? []) own.add(path)
+    const own = new Set([damaged, ...[...named, ...(state?.shards ?? [])].map(({ path }) => path)])
     expect(
       (await shardPaths(output)).filter((path) => !own.has(path)),
       about,
     ).toEqual([])
   }
-  for (const { path, bytes } of shards) {
-    const size = (await readFile(join(output, path)).catch(() => null))?.length ?? null
-    if (size === null && path === damaged) continue
-    expect([path, size], about).toEqual([path, bytes])
+  for (const { path, sha256 } of named) {
+    if (!files.has(path) && path === damaged) continue
+    expect([path, files.get(path)], about).toEqual([path, sha256])
   }
+  if (damaged === null) await tablesOf(output)
+}
+
+/** The shards that the manifest names; null: there is none. */
+async function shardsIn(output: string): Promise<readonly { path: string; sha256: string }[] | null> {
+  const manifest = await readFile(join(output, '_manifest.json'), 'utf8').catch(() => null)
+  return manifest === null ? null : JSON.parse(manifest).shards
+}
+
+/** The shards of each table, as an engine reads it: each file that it names has to be whole. */
+export async function tablesOf(output: string): Promise<readonly (readonly string[])[]> {
+  const tables: (readonly string[])[] = []
+  if ((await latestVersion(output)) > 0) tables.push(await icebergShards(output, await metadataOf(output)))
+  if (existsSync(join(output, '_delta_log/00000000000000000000.json'))) tables.push(await deltaShards(output))
+  return tables
 }
 
 /** Carries a command out. Damage that a killed `verify --fix` has left is refused, and repaired before. */
@@ -314,9 +336,11 @@ export async function carriedOut({ command }: Copy, words: readonly string[], ab
   return command(words)
 }
 
-async function rejectedIn(output: string): Promise<readonly string[]> {
+/** The lines of all items in quarantine. */
+export async function quarantineOf(output: string): Promise<string> {
   const folder = join(output, '_quarantine')
-  return Promise.all((await readdir(folder)).map((name) => readFile(join(folder, name), 'utf8')))
+  const names = await readdir(folder).catch(() => [])
+  return (await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')))).join('')
 }
 
 /** Empty for folders. */
@@ -324,18 +348,28 @@ async function latin1(path: string): Promise<string> {
   return readFile(path, 'latin1').catch(() => '')
 }
 
-/** A plain run brings everything to its end; whose rows are gone is in no file of the data set. */
-export async function expectSettled(copy: Copy, outcomes: Outcomes, about: string): Promise<void> {
+/**
+ * A plain run brings everything to its end; whose rows are gone is in no file of the data set.
+ * @param mayStay whether they may be in quarantine
+ */
+export async function expectSettled(
+  copy: Copy,
+  outcomes: Outcomes,
+  about: string,
+  mayStay = false,
+): Promise<void> {
   const { output, command } = copy
   const last = await carriedOut(copy, ['run'], about)
   expect(last.code, `${about}\n${last.stderr}`).toBe(0)
   const rows = await rowsOf(output)
   const text = (all: ReadonlyMap<string, number>) => JSON.stringify([...all].sort())
   if (!outcomes.some((outcome) => text(outcome) === text(rows))) expect(rows, about).toEqual(outcomes[0])
-  if (![...rows.keys()].some((row) => row.includes(copy.person)))
+  if (!mayStay && ![...rows.keys()].some((row) => row.includes(copy.person)))
     for (const path of (await treeHashes(output)).keys())
       expect(await latin1(join(output, path)), `${about}: ${path}`).not.toContain(copy.person)
   const verified = await command(['verify', '--complete', '--json'])
   expect(JSON.parse(verified.stdout), about).toMatchObject({ ok: true, complete: true, problems: [] })
   expect(await readdir(join(output, '_state/sealed')).catch(() => []), about).toEqual([])
+  const named = (await shardsIn(output))!.map(({ path }) => path).sort()
+  for (const table of await tablesOf(output)) expect(table, about).toEqual(named)
 }

@@ -1,18 +1,17 @@
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Pipeline, readPipeline, runOptions, runPipeline, verifyDataSet } from '../../src/index.ts'
+import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
-import { hurriedClock } from './hurried-clock.ts'
-import { concurrently, diskFault, type Ended, onAnotherMachine, treeHashes } from './support.ts'
+import { concurrently, diskFault, type Ended, onAnotherMachine, treeHashes, untilStopped } from './support.ts'
 import {
   ENDS,
   expectSameResult,
   sampledCalls,
   scenario,
   type Trial,
+  takeOver,
   trial,
   type Undisturbed,
   undisturbed,
@@ -95,38 +94,18 @@ type Stopped = { readonly stopped: boolean; resume(): void; readonly ended: Prom
 
 /** Starts a run of another machine that stops before a call that changes files. @param call its number, or what it is listed as */
 async function stopAt(attempt: Trial, call: number | string): Promise<Stopped> {
-  let process = 0
   let send: (signal: NodeJS.Signals) => void = () => {}
-  let isOver = false
-  const ended = attempt.run({
-    env: onAnotherMachine(diskFault(attempt.workspace.output, `stop:${call}`)),
-    onStart: (kill, pid) => {
-      process = pid
-      send = kill
-    },
+  let ended: Promise<Ended>
+  const stopped = await new Promise<boolean>((resolve) => {
+    ended = attempt.run({
+      env: onAnotherMachine(diskFault(attempt.workspace.output, `stop:${call}`)),
+      onStart(kill, pid) {
+        send = kill
+        resolve(untilStopped(pid))
+      },
+    })
   })
-  void ended.then(() => (isOver = true))
-  while (!isOver && !(await isStopped(process))) await delay(5)
-  return { stopped: !isOver, resume: () => send('SIGCONT'), ended }
-}
-
-async function isStopped(pid: number): Promise<boolean> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
-  return stat.slice(stat.lastIndexOf(')') + 2).startsWith('T')
-}
-
-/** Runs the pipeline here, where the stopped process is not visible. */
-async function takeOver(attempt: Trial, maxRequests: number | null): Promise<void> {
-  const pipeline = await pipelineOf(attempt)
-  const { error } = await runPipeline(
-    { ...pipeline, extract: { ...pipeline.extract, maxRequests } },
-    await runOptions(pipeline, { env: attempt.workspace.env, clock: hurriedClock() }),
-  )
-  expect([undefined, 'quota']).toContain(error?.kind)
-}
-
-function pipelineOf({ workspace }: Trial): Promise<Pipeline> {
-  return readPipeline(workspace.pipeline, { env: workspace.env, cwd: workspace.folder })
+  return { stopped, resume: () => send('SIGCONT'), ended: ended! }
 }
 
 async function dataHashes({ workspace }: Trial): Promise<Map<string, string>> {
@@ -137,7 +116,7 @@ async function dataHashes({ workspace }: Trial): Promise<Map<string, string>> {
 async function expectWhole(attempt: Trial, about: string): Promise<void> {
   const interruptions = Number.POSITIVE_INFINITY
   await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about, interruptions })
-  expect(await verifyDataSet(await pipelineOf(attempt)), about).toMatchObject({ ok: true })
+  await exits(0, attempt.command('verify'))
   const left = [...(await treeHashes(join(attempt.workspace.output, '_state'))).keys()]
   // Besides, the log keeps the commit by which it was taken over.
   const lasting = left.filter((path) => !/^log\/\d{16}$/.test(path))

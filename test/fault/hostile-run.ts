@@ -1,16 +1,13 @@
-import { spawn } from 'node:child_process'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { type Exchange, type HostileService, startService } from './hostile-service.ts'
-import { CLI } from './support.ts'
+import { type Ended, runCli } from './support.ts'
 
-export type Outcome = {
-  readonly code: number | null
-  readonly stdout: string
-  readonly stderr: string
+export type Outcome = Ended & {
   /** Largest resident set that was seen; 0 where memory is not watched. */
   readonly peakMb: number
 }
@@ -20,7 +17,8 @@ export type Attack = {
   readonly output: string
   readonly service: HostileService
   readonly pipeline: string
-  call(args: readonly string[]): Promise<Outcome>
+  /** @param env more variables for this command */
+  call(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Outcome>
 }
 
 export type AttackOptions = {
@@ -70,40 +68,31 @@ load: { ${load.includes('format:') ? '' : 'format: csv,'} path: out, ${load} }
     output: join(folder, 'out'),
     service,
     pipeline,
-    async call(args) {
-      if (!THOROUGH && !watched)
-        return { peakMb: 0, ...(await carryOut({ args, cwd: folder, env: variables })) }
-      const child = spawn(process.execPath, [CLI, ...args], {
-        cwd: folder,
-        env: { PATH: process.env.PATH ?? '', ...variables },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      })
-      let stdout = ''
-      let stderr = ''
+    async call(args, more = {}) {
+      const command = { args, cwd: folder, env: { ...variables, ...more } }
+      if (!THOROUGH && !watched) return { peakMb: 0, ...(await carryOut(command)) }
       let peakMb = 0
-      child.stdout.setEncoding('utf8').on('data', (text: string) => {
-        stdout += text
+      let watch: NodeJS.Timeout | undefined
+      const ended = await runCli({
+        ...command,
+        onStart(_kill, pid) {
+          watch = setInterval(() => {
+            peakMb = Math.max(peakMb, peakOf(pid))
+          }, 25)
+        },
       })
-      child.stderr.setEncoding('utf8').on('data', (text: string) => {
-        stderr += text
-      })
-      const watch = setInterval(() => {
-        // Where there is no /proc, memory is not watched.
-        void readFile(`/proc/${child.pid}/status`, 'utf8').then(
-          (status) => {
-            peakMb = Math.max(peakMb, Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024)
-          },
-          () => {},
-        )
-      }, 25)
-      return new Promise((resolve, reject) => {
-        child.on('error', reject)
-        child.on('close', (code) => {
-          clearInterval(watch)
-          resolve({ code, stdout, stderr, peakMb })
-        })
-      })
+      clearInterval(watch)
+      return { ...ended, peakMb }
     },
+  }
+}
+
+/** The peak memory of a process. Where there is no /proc, memory is not watched. */
+function peakOf(pid: number): number {
+  try {
+    return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024
+  } catch {
+    return 0
   }
 }
 

@@ -1,11 +1,8 @@
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { scratchFolder } from '../support/at-the-end.ts'
 import { exits } from '../support/run-cli.ts'
-import { credential, type HostileService, startService } from './hostile-service.ts'
+import { startAttack } from './hostile-run.ts'
+import { credential, type Exchange } from './hostile-service.ts'
 import { findLeaks, haystacksOf } from './leak-search.ts'
-import { type Ended, runCli } from './support.ts'
 
 /** Secrets that do not belong to the request whose response repeats them. */
 const TOKENS = {
@@ -49,10 +46,11 @@ function casesOf(secrets: Readonly<Record<string, string>>, forms: readonly Echo
   )
 }
 
-async function startEchoingService(cases: ReadonlyMap<string, string>): Promise<HostileService> {
+/** How a service responds that echoes what it should not know. */
+function echoing(cases: ReadonlyMap<string, string>): (exchange: Exchange) => void {
   let exchanged = 0
   const refused = new Set<string>()
-  return startService((exchange) => {
+  return (exchange) => {
     const { path, body, headers } = exchange
     if (path === '/tokens/generate') {
       exchanged++
@@ -71,7 +69,7 @@ async function startEchoingService(cases: ReadonlyMap<string, string>): Promise<
       refused.add(fqdn)
       exchange.json({ error: { code: 'BUSY', message: `try ${echo} again` } }, 503)
     } else exchange.json({ error: { code: echo, message: `no index for ${echo}`, data: echo } }, 404)
-  })
+  }
 }
 
 function page(fqdn: string): object {
@@ -94,11 +92,7 @@ function page(fqdn: string): object {
   }
 }
 
-const QUERIES = `
-  queries:
-    - { type: secret, secret_env: DONE }
-    - { type: secret, secret_env: SHORT }
-    - { type: secret, secret_env: LATER }`
+const QUERIES = ['DONE', 'SHORT', 'LATER'].map((name) => `{ type: secret, secret_env: ${name} }`)
 
 const RUNS = [
   {
@@ -111,7 +105,7 @@ const RUNS = [
   {
     name: 'without such queries',
     logs: 'pretty',
-    queries: '',
+    queries: [],
     cases: casesOf(TOKENS, FORMS),
     remark: 'left out: it repeats a secret',
   },
@@ -120,21 +114,8 @@ const RUNS = [
 test.concurrent.each(RUNS)(
   'a secret of one request is never printed or stored for another: $name',
   async ({ logs, queries, cases, remark }) => {
-    const service = await startEchoingService(cases)
     // Valid responses come in between, because too many failures in a row end a run.
     const domains = [...cases.keys()].flatMap((domain, i) => [domain, `fine-${i}.example`])
-    const folder = scratchFolder()
-    await writeFile(
-      join(folder, 'pipeline.yaml'),
-      `
-name: crosswise
-service: { base_url: "${service.baseUrl}", api_key_env: MY_KEY, requests_per_second: 1000, basic_requests_per_second: 1000, retries: 1 }
-extract:
-  domains: [${domains.join(', ')}]${queries}
-  concurrency: 8
-load: { format: csv, path: out }
-`,
-    )
     const secrets = {
       SPILLWAY_TOKEN: SECRETS['a token that this run does not use'],
       MY_KEY: SECRETS['the API key'],
@@ -145,21 +126,15 @@ load: { format: csv, path: out }
     }
     // No other command uses the network, so only this one gets the proxy.
     const proxy = { HTTPS_PROXY: `http://user:${SECRETS['the password of a proxy']}@127.0.0.1:9` }
-    const call = (...args: string[]): Promise<Ended> => runCli({ args, cwd: folder, env: secrets })
-    const run = await exits(
-      1,
-      runCli({
-        args: ['run', 'pipeline.yaml', '--json', '--log-level', 'trace', '--log-format', logs],
-        cwd: folder,
-        env: { ...secrets, ...proxy },
-      }),
-    )
+    const { call, pipeline, output } = await startAttack(echoing(cases), {
+      service: 'api_key_env: MY_KEY, retries: 1',
+      extract: `domains: [${domains.join(', ')}], queries: [${queries}], concurrency: 8`,
+      env: secrets,
+    })
+    const traced = ['run', pipeline, '--json', '--log-level', 'trace', '--log-format', logs]
+    const run = await exits(1, call(traced, proxy))
     expect(run.stderr.split(remark).length).toBeGreaterThan(cases.size)
-    const results = [
-      run,
-      await call('status', 'pipeline.yaml'),
-      await call('status', 'pipeline.yaml', '--json'),
-    ]
+    const results = [run, await call(['status', pipeline]), await call(['status', pipeline, '--json'])]
     // Every case failed, and the page whose cursor could not be saved. The others were exported.
     const failed = JSON.parse(results[2]!.stdout).totals.failed
     expect(failed).toBe(cases.size + 1)
@@ -169,7 +144,7 @@ load: { format: csv, path: out }
       { name: 'stderr', bytes: Buffer.from(stderr) },
     ])
     // Rows may hold anything that the service sends.
-    const files = (await haystacksOf(join(folder, 'out'))).filter(({ name }) => !name.endsWith('.csv'))
+    const files = (await haystacksOf(output)).filter(({ name }) => !name.endsWith('.csv'))
     const names = files.map(({ name }) => name).join('\n')
     expect(names).toContain('checkpoint.jsonl')
     expect(names).toContain('_quarantine')

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,7 +8,7 @@ import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { type Canary, findLeaks, type Haystack, haystacksOf } from './leak-search.ts'
 import { CANARIES, IDENTITY, SECRETS, startTellTale } from './leak-service.ts'
-import { CLI } from './support.ts'
+import { type Ended, runCli } from './support.ts'
 
 const COLUMNAR = 'format: parquet, compression: none'
 const SETUPS: readonly Setup[] = [
@@ -113,20 +112,13 @@ async function everyCommand({ callHere: call, pipeline, folder }: Hunt): Promise
   expect(results.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0, 0, 0, 1, 0, 1, expect.any(Number), 2])
 }
 
-type Result = {
-  readonly code: number | null
-  readonly signal: string | null
-  readonly stdout: string
-  readonly stderr: string
-}
-
 type Hunt = {
   /** Commands can only write below it. */
   readonly folder: string
   readonly pipeline: string
-  call(args: readonly string[], options?: { readonly killAtSearch?: number }): Promise<Result>
+  call(args: readonly string[], options?: { readonly killAtSearch?: number }): Promise<Ended>
   /** The same in this process, except when everything is tried. */
-  callHere(args: readonly string[]): Promise<Result>
+  callHere(args: readonly string[]): Promise<Ended>
   expectNoLeaks(when: string, canaries?: readonly Canary[]): Promise<void>
 }
 
@@ -160,39 +152,35 @@ load: { ${load}, path: out, shard_rows: 7 }
     LEAKED_PASSWORD: SECRETS.query,
     ...(await authEnv(auth, keys)),
   }
-  const env = { PATH: process.env.PATH ?? '', HOME: folder, TMPDIR: join(folder, 'tmp'), ...variables }
+  const env = { HOME: folder, TMPDIR: join(folder, 'tmp'), ...variables }
+  const keep = (args: readonly string[], ended: Ended): Ended => {
+    for (const name of ['stdout', 'stderr'] as const)
+      outputs.push({ name: `${name} of ${args[0]}`, bytes: Buffer.from(ended[name]) })
+    return ended
+  }
 
   return {
     folder,
     pipeline,
-    call(args, { killAtSearch } = {}) {
-      return new Promise((resolve, reject) => {
-        const child = spawn(process.execPath, [CLI, ...args], { cwd: folder, env })
-        const output: Buffer[] = []
-        const errors: Buffer[] = []
-        child.stdout.on('data', (chunk: Buffer) => output.push(chunk))
-        child.stderr.on('data', (chunk: Buffer) => errors.push(chunk))
-        let searches = 0
-        onSearch = () => {
-          searches++
-          void argumentsOf(child.pid).then((bytes) => outputs.push({ name: 'process arguments', bytes }))
-          if (searches === killAtSearch) child.kill('SIGKILL')
-        }
-        child.on('error', reject)
-        child.on('close', (code, signal) => {
-          const [stdout, stderr] = [Buffer.concat(output), Buffer.concat(errors)]
-          outputs.push({ name: `stdout of ${args[0]}`, bytes: stdout })
-          outputs.push({ name: `stderr of ${args[0]}`, bytes: stderr })
-          resolve({ code, signal, stdout: stdout.toString(), stderr: stderr.toString() })
-        })
-      })
+    async call(args, { killAtSearch } = {}) {
+      let searches = 0
+      return keep(
+        args,
+        await runCli({
+          args,
+          cwd: folder,
+          env,
+          onStart(kill, pid) {
+            onSearch = () => {
+              searches++
+              void argumentsOf(pid).then((bytes) => outputs.push({ name: 'process arguments', bytes }))
+              if (searches === killAtSearch) kill('SIGKILL')
+            }
+          },
+        }),
+      )
     },
-    async callHere(args) {
-      const ended = await carryOut({ args, cwd: folder, env: variables })
-      outputs.push({ name: `stdout of ${args[0]}`, bytes: Buffer.from(ended.stdout) })
-      outputs.push({ name: `stderr of ${args[0]}`, bytes: Buffer.from(ended.stderr) })
-      return ended
-    },
+    callHere: async (args) => keep(args, await carryOut({ args, cwd: folder, env: variables })),
     async expectNoLeaks(when, canaries = CANARIES) {
       expect(findLeaks([...outputs, ...(await haystacksOf(folder))], canaries), when).toEqual([])
     },
@@ -212,7 +200,7 @@ async function authEnv(auth: 'token' | 'file' | 'api-key', keys: string): Promis
 }
 
 /** Empty where /proc does not exist. */
-async function argumentsOf(pid: number | undefined): Promise<Buffer> {
+async function argumentsOf(pid: number): Promise<Buffer> {
   return readFile(`/proc/${pid}/cmdline`).catch(() => Buffer.alloc(0))
 }
 

@@ -1,12 +1,9 @@
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { scratchFolder } from '../support/at-the-end.ts'
-import { carryOut } from '../support/in-this-process.ts'
 import { CODES, FORMS, OTHER_SPELLINGS } from '../support/quotations.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
-import { credential, type Exchange, type HostileService, startService } from './hostile-service.ts'
+import { startAttack } from './hostile-run.ts'
+import { credential, type Exchange } from './hostile-service.ts'
 import { haystacksOf } from './leak-search.ts'
 
 /** Stands in every text that quotes the secret. No such text may be anywhere. */
@@ -33,8 +30,8 @@ const REFUSALS: readonly ((exchange: Exchange, text: string) => void)[] = [
 /**
  * Refuses each domain `d<i>` with a quotation of the secret, and has fields that are named so; its headers quote it too.
  */
-function startQuotingService(secret: string): Promise<HostileService> {
-  return startService((exchange) => {
+function quoting(secret: string): (exchange: Exchange) => void {
+  return (exchange) => {
     const { fqdn } = exchange.body?.query ?? {}
     const number = Number(/^d(\d+)\./.exec(fqdn ?? '')?.[1] ?? -1)
     const quotations = QUOTED.map((each) => `${MARKER} {"secret":"${each(secret)}"}`)
@@ -65,48 +62,37 @@ function startQuotingService(secret: string): Promise<HostileService> {
         next: null,
       })
     }
-  })
+  }
 }
 
 test.each(['Québec2024', '😀2024ab', 'Ærø=daf%41e', 'hunté', 'p"\\w&é;9', 'ключ2024'])(
   'a secret query is in no output, log or file, however and wherever the service quotes it: %s',
   async (secret) => {
-    const service = await startQuotingService(secret)
-    const folder = scratchFolder()
     const refused = QUOTED.length * REFUSALS.length
     // All spellings at all places, where everything is tried.
     const numbers = some([...Array(refused).keys()], QUOTED.length + REFUSALS.length)
     const domains = numbers.flatMap((number, i) => [`d${number}.example`, `fine-${i}.example`])
-    await writeFile(
-      join(folder, 'pipeline.yaml'),
-      `
-name: quoted
-service: { base_url: "${service.baseUrl}", requests_per_second: 1000, retries: 1, token_test_url: /tokens/test }
-extract:
-  domains: [${domains.join(', ')}]
-  queries: [{ type: secret, secret_env: LEAKED_PASSWORD }]
-  concurrency: 16
-transform: { max_quarantined: 100%, extra_columns: [{ name: note, path: note.text, type: string }] }
-load: { format: csv, path: out }
-`,
-    )
-    const env = { SPILLWAY_TOKEN: 'tok.M4rlin-0b7de911', LEAKED_PASSWORD: secret }
-    const call = (...args: string[]) => carryOut({ args, cwd: folder, env })
+    const { call, pipeline, folder } = await startAttack(quoting(secret), {
+      service: 'retries: 1, token_test_url: /tokens/test',
+      extract: `domains: [${domains.join(', ')}], queries: [{ type: secret, secret_env: LEAKED_PASSWORD }], concurrency: 16`,
+      transform: 'extra_columns: [{ name: note, path: note.text, type: string }]',
+      env: { SPILLWAY_TOKEN: 'tok.M4rlin-0b7de911', LEAKED_PASSWORD: secret },
+    })
     const trace = ['--log-level', 'trace', '--log-file', 'run.log']
     const files = ['--metrics-file', 'metrics.prom']
-    const run = await exits(1, call('run', 'pipeline.yaml', '--json', ...trace, ...files))
-    const status = await call('status', 'pipeline.yaml', '--json')
+    const run = await exits(1, call(['run', pipeline, '--json', ...trace, ...files]))
+    const status = await call(['status', pipeline, '--json'])
     expect(JSON.parse(status.stdout).totals.failed).toBe(numbers.length)
-    const check = await call('check', 'pipeline.yaml', '--log-level', 'trace')
+    const check = await call(['check', pipeline, '--log-level', 'trace'])
     expect(check.stdout).toContain('tenant 7, scopes [left out: the run holds a query')
     const results = [
       run,
       status,
       check,
-      await call('run', 'pipeline.yaml', '--log-level', 'debug', '--log-format', 'json'),
-      await call('status', 'pipeline.yaml', '--all'),
-      await call('verify', 'pipeline.yaml', '--json'),
-      await call('summary', 'pipeline.yaml'),
+      await call(['run', pipeline, '--log-level', 'debug', '--log-format', 'json']),
+      await call(['status', pipeline, '--all']),
+      await call(['verify', pipeline, '--json']),
+      await call(['summary', pipeline]),
     ]
     const texts = [
       ...results.flatMap(({ stdout, stderr }, i) => [

@@ -2,7 +2,6 @@ import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from '
 import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { random } from '../support/random.ts'
 import { exits } from '../support/run-cli.ts'
@@ -11,7 +10,7 @@ import { cases, seedOf, some } from '../support/thorough.ts'
 import { endOfLine } from './damage.ts'
 import { faultFigures } from './figures.ts'
 import { missingRows, rowsOf } from './rows.ts'
-import { concurrently, diskFault, type Ended } from './support.ts'
+import { concurrently, diskFault, type Ended, untilStopped } from './support.ts'
 import { expectSameResult, type Scenario, scenario, type Trial, trial, undisturbed } from './trial.ts'
 
 const figures = faultFigures('state damaged while a run goes on')
@@ -129,7 +128,7 @@ test('between any two calls of the disk, exit 0 means the right rows', async () 
       const ended = await attempt.run({
         env: diskFault(output, `stop:${call}`),
         onStart: async (send, pid) => {
-          if (!(await isStopped(pid))) return
+          if (!(await untilStopped(pid))) return
           about = `seed ${seed}, ${strike(output, DAMAGES[seed % 3]![1], draw)} before call ${call}`
           send('SIGCONT')
         },
@@ -138,25 +137,6 @@ test('between any two calls of the disk, exit 0 means the right rows', async () 
     })
   })
 })
-
-/** Waits until the process is stopped. @returns false: it ended before */
-async function isStopped(pid: number): Promise<boolean> {
-  for (;;) {
-    const state = stateOf(pid)
-    if ('TZX'.includes(state)) return state === 'T'
-    await delay(2)
-  }
-}
-
-/** The letter by which Linux names the state of a process: T for stopped, Z for ended, X for none. */
-function stateOf(pid: number): string {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    return stat[stat.lastIndexOf(')') + 2]!
-  } catch {
-    return 'X'
-  }
-}
 
 const DAMAGE =
   /does not match|does not follow|is missing|are lost or changed|changed or vanished|is followed by nothing|not a checkpoint|shard holds|no checkpoint|lock file|damaged/

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { atTheEnd, scratchFolder } from '../support/at-the-end.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { type Ended, type RunArgs, runCli as startCli } from '../support/run-cli.ts'
@@ -60,6 +61,17 @@ export function diskFault(root: string, fault: string, countFile = ''): Record<s
 export function onAnotherMachine(env: Readonly<Record<string, string>> = {}): Record<string, string> {
   const OTHER_BOOT = join(import.meta.dirname, 'other-boot.mjs')
   return { ...env, NODE_OPTIONS: `--import ${OTHER_BOOT} ${env.NODE_OPTIONS ?? ''}` }
+}
+
+/** Waits until a process is stopped. @returns false: it ended before */
+export async function untilStopped(pid: number): Promise<boolean> {
+  for (;;) {
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ') X')
+    // The letter by which Linux names its state: T for stopped, Z for ended, X for none.
+    const state = stat[stat.lastIndexOf(')') + 2]!
+    if ('TZX'.includes(state)) return state === 'T'
+    await delay(2)
+  }
 }
 
 export type Workspace = {

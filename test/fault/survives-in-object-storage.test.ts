@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, expect, test } from 'vitest'
-import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import type { S3Double } from '../s3/double/server.ts'
 import { BUCKET } from '../support/bucket.ts'
 import { exits } from '../support/run-cli.ts'
@@ -14,9 +13,16 @@ import {
   killedAt,
 } from './bucket-trial.ts'
 import { faultFigures } from './figures.ts'
-import { hurriedClock } from './hurried-clock.ts'
 import { concurrently, type Ended, onAnotherMachine } from './support.ts'
-import { ENDS, type Sample, sampledCalls, scenario, type Undisturbed, undisturbed } from './trial.ts'
+import {
+  ENDS,
+  type Sample,
+  sampledCalls,
+  scenario,
+  takeOver,
+  type Undisturbed,
+  undisturbed,
+} from './trial.ts'
 
 const figures = faultFigures('in object storage')
 const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
@@ -65,15 +71,6 @@ test('an export killed at a request to the store ends as if nothing had happened
   )
   expect(figures.kills).toBeGreaterThanOrEqual(KILLED)
 })
-/** Runs the pipeline here, where the stopped process is not visible. */
-async function takeOver({ workspace }: BucketTrial, maxRequests: number | null): Promise<void> {
-  const pipeline = await readPipeline(workspace.pipeline, { env: workspace.env, cwd: workspace.folder })
-  const { error } = await runPipeline(
-    { ...pipeline, extract: { ...pipeline.extract, maxRequests } },
-    await runOptions(pipeline, { env: workspace.env, clock: hurriedClock() }),
-  )
-  expect([undefined, 'quota']).toContain(error?.kind)
-}
 
 // The state of a process is read from /proc.
 test.runIf(THOROUGH && process.platform === 'linux')(

@@ -2,6 +2,7 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { deserialize, serialize } from 'node:v8'
 import { expect } from 'vitest'
+import { type Clock, systemClock } from '../../src/core/index.ts'
 import { type RunSettings, type RunSummary, readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import { madeOnce } from '../support/made-once.ts'
 import { repeatedSearches, type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
@@ -72,7 +73,7 @@ export type Trial = {
   run(settings?: Partial<RunArgs>): Promise<Ended>
   command(name: string, settings?: Partial<RunArgs>): Promise<Ended>
   /** The same in this process, which saves the second that a process takes to start. */
-  runHere(settings?: RunSettings): Promise<RunSummary>
+  runHere(settings?: RunSettings & { readonly maxRequests?: number | null }): Promise<RunSummary>
 }
 
 /** Gives the work an export of its own: a sandbox and an empty folder, removed afterwards. */
@@ -89,8 +90,9 @@ export async function trial<T>(
       env: { ...workspace.env, ...env },
       cwd: workspace.folder,
     })
-  const runHere = async (settings: RunSettings = {}) => {
-    const pipeline = await readPipeline(workspace.pipeline, { env: workspace.env, cwd: workspace.folder })
+  const runHere: Trial['runHere'] = async ({ maxRequests, ...settings } = {}) => {
+    const read = await readPipeline(workspace.pipeline, { env: workspace.env, cwd: workspace.folder })
+    const pipeline = maxRequests === undefined ? read : { ...read, extract: { ...read.extract, maxRequests } }
     return runPipeline(pipeline, await runOptions(pipeline, { env: workspace.env, ...settings }))
   }
   try {
@@ -99,6 +101,25 @@ export async function trial<T>(
     // A file may have hundreds of them.
     await rm(workspace.folder, { recursive: true, force: true })
     await sandbox.close()
+  }
+}
+
+/** Runs the pipeline here, where the stopped process of {@link onAnotherMachine} is not visible. */
+export async function takeOver({ runHere }: Trial, maxRequests: number | null): Promise<void> {
+  const { error } = await runHere({ clock: hurriedClock(), maxRequests })
+  expect([undefined, 'quota']).toContain(error?.kind)
+}
+
+/** A clock that skips the waits for heartbeats, so that twenty seconds without one pass at once. */
+function hurriedClock(): Clock {
+  let skippedMs = 0
+  return {
+    ...systemClock,
+    monotonicMs: () => systemClock.monotonicMs() + skippedMs,
+    sleep: async (ms, signal) => {
+      if (ms !== 500) return systemClock.sleep(ms, signal)
+      skippedMs += ms
+    },
   }
 }
 

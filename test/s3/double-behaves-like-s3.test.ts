@@ -150,24 +150,15 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
       expect(await remove(ETag!)).toBe('NoSuchKey 404')
     })
 
-    it('copies objects, with their metadata or with new metadata', async () => {
+    it('copies objects, with their metadata', async () => {
       const { ETag } = await put('from here', 'bytes', { Metadata: { a: '1' } })
-      const copy = (more: object) =>
-        client.send(
-          new CopyObjectCommand({ Bucket, Key: 'to', CopySource: `${Bucket}/from%20here`, ...more }),
-        )
-      expect((await copy({})).CopyObjectResult?.ETag).toBe(ETag)
+      const copy = (name: string) =>
+        client.send(new CopyObjectCommand({ Bucket, Key: 'to', CopySource: `${Bucket}/${name}` }))
+      expect((await copy('from%20here')).CopyObjectResult?.ETag).toBe(ETag)
       expect(await text('to')).toBe('bytes')
       expect((await head('to')).Metadata).toEqual({ a: '1' })
-      await copy({ MetadataDirective: 'REPLACE', Metadata: { b: '2' } })
-      expect((await head('to')).Metadata).toEqual({ b: '2' })
-      await copy({ Metadata: { ignored: 'x' } })
-      expect((await head('to')).Metadata).toEqual({ a: '1' })
-      expect(await refusal(copy({ CopySource: `${Bucket}/none` }))).toBe('NoSuchKey 404')
-      const onto = { CopySource: `${Bucket}/to` }
-      expect(await refusal(copy(onto))).toBe('InvalidRequest 400')
-      await copy({ ...onto, MetadataDirective: 'REPLACE', Metadata: { c: '3' } })
-      expect((await head('to')).Metadata).toEqual({ c: '3' })
+      expect(await refusal(copy('none'))).toBe('NoSuchKey 404')
+      expect(await refusal(copy('to'))).toBe('InvalidRequest 400')
     })
 
     it('lists in the order of bytes, page by page', async () => {
@@ -274,14 +265,6 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
         const to = await begin()
         const parts = [await upload(to, 1, 'new')]
         expect(await refusal(complete(to, parts, { IfMatch: '"other"' }))).toBe('PreconditionFailed 412')
-        const copy = (more: object) =>
-          refusal(
-            client.send(new CopyObjectCommand({ Bucket, Key: 'to', CopySource: `${Bucket}/key`, ...more })),
-          )
-        expect(await copy({ IfMatch: '"other"' })).toBe('NoSuchKey 404')
-        expect(await copy({ IfNoneMatch: '*' })).toBe('not refused')
-        expect(await copy({ IfNoneMatch: '*' })).toBe('PreconditionFailed 412')
-        expect(await copy({ IfMatch: '"other"' })).toBe('PreconditionFailed 412')
         // By the documentation, a completed or aborted upload is gone; moto_server repeats its response.
         await complete(to, parts)
         expect(await refusal(complete(to, parts))).toBe('NoSuchUpload 404')

@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, vi } from 'vitest'
+import { S3Client } from '@aws-sdk/client-s3'
+import { afterEach, beforeEach, onTestFinished, vi } from 'vitest'
 import { bucketStore } from '../../src/bucket/index.ts'
 import { type DataSetLocation, type ExportError, isExportError, type Store } from '../../src/core/index.ts'
 import { s3Driver } from '../../src/s3/index.ts'
@@ -13,13 +14,15 @@ export type InABucket = {
   /** A data set below `set/`, but for the differences. */
   location(changes?: Partial<BucketLocation>): BucketLocation
   open(changes?: Partial<BucketLocation>): Store
+  /** Another client of the store, or of one at another address, until the test ends. */
+  client(endpoint?: string): S3Client
 }
 
-/** A bucket for each test of a file, which the process finds by its environment, as users do. */
-export function eachInABucket(): InABucket {
+/** A bucket for each test of a file, or of a suite, which the process finds by its environment, as users do. */
+export function eachInABucket(options: Parameters<typeof startBucket>[0] = {}): InABucket {
   let started: Awaited<ReturnType<typeof startBucket>>
   beforeEach(async () => {
-    started = await startBucket()
+    started = await startBucket(options)
     for (const [name, value] of Object.entries(started.env)) vi.stubEnv(name, value)
   })
   afterEach(async () => {
@@ -44,6 +47,12 @@ export function eachInABucket(): InABucket {
       ...changes,
     }),
     open: (changes) => bucketStore(s3Driver(here.location(changes))),
+    client(endpoint = started.double.endpoint) {
+      const { region, credentials } = started.double
+      const client = new S3Client({ endpoint, region, credentials: credentials[0]!, forcePathStyle: true })
+      onTestFinished(() => client.destroy())
+      return client
+    },
   }
   return here
 }

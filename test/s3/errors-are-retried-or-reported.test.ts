@@ -1,56 +1,14 @@
-import { randomBytes } from 'node:crypto'
-import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
 import { describe, expect, it, vi } from 'vitest'
-import type { ExportError, OwnedStore, Store } from '../../src/core/index.ts'
+import type { ExportError, OwnedStore } from '../../src/core/index.ts'
 import { newOwner, write } from '../disk/temporary-store.ts'
-import { BUCKET } from '../support/bucket.ts'
+import { LARGE, WORKED, workThrough } from '../store/conformance/buckets-of-others.ts'
+import { BUCKET, putObject } from '../support/bucket.ts'
 import { some } from '../support/thorough.ts'
 import type { Trouble } from './double/cues.ts'
 import type { OperationName } from './double/operations/index.ts'
 import { eachInABucket, refusal } from './each-in-a-bucket.ts'
 
 const here = eachInABucket()
-
-/** Every kind of operation of a run on a store. @returns the content of the store afterwards */
-async function workThrough(store: Store): Promise<Record<string, string>> {
-  const own = await store.own(newOwner())
-  await own.replace('_state/checkpoint.jsonl', ['begun;'])
-  expect(await own.create('_state/log/1', ['page;'])).toBe(true)
-  const scratch = own.scratch()
-  await scratch.append(Buffer.from('one,'))
-  await scratch.append(LARGE)
-  expect(await scratch.create('_state/sealed/0')).toBe(true)
-  await own.publish('_state/sealed/0', 'credentials/part-00000.csv')
-  expect(await own.create('_state/sealed/1', ['small'])).toBe(true)
-  await own.publish('_state/sealed/1', 'credentials/part-00001.csv')
-  await own.replace('_manifest.json', ['{}'])
-  await own.replace('_SUCCESS', [])
-  await own.remove('_SUCCESS')
-  await own.replace('_state/checkpoint.jsonl', ['begun;page;end;'])
-  await own.remove('_state/log/1')
-  await own.release()
-  const found: Record<string, string> = {}
-  for (const path of ['_state/checkpoint.jsonl', '_manifest.json', 'credentials/part-00001.csv']) {
-    found[path] = Buffer.from((await store.read(path)) ?? []).toString()
-  }
-  const large = Buffer.from((await store.read('credentials/part-00000.csv')) ?? [])
-  found.large = String(large.equals(Buffer.concat([Buffer.from('one,'), LARGE])))
-  found._SUCCESS = String(await store.size('_SUCCESS'))
-  found.state = (await store.list('_state')).join()
-  return found
-}
-
-// More than one part, with an incomplete last one.
-const LARGE = randomBytes(9 << 20)
-
-const WORKED = {
-  '_state/checkpoint.jsonl': 'begun;page;end;',
-  '_manifest.json': '{}',
-  'credentials/part-00001.csv': 'small',
-  large: 'true',
-  _SUCCESS: 'null',
-  state: 'checkpoint.jsonl',
-}
 
 describe('temporary errors', () => {
   const OPERATIONS: readonly OperationName[] = [
@@ -228,20 +186,12 @@ describe('a former owner', () => {
     await next.takeOver([late])
     // The next owner has seen the ETag, but has not written yet: this write was under way for long.
     here.double.cues.before({ operation: 'PutObject', key: /_manifest/ }, () =>
-      overwrite('set/_manifest.json'),
+      putObject(here.double, 'set/_manifest.json', Buffer.from('late')),
     )
     await next.replace('_manifest.json', ['new'])
     expect(Buffer.from((await store.read('_manifest.json'))!).toString()).toBe('new')
   })
 })
-
-async function overwrite(Key: string): Promise<void> {
-  const { endpoint, region } = here.double
-  const credentials = here.double.credentials[0]!
-  const s3 = new S3Client({ endpoint, region, credentials, forcePathStyle: true })
-  await s3.send(new PutObjectCommand({ Bucket: BUCKET, Key, Body: 'late' }))
-  s3.destroy()
-}
 
 it('names with every character of query folders are signed and copied right', async () => {
   const name = 'credentials/query=keyword.a%20b%2F%C3%BC@c._-/import_window=all/part-00000.csv'

@@ -1,4 +1,4 @@
-import { CreateMultipartUploadCommand, S3Client } from '@aws-sdk/client-s3'
+import { CreateMultipartUploadCommand } from '@aws-sdk/client-s3'
 import { expect, it } from 'vitest'
 import type { OwnedStore } from '../../src/core/index.ts'
 import { newOwner } from '../disk/temporary-store.ts'
@@ -15,19 +15,12 @@ const here = eachInABucket()
 
 /** @returns their ids */
 async function beginOthers(keys: readonly string[] = OTHERS): Promise<string[]> {
-  const [credentials] = here.double.credentials
-  const s3 = new S3Client({
-    endpoint: here.double.endpoint,
-    region: here.double.region,
-    forcePathStyle: true,
-    credentials: credentials!,
-  })
+  const s3 = here.client()
   const ids: string[] = []
   for (const Key of keys) {
     const { UploadId = '' } = await s3.send(new CreateMultipartUploadCommand({ Bucket: BUCKET, Key }))
     ids.push(UploadId)
   }
-  s3.destroy()
   return ids
 }
 

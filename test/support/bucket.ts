@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { StoredObject } from '../s3/double/objects.ts'
-import { type S3Double, startS3Double } from '../s3/double/server.ts'
+import { type S3Double, type S3DoubleOptions, startS3Double } from '../s3/double/server.ts'
 
 export const BUCKET = 'leaks'
 
 /** A store with one bucket, and the environment through which AWS tools find it. */
 export async function startBucket(
-  options: { readonly region?: string } = {},
+  options: Pick<S3DoubleOptions, 'region' | 'ignoredConditions'> = {},
 ): Promise<{ double: S3Double; env: Readonly<Record<string, string>> }> {
   const double = await startS3Double({ ...options, buckets: [BUCKET] })
   const [{ accessKeyId, secretAccessKey }] = double.credentials as [S3Double['credentials'][number]]

@@ -17,33 +17,49 @@ export type BucketWorld = World & {
   readonly refuseTime: (response: ServerResponse) => void
 }
 
-// More than one part.
-const LARGE = randomBytes(9 << 20)
+// More than one part, with an incomplete last one.
+export const LARGE = randomBytes(9 << 20)
 
-/** Every kind of request that changes something. @returns what is there afterwards */
-async function workThrough(store: Store) {
+/** Every kind of request of a run. @returns what is there afterwards */
+export async function workThrough(store: Store) {
   const own = await store.own(newOwner())
+  await own.replace('_state/checkpoint.jsonl', ['begun;'])
   expect(await own.create('_state/log/1', ['page'])).toBe(true)
   expect(await own.create('_state/log/1', ['page'])).toBe(false)
   const scratch = own.scratch()
+  await scratch.append(Buffer.from('one,'))
   await scratch.append(LARGE)
   expect(await scratch.create('_state/sealed/0')).toBe(true)
   await own.publish('_state/sealed/0', 'credentials/part-0')
+  expect(await own.create('_state/sealed/1', ['small'])).toBe(true)
+  await own.publish('_state/sealed/1', 'credentials/part-1')
   for (const text of ['one', 'two', 'three']) await own.replace('_manifest.json', [text])
+  await own.replace('_SUCCESS', [])
+  await own.remove('_SUCCESS')
+  await own.replace('_state/checkpoint.jsonl', ['begun;page;end;'])
   await own.create('_state/log/2', ['page'])
   await own.remove('_state/log/2')
   await own.release()
+  const large = (await store.read('credentials/part-0')) ?? new Uint8Array()
   return {
-    texts: await contentsOf(store, ['_state/log/1', '_state/log/2', '_state/sealed/0', '_manifest.json']),
-    isLargeWhole: LARGE.equals((await store.read('credentials/part-0')) ?? new Uint8Array()),
+    texts: await contentsOf(store, Object.keys(WORKED.texts)),
+    isLargeWhole: Buffer.concat([Buffer.from('one,'), LARGE]).equals(large),
     state: await store.list('_state'),
   }
 }
 
-const WORKED = {
-  texts: { '_state/log/1': 'page', '_state/log/2': null, '_state/sealed/0': null, '_manifest.json': 'three' },
+export const WORKED = {
+  texts: {
+    '_state/checkpoint.jsonl': 'begun;page;end;',
+    '_state/log/1': 'page',
+    '_state/log/2': null,
+    '_state/sealed/0': null,
+    'credentials/part-1': 'small',
+    '_manifest.json': 'three',
+    _SUCCESS: null,
+  },
   isLargeWhole: true,
-  state: ['log'],
+  state: ['checkpoint.jsonl', 'log'],
 }
 
 /** Whether a request has a checksum that only some stores know. */

@@ -50,7 +50,7 @@ export const OPERATIONS = {
     run: listMultipartUploads,
   },
   PutObject: { ...key, method: 'PUT', conditions: WRITE, run: putObject },
-  CopyObject: { ...key, method: 'PUT', conditions: WRITE, isCopy: true, run: copyObject },
+  CopyObject: { ...key, method: 'PUT', isCopy: true, run: copyObject },
   UploadPart: { ...key, method: 'PUT', by: PART, run: uploadPart },
   GetObject: { ...key, method: 'GET', conditions: READ, run: getObject },
   HeadObject: { ...key, method: 'HEAD', conditions: READ, run: getObject },
@@ -85,7 +85,7 @@ export function operationOf(request: S3Request): OperationName | null {
 
 /** Headers that an operation of this double evaluates, besides conditions; checksums are taken as right. */
 const KNOWN_HEADERS =
-  /^x-amz-(?:date|content-sha256|security-token|user-agent|meta-.+|metadata-directive|copy-source|checksum-.+|sdk-checksum-algorithm|api-version)$/
+  /^x-amz-(?:date|content-sha256|security-token|user-agent|meta-.+|copy-source|checksum-.+|sdk-checksum-algorithm|api-version)$/
 
 /** @throws S3Error `NotImplemented` for a header that would have no effect */
 export function requireKnownHeaders({ headers }: S3Request, name: OperationName): void {

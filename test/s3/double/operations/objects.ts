@@ -54,19 +54,11 @@ export function copyObject(context: Context): S3Response {
   const key = keyOf(context)
   const [, bucket = '', name = ''] =
     /^\/?([^/]+)\/(.+)$/s.exec(decoded(request.headers.get('x-amz-copy-source') ?? '')) ?? []
-  const { bytes, headers } = bucketNamed(buckets, bucket).object(name)
-  const isReplaced = request.headers.get('x-amz-metadata-directive') === 'REPLACE'
-  if (!isReplaced && bucket === request.bucket && name === key) throw new S3Error('InvalidRequest')
+  const copied = bucketNamed(buckets, bucket).object(name)
+  if (bucket === request.bucket && name === key) throw new S3Error('InvalidRequest')
   // An object that was uploaded in parts is one part from here on, with the tag of one.
-  const etag = plainEtag(bytes)
-  const object = {
-    key,
-    bytes,
-    etag,
-    modifiedMs: nowMs,
-    headers: isReplaced ? storedHeaders(context) : headers,
-  }
-  bucketOf(context).change(key, conditionOf(context), object)
+  const etag = plainEtag(copied.bytes)
+  bucketOf(context).change(key, conditionOf(context), { ...copied, key, etag, modifiedMs: nowMs })
   return xmlResponse('CopyObjectResult', elements({ LastModified: isoTime(nowMs), ETag: etag }))
 }
 
