@@ -6,12 +6,7 @@ import { join } from 'node:path'
 const DISK_FAULT = join(import.meta.dirname, 'disk-fault.mjs')
 
 /** The functions as Node.js has them, while faults are installed. */
-let original: {
-  readonly functions: object
-  readonly here: object
-  readonly handles: object
-  readonly prototype: object
-} | null = null
+let original: { readonly functions: object; readonly here: object } | null = null
 let installed = 0
 let ever = 0
 /** Each installation reads its settings from the environment, so they come one after the other. */
@@ -39,7 +34,7 @@ export async function withDiskFault<T>(
 type Installed = { readonly lines: readonly string[]; end(): void }
 
 async function install(settings: Readonly<Record<string, string>>): Promise<Installed> {
-  original ??= await functionsOfNow()
+  original ??= functionsOfNow()
   installed++
   const variables = { ...settings, DISK_FAULT_HERE: '1' }
   Object.assign(process.env, variables)
@@ -51,16 +46,11 @@ async function install(settings: Readonly<Record<string, string>>): Promise<Inst
   }
 }
 
-async function functionsOfNow() {
-  const handle = await files.open(process.execPath, 'r')
-  await handle.close()
-  const prototype = Object.getPrototypeOf(handle)
+function functionsOfNow() {
   const { openSync, closeSync, writevSync, renameSync, unlinkSync, fdatasync, fsync, statfsSync } = all
   return {
     functions: { ...files },
     here: { openSync, closeSync, writevSync, renameSync, unlinkSync, fdatasync, fsync, statfsSync },
-    handles: Object.getOwnPropertyDescriptors(prototype),
-    prototype,
   }
 }
 
@@ -68,7 +58,6 @@ function restore(): void {
   if (original === null) return
   Object.assign(files, original.functions)
   Object.assign(all, original.here)
-  Object.defineProperties(original.prototype, original.handles as PropertyDescriptorMap)
   original = null
   syncBuiltinESMExports()
 }

@@ -49,57 +49,34 @@ let calls = 0
 /** What fails under `stuck:n` from now on. */
 let stuck = null
 
-/** Paths of the handles that are open below the root, as they were when opened. */
-const paths = new WeakMap()
-/** The same of descriptors. */
+/** Paths of the descriptors that are open below the root, as they were when opened. */
 const files = new Map()
 /** Later names of renamed files. */
 const renamed = new Map()
-const pathOf = (handle) => renamed.get(paths.get(handle)) ?? paths.get(handle)
 /** Durable content of each file. */
 const synced = new Map()
 /** Changes of folders that are not fsynced yet, oldest first, and how to undo them. */
 let unsynced = []
 
-const COUNTED = [
-  'open',
-  'rename',
-  'link',
-  'unlink',
-  'mkdir',
-  'rm',
-  'rmdir',
-  'datasync',
-  'sync',
-  'truncate',
-  'write',
-]
+const COUNTED = ['rename', 'link', 'unlink', 'mkdir', 'rm', 'rmdir']
 
 /** Functions of `node:fs` itself that are counted. */
 export const COUNTED_HERE = ['openSync', 'writevSync', 'renameSync', 'unlinkSync', 'fdatasync', 'fsync']
 
 if (isMainThread) {
-  await install()
+  install()
   installHere()
+  if (mode === 'count' && !isHere)
+    process.on('exit', () => writeFileSync(process.env.DISK_FAULT_COUNT ?? '/dev/null', lines.join('\n')))
 }
 if (process.env.DISK_FAULT_ONE_THREAD) os.availableParallelism = () => 1
 // Threads only read, so their calls are not counted.
-if (!isHere)
-  await guardDisk(root, new Set(isMainThread ? COUNTED : []), new Set(isMainThread ? COUNTED_HERE : []))
+if (!isHere) guardDisk(root, new Set(isMainThread ? COUNTED : []), new Set(isMainThread ? COUNTED_HERE : []))
 syncBuiltinESMExports()
 
-async function install() {
-  const { open, rename, link, unlink, mkdir, rm, rmdir } = fs
+function install() {
+  const { rename, link, unlink, mkdir, rm, rmdir } = fs
 
-  fs.open = (path, flags, ...rest) => {
-    const creates = (flags & 0o100) !== 0 && covers(path)
-    const isNew = creates && !existsSync(path)
-    return inject(creates, isNew ? 'create' : 'open', path, async () => {
-      const handle = await open(path, flags, ...rest)
-      opened(path, flags, isNew, () => paths.set(handle, path))
-      return handle
-    })
-  }
   fs.rename = (from, to) =>
     inject(covers(from), 'rename', to, async () => {
       const before = contentOf(to)
@@ -139,40 +116,6 @@ async function install() {
       await rmdir(path)
       changed(path, () => mkdirSync(path, { recursive: true }))
     })
-
-  const handle = await open(process.execPath, 'r')
-  const prototype = Object.getPrototypeOf(handle)
-  await handle.close()
-  const { datasync, sync, truncate, write } = prototype
-  const withSync = (name, original) =>
-    function () {
-      const path = pathOf(this)
-      if (path === undefined) return original.call(this)
-      return inject(true, name, path, async () => {
-        const done = syncing(path)
-        await original.call(this)
-        done()
-      })
-    }
-  prototype.datasync = withSync('datasync', datasync)
-  prototype.sync = withSync('sync', sync)
-  prototype.truncate = function (size) {
-    const path = pathOf(this)
-    if (path === undefined) return truncate.call(this, size)
-    return inject(true, 'truncate', path, () => truncate.call(this, size))
-  }
-  prototype.write = function (buffer, offset, length, position) {
-    const path = pathOf(this)
-    if (mode === 'room' && path !== undefined && usedBytes(root) + length > target)
-      return Promise.reject(noSpace())
-    const whole = () => write.call(this, buffer, offset, length, position)
-    const half = () => write.call(this, buffer, offset, Math.floor(length / 2), position)
-    return inject(path !== undefined, 'write', path, whole, half)
-  }
-
-  if (mode === 'count' && !isHere) {
-    process.on('exit', () => writeFileSync(process.env.DISK_FAULT_COUNT ?? '/dev/null', lines.join('\n')))
-  }
 }
 
 /** The same for the calls that are synchronous, or have a callback. */
@@ -183,7 +126,7 @@ function installHere() {
     const isNew = creates && !existsSync(path)
     return injectHere(creates, isNew ? 'create' : 'open', path, () => {
       const file = openSync(path, flags, ...rest)
-      opened(path, flags, isNew, () => files.set(file, path))
+      opened(file, path, flags, isNew)
       return file
     })
   }
@@ -235,12 +178,12 @@ function installHere() {
 }
 
 /** After a file was opened. */
-function opened(path, flags, isNew, remember) {
+function opened(file, path, flags, isNew) {
   // An earlier file with this name was another file.
   if (isNew) renamed.delete(path)
   // Heartbeats depend on the clock, so they would shift the numbers of all other calls.
   const isCounted = covers(path) && !/_state[/\\]lock\.\w+$/.test(path)
-  if (isCounted) remember()
+  if (isCounted) files.set(file, path)
   if (isCounted && (flags & 0o3) !== 0 && !synced.has(path)) keep(path)
   if (isNew) changed(path, () => rmSync(path, { force: true }))
 }
@@ -289,10 +232,9 @@ export function end() {
 
 const NEEDS_SPACE = new Set(['create', 'mkdir', 'write', 'rename', 'link'])
 
-async function inject(counts, name, path, work, half = null) {
-  if (!counts || !isTorn(name, path, half !== null)) return work()
-  await half()
-  return die()
+async function inject(counts, name, path, work) {
+  if (counts) isTorn(name, path, false)
+  return work()
 }
 
 function injectHere(counts, name, path, work, half = null) {

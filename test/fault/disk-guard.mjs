@@ -29,17 +29,14 @@ export function asCounted(work) {
 
 /**
  * @param root the folder
- * @param counted functions of node:fs/promises and of its handles that are counted, and therefore allowed
+ * @param counted functions of node:fs/promises that are counted, and therefore allowed. Handles are opened for reading
+ * alone
  * @param countedHere the same of node:fs
  */
-export async function guardDisk(root, counted, countedHere) {
-  const handle = await promises.open(process.execPath, 'r')
-  const prototype = Object.getPrototypeOf(handle)
-  await handle.close()
+export function guardDisk(root, counted, countedHere) {
   for (const [label, object] of [
     ['fs', all],
     ['fs.promises', promises],
-    ['FileHandle', prototype],
   ]) {
     for (const name of Object.getOwnPropertyNames(object)) {
       if (NO_CALLS.test(name) || READS.test(name)) continue
@@ -50,8 +47,10 @@ export async function guardDisk(root, counted, countedHere) {
       if (typeof original !== 'function') continue
       object[name] = function (...args) {
         if (within.getStore() === true) return original.apply(this, args)
-        const named = object === prototype ? [pathOfFd(this.fd)] : args.slice(0, 2).map(pathOf)
-        const path = named.find((each) => each !== null && isBelow(root, each))
+        const path = args
+          .slice(0, 2)
+          .map(pathOf)
+          .find((each) => each !== null && isBelow(root, each))
         const isAllowed =
           OPENS.test(name) && (!changes(args[1]) || (isCounted && typeof args[1] === 'number'))
         if (path !== undefined && !isAllowed) {
