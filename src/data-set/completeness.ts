@@ -89,8 +89,11 @@ export function leftOutText(clauses: readonly string[]): string {
 /** @param state of the data set */
 export function leftOutOf({ transform }: Pipeline, state: CheckpointState): LeftOut {
   const { forgotten } = sumOfPartitions(state)
-  const partitions = [...state.partitions].map(([, folded]) => folded)
-  return { ...leftOut(transform, state.prunes, state.runs, partitions), forgotten }
+  return { ...leftOut(transform, state.prunes, state.runs, partitionsIn(state)), forgotten }
+}
+
+function* partitionsIn({ partitions }: CheckpointState): Generator<Counted> {
+  for (const windows of partitions.branches.values()) yield* windows.values()
 }
 
 /** The same, as the manifest has it. */
@@ -105,7 +108,7 @@ function leftOut(
   { maxQuarantined }: Pick<Pipeline['transform'], 'maxQuarantined'>,
   prunes: readonly { readonly before: string }[],
   runs: readonly Reasons[],
-  folded: readonly Counted[],
+  folded: Iterable<Counted>,
 ): Omit<LeftOut, 'forgotten'> {
   const limit = allowedOf(maxQuarantined)
   const counts = { quarantined: 0, quarantined_partitions: 0, beyond_limit: 0 }

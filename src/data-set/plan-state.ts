@@ -119,8 +119,6 @@ export function retiredQueries(pipeline: NamedPipeline, state: CheckpointState):
 export type PlanCounts = PlanStates & {
   /** Unfinished partitions that have rows or are the current one of a chain. */
   readonly begun: number
-  /** Unfinished partitions that are exported again, and whose former rows are complete. */
-  readonly redo: number
   /** Unfinished partitions by shared folder; folders without any are absent. */
   readonly unfinished: Map<string, number>
 }
@@ -144,14 +142,12 @@ export function countPartitions(
   const { extract, load } = pipeline
   const shared = !ownsFolder(extract.resource, load.partitionBy)
   const unfinished = new Map<string, number>()
-  const counts = { ...NO_PARTITIONS, begun: 0, redo: 0 }
+  const counts = { ...NO_PARTITIONS, begun: 0 }
   for (const partition of plan.partitions()) {
     const folded = state === null ? undefined : viewOf(state, partition.key)
     const where = folded?.state ?? 'pending'
     counts[where]++
     if (folded !== undefined && hasEnded(folded)) continue
-    const exported = state?.partitions.get(partition.key)
-    if (exported !== undefined && isOver(exported)) counts.redo++
     if (folded !== undefined && (where === 'partial' || hasBegun(folded))) counts.begun++
     if (!shared) continue
     const folder = folderOf(extract.resource, partition, load.partitionBy)

@@ -95,20 +95,15 @@ export async function readQuerySecrets(
 /**
  * Checks, before anything is written, that the token or API key can be sent. A missing one is an error only when it is
  * needed: a finished export needs none.
- * @param isNeeded whether it must be set in any case
  * @throws ExportError `config`
  */
 export async function requireSendableToken(
   { service: { auth }, file }: Pipeline,
   { readSecret }: Pick<DataSetOptions, 'readSecret'>,
-  isNeeded = false,
 ): Promise<void> {
   const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
   const token = await readSecret(variable)
-  if (token === null || token === '') {
-    if (isNeeded) requireSet(variable, token, file)
-    return
-  }
+  if (token === null || token === '') return
   learnSecret(token)
   if (isHeaderText(token)) return
   throw new ExportError({

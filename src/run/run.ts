@@ -42,7 +42,7 @@ import { type Ending, exportChains, statusFor } from './chains/export-chains.ts'
 import { Tally } from './chains/tally.ts'
 import type { RunOptions } from './options.ts'
 import { openSession, type Session } from './session.ts'
-import { figuresOfRun, logSummary, type RunSummary, summarize } from './summary.ts'
+import { endFigures, logSummary, type RunSummary, summarize } from './summary.ts'
 
 /**
  * Exports everything that the pipeline requests and earlier runs have not exported, from the lock to the manifest. If a
@@ -190,7 +190,7 @@ async function carryOut(
       characters: sealed.replacedNuls,
     })
   }
-  const figures = figuresOfRun(earlier, ending, tally)
+  const figures = endFigures(earlier, ending, tally)
   const unfinished =
     unpublished ??
     (await failureOf(async () => {

@@ -47,17 +47,13 @@ export type RunSummary = RunCounts & {
   readonly causes: readonly FailureCause[]
 }
 
-/** The figures of a run, for the journal, the log and the summary. */
-type RunFigures = Pick<FoldedRun, keyof RunCounts | 'repeated' | 'forgotten' | 'reasons'>
+/** The figures of a run that no commit of a page has. */
+type EndFigures = Pick<FoldedRun, keyof Omit<RunCounts, 'rows' | 'quarantined'> | 'reasons'>
 
 /** @param earlier figures of the same run before an interruption */
-export function figuresOfRun(earlier: RunFigures, ending: Ending, tally: Tally): RunFigures {
+export function endFigures(earlier: EndFigures, ending: Ending, tally: Tally): EndFigures {
   const { searchesSpent, searchesRemaining } = ending
   return {
-    rows: earlier.rows + tally.rows,
-    quarantined: earlier.quarantined + tally.quarantined,
-    repeated: earlier.repeated + tally.repeated,
-    forgotten: earlier.forgotten + tally.forgotten,
     requests: earlier.requests + ending.requests,
     retries: earlier.retries + ending.retries,
     searchesSpent:
@@ -68,7 +64,7 @@ export function figuresOfRun(earlier: RunFigures, ending: Ending, tally: Tally):
 }
 
 type RunResult = {
-  readonly figures: RunFigures
+  readonly figures: EndFigures
   readonly tally: Tally
   readonly session: Session
   /** Partitions of the plan. */
@@ -86,20 +82,20 @@ export function summarize(
   { figures, tally, session, total, error, status, hasManifest, durationMs }: RunResult,
 ): RunSummary {
   const { state } = session.journal
-  const { repeated, forgotten } = figures
+  const run = { ...state.runs.at(-1)!, ...figures }
   return {
     pipeline: pipeline.name,
     status: error === null ? status : statusFor(error),
-    ...runCounts(figures),
+    ...runCounts(run),
     partitions: partitionCounts(total, tally),
     dataSet: {
       rows: sumOfPartitions(state).rows,
-      inShards: rowsOf(state.shards),
+      inShards: state.shards.rows,
       leftOut: leftOutClauses(leftOutOf(pipeline, state)),
     },
     ...session.sealed,
-    repeated,
-    forgotten,
+    repeated: run.repeated,
+    forgotten: run.forgotten,
     service: figuresOf(state.service),
     durationMs: Math.round(durationMs),
     lastCompleteMs: lastCompleteMs(state),
@@ -108,12 +104,6 @@ export function summarize(
     failures: tally.failures,
     causes: tally.causes,
   }
-}
-
-function rowsOf(shards: CheckpointState['shards']): number {
-  let sum = 0
-  for (const { rows } of shards) sum += rows
-  return sum
 }
 
 /** When a run of the data set last ended as `complete`, epoch ms; null: none has. */

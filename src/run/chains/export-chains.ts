@@ -17,7 +17,6 @@ import { ownsFolder } from '../../load/index.ts'
 import type { PlannedChain } from '../../plan/index.ts'
 import {
   type CheckpointState,
-  type FoldedPartition,
   hasEnded,
   partitionEntry,
   presentOf,
@@ -120,16 +119,12 @@ export async function exportChains(run: RunContext): Promise<Ending> {
 }
 
 /** Partitions that failed for what came of them: they are done if this run permits it, else they fail again. */
-async function settleEnded({ plan, session, pipeline, tally, options }: RunContext): Promise<void> {
+async function settleEnded({ plan, counts, session, pipeline, tally, options }: RunContext): Promise<void> {
   const { journal } = session
-  const endedAt = (key: string): FoldedPartition | null => {
-    const folded = presentOf(journal.state, key)
-    return folded?.state === 'failed' && hasEnded(folded) ? folded : null
-  }
-  if (![...journal.state.partitions].some(([key]) => endedAt(key) !== null)) return
+  if (counts.failed === 0) return
   for (const partition of plan.partitions()) {
-    const folded = endedAt(partition.key)
-    if (folded === null) continue
+    const folded = presentOf(journal.state, partition.key)
+    if (folded?.state !== 'failed' || !hasEnded(folded)) continue
     const fault = excessOf(partition, 0, pipeline.transform, folded)
     if (fault === null) {
       await journal.append([partitionEntry(partition.key, { ...folded, state: 'done', error: null })])

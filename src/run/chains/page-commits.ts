@@ -190,7 +190,7 @@ export class PageCommits {
 
   #count(split: SplitPage, { finished, reopened }: PageProgress): void {
     const chain = this.#chain
-    const { requests, forgotten, leftOut } = split
+    const { requests, leftOut } = split
     // Without those of windows that another chain has.
     const rows = [...split.rows.values()].reduce((sum, each) => sum + each, 0)
     const page = { ...(chain.feedWindows === null ? split.page : countedOfFeed(split)), rows }
@@ -207,7 +207,7 @@ export class PageCommits {
       const message = 'late rows for finished partitions; they are written to additional shards'
       log('warn', message, { partition: chain.partitionAt(reopened[0]!).key })
     }
-    tally.page(page, forgotten)
+    tally.page(page)
     for (const index of reopened) tally.reopen(chain.partitionAt(index).key)
     for (const index of finished) tally.finish(chain.partitionAt(index).key)
     for (const field of tally.newFields(page)) {

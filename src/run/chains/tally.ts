@@ -38,7 +38,6 @@ export class Tally {
   rows = 0
   quarantined = 0
   repeated = 0
-  forgotten = 0
   /** Whether late rows came for a partition that had ended. */
   hasReopened = false
   /** Partitions that failed in a row, without a usable response in between. */
@@ -54,13 +53,11 @@ export class Tally {
     this.doneBefore = done
   }
 
-  /** @param forgotten by window */
-  page(page: DecodedPage, forgotten: ReadonlyMap<number, number>): void {
+  page(page: DecodedPage): void {
     for (const { issues } of page.quarantined) countReason(this.#reasons, issues)
     this.rows += page.rows
     this.quarantined += page.quarantined.length
     this.repeated += page.repeated
-    for (const items of forgotten.values()) this.forgotten += items
     // A page of rejected items alone is none that can be used.
     if (page.rows > 0 || page.quarantined.length === 0) this.failuresInRow = 0
   }
