@@ -29,6 +29,16 @@ export type Outgoing = Omit<HttpRequest, 'headers'> & {
   readonly onSent?: () => void
 }
 
+/** A request of the basic tier: it has no cursor, and costs no searches. */
+export const BASIC = {
+  method: 'GET',
+  tier: 'basic',
+  body: null,
+  hasCursor: false,
+  size: null,
+  sizing: null,
+} as const
+
 /** Reads the body of a response. It requests another attempt by throwing ExportError `transient`. */
 export type ReadResponse<T> = (body: Uint8Array, where: string, outcome: ResponseOutcome) => Promise<T>
 

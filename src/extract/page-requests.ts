@@ -12,6 +12,7 @@ import {
 } from '../core/index.ts'
 import type { ChainRequest } from './chain.ts'
 import type { Endpoints } from './endpoints.ts'
+import { BASIC } from './outgoing.ts'
 import { TENANT } from './responses.ts'
 import type { Service, ServiceRequest } from './service.ts'
 
@@ -26,7 +27,9 @@ export function pageRequests(
       return (_cursor, about) => reportRequest(endpoints.reports, query.id, about)
     case 'reports':
       return (cursor, about) => ({
-        ...basicRequest(listUrl(endpoints.reports, chain, cursor), about),
+        ...BASIC,
+        url: listUrl(endpoints.reports, chain, cursor),
+        about,
         hasCursor: cursor !== null,
       })
     case 'tenant':
@@ -50,21 +53,7 @@ export function pageRequests(
 
 /** `GET {report_path}/{id}`. Source: service spec 4.1. */
 export function reportRequest(reports: URL, id: number, about: string): ServiceRequest {
-  return basicRequest(withPath(reports, String(id)), about)
-}
-
-/** Reports are fetched at the basic tier's pace. */
-function basicRequest(url: URL, about: string): ServiceRequest {
-  return {
-    method: 'GET',
-    url,
-    tier: 'basic',
-    body: null,
-    about,
-    hasCursor: false,
-    size: null,
-    sizing: null,
-  }
+  return { ...BASIC, url: withPath(reports, String(id)), about }
 }
 
 /** `GET {report_path}/?from=&size=&order=`. Source: public API documentation. */
@@ -96,7 +85,7 @@ function feedRequests(
     url.searchParams.set('size', String(pageSize))
     if (cursor !== null) url.searchParams.set('from', cursor)
     if (query.type === 'tenant') url.searchParams.set('order_type', order)
-    return { ...basicRequest(url, about), tier: 'feed', hasCursor: cursor !== null, sizing, feed: subject }
+    return { ...BASIC, url, about, tier: 'feed', hasCursor: cursor !== null, sizing, feed: subject }
   }
 }
 

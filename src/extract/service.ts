@@ -11,7 +11,7 @@ import {
   type ServiceSettings,
 } from '../core/index.ts'
 import { type Endpoints, endpoint, endpointsOf, isSecondSearch, rateLimits, whereOf } from './endpoints.ts'
-import type { Outgoing, ReadResponse, SenderParts } from './outgoing.ts'
+import { BASIC, type Outgoing, type ReadResponse, type SenderParts } from './outgoing.ts'
 import { Budget, type ThisMonth } from './pace/budget.ts'
 import { SearchLedger } from './pace/search-ledger.ts'
 import { isWebPage, ResponseError } from './responses.ts'
@@ -218,19 +218,7 @@ export class Service {
 
   /** A request of the basic tier outside the budget. */
   #free(method: Outgoing['method'], url: URL, about: string): Outgoing {
-    return {
-      method,
-      url,
-      about,
-      where: whereOf(method, url, about),
-      tokens: this.#tokens,
-      ...this.#signals,
-      tier: 'basic',
-      body: null,
-      hasCursor: false,
-      metered: false,
-      size: null,
-      sizing: null,
-    }
+    const where = whereOf(method, url, about)
+    return { ...BASIC, method, url, about, where, tokens: this.#tokens, ...this.#signals, metered: false }
   }
 }

@@ -109,10 +109,6 @@ export class ChainRun {
       await this.#followToEnd()
     }
     this.#run.tally.done++
-    if (this.#commits.leftOut > 0) {
-      const fields = { partition: chain.current.key, items: this.#commits.leftOut }
-      this.#run.options.onLog('info', 'items of pruned windows were left out', fields)
-    }
     this.#events.committed({ watermark: 0, isLast: true, finished: [0], reopened: [] })
   }
 

@@ -32,8 +32,6 @@ export class PageCommits {
   requests = 0
   /** Pages committed in this run. */
   pages = 0
-  /** Items of pruned windows that this run has left out. */
-  leftOut = 0
   /** Whether a feed is read from its front after this pass, unless its rows come oldest first. */
   mayNeedFront = false
 
@@ -190,14 +188,12 @@ export class PageCommits {
 
   #count(split: SplitPage, { finished, reopened }: PageProgress): void {
     const chain = this.#chain
-    const { requests, leftOut } = split
     // Without those of windows that another chain has.
     const rows = [...split.rows.values()].reduce((sum, each) => sum + each, 0)
     const page = { ...(chain.feedWindows === null ? split.page : countedOfFeed(split)), rows }
-    this.leftOut += leftOut
     const { tally, options } = this.#run
     const log = options.onLog
-    this.requests -= requests
+    this.requests -= split.requests
     this.pages++
     if (page.repeated > 0 && tally.repeated === 0) {
       const message = 'the service repeats rows on later pages; each is exported once'

@@ -19,8 +19,6 @@ export type SplitPage = ExtractedPage & {
   readonly refused: ReadonlyMap<number, readonly RefusedItem[]>
   /** The number of items that were dropped for forgotten people, likewise. */
   readonly forgotten: ReadonlyMap<number, number>
-  /** The number of rows and rejected items of pruned windows, which are left out. */
-  readonly leftOut: number
 }
 
 /**
@@ -35,18 +33,12 @@ export function splitByWindow(
 ): SplitPage {
   const { page } = extracted
   const rows = new Map<number, number>()
-  let leftOut = 0
-  const runs = runsOf(page, chain).filter(({ index, from, to }) => {
-    const isKept = !chain.isLeftOut(index)
-    if (!isKept) leftOut += to - from
-    return isKept
-  })
+  const runs = runsOf(page, chain).filter(({ index }) => !chain.isLeftOut(index))
   for (const { index, from, to } of runs) rows.set(index, (rows.get(index) ?? 0) + to - from)
   const refused = new Map<number, RefusedItem[]>()
   for (const item of page.quarantined) {
     const index = indexOf(item.at, chain)
-    if (chain.isLeftOut(index)) leftOut++
-    else getOrInsert(refused, index, () => []).push(item)
+    if (!chain.isLeftOut(index)) getOrInsert(refused, index, () => []).push(item)
   }
   const forgotten = new Map<number, number>()
   for (const at of page.forgotten) {
@@ -56,7 +48,7 @@ export function splitByWindow(
     if (chain.isLeftOut(index)) continue
     forgotten.set(index, (forgotten.get(index) ?? 0) + 1)
   }
-  return { ...extracted, slices: slicesOf(page, runs, chain, folderOf), rows, refused, forgotten, leftOut }
+  return { ...extracted, slices: slicesOf(page, runs, chain, folderOf), rows, refused, forgotten }
 }
 
 /** Rows `[from, to)` of a page, all of one window. */
