@@ -40,7 +40,10 @@ test('the runs of one month share its searches, and the next month continues', a
   const { at, requestsSent, run, plan } = await world()
   const { status, error } = await run()
   expect({ status, requestsSent: requestsSent() }).toEqual({ status: 'budget', requestsSent: 3 })
-  expect(error).toMatchObject({ kind: 'quota', what: 'The 3 searches for 2024-01 are used up' })
+  expect(error).toMatchObject({
+    kind: 'quota',
+    what: 'Of the 3 searches for 2024-01, 0 are left, and the next page may cost 1',
+  })
   expect(error?.next).toContain('Run again from 2024-02-01T00:00:00Z on')
   await expect(plan()).resolves.toMatchObject({ minRequests: 1, months: 2, searchesThisMonth: 3 })
 

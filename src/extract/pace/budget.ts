@@ -188,13 +188,9 @@ export class Budget {
     // The first response shows how many are left. Until then, one request at a time is sent.
     if (remaining === null) return requests > 0 ? NOT_KNOWN : null
     if (searchesToSpend(this.#limits, remaining) - others >= cost) return null
-    const searches = numberOf(remaining, 'search is', 'searches are')
     const kept = least === 0 ? '' : `, of which ${least} are to be kept`
     return {
-      what:
-        remaining < least
-          ? `The service reports that ${searches} left, fewer than the ${least} to be kept`
-          : `The service reports that ${searches} left${kept}${this.#lostText()}, and the next page may cost ${cost}`,
+      what: `The service reports that ${numberOf(remaining, 'search is', 'searches are')} left${kept}${this.#lostText()}, and the next page may cost ${cost}`,
       next: `${least === 0 ? 'Wait' : 'Lower extract.min_searches_remaining or wait'} for the next quota period, then run again.`,
     }
   }
@@ -205,23 +201,16 @@ export class Budget {
     const { month, searchesBefore } = this.thisMonth()
     const left = searchesLeftIn(month, this.#limits.monthly, (this.#ledger.spent ?? 0) - searchesBefore)
     if (left - others >= cost) return null
-    if (left >= cost) {
-      return {
-        what: `Of the ${searches} searches for ${month}, ${numberOf(left, 'is', 'are')} left${this.#lostText()}, and the next page may cost ${cost}`,
-        next: 'Run again: the export resumes where it stopped.',
-      }
-    }
     if (cost > searches) {
       return {
         what: `A page may cost ${numberOf(cost, 'search', 'searches')}, more than the ${searches} of extract.monthly_searches`,
         next: `Set extract.page_size to ${searches * 100} or less, or raise extract.monthly_searches, then run again.`,
       }
     }
+    const what = `Of the ${searches} searches for ${month}, ${numberOf(Math.max(0, left), 'is', 'are')} left${this.#lostText()}, and the next page may cost ${cost}`
+    if (left >= cost) return { what, next: 'Run again: the export resumes where it stopped.' }
     return {
-      what:
-        left <= 0
-          ? `The ${searches} searches for ${month} are used up`
-          : `Of the ${searches} searches for ${month}, ${numberOf(left, 'is', 'are')} left, and the next page may cost ${cost}`,
+      what,
       next: `Run again from ${endOfMonth(month)} on, or raise extract.monthly_searches: the export resumes where it stopped.`,
       untilMs: Date.parse(endOfMonth(month)),
     }
