@@ -52,31 +52,9 @@ export type Chain = ChainRequest & {
   readonly seen: SeenCursors
   /** Called each time a request of this chain is sent. */
   readonly onRequest: () => void
-  /** The slots for requesting a page before its predecessor is committed. */
-  readonly prefetch: Prefetch
-}
-
-/**
- * Prefetch slots: the right to request a page before its predecessor is committed. A crash loses every response that
- * is charged and not committed, so all chains share a fixed number of slots.
- */
-export type Prefetch = {
-  /** Takes a slot. @returns false: none is free */
-  take(): boolean
-  give(): void
-}
-
-/** @param free returns the number of slots that exist at the moment */
-export function prefetchSlots(free: () => number): Prefetch {
-  let taken = 0
-  return {
-    take() {
-      if (taken >= free()) return false
-      taken++
-      return true
-    },
-    give() {
-      taken--
-    },
-  }
+  /**
+   * Whether a page may be requested before its predecessor is committed. A crash loses every response that is charged
+   * and not committed, so there are never more of these than a run may have pages in flight.
+   */
+  readonly mayPrefetch: () => boolean
 }

@@ -28,7 +28,7 @@ const MAX_EMPTY_PAGES = 100
 
 /**
  * Follows a chain of cursors to its end. Only a missing `next` ends it: short and empty pages do not. If
- * `chain.prefetch` has a slot, the next page is requested as soon as its cursor arrives; otherwise when the consumer
+ * `chain.mayPrefetch` permits it, the next page is requested as soon as its cursor arrives; otherwise when the consumer
  * requests it. At most one page is prefetched. A chain may be over before its last page: see `Chain.isOver`.
  * @param release called with decoded pages that the consumer does not get
  * @throws ExportError `data` when a cursor is repeated or too long, or when pages without new rows keep coming; else as
@@ -56,7 +56,7 @@ export async function* extractPages(
     const { next } = current
     if (following !== null || next === null || chain.seen.has(next)) return
     // After an empty page, the next may exceed the limit of empty pages.
-    if (emptyPages > 0 || !chain.prefetch.take()) return
+    if (emptyPages > 0 || !chain.mayPrefetch()) return
     following = request(next, page + 1, current.known)
   }
   /** @returns the requests that were sent for it */
@@ -68,7 +68,6 @@ export async function* extractPages(
     flight = service.flight()
     following.drop()
     following = null
-    chain.prefetch.give()
     return requests
   }
 
@@ -93,12 +92,8 @@ export async function* extractPages(
       wasted = 0
       emptyPages = decoded.items === decoded.repeated ? emptyPages + 1 : 0
       if (emptyPages >= MAX_EMPTY_PAGES) throw nothingButEmptyPages(current.about)
-      if (following === null) current = request(next, page + 1, current.known)
-      else {
-        current = following
-        following = null
-        chain.prefetch.give()
-      }
+      current = following ?? request(next, page + 1, current.known)
+      following = null
     }
   } finally {
     flight.end()

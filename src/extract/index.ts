@@ -1,4 +1,4 @@
-export { type Chain, type ChainRequest, type Prefetch, prefetchSlots } from './chain.ts'
+export type { Chain, ChainRequest } from './chain.ts'
 export { type ExtractedPage, extractPages } from './extract-pages.ts'
 export { fetchReport, type Report } from './fetch-report.ts'
 export type { ReadResponse } from './outgoing.ts'

@@ -2,37 +2,23 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { nextAtEnd } from '../../src/extract/extract-pages.ts'
-import { extractPages, type Prefetch, prefetchSlots } from '../../src/extract/index.ts'
+import { extractPages } from '../../src/extract/index.ts'
 import { eventually } from '../support/eventually.ts'
 import { cases } from '../support/thorough.ts'
 import { collect, decode, domainChain, failure, open, sendPage, serve } from './support.ts'
 
-/** So many prefetch slots, and how many of them are taken. */
-function prefetchOf(count: number): Prefetch & { taken: number } {
-  return {
-    taken: 0,
-    take() {
-      if (this.taken === count) return false
-      this.taken++
-      return true
-    },
-    give() {
-      this.taken--
-    },
-  }
-}
+const mayPrefetch = (): boolean => true
 
-describe('with a free prefetch slot', () => {
+describe('where a chain may prefetch', () => {
   it('the next page is requested while the one before it is being decoded, and no other', async () => {
     const server = await serve((_request, response, index) =>
       sendPage(response, index < 3 ? `c${index}` : null),
     )
-    const prefetch = prefetchOf(3)
     let release = (): void => {}
     const gate = new Promise<void>((resolve) => {
       release = resolve
     })
-    const pages = extractPages(open(server.url), domainChain({ prefetch }), async (body, context) => {
+    const pages = extractPages(open(server.url), domainChain({ mayPrefetch }), async (body, context) => {
       if (context.page === 0) await gate
       return decode(body, context)
     })
@@ -40,7 +26,6 @@ describe('with a free prefetch slot', () => {
     await eventually(() => expect(server.received).toHaveLength(2))
     await sleep(50)
     expect(server.received.map(({ json }) => json.from)).toEqual([undefined, 'c0'])
-    expect(prefetch.taken).toBe(1)
     release()
     expect((await first).value?.page.next).toBe('c0')
     // The consumer still has the first page: no more is requested.
@@ -49,19 +34,16 @@ describe('with a free prefetch slot', () => {
     expect((await pages.next()).value?.page.next).toBe('c1')
     await eventually(() => expect(server.received).toHaveLength(3))
     await pages.return()
-    expect(prefetch.taken).toBe(0)
   })
 
   it('the pages, their requests and the cursors are the same as without', async () => {
     const nextOf = (index: number) => (index < 20 ? `c${index}` : null)
     const apart = await serve((_request, response, index) => sendPage(response, nextOf(index)))
     const server = await serve((_request, response, index) => sendPage(response, nextOf(index)))
-    const prefetch = prefetchOf(1)
     const without = await collect(open(apart.url), domainChain())
     const untimed = (pages: readonly object[]) => pages.map((page) => ({ ...page, ms: 0 }))
-    expect(untimed(await collect(open(server.url), domainChain({ prefetch })))).toEqual(untimed(without))
+    expect(untimed(await collect(open(server.url), domainChain({ mayPrefetch })))).toEqual(untimed(without))
     expect(server.received.map(({ json }) => json.from)).toEqual(apart.received.map(({ json }) => json.from))
-    expect(prefetch.taken).toBe(0)
   })
 
   it('a cursor in a response that breaks later is replaced by that of the next attempt', async () => {
@@ -69,15 +51,13 @@ describe('with a free prefetch slot', () => {
       if (index === 0) response.end('{"items":[1,],"next":"wrong"}')
       else sendPage(response, request.json.from === 'right' ? null : 'right')
     })
-    const prefetch = prefetchOf(1)
     const service = open(server.url)
-    const pages = await collect(service, domainChain({ prefetch }))
+    const pages = await collect(service, domainChain({ mayPrefetch }))
     expect(pages.map(({ page }) => page.next)).toEqual(['right', null])
     expect(server.received.map(({ json }) => json.from)).toEqual([undefined, 'wrong', undefined, 'right'])
     // Every request is counted.
     expect(pages.reduce((sum, { requests }) => sum + requests, 0)).toBe(4)
     expect(service.counters.requests).toBe(4)
-    expect(prefetch.taken).toBe(0)
   })
 
   it('a page that is no longer wanted is aborted, and not retried', async () => {
@@ -88,10 +68,9 @@ describe('with a free prefetch slot', () => {
         closed = true
       })
     })
-    const prefetch = prefetchOf(1)
     const service = open(server.url)
     const fault = new TypeError('a defect')
-    const pages = collect(service, domainChain({ prefetch }), async () => {
+    const pages = collect(service, domainChain({ mayPrefetch }), async () => {
       await eventually(() => expect(server.received).toHaveLength(2))
       throw fault
     })
@@ -99,7 +78,6 @@ describe('with a free prefetch slot', () => {
     await eventually(() => expect(closed).toBe(true))
     await sleep(30)
     expect(server.received).toHaveLength(2)
-    expect(prefetch.taken).toBe(0)
   })
 
   it.each([
@@ -107,7 +85,7 @@ describe('with a free prefetch slot', () => {
     ['a hundred empty pages cost a hundred requests', 100, (index: number) => `c${index}`],
   ])('%s', async (_name, requests, nextOf) => {
     const server = await serve((_request, response, index) => sendPage(response, nextOf(index), []))
-    const error = await failure(collect(open(server.url), domainChain({ prefetch: prefetchOf(1) })))
+    const error = await failure(collect(open(server.url), domainChain({ mayPrefetch })))
     expect(error.kind).toBe('data')
     expect(server.received).toHaveLength(requests)
   })
@@ -118,11 +96,7 @@ describe('with a free prefetch slot', () => {
     const pages: (string | null)[] = []
     const error = await failure(
       (async () => {
-        for await (const { page } of extractPages(
-          service,
-          domainChain({ prefetch: prefetchOf(1) }),
-          decode,
-        )) {
+        for await (const { page } of extractPages(service, domainChain({ mayPrefetch }), decode)) {
           pages.push(page.next)
         }
       })(),
@@ -130,18 +104,6 @@ describe('with a free prefetch slot', () => {
     expect(error.kind).toBe('quota')
     expect(pages).toEqual(['c0', 'c1', 'c2'])
     expect(server.received).toHaveLength(3)
-  })
-})
-
-describe('prefetch slots', () => {
-  it('are as many as are free at the moment', () => {
-    let free = 0
-    const prefetch = prefetchSlots(() => free)
-    expect(prefetch.take()).toBe(false)
-    free = 1
-    expect([prefetch.take(), prefetch.take()]).toEqual([true, false])
-    prefetch.give()
-    expect(prefetch.take()).toBe(true)
   })
 })
 

@@ -104,8 +104,7 @@ describe('the memory of responses', () => {
       pages.push(decoded)
       return decoded
     }
-    const prefetch = { take: () => true, give: () => {} }
-    const chain = extractPages(open(server.url), domainChain({ prefetch }), read, (dropped) =>
+    const chain = extractPages(open(server.url), domainChain({ mayPrefetch: () => true }), read, (dropped) =>
       released.push(dropped),
     )
     const first = await chain.next()

@@ -253,7 +253,7 @@ export function chainOf(query: Query, overrides: Partial<Chain> & { window?: Win
     queryValue: 'acme.example',
     seen: new SeenCursors(),
     onRequest: () => {},
-    prefetch: { take: () => false, give: () => {} },
+    mayPrefetch: () => false,
     ...rest,
   }
 }

@@ -34,6 +34,22 @@ describe('the queue of chains', () => {
     expect(await waiting).toBe(part)
   })
 
+  it.each([
+    [1, 1, false],
+    [2, 1, true],
+    [3, 2, false],
+    [4, 2, true],
+    [4, 3, false],
+    [4, 4, false],
+  ])('of %i slots, %i have a chain: each may request a page ahead: %s', (slots, chains, mayPrefetch) => {
+    const queue = new ChainQueue(
+      Array.from({ length: chains }, () => chain('a')),
+      slots,
+    )
+    for (let slot = 0; slot < slots; slot++) void queue.next()
+    return expect.poll(() => queue.mayPrefetch).toBe(mayPrefetch)
+  })
+
   it('ends when every slot waits or has left', async () => {
     const queue = new ChainQueue([], 3)
     const waiting = [queue.next(), queue.next()]

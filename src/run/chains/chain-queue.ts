@@ -17,6 +17,11 @@ export class ChainQueue {
     return this.#idle.length
   }
 
+  /** Whether each chain has a slot to spare, for a page that it requests ahead. */
+  get mayPrefetch(): boolean {
+    return 2 * this.idle >= this.#slots
+  }
+
   /** @returns null when there is no chain left, and no slot follows one that may be divided */
   async next(): Promise<PlannedChain | null> {
     const added = this.#added.shift()

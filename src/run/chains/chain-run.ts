@@ -185,7 +185,7 @@ export class ChainRun {
   /** The settings of every request in a sequence of cursors. */
   #sequence(): Chain {
     const chain = this.#chain
-    const { pipeline, options, prefetch } = this.#run
+    const { pipeline, options, queue } = this.#run
     const { extract, transform } = pipeline
     const { folded, query } = chain
     const feed = chain.feedWindows === null ? null : (folded?.feed ?? NEW_FEED)
@@ -216,7 +216,7 @@ export class ChainRun {
       onRequest: () => {
         this.#commits.requests++
       },
-      prefetch,
+      mayPrefetch: () => queue.mayPrefetch,
     }
   }
 

@@ -12,7 +12,7 @@ import {
   settleAll,
 } from '../../core/index.ts'
 import type { PlanCounts } from '../../data-set/index.ts'
-import { PageSizes, prefetchSlots, Service } from '../../extract/index.ts'
+import { PageSizes, Service } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
 import type { PlannedChain } from '../../plan/index.ts'
 import {
@@ -55,8 +55,6 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   const measurements = new Measurements(service, run.earlier)
   const sizes = pageSizes(run, measurements)
   const queue = new ChainQueue(plan.chains(), concurrency)
-  // No chain prefetches while there is a chain for every slot.
-  const prefetch = prefetchSlots(() => queue.idle)
   const deferred = new DeferredFailure()
   // When a chain gives windows to another, that is committed before the other begins.
   const inTurn = serial('stop')
@@ -85,7 +83,6 @@ export async function exportChains(run: RunContext): Promise<Ending> {
     const shared = {
       ...run,
       service,
-      prefetch,
       sizes,
       measurements,
       halt,

@@ -1,6 +1,6 @@
 import type { NamedPipeline, OwnedStore } from '../../core/index.ts'
 import type { PlanCounts, QuerySecrets } from '../../data-set/index.ts'
-import type { PageSizes, Prefetch, Service } from '../../extract/index.ts'
+import type { PageSizes, Service } from '../../extract/index.ts'
 import type { Plan } from '../../plan/index.ts'
 import type { FoldedRun } from '../../state/index.ts'
 import type { RunOptions } from '../options.ts'
@@ -27,7 +27,6 @@ export type RunContext = {
 /** The run context, and what its chains share. */
 export type ChainsContext = RunContext & {
   readonly service: Service
-  readonly prefetch: Prefetch
   readonly sizes: PageSizes
   readonly measurements: Measurements
   readonly halt: Halt
