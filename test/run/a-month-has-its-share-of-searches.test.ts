@@ -57,20 +57,6 @@ test('the runs of one month share its searches, and the next month continues', a
   expect(requestsSent()).toBe(PAGES)
 })
 
-test('a run over the end of a month uses the share of both, and records it for each', async () => {
-  const { requestsSent, run } = await world((count, at) => {
-    if (count === 2) at('2024-02-01')
-  })
-  const { status, requests } = await run()
-  expect(status).toBe('budget')
-  // Two in January and three in February, or one and three: the second is in flight while January ends.
-  expect([4, 5]).toContain(requests)
-  const again = await run()
-  expect(again).toMatchObject({ status: 'budget', requests: 0 })
-  expect(again.error?.what).toContain('2024-02')
-  expect(requestsSent()).toBe(requests)
-})
-
 test('the searches of a run over several months are recorded for each of them', async () => {
   const { at, run, plan } = await world((count, at) => {
     if (count === 2) at('2024-02-10')

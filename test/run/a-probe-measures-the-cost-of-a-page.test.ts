@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { probeService } from '../../src/run/index.ts'
 import type { Sandbox, SandboxOptions } from '../support/sandbox.ts'
-import { exportsTo, IMPATIENT, sandboxOf } from './quick-export.ts'
+import { exportsTo, IMPATIENT, sandboxOf } from './world.ts'
 
 async function probed(options: SandboxOptions, extract?: string, service?: string) {
   const sandbox = await sandboxOf({ domains: ['a.example'], ...options })
@@ -9,7 +9,7 @@ async function probed(options: SandboxOptions, extract?: string, service?: strin
 }
 
 async function probeOf(sandbox: Sandbox, extract = 'domains: [a.example]', service = '') {
-  const here = await exportsTo()
+  const here = exportsTo()
   const before = sandbox.requests.length
   const url = service === '' ? sandbox.baseUrl : sandbox.origin
   const probe = await probeService(await here.read(url, extract, service), {
@@ -61,7 +61,7 @@ it('sends no request that would measure nothing', async () => {
     reading: 'unknown',
     requests: 1,
   })
-  const second = ", search_path: '/astp/v2/credentials/_search'"
+  const second = "search_path: '/astp/v2/credentials/_search'"
   await expect(probed({ records: 2000 }, 'domains: [a.example]', second)).resolves.toMatchObject({
     reading: 'nothing',
     requests: 1,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { nameQuery, WindowRun } from '../../src/core/index.ts'
 import type { PlannedChain } from '../../src/plan/index.ts'
 import { ChainQueue } from '../../src/run/chains/chain-queue.ts'
-import { exportsTo, sandboxOf } from './quick-export.ts'
+import { exportsTo, sandboxOf } from './world.ts'
 
 const chain = (name: string): PlannedChain => ({
   kind: 'new',
@@ -71,7 +71,7 @@ describe('a query over six months', () => {
       latencyMs: 5,
       ...half,
     })
-    const here = await exportsTo()
+    const here = exportsTo()
     const summary = await here.run(
       sandbox.baseUrl,
       sandbox.token,
@@ -82,10 +82,10 @@ describe('a query over six months', () => {
 
   it('is divided where pages are slow: each row once, at most one request more for each division', async () => {
     const sandbox = await sandboxOf({ records: 2000, domains: ['a.example'], latencyMs: 5, ...half })
-    const here = await exportsTo()
+    const here = exportsTo()
     const summary = await here.run(sandbox.baseUrl, sandbox.token, extract('concurrency: 4, page_size: 100'))
     expect(summary).toMatchObject({ status: 'complete', rows: 2000 })
-    expect(new Set(await here.ids()).size).toBe(2000)
+    expect(new Set(here.ids()).size).toBe(2000)
     const chains = new Set(
       sandbox.requests.map(({ body }) => JSON.stringify(body).replace(/"from":"[^"]*",/, '')),
     )

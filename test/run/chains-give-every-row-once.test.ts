@@ -3,7 +3,16 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { sendJson } from '../extract/support.ts'
 import { some } from '../support/thorough.ts'
-import { brokenAt, type Fields, type ItemService, itemAt, serviceOf, type World, worldAt } from './world.ts'
+import {
+  brokenAt,
+  type Fields,
+  type ItemService,
+  idsByFolder,
+  itemAt,
+  serviceOf,
+  type World,
+  worldAt,
+} from './world.ts'
 
 type Order = 'asc' | 'desc'
 
@@ -53,7 +62,7 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
     const summary = await here.run()
     expect(summary).toMatchObject({ status: 'complete', requests: 2, rows: 5 })
     expect(summary.partitions).toEqual({ total: 3, done: 3, failed: 0, pending: 0 })
-    expect(await here.rowsByFolder()).toEqual({
+    expect(idsByFolder(join(here.folder, 'out'))).toEqual({
       [folder('2024-01')]: inOrder(order, [{ id: 1 }, { id: 2 }]).map(({ id }) => id),
       [folder('2024-02')]: inOrder(order, [{ id: 3 }, { id: 4 }]).map(({ id }) => id),
       [folder('2024-03')]: [5],
@@ -115,7 +124,7 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
       expect(await here.run('{ max_quarantined: 2 }')).toMatchObject({ status: 'complete' })
       expect(await ids(here)).toEqual([1, 2, 3, 4, 5])
       expect((await here.refused()).sort()).toEqual([11, 12])
-      expect(await here.isWhole()).toBe(true)
+      expect(here.isWhole()).toBe(true)
       // Only what is missing: either the whole window, or the pages that the chain had left.
       const again = service.requested().slice(before)
       expect(
@@ -135,13 +144,19 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
   })
 
   it('under on_invalid: fail one invalid item fails its window; the others are exported', async () => {
-    const items = [january(1), february(2), brokenAt(11, '2024-02-11T00:00:00Z'), march(3)]
+    const invalid = { ...brokenAt(11, '2024-02-11T00:00:00Z'), urls: ['https://hunter2.example', 1, 2] }
+    const items = [january(1), february(2), invalid, march(3)]
     const { service, here } = await world(inOrder(order, items), 10, extract)
-    expect(await here.run('{ on_invalid: fail }')).toMatchObject({
+    const summary = await here.run('{ on_invalid: fail }')
+    expect(summary).toMatchObject({
       status: 'failed',
       partitions: { total: 3, done: 2, failed: 1, pending: 0 },
       rows: 2,
     })
+    // Its fields, and no value.
+    expect(summary.failures[0]?.message).toContain(
+      `Item ${order === 'asc' ? 3 : 2} of the response breaks the schema at identity_name, urls.1, urls.2 (domain.acme.example/2024-02-01..2024-03-01, page 1). Set`,
+    )
     expect(await ids(here)).toEqual([1, 3])
     expect(await here.quarantine()).toEqual({})
     service.items = service.items.filter(({ id }) => id !== 11)
@@ -165,7 +180,7 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
     // What was committed before the failure is not requested again.
     expect(service.requested()[before]).toContain(' c2')
     expect(await ids(here)).toEqual([1, 2, 3, 4, 5, 6])
-    expect(await here.isWhole()).toBe(true)
+    expect(here.isWhole()).toBe(true)
   })
 })
 
@@ -182,7 +197,7 @@ describe('rows in no order', () => {
     const parts = await readdir(join(here.folder, 'out/credentials', folder('2024-01')))
     expect(parts.sort()).toEqual(['part-00000.csv', 'part-00001.csv'])
     expect(await ids(here)).toEqual([1, 2, 3, 4, 6])
-    expect(await here.isWhole()).toBe(true)
+    expect(here.isWhole()).toBe(true)
   })
 
   it('are exported once if too many late items are quarantined for a window that was done', async () => {

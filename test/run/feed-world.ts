@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
-import { type RunSummary, readPipeline, runOptions, runPipeline } from '../../src/index.ts'
+import { type RunSummary, runOptions, runPipeline } from '../../src/index.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { copyAsKilled } from '../support/copy-as-killed.ts'
-import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
+import type { Sandbox, SandboxOptions } from '../support/sandbox.ts'
+import { idsByFolder, pipelineIn, sandboxOf } from './world.ts'
 
 export const DAY_MS = 86_400_000
 const BEGIN_MS = Date.parse('2024-01-01')
@@ -25,8 +25,7 @@ export type FeedWorld = {
   /** Ids of what has come so far. */
   expected(identifier: number | null): readonly number[]
   isComplete(): boolean
-  state(): string
-  /** Ends the sandbox and removes the files before the test ends. */
+  /** Ends the sandbox and removes the files before the tests of the file are done. */
   end(): Promise<void>
 }
 
@@ -38,42 +37,32 @@ type FeedRun = {
 
 /**
  * @param extract the section `extract` of the pipeline, without braces
- * @param service more of its section @param load more of its section
+ * @param load more of its section
  */
 export async function feedWorld(
   extract: string,
   options: SandboxOptions = {},
-  service = 'timeout: 60s',
   load = 'format: csv',
 ): Promise<FeedWorld> {
   const world = { day: 0 }
-  const sandbox = await startSandbox({
+  const sandbox = await sandboxOf({
     records: 150,
-    nastyRate: 0,
     domains: ['scatterholt.com', 'quillmere.net', 'tarnhollow.io'],
-    requestsPerSecond: 0,
-    basicRequestsPerSecond: 0,
     now: () => BEGIN_MS + world.day * DAY_MS,
     ...options,
   })
-  onTestFinished(() => sandbox.close())
-  const folder = mkdtempSync(join(tmpdir(), 'spillway-feed-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = scratchFolder()
   const output = join(folder, 'out')
   const start = async (
     { extract: changed = extract, redo = [] }: FeedRun,
     log: () => void,
     abort: AbortSignal,
   ) => {
-    writeFileSync(
-      join(folder, 'p.yaml'),
-      `name: trial
-service: { base_url: '${sandbox.baseUrl}', requests_per_second: 10000, retries: 0, ${service} }
-extract: { resource: feed, ${changed} }
-load: { path: out, ${load} }
-`,
-    )
-    const pipeline = await readPipeline('p.yaml', { env: {}, cwd: folder })
+    const pipeline = await pipelineIn(folder, sandbox.baseUrl, {
+      service: 'retries: 0',
+      extract: `resource: feed, ${changed}`,
+      load: `path: out, ${load}`,
+    })
     const settings = { env: { SPILLWAY_TOKEN: sandbox.token }, onLog: log, abort, stop: abort, redo }
     return runPipeline(pipeline, await runOptions(pipeline, settings))
   }
@@ -97,14 +86,10 @@ load: { path: out, ${load} }
       cpSync(copy, output, { recursive: true })
     },
     ids() {
-      const found: Record<string, number[]> = {}
-      const root = join(output, 'credentials')
-      for (const name of existsSync(root) ? readdirSync(root, { recursive: true }) : []) {
-        const path = String(name)
-        if (!path.endsWith('.csv')) continue
-        const [feed = ''] = path.split('/')
-        const lines = readFileSync(join(root, path), 'utf8').split('\n').slice(1, -1)
-        found[feed] = [...(found[feed] ?? []), ...lines.map((line) => Number.parseInt(line, 10))]
+      const found: Record<string, readonly number[]> = {}
+      for (const [folder, ids] of Object.entries(idsByFolder(output))) {
+        const [feed = ''] = folder.split('/')
+        found[feed] = [...(found[feed] ?? []), ...ids]
       }
       return found
     },
@@ -114,7 +99,6 @@ load: { path: out, ${load} }
       await sandbox.close()
       rmSync(folder, { recursive: true, force: true })
     },
-    state: () => readFileSync(join(output, '_state/checkpoint.jsonl'), 'utf8'),
   })
 }
 

@@ -5,8 +5,7 @@ import { orderOf } from '../../src/run/chains/feed.ts'
 import { sendPage, serve } from '../extract/support.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { type FeedWorld, feedWorld, sorted } from './feed-world.ts'
-import { exportsTo } from './quick-export.ts'
-import { itemAt } from './world.ts'
+import { exportsTo, itemAt } from './world.ts'
 
 const TENANT = 'query=feed.tenant'
 const SECOND = 'query=feed.2'
@@ -109,7 +108,7 @@ test('a feed keeps one size from the first page to the last, also where pages ar
     const items = Array.from({ length: 60 }, (_, i) => itemAt(900_000_001 + from + i, '2024-01-05T00:00:00Z'))
     sendPage(response, from + 60 < 600 ? String(from + 60) : null, items)
   })
-  const here = await exportsTo()
+  const here = exportsTo()
   const run = (budget: string) => here.run(server.url, 'token', `resource: feed, max_requests: ${budget}`)
   for (const done of [3, 6, 9]) {
     await run('3')
@@ -118,7 +117,7 @@ test('a feed keeps one size from the first page to the last, also where pages ar
   expect(await run('none')).toMatchObject({ status: 'complete' })
   expect(server.received).toHaveLength(10)
   expect(server.received.every(({ url }) => url.includes('size=100'))).toBe(true)
-  expect(new Set(await here.ids()).size).toBe(600)
+  expect(new Set(here.ids()).size).toBe(600)
 })
 
 test('a refused cursor begins the pass again while all of its rows are known', async () => {

@@ -2,10 +2,11 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { compactDataSet, pruneDataSet } from '../../src/data-set/index.ts'
-import { loadWarehouse, parseTarget, readPipeline, systemClock } from '../../src/index.ts'
+import { systemClock } from '../../src/index.ts'
 import { encoderBuild, version } from '../../src/package/index.ts'
 import { sql } from '../support/read-shards.ts'
-import { runCli } from '../support/run-cli.ts'
+import { loadHere, pipelineIn } from '../warehouse/in-process.ts'
+import { inDuckdb } from '../warehouse/targets.ts'
 import { DAY_MS, type FeedWorld, feedWorld, sorted } from './feed-world.ts'
 
 const FEEDS = [1, 2]
@@ -22,7 +23,6 @@ test.each([
     const world = await feedWorld(
       `identifiers: [${FEEDS}]`,
       { records: 800 },
-      'timeout: 60s',
       `format: csv, partition_by: ${by}`,
     )
     let before = 0
@@ -34,9 +34,7 @@ test.each([
         await world.runAndKill(2 + night / 40)
         takeovers++
       }
-      if (night % 91 === 0) await killCommand(world, 'run', () => world.sandbox.requests.length)
       await world.run()
-      if (night % 112 === 0) await killCommand(world, 'compact', () => filesIn(world, '_state/sealed').length)
       if (night % 7 === 0) await compact(world)
       if (night % 30 !== 0) continue
       before = BEGIN_MS + (night - KEPT_DAYS) * DAY_MS
@@ -65,7 +63,9 @@ test.each([
   },
 )
 
-const pipelineOf = ({ folder }: FeedWorld) => readPipeline('p.yaml', { env: {}, cwd: folder })
+const pipelineOf = ({ folder }: FeedWorld) => pipelineIn({ folder, env: {} })
+
+const load = ({ folder }: FeedWorld) => loadHere({ folder, env: {} }, { url: 'duckdb:leaks.db' })
 
 const options = () => ({
   clock: systemClock,
@@ -84,36 +84,6 @@ async function prune(world: FeedWorld, beforeMs: number) {
   return pruneDataSet(await pipelineOf(world), beforeMs * 1000, options())
 }
 
-async function load(world: FeedWorld) {
-  return loadWarehouse(await pipelineOf(world), parseTarget('duckdb:leaks.db', world.folder), {
-    clock: systemClock,
-    stop: new AbortController().signal,
-    schema: null,
-    table: null,
-    mode: 'append',
-    evolve: false,
-    onWait: () => {},
-    onShard: () => {},
-  })
-}
-
-/** Kills the built command as soon as a figure grows. */
-async function killCommand(world: FeedWorld, command: string, figure: () => number): Promise<void> {
-  const start = figure()
-  let timer: NodeJS.Timeout | undefined
-  const { signal, code } = await runCli({
-    args: [command, 'p.yaml'],
-    cwd: world.folder,
-    env: { SPILLWAY_TOKEN: world.sandbox.token },
-    onStart(kill) {
-      timer = setInterval(() => figure() > start && kill('SIGKILL'), 1)
-    },
-  })
-  clearInterval(timer)
-  // It may end first.
-  expect([signal, code]).toSatisfy(([signal, code]) => signal === 'SIGKILL' || code === 0)
-}
-
 function filesIn({ output }: FeedWorld, folder: string): readonly string[] {
   try {
     const entries = readdirSync(join(output, folder), { recursive: true, withFileTypes: true })
@@ -124,13 +94,7 @@ function filesIn({ output }: FeedWorld, folder: string): readonly string[] {
 }
 
 async function idsInTable({ folder }: FeedWorld): Promise<ReadonlyMap<number, readonly number[]>> {
-  await sql(`ATTACH '${join(folder, 'leaks.db')}' AS leaks (READ_ONLY)`)
-  try {
-    const rows = await sql(
-      'SELECT query_value::int AS feed, list(id::double) AS ids FROM leaks.credentials GROUP BY 1',
-    )
-    return new Map(rows.map(({ feed, ids }) => [Number(feed), ids as unknown as number[]]))
-  } finally {
-    await sql('DETACH leaks')
-  }
+  const query = 'SELECT query_value::int AS feed, list(id::double) AS ids FROM credentials GROUP BY 1'
+  const rows = await inDuckdb(join(folder, 'leaks.db'), () => sql(query), '(READ_ONLY)')
+  return new Map(rows.map(({ feed, ids }) => [Number(feed), ids as unknown as number[]]))
 }

@@ -2,11 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { sendPage, serve } from '../extract/support.ts'
 import type { LoggedRequest } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import { exportsTo, sandboxOf } from './quick-export.ts'
-import { itemAt } from './world.ts'
+import { exportsTo, itemAt, sandboxOf } from './world.ts'
 
 const ROWS = THOROUGH ? 8000 : 700
-const SECOND = ", search_path: '/astp/v2/credentials/_search'"
+const SECOND = "search_path: '/astp/v2/credentials/_search'"
 const DOMAIN = 'quillmere.net'
 const EXTRACT = `domains: [${DOMAIN}], windows: { from: 2024-01-01, until: 2025-01-01, every: month }, concurrency: 1, max_requests: none`
 
@@ -21,7 +20,7 @@ const slow = (records: number, domains: readonly string[] = [DOMAIN]) =>
 describe('a service that serves no more than 300 rows in time', () => {
   it('gets half the size until pages come in time, and that size for all that follows', async () => {
     const sandbox = await slow(ROWS)
-    const here = await exportsTo()
+    const here = exportsTo()
     const summary = await here.run(sandbox.origin, sandbox.token, EXTRACT, SECOND)
     expect(summary).toMatchObject({ status: 'complete', rows: ROWS, retries: 0, repeated: 0 })
     expect(summary.service.pageSize).toBe(156)
@@ -30,7 +29,7 @@ describe('a service that serves no more than 300 rows in time', () => {
     expect(sizes).toEqual([10_000, 5000, 2500, 1250, 625, 312, ...Array<number>(pages).fill(156)])
 
     // The bytes depend on the rows alone.
-    const other = await exportsTo()
+    const other = exportsTo()
     const plain = await sandboxOf({ records: ROWS, domains: [DOMAIN], cursorKey: 'one' })
     await other.run(plain.origin, plain.token, `${EXTRACT}, page_size: 1000`, SECOND)
     expect(await here.shards()).toEqual(await other.shards())
@@ -39,7 +38,7 @@ describe('a service that serves no more than 300 rows in time', () => {
   it('gets twice as many when a chain begins after twenty pages in time, once', async () => {
     const domains = ['a.example', 'b.example', 'c.example', 'd.example']
     const sandbox = await slow(156 * 11, domains)
-    const here = await exportsTo()
+    const here = exportsTo()
     const extract = `domains: [${domains.join(', ')}], concurrency: 1, max_requests: none, page_size: 156`
     await here.run(sandbox.origin, sandbox.token, extract.replace('156', '10000'), SECOND)
     const sent = searchesOf(sandbox.requests)
@@ -56,7 +55,7 @@ describe('a service that serves no more than 300 rows in time', () => {
     'fails with each page size once, whichever of %s requests it, if it tells the searches left',
     async (_name, queries) => {
       const sandbox = await slow(THOROUGH ? 4000 : 1500, ['a.example', 'b.example', 'c.example', 'd.example'])
-      const here = await exportsTo()
+      const here = exportsTo()
       const extract = `${queries}, concurrency: 4, max_requests: none, monthly_searches: 500`
       const summary = await here.run(sandbox.baseUrl, sandbox.token, extract)
       expect(summary).toMatchObject({ status: 'complete', repeated: 0 })
@@ -68,7 +67,7 @@ describe('a service that serves no more than 300 rows in time', () => {
 
   it('gets the last page size again in the next run, and status shows it', async () => {
     const sandbox = await slow(ROWS)
-    const here = await exportsTo()
+    const here = exportsTo()
     const budget = EXTRACT.replace('max_requests: none', 'max_requests: 8')
     const first = await here.run(sandbox.origin, sandbox.token, budget, SECOND)
     expect(first).toMatchObject({ status: 'budget', requests: 8 })
@@ -77,13 +76,13 @@ describe('a service that serves no more than 300 rows in time', () => {
     const { status } = await here.run(sandbox.origin, sandbox.token, EXTRACT, SECOND)
     expect(status).toBe('complete')
     expect(new Set(searchesOf(sandbox.requests).slice(6).map(sizeOf))).toEqual(new Set([156]))
-    expect(new Set(await here.ids()).size).toBe(ROWS)
+    expect(new Set(here.ids()).size).toBe(ROWS)
   })
 })
 
 it('pages may have another size in each run: the rows and the bytes are the same', async () => {
   const sandbox = await sandboxOf({ records: 300, domains: [DOMAIN] })
-  const here = await exportsTo()
+  const here = exportsTo()
   const sizes = ['7', '50', '3', 'auto']
   for (const [i, size] of sizes.entries()) {
     const budget = i === sizes.length - 1 ? 'none' : '3'
@@ -94,7 +93,7 @@ it('pages may have another size in each run: the rows and the bytes are the same
   const received = searchesOf(sandbox.requests).reduce((sum, { items }) => sum + items, 0)
   // The row at which each run resumes.
   expect(received).toBeLessThanOrEqual(300 + 3)
-  const other = await exportsTo()
+  const other = exportsTo()
   await other.run(sandbox.baseUrl, sandbox.token, EXTRACT)
   expect(await here.shards()).toEqual(await other.shards())
 })
@@ -111,7 +110,7 @@ it('without order, a chain continues with the size for which its cursor was give
     const end = start + Math.min(size, 2)
     sendPage(response, end < items.length ? `c${end}` : null, items.slice(start, end))
   })
-  const here = await exportsTo()
+  const here = exportsTo()
   const summary = await here.run(
     server.url,
     'token',
@@ -128,12 +127,12 @@ it.each(some(['hang', 'stall', 'drip'] as const, 1))(
   async (kind) => {
     const faults = [{ kind, requests: [2] }]
     const sandbox = await sandboxOf({ records: 300, domains: [DOMAIN], faults })
-    const here = await exportsTo()
+    const here = exportsTo()
     const extract = EXTRACT.replace('max_requests: none', 'page_size: 100')
-    const summary = await here.run(sandbox.baseUrl, sandbox.token, extract, ', timeout: 1s')
+    const summary = await here.run(sandbox.baseUrl, sandbox.token, extract, 'timeout: 1s')
     expect(summary).toMatchObject({ status: 'complete', rows: 300, retries: 0, repeated: 0 })
     expect(new Set(searchesOf(sandbox.requests).map(sizeOf))).toEqual(new Set([100, 50]))
-    expect(new Set(await here.ids()).size).toBe(300)
+    expect(new Set(here.ids()).size).toBe(300)
   },
 )
 
@@ -148,7 +147,7 @@ it('a response with Retry-After does not reduce the page size', async () => {
       { kind: 'reset', requests: [4] },
     ],
   })
-  const here = await exportsTo()
+  const here = exportsTo()
   const summary = await here.run(sandbox.baseUrl, sandbox.token, EXTRACT)
   expect(summary).toMatchObject({ status: 'complete', rows: 20, retries: 4 })
   expect(new Set(searchesOf(sandbox.requests).map(sizeOf))).toEqual(new Set([10_000]))
@@ -166,7 +165,7 @@ it.each(some(troubles, 2))(
   'without windows, after %s the cursor is requested again, with no filter',
   async (_name, fault, sent) => {
     const sandbox = await sandboxOf({ records: 50, domains: [DOMAIN], ignoreFilters: true, faults: [fault] })
-    const here = await exportsTo()
+    const here = exportsTo()
     const summary = await here.run(sandbox.baseUrl, sandbox.token, `domains: [${DOMAIN}], page_size: 10`)
     expect(summary).toMatchObject({ status: 'complete', rows: 50, requests: sent })
     for (const { body } of searchesOf(sandbox.requests)) expect(body).not.toHaveProperty('filters')
@@ -180,9 +179,9 @@ it('where the smallest page fails as well, the size is again what it was', async
     domains: [DOMAIN],
     faults: [{ kind: 'status', status: 504, when: () => fails }],
   })
-  const here = await exportsTo()
+  const here = exportsTo()
   const extract = EXTRACT.replace('max_requests: none', 'page_size: 100')
-  const failed = await here.run(sandbox.baseUrl, sandbox.token, extract, ', retries: 2')
+  const failed = await here.run(sandbox.baseUrl, sandbox.token, extract, 'retries: 2')
   expect(failed.status).toBe('failed')
   expect(searchesOf(sandbox.requests).slice(0, 8).map(sizeOf)).toEqual([100, 50, 25, 12, 10, 100, 100, 100])
   fails = false

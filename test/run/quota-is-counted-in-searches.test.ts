@@ -2,8 +2,7 @@ import { describe, expect, it, test } from 'vitest'
 import { sendPage, serve } from '../extract/support.ts'
 import type { Sandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { exportsTo, IMPATIENT, sandboxOf } from './quick-export.ts'
-import { itemAt } from './world.ts'
+import { exportsTo, IMPATIENT, itemAt, sandboxOf } from './world.ts'
 
 const DOMAINS = ['a.example', 'b.example', 'c.example', 'd.example']
 const EXTRACT = `domains: [${DOMAINS.join(', ')}], concurrency: 4, max_requests: none, page_size: 500`
@@ -17,7 +16,7 @@ describe.each([
 
   it('the cost is measured, and the searches spent are reported', async () => {
     const sandbox = await sandboxOf({ records: 2000, domains: DOMAINS, quota: 1000, rowsPerSearch })
-    const here = await exportsTo()
+    const here = exportsTo()
     const summary = await here.run(sandbox.baseUrl, sandbox.token, EXTRACT)
     expect(summary).toMatchObject({
       status: 'complete',
@@ -37,7 +36,7 @@ describe.each([
 
   it.runIf(full)('min_searches_remaining is kept, and all searches beyond it are used', async () => {
     const sandbox = await sandboxOf({ records, domains: DOMAINS, quota: 1000, rowsPerSearch })
-    const here = await exportsTo()
+    const here = exportsTo()
     const extract = `${EXTRACT}, min_searches_remaining: 965`
     const summary = await here.run(sandbox.baseUrl, sandbox.token, extract)
     expect(summary).toMatchObject({ status: 'budget', error: { kind: 'quota' } })
@@ -52,7 +51,7 @@ describe.each([
 
   it.runIf(full)('a month has its share of searches', async () => {
     const sandbox = await sandboxOf({ records, domains: DOMAINS, quota: 1000, rowsPerSearch })
-    const here = await exportsTo()
+    const here = exportsTo()
     const extract = `${EXTRACT}, monthly_searches: 33`
     const summary = await here.run(sandbox.baseUrl, sandbox.token, extract)
     expect(summary.status).toBe('budget')
@@ -65,7 +64,7 @@ describe.each([
 
   it.runIf(full)('a month has its share, also of runs of one page each after one of few rows', async () => {
     const sandbox = await sandboxOf({ records: 5000, domains: ['a.example'], quota: 1000, rowsPerSearch })
-    const here = await exportsTo()
+    const here = exportsTo()
     const extract = (until: string, maxRequests: number) =>
       `domains: [a.example], page_size: 500, monthly_searches: 20, max_requests: ${maxRequests}, windows: { from: 2024-01-01, until: ${until}, every: 1d }`
     let left: number | null = 1000
@@ -83,7 +82,7 @@ describe.each([
     'the plan estimates the cost of the rest; before a measurement, by both readings',
     async () => {
       const sandbox = await sandboxOf({ records: 1200, domains: DOMAINS, quota: 1000, rowsPerSearch })
-      const here = await exportsTo()
+      const here = exportsTo()
       const windows = (until: string) =>
         `${EXTRACT}, windows: { from: 2024-01-01, until: ${until}, every: month }`
       await expect(here.plan(sandbox.baseUrl, windows('2024-07-01'))).resolves.toMatchObject({
@@ -109,7 +108,7 @@ test('without the header, nothing is counted or stopped', async () => {
     const items = [itemAt(900_000_000 + page, `2024-01-01T00:00:0${page}Z`)]
     sendPage(response, page < 5 ? `c${page + 1}` : null, items)
   })
-  const here = await exportsTo()
+  const here = exportsTo()
   const extract = 'domains: [acme.com], min_searches_remaining: 100000, monthly_searches: 100'
   const summary = await here.run(server.url, 'token', extract)
   expect(summary).toMatchObject({
@@ -124,7 +123,7 @@ test('without the header, nothing is counted or stopped', async () => {
 
 test('before any measurement, a page that may cost more than is left of the month is not requested', async () => {
   const sandbox = await sandboxOf({ records: 50, domains: DOMAINS, quota: 1000 })
-  const here = await exportsTo()
+  const here = exportsTo()
   const summary = await here.run(sandbox.baseUrl, sandbox.token, `domains: [a.example], monthly_searches: 40`)
   expect(summary).toMatchObject({ status: 'budget', requests: 0 })
   expect(summary.error?.what).toContain('may cost 100 searches, more than the 40 of extract.monthly_searches')
@@ -140,16 +139,16 @@ test('before any measurement, a page that may cost more than is left of the mont
 
 test('the second search has no quota: nothing is reserved there', async () => {
   const sandbox = await sandboxOf({ records: 50, domains: DOMAINS, quota: 0 })
-  const here = await exportsTo()
+  const here = exportsTo()
   const extract = `domains: [a.example], monthly_searches: 1`
-  const second = ", search_path: '/astp/v2/credentials/_search'"
+  const second = "search_path: '/astp/v2/credentials/_search'"
   const summary = await here.run(sandbox.origin, sandbox.token, extract, second)
   expect(summary).toMatchObject({ status: 'complete', rows: 50, searchesSpent: null })
 })
 
 test('requests without a page are reserved, never reported as spent: the next run sends again', async () => {
   const server = await serve((_request, response) => void response.writeHead(504).end('upstream'))
-  const here = await exportsTo()
+  const here = exportsTo()
   const extract = 'domains: [a.example], monthly_searches: 60, page_size: 5000'
   const first = await here.run(server.url, 'token', extract)
   expect(first).toMatchObject({ status: 'budget', searchesSpent: null })
@@ -169,7 +168,7 @@ describe('near the end of the quota', () => {
 
   it('a run begins with pages of one search, and asks for full pages once there are more', async () => {
     const sandbox = await few(25)
-    const here = await exportsTo()
+    const here = exportsTo()
     const first = await here.run(sandbox.baseUrl, sandbox.token, extract)
     expect(first).toMatchObject({ status: 'budget', requests: 1, searchesRemaining: 15 })
     const second = await here.run(sandbox.baseUrl, sandbox.token, extract)
@@ -179,6 +178,6 @@ describe('near the end of the quota', () => {
     const third = await here.run(renewed.baseUrl, renewed.token, extract)
     expect(third).toMatchObject({ status: 'complete' })
     expect(sizesOf(renewed)).toEqual([100, 1000, 1000, 1000])
-    expect(new Set(await here.ids()).size).toBe(4000)
+    expect(new Set(here.ids()).size).toBe(4000)
   })
 })

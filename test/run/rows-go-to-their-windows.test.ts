@@ -213,50 +213,16 @@ describe('the rows of a page', () => {
   })
 })
 
-describe('the quarantined items of a page', () => {
-  const refusedAt = (index: number, at: number | null): RefusedItem => ({
-    at,
-    index,
-    id: null,
-    issues: [],
-    item: {},
-  })
-
-  /** Their destinations, by their indexes in the response. */
-  async function indexesOf(chain: ChainProgress, ...times: readonly (number | null)[]): Promise<object> {
-    const items = times.map((at, index) => refusedAt(index, at))
-    const { refused, slices, rows } = await split(pageOf(new Float64Array(0), 0, items), chain)
-    expect([slices, rows.size]).toEqual([[], 0])
-    return Object.fromEntries(
-      [...refused].map(([window, items]) => [window, items.map(({ index }) => index)]),
-    )
-  }
-
-  it('go to their windows, in the order of the page', async () => {
-    const times = [day(1), day(0), day(2) - 1, day(1) - 1]
-    expect(await indexesOf(chainOver(windowsOf('asc', [0, 1, 2])), ...times)).toEqual({
-      0: [1, 3],
-      1: [0, 2],
-    })
-    expect(await indexesOf(chainOver(windowsOf('desc', [0, 1, 2])), ...times)).toEqual({
-      0: [0, 2],
-      1: [1, 3],
-    })
-  })
-
-  it('go to the current window of the chain if they have no valid time, or one in no window', async () => {
-    const windows = windowsOf('asc', [0, 1, 2, 3])
-    const begin = chainEntry(CHAIN, ACME.name, windows)
-    const page: JournalEntry = { kind: 'page', chain: CHAIN, next: 'c', requests: 1, watermark: 1 }
-    expect(await indexesOf(chainOver(windows), null, day(-1), day(3))).toEqual({ 0: [0, 1, 2] })
-    expect(await indexesOf(chainOver(windows, begin, page), null, day(2), day(9), day(0))).toEqual({
-      0: [3],
-      1: [0, 2],
-      2: [1],
-    })
-  })
-
-  it('of a query without windows go to its one partition', async () => {
-    expect(await indexesOf(chainOver(WindowRun.of('asc', [null])), null, day(1))).toEqual({ 0: [0, 1] })
-  })
+it('quarantined items go to the current window of the chain if they have no valid time, or one in no window', async () => {
+  const windows = windowsOf('asc', [0, 1, 2, 3])
+  const begin = chainEntry(CHAIN, ACME.name, windows)
+  const page: JournalEntry = { kind: 'page', chain: CHAIN, next: 'c', requests: 1, watermark: 1 }
+  const items = [null, day(2), day(9), day(0)].map(
+    (at, index): RefusedItem => ({ at, index, id: null, issues: [], item: {} }),
+  )
+  const chain = chainOver(windows, begin, page)
+  const { refused, slices, rows } = await split(pageOf(new Float64Array(0), 0, items), chain)
+  expect([slices, rows.size]).toEqual([[], 0])
+  const indexes = [...refused].map(([window, items]) => [window, items.map(({ index }) => index)])
+  expect(Object.fromEntries(indexes)).toEqual({ 0: [3], 1: [0, 2], 2: [1] })
 })

@@ -14,7 +14,7 @@ async function verified(extract: string, transform: string, load: string): Promi
   const february = [3, 4, 900_719_925_474].map((id) => itemAt(id, '2024-02-10T00:00:00Z'))
   const { url } = await serviceOf([...january, ...february], 100)
   const env = { ONE: 'first-secret', TWO: 'second-secret' }
-  const here = await worldAt(url, `${extract}, ${MONTHS}`, { load: `path: out, ${load}`, env })
+  const here = await worldAt(url, `${extract}, ${MONTHS}`, { load: load, env })
   expect((await here.run(`{ ${transform} }`)).status).toBe('complete')
   return verifyDataSet(await here.read(`{ ${transform} }`))
 }

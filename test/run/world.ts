@@ -1,11 +1,59 @@
-import { access, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
-import type { Pipeline } from '../../src/core/index.ts'
-import { type RunSettings, type RunSummary, readPipeline, runOptions, runPipeline } from '../../src/index.ts'
+import type { Clock, Pipeline } from '../../src/core/index.ts'
+import {
+  type RunSettings,
+  type RunSummary,
+  readPipeline,
+  readPlan,
+  readStatus,
+  runOptions,
+  runPipeline,
+} from '../../src/index.ts'
 import { type Received, sendPage, serve, type TestServer } from '../extract/support.ts'
+import { shardHashes } from '../fault/support.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
+import { PIPELINE } from '../support/workspace.ts'
 import { credential } from '../transform/credentials.ts'
+
+/** Sections of a pipeline file, without their braces. */
+type Sections = {
+  readonly service?: string
+  readonly extract: string
+  readonly transform?: string
+  readonly load?: string
+}
+
+/** Writes a pipeline file into a folder, and reads it. By default the data set is CSV in the folder `out`. */
+export function pipelineIn(
+  folder: string,
+  url: string,
+  { service = '', extract, transform = '', load = 'path: out, format: csv' }: Sections,
+): Promise<Pipeline> {
+  const text = `name: trial
+service: { base_url: '${url}', requests_per_second: 10000, basic_requests_per_second: 10000, ${service} }
+extract: { ${extract} }
+transform: { ${transform} }
+load: { ${load} }
+`
+  writeFileSync(join(folder, PIPELINE), text)
+  return readPipeline(PIPELINE, { env: {}, cwd: folder })
+}
+
+/** Ids of the rows in the shards of CSV that have their names, by folder. */
+export function idsByFolder(output: string): Record<string, readonly number[]> {
+  const root = join(output, 'credentials')
+  const found: Record<string, number[]> = {}
+  const names = existsSync(root) ? readdirSync(root, { recursive: true, encoding: 'utf8' }) : []
+  for (const name of names.filter((name) => name.endsWith('.csv')).sort()) {
+    const lines = readFileSync(join(root, name), 'utf8').split('\n').slice(1, -1)
+    const folder = name.slice(0, name.lastIndexOf('/'))
+    found[folder] = [...(found[folder] ?? []), ...lines.map((line) => Number.parseInt(line, 10))]
+  }
+  return found
+}
 
 /** A data set of CSV, and the pipeline that exports to it. */
 export type World = {
@@ -20,11 +68,9 @@ export type World = {
   quarantine(): Promise<Record<string, readonly Record<string, unknown>[]>>
   /** Ids of the items in quarantine, file by file. */
   refused(): Promise<number[]>
-  /** Ids of the rows in sealed shards, by folder. */
-  rowsByFolder(): Promise<Record<string, readonly number[]>>
   rows(): Promise<number[]>
   /** Whether the data set has `_SUCCESS`. */
-  isWhole(): Promise<boolean>
+  isWhole(): boolean
 }
 
 /**
@@ -35,36 +81,27 @@ export async function worldAt(
   url: string,
   requested: string,
   {
-    load = 'format: csv, path: out',
+    load = 'path: out, format: csv',
     env = {},
   }: { load?: string; env?: Readonly<Record<string, string>> } = {},
 ): Promise<World> {
-  const folder = await mkdtemp(join(tmpdir(), 'spillway-run-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const folder = scratchFolder()
   const output = join(folder, 'out')
-  const text = (path: string): Promise<string> => readFile(join(output, path), 'utf8')
   const world: World = {
     folder,
-    async read(transform = '{}', extract = requested) {
-      const file = `name: trial
-service: { base_url: '${url}', requests_per_second: 10000, retries: 0 }
-extract: { ${extract} }
-transform: ${transform}
-load: { ${load} }
-`
-      await writeFile(join(folder, 'p.yaml'), file)
-      return readPipeline('p.yaml', { env: {}, cwd: folder })
-    },
+    read: (transform = '{}', extract = requested) =>
+      pipelineIn(folder, url, { service: 'retries: 0', extract, transform: transform.slice(1, -1), load }),
     async run(transform, extract, settings = {}) {
       const pipeline = await world.read(transform, extract)
       const given = { env: { SPILLWAY_TOKEN: 'token', ...env }, ...settings }
       return runPipeline(pipeline, await runOptions(pipeline, given))
     },
     async quarantine() {
-      const names = await readdir(join(output, '_quarantine')).catch(() => [])
+      const folder = join(output, '_quarantine')
+      const names = await readdir(folder).catch(() => [])
       const entries = await Promise.all(
         names.sort().map(async (name) => {
-          const lines = (await text(`_quarantine/${name}`)).split('\n').slice(0, -1)
+          const lines = (await readFile(join(folder, name), 'utf8')).split('\n').slice(0, -1)
           return [name, lines.map((line) => JSON.parse(line) as Record<string, unknown>)] as const
         }),
       )
@@ -73,25 +110,50 @@ load: { ${load} }
     async refused() {
       return Object.values(await world.quarantine()).flatMap((entries) => entries.map(({ id }) => Number(id)))
     },
-    async rowsByFolder() {
-      const names = await readdir(join(output, 'credentials'), { recursive: true }).catch(() => [])
-      const found: Record<string, number[]> = {}
-      for (const name of names.filter((name) => name.endsWith('.csv')).sort()) {
-        const lines = (await text(join('credentials', name))).split('\n').slice(1, -1)
-        const folder = name.slice(0, name.lastIndexOf('/'))
-        const ids = lines.map((line) => Number.parseInt(line, 10))
-        found[folder] = [...(found[folder] ?? []), ...ids]
-      }
-      return found
-    },
-    rows: async () => Object.values(await world.rowsByFolder()).flat(),
-    isWhole: () =>
-      access(join(output, '_SUCCESS')).then(
-        () => true,
-        () => false,
-      ),
+    rows: async () => Object.values(idsByFolder(output)).flat(),
+    isWhole: () => existsSync(join(output, '_SUCCESS')),
   }
   return world
+}
+
+/** A clock without waits. */
+export const IMPATIENT: Clock = {
+  now: () => Date.parse('2025-03-10T12:00:00Z'),
+  monotonicMs: () => performance.now(),
+  sleep: async (_ms, signal) => signal.throwIfAborted(),
+}
+
+export function sandboxOf(options: SandboxOptions): Promise<Sandbox> {
+  return startSandbox({ nastyRate: 0, requestsPerSecond: 0, basicRequestsPerSecond: 0, ...options })
+}
+
+/** Exports into one data set, against a service that may be another one for each. */
+export function exportsTo() {
+  const folder = scratchFolder()
+  const output = join(folder, 'out')
+  const log: { readonly message: string; readonly fields: object }[] = []
+  const read = (url: string, extract: string, service = '') => pipelineIn(folder, url, { service, extract })
+  return {
+    log,
+    read,
+    async run(url: string, token: string, extract: string, service?: string): Promise<RunSummary> {
+      const pipeline = await read(url, extract, service)
+      const env = { SPILLWAY_TOKEN: token }
+      const onLog = (_level: string, message: string, fields = {}) => void log.push({ message, fields })
+      return runPipeline(pipeline, await runOptions(pipeline, { env, clock: IMPATIENT, onLog }))
+    },
+    async plan(url: string, extract: string) {
+      const pipeline = await read(url, extract)
+      const options = await runOptions(pipeline, { env: { SPILLWAY_TOKEN: 't' }, clock: IMPATIENT })
+      return readPlan(pipeline, options)
+    },
+    async status(url: string, extract: string) {
+      return readStatus(await read(url, extract), { nowMs: IMPATIENT.now() })
+    },
+    /** SHA-256 by path. */
+    shards: () => shardHashes(output),
+    ids: () => Object.values(idsByFolder(output)).flat(),
+  }
 }
 
 export type Fields = Readonly<Record<string, unknown>>

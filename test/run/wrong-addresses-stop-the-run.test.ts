@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import { serve } from '../extract/support.ts'
 import { type Exchange, startService } from '../fault/hostile-service.ts'
-import { exportsTo, sandboxOf } from './quick-export.ts'
-import { worldAt } from './world.ts'
+import { exportsTo, sandboxOf, worldAt } from './world.ts'
 
 async function exported(respond: (exchange: Exchange) => void, count = 10) {
   const service = await startService(respond)
@@ -56,7 +55,7 @@ test('404 for one query is its own failure, at any time', async () => {
 })
 
 test('a host that was never reached stops the run at its first failure; a later run exports everything', async () => {
-  const here = await exportsTo()
+  const here = exportsTo()
   const extract = 'domains: [a.example, b.example, c.example], concurrency: 1'
   const summary = await here.run('http://127.0.0.1:1', 'token', extract)
   expect(summary).toMatchObject({ requests: 0, error: { kind: 'transient' } })
@@ -73,7 +72,7 @@ test('a web page in place of JSON is named, and stops the run after a few attemp
     requests++
     response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>Sign in</title>')
   })
-  const here = await exportsTo()
+  const here = exportsTo()
   const domains = Array.from({ length: 12 }, (_, i) => `d${i}.example`).join(', ')
   const summary = await here.run(server.url, 'token', `domains: [${domains}]`)
   expect(summary.status).toBe('failed')

@@ -8,35 +8,39 @@ import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 import { startPostgres } from '../support/postgres/server.mjs'
 import { runCli, start } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import type { Workspace } from '../support/workspace.ts'
+import type { PipelineParts, Workspace } from '../support/workspace.ts'
 import { loadHere } from './in-process.ts'
-import { holdsAll, isHonest, neighbour } from './ledger.ts'
+import { exportedBeside, holdsAll, isHonest } from './ledger.ts'
 import { newTarget } from './targets.ts'
 
 const MAX_KILLS = THOROUGH ? 5 : 1
 
 /** By weeks: some twenty shards, enough for a kill between any two steps. */
-function exported(every: 'week' | 'year' = 'week'): Promise<Workspace> {
-  return exportedWorkspace({
-    extract: {
-      domains: ['scatterholt.com', 'quillmere.net'],
-      windows: { from: '2024-01-01', until: '2024-03-10', every },
-    },
-  })
-}
+const parts = (every: 'week' | 'year' = 'week'): PipelineParts => ({
+  extract: {
+    domains: ['scatterholt.com', 'quillmere.net'],
+    windows: { from: '2024-01-01', until: '2024-03-10', every },
+  },
+})
+const exported = (every?: 'week' | 'year'): Promise<Workspace> => exportedWorkspace(parts(every))
 
 describe.each(THOROUGH ? (['duckdb', 'postgres'] as const) : (['duckdb'] as const))('%s', (kind) => {
   it('kills at any instant leave no partial shard and no shard twice', async () => {
-    const here = await exported()
-    const target = await newTarget(kind, here)
+    const { here, target, neighbour } = await exportedBeside(kind, parts())
     Object.assign(here.env, target.env)
-    const neighbourIsUnchanged = await neighbour(here, target)
-    const words = ['load', 'pipeline.yaml', '--to', target.url]
-    const delays = { firstMs: 250, stepMs: 90 }
-    expect(await killLaterAndLater(here, words, delays, MAX_KILLS, () => isHonest(target))).toBeGreaterThan(0)
-    expect((await here.cli('load', 'pipeline.yaml', '--to', target.url)).code).toBe(0)
+    const args = ['load', 'pipeline.yaml', '--to', target.url]
+    // Later each time, until it ends before the kill.
+    for (let kills = 0; kills < MAX_KILLS; kills++) {
+      const onStart = (kill: (signal: NodeJS.Signals) => void) =>
+        void setTimeout(() => kill('SIGKILL'), 250 + 90 * kills)
+      const { signal } = await runCli({ args, cwd: here.folder, env: here.env, onStart })
+      if (kills === 0) expect(signal).toBe('SIGKILL')
+      if (signal !== 'SIGKILL') break
+      await isHonest(target)
+    }
+    expect((await here.cli(...args)).code).toBe(0)
     await holdsAll(here, target)
-    await neighbourIsUnchanged()
+    await neighbour.isUnchanged(true)
   })
 
   it('loads wait for a target in use, with a message; then each shard is loaded once', async () => {
@@ -140,30 +144,3 @@ describe('a PostgreSQL server', () => {
     expect(code).toBe(3)
   })
 })
-
-/**
- * Runs the built command again and again, and kills it later each time, until it ends before the kill.
- * @param afterKill called after each kill
- * @returns the number of kills, at most `most`
- */
-async function killLaterAndLater(
-  here: Workspace,
-  words: readonly string[],
-  { firstMs, stepMs }: { readonly firstMs: number; readonly stepMs: number },
-  most: number,
-  afterKill: () => Promise<void>,
-): Promise<number> {
-  let kills = 0
-  for (let delayMs = firstMs; kills < most; delayMs += stepMs) {
-    const { signal } = await runCli({
-      args: words,
-      cwd: here.folder,
-      env: here.env,
-      onStart: (kill) => void setTimeout(() => kill('SIGKILL'), delayMs),
-    })
-    if (signal !== 'SIGKILL') break
-    kills++
-    await afterKill()
-  }
-  return kills
-}

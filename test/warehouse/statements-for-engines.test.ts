@@ -12,6 +12,7 @@ import { some } from '../support/thorough.ts'
 import { newWorkspace } from '../support/workspace.ts'
 import { CSV, inputOf } from './ddl-input.ts'
 import { exportHere, loadHere } from './in-process.ts'
+import { inDuckdb } from './targets.ts'
 
 function statements(name: DialectName, over: Partial<DdlInput> = {}): string {
   return DIALECTS[name](inputOf(over))
@@ -99,7 +100,7 @@ it.each(some(loads, 2))(
     const { code, stdout } = await here.cli('ddl', 'pipeline.yaml', '--dialect', 'duckdb')
     expect(code).toBe(0)
     const { totals } = await here.manifest()
-    await inNewDatabase(here.folder, async () => {
+    await inDuckdb(join(here.folder, 'ddl.db'), async () => {
       await sql(stdout)
       for (const table of ['credentials', 'credentials_files']) {
         const [row] = await sql(
@@ -134,7 +135,7 @@ it('the statements for DuckDB read this data set alone, whatever the names of fo
     recursive: true,
   })
   const { stdout } = await here.cli('ddl', 'pipeline.yaml', '--dialect', 'duckdb')
-  await inNewDatabase(here.folder, async () => {
+  await inDuckdb(join(here.folder, 'ddl.db'), async () => {
     await sql(stdout)
     const rows = await sql(
       "select distinct domain = 'corp' as other, query, import_window from credentials_files order by all",
@@ -151,18 +152,6 @@ it('the statements for DuckDB read this data set alone, whatever the names of fo
   expect(query.code, query.stderr).toBe(0)
   expect((await here.cli('load', 'pipeline.yaml', '--to', 'duckdb:leaks.db')).code).toBe(0)
 })
-
-/** Works in a DuckDB file `ddl.db` in a folder. */
-async function inNewDatabase(folder: string, work: () => Promise<void>): Promise<void> {
-  await sql(`ATTACH '${join(folder, 'ddl.db')}' AS ddl`)
-  try {
-    await sql('USE ddl')
-    await work()
-  } finally {
-    await sql('USE memory')
-    await sql('DETACH ddl')
-  }
-}
 
 it('a path that ClickHouse would read as a pattern is refused', () => {
   for (const path of ['/data/acme{1,2}', 's3://lake/a*'])

@@ -1,24 +1,16 @@
-import { existsSync } from 'node:fs'
-import { cp, readFile, rename, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { pruneDataSet } from '../../src/data-set/index.ts'
 import { isExportError, type LoadOptions, systemClock } from '../../src/index.ts'
 import { DuckdbWarehouse } from '../../src/warehouse/index.ts'
-import { scratchFolder } from '../support/at-the-end.ts'
 import { expectedOfDomains, type Row } from '../support/rows.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import {
-  newWorkspace,
-  type PipelineParts,
-  SMALL,
-  type Workspace,
-  workspaceFor,
-} from '../support/workspace.ts'
+import { newWorkspace, type PipelineParts, SMALL, type Workspace } from '../support/workspace.ts'
 import { exportHere, loadHere, pipelineIn } from './in-process.ts'
-import { isHonest } from './ledger.ts'
+import { exportedBeside, isHonest } from './ledger.ts'
 import { columnOf, loadValues, postgresAt, tableWith } from './load-values.ts'
 import { newTarget, type TargetKind, type TestTarget } from './targets.ts'
 
@@ -40,85 +32,6 @@ async function load(here: Workspace, target: TestTarget, { mode = 'append', ...f
     if (!isExportError(error)) throw error
     return { code: exitCodeOf(error, null), stderr: error.message, summary: null }
   }
-}
-
-/** Exported data sets, by their settings: an export takes longer than most tests that use it. */
-class Exports {
-  readonly #sandbox = startSandbox(SMALL)
-  readonly #folder = scratchFolder()
-  readonly #made = new Map<string, Promise<string>>()
-
-  /** A copy of the first or the second data set with these settings: copies keep their identity. */
-  async workspace(parts: PipelineParts, which: 'first' | 'second'): Promise<Workspace> {
-    const here = await workspaceFor(await this.#sandbox, parts)
-    const key = JSON.stringify([parts, which])
-    const made = this.#made.get(key) ?? this.#make(here, join(this.#folder, String(this.#made.size)))
-    this.#made.set(key, made)
-    await cp(await made, here.output, { recursive: true })
-    return here
-  }
-
-  /** Loads the second one. With DuckDB the loaded file is copied for later tests. */
-  async load(beside: Workspace, { folder }: Workspace, target: TestTarget): Promise<void> {
-    const file = join(folder, 'leaks.db')
-    const { data_set_id: id } = await beside.manifest()
-    const kept = join(this.#folder, `${id}.db`)
-    if (target.url.startsWith('duckdb:') && existsSync(kept)) await cp(kept, file)
-    else await loadHere(beside, target)
-    if (target.url.startsWith('duckdb:') && !existsSync(kept)) await cp(file, kept)
-  }
-
-  async close(): Promise<void> {
-    await (await this.#sandbox).close()
-  }
-
-  async #make(here: Workspace, path: string): Promise<string> {
-    await exportHere(here)
-    await rename(here.output, path)
-    return path
-  }
-}
-
-/**
- * A data set, and a table that holds another one of the same name, with the same names of partitions and shards:
- * `neighbour.isUnchanged` checks that loads of the one do not change the other.
- */
-async function loadedFrom(exports: Exports, kind: TargetKind, parts: PipelineParts) {
-  const here = await exports.workspace(parts, 'first')
-  const target = await newTarget(kind, here)
-  const beside = await exports.workspace({ ...parts, load: {} }, 'second')
-  const sameTable = { ...target, url: target.url.replace('duckdb:', `duckdb:${here.folder}/`) }
-  await exports.load(beside, here, sameTable)
-  const { data_set_id: id, totals, resource } = await beside.manifest()
-  const theirs = async () => ({
-    rows: await target.rows(
-      `select spillway_partition as p, count(*) as n, sum(id) as ids from ${resource} where spillway_data_set = '${id}' group by 1 order by 1`,
-    ),
-    ledger: await target.rows(
-      `select shard, sha256, rows, loaded_at from spillway_loads where data_set = '${id}' order by shard`,
-    ),
-  })
-  const before = await theirs()
-  expect(before.rows.length).toBeGreaterThan(0)
-  const neighbour = {
-    id,
-    rows: totals.rows,
-    workspace: beside,
-    target: sameTable,
-    /** Its rows and ledger are as before. @param loads and a load of it has nothing to load */
-    async isUnchanged(loads = THOROUGH) {
-      expect(await theirs()).toEqual(before)
-      if (!loads) return
-      const { shards, removed } = await loadHere(beside, sameTable)
-      expect({ ...shards, removed }).toEqual({
-        loaded: 0,
-        skipped: before.ledger.length,
-        replaced: 0,
-        removed: 0,
-      })
-    },
-  }
-  return { here, target, neighbour }
 }
 
 /** The rows of a data set in its table and in the ledger. */
@@ -171,9 +84,7 @@ function oneFor<T>(kind: TargetKind, all: readonly T[]): readonly T[] {
 
 /** The tests of every database; each has a test file of its own, so that they run side by side. */
 export function tablesHoldWhatIsExported(kind: TargetKind): void {
-  const exports = new Exports()
-  afterAll(() => exports.close())
-  const loaded = (kind: TargetKind, parts: PipelineParts = partsWith()) => loadedFrom(exports, kind, parts)
+  const loaded = (kind: TargetKind, parts: PipelineParts = partsWith()) => exportedBeside(kind, parts)
 
   /** The table has these rows of the data set, each once. */
   const expectRows = async (

@@ -44,29 +44,27 @@ export async function newTarget(
   return {
     url: 'duckdb:leaks.db',
     env: {},
-    async rows(query) {
-      await sql(`ATTACH '${file}' AS leaks (READ_ONLY)`)
-      try {
-        await sql('USE leaks')
-        return await sql(query)
-      } finally {
-        await sql('USE memory')
-        await sql('DETACH leaks')
-      }
-    },
-    async change(statement) {
-      await sql(`ATTACH '${file}' AS leaks`)
-      try {
-        await sql('USE leaks')
-        await sql(statement)
-      } finally {
-        await sql('USE memory')
-        await sql('DETACH leaks')
-      }
-    },
+    rows: (query) => inDuckdb(file, () => sql(query), '(READ_ONLY)'),
+    change: async (statement) => void (await inDuckdb(file, () => sql(statement))),
     async hold() {
       await sql(`ATTACH '${file}' AS held`)
       return async () => void (await sql('DETACH held'))
     },
+  }
+}
+
+/** Works in a DuckDB file, as another client than spillway. */
+export async function inDuckdb<T>(
+  file: string,
+  work: () => Promise<T>,
+  how: '' | '(READ_ONLY)' = '',
+): Promise<T> {
+  await sql(`ATTACH '${file}' AS attached ${how}`)
+  try {
+    await sql('USE attached')
+    return await work()
+  } finally {
+    await sql('USE memory')
+    await sql('DETACH attached')
   }
 }
