@@ -1,20 +1,11 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { openQueue, type Queue } from '../../src/cluster/index.ts'
-import { systemClock } from '../../src/core/index.ts'
-import { PASSWORD, pgRows } from '../support/postgres/client.ts'
+import { pgRows } from '../support/postgres/client.ts'
 import { exits, start } from '../support/run-cli.ts'
-import { until, type World, world } from './support/world.ts'
+import { until, withQueue, world } from './support/world.ts'
 
 const backend = 'postgres'
-
-async function withQueue(here: World, use: (queue: Queue) => Promise<void>): Promise<void> {
-  const url = (here.env.SPILLWAY_QUEUE_URL ?? '').replace('postgres@', `postgres:${PASSWORD}@`)
-  const queue = await openQueue(url, { clock: systemClock, password: null, warn: () => {} })
-  await use(queue)
-  await queue.close()
-}
 
 // Whoever can write to the queue could otherwise read any variable of a worker, and have it sent anywhere.
 it('the queue names work and carries none: a worker runs the files that it has, as they were submitted', async () => {
@@ -22,7 +13,7 @@ it('the queue names work and carries none: a worker runs the files that it has, 
   const canary = join(here.folder, '..', `${basename(here.folder)}.yaml`)
   onTestFinished(() => rmSync(canary, { force: true }))
   await here.submit()
-  await withQueue(here, async (queue) => {
+  await withQueue(here.env.SPILLWAY_QUEUE_URL!, async (queue) => {
     const change = async (organization: string, file: object, more: object = {}): Promise<void> => {
       const [entry] = await queue.pipelinesOf(organization).getJobs(['waiting'])
       expect(Object.keys(entry!.data).sort()).toEqual([
@@ -74,7 +65,7 @@ it('a job or a pipeline of a newer version is left to a newer worker', async () 
   const here = await world({ backend, organizations: 3 })
   await here.submit()
   const stored: unknown[] = []
-  await withQueue(here, async (queue) => {
+  await withQueue(here.env.SPILLWAY_QUEUE_URL!, async (queue) => {
     const jobs = await queue.organizations.getJobs(['waiting'])
     const job = jobs.find(({ name }) => name === 'org-0')!
     const [entry] = await queue.pipelinesOf('org-1').getJobs(['waiting'])
@@ -95,7 +86,7 @@ it('a job or a pipeline of a newer version is left to a newer worker', async () 
   })
   expect(here.searches('org-0').concat(here.searches('org-1'))).toEqual([])
   // What a newer worker finds is whole.
-  await withQueue(here, async (queue) => {
+  await withQueue(here.env.SPILLWAY_QUEUE_URL!, async (queue) => {
     const [job] = (await queue.organizations.getJobs(['delayed'])).filter(({ name }) => name === 'org-0')
     const [entry] = await queue.pipelinesOf('org-1').getJobs(['waiting'])
     expect([job, entry].map((each) => each?.data)).toEqual(

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { carryOut } from '../support/in-this-process.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
-import { exits, start } from '../support/run-cli.ts'
+import { exits, jsonLines, start } from '../support/run-cli.ts'
 import { until, world } from './support/world.ts'
 
 const backend = 'postgres'
@@ -25,8 +25,7 @@ it('with fewer slots than organizations each gets a turn, and a turn costs no re
   expect(Math.max(...times.map(([first]) => first!))).toBeLessThan(
     Math.min(...times.map((all) => all.at(-1)!)),
   )
-  for (const line of stdout.trim().split('\n')) {
-    const { pipeline, rows, requests, shards } = JSON.parse(line)
+  for (const { pipeline, rows, requests, shards } of jsonLines(stdout)) {
     expect([rows, requests]).toEqual([10 * PAGES, PAGES])
     expect(here.searches(pipeline)).toHaveLength(PAGES)
     // All turns are one run in the manifest.
@@ -58,12 +57,8 @@ describe('a failure of one organization', () => {
     const worker = here.workerHere({ env: { BAD_TOKEN: 'not-a-token-that-anybody-gave' } })
     const { code, stdout } = await here.submit('missing.yaml', '--wait', '--json')
     expect(code, worker.log()).toBe(3)
-    const ended = stdout
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line))
     // In the order of the files, not of their ends.
-    expect(ended).toMatchObject([
+    expect(jsonLines(stdout)).toMatchObject([
       { pipeline: 'org-0', status: 'complete', rows: 120 },
       { pipeline: 'org-1', status: 'failed', rows: 0 },
       { pipeline: 'org-2', status: 'budget', requests: 5 },

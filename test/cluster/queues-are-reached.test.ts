@@ -1,18 +1,15 @@
-import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
-import { TLSSocket } from 'node:tls'
-import { fileURLToPath } from 'node:url'
+import { createServer } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openQueue, type Queue } from '../../src/cluster/index.ts'
 import { type ExportError, isExportError, systemClock } from '../../src/core/index.ts'
+import { CERTIFICATE_PATH as PEM } from '../e2e/support/proxy.ts'
+import { portOf } from '../support/listening.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
+import { elsewhere, front } from '../support/postgres/front.ts'
 import { startPostgres } from '../support/postgres/server.mjs'
 import { THOROUGH } from '../support/thorough.ts'
 import { until, world } from './support/world.ts'
-
-const PEM = fileURLToPath(new URL('../e2e/support/service-example.pem', import.meta.url))
 
 const open = (url: string, password: string | null = null): Promise<Queue> =>
   openQueue(url, { clock: systemClock, password, warn: () => {} })
@@ -28,24 +25,13 @@ async function failure(url: string, password: string | null = null): Promise<Exp
   }
 }
 
-/** An address of this machine that is not recognized as local, in the role of another machine. */
-const elsewhere = (url: string): string => url.replace('127.0.0.1', '0.0.0.0')
-
-/** A server for one test, on a port of its own. */
-async function listen(server: ReturnType<typeof createServer>): Promise<number> {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => void server.close())
-  return (server.address() as AddressInfo).port
-}
-
 type Spoken = { readonly port: number; readonly commands: readonly (readonly string[])[] }
 
 /** Speaks enough of Redis for a queue to be opened, and keeps what it is told. */
 async function redisDouble(): Promise<Spoken> {
   const commands: string[][] = []
   const bulk = (text: string): string => `$${text.length}\r\n${text}\r\n`
-  const port = await listen(
+  const port = await portOf(
     createServer((socket) => {
       socket.on('error', () => {})
       let text = ''
@@ -103,30 +89,13 @@ describe('to another machine nothing is sent in clear', () => {
   })
 
   it('and the certificate is checked', async () => {
-    const url = new URL((await newDatabase()).replace('postgres@', `postgres:${PASSWORD}@`))
-    const key = readFileSync(PEM)
-    const behind = Number(url.port)
-    const port = await listen(
-      createServer((socket) => {
-        socket.on('error', () => {})
-        socket.once('data', () => {
-          socket.write('S')
-          const near = new TLSSocket(socket, { isServer: true, key, cert: key })
-          const far = connect(behind, '127.0.0.1')
-          const both = [near, far]
-          for (const each of both) each.on('error', () => both.forEach((one) => void one.destroy()))
-          near.pipe(far).pipe(near)
-        })
-      }),
-    )
-    url.port = String(port)
-    expect(await failure(elsewhere(url.href))).toMatchObject({
+    const behind = (await newDatabase()).replace('postgres@', `postgres:${PASSWORD}@`)
+    const { url } = await front(behind, 'S')
+    expect(await failure(elsewhere(url))).toMatchObject({
       kind: 'target',
       what: expect.stringMatching(/^The queue cannot be used \(\w*CERT\w*\)$/),
     })
-    url.searchParams.set('sslmode', 'require')
-    url.searchParams.set('sslrootcert', PEM)
-    expect(await failure(url.href)).toBe(null)
+    expect(await failure(`${url}?sslmode=require&sslrootcert=${PEM}`)).toBe(null)
   })
 })
 

@@ -1,9 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { openQueue } from '../../src/cluster/index.ts'
-import { systemClock } from '../../src/core/index.ts'
-import { PASSWORD } from '../support/postgres/client.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { BACKENDS, expectAllOfIt, LOOK_MS, until, type World, world } from './support/world.ts'
+import { BACKENDS, expectAllOfIt, LOOK_MS, until, type World, withQueue, world } from './support/world.ts'
 
 /** Pages are slow enough for a test to act in the middle of one. */
 const SLOW = { latencyMs: 60 }
@@ -16,14 +13,13 @@ function pages(here: World, count: number, organization = ORGANIZATION): Promise
 
 /** Waits until a pause of the service is in the queue. */
 async function pause(here: World): Promise<void> {
-  const url = (here.env.SPILLWAY_QUEUE_URL ?? '').replace('postgres@', `postgres:${PASSWORD}@`)
-  const queue = await openQueue(url, { clock: systemClock, password: null, warn: () => {} })
-  await until('the pause is stored', async () => {
-    const [entry] = await queue.pipelinesOf(ORGANIZATION).getJobs(['waiting'])
-    const standing = entry?.progress as { pausedUntilMs?: number | null } | undefined
-    return standing?.pausedUntilMs != null
+  await withQueue(here.env.SPILLWAY_QUEUE_URL!, async (queue) => {
+    await until('the pause is stored', async () => {
+      const [entry] = await queue.pipelinesOf(ORGANIZATION).getJobs(['waiting'])
+      const standing = entry?.progress as { pausedUntilMs?: number | null } | undefined
+      return standing?.pausedUntilMs != null
+    })
   })
-  await queue.close()
 }
 
 describe.each(BACKENDS)('on $name', ({ backend, skip }) => {

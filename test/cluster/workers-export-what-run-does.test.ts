@@ -1,17 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { openQueue } from '../../src/cluster/index.ts'
-import { systemClock } from '../../src/core/index.ts'
-import { PASSWORD } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
-import { BACKENDS, startRedis, undisturbed, world } from './support/world.ts'
-
-const parsed = (stdout: string) =>
-  stdout
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
+import { jsonLines } from '../support/run-cli.ts'
+import { BACKENDS, startRedis, undisturbed, withQueue, world } from './support/world.ts'
 
 describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
   it.skipIf(skip)(
@@ -25,7 +17,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       ])
       expect(first.code, first.stderr + worker.log()).toBe(0)
       expect(second.code, second.stderr).toBe(0)
-      for (const { pipeline, status, rows, requests } of parsed(first.stdout)) {
+      for (const { pipeline, status, rows, requests } of jsonLines(first.stdout)) {
         expect([status, rows, requests]).toEqual(['complete', 120, here.searches(pipeline).length])
       }
       for (const organization of here.organizations) {
@@ -34,10 +26,12 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       }
       const searches = here.searches('org-0').length
       const alone = await undisturbed(here, 'org-0')
-      expect(here.digests('org-0')).toEqual(alone.shards)
+      expect(await here.digests('org-0')).toEqual(alone.shards)
       expect(searches).toBe(alone.searches)
       const again = await here.submit('--wait', '--json')
-      expect(parsed(again.stdout)).toMatchObject([0, 1, 2].map(() => ({ status: 'complete', requests: 0 })))
+      expect(jsonLines(again.stdout)).toMatchObject(
+        [0, 1, 2].map(() => ({ status: 'complete', requests: 0 })),
+      )
     },
   )
 
@@ -47,13 +41,9 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     process.on('warning', warned)
     onTestFinished(() => void process.off('warning', warned))
     const url = backend === 'redis' ? (await startRedis()).url : await newDatabase()
-    const queue = await openQueue(url.replace('postgres@', `postgres:${PASSWORD}@`), {
-      clock: systemClock,
-      password: null,
-      warn: () => {},
+    await withQueue(url, async (queue) => {
+      await Promise.all(Array.from({ length: 20 }, (_, n) => queue.pipelinesOf(`org-${n}`).getJob('none')))
     })
-    await Promise.all(Array.from({ length: 20 }, (_, n) => queue.pipelinesOf(`org-${n}`).getJob('none')))
-    await queue.close()
     await new Promise((resolve) => setImmediate(resolve))
     expect(warnings).toEqual([])
   })

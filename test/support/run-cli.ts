@@ -104,3 +104,11 @@ export async function exits<T extends Pick<Ended, 'code' | 'stderr'>>(
   expect(ended.code, ended.stderr).toBe(code)
   return ended
 }
+
+/** The values that a command printed, each on a line of its own. */
+export function jsonLines(text: string) {
+  return text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+}

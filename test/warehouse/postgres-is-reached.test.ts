@@ -1,19 +1,14 @@
-import { readFileSync } from 'node:fs'
 import { chmod, writeFile } from 'node:fs/promises'
-import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { TLSSocket } from 'node:tls'
-import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { type ExportError, isExportError } from '../../src/core/index.ts'
 import { connectPostgres } from '../../src/warehouse/postgres/postgres-connection.ts'
+import { CERTIFICATE_PATH as PEM } from '../e2e/support/proxy.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
-import { portOf } from '../support/listening.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
-
-const PEM = fileURLToPath(new URL('../e2e/support/service-example.pem', import.meta.url))
+import { elsewhere, front } from '../support/postgres/front.ts'
 
 /** Sets variables for one test; undefined removes one. */
 function environment(variables: Readonly<Record<string, string | undefined>>): void {
@@ -30,35 +25,6 @@ async function failure(url: string): Promise<ExportError | null> {
     if (isExportError(error)) return error
     throw error
   }
-}
-
-/** An address of this machine that is not recognized as local, in the role of another machine. */
-const elsewhere = (url: string): string => url.replace('127.0.0.1', '0.0.0.0')
-
-type Front = { readonly url: string; readonly heard: Buffer[] }
-
-/**
- * A TLS proxy before a server without TLS, with a certificate for 127.0.0.1 and service.example.
- * @param response to the request for TLS: `S`, or `N` as a server without it
- */
-async function front(url: string, response: 'S' | 'N'): Promise<Front> {
-  const heard: Buffer[] = []
-  const port = Number(new URL(url).port)
-  const server = createServer((socket) => {
-    socket.on('error', () => {})
-    socket.once('data', (request: Buffer) => {
-      heard.push(request)
-      socket.write(response)
-      if (response === 'N') socket.on('data', (more: Buffer) => heard.push(more))
-      else through(new TLSSocket(socket, { isServer: true, key: readFileSync(PEM), cert: readFileSync(PEM) }))
-    })
-  })
-  const through = (from: Socket): void => {
-    const to = connect(port, '127.0.0.1')
-    for (const end of [from, to]) end.on('error', () => void [from, to].forEach((one) => void one.destroy()))
-    from.pipe(to).pipe(from)
-  }
-  return { url: url.replace(/:\d+\//, `:${await portOf(server)}/`), heard }
 }
 
 it('errors name the cause, and a rejected password gives exit 3', async () => {

@@ -1,15 +1,17 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { expect, onTestFinished } from 'vitest'
-import { readPipeline } from '../../../src/config/index.ts'
+import { openQueue, type Queue, work } from '../../../src/cluster/index.ts'
+import { readPipeline, readSubmitted } from '../../../src/config/index.ts'
+import { isExportError, systemClock } from '../../../src/core/index.ts'
 import { runPipeline } from '../../../src/run/index.ts'
 import { runOptions } from '../../../src/run-options.ts'
+import { shardHashes } from '../../fault/support.ts'
 import { scratchFolder } from '../../support/at-the-end.ts'
 import { carryOut } from '../../support/in-this-process.ts'
 import { PASSWORD } from '../../support/postgres/client.ts'
@@ -26,7 +28,6 @@ import {
 } from '../../support/sandbox.ts'
 import { THOROUGH } from '../../support/thorough.ts'
 import { type Environment, type PipelineParts, pipelineText, SMALL } from '../../support/workspace.ts'
-import { workHere } from './worker-here.ts'
 
 export type Backend = 'postgres' | 'redis'
 
@@ -72,11 +73,14 @@ export type World = {
   searches(organization?: string): readonly LoggedRequest[]
   /** Requires exactly the rows that the service has for an organization. */
   expectRows(organization: string): Promise<void>
-  /** Digests of the shards of an organization. */
-  digests(organization: string): Readonly<Record<string, string>>
+  /** Digests of the shards of an organization, by path. */
+  digests(organization: string): Promise<ReadonlyMap<string, string>>
 }
 
 export const domainOf = (organization: string): string => `${organization}.example.com`
+
+/** Of workers of tests: with short leases. */
+const USUAL = { concurrency: 4, leaseMs: 1_500, sliceMs: 60_000 }
 
 export type WorldOptions = {
   readonly backend: Backend
@@ -130,9 +134,8 @@ export async function world({
       })
       writeFileSync(join(folder, here.file(organization)), text)
     },
-    worker({ concurrency = 4, leaseMs = 1_500, sliceMs = 60_000, aheadMs = 0, env: own = {} } = {}) {
-      const settings = JSON.stringify({ concurrency, leaseMs, sliceMs, aheadMs })
-      const child = spawn(process.execPath, [SCRIPT, settings], {
+    worker({ env: own = {}, ...settings } = {}) {
+      const child = spawn(process.execPath, [SCRIPT, JSON.stringify({ ...USUAL, ...settings })], {
         cwd: folder,
         env: { PATH: process.env.PATH ?? '', HOME: tmpdir(), ...env, ...own },
         stdio: ['ignore', 'inherit', 'pipe'],
@@ -140,15 +143,7 @@ export async function world({
       return follow(child)
     },
     workerHere: (settings = {}) =>
-      THOROUGH
-        ? here.worker(settings)
-        : workHere({
-            folder,
-            env: { ...env, ...settings.env },
-            concurrency: 4,
-            leaseMs: 1_500,
-            sliceMs: 60_000,
-          }),
+      THOROUGH ? here.worker(settings) : workHere(folder, { ...env, ...settings.env }),
     submit: (...words) => here.cli('submit', ...organizations.map(here.file), ...words),
     cli: (...words) => carryOut({ args: words, cwd: folder, env }),
     searches: (organization) =>
@@ -162,10 +157,49 @@ export async function world({
         await readParquet(join(folder, organization)),
         expectedOfDomains(sandbox, [domainOf(organization)]),
       ),
-    digests: (organization) => digestsIn(join(folder, organization)),
+    digests: (organization) => shardHashes(join(folder, organization)),
   }
   for (const organization of organizations) here.write(organization)
   return here
+}
+
+/** The same as worker.mjs, in this process: for tests that do not stop a worker, kill it or read all its output. */
+function workHere(folder: string, env: Environment): Pick<WorkerProcess, 'log'> {
+  const stop = new AbortController()
+  const abort = new AbortController()
+  let text = ''
+  const log = (level: string, message: string, fields: unknown = {}): void => {
+    text += `${level} ${message} ${JSON.stringify(fields)}\n`
+  }
+  const ended = (async () => {
+    const queue = await openQueue(env.SPILLWAY_QUEUE_URL ?? '', {
+      clock: systemClock,
+      password: null,
+      warn: (message) => log('warn', message),
+      wait: stop.signal,
+    })
+    try {
+      await work({
+        queue,
+        clock: systemClock,
+        ...USUAL,
+        stop: stop.signal,
+        log,
+        readPipeline: (file) => readSubmitted(file, folder, { env, cwd: folder }),
+        runOptions: (pipeline, given) => runOptions(pipeline, { env, abort: abort.signal, ...given }),
+      })
+    } catch (error) {
+      if (!(isExportError(error, 'interrupted') && stop.signal.aborted)) throw error
+    } finally {
+      await queue.close()
+    }
+  })()
+  onTestFinished(() => {
+    stop.abort()
+    abort.abort()
+    return ended
+  })
+  return { log: () => text }
 }
 
 function follow(child: ChildProcess): WorkerProcess {
@@ -182,23 +216,22 @@ function follow(child: ChildProcess): WorkerProcess {
   }
 }
 
-/** Digests of all shards, by path below the data set. */
-export function digestsIn(root: string): Record<string, string> {
-  const found: Record<string, string> = {}
-  const names = readdirSync(join(root, 'credentials'), { recursive: true }) as string[]
-  for (const name of names.filter((each) => each.endsWith('.parquet')).sort()) {
-    found[name] = createHash('sha256')
-      .update(readFileSync(join(root, 'credentials', name)))
-      .digest('hex')
-  }
-  return found
+/** Opens a queue as workers do, until the work is done. */
+export async function withQueue(url: string, use: (queue: Queue) => Promise<void>): Promise<void> {
+  const queue = await openQueue(url.replace('postgres@', `postgres:${PASSWORD}@`), {
+    clock: systemClock,
+    password: null,
+    warn: () => {},
+  })
+  await use(queue)
+  await queue.close()
 }
 
 /** The result of one undisturbed run of the same pipeline and data, and its number of searches. */
 export async function undisturbed(
   { folder, file, env, searches }: World,
   organization: string,
-): Promise<{ readonly shards: Readonly<Record<string, string>>; readonly searches: number }> {
+): Promise<{ readonly shards: ReadonlyMap<string, string>; readonly searches: number }> {
   const before = searches(organization).length
   const overrides = { output: `alone-${organization}` }
   const pipeline = await readPipeline(file(organization), { env, cwd: folder, overrides })
@@ -208,7 +241,7 @@ export async function undisturbed(
   const summary = await runPipeline({ ...pipeline, service, extract }, await runOptions(pipeline, { env }))
   if (summary.status !== 'complete') throw summary.error ?? new Error(summary.status)
   return {
-    shards: digestsIn(join(folder, overrides.output)),
+    shards: await shardHashes(join(folder, overrides.output)),
     searches: searches(organization).length - before,
   }
 }
@@ -230,7 +263,7 @@ export async function expectAllOfIt(
   expect(repeatedSearches(here.searches())).toBeLessThanOrEqual(kills + lost)
   for (const organization of here.organizations) {
     await here.expectRows(organization)
-    expect(here.digests(organization)).toEqual((await undisturbed(here, organization)).shards)
+    expect(await here.digests(organization)).toEqual((await undisturbed(here, organization)).shards)
   }
 }
 
