@@ -1,10 +1,11 @@
 import type { ServerResponse } from 'node:http'
-import { createServer, type Socket } from 'node:net'
+import { createServer } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
 import { extractPages } from '../../src/extract/index.ts'
 import { eventually } from '../support/eventually.ts'
-import { collect, decode, domainChain, failure, fakeClock, listen, open, sendPage, serve } from './support.ts'
+import { portOf } from '../support/listening.ts'
+import { collect, decode, domainChain, failure, fakeClock, open, sendPage, serve } from './support.ts'
 
 describe('stopping', () => {
   it('ends the wait for a permit', async () => {
@@ -47,18 +48,17 @@ describe('stopping', () => {
 
   it('ends the wait for a connection', async () => {
     // Accepts the connection, but sends no TLS.
-    const sockets: Socket[] = []
+    let connections = 0
     const server = createServer((socket) => {
       socket.on('error', () => {})
-      sockets.push(socket)
+      connections++
     })
-    const port = await listen(server)
+    const port = await portOf(server)
     const stop = new AbortController()
     const run = failure(collect(open(`https://127.0.0.1:${port}`, { stop: stop.signal }), domainChain()))
-    await eventually(() => expect(sockets).toHaveLength(1))
+    await eventually(() => expect(connections).toBe(1))
     stop.abort()
     expect((await run).kind).toBe('interrupted')
-    for (const socket of sockets) socket.destroy()
   })
 
   it('lets a request in flight complete, and sends none after it', async () => {

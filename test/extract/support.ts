@@ -1,5 +1,5 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createSocketServer, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import {
   type BufferPool,
@@ -26,6 +26,7 @@ import {
   type ServiceDeps,
   type ServiceLimits,
 } from '../../src/extract/index.ts'
+import { portOf } from '../support/listening.ts'
 
 export type Received = {
   readonly method: string
@@ -56,18 +57,14 @@ export async function serve(
     const index = received.push(entry) - 1
     respond(entry, response, index)
   })
-  const port = await listen(server)
-  return { url: `http://127.0.0.1:${port}`, received }
+  return { url: `http://127.0.0.1:${await portOf(server)}`, received }
 }
 
 /** A bare socket server: `respond` gets the socket once a whole request has come in. */
 export async function serveRaw(respond: (socket: Socket, index: number) => void): Promise<{ url: string }> {
   let count = 0
-  const sockets = new Set<Socket>()
   const server = createSocketServer((socket) => {
-    sockets.add(socket)
     socket.on('error', () => {})
-    socket.on('close', () => sockets.delete(socket))
     let text = ''
     socket.on('data', (chunk) => {
       text += chunk
@@ -78,20 +75,7 @@ export async function serveRaw(respond: (socket: Socket, index: number) => void)
       respond(socket, count++)
     })
   })
-  const port = await listen(server)
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy()
-  })
-  return { url: `http://127.0.0.1:${port}` }
-}
-
-export async function listen(server: Server | ReturnType<typeof createSocketServer>): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    if ('closeAllConnections' in server) server.closeAllConnections()
-    server.close()
-  })
-  return (server.address() as AddressInfo).port
+  return { url: `http://127.0.0.1:${await portOf(server)}` }
 }
 
 export function sendJson(

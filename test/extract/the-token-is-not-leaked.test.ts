@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import { afterEach, expect, it, vi } from 'vitest'
-import { collect, domainChain, failure, listen, open, sendPage, serve } from './support.ts'
+import { CERTIFICATE_PATH } from '../e2e/support/proxy.ts'
+import { portOf } from '../support/listening.ts'
+import { collect, domainChain, failure, open, sendPage, serve } from './support.ts'
 
-// Made with: openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 36500 -subj /CN=localhost
-const certificate = readFileSync(new URL('./self-signed.pem', import.meta.url))
+/** It signs itself. */
+const certificate = readFileSync(CERTIFICATE_PATH)
 
 afterEach(() => {
   vi.unstubAllEnvs()
@@ -29,7 +31,7 @@ it('an untrusted certificate is rejected, whatever the environment says', async 
     requests++
     sendPage(response, null)
   })
-  const port = await listen(server)
+  const port = await portOf(server)
   vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
   const error = await failure(collect(open(`https://127.0.0.1:${port}`), domainChain()))
   expect(error.kind).toBe('refused')

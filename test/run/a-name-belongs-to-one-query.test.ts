@@ -10,7 +10,6 @@ const KEY = 'a key of more than thirty-two bytes'
 let sandbox: Sandbox
 beforeAll(async () => {
   sandbox = await startSandbox({ ...SMALL, records: 40 })
-  return () => sandbox.close()
 })
 
 type Queries = readonly Readonly<Record<string, string>>[]

@@ -1,8 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import * as library from '../../src/index.ts'
@@ -20,12 +18,13 @@ import {
   tableStatements,
   verifyDataSet,
 } from '../../src/index.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
+import { portOf } from '../support/listening.ts'
 
 it('signs an export, packs its evidence, and prunes it', async () => {
   const sandbox = await startSandbox({ records: 60, domains: ['scatterholt.com'], requestsPerSecond: 0 })
   onTestFinished(() => sandbox.close())
-  const cwd = await mkdtemp(join(tmpdir(), 'spillway-library-'))
-  onTestFinished(() => rm(cwd, { recursive: true, force: true }))
+  const cwd = scratchFolder()
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   await writeFile(join(cwd, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
   await writeFile(join(cwd, 'pub.pem'), publicKey.export({ type: 'spki', format: 'pem' }))
@@ -89,10 +88,7 @@ it('invalid options of the sandbox, and a port in use, are errors like all other
     const error = await startSandbox(options).catch((thrown) => thrown)
     expect(isExportError(error, 'config'), JSON.stringify(options)).toBe(true)
   }
-  const other = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => other.once('listening', resolve))
-  onTestFinished(() => void other.close())
-  const { port } = other.address() as AddressInfo
+  const port = await portOf(createServer())
   await expect(startSandbox({ port })).rejects.toSatisfy((error) => isExportError(error, 'config'))
 })
 

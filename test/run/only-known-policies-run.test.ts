@@ -26,7 +26,6 @@ beforeAll(async () => {
   sandbox = await startSandbox({ ...SMALL, nastyRate: 0, nullRate: 0 })
   const items = [...sandbox.expected({ query: { type: 'domain', fqdn: 'scatterholt.com' } })]
   secrets = items.map((item) => (item as CredentialJson).hash ?? '').filter((hash) => hash.length > 8)
-  return () => sandbox.close()
 })
 
 async function world(): Promise<{ here: Workspace; pipeline: Pipeline }> {

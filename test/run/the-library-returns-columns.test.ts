@@ -1,7 +1,6 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import {
   type ManifestShard,
   type PipelineSettings,
@@ -11,6 +10,7 @@ import {
   rowsOf,
   runPipeline,
 } from '../../src/index.ts'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { startSandbox } from '../support/sandbox.ts'
 
 async function world(settings: Pick<PipelineSettings, 'load'> & { extract?: object }) {
@@ -21,9 +21,7 @@ async function world(settings: Pick<PipelineSettings, 'load'> & { extract?: obje
     nastyRate: 0.3,
     requestsPerSecond: 0,
   })
-  onTestFinished(() => sandbox.close())
-  const cwd = await mkdtemp(join(tmpdir(), 'spillway-rows-'))
-  onTestFinished(() => rm(cwd, { recursive: true, force: true }))
+  const cwd = scratchFolder()
   const env = { SPILLWAY_TOKEN: sandbox.token }
   const pipeline = await pipelineFrom(
     {

@@ -1,10 +1,9 @@
-import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { queryPipeline, readPipeline, verifyDataSet } from '../../src/index.ts'
+import { queryPipeline, verifyDataSet } from '../../src/index.ts'
 import { readCsv, readParquet } from '../support/read-shards.ts'
 import { some } from '../support/thorough.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
-import { exportHere, loadHere } from './in-process.ts'
+import { exportHere, loadHere, pipelineIn } from './in-process.ts'
 import { newTarget, type TargetKind } from './targets.ts'
 
 const DOMAIN = 'scatterholt.com'
@@ -64,9 +63,6 @@ function plain(name: string, value: unknown): unknown {
   return value !== null && typeof value === 'object' && 'items' in value ? value.items : value
 }
 
-const pipelineOf = ({ folder, env }: Workspace) =>
-  readPipeline(join(folder, 'pipeline.yaml'), { env, cwd: folder })
-
 describe('extra columns', () => {
   const forms = [
     { format: 'parquet' },
@@ -94,7 +90,7 @@ describe('extra columns', () => {
           nullable: true,
         })),
       )
-      const pipeline = await pipelineOf(here)
+      const pipeline = await pipelineIn(here)
       expect(await verifyDataSet(pipeline)).toMatchObject({ ok: true, problems: [] })
       const sql = `select count(event_uid)::int as n, count(distinct ingest_shard)::int as shards from credentials`
       const { rows } = await queryPipeline(pipeline, sql, { database: null, cwd: here.folder })

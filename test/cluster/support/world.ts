@@ -106,7 +106,6 @@ export async function world({
     ...options.sandbox,
     domains: organizations.map(domainOf),
   })
-  onTestFinished(() => sandbox.close())
   const folder = scratchFolder()
   // Libraries read it from the environment of the process, also of this one, which runs commands.
   process.env.PGPASSWORD = PASSWORD
