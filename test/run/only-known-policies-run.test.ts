@@ -44,13 +44,14 @@ function changed(pipeline: Pipeline, transform: Transform, extract: object = {})
   }
 }
 
-/** Expects a run to be refused before it sends a request or writes a file. */
+/** Expects a run to be refused before it sends a request or writes a file, whatever it is given. */
 async function expectRefusal(
   { here, pipeline }: { here: Workspace; pipeline: Pipeline },
-  settings: RunSettings = {},
+  given: object = {},
 ): Promise<string> {
   const before = sandbox.requests.length
-  const options = await runOptions(pipeline, { env: here.env, maskKey: KEY, ...settings })
+  const settings = { env: here.env, maskKey: KEY, allowPlaintext: true }
+  const options = { ...(await runOptions(pipeline, settings)), ...given }
   const error = await runPipeline(pipeline, options).catch((error: unknown) => error)
   if (!isExportError(error, 'config')) throw error
   expect(sandbox.requests.length).toBe(before)
@@ -59,57 +60,40 @@ async function expectRefusal(
 }
 
 const NO_POLICIES = ['PLAINTEXT', ' redact', 'constructor', undefined, {}, ['redact']]
+const NO_LIMITS = [
+  undefined,
+  '1%',
+  { kind: 'none' },
+  { kind: 'share', percent: Number.NaN },
+  { kind: 'count' },
+]
+const NO_KEYS = [
+  ...[null, undefined, 'k'.repeat(40), new Uint8Array(), Buffer.alloc(31, 'k'), Buffer.alloc(40, ' \n')],
+]
+
+/** What is changed, what is given to the run, and what it says. */
+const REFUSED: readonly (readonly [Transform, object, RegExp])[] = [
+  ...NO_POLICIES.flatMap((value) =>
+    (['secret', 'identity', 'onInvalid'] as const).map(
+      (key) =>
+        [{ [key]: value }, {}, /^transform\.(secret|identity|on_invalid) is not a known policy/] as const,
+    ),
+  ),
+  ...NO_LIMITS.map(
+    (maxQuarantined) => [{ maxQuarantined }, {}, /^transform\.max_quarantined is no limit/] as const,
+  ),
+  ...[false, undefined, 'yes', 1].map(
+    (allowPlaintext) => [{ secret: 'plaintext' }, { allowPlaintext }, /not given leave/] as const,
+  ),
+  ...NO_KEYS.flatMap((maskKey) =>
+    [{ secret: 'hmac' }, { identity: 'hmac' }].map((policy) => [policy, { maskKey }, /masking/] as const),
+  ),
+]
 
 describe('a pipeline that was not read from a file', () => {
-  it.each(NO_POLICIES)('is refused with %j as a policy', async (value) => {
+  it.each(REFUSED)('is refused with %j and %j', async (transform, given, told) => {
     const { here, pipeline } = await world()
-    for (const key of ['secret', 'identity', 'onInvalid']) {
-      for (const allowPlaintext of [false, true]) {
-        const message = await expectRefusal(
-          { here, pipeline: changed(pipeline, { [key]: value }) },
-          { allowPlaintext },
-        )
-        expect(message).toMatch(/^transform\.(secret|identity|on_invalid) is not a known policy/)
-      }
-    }
-  })
-
-  it.each([undefined, '1%', { kind: 'none' }, { kind: 'share', percent: Number.NaN }, { kind: 'count' }])(
-    'is refused with %j as its limit of quarantine',
-    async (maxQuarantined) => {
-      const { here, pipeline } = await world()
-      expect(await expectRefusal({ here, pipeline: changed(pipeline, { maxQuarantined }) })).toMatch(
-        /^transform\.max_quarantined is no limit/,
-      )
-    },
-  )
-
-  it.each([false, undefined, 'yes', 1])(
-    'is refused with plaintext, when consent is %j',
-    async (allowPlaintext) => {
-      const { here, pipeline } = await world()
-      const message = await expectRefusal({ here, pipeline: changed(pipeline, { secret: 'plaintext' }) }, {
-        allowPlaintext,
-      } as RunSettings)
-      expect(message).toContain('not given leave')
-    },
-  )
-
-  it.each([
-    null,
-    undefined,
-    'k'.repeat(40),
-    new Uint8Array(),
-    Buffer.alloc(31, 'k'),
-    Buffer.alloc(40, ' \n'),
-  ])('is refused with an hmac policy and %j as the key', async (maskKey) => {
-    const { here, pipeline } = await world()
-    const env = { ...here.env, SPILLWAY_MASK_KEY: 'k'.repeat(40) }
-    for (const transform of [{ secret: 'hmac' }, { identity: 'hmac' }]) {
-      const given = changed(pipeline, transform)
-      const options = { ...(await runOptions(given, { env })), maskKey } as RunSettings
-      expect(await expectRefusal({ here, pipeline: given }, { ...options, env })).toContain('masking')
-    }
+    expect(await expectRefusal({ here, pipeline: changed(pipeline, transform) }, given)).toMatch(told)
   })
 
   it('is refused when the name of a query contains a hidden value', async () => {

@@ -77,6 +77,7 @@ describe('a load into PostgreSQL', () => {
       ).toEqual([{ options: ['security_barrier=true'], remark: 'ours' }])
     }
     expect(await pgRows(url, 'select more from credentials_latest')).toEqual([{ more: 'x' }])
+    expect(await pgRows(url, 'select credentials from credentials_by_source')).toEqual([{ credentials: '1' }])
   })
 
   it('that has to replace a view in use ends with exit 5, and names who has it', async () => {

@@ -25,18 +25,6 @@ async function loaded(kind: TargetKind) {
   return { here, target, rows, countOf }
 }
 
-const changes = [
-  ['was replaced', 'drop view credentials_latest; create view credentials_latest as select 1 as a, 2 as b'],
-  ['has a renamed column', 'alter view credentials_latest rename column hash to digest'],
-] as const
-it.each(some(changes, 1))('a view that %s is made anew', async (_, change) => {
-  const { here, target, rows, countOf } = await loaded('postgres')
-  await target.change(change)
-  expect(await loadHere(here, target)).toMatchObject({ rows: 0 })
-  expect(await target.rows('select hash from credentials_latest')).toHaveLength(rows)
-  expect(await countOf('credentials_by_source')).toBeGreaterThan(0)
-})
-
 it('a renamed column of the table is added again with --evolve', async () => {
   const { here, target, rows, countOf } = await loaded('postgres')
   await target.change('alter table credentials rename column hash to digest')
