@@ -3,7 +3,6 @@ import { exits } from '../support/run-cli.ts'
 import { type LoggedRequest, startSandbox } from '../support/sandbox.ts'
 import { credential, startService } from './hostile-service.ts'
 import { expectRows, exportedIds, pipelineYaml, SMALL, serviceOf, summaryOf, world } from './network-world.ts'
-import { shardPaths } from './support.ts'
 
 // The fourth and later requests are in the middle of both chains.
 const FOUR_REQUESTS = ['--max-requests', '4']
@@ -20,29 +19,6 @@ describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refus
     // Exported rows are not requested again, except those of the last instant.
     const again = renewed.requests.reduce((sum, { items }) => sum + items, 0)
     expect(again).toBeLessThanOrEqual(summaryOf(ended).rows + 20)
-  })
-
-  test('after pages out of order, it does not resume at a position that would skip rows', async () => {
-    // Each page is in order, but the second one begins before the first ends. The order of the third does not help.
-    const seconds = order === 'asc' ? [3, 4, 1, 2, 5, 6] : [4, 3, 6, 5, 2, 1]
-    const items = seconds.map((second, id) =>
-      credential(id, { imported_at: new Date(Date.UTC(2024, 0, 1) + second * 1000).toISOString() }),
-    )
-    const service = await startService((exchange) => {
-      const start = Number(exchange.body.from ?? 0)
-      if (start === 6) exchange.json({ error: { code: 'INVALID_CURSOR', message: 'unknown' } }, 400)
-      else exchange.json({ items: items.slice(start, start + 2), next: String(start + 2) })
-    })
-    const { workspace, run } = await world(
-      SMALL,
-      pipelineYaml({ domains: ['acme.example'], pageSize: 2, extract: `order: ${order}` }),
-    )
-    const ended = await exits(1, run({ SPILLWAY_BASE_URL: service.baseUrl }))
-    expect(ended.stderr).toContain('there is no safe resume position')
-    expect(service.requests).toHaveLength(4)
-    // Committed pages stay.
-    expect(summaryOf(ended).rows).toBe(6)
-    expect(await shardPaths(workspace.output)).toEqual([])
   })
 
   test.each([

@@ -1,10 +1,9 @@
-import { readdir, readFile, rm } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { readCsv } from '../support/read-shards.ts'
 import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
-import { change, flipped } from './damage.ts'
 import { credential, type Exchange, type HostileService, startService } from './hostile-service.ts'
 import {
   exportedIds,
@@ -105,28 +104,6 @@ describe.concurrent('rows that the service repeats are exported once and counted
     expect(here.service.requests.length).toBeLessThanOrEqual(102)
     expect(summaryOf(ended)).toMatchObject({ rows: 5 })
   })
-})
-
-test('damaged or missing ids are noticed, and the chain resumes after its last row', async () => {
-  // Each page fills its shards, so that the log holds ids alone.
-  const here = await served(serviceOf(ITEMS, 13), { load: 'shard_rows: 1' })
-  const state = join(here.workspace.output, '_state')
-  let isDamaged = false
-  for (const damage of ['gone', 'cut', 'flipped', 'none'] as const) {
-    const ended = await exits(4, here.run({}, ONE_PAGE))
-    expect(ended.stderr.includes('ids of the last pages are damaged or missing')).toBe(isDamaged)
-    isDamaged = damage !== 'none'
-    const chain = (await readFile(join(state, 'checkpoint.jsonl'), 'utf8'))
-      .split('\n')
-      .find((line) => line.startsWith('{"kind":"chain"'))
-    const [sequence, offset, length] = JSON.parse(chain!).state.ids.at(-1)
-    const path = join(state, 'log', String(sequence).padStart(16, '0'))
-    if (damage === 'gone') await rm(path)
-    else if (damage === 'cut') await change(path, (bytes) => bytes.subarray(0, offset + length - 4))
-    else if (damage === 'flipped') await change(path, (bytes) => flipped(bytes, offset + 9))
-  }
-  await exits(0, here.run())
-  expect(await exportedIds(here)).toEqual(IDS)
 })
 
 test.each(['kill', 'power'])(

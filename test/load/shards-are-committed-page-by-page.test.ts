@@ -3,7 +3,7 @@ import { cpSync, existsSync, readdirSync, readFileSync, readlinkSync, rmSync } f
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import type { CommitLog, JournalEntry, OwnedStore, PageEntry } from '../../src/core/index.ts'
+import type { CommitLog, JournalEntry, OwnedStore } from '../../src/core/index.ts'
 import type { ShardEncoder } from '../../src/load/encode/encoder.ts'
 import type { Commit, ShardSet, ShardSetOptions, Slice } from '../../src/load/index.ts'
 import { anError } from '../disk/errors.ts'
@@ -54,10 +54,6 @@ async function ownStore(): Promise<{ readonly store: OwnedStore; readonly root: 
 function commitOf(slices: readonly Slice[], over: Partial<Commit> = {}): Commit {
   const entries: Commit['entries'] = (placement) => [{ ...pageLine(0, 'more'), ...placement }]
   return { slices, close: [], entries, blobs: [], ...over }
-}
-
-function pagesIn(lines: readonly { readonly kind: string }[]): PageEntry[] {
-  return lines.filter((line): line is PageEntry => line.kind === 'page')
 }
 
 /** How many rows each shard has, by the end of its path. */
@@ -148,37 +144,6 @@ describe('a commit', () => {
     ])
     expect(await store.list(FOLDER)).toEqual([0, 1, 2, 3].map((part) => `part-0000${part}.csv`))
     expect(await store.list('_state/sealed')).toEqual([])
-  })
-
-  it('that fails ends the run, and a later one resumes from the log', async () => {
-    const responses = responsesOf(FOLDER, 60, 0, 70, 10, 80, 100)
-    for (let failing = 1; failing <= 8; failing++) {
-      const world = new World([responses], { rowGroupRows: 100, shardRows: 300, owned: false })
-      await world.open()
-      const journal = world.journal!
-      const commit = journal.commit.bind(journal)
-      let commits = 0
-      let pages = 0
-      Object.assign(journal, {
-        commit: async (...given: Parameters<typeof commit>) => {
-          if (++commits >= failing) throw new Error('the disk is full')
-          const refs = await commit(...given)
-          pages += pagesIn(given[0]).length
-          return refs
-        },
-      })
-      await expect(world.finish()).rejects.toThrow('the disk is full')
-      await expect(world.shards!.commit(commitOf([]))).rejects.toThrow('the disk is full')
-      await expect(world.shards!.settled()).rejects.toThrow('the disk is full')
-      expect(world.pagesOf(0)).toBe(pages)
-      const sealed = [...journal.state.shards].map(({ path }) => path)
-      await world.close()
-      expect([...world.files().keys()]).toEqual(sealed)
-      await world.open()
-      expect(world.invalidated).toEqual([])
-      await world.finish()
-      await world.expectComplete()
-    }
   })
 
   it('that fails publishes none of the shards in it', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import type { ExportError, OwnedStore } from '../../src/core/index.ts'
 import { newOwner, write } from '../disk/temporary-store.ts'
-import { LARGE, WORKED, workThrough } from '../store/conformance/buckets-of-others.ts'
+import { WORKED, workThrough } from '../store/conformance/buckets-of-others.ts'
 import { BUCKET, putObject } from '../support/bucket.ts'
 import { some } from '../support/thorough.ts'
 import type { Trouble } from './double/cues.ts'
@@ -96,46 +96,6 @@ describe('permanent errors', () => {
     const error = await refusal(here.open().list(''))
     expect(error.kind).toBe('storage')
     expect(error.message).toContain('s3:ListBucket')
-  })
-})
-
-describe('a multipart upload', () => {
-  const seal = async (own: OwnedStore): Promise<boolean> => {
-    const scratch = own.scratch()
-    await scratch.append(LARGE)
-    await scratch.append(LARGE)
-    return scratch.create('_state/sealed/0')
-  }
-
-  it('is invisible until it is complete, and the next owner aborts that of a crashed process', async () => {
-    const store = here.open()
-    const dead = newOwner()
-    const own = await store.own(dead)
-    here.double.cues.fail({ operation: 'CompleteMultipartUpload' }, { code: 'AccessDenied', times: 99 })
-    here.double.cues.fail({ operation: 'AbortMultipartUpload' }, { code: 'AccessDenied', times: 1 })
-    await refusal(seal(own))
-    expect(here.double.uploads(BUCKET)).toHaveLength(1)
-    expect(await store.size('_state/sealed/0')).toBeNull()
-    here.double.cues.clear()
-
-    const next = await store.own(newOwner())
-    await next.takeOver([dead])
-    expect(here.double.uploads(BUCKET)).toEqual([])
-    expect(await seal(next)).toBe(true)
-    await next.publish('_state/sealed/0', 'credentials/part-00000.csv')
-    expect(await store.size('credentials/part-00000.csv')).toBe(2 * LARGE.byteLength)
-  })
-
-  it('is rejected for a former owner after it was aborted', async () => {
-    const store = here.open()
-    const late = newOwner()
-    const own = await store.own(late)
-    here.double.cues.before({ operation: 'CompleteMultipartUpload' }, async () => {
-      await (await store.own(newOwner())).takeOver([late])
-    })
-    const error = await refusal(seal(own))
-    expect(error.kind).toBe('locked')
-    expect(await store.size('_state/sealed/0')).toBeNull()
   })
 })
 
