@@ -1,6 +1,7 @@
 import { createServer, type RequestListener } from 'node:http'
 import { expect, it } from 'vitest'
 import { portOf } from '../support/listening.ts'
+import { exits } from '../support/run-cli.ts'
 import type { PipelineParts } from '../support/workspace.ts'
 import { trial } from './trial.ts'
 
@@ -28,8 +29,7 @@ it('the token is tested where the service has a token test', async () => {
     'GET /firework/v4/credentials/global/_search',
   ])
   expect(good.stdout).toContain('the search path exists')
-  const bad = await here.with({ SPILLWAY_TOKEN: 'another-one' }).call('check')
-  expect(bad.code).toBe(3)
+  const bad = await exits(3, here.with({ SPILLWAY_TOKEN: 'another-one' }).call('check'))
   expect(bad.stdout).toMatch(/^no {2}service/m)
   expect(bad.stdout + bad.stderr).not.toContain('another-one')
 })

@@ -6,6 +6,7 @@ import { unpackTar } from 'modern-tar'
 import { describe, expect, it } from 'vitest'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { shardPaths } from '../support/read-shards.ts'
+import { exits } from '../support/run-cli.ts'
 import { newWorkspace, type Workspace } from '../support/workspace.ts'
 
 const KEY = generateKeyPairSync('ed25519')
@@ -46,8 +47,7 @@ async function filesOf(path: string): Promise<ReadonlyMap<string, Buffer>> {
 
 it('contains all evidence, no rows and no secrets, and has the same bytes every time', async () => {
   const here = await signed()
-  const { code, value, stderr } = await here.json('evidence', '--output', 'acme.tar', '--key', 'pub.pem')
-  expect(code, stderr).toBe(0)
+  const { value } = await exits(0, here.json('evidence', '--output', 'acme.tar', '--key', 'pub.pem'))
   const path = join(here.folder, 'acme.tar')
   const tar = await readFile(path)
   const names = [
@@ -160,8 +160,7 @@ it('without a key, it says which key to request, and contains none', async () =>
 it('the summary page is made anew: what somebody wrote into the file is not packed', async () => {
   const here = await signed()
   const packed = async (): Promise<string> => {
-    const { code, stderr } = await here.call('evidence', '--output', 'acme.tar')
-    expect(code, stderr).toBe(0)
+    await exits(0, here.call('evidence', '--output', 'acme.tar'))
     return (await filesOf(join(here.folder, 'acme.tar'))).get('_report.html')!.toString()
   }
   const report = join(here.output, '_report.html')

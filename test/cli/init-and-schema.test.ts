@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import { readPipeline } from '../../src/config/index.ts'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
+import { exits } from '../support/run-cli.ts'
 
 it('init writes a pipeline file that is valid once the service is named', async () => {
   const folder = scratchFolder()
@@ -27,9 +28,7 @@ it('init never overwrites', async () => {
 })
 
 it('init into a missing folder is exit 2', async () => {
-  const { code, stderr } = await inThisProcess(['init', 'no/such/folder.yaml'], scratchFolder())
-  expect(code).toBe(2)
-  expect(stderr).toContain('ENOENT')
+  await exits(2, inThisProcess(['init', 'no/such/folder.yaml'], scratchFolder()), 'ENOENT')
 })
 
 it('schema prints a JSON Schema and nothing else', async () => {

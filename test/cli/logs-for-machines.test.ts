@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { PIPELINE } from '../support/workspace.ts'
 import { ONE_SLOT, THREE_MONTHS, trial } from './trial.ts'
 
@@ -27,8 +28,7 @@ it('a run logs its events as JSON, each line with the run id, to stderr and to t
     },
   )
   const log = join(folder, 'run.log')
-  const { code, stderr } = await call('run', ...JSON_LOG, '--log-level', 'debug', '--log-file', log)
-  expect(code).toBe(1)
+  const { stderr } = await exits(1, call('run', ...JSON_LOG, '--log-level', 'debug', '--log-file', log))
   expect(readFileSync(log, 'utf8')).toBe(stderr)
   expect(statSync(log).mode & 0o777).toBe(0o600)
   const lines = linesOf(stderr)
@@ -107,8 +107,7 @@ it('stderr is JSON to the last line, also after a signal or a wrong command line
     ['run', PIPELINE, '--max-requests', 'x', ...JSON_LOG],
     ['run', 'nowhere.yaml', ...JSON_LOG],
   ]) {
-    const wrong = await cli(...args)
-    expect(wrong.code).toBe(2)
+    const wrong = await exits(2, cli(...args))
     expect(linesOf(wrong.stderr)).toMatchObject([{ event: 'error', kind: 'config', level: 'error' }])
   }
 })

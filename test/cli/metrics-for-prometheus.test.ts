@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { PIPELINE } from '../support/workspace.ts'
 import { ONE_SLOT, trial } from './trial.ts'
 
@@ -62,8 +63,7 @@ it('a run replaces its metrics in one step, readable for others; a failed run ke
     [`spillway_partitions{pipeline="trial",state="pending"}`, pending],
   ]
 
-  const stopped = await run(PIPELINE, '--max-requests', '3')
-  expect(stopped.code).toBe(4)
+  const stopped = await exits(4, run(PIPELINE, '--max-requests', '3'))
   expect(Object.fromEntries(stopped.samples)).toMatchObject({
     ...Object.fromEntries(states(0, 3)),
     [own('running')]: 0,
@@ -111,9 +111,7 @@ it('a run replaces its metrics in one step, readable for others; a failed run ke
 it('a metrics file that cannot be written is rejected before the run begins', async () => {
   const { sandbox, call } = await trial()
   for (const path of ['nowhere/a.prom', '.']) {
-    const { code, stderr } = await call('run', '--metrics-file', path)
-    expect(code).toBe(2)
-    expect(stderr).toContain('The metrics file cannot be written')
+    await exits(2, call('run', '--metrics-file', path), 'The metrics file cannot be written')
   }
   expect(sandbox.requests).toEqual([])
 })

@@ -5,6 +5,7 @@ import { checkRequirements, readPipeline, serviceFromEnvironment } from '../../s
 import { runPipeline } from '../../src/run/index.ts'
 import { runOptions } from '../../src/run-options.ts'
 import { inThisProcess } from '../support/in-this-process.ts'
+import { exits } from '../support/run-cli.ts'
 import { type Environment, newWorkspace, PIPELINE, type PipelineParts } from '../support/workspace.ts'
 
 const BASE = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
@@ -38,14 +39,15 @@ describe('what a run needs besides its file', () => {
   })
 
   it('a token that the file does not mention is reported at service:', async () => {
-    const { code, stderr } = await ended({})
-    expect(code).toBe(2)
-    expect(stderr).toContain('pipeline.yaml:3:3: service: the environment variable SPILLWAY_TOKEN is not set')
+    await exits(
+      2,
+      ended({}),
+      'pipeline.yaml:3:3: service: the environment variable SPILLWAY_TOKEN is not set',
+    )
   })
 
   it('a service that cannot be asked without a token is not called ok', async () => {
-    const { code, stdout } = await ended({}, BASE, 'check')
-    expect(code).toBe(2)
+    const { stdout } = await exits(2, ended({}, BASE, 'check'))
     expect(stdout.match(/^\S+ +\S+/gm)).toEqual(['ok  file', 'no  environment', 'ok  data'])
   })
 
@@ -71,9 +73,11 @@ describe('what a run needs besides its file', () => {
   ])(
     'a mask key that the file does not mention is reported where hmac is set: %o',
     async (transform, problem) => {
-      const { code, stderr } = await ended({ transform }, { ...BASE, SPILLWAY_TOKEN: 'made-up-token' })
-      expect(code).toBe(2)
-      expect(stderr).toContain(`pipeline.yaml:15:5: ${problem}`)
+      await exits(
+        2,
+        ended({ transform }, { ...BASE, SPILLWAY_TOKEN: 'made-up-token' }),
+        `pipeline.yaml:15:5: ${problem}`,
+      )
     },
   )
 
@@ -88,9 +92,11 @@ describe('what a run needs besides its file', () => {
         await here.write({ service: { [name]: 'MY_TOKEN' } })
         const before = readdirSync(folder)
         for (const command of ['run', 'check']) {
-          const { code, stderr } = await call(command)
-          expect(code, stderr).toBe(2)
-          expect(stderr).toContain(`pipeline.yaml:7:5: service.${name}: what MY_TOKEN holds cannot be sent`)
+          const { stderr } = await exits(
+            2,
+            call(command),
+            `pipeline.yaml:7:5: service.${name}: what MY_TOKEN holds cannot be sent`,
+          )
           expect(stderr).not.toContain(token)
         }
         const pipeline = await readPipeline(PIPELINE, { env, cwd: folder })
@@ -131,34 +137,26 @@ describe('what a run needs besides its file', () => {
 
   it('plaintext needs --allow-plaintext at each run', async () => {
     const { sandbox, call } = await newWorkspace({ transform: { secret: 'plaintext' } })
-    const refused = await call('run')
-    expect(refused.code).toBe(2)
-    expect(refused.stderr).toContain('pipeline.yaml:15:5: transform.secret: plaintext needs consent')
+    await exits(2, call('run'), 'pipeline.yaml:15:5: transform.secret: plaintext needs consent')
     expect(sandbox.requests).toHaveLength(0)
-    const allowed = await call('run', '--allow-plaintext')
-    expect(allowed.code).toBe(0)
+    await exits(0, call('run', '--allow-plaintext'))
   })
 
   it('what leads to no data set is named with the line of load.path', async () => {
     const { sandbox, write, call } = await newWorkspace({ load: { path: 'az://container/team' } })
     for (const command of ['run', 'status']) {
-      const { code, stderr } = await call(command)
-      expect(code, stderr).toBe(2)
+      const { stderr } = await exits(2, call(command))
       expect(stderr).toMatch(/AZURE_STORAGE_ACCOUNT.*pipeline\.yaml:17:5\)/s)
     }
     await write({})
     for (const [command = '', ...flags] of [['verify'], ['load', '--to', 'duckdb:leaks.db']]) {
-      const { code, stderr } = await call(command, ...flags)
-      expect(code, stderr).toBe(2)
-      expect(stderr).toContain(', pipeline.yaml:17:5)')
+      await exits(2, call(command, ...flags), ', pipeline.yaml:17:5)')
     }
     expect(sandbox.requests).toHaveLength(0)
   })
 
   it('an unset variable in the file is exit 2 with its line', async () => {
-    const { code, stderr } = await ended({}, {})
-    expect(code).toBe(2)
-    expect(stderr).toMatch(/pipeline\.yaml:4:\d+: .*SPILLWAY_BASE_URL is not set/)
+    await exits(2, ended({}, {}), /pipeline\.yaml:4:\d+: .*SPILLWAY_BASE_URL is not set/)
   })
 })
 

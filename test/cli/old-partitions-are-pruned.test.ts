@@ -8,6 +8,7 @@ import { readCheckpoint } from '../../src/state/index.ts'
 import { treeHashes } from '../fault/support.ts'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { shardPaths } from '../support/read-shards.ts'
+import { exits } from '../support/run-cli.ts'
 import { DEMO_DOMAINS } from '../support/sandbox.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
@@ -30,8 +31,7 @@ function since(date: string): string {
 const MARCH = since('2024-03-01')
 
 async function json(here: Workspace, command: string, ...flags: string[]) {
-  const { code, stdout, stderr } = await here.call(command, '--json', ...flags)
-  expect(code, stderr).toBe(0)
+  const { stdout } = await exits(0, here.call(command, '--json', ...flags))
   return JSON.parse(stdout)
 }
 
@@ -82,8 +82,7 @@ it('old partitions are removed with all their files, and exported again only wit
   expect(months(old.map(({ path }) => path))).toHaveLength(2)
   expect(refused.some((name) => name.includes('2024-01-01'))).toBe(true)
 
-  const pruned = await here.json('prune', '--older-than', MARCH, '--yes')
-  expect(pruned.code, pruned.stderr).toBe(0)
+  const pruned = await exits(0, here.json('prune', '--older-than', MARCH, '--yes'))
   expect(pruned.value).toMatchObject({
     pipeline: 'trial',
     before: expect.stringMatching(/^2024-03-0[12]T\d\d:\d\d:\d\dZ$/),
@@ -179,9 +178,7 @@ it('load.keep sets the age; the command lists what it would remove, and needs co
   await writeFile(join(here.output, '_manifest.sig'), Buffer.alloc(64))
   const tree = await treeHashes(here.output)
   expect(await json(here, 'prune', '--dry-run')).toMatchObject({ dry_run: true, partitions: 4, kept: [] })
-  const refused = await here.call('prune')
-  expect(refused.code).toBe(2)
-  expect(refused.stderr).toMatch(/4 partitions: 4 shards with \d+ rows .* would go.*--yes/)
+  await exits(2, here.call('prune'), /4 partitions: 4 shards with \d+ rows .* would go.*--yes/)
   expect(await treeHashes(here.output)).toEqual(tree)
   const pruned = await here.call('prune', '--yes')
   expect([pruned.code, pruned.stdout]).toEqual([
@@ -237,8 +234,7 @@ it.each(THOROUGH ? ['missing', 'damaged'] : [])(
     const former = await path()
     if (what === 'missing') {
       await rm(former)
-      const refused = await here.call('run')
-      expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('verify --fix')])
+      const refused = await exits(1, here.call('run'), 'verify --fix')
       expect(refused.stderr).not.toContain('--redo')
     } else
       await writeFile(
@@ -246,8 +242,7 @@ it.each(THOROUGH ? ['missing', 'damaged'] : [])(
         before.map((byte) => byte ^ 1),
       )
     const sent = here.searches().length
-    const fixed = await here.call('verify', '--fix', '--yes')
-    expect(fixed.code, fixed.stderr).toBe(0)
+    await exits(0, here.call('verify', '--fix', '--yes'))
     expect(here.searches()).toHaveLength(sent)
     expect(await readFile(await path())).toEqual(before)
     expect(await shardPaths(here.output)).toHaveLength(1)

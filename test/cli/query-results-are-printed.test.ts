@@ -5,6 +5,7 @@ import { Output } from '../../src/cli/terminal/output.ts'
 import { Screen } from '../../src/cli/terminal/screen.ts'
 import { Signals } from '../../src/cli/terminal/signals.ts'
 import { Collector } from '../support/in-this-process.ts'
+import { exits } from '../support/run-cli.ts'
 import { PIPELINE, type Workspace } from '../support/workspace.ts'
 import { exportHere } from '../warehouse/in-process.ts'
 import { trial } from './trial.ts'
@@ -31,8 +32,7 @@ async function queryTo(stdout: Collector, { folder, env }: Workspace, ...words: 
 it('--csv keeps null and the empty string apart, as exports do', async () => {
   const { call } = await exported()
   const sql = `SELECT NULL AS "none", '' AS "empty", 'a"b,c' AS "text", true AS "yes", ['x', NULL] AS "list", 2.5 AS "number"`
-  const { code, stdout, stderr } = await call('query', sql, '--csv')
-  expect(code, stderr).toBe(0)
+  const { stdout } = await exits(0, call('query', sql, '--csv'))
   expect(stdout).toBe('none,empty,text,yes,list,number\n,"","a""b,c",true,"[""x"",null]",2.5\n')
 })
 

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { PIPELINE } from '../support/workspace.ts'
 import { ONE_SLOT, THREE_MONTHS, trial } from './trial.ts'
 
@@ -42,8 +43,7 @@ it('--json prints the summary, and a second run sends nothing', async () => {
   })
   expect(existsSync(join(output, '_SUCCESS'))).toBe(true)
 
-  const second = await call('run', '--json')
-  expect(second.code).toBe(0)
+  const second = await exits(0, call('run', '--json'))
   expect(JSON.parse(second.stdout)).toMatchObject({ status: 'complete', rows: 0, shards: 0, requests: 0 })
   expect(sandbox.requests).toHaveLength(1)
 })

@@ -2,12 +2,12 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { reportId } from '../../src/cli/commands/report.ts'
+import { exits } from '../support/run-cli.ts'
 import { newWorkspace } from '../support/workspace.ts'
 
 it('each report comes once, and one that is not there is named on stderr', async () => {
   const { cli } = await newWorkspace({})
-  const { code, stdout, stderr } = await cli('report', '1', '99', '2', '2')
-  expect(code).toBe(1)
+  const { stdout, stderr } = await exits(1, cli('report', '1', '99', '2', '2'))
   expect(stdout.match(/^# /gm)?.length).toBeGreaterThanOrEqual(2)
   expect(stdout).toContain('Report 1 ·')
   expect(stdout.match(/Report 2 ·/g)).toHaveLength(1)
@@ -17,17 +17,14 @@ it('each report comes once, and one that is not there is named on stderr', async
 it('a port in use, and options out of range, are exit 2', async () => {
   const { sandbox, cli } = await newWorkspace({})
   const { port } = new URL(sandbox.origin)
-  const taken = await cli('sandbox', '--port', port)
-  expect(taken.code).toBe(2)
-  expect(taken.stderr).toContain(`The port is taken (port ${port}). Choose another port`)
+  await exits(2, cli('sandbox', '--port', port), `The port is taken (port ${port}). Choose another port`)
   expect((await cli('sandbox', '--port', '0', '--error-rate', '2')).code).toBe(2)
   expect((await cli('sandbox', '--port', '99999')).code).toBe(2)
 })
 
 it('reports go to one file each, readable by their owner alone', async () => {
   const { folder, cli } = await newWorkspace({})
-  const { code, stdout } = await cli('report', '7', '8', '--output', 'kept')
-  expect(code).toBe(0)
+  const { stdout } = await exits(0, cli('report', '7', '8', '--output', 'kept'))
   expect(stdout).toBe(`${join(folder, 'kept/report-7.md')}\n${join(folder, 'kept/report-8.md')}\n`)
   expect(readdirSync(join(folder, 'kept')).sort()).toEqual(['report-7.md', 'report-8.md'])
   expect(statSync(join(folder, 'kept/report-7.md')).mode & 0o777).toBe(0o600)
@@ -49,8 +46,7 @@ it('control sequences from the service do not reach the terminal', async () => {
   const rewrite = (text: string) => text.replace('An invented summary', hostile)
   const { cli } = await newWorkspace({}, { faults: [{ on: 'reports', kind: 'rewrite', rewrite }] })
   for (const format of ['markdown', 'json']) {
-    const { code, stdout } = await cli('report', '1', '--format', format)
-    expect(code).toBe(0)
+    const { stdout } = await exits(0, cli('report', '1', '--format', format))
     expect(stdout).toContain('red')
     expect(stdout).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]/u)
   }

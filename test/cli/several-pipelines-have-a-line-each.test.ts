@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { threeMonths, trial } from './trial.ts'
 
 it('status, plan, verify and check of several files: a line each, and the gravest exit code', async () => {
@@ -19,7 +20,6 @@ it('status, plan, verify and check of several files: a line each, and the graves
     expect(lines[0]).toMatch(new RegExp(`^done +${first}.* +\\d+ +[\\d.]+ s +[\\d,]+ d`))
     expect(lines[1]).toMatch(new RegExp(`^fresh(?:\\.yaml)? +${second}`))
   }
-  const missing = await cli('status', 'done.yaml', 'nowhere.yaml', '--json')
-  expect(missing.code).toBe(2)
+  const missing = await exits(2, cli('status', 'done.yaml', 'nowhere.yaml', '--json'))
   expect(missing.stdout).toContain('"file":"nowhere.yaml","error":"The pipeline file does not exist')
 })

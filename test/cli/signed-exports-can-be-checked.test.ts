@@ -74,8 +74,7 @@ async function problems(here: Workspace, key = 'pub.pem') {
 
 it('a signed export is valid for verify and for openssl alone', async () => {
   const here = await exported()
-  const { value, code, stderr } = await here.json('sign', '--key', 'key.pem')
-  expect(code, stderr).toBe(0)
+  const { value } = await exits(0, here.json('sign', '--key', 'key.pem'))
   const { totals } = await here.manifest()
   const signature = join(here.output, '_manifest.sig')
   expect(value).toMatchObject({
@@ -202,8 +201,7 @@ it('what was requested, and the state of each partition, are signed', async () =
   for (const [find, replace] of lies) {
     expect(manifest).toContain(find)
     await writeFile(path, manifest.replace(find, replace))
-    const { code, stderr } = await sign(here)
-    expect([code, stderr]).toEqual([1, expect.stringContaining('does not match the checkpoint')])
+    await exits(1, sign(here), 'does not match the checkpoint')
   }
   await writeFile(path, manifest)
   expect((await sign(here)).code).toBe(0)
@@ -243,8 +241,7 @@ it('a signature stays until what it signs changes: a run with nothing to do leav
   expect(await problems(here)).toMatchObject([{ path: '_manifest.sig', problem: /missing/ }])
   // A foreign file is kept.
   await writeFile(join(here.output, '_manifest.sig'), 'somebody else’s')
-  const refused = await sign(here)
-  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('no signature of spillway')])
+  await exits(2, sign(here), 'no signature of spillway')
   expect((await here.call('run')).code).toBe(0)
   const kept = join(here.output, '_state/orphans/_manifest.sig.orphan')
   expect(await readFile(kept, 'utf8')).toBe('somebody else’s')
@@ -269,15 +266,13 @@ it('a signature that is gone is told from damaged files, with what removed it la
 
 it('an export that differs from its checkpoint is not signed', async () => {
   const nothing = await keysIn(await newWorkspace(PARTS))
-  const early = await sign(nothing)
-  expect([early.code, early.stderr]).toEqual([2, expect.stringContaining('Nothing was exported yet')])
+  await exits(2, sign(nothing), 'Nothing was exported yet')
   await expect(stat(nothing.output)).rejects.toThrow()
 
   const here = await exported()
   const [first] = (await shardPaths(here.output)) as [string]
   await truncate(join(here.output, first), 1)
-  const short = await sign(here)
-  expect([short.code, short.stderr]).toEqual([1, expect.stringContaining(first)])
+  await exits(1, sign(here), first)
   await expect(stat(join(here.output, '_manifest.sig'))).rejects.toThrow()
 })
 
@@ -307,8 +302,11 @@ describe('a wrong key', () => {
     await writeFile(join(folder, 'pipeline.yaml'), pipelineText(PARTS))
     for (const [name, text] of Object.entries(KEYS)) await writeFile(join(folder, name), text)
     const access = { SPILLWAY_BASE_URL: 'http://127.0.0.1:1', ...env }
-    const { code, stdout, stderr } = await inThisProcess([...args, '--log-level', 'trace'], folder, access)
-    expect([code, stderr]).toEqual([2, expect.stringContaining(why)])
+    const { stdout, stderr } = await exits(
+      2,
+      inThisProcess([...args, '--log-level', 'trace'], folder, access),
+      why,
+    )
     for (const secret of [...BODIES, OPENED.SPILLWAY_SIGNING_PASSPHRASE]) {
       expect(stdout + stderr).not.toContain(secret)
     }
@@ -318,8 +316,7 @@ describe('a wrong key', () => {
 it('an encrypted key signs like the same key without encryption, given its passphrase', async () => {
   const here = await exported()
   Object.assign(here.env, { SPILLWAY_SIGNING_PASSPHRASE: PASSPHRASE })
-  const { code, stdout, stderr } = await sign(here, 'locked.pem')
-  expect(code, stderr).toBe(0)
+  const { stdout, stderr } = await exits(0, sign(here, 'locked.pem'))
   expect(await problems(here)).toEqual([])
   for (const secret of [...BODIES, PASSPHRASE]) expect(stdout + stderr).not.toContain(secret)
 })
@@ -347,8 +344,7 @@ describe('files that are not on record', () => {
     await mkdir(join(here.output, 'credentials/empty=1/empty'), { recursive: true })
     const [shard] = (await shardPaths(here.output)).filter((path) => path.startsWith(FOLDER))
     await symlink(join(here.output, shard!), join(here.output, 'credentials/link.csv'))
-    const { stdout, code } = await here.call('verify', '--json')
-    expect(code).toBe(1)
+    const { stdout } = await exits(1, here.call('verify', '--json'))
     const { problems } = JSON.parse(stdout) as { problems: Problem[] }
     const found = problems.map(({ path, cause }) => `${path} ${cause}`).sort()
     expect(found).toEqual([...ADDED, 'credentials/link.csv'].map((path) => `${path} not_on_record`).sort())

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { THREE_MONTHS, trial } from './trial.ts'
 
 const QUIET = ['--no-progress']
@@ -6,8 +7,7 @@ const APART = { windows: { ...THREE_MONTHS, per_chain: 1 } }
 
 it('failures are grouped by cause, with the field at fault, and reported once', async () => {
   const { call } = await trial({ transform: { max_quarantined: '1%' } }, { records: 4000, invalidRate: 0.5 })
-  const { code, stdout, stderr } = await call('run', ...QUIET)
-  expect(code).toBe(1)
+  const { stdout, stderr } = await exits(1, call('run', ...QUIET))
   expect(stderr.match(/ERROR/g)).toHaveLength(1)
   expect(stdout).toMatch(/^ {2}3 partitions: more than 1% of items rejected .*\(\S+: .*, [\d,]+/m)
   expect(stdout.match(/more than 1%/g)).toHaveLength(1)
@@ -21,12 +21,10 @@ it('failures are grouped by cause, with the field at fault, and reported once', 
 
 it('the summary contains the reason of exits 3 and 4', async () => {
   const here = await trial({ extract: APART })
-  const refused = await here.with({ SPILLWAY_TOKEN: 'another-one' }).call('run', ...QUIET)
-  expect(refused.code).toBe(3)
+  const refused = await exits(3, here.with({ SPILLWAY_TOKEN: 'another-one' }).call('run', ...QUIET))
   expect(refused.stdout).toMatch(/^ {2}stopped: The service responded with 401/m)
   expect(refused.stdout).not.toMatch(/^ *go on /m)
-  const budget = await here.call('run', '--max-requests', '1', ...QUIET)
-  expect(budget.code).toBe(4)
+  const budget = await exits(4, here.call('run', '--max-requests', '1', ...QUIET))
   expect(budget.stdout).toMatch(/^ {2}stopped: The budget/m)
   expect(budget.stdout).toMatch(/^ {2}go on +spillway run/m)
   expect(budget.stdout).toContain('spillway query pipeline.yaml "SELECT count(*) FROM credentials"')
@@ -38,16 +36,14 @@ it('the summary contains the reason of exits 3 and 4', async () => {
 
 it('after a stop at the end of the quota, the summary does not propose to go on', async () => {
   const { call } = await trial({ extract: APART }, { quota: 100 })
-  const { code, stdout } = await call('run', ...QUIET)
-  expect(code).toBe(4)
+  const { stdout } = await exits(4, call('run', ...QUIET))
   expect(stdout).not.toMatch(/^ *go on /m)
   expect(stdout).toMatch(/^ {2}later +spillway run/m)
 })
 
 it('without a terminal a run prints its plan at once, and a 429 takes one line', async () => {
   const { call } = await trial({}, { faults: [{ kind: 'status', status: 429, retryAfter: '1', times: 1 }] })
-  const { code, stderr } = await call('run')
-  expect(code, stderr).toBe(0)
+  const { stderr } = await exits(0, call('run'))
   const [first] = stderr.split('\n')
   expect(first).toMatch(/^trial: 3 of 3 partitions to do, pace: /)
   expect(stderr).not.toMatch(/wait_ms=0|trying again|partitions_total=/)
@@ -57,16 +53,14 @@ it('an outage that all chains meet is one warning, and another one once it is ov
   const domains = Array.from({ length: 6 }, (_, i) => `d${i}.example`)
   const down = { kind: 'status' as const, status: 503, requests: [1, 2, 3, 4, 9] }
   const { call } = await trial({ extract: { domains } }, { domains, faults: [down] })
-  const { code, stderr } = await call('run', ...QUIET)
-  expect(code, stderr).toBe(0)
+  const { stderr } = await exits(0, call('run', ...QUIET))
   expect(stderr.match(/trying again/g)).toHaveLength(2)
 })
 
 it('if no request reached the service, the summary suggests to check it first', async () => {
   const env = { SPILLWAY_BASE_URL: 'http://127.0.0.1:9' }
   const { call } = await trial({ service: { retries: 1 } }, {}, env)
-  const { code, stdout, stderr } = await call('run', '--from', '2024-02-01', ...QUIET)
-  expect(code).toBe(1)
+  const { stdout, stderr } = await exits(1, call('run', '--from', '2024-02-01', ...QUIET))
   expect(stderr.match(/trying again/g)).toHaveLength(1)
   expect(stdout).toMatch(/^ {2}find out why +spillway check pipeline.yaml$/m)
   expect(stdout).toMatch(

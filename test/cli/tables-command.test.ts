@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
 
 const parts = (load: PipelineParts['load'] = {}): PipelineParts => ({
@@ -13,8 +14,7 @@ const parts = (load: PipelineParts['load'] = {}): PipelineParts => ({
 
 async function exported(): Promise<Workspace> {
   const here = await newWorkspace(parts())
-  const { code, stderr } = await here.run()
-  expect(code, stderr).toBe(0)
+  await exits(0, here.run())
   return here
 }
 

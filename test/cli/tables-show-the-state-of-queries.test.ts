@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { styleFor } from '../../src/cli/terminal/screen.ts'
 import { alignedTable, type Table } from '../../src/cli/terminal/table.ts'
+import { exits } from '../support/run-cli.ts'
 import type { Workspace } from '../support/workspace.ts'
 import { trial } from './trial.ts'
 
@@ -16,12 +17,11 @@ async function halfDone() {
     { domains: DOMAINS, faults: [{ kind: 'status', status: 400, code: 'NO_WAY', requests: [4] }] },
   )
   const call = async (...given: Parameters<Workspace['call']>) => {
-    const { code, stdout, stderr } = await here.call(...given)
-    expect(stderr).not.toContain('Unknown')
-    return { code, stdout, lines: stdout.trimEnd().split('\n') }
+    const ended = await here.call(...given)
+    expect(ended.stderr).not.toContain('Unknown')
+    return { ...ended, lines: ended.stdout.trimEnd().split('\n') }
   }
-  const run = await call('run', '--max-requests', '4')
-  expect(run.code).toBe(4)
+  const run = await exits(4, call('run', '--max-requests', '4'))
   return { call, run, output: here.output }
 }
 
@@ -106,8 +106,7 @@ it('verify shows each cause in one line, and on request each problem', async () 
     '  --all shows each',
   ])
   rmSync(join(output, 'credentials'), { recursive: true })
-  const grouped = await call('verify')
-  expect(grouped.code).toBe(1)
+  const grouped = await exits(1, call('verify'))
   expect(grouped.lines).toEqual([
     'trial: 3 problems in 3 shards, 0 rows',
     `  ${paths.join(', ')}  is missing`,

@@ -1,4 +1,4 @@
-import { inThisProcess } from '../support/in-this-process.ts'
+import { carryOutHere } from '../support/in-this-process.ts'
 import { type SandboxOptions, startSandbox } from '../support/sandbox.ts'
 import {
   type Environment,
@@ -23,9 +23,7 @@ export async function trial(
   env: Environment = {},
 ): Promise<Workspace> {
   const sandbox = await startSandbox({ ...SMALL, records: 40, ...options })
-  return workspaceFor(sandbox, threeMonths(parts), env, ({ args, cwd = '', env }) =>
-    inThisProcess(args, cwd, env),
-  )
+  return workspaceFor(sandbox, threeMonths(parts), env, carryOutHere)
 }
 
 /** The parts of such a pipeline. */

@@ -126,8 +126,7 @@ it('--fresh does not go with flags that narrow the run', async () => {
     ['--from', '2024-02-01'],
     ['--until', '2024-02-01'],
   ]) {
-    const { code, stderr } = await here.call('run', '--fresh', '--yes', ...flags)
-    expect([code, stderr]).toEqual([2, expect.stringContaining('--fresh and')])
+    await exits(2, here.call('run', '--fresh', '--yes', ...flags), '--fresh and')
   }
   expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
 })
@@ -135,8 +134,7 @@ it('--fresh does not go with flags that narrow the run', async () => {
 it('after a damaged checkpoint, verify names what helps', async () => {
   const here = await exported()
   writeFileSync(join(here.output, '_state/checkpoint.jsonl'), '')
-  const { code, stdout } = await here.call('verify')
-  expect(code).toBe(1)
+  const { stdout } = await exits(1, here.call('verify'))
   expect(stdout).toContain('restore _state from a backup, or start over with `run --fresh`')
   expect(stdout).not.toContain('verify --fix')
 })

@@ -17,7 +17,7 @@ const execute = promisify(execFile)
 
 /** A folder with a pipeline, a sandbox and a queue, as the page describes them. */
 async function world(...files: string[]) {
-  const sandbox = await startSandbox({ records: 30, requestsPerSecond: 0, basicRequestsPerSecond: 0 })
+  const sandbox = await startSandbox({ records: 30 })
   const folder = scratchFolder()
   mkdirSync(join(folder, 'pipelines'))
   for (const name of ['acme', ...files]) {

@@ -35,7 +35,7 @@ async function run(
 
 /** The pipeline of the page in a folder of its own, against a sandbox. */
 async function world() {
-  const sandbox = await startSandbox({ records: 20, requestsPerSecond: 0 })
+  const sandbox = await startSandbox({ records: 20 })
   const folder = scratchFolder()
   const [config] = kubernetes() as [{ data: Record<string, string> }]
   const text = config.data['acme.yaml']!.replace('service:', 'service:\n  requests_per_second: 100')

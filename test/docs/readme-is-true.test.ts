@@ -16,7 +16,7 @@ const REAL = 'From a token to a table'
 it.runIf(THOROUGH)(
   'its commands lead from a token to a table, and run prints what the sample shows',
   async () => {
-    const sandbox = await startSandbox({ records: 60_000, requestsPerSecond: 0, basicRequestsPerSecond: 0 })
+    const sandbox = await startSandbox({ records: 60_000 })
     const shell = newShell({ SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token })
     const [, file, commands, sample] = blocksOf('README.md').filter(({ under }) => under.includes(REAL))
     // The first block puts the command on the path and names the service. The test does both itself.

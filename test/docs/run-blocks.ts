@@ -18,7 +18,7 @@ export async function runBlocks(
   blocks: readonly Block[],
   more: Readonly<Record<string, string>> = {},
 ): Promise<string> {
-  const sandbox = await startSandbox({ records: 12, requestsPerSecond: 0, basicRequestsPerSecond: 0 })
+  const sandbox = await startSandbox({ records: 12 })
   const shell = newShell({ SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token, ...more })
   let output = ''
   for (const block of blocks) output += await runBlock(block, shell)

@@ -23,7 +23,6 @@ let sandbox: Sandbox
 
 beforeAll(async () => {
   sandbox = await startSandbox({ ...SMALL, records: 3000 })
-  return () => sandbox.close()
 })
 
 function partsFor(secret: string, extract = {}): PipelineParts {

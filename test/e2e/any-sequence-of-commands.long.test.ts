@@ -1,7 +1,6 @@
 import {
   cpSync,
   existsSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -9,22 +8,23 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import { copyAsKilled } from '../support/copy-as-killed.ts'
-import { inThisProcess } from '../support/in-this-process.ts'
+import { carryOutHere } from '../support/in-this-process.ts'
 import { shardPaths, sql } from '../support/read-shards.ts'
-import { type Sandbox, startSandbox } from '../support/sandbox.ts'
+import { exits } from '../support/run-cli.ts'
+import { startSandbox } from '../support/sandbox.ts'
 import { times } from '../support/thorough.ts'
+import { PIPELINE, type Workspace, workspaceFor } from '../support/workspace.ts'
 import { ExportModel, keyOf, type ModelRow, rowsOfDomains, rowsOfFeeds } from './support/export-model.ts'
 
 /*
  * Commands may follow each other in any order: runs, with a budget or killed; partitions exported anew, pruned rows,
  * forgotten people, repairs, a changed pipeline, damaged files. After each command:
- * - no row is lost, doubled or invented; no row comes back that was pruned or forgotten;
+ * - no row is lost, doubled or invented; no row comes back that was pruned or forgotten; no path of a shard is used twice;
  * - unless the command was killed, manifest, files and open tables name the same shards and rows;
  * - after a complete run no row is missing, `verify` finds the export complete and in order, and the manifest counts
  *   the items in quarantine.
@@ -94,11 +94,11 @@ const settings = fc.record({
   emptyPageRate: fc.constantFrom(0, 0.2),
   lateRate: fc.constantFrom(0, 0.1),
   identifierOrder: fc.constantFrom('asc', 'desc'),
-  partitionBy: fc.constantFrom('[query, window]', '[query]', '[window]', 'none'),
+  partitionBy: fc.constantFrom(['query', 'window'], 'query', 'window', 'none'),
   shardRows: fc.constantFrom(1000, 7, 20),
   order: fc.constantFrom('asc', 'desc'),
   hasTables: fc.boolean(),
-  pageSize: fc.constantFrom('5', '12', 'auto'),
+  pageSize: fc.constantFrom(5, 12, 'auto'),
   isTenant: fc.boolean(),
   concurrency: fc.constantFrom(1, 3),
 })
@@ -110,17 +110,10 @@ for (const resource of ['search', 'feed'] as const) {
     await fc.assert(
       fc.asyncProperty(settings, commands, async (drawn, sequence) => {
         const world = await startWorld(resource, drawn)
-        try {
-          for (const [number, each] of sequence.entries()) {
-            await obey(world, each).catch((error: unknown) => {
-              throw new Error(`command ${number}, ${JSON.stringify(each)}: ${String(error)}`, {
-                cause: error,
-              })
-            })
-          }
-        } finally {
-          await world.sandbox.close()
-          rmSync(world.folder, { recursive: true, force: true })
+        for (const [number, each] of sequence.entries()) {
+          await obey(world, each).catch((error: unknown) => {
+            throw new Error(`command ${number}, ${JSON.stringify(each)}: ${String(error)}`, { cause: error })
+          })
         }
       }),
       { numRuns: SEQUENCES, seed: SEED, endOnFailure: true },
@@ -128,16 +121,14 @@ for (const resource of ['search', 'feed'] as const) {
   }, 36_000_000)
 }
 
-type World = {
+type World = Workspace & {
   readonly resource: Resource
   readonly settings: Settings
-  readonly sandbox: Sandbox
-  readonly folder: string
-  readonly output: string
   readonly model: ExportModel
-  readonly env: Readonly<Record<string, string>>
   /** What the service has and what the pipeline asks for; `change` alters them. */
   readonly now: { day: number; domains: readonly string[]; months: number }
+  /** Digests of all shards so far, by path. */
+  readonly shards: Map<string, string>
 }
 
 async function startWorld(resource: Resource, settings: Settings): Promise<World> {
@@ -146,34 +137,29 @@ async function startWorld(resource: Resource, settings: Settings): Promise<World
   const sandbox = await startSandbox({
     ...{ seed, records, invalidRate, emptyPageRate, lateRate, identifierOrder },
     ...{ nastyRate: 0, nullRate: 0.02, stateRate: 0, domains: DOMAINS },
-    ...{ requestsPerSecond: 0, basicRequestsPerSecond: 0 },
     ...(resource === 'feed' ? { now: () => BEGIN + now.day * DAY_MS } : {}),
   })
-  const folder = mkdtempSync(join(tmpdir(), 'spillway-e2e-'))
-  const env = { SPILLWAY_TOKEN: sandbox.token }
+  const here = await workspaceFor(sandbox, {}, {}, carryOutHere)
   const model = new ExportModel(lateRate > 0)
-  const world = { resource, settings, sandbox, folder, output: join(folder, 'out'), model, env, now }
-  writePipeline(world)
+  const world = { ...here, resource, settings, model, now, shards: new Map<string, string>() }
+  await writePipeline(world)
   return world
 }
 
-function writePipeline({ resource, settings, sandbox, folder, now }: World): void {
+function writePipeline({ resource, settings, now, write }: World): Promise<void> {
   const { partitionBy, shardRows, order, hasTables, pageSize, isTenant, concurrency } = settings
-  const extract =
-    resource === 'feed'
-      ? `{ resource: feed, page_size: ${pageSize}${isTenant ? '' : `, identifiers: [${IDENTIFIERS}]`} }`
-      : `{ domains: [${now.domains}], page_size: ${pageSize}, order: ${order}, concurrency: ${concurrency},
-  windows: { from: ${firstOf(1)}, until: ${firstOf(now.months + 1)}, every: month } }`
-  const format = hasTables ? 'parquet, table_formats: [iceberg, delta]' : 'csv'
-  writeFileSync(
-    join(folder, 'p.yaml'),
-    `name: trial
-service: { base_url: '${sandbox.baseUrl}', requests_per_second: 10000, basic_requests_per_second: 10000, retries: 0 }
-extract: ${extract}
-transform: { max_quarantined: '100%' }
-load: { format: ${format}, path: out, partition_by: ${partitionBy}, shard_rows: ${shardRows} }
-`,
-  )
+  const windows = { from: firstOf(1), until: firstOf(now.months + 1), every: 'month' }
+  const search = { domains: now.domains, windows, order, concurrency }
+  const feed = { resource: 'feed', ...(isTenant ? {} : { identifiers: IDENTIFIERS }) }
+  return write({
+    service: { retries: 0 },
+    extract: { ...(resource === 'feed' ? feed : search), page_size: pageSize },
+    load: {
+      ...(hasTables ? { table_formats: ['iceberg', 'delta'] } : { format: 'csv' }),
+      partition_by: partitionBy,
+      shard_rows: shardRows,
+    },
+  })
 }
 
 async function obey(world: World, command: Command): Promise<void> {
@@ -196,6 +182,7 @@ async function obey(world: World, command: Command): Promise<void> {
       return change(world, command)
     case 'fresh':
       world.model.startAnew()
+      world.shards.clear()
       await succeed(world, 'run', '--fresh', '--yes')
       return expectPromises(world, { isComplete: true, mayGo: () => true })
   }
@@ -229,7 +216,7 @@ async function runAndKill(world: World, event: number, pattern: string | null): 
     copyAsKilled(output, copy)
     abort.abort()
   }
-  const pipeline = await readPipeline('p.yaml', { env: {}, cwd: folder })
+  const pipeline = await readPipeline(PIPELINE, { env, cwd: folder })
   const redo = pattern === null ? [] : [pattern]
   const options = await runOptions(pipeline, { env, onLog, abort: abort.signal, stop: abort.signal, redo })
   const isRefused = await runPipeline(pipeline, options).then(
@@ -307,12 +294,12 @@ async function damageACommit(world: World, { choice, at }: Named<'damage-a-commi
 }
 
 /** Time goes on for a feed; a search asks for other domains or more months. */
-function change(world: World, { days, months, domains }: Named<'change'>): void {
+function change(world: World, { days, months, domains }: Named<'change'>): Promise<void> {
   const { now } = world
   now.day = Math.min(now.day + days, 330)
   if (months === 0) now.domains = domains
   now.months = Math.min(now.months + months, 9)
-  writePipeline(world)
+  return writePipeline(world)
 }
 
 type Expected = {
@@ -336,6 +323,10 @@ async function expectPromises(world: World, expected: Expected): Promise<void> {
   }
   if (!isKilled) await expectOneTruth(world, found.length)
   model.held = new Set(found)
+  for (const { path, sha256 } of manifestOf(world)?.shards ?? []) {
+    expect(world.shards.get(path) ?? sha256, path).toBe(sha256)
+    world.shards.set(path, sha256)
+  }
 }
 
 async function expectVerified(world: World): Promise<void> {
@@ -405,7 +396,7 @@ function patternOf({ resource, settings, now }: World, { choice, month }: Redo):
 }
 
 type Manifest = {
-  readonly shards: readonly { readonly path: string }[]
+  readonly shards: readonly { readonly path: string; readonly sha256: string }[]
   readonly totals: { readonly rows: number; readonly quarantined: number }
 }
 
@@ -430,14 +421,12 @@ function hasState({ output }: World): boolean {
   return existsSync(join(output, '_state/checkpoint.jsonl'))
 }
 
-async function succeed(world: World, ...words: string[]) {
-  const ended = await cli(world, ...words)
-  expect(ended.code, `${words.join(' ')}: ${ended.stderr}`).toBe(0)
-  return ended
+function succeed(world: World, ...words: string[]) {
+  return exits(0, cli(world, ...words))
 }
 
-function cli({ folder, env }: World, ...[name, ...flags]: string[]) {
-  return inThisProcess([name!, 'p.yaml', '--json', ...flags], folder, env)
+function cli({ call }: World, ...[name, ...flags]: string[]) {
+  return call(name!, '--json', ...flags)
 }
 
 function budgetOf(maxRequests: number | null): string[] {

@@ -20,7 +20,6 @@ const EXTRACT = {
 let sandbox: Sandbox
 beforeAll(async () => {
   sandbox = await startSandbox(SMALL)
-  return () => sandbox.close()
 })
 
 const hasZstd = Reflect.get(zlib, 'zstdCompressSync') !== undefined

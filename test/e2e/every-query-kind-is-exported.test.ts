@@ -24,7 +24,6 @@ beforeAll(async () => {
     { type: 'keyword', keyword: someone.split('@')[0]! },
     { type: 'secret', secret: LEAKED },
   ]
-  return () => sandbox.close()
 })
 
 const orders = ['asc', 'desc'] as const

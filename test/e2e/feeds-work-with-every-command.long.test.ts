@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { statusShape } from '../support/json-shapes.ts'
 import { readParquet, shardPaths } from '../support/read-shards.ts'
 import { microsOf, type Row } from '../support/rows.ts'
+import { exits } from '../support/run-cli.ts'
 import type { FeedItem } from '../support/sandbox.ts'
 import { newWorkspace, type Workspace } from '../support/workspace.ts'
 
@@ -98,8 +99,7 @@ test('status, plan and verify tell how far feeds are read', async () => {
 
 test('an identifier that fails leaves the others exported', async () => {
   const { here } = await feeds({ identifiers: [1, 99, 2] })
-  const { code, summary, stdout } = await here.run()
-  expect(code).toBe(1)
+  const { summary, stdout } = await exits(1, here.run())
   expect(summary.partitions).toMatchObject({ total: 3, done: 2, failed: 1, pending: 0 })
   expect(stdout).toContain('identifier 99')
   expect(stdout).toContain('permission')
@@ -110,8 +110,7 @@ test('an identifier that fails leaves the others exported', async () => {
 
 test.for([401, 403])('status %s names the tenant and the permission', async (status) => {
   const { here } = await feeds({}, { faults: [{ on: 'feed', kind: 'status', status }] })
-  const { code, stdout } = await here.run()
-  expect(code).toBe(3)
+  const { stdout } = await exits(3, here.run())
   expect(stdout).toMatch(/permission to read the feed of the tenant/)
 })
 
@@ -152,8 +151,7 @@ test('a feed that is read again for a repair or a refused cursor leaves out what
 
   const held = await readParquet(here.output)
   clock.day = 220
-  const refused = await here.run()
-  expect(refused.code).toBe(1)
+  const refused = await exits(1, here.run())
   await here.expectExactly(held)
   const [, key] = /--redo '(.*?)'/.exec(refused.stdout)!
   expect((await here.run('--redo', key!)).code).toBe(0)

@@ -25,7 +25,6 @@ beforeAll(async () => {
     0,
     2,
   ) as never
-  return () => sandbox.close()
 })
 
 const digest = (value: string): string => createHmac('sha256', KEY).update(`identity:${value}`).digest('hex')

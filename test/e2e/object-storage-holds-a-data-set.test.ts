@@ -164,10 +164,7 @@ const ADDRESSES = [
 
 it.each(some(ADDRESSES, 2))('%s is refused with what is allowed', async (path, word) => {
   const { here } = await world({ load: { path } })
-  const refused = await here.call('plan')
-  expect(refused.code).toBe(2)
-  expect(refused.stderr).toMatch(word)
-  expect(refused.stderr).toContain('pipeline.yaml:')
+  await exits(2, here.call('plan'), word, 'pipeline.yaml:')
 })
 
 /** Others, and those of Azure Blob: `test/s3/errors-are-retried-or-reported`, `test/azure/errors-are-reported`. */

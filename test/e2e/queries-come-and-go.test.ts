@@ -12,8 +12,7 @@ const parts = (domains: readonly string[], load = {}) => ({
 })
 
 async function retired(here: Workspace): Promise<unknown> {
-  const { code, value } = await here.json('status')
-  expect(code).toBe(0)
+  const { value } = await exits(0, here.json('status'))
   return statusShape.parse(value).retired
 }
 

@@ -17,7 +17,6 @@ const QUERIES: readonly SearchQuery[] = [
 let sandbox: Sandbox
 beforeAll(async () => {
   sandbox = await startSandbox({ ...SMALL, records: 200, nastyRate: 0.2, invalidRate: 0.1 })
-  return () => sandbox.close()
 })
 
 const policies: readonly (Masking & { format: 'parquet' | 'csv' })[] = [

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { exits } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
-import { newWorkspace, type Workspace } from '../support/workspace.ts'
+import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const FILE = {
@@ -13,48 +14,31 @@ function succeeded({ output }: Workspace): boolean {
   return existsSync(join(output, '_SUCCESS'))
 }
 
-const NARROWED = [
-  ['--domain', 'scatterholt.com'],
-  ['--until', '2024-02-01'],
-  ['--from', '2024-02-01'],
+type Run = readonly [flags: string, code: number, isWhole: boolean]
+const ALL: Run = ['', 0, true]
+const narrowed = (flags: string) => [[flags, 0, false], ALL, [flags, 0, true]] as const
+const BUDGET = [['--max-requests 1', 4, false], ['--domain scatterholt.com', 0, false], ALL] as const
+
+const RUNS: readonly { readonly runs: readonly Run[]; readonly load?: PipelineParts['load'] }[] = [
+  { runs: BUDGET },
+  // Nothing is missing any more, and a narrower run does not change that.
+  { runs: narrowed('--domain scatterholt.com') },
+  {
+    runs: [
+      ['--domain scatterholt.com', 0, false],
+      ['--domain quillmere.net', 0, true],
+    ],
+  },
+  { runs: narrowed('--until 2024-02-01') },
+  { runs: narrowed('--from 2024-02-01') },
+  { runs: BUDGET, load: { partition_by: 'none' } },
 ]
 
-it.each(some(NARROWED, 1).map((flags) => ({ flags })))(
-  'a run with $flags leaves no _SUCCESS while the file plans more',
-  async ({ flags }) => {
-    const here = await newWorkspace(FILE)
-    expect((await here.run(...flags)).code).toBe(0)
-    expect(succeeded(here)).toBe(false)
-    expect((await here.run()).code).toBe(0)
-    expect(succeeded(here)).toBe(true)
-    // Nothing is missing any more, and a narrower run does not change that.
-    expect((await here.run(...flags)).code).toBe(0)
-    expect(succeeded(here)).toBe(true)
-  },
-)
-
-const LOADS = [
-  { where: 'folders of their own', load: {} },
-  { where: 'one folder', load: { partition_by: 'none' } },
-]
-
-it.each(some(LOADS, 1))(
-  'a stop at the budget and then a narrower run leave no _SUCCESS, with $where',
-  async ({ load }) => {
-    const here = await newWorkspace({ ...FILE, load })
-    expect((await here.run('--max-requests', '1')).code).toBe(4)
-    expect((await here.run('--domain', 'scatterholt.com')).code).toBe(0)
-    expect(succeeded(here)).toBe(false)
-    expect((await here.run()).code).toBe(0)
-    expect(succeeded(here)).toBe(true)
-  },
-)
-
-it('a narrower run that completes the file writes _SUCCESS', async () => {
-  const here = await newWorkspace(FILE)
-  for (const [index, domain] of DOMAINS.entries()) {
-    expect((await here.run('--domain', domain)).code).toBe(0)
-    expect(succeeded(here)).toBe(index === DOMAINS.length - 1)
+it.each(some(RUNS, 3))('_SUCCESS stands once nothing of the file is missing: $runs $load', async (given) => {
+  const here = await newWorkspace({ ...FILE, ...(given.load && { load: given.load }) })
+  for (const [flags, code, isWhole] of given.runs) {
+    await exits(code, here.run(...flags.split(' ').filter(Boolean)))
+    expect([flags, succeeded(here)]).toEqual([flags, isWhole])
   }
 })
 
@@ -68,9 +52,7 @@ it('a file with more queries than before has no _SUCCESS, even if a narrower run
 
 it('a run with a domain that the file does not name sends nothing and writes nothing', async () => {
   const here = await newWorkspace(FILE)
-  const { code, stderr } = await here.call('run', '--domain', 'scaterholt.com')
-  expect(code).toBe(2)
-  expect(stderr).toContain('did you mean `scatterholt.com`?')
+  await exits(2, here.call('run', '--domain', 'scaterholt.com'), 'did you mean `scatterholt.com`?')
   expect(here.sandbox.requests).toEqual([])
   expect(existsSync(here.output)).toBe(false)
 })

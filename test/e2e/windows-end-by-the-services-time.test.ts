@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { carryOut } from '../support/in-this-process.ts'
 import { readParquet } from '../support/read-shards.ts'
 import { expectedOfDomains, expectSame } from '../support/rows.ts'
+import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import {
   type Environment,
@@ -59,11 +60,13 @@ it.each(some(SIDES, 1))(
   "a clock a day %s the service's ends the run with exit 2, and nothing is done",
   async (_side, ms) => {
     const here = await skewed(ms)
-    const ended = await carryOut({ args: ['run', PIPELINE], cwd: here.folder, env: here.env })
-    expect(ended.code).toBe(2)
-    expect(ended.stderr).toContain(`This machine's clock says ${day(0)}`)
-    expect(ended.stderr).toContain(`the service's ${day(ms / DAY)}`)
-    expect(ended.stderr).toContain('Set the clock right and run again; nothing was marked done.')
+    await exits(
+      2,
+      carryOut({ args: ['run', PIPELINE], cwd: here.folder, env: here.env }),
+      `This machine's clock says ${day(0)}`,
+      `the service's ${day(ms / DAY)}`,
+      'Set the clock right and run again; nothing was marked done.',
+    )
     const { value } = await here.json('status')
     expect(value).toMatchObject({ totals: { done: 0, rows: 0 } })
     here.skew.ms = 0
@@ -78,16 +81,13 @@ it('the response to the exchange of an API key decides before any search is sent
   const service = { ...DAYS.service, api_key_env: 'KEY', token_url: tokenUrl }
   await here.write({ ...DAYS, service })
   const env = { ...AT_NOON, SPILLWAY_BASE_URL: here.sandbox.baseUrl, KEY: here.sandbox.apiKey }
-  const { code } = await carryOut({ args: ['run', PIPELINE], cwd: here.folder, env })
-  expect(code).toBe(2)
+  await exits(2, carryOut({ args: ['run', PIPELINE], cwd: here.folder, env }))
   expect(here.searches()).toEqual([])
 })
 
 it('check ends with the same exit code, and sends no search', async () => {
   const here = await skewed(-DAY)
-  const { code, stderr } = await here.call('check')
-  expect(code).toBe(2)
-  expect(stderr).toContain('windows end by the service')
+  await exits(2, here.call('check'), 'windows end by the service')
   expect(here.searches()).toEqual([])
 })
 
@@ -101,15 +101,13 @@ const DIFFERENCES = [
 
 it.each(some(DIFFERENCES, 1))('a difference of %s is one warning', async (_name, ms, parts) => {
   const here = await skewed(ms, { ...parts, extract: { ...parts.extract, page_size: 10 } })
-  const { code, stderr } = await here.run()
-  expect(code).toBe(0)
+  const { stderr } = await exits(0, here.run())
   expect(stderr.split(WARNING)).toHaveLength(2)
 })
 
 it('a few seconds are no warning', async () => {
   const here = await skewed(-5000)
-  const { code, stderr } = await here.run()
-  expect(code).toBe(0)
+  const { stderr } = await exits(0, here.run())
   expect(stderr).not.toContain(WARNING)
 })
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { get, post, SEARCH, sandboxWith } from './client.ts'
+import { startSandbox } from '../support/sandbox.ts'
+import { get, post, SEARCH } from './client.ts'
 
 const query = { type: 'domain', fqdn: 'quillmere.net' }
 
@@ -29,7 +30,7 @@ test.each<[string, unknown, (string | number)[], string]>([
   ['unknown filter', { query, filters: { id: 1 } }, ['body', 'filters', 'id'], 'unrecognized_keys'],
   ['no JSON', '{"query":', ['body'], 'json_invalid'],
 ])('422: %s', async (_name, body, loc, type) => {
-  const sandbox = await sandboxWith({ records: 1 })
+  const sandbox = await startSandbox({ records: 1 })
   const response = await post(sandbox, body)
   expect(response.status).toBe(422)
   const { detail } = (await response.json()) as { detail: { loc: unknown; type: string; msg: string }[] }
@@ -39,7 +40,7 @@ test.each<[string, unknown, (string | number)[], string]>([
 })
 
 test('422 responses never repeat a secret', async () => {
-  const sandbox = await sandboxWith({ records: 1 })
+  const sandbox = await startSandbox({ records: 1 })
   const secret = 'do-not-repeat-me'
   const bodies = [
     { query: { type: 'secret', secret, extra: 1 } },
@@ -58,7 +59,7 @@ test('422 responses never repeat a secret', async () => {
 })
 
 test('401 comes before any error about the body', async () => {
-  const sandbox = await sandboxWith({ records: 1 })
+  const sandbox = await startSandbox({ records: 1 })
   for (const authorization of ['Bearer wrong', `Basic ${sandbox.token}`, sandbox.token]) {
     for (const body of [{ query }, {}, 'no json']) {
       const response = await post(sandbox, body, SEARCH, { authorization })
@@ -69,7 +70,7 @@ test('401 comes before any error about the body', async () => {
 })
 
 test('unknown paths, wrong methods and other content types', async () => {
-  const sandbox = await sandboxWith({ records: 1 })
+  const sandbox = await startSandbox({ records: 1 })
   expect((await get(sandbox, '/v4/credentials/global/_search')).status).toBe(404)
   expect((await get(sandbox, SEARCH)).status).toBe(405)
   expect((await post(sandbox, { query }, SEARCH, { 'content-type': 'text/plain' })).status).toBe(422)
@@ -77,7 +78,7 @@ test('unknown paths, wrong methods and other content types', async () => {
 })
 
 test('the log holds bodies and statuses, and no credentials', async () => {
-  const sandbox = await sandboxWith({ records: 5 })
+  const sandbox = await startSandbox({ records: 5 })
   await post(sandbox, { query })
   await get(sandbox, '/tokens/test')
   expect(sandbox.requests).toMatchObject([

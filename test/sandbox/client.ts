@@ -1,9 +1,4 @@
-import { type CredentialJson, type Sandbox, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
-
-/** A sandbox without rate limits. */
-export function sandboxWith(options: SandboxOptions = {}): Promise<Sandbox> {
-  return startSandbox({ requestsPerSecond: 0, basicRequestsPerSecond: 0, ...options })
-}
+import type { CredentialJson, Sandbox } from '../support/sandbox.ts'
 
 export const SEARCH = '/firework/v4/credentials/global/_search'
 export const SECOND_SEARCH = '/astp/v2/credentials/_search'

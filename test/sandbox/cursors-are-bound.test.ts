@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { get, page, post, SECOND_SEARCH, type SearchPage, sandboxWith } from './client.ts'
+import { startSandbox } from '../support/sandbox.ts'
+import { get, page, post, SECOND_SEARCH, type SearchPage } from './client.ts'
 
 const search = {
   query: { type: 'domain', fqdn: 'quillmere.net' },
@@ -10,7 +11,7 @@ const search = {
 }
 
 test('a cursor is refused with any other parameter changed', async () => {
-  const sandbox = await sandboxWith()
+  const sandbox = await startSandbox()
   const { next } = await page(sandbox, search)
   const others = [
     { ...search, query: { type: 'domain', fqdn: 'tarnhollow.io' } },
@@ -32,18 +33,18 @@ test('a cursor is refused with any other parameter changed', async () => {
 })
 
 test('a cursor stays valid after a restart, unless the key or the data changed', async () => {
-  const { next } = await page(await sandboxWith({ seed: 7 }), search)
-  const again = await page(await sandboxWith({ seed: 7 }), { ...search, from: next })
-  const own = await sandboxWith({ seed: 7 })
+  const { next } = await page(await startSandbox({ seed: 7 }), search)
+  const again = await page(await startSandbox({ seed: 7 }), { ...search, from: next })
+  const own = await startSandbox({ seed: 7 })
   const expected = own.expected({ query: { type: 'domain', fqdn: 'quillmere.net' }, include: search.include })
   expect(again.items).toEqual([...expected].slice(50, 100))
   for (const options of [{ seed: 8 }, { seed: 7, cursorKey: 'other' }, { seed: 7, records: 2000 }]) {
-    expect((await post(await sandboxWith(options), { ...search, from: next })).status).toBe(400)
+    expect((await post(await startSandbox(options), { ...search, from: next })).status).toBe(400)
   }
 })
 
 test('the same cursor gives the same page again', async () => {
-  const sandbox = await sandboxWith()
+  const sandbox = await startSandbox()
   const { next } = await page(sandbox, search)
   const [one, two] = [
     await page(sandbox, { ...search, from: next }),
@@ -53,7 +54,7 @@ test('the same cursor gives the same page again', async () => {
 })
 
 test('the cursors of feeds are accepted by the clock of the machine, which counts parts of milliseconds', async () => {
-  const sandbox = await sandboxWith()
+  const sandbox = await startSandbox()
   for (const path of ['/firework/v2/me/feed/credentials', '/firework/v3/identifiers/1/feed/credentials']) {
     const first = (await (await get(sandbox, `${path}?size=50`)).json()) as SearchPage
     const response = await get(sandbox, `${path}?size=50&from=${first.next}`)

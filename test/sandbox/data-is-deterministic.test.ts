@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { type CredentialJson, DEMO_DOMAINS, type SandboxOptions } from '../support/sandbox.ts'
-import { micros, page, post, sandboxWith, searchAll } from './client.ts'
+import { type CredentialJson, DEMO_DOMAINS, type SandboxOptions, startSandbox } from '../support/sandbox.ts'
+import { micros, page, post, searchAll } from './client.ts'
 
 const query = { type: 'domain', fqdn: 'scatterholt.com' } as const
 
 async function everything(options: SandboxOptions): Promise<CredentialJson[]> {
-  const sandbox = await sandboxWith(options)
+  const sandbox = await startSandbox(options)
   return DEMO_DOMAINS.flatMap((fqdn) => [...sandbox.expected({ query: { type: 'domain', fqdn } })])
 }
 
@@ -49,7 +49,7 @@ test('the data has the values that careless exporters break on', async () => {
 })
 
 test('a lone surrogate travels as a JSON escape, other text as UTF-8', async () => {
-  const sandbox = await sandboxWith({ records: 200, nastyRate: 1 })
+  const sandbox = await startSandbox({ records: 200, nastyRate: 1 })
   const text = await (await post(sandbox, { query, size: 200 })).text()
   expect(text).toContain('\\ud83d end')
   expect(text).toContain('漢字かなカナ')
@@ -57,7 +57,7 @@ test('a lone surrogate travels as a JSON escape, other text as UTF-8', async () 
 })
 
 test('broken records are broken in the same way each time', async () => {
-  const sandbox = await sandboxWith({ records: 2000, invalidRate: 0.1, nastyRate: 0.1 })
+  const sandbox = await startSandbox({ records: 2000, invalidRate: 0.1, nastyRate: 0.1 })
   const found = await searchAll(sandbox, { query, order: 'asc', size: 500 })
   expect(found).toEqual([...sandbox.expected({ query })])
   const broken = found.filter((item) => typeof item?.id !== 'number' || !('imported_at' in item))
@@ -65,7 +65,7 @@ test('broken records are broken in the same way each time', async () => {
 })
 
 test('unknown and optional fields appear when requested', async () => {
-  const sandbox = await sandboxWith({ records: 10, unknownFields: true, publicFields: true, nullRate: 0 })
+  const sandbox = await startSandbox({ records: 10, unknownFields: true, publicFields: true, nullRate: 0 })
   const { items } = await page(sandbox, { query })
   expect(items[0]).toHaveProperty('confidence')
   expect(items[0]).toHaveProperty('event_uid')
@@ -74,7 +74,7 @@ test('unknown and optional fields appear when requested', async () => {
 
 test('two hundred million records take no memory and no time', async () => {
   const before = process.memoryUsage().rss
-  const sandbox = await sandboxWith({ records: 50_000_000 })
+  const sandbox = await startSandbox({ records: 50_000_000 })
   const started = process.cpuUsage()
   for (const order of ['asc', 'desc'] as const) {
     const filters = { imported_at: { gte: '2024-06-01T00:00:00Z', lte: '2024-06-02T00:00:00Z' } }
@@ -92,7 +92,7 @@ test('two hundred million records take no memory and no time', async () => {
 })
 
 test('options out of range are refused by name', async () => {
-  await expect(sandboxWith({ records: -1 })).rejects.toThrow(/records/)
-  await expect(sandboxWith({ emptyPageRate: 1 })).rejects.toThrow(/emptyPageRate/)
-  await expect(sandboxWith({ from: '2024-02-01', until: '2024-01-01' })).rejects.toThrow(/from/)
+  await expect(startSandbox({ records: -1 })).rejects.toThrow(/records/)
+  await expect(startSandbox({ emptyPageRate: 1 })).rejects.toThrow(/emptyPageRate/)
+  await expect(startSandbox({ from: '2024-02-01', until: '2024-01-01' })).rejects.toThrow(/from/)
 })

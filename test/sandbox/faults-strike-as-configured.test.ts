@@ -1,8 +1,6 @@
-import { once } from 'node:events'
-import { createConnection } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import type { Fault, Sandbox } from '../support/sandbox.ts'
-import { get, post, SEARCH, sandboxWith } from './client.ts'
+import { type Fault, type Sandbox, startSandbox } from '../support/sandbox.ts'
+import { post, SEARCH } from './client.ts'
 
 const query = { type: 'domain', fqdn: 'quillmere.net' }
 const body = { query, size: 100 }
@@ -46,7 +44,7 @@ test.each<[Fault, string]>([
   [{ kind: 'status', status: 429, requests: [2] }, '429 other json'],
   [{ kind: 'drip', requests: [2], bytes: 20_000, everyMs: 1 }, '200 items'],
 ])('%o strikes the second request only', async (fault, wanted) => {
-  const sandbox = await sandboxWith({ faults: [fault] })
+  const sandbox = await startSandbox({ faults: [fault] })
   expect([await outcome(sandbox), await outcome(sandbox), await outcome(sandbox)]).toEqual([
     '200 items',
     looseEnds.has(fault.kind) ? expect.stringMatching(/no json|cut|no response/) : wanted,
@@ -55,66 +53,10 @@ test.each<[Fault, string]>([
   expect(sandbox.requests.map((request) => request.fault)).toEqual([null, fault.kind, null])
 })
 
-test.each<[Fault['kind'], string]>([
-  ['stall', 'half of the body'],
-  ['hang', 'nothing'],
-])('%s sends %s and keeps the connection open', async (kind) => {
-  const sandbox = await sandboxWith({ faults: [{ kind } as Fault] })
-  const text = JSON.stringify(body)
-  const socket = createConnection(Number(new URL(sandbox.origin).port), '127.0.0.1')
-  const closed = once(socket, 'close')
-  let received = ''
-  socket.setEncoding('latin1').on('data', (chunk: string) => {
-    received += chunk
-  })
-  socket.write(
-    `POST ${SEARCH} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${sandbox.token}\r\n` +
-      `content-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
-  )
-  /** How many bytes the response announces, and how many of them have come. */
-  const sizes = (): readonly number[] => {
-    const [head = '', ...rest] = received.split('\r\n\r\n')
-    return [Number(/content-length: (\d+)/i.exec(head)?.[1]), rest.join('\r\n\r\n').length]
-  }
-  const isSent = (): boolean => {
-    const [announced = Number.NaN, came = 0] = sizes()
-    return kind === 'hang' ? sandbox.requests[0]?.fault === kind : came >= Math.floor(announced / 2)
-  }
-  await expect.poll(isSent).toBe(true)
-  // More of the response would come before this one's.
-  expect((await get(sandbox, '/tokens/test')).status).toBe(200)
-  expect(socket.readyState).toBe('open')
-  // Then nothing more can come.
-  await sandbox.close()
-  await closed
-  if (kind === 'hang') expect(received).toBe('')
-  else {
-    const [announced = 0, came] = sizes()
-    expect(announced).toBeGreaterThan(20_000)
-    expect(came).toBe(Math.floor(announced / 2))
-  }
-})
-
-test('Retry-After comes as seconds or as a date, and a fault can be a redirect', async () => {
-  const date = 'Wed, 21 Oct 2026 07:28:00 GMT'
-  const sandbox = await sandboxWith({
-    faults: [
-      { kind: 'status', status: 429, retryAfter: '2', requests: [1] },
-      { kind: 'status', status: 503, retryAfter: () => date, requests: [2] },
-      { kind: 'status', status: 307, headers: { location: '/elsewhere' }, requests: [3] },
-    ],
-  })
-  const first = await post(sandbox, body)
-  expect(first.headers.get('retry-after')).toBe('2')
-  expect(await first.json()).toMatchObject({ error: { code: 'RATELIMIT_REACHED' } })
-  expect((await post(sandbox, body)).headers.get('retry-after')).toBe(date)
-  expect((await post(sandbox, body)).url).toBe(`${sandbox.origin}/elsewhere`)
-})
-
 test('faults by rate strike the same requests for the same seed, and stop after a number of times', async () => {
   const strikes = async (fault: Partial<Fault>) => {
     const fault500 = { kind: 'status', status: 500, ...fault } as Fault
-    const sandbox = await sandboxWith({ records: 1, faults: [fault500] })
+    const sandbox = await startSandbox({ records: 1, faults: [fault500] })
     const statuses: number[] = []
     for (let i = 0; i < 60; i++) statuses.push((await post(sandbox, body)).status)
     return statuses
@@ -127,28 +69,8 @@ test('faults by rate strike the same requests for the same seed, and stop after 
   expect((await strikes({ times: 3 })).filter((status) => status === 500)).toHaveLength(3)
 })
 
-test('a fault can depend on the request, and strike other kinds of requests', async () => {
-  const sandbox = await sandboxWith({
-    faults: [
-      { kind: 'status', status: 500, when: (request) => (request.body as { size: number }).size === 7 },
-      { kind: 'status', status: 503, on: 'reports', requests: [1] },
-    ],
-  })
-  expect((await post(sandbox, { query, size: 7 })).status).toBe(500)
-  expect((await post(sandbox, { query, size: 8 })).status).toBe(200)
-  expect((await get(sandbox, '/firework/v4/threat_flow/reports/1')).status).toBe(503)
-  expect((await get(sandbox, '/firework/v4/threat_flow/reports/1')).status).toBe(200)
-})
-
-test('tokens can be revoked in the middle of a run', async () => {
-  const sandbox = await sandboxWith({ faults: [{ kind: 'revoke-tokens', requests: [2] }] })
-  expect(await outcome(sandbox)).toBe('200 items')
-  expect(await outcome(sandbox)).toBe('401 other json')
-  expect(await outcome(sandbox)).toBe('401 other json')
-})
-
 test('gzip is sent to those who accept it, when switched on', async () => {
-  const sandbox = await sandboxWith({ gzip: true })
+  const sandbox = await startSandbox({ gzip: true })
   const response = await post(sandbox, body)
   expect(response.headers.get('content-encoding')).toBe('gzip')
   expect(((await response.json()) as { items: unknown[] }).items).toHaveLength(100)
@@ -157,7 +79,7 @@ test('gzip is sent to those who accept it, when switched on', async () => {
 })
 
 test('closing ends open requests at once', async () => {
-  const sandbox = await sandboxWith({ latencyMs: 60_000 })
+  const sandbox = await startSandbox({ latencyMs: 60_000 })
   const pending = outcome(sandbox)
   await expect.poll(() => sandbox.requests.length).toBe(1)
   await sandbox.close()
@@ -166,7 +88,7 @@ test('closing ends open requests at once', async () => {
 })
 
 test('latency can be drawn from a range', async () => {
-  const sandbox = await sandboxWith({ latencyMs: [20, 30] })
+  const sandbox = await startSandbox({ latencyMs: [20, 30] })
   const started = performance.now()
   await outcome(sandbox)
   expect(performance.now() - started).toBeGreaterThan(18)
@@ -177,7 +99,7 @@ test('many delayed responses cause no warning of Node.js', async () => {
   const warned = ({ message }: Error): void => void warnings.push(message)
   process.on('warning', warned)
   onTestFinished(() => void process.off('warning', warned))
-  const sandbox = await sandboxWith({ latencyMs: 200, requestsPerSecond: 0 })
+  const sandbox = await startSandbox({ latencyMs: 200 })
   await Promise.all(Array.from({ length: 20 }, () => outcome(sandbox)))
   expect(warnings).toEqual([])
 })

@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest'
-import { micros, sandboxWith, searchAll } from './client.ts'
+import { startSandbox } from '../support/sandbox.ts'
+import { micros, searchAll } from './client.ts'
 
 const query = { type: 'domain', fqdn: 'tarnhollow.io' } as const
 
 test('both bounds are inclusive to the microsecond', async () => {
-  const sandbox = await sandboxWith({ records: 400 })
+  const sandbox = await startSandbox({ records: 400 })
   const all = [...sandbox.expected({ query })]
   const low = all[100]!.imported_at
   const high = all[200]!.imported_at
@@ -25,7 +26,7 @@ test('both bounds are inclusive to the microsecond', async () => {
 })
 
 test('records lie exactly on month starts, and expected() gives them to one window', async () => {
-  const sandbox = await sandboxWith({ records: 1000 })
+  const sandbox = await startSandbox({ records: 1000 })
   const boundary = micros('2024-02-01T00:00:00Z')
   const january = [...sandbox.expected({ query, from: '2024-01-01', until: '2024-02-01' })]
   const february = [...sandbox.expected({ query, from: '2024-02-01', until: '2024-03-01' })]
@@ -42,7 +43,7 @@ test('records lie exactly on month starts, and expected() gives them to one wind
 })
 
 test('one bound alone, an empty range and a range the wrong way round', async () => {
-  const sandbox = await sandboxWith({ records: 100 })
+  const sandbox = await startSandbox({ records: 100 })
   const count = async (imported_at: object) =>
     (await searchAll(sandbox, { query, filters: { imported_at }, size: 1000 })).length
   const before = await count({ lte: '2024-06-30T23:59:59.999999Z' })
@@ -54,7 +55,7 @@ test('one bound alone, an empty range and a range the wrong way round', async ()
 })
 
 test('a broken service that ignores filters can be emulated', async () => {
-  const sandbox = await sandboxWith({ records: 100, ignoreFilters: true })
+  const sandbox = await startSandbox({ records: 100, ignoreFilters: true })
   const filters = { imported_at: { gte: '2024-07-01', lte: '2024-07-02' } }
   expect(await searchAll(sandbox, { query, filters, size: 1000 })).toHaveLength(100)
 })

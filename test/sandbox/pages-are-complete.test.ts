@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import type { SearchQuery } from '../support/sandbox.ts'
-import { COMMON_PASSWORDS, DEMO_DOMAINS } from '../support/sandbox.ts'
-import { micros, page, pages, SECOND_SEARCH, sandboxWith, searchAll } from './client.ts'
+import { COMMON_PASSWORDS, DEMO_DOMAINS, type SearchQuery, startSandbox } from '../support/sandbox.ts'
+import { micros, page, pages, SECOND_SEARCH, searchAll } from './client.ts'
 
 const options = { records: 1500, nastyRate: 0.05 }
 
 /** Every credential of every domain, and what a query should find in it, decided on the JSON alone. */
 async function everything() {
-  const sandbox = await sandboxWith(options)
+  const sandbox = await startSandbox(options)
   const all = DEMO_DOMAINS.flatMap((fqdn) => [
     ...sandbox.expected({ query: { type: 'domain', fqdn }, include: ['auth_domains'] }),
   ])
@@ -53,7 +52,7 @@ describe('following next to the end finds every match once', () => {
   })
 
   test('on the second endpoint too, which knows urls', async () => {
-    const sandbox = await sandboxWith({ records: 300, quota: 0 })
+    const sandbox = await startSandbox({ records: 300, quota: 0 })
     const query = { type: 'domain', fqdn: 'quillmere.net' } as const
     const include = ['urls', 'auth_domains', 'known_password_id']
     const found = await searchAll(sandbox, { query, include, order: 'asc', size: 100 }, SECOND_SEARCH)
@@ -63,7 +62,7 @@ describe('following next to the end finds every match once', () => {
 })
 
 test('the defaults are ten items, newest first', async () => {
-  const sandbox = await sandboxWith()
+  const sandbox = await startSandbox()
   const first = await page(sandbox, { query: { type: 'domain', fqdn: 'quillmere.net' } })
   const own = [...sandbox.expected({ query: { type: 'domain', fqdn: 'quillmere.net' } })]
   expect(first.items).toEqual(own.slice(-10).reverse())
@@ -71,13 +70,13 @@ test('the defaults are ten items, newest first', async () => {
 })
 
 test('next is null when the last page is exactly full', async () => {
-  const sandbox = await sandboxWith({ records: 200 })
+  const sandbox = await startSandbox({ records: 200 })
   const found = await pages(sandbox, { query: { type: 'domain', fqdn: 'quillmere.net' }, size: 100 })
   expect(found.map(({ items }) => items.length)).toEqual([100, 100])
 })
 
 test.each(['asc', 'desc'] as const)('empty and short pages hide nothing, %s', async (order) => {
-  const sandbox = await sandboxWith({ records: 1000, emptyPageRate: 0.4, shortPageRate: 0.5 })
+  const sandbox = await startSandbox({ records: 1000, emptyPageRate: 0.4, shortPageRate: 0.5 })
   const query = { type: 'domain', fqdn: 'quillmere.net' } as const
   const found = await pages(sandbox, { query, order, size: 20 })
   const ids = found.flatMap(({ items }) => items.map((item) => item.id))
@@ -91,7 +90,7 @@ test.each(['asc', 'desc'] as const)('empty and short pages hide nothing, %s', as
 })
 
 test('the last page may leave next out', async () => {
-  const sandbox = await sandboxWith({ lastNext: 'missing' })
+  const sandbox = await startSandbox({ lastNext: 'missing' })
   const last = await page(sandbox, { query: { type: 'domain', fqdn: 'quillmere.net' }, size: 10_000 })
   expect(last.items).toHaveLength(1000)
   expect(last).not.toHaveProperty('next')

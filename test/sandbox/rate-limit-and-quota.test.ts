@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { rateLimit } from '../../src/sandbox/request-listener.ts'
-import type { Sandbox } from '../support/sandbox.ts'
-import { get, type page, post, SECOND_SEARCH, sandboxWith } from './client.ts'
+import { type Sandbox, startSandbox } from '../support/sandbox.ts'
+import { get, type page, post, SECOND_SEARCH } from './client.ts'
 
 const domain = (number: number) => ({ type: 'domain', fqdn: `d${number}.example` })
 const query = { type: 'domain', fqdn: 'quillmere.net' }
@@ -9,7 +9,7 @@ const query = { type: 'domain', fqdn: 'quillmere.net' }
 test('a search that comes too early gets the documented 429 and costs nothing', async () => {
   let now = 1_000_000
   let searches = 0
-  const sandbox = await sandboxWith({
+  const sandbox = await startSandbox({
     records: 30,
     requestsPerSecond: 2,
     basicRequestsPerSecond: 4,
@@ -45,7 +45,7 @@ test('a search that comes too early gets the documented 429 and costs nothing', 
 
 test('all requests except global searches have a rate limit of their own', async () => {
   let now = 0
-  const sandbox = await sandboxWith({ requestsPerSecond: 1, basicRequestsPerSecond: 4, now: () => now })
+  const sandbox = await startSandbox({ requestsPerSecond: 1, basicRequestsPerSecond: 4, now: () => now })
   expect((await post(sandbox, { query })).status).toBe(200)
   expect((await post(sandbox, { query }, SECOND_SEARCH)).status).toBe(200)
   expect((await get(sandbox, '/tokens/test')).status).toBe(429)
@@ -66,7 +66,7 @@ const REMAINING = 'x-flare-global-searches-remaining'
 const BATCH = 'x-flare-global-searches-batch-reached'
 
 test('a header counts the remaining searches down, and at zero the response is QUOTA_EXCEEDED', async () => {
-  const sandbox = await sandboxWith({ quota: 2, rowsPerSearch: 0 })
+  const sandbox = await startSandbox({ quota: 2, rowsPerSearch: 0 })
   const left = async (number: number) => {
     const response = await post(sandbox, { query: domain(number) })
     const { headers } = response
@@ -95,7 +95,7 @@ async function quotaOf(sandbox: Sandbox, body: object): Promise<(string | null)[
 }
 
 test('a search covers a hundred rows along its cursors, and the header says when they are used up', async () => {
-  const sandbox = await sandboxWith({ records: 250, quota: 1000 })
+  const sandbox = await startSandbox({ records: 250, quota: 1000 })
   expect(await quotaOf(sandbox, { query, size: 50 })).toEqual([
     ['999', 'false'],
     ['999', 'true'],
@@ -103,12 +103,12 @@ test('a search covers a hundred rows along its cursors, and the header says when
     ['998', 'true'],
     ['997', 'false'],
   ])
-  const other = await sandboxWith({ records: 250, quota: 1000 })
+  const other = await startSandbox({ records: 250, quota: 1000 })
   expect(await quotaOf(other, { query, size: 10_000 })).toEqual([['997', 'false']])
 })
 
 test('a page is one search when rowsPerSearch is 0', async () => {
-  const sandbox = await sandboxWith({ records: 250, quota: 1000, rowsPerSearch: 0 })
+  const sandbox = await startSandbox({ records: 250, quota: 1000, rowsPerSearch: 0 })
   expect(await quotaOf(sandbox, { query, size: 100 })).toEqual([
     ['999', 'true'],
     ['998', 'true'],
@@ -118,7 +118,7 @@ test('a page is one search when rowsPerSearch is 0', async () => {
 
 test('the same search again is free for ten minutes, and so is the first of one with other filters', async () => {
   let now = 0
-  const sandbox = await sandboxWith({ records: 150, quota: 100, now: () => now })
+  const sandbox = await startSandbox({ records: 150, quota: 100, now: () => now })
   const body = { query, size: 1000 }
   const filtered = { ...body, filters: { imported_at: { gte: '2024-01-01' } } }
   const left = async (search: object) => (await quotaOf(sandbox, search))[0]![0]
@@ -131,7 +131,7 @@ test('the same search again is free for ten minutes, and so is the first of one 
 })
 
 test('the gateway responds to a request that takes longer than its timeout', async () => {
-  const sandbox = await sandboxWith({ records: 100, msPerRow: 0.2, gatewayTimeoutMs: 5 })
+  const sandbox = await startSandbox({ records: 100, msPerRow: 0.2, gatewayTimeoutMs: 5 })
   const late = await post(sandbox, { query, size: 50 }, SECOND_SEARCH)
   expect([late.status, await late.text()]).toEqual([504, 'upstream request timeout'])
   expect((await post(sandbox, { query, size: 20 }, SECOND_SEARCH)).status).toBe(200)

@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest'
-import { get, sandboxWith } from './client.ts'
+import { startSandbox } from '../support/sandbox.ts'
+import { get } from './client.ts'
 
 const REPORTS = '/firework/v4/threat_flow/reports'
 
 type Listed = { items: { id: number }[]; next: string | null }
 
 test('one report, wrapped, with all fields of the spec', async () => {
-  const sandbox = await sandboxWith()
+  const sandbox = await startSandbox()
   const body = (await (await get(sandbox, `${REPORTS}/7`)).json()) as { report: Record<string, unknown> }
   expect(Object.keys(body)).toEqual(['report'])
   expect(Object.keys(body.report)).toEqual([
@@ -18,7 +19,7 @@ test('one report, wrapped, with all fields of the spec', async () => {
 })
 
 test('unknown ids are 404, impossible ones 422', async () => {
-  const sandbox = await sandboxWith()
+  const sandbox = await startSandbox()
   const missing = await get(sandbox, `${REPORTS}/26`)
   expect(missing.status).toBe(404)
   expect(await missing.json()).toMatchObject({ error: { code: 'NOT_FOUND' } })
@@ -26,7 +27,7 @@ test('unknown ids are 404, impossible ones 422', async () => {
 })
 
 test.each(['asc', 'desc'])('the list pages through all 25, %s', async (order) => {
-  const sandbox = await sandboxWith()
+  const sandbox = await startSandbox()
   const sizes: number[] = []
   const ids: number[] = []
   let from = ''
@@ -43,7 +44,7 @@ test.each(['asc', 'desc'])('the list pages through all 25, %s', async (order) =>
 })
 
 test('the list refuses unknown parameters and foreign cursors', async () => {
-  const sandbox = await sandboxWith()
+  const sandbox = await startSandbox()
   const { next } = (await (await get(sandbox, `${REPORTS}/?size=5`)).json()) as Listed
   expect((await get(sandbox, `${REPORTS}/?size=5&from=${next}`)).status).toBe(200)
   expect((await get(sandbox, `${REPORTS}/?size=6&from=${next}`)).status).toBe(400)

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import type { Sandbox } from '../support/sandbox.ts'
-import { sandboxBanner } from '../support/sandbox.ts'
-import { get, post, SEARCH, sandboxWith } from './client.ts'
+import { type Sandbox, sandboxBanner, startSandbox } from '../support/sandbox.ts'
+import { get, post, SEARCH } from './client.ts'
 
 const query = { type: 'domain', fqdn: 'quillmere.net' }
 
@@ -15,7 +14,7 @@ function exchange(sandbox: Sandbox, key: string, body?: unknown): Promise<Respon
 
 test('an API key is exchanged for a token that lives as long as set', async () => {
   let now = 1_700_000_000_000
-  const sandbox = await sandboxWith({ tokenLifetimeMs: 5000, now: () => now })
+  const sandbox = await startSandbox({ tokenLifetimeMs: 5000, now: () => now })
   const response = await exchange(sandbox, sandbox.apiKey)
   expect(response.status).toBe(200)
   const { token, refresh_token_exp } = (await response.json()) as { token: string; refresh_token_exp: number }
@@ -31,7 +30,7 @@ test('an API key is exchanged for a token that lives as long as set', async () =
 
 test('the ready token lives for ever and exchanged ones an hour, unless set', async () => {
   let now = 0
-  const sandbox = await sandboxWith({
+  const sandbox = await startSandbox({
     now: () => now,
     token: 'ready',
     apiKey: 'key',
@@ -49,7 +48,7 @@ test('the ready token lives for ever and exchanged ones an hour, unless set', as
 })
 
 test('a wrong key, a key with Bearer and a wrong body are refused', async () => {
-  const sandbox = await sandboxWith()
+  const sandbox = await startSandbox()
   expect((await exchange(sandbox, 'wrong')).status).toBe(401)
   expect((await exchange(sandbox, `Bearer ${sandbox.apiKey}`)).status).toBe(401)
   expect((await exchange(sandbox, sandbox.apiKey, { tenant_id: 'one' })).status).toBe(422)
@@ -57,7 +56,7 @@ test('a wrong key, a key with Bearer and a wrong body are refused', async () => 
 })
 
 test('the banner starts with base URL and token', async () => {
-  const sandbox = await sandboxWith({ token: 't', apiKey: 'k' })
+  const sandbox = await startSandbox({ token: 't', apiKey: 'k' })
   const lines = sandboxBanner(sandbox).split('\n')
   expect(lines.slice(0, 4)).toEqual([
     `SPILLWAY_BASE_URL=${sandbox.origin}/firework`,

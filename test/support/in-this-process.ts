@@ -18,11 +18,16 @@ let calls = 0
  * Runs the built command instead for every third call in thorough runs, or when the environment holds variables that
  * only a process of its own can get.
  */
-export async function carryOut({ args, env = {}, cwd = process.cwd() }: RunArgs): Promise<Ended> {
-  const isOfAProcess = Object.entries(env).some(
+export async function carryOut(command: RunArgs): Promise<Ended> {
+  const isOfAProcess = Object.entries(command.env ?? {}).some(
     ([name, value]) => OF_THE_PROCESS.test(name) && process.env[name] !== value,
   )
-  if (isOfAProcess || (THOROUGH && isOfTheDay(calls++))) return runCli({ args, env, cwd })
+  if (isOfAProcess || (THOROUGH && isOfTheDay(calls++))) return runCli(command)
+  return carryOutHere(command)
+}
+
+/** The same, but always in this process. */
+export function carryOutHere({ args, env, cwd = process.cwd() }: RunArgs): Promise<Ended> {
   return inThisProcess(args, cwd, env)
 }
 

@@ -95,13 +95,15 @@ export function runCli({ args, env, cwd, onStart, onStderr }: RunArgs): Promise<
   return result
 }
 
-/** Requires the exit code of a command. A failure shows what it printed. */
+/** Requires the exit code of a command, and what stderr says. A failure shows what it printed. */
 export async function exits<T extends Pick<Ended, 'code' | 'stderr'>>(
   code: number,
   command: Promise<T>,
+  ...says: readonly (string | RegExp)[]
 ): Promise<T> {
   const ended = await command
   expect(ended.code, ended.stderr).toBe(code)
+  for (const each of says) expect(ended.stderr).toMatch(each)
   return ended
 }
 

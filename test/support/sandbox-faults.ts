@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fraction } from '../../src/sandbox/data/words.ts'
 import { type Interception, type SandboxResponse, send } from '../../src/sandbox/http/responses.ts'
 import type { LoggedRequest, RequestKind } from '../../src/sandbox/http/routes.ts'
-import type { Tokens } from '../../src/sandbox/http/tokens.ts'
 import { type ServiceError, serviceError } from '../../src/sandbox/search/service-error.ts'
 
 /**
@@ -53,8 +52,6 @@ export type FaultEffect =
       retryAfter?: string | (() => string)
       headers?: Readonly<Record<string, string>>
     }
-  /** Every token issued so far expires; this request fails with 401. */
-  | { kind: 'revoke-tokens' }
 
 export type Fault = FaultEffect & FaultTrigger
 
@@ -65,7 +62,6 @@ export type Fault = FaultEffect & FaultTrigger
 export function faulty(
   faults: readonly Fault[],
   seed: number,
-  tokens: Tokens,
 ): (request: LoggedRequest) => Interception | null {
   const pick = faultPicker(faults, seed)
   return (request) => {
@@ -73,7 +69,7 @@ export function faulty(
     if (fault === null) return null
     return {
       name: fault.kind,
-      instead: instead(fault, tokens),
+      instead: instead(fault),
       change: (plain) => spoil(fault, plain),
       send(response, content, closed) {
         if (fault.kind === 'reset' || fault.kind === 'hang') request.status = 0
@@ -84,7 +80,7 @@ export function faulty(
 }
 
 /** The response of a fault that keeps the request from being carried out; null: it is carried out. */
-function instead(fault: Fault, tokens: Tokens): ServiceError | null {
+function instead(fault: Fault): ServiceError | null {
   switch (fault.kind) {
     case 'status': {
       const { status, retryAfter } = fault
@@ -94,9 +90,6 @@ function instead(fault: Fault, tokens: Tokens): ServiceError | null {
         ? serviceError(429, 'RATELIMIT_REACHED', 'ratelimit reached', headers)
         : serviceError(status, fault.code ?? 'SANDBOX_FAULT', 'a fault that a test asked for', headers)
     }
-    case 'revoke-tokens':
-      tokens.revokeAll()
-      return serviceError(401, 'UNAUTHORIZED', 'the access token is missing, unknown or expired')
     case 'reset':
     case 'hang':
     case 'html':

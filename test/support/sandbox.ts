@@ -30,12 +30,12 @@ export type Sandbox = Served & {
 
 /**
  * The sandbox, with faults of the network and the service, and with the rows that an export of it should have. It is
- * closed when the tests of the file are done, if not before.
+ * closed when the tests of the file are done, if not before. Without options it has no rate limits.
  */
 export async function startSandbox({ faults = [], ...options }: SandboxOptions = {}): Promise<Sandbox> {
-  const settings = resolveOptions(options)
+  const settings = resolveOptions({ requestsPerSecond: 0, basicRequestsPerSecond: 0, ...options })
   const { data, arrived, service } = makeService(settings)
-  const sandbox = await serve(settings, service, faulty(faults, settings.seed, service.tokens))
+  const sandbox = await serve(settings, service, faulty(faults, settings.seed))
   atTheEnd(sandbox.close)
   return {
     ...sandbox,

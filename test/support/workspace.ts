@@ -64,8 +64,6 @@ export const SMALL: SandboxOptions = {
   domains: ['scatterholt.com', 'quillmere.net'],
   nastyRate: 0.3,
   nullRate: 0.1,
-  requestsPerSecond: 0,
-  basicRequestsPerSecond: 0,
 }
 
 /** A folder with a pipeline file that points at a new sandbox. Both are removed when the tests of the file are done. */

@@ -10,8 +10,6 @@ export type Tokens = {
   exchange(authorization: string | undefined, body: unknown): unknown
   /** The body of `GET /tokens/test`. */
   describe(): unknown
-  /** Makes every token handed out so far worthless. */
-  revokeAll(): void
 }
 
 /** Source: the public documentation: tokens live one hour. */
@@ -50,6 +48,5 @@ export function tokens(settings: Settings): Tokens {
       user_email: 'ops@quillmere.net',
       user_id: 1,
     }),
-    revokeAll: () => expiries.clear(),
   }
 }
