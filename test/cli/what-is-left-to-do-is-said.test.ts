@@ -1,6 +1,6 @@
 import { symlinkSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { exits } from '../support/run-cli.ts'
+import { exits, jsonLines } from '../support/run-cli.ts'
 import { newWorkspace } from '../support/workspace.ts'
 import { ONE_SLOT, THREE_MONTHS, trial } from './trial.ts'
 
@@ -19,12 +19,9 @@ it('a run that failed ends with an error in the log, whatever the level that is 
     { faults: [{ kind: 'status', status: 500, requests: [1] }] },
   )
   const { stderr } = await exits(1, here.call('run', '--log-format', 'json', '--log-level', 'error'))
-  expect(
-    stderr
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line)),
-  ).toContainEqual(expect.objectContaining({ level: 'error', event: 'run.finish', status: 'failed' }))
+  expect(jsonLines(stderr)).toContainEqual(
+    expect.objectContaining({ level: 'error', event: 'run.finish', status: 'failed' }),
+  )
 })
 
 it('another length of windows on a finished data set is said to have no effect', async () => {

@@ -8,6 +8,7 @@ import { parseAllDocuments } from 'yaml'
 import { scratchFolder } from '../support/at-the-end.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 import { PASSWORD } from '../support/postgres/server.mjs'
+import { jsonLines } from '../support/run-cli.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { blocksOf, blockUnder, commandFolder } from './page.ts'
@@ -93,10 +94,7 @@ it('the commands of the containers work, and the objects refer to each other', a
   const summaries = await carryOut(
     `spillway ${submit.args.join(' ').replaceAll('/pipelines/', `${folder}/pipelines/`)}`,
   )
-  const lines = summaries
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
+  const lines = jsonLines(summaries)
   expect(lines.map(({ pipeline, status, rows }) => [pipeline, status, rows]).sort()).toEqual([
     ['acme', 'complete', 30],
     ['globex', 'complete', 30],

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { readParquet } from '../support/read-shards.ts'
 import { expectedRows, expectSame } from '../support/rows.ts'
-import { exits } from '../support/run-cli.ts'
+import { exits, jsonLines } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { newWorkspace } from '../support/workspace.ts'
 
@@ -53,10 +53,7 @@ it('an optional field that is not requested is no column, and an unknown field i
   const found = await readParquet(here.output)
   expectSame(found, expectedRows(here.sandbox, { query }))
   expect((await here.manifest()).unknown_fields).toEqual({ confidence: 150, x_ingest: 150 })
-  const events = stderr
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
+  const events = jsonLines(stderr)
   expect(events.filter(({ field }) => field !== undefined).map(({ field, level }) => [field, level])).toEqual(
     [
       ['confidence', 'warn'],

@@ -7,7 +7,7 @@ import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { readCsv, readParquet, shardPaths } from '../support/read-shards.ts'
 import { expectedOfDomains, expectSame } from '../support/rows.ts'
-import { exits, runCli } from '../support/run-cli.ts'
+import { exits, jsonLines, runCli } from '../support/run-cli.ts'
 import { startSandbox } from '../support/sandbox.ts'
 import { some } from '../support/thorough.ts'
 import { newWorkspace, type PipelineParts, SMALL, type Workspace } from '../support/workspace.ts'
@@ -143,10 +143,7 @@ it('verify --fix says what it costs, does nothing without --yes, and repairs all
   expect((await here.json('verify')).code).toBe(1)
 
   const { stdout } = await exits(0, here.call('verify', '--fix', '--yes', '--json'))
-  const printed = stdout
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
+  const printed = jsonLines(stdout)
   expect(printed).toMatchObject([{ ok: false }, { status: 'complete', partitions: { failed: 0 } }])
   expect(queriesSince(here, sent)).toHaveLength(2)
   await holdsEverything(here)

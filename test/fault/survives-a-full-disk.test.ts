@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { exits, runCli as startCli } from '../support/run-cli.ts'
+import { exits, jsonLines, runCli as startCli } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { newWorkspace } from '../support/workspace.ts'
 import { faultFigures } from './figures.ts'
@@ -160,10 +160,7 @@ cp -a "$2" "$3/kept"`
     const args = ['-rm', 'sh', '-c', script, process.execPath, CLI, workspace.output, workspace.folder]
     const env = { PATH: process.env.PATH, ...workspace.env }
     const { stdout, stderr } = await promisify(execFile)('unshare', args, { env })
-    const runs = stdout
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line))
+    const runs = jsonLines(stdout)
     figures.faults += runs.length
     expect(
       runs.map(({ status }) => status),

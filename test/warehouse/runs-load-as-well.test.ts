@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { jsonLines } from '../support/run-cli.ts'
 import { newWorkspace } from '../support/workspace.ts'
 
 it('run --load exports and loads, also the part that a spent budget allowed, and the rest on the next run', async () => {
@@ -20,10 +21,7 @@ it('run --load exports and loads, also the part that a spent budget allowed, and
       'duckdb:leaks.db',
       ...flags,
     )
-    const [summary, load] = stdout
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line))
+    const [summary, load] = jsonLines(stdout)
     return { code, stderr, summary, load }
   }
   const first = await run('--max-requests', '2')

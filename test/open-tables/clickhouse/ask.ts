@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect } from 'vitest'
+import { jsonLines } from '../../support/run-cli.ts'
 
 /**
  * The rows of each statement, by ClickHouse in a process of its own, which reads files below the folder. It is installed
@@ -18,8 +19,5 @@ export async function ask(
   child.stdin.end(JSON.stringify(statements))
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
   expect(stderr).toBe('')
-  return stdout
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
+  return jsonLines(stdout)
 }
