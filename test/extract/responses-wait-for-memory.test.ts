@@ -32,7 +32,6 @@ it('responses beyond 32 MB are received one at a time, and none fails because of
   }
   const service = open(server.url, {
     buffers,
-
     settings: { maxResponseBytes: 64 * MB, retries: 0 },
   })
   const sizes: number[] = []
@@ -42,8 +41,8 @@ it('responses beyond 32 MB are received one at a time, and none fails because of
     large--
     return emptyPage({})
   }
-  await Promise.all([1, 2, 3, 4].map(() => collect(service, domainChain(), decode)))
-  expect(sizes).toEqual(Array.from({ length: 4 }, () => 40 * MB + 2))
+  await Promise.all([1, 2].map(() => collect(service, domainChain(), decode)))
+  expect(sizes).toEqual([40 * MB + 2, 40 * MB + 2])
   expect(most).toBe(1)
 })
 

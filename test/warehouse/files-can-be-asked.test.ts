@@ -1,4 +1,3 @@
-import { parse } from 'csv-parse/sync'
 import { expect, it } from 'vitest'
 import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { expectedOfDomains } from '../support/rows.ts'
@@ -17,7 +16,7 @@ function exported(parts: PipelineParts = {}): Promise<Workspace> {
 const query = (here: Workspace, ...words: string[]) => here.cli('query', 'pipeline.yaml', ...words)
 
 it.each(some(['parquet', 'csv'], 1))(
-  'the data set is a view, the result a table, CSV or JSON: %s',
+  'the data set is a view, the result a table or JSON: %s',
   async (format) => {
     const here = await exported({ load: { format } })
     const rows = expectedOfDomains(here.sandbox, ['scatterholt.com'], RANGE)
@@ -33,12 +32,6 @@ it.each(some(['parquet', 'csv'], 1))(
         hashes: rows.filter(({ hash }) => hash !== null).length,
       },
     ])
-    const csv = await query(here, 'SELECT identity_name, hash_type FROM credentials ORDER BY 1, 2', '--csv')
-    const [header, ...records] = parse(csv.stdout) as string[][]
-    expect(header).toEqual(['identity_name', 'hash_type'])
-    expect(records.map(([name]) => name).sort()).toEqual(
-      rows.map(({ identity_name }) => identity_name).sort(),
-    )
     const table = await query(here, 'SELECT query_type, count(*) AS n FROM credentials GROUP BY 1')
     const width = String(rows.length).length
     expect(table.stdout).toBe(`query_type  ${'n'.padStart(width)}\ndomain      ${rows.length}\n1 row\n`)
@@ -60,17 +53,4 @@ it('columns of one name stay apart, and times are in UTC wherever the query runs
   const { stdout } = await query(here, `SELECT 1 AS a, 2 AS a, ${at} AS t, [${at}] AS ts`, '--json')
   const time = '2024-07-22 17:25:52.5+00'
   expect(JSON.parse(stdout)).toEqual([{ a: 1, 'a:1': 2, t: time, ts: [time] }])
-})
-
-it('a loaded database is queried with --in', async () => {
-  const here = await exported()
-  expect((await here.cli('load', 'pipeline.yaml', '--to', 'duckdb:leaks.db')).code).toBe(0)
-  const { stdout } = await query(
-    here,
-    'SELECT sum(credentials) AS n FROM credentials_by_domain_month',
-    '--in',
-    'duckdb:leaks.db',
-    '--json',
-  )
-  expect(JSON.parse(stdout)[0].n).toBeGreaterThan(0)
 })
