@@ -8,7 +8,6 @@ import {
   type RunLimits,
   type RunStatus,
   rulesOf,
-  serial,
   settleAll,
 } from '../../core/index.ts'
 import type { PlanCounts } from '../../data-set/index.ts'
@@ -56,14 +55,12 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   const sizes = pageSizes(run, measurements)
   const queue = new ChainQueue(plan.chains(), concurrency)
   const deferred = new DeferredFailure()
-  // When a chain gives windows to another, that is committed before the other begins.
-  const inTurn = serial('stop')
   const work = async (shared: ChainsContext): Promise<void> => {
     try {
       for (;;) {
         const next = halt.halted ? null : await queue.next()
         if (next === null || halt.halted) break
-        const chain = await inTurn(() => beginOrResumeChain(next, run))
+        const chain = await beginOrResumeChain(next, run)
         if (chain === null) continue
         await new ChainRun(chain, shared).follow()
         reportProgress()
@@ -141,7 +138,10 @@ async function settleEnded({ plan, counts, session, pipeline, tally, options }: 
   tally.failuresInRow = 0
 }
 
-/** The chain as this run follows it; null: it does not. */
+/**
+ * The chain as this run follows it; null: it does not. Windows that it gives to another are committed before any page of
+ * the other, since commits keep their order.
+ */
 async function beginOrResumeChain(
   planned: PlannedChain,
   { session, pipeline }: RunContext,
