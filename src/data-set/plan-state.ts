@@ -142,16 +142,17 @@ export function countPartitions(
   const { extract, load } = pipeline
   const shared = !ownsFolder(extract.resource, load.partitionBy)
   const unfinished = new Map<string, number>()
-  const counts = { ...NO_PARTITIONS, begun: 0 }
+  const counts = { ...NO_PARTITIONS, total: 0, begun: 0 }
   for (const partition of plan.partitions()) {
     const folded = state === null ? undefined : viewOf(state, partition.key)
     const where = folded?.state ?? 'pending'
     counts[where]++
+    if (where !== 'pruned') counts.total++
     if (folded !== undefined && hasEnded(folded)) continue
     if (folded !== undefined && (where === 'partial' || hasBegun(folded))) counts.begun++
     if (!shared) continue
     const folder = folderOf(extract.resource, partition, load.partitionBy)
     unfinished.set(folder, (unfinished.get(folder) ?? 0) + 1)
   }
-  return { total: plan.total - counts.pruned, ...counts, unfinished }
+  return { ...counts, unfinished }
 }

@@ -37,12 +37,5 @@ export function planFeeds(
       else yield { kind: 'begun', query, chain: begun.chain, wanted: 1, keep: null }
     }
   }
-  return {
-    get total() {
-      return [...partitions()].length
-    },
-    hasOtherWindows: false,
-    partitions,
-    chains,
-  }
+  return { hasOtherWindows: false, partitions, chains }
 }

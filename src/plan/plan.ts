@@ -18,7 +18,6 @@ import { type Begun, chainsOf, type Named, type PlannedChain } from './chains.ts
 export type BegunQueries = (query: string) => Begun | null
 
 export type Plan = {
-  readonly total: number
   /** Whether something was exported in windows that the pipeline would not make now. */
   readonly hasOtherWindows: boolean
   /** Every partition, in the order of export; made on demand, so that a million cost little. */
@@ -39,17 +38,14 @@ export function planPartitions(pipeline: NamedPipeline, now: Micros, lookUp: Beg
   const wanted = (settings === null ? [null] : splitWindows(settings, now)).map(named)
   const wantedNames = new Set(wanted.map(({ name }) => name))
   const reshaped = new Map<number, readonly Named[]>()
-  let total = 0
   for (const [index, { name }] of queries.entries()) {
     const begun = begunOf(name)?.windows ?? null
     if (begun !== null && !isSubset(begun, wantedNames)) {
       reshaped.set(index, fitWindows(wanted, begun, name, pipeline.file))
     }
-    total += (reshaped.get(index) ?? wanted).length
   }
   const order = { queries, wanted, reshaped }
   return {
-    total,
     hasOtherWindows: reshaped.size > 0,
     partitions: () => (pipeline.load.partitionBy.join() === 'window' ? byWindow(order) : byQuery(order)),
     *chains() {

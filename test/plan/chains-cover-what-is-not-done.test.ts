@@ -340,7 +340,6 @@ describe('the chains of a plan of a million partitions', () => {
 
   it('are made as they are consumed', () => {
     const { plan, reads } = counted(() => null)
-    expect(plan.total).toBe(1_000_000)
     const before = reads()
     expect(before).toBe(queries.length)
     const chains = plan.chains()[Symbol.iterator]()

@@ -87,7 +87,6 @@ describe('windows that overlap those of earlier runs', () => {
           return
         }
         const planned = windowsOf(plan().partitions())
-        expect(plan().total).toBe(planned.length)
         expect(planned.map(({ from }) => from)).toEqual(
           planned.map(({ from }) => from).toSorted((a, b) => a - b),
         )
@@ -144,7 +143,6 @@ describe('windows that overlap those of earlier runs', () => {
         ? begunOf([{ window: window('2024-02-10', '2024-02-20'), done: true }])
         : null,
     )
-    expect(plan.total).toBe(8)
     expect([...plan.partitions()].map(({ key }) => key)).toEqual([
       'domain.acme.com/2024-01-01..2024-02-01',
       'domain.acme.com/2024-02-01..2024-03-01',
