@@ -71,8 +71,8 @@ export type Pending = {
 }
 
 /**
- * The pending pipelines of an organization: first those that had started, then in the order of submission. Removes
- * finished ones that are older than `KEPT_MS`.
+ * The pending pipelines of an organization, in the order of submission. Removes finished ones that are older than
+ * `KEPT_MS`.
  * @param unreadable is called with each of another version
  */
 export async function pendingOf(
@@ -90,8 +90,7 @@ export async function pendingOf(
     } else if (submitted === undefined) unreadable(job)
     else pending.push({ job, submitted, status })
   }
-  const rank = ({ status }: Pending): number => (status?.state === 'active' ? 0 : 1)
-  return pending.sort((a, b) => rank(a) - rank(b))
+  return pending
 }
 
 /**
