@@ -37,5 +37,5 @@ export function planFeeds(
       else yield { kind: 'begun', query, chain: begun.chain, wanted: 1, keep: null }
     }
   }
-  return { hasOtherWindows: false, partitions, chains }
+  return { partitions, chains }
 }

@@ -18,8 +18,6 @@ import { type Begun, chainsOf, type Named, type PlannedChain } from './chains.ts
 export type BegunQueries = (query: string) => Begun | null
 
 export type Plan = {
-  /** Whether something was exported in windows that the pipeline would not make now. */
-  readonly hasOtherWindows: boolean
   /** Every partition, in the order of export; made on demand, so that a million cost little. */
   partitions(): Iterable<Partition>
   /** The chains that export what is not done; made on demand. */
@@ -46,7 +44,6 @@ export function planPartitions(pipeline: NamedPipeline, now: Micros, lookUp: Beg
   }
   const order = { queries, wanted, reshaped }
   return {
-    hasOtherWindows: reshaped.size > 0,
     partitions: () => (pipeline.load.partitionBy.join() === 'window' ? byWindow(order) : byQuery(order)),
     *chains() {
       const chainOptions = { order: pipeline.extract.order, perChain: settings?.perChain ?? null }
