@@ -38,10 +38,10 @@ export async function openOwnJournal(
   options: Continuation & Pick<DataSetOptions, 'redo' | 'onLog' | 'readSecret'>,
 ): Promise<{ readonly journal: Journal; readonly suppress: Suppression['lists'] }> {
   const { store } = owner
-  const { header, checks, requireFit } = await admission(pipeline, store, secrets, options)
+  const { header, checks, requireFit } = admission(pipeline, store, secrets, options)
   let people: Suppression = { lists: [], name: null }
   const journal = await openSettledJournal(owner, header, options.onLog, async (found) => {
-    requireFit(found)
+    await requireFit(found)
     people = await readSuppression(pipeline, store, found, options)
     return redone(pipeline, found, options)
   })
@@ -88,7 +88,7 @@ export async function readOwnCheckpoint(
   secrets: QuerySecrets,
   options: Continuation,
 ): Promise<CheckpointState | null> {
-  const { requireFit } = await admission(pipeline, store, secrets, options)
+  const { requireFit } = admission(pipeline, store, secrets, options)
   return readSettledCheckpoint(store, requireFit)
 }
 
@@ -112,24 +112,20 @@ export async function requireNoManifest(store: Store): Promise<void> {
 export type Continuation = Pick<DataSetOptions, 'clock' | 'maskKey'>
 
 /** The header of the checkpoint that this run would begin, and whether it may resume from what is there. */
-async function admission(
-  pipeline: NamedPipeline,
-  store: Store,
-  secrets: QuerySecrets,
-  options: Continuation,
-) {
+function admission(pipeline: NamedPipeline, store: Store, secrets: QuerySecrets, options: Continuation) {
   const header = headerOf(pipeline, options)
   const checks = secretChecks(pipeline, secrets, options.maskKey)
-  const hasManifest = (await store.size(MANIFEST_PATH)) !== null
-  // One object is left of a data set that starts over.
-  const hasLog = (await listCommits(store)).length > 1
   /** @throws ExportError when the run may not resume from what was found; null: no checkpoint */
-  const requireFit = (found: CheckpointState | null): void => {
+  const requireFit = async (found: CheckpointState | null): Promise<void> => {
     if (found !== null) {
       checkContinues(pipeline, found, header.settings)
       requireSameSecrets(found, checks, pipeline)
       requireSameNames(pipeline, found, options.maskKey)
-    } else if (hasManifest || hasLog) throw lostCheckpoint(hasManifest ? 'manifest' : 'log')
+      return
+    }
+    await requireNoManifest(store)
+    // One object is left of a data set that starts over.
+    if ((await listCommits(store)).length > 1) throw lostCheckpoint('log')
   }
   return { header, checks, requireFit }
 }

@@ -112,12 +112,12 @@ export type Owner = Pick<Lock, 'store' | 'forced'>
  */
 export async function readSettledCheckpoint(
   store: Store,
-  requireFit: (found: CheckpointState | null) => void,
+  requireFit: (found: CheckpointState | null) => Promise<void>,
 ): Promise<CheckpointState | null> {
   const stats = store.statCheck()
   try {
     const found = await readCheckpoint(store, statEach(stats))
-    requireFit(found)
+    await requireFit(found)
     if (found !== null) await requireWhole(store, found, stats, found.redo.shards)
     return found
   } finally {
