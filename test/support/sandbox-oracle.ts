@@ -1,6 +1,7 @@
-import type { CredentialJson, Credentials, IncludeValue } from '../../src/sandbox/data/credentials.ts'
+import type { Credentials, IncludeValue } from '../../src/sandbox/data/credentials.ts'
 import { parseTimestamp } from '../../src/sandbox/data/timeline.ts'
 import { indexRange, type SearchQuery, select } from '../../src/sandbox/search/selection.ts'
+import type { CredentialJson } from './sandbox-items.ts'
 
 /** A query over `[from, until)`, as a pipeline's window has it; an end left out is open. */
 export type ExpectedSearch = {

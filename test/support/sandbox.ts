@@ -1,19 +1,17 @@
-import type { CredentialJson } from '../../src/sandbox/data/credentials.ts'
 import type { LoggedRequest } from '../../src/sandbox/http/routes.ts'
 import { type SandboxOptions as Options, resolveOptions } from '../../src/sandbox/options.ts'
-import type { FeedItem } from '../../src/sandbox/search/feed.ts'
 import { makeService, type Sandbox as Served, serve } from '../../src/sandbox/start-sandbox.ts'
 import { atTheEnd } from './at-the-end.ts'
 import { type Fault, faulty } from './sandbox-faults.ts'
+import type { CredentialJson, FeedItem } from './sandbox-items.ts'
 import { type ExpectedSearch, expectedCredentials } from './sandbox-oracle.ts'
 
-export type { CredentialJson } from '../../src/sandbox/data/credentials.ts'
 export { COMMON_PASSWORDS, DEMO_DOMAINS } from '../../src/sandbox/data/words.ts'
 export type { LoggedRequest } from '../../src/sandbox/http/routes.ts'
-export type { FeedItem } from '../../src/sandbox/search/feed.ts'
 export type { SearchQuery } from '../../src/sandbox/search/selection.ts'
 export { sandboxBanner } from '../../src/sandbox/start-sandbox.ts'
 export type { Fault, FaultEffect } from './sandbox-faults.ts'
+export type { CredentialJson, FeedItem } from './sandbox-items.ts'
 export type { ExpectedSearch } from './sandbox-oracle.ts'
 
 export type SandboxOptions = Options & { readonly faults?: readonly Fault[] | undefined }
