@@ -5,6 +5,7 @@ import {
   ExportError,
   hasTooManyValues,
   LEFT_OUT,
+  oneLine,
   type PlainError,
   repeatsSecret,
   type ServiceSettings,
@@ -201,12 +202,4 @@ export function serverTexts(texts: readonly string[], hidesTexts: boolean): read
 function cut(line: string): string {
   const characters = [...line]
   return characters.length <= MAX_LENGTH ? line : `${characters.slice(0, MAX_LENGTH).join('')}…`
-}
-
-function oneLine(text: string): string {
-  // Cc: terminal escapes among them; Cf: direction overrides; Zl, Zp: line breaks by another name.
-  return text
-    .toWellFormed()
-    .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ')
-    .trim()
 }

@@ -1,3 +1,4 @@
+import { oneLine } from '../core/index.ts'
 import { failuresOf, figuresOf, reasonsOf, type SummaryInput, verdictOf, whoFailed } from './contents.ts'
 
 const MAX_FAILURES = 20
@@ -25,5 +26,5 @@ export function summaryMarkdown(input: SummaryInput): string {
 
 /** Text that Markdown takes for nothing else. */
 function plain(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ').replace(/[\\`*_[\]<>|#&~]/g, '\\$&')
+  return oneLine(text).replace(/[\\`*_[\]<>|#&~]/g, '\\$&')
 }

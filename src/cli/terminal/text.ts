@@ -1,4 +1,5 @@
 import { relative } from 'node:path'
+import { UNPRINTABLE } from '../../core/index.ts'
 
 export { bytesText as bytes, counted, countText as count } from '../../core/index.ts'
 
@@ -7,7 +8,7 @@ export { bytesText as bytes, counted, countText as count } from '../../core/inde
  * sequences, and without direction marks. Line ends and tabs stay.
  */
 export function plainText(text: string): string {
-  return text.toWellFormed().replace(NOT_PLAIN, '')
+  return text.toWellFormed().replace(UNPRINTABLE, (character) => (/[\n\t]/.test(character) ? character : ''))
 }
 
 /** The same on one line. */
@@ -17,11 +18,8 @@ export function plainLine(text: string): string {
 
 /** JSON for terminals and files: characters that {@link plainText} removes are escaped. */
 export function plainJson(value: unknown): string {
-  return JSON.stringify(value).replace(NOT_PLAIN, escaped)
+  return JSON.stringify(value).replace(UNPRINTABLE, escaped)
 }
-
-// Zl and Zp: Unicode's line and paragraph separators.
-const NOT_PLAIN = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
 function escaped(character: string): string {
   let text = ''

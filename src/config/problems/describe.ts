@@ -1,5 +1,5 @@
 import { distance } from 'fastest-levenshtein'
-import { ADDRESS_KEYS, SEARCHES } from '../../core/index.ts'
+import { ADDRESS_KEYS, SEARCHES, UNPRINTABLE } from '../../core/index.ts'
 import { domainMeant, mayBeShown } from '../values/addresses.ts'
 import { isMapping, locationAt, type Path, type Tree, valueAt } from './tree.ts'
 
@@ -105,7 +105,7 @@ function isPlain(path: Path, key: string | undefined, value: unknown): boolean {
 /** Text of a file for messages: shortened, without control and direction characters. */
 export function shown(value: string): string {
   const short = value.length > 60 ? `${value.slice(0, 60)}…` : value
-  return short.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\u{FFFD}')
+  return short.toWellFormed().replace(UNPRINTABLE, '\u{FFFD}')
 }
 
 /** The known word that a mistyped one most likely means; null: none is similar. */

@@ -1,4 +1,4 @@
-import { kindOfRows, type Pipeline, rulesOf, unlessSecret } from '../../core/index.ts'
+import { kindOfRows, oneLine, type Pipeline, rulesOf, unlessSecret } from '../../core/index.ts'
 import type { Groups, RowFacts } from '../../report/index.ts'
 import type { Manifest } from '../../state/index.ts'
 import { lacksDuckdb } from '../../warehouse/index.ts'
@@ -62,13 +62,9 @@ function groupsOf(rows: readonly (readonly unknown[])[], total: number, none: st
   if (rows.length === 0) return { groups: [], others: 0 }
   const sums = new Map<string, number>()
   for (const [, given, count] of rows) {
-    const name =
-      given === null ? none : unlessSecret(String(given)).replace(NOT_PLAIN, ' ').trim() || '(blank)'
+    const name = given === null ? none : oneLine(unlessSecret(String(given))) || '(blank)'
     sums.set(name, (sums.get(name) ?? 0) + Number(count))
   }
   const groups = [...sums].map(([name, rows]) => ({ name, rows }))
   return { groups, others: total - groups.reduce((sum, { rows }) => sum + rows, 0) }
 }
-
-// Control characters and direction marks.
-const NOT_PLAIN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu
