@@ -30,10 +30,6 @@ export class IndexList {
     this.length += count
   }
 
-  at(position: number): number {
-    return this.#values[position]!
-  }
-
   view(): Uint32Array {
     return this.#values.subarray(0, this.length)
   }
@@ -68,14 +64,6 @@ export class Validity {
     else for (let i = 0; i < count; i++) this.#flags[length + i] = flags[i] === 0 ? 0 : 1
     this.length += count
     this.#nulls += nulls
-  }
-
-  removeLast(): void {
-    if (!this.isThere(--this.length)) this.#nulls--
-  }
-
-  isThere(position: number): boolean {
-    return this.#flags[position] === 1
   }
 
   view(): Uint8Array | null {

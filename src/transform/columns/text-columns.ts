@@ -1,7 +1,8 @@
-import type { Column, Group } from '../../core/index.ts'
+import { type Column, type Group, TextDictionary } from '../../core/index.ts'
 import { REDACTED } from '../mask/index.ts'
 import { IndexList } from './lists.ts'
 import { type FieldRun, STATE, TextList, textVector } from './text-list.ts'
+import { unescapeJson } from './unescape-json.ts'
 
 /** A text column under construction: one value per row. */
 export type TextColumn = {
@@ -63,19 +64,14 @@ export class RedactedColumn implements TextColumn {
 
 /** Beyond so many distinct values a page gains nothing from a table. */
 const MAX_ENTRIES = 1024
-/** Slots of the hash table: a power of two, four times the entries, so that chains of probes stay short. */
-const SLOTS = 4096
+/** The index of rows without a text, until the table is whole: nulls are its last entry. */
+const NULL = 0xffff_ffff
 
-/**
- * Distinct values in a table and an index per row, while the values are few. Every value is first appended to the
- * entries; if an equal one is there already, the copy is taken off again. The hash table is open: a slot holds an
- * entry's index plus one, 0 means empty.
- */
+/** Distinct values in a table and an index per row, while the values are few. */
 export class DictionaryColumn implements TextColumn {
-  readonly #entries = new TextList()
-  readonly #slots = new Uint16Array(SLOTS)
+  readonly #entries = new TextDictionary()
   readonly #indices = new IndexList()
-  #nullEntry = -1
+  #hasNull = false
   /** Of the last text. */
   #lastEntry = 0
   /** Takes the values over, one per row, once they have turned out to be many. */
@@ -87,17 +83,13 @@ export class DictionaryColumn implements TextColumn {
       this.#rows.addNull()
       return
     }
-    if (this.#nullEntry < 0) {
-      this.#nullEntry = this.#entries.length
-      this.#entries.addNull()
-    }
-    this.#indices.add(this.#nullEntry)
+    this.#hasNull = true
+    this.#indices.add(NULL)
   }
 
   addText(text: string): void {
-    const list = this.#isPlain ? this.#rows : this.#entries
-    list.addText(text)
-    if (!this.#isPlain) this.#intern()
+    const bytes = Buffer.from(text)
+    this.#add(bytes, 0, bytes.length)
   }
 
   addRun(run: FieldRun, field: number): void {
@@ -109,78 +101,55 @@ export class DictionaryColumn implements TextColumn {
     const { rows, states, starts, ends, bytes } = run
     for (let row = 0; row < rows; row++) {
       const state = states[row]
+      const start = starts[row]!
+      const end = ends[row]!
       if (state === STATE.null) this.addNull()
       else if (state === STATE.sameText && !this.#isPlain) this.#indices.add(this.#lastEntry)
-      else this.#addJson(bytes, starts[row]!, ends[row]!, state === STATE.escapedText)
+      else if (state === STATE.escapedText) {
+        const text = new Uint8Array(end - start)
+        this.#add(text, 0, unescapeJson(bytes, start, end, text, 0))
+      } else this.#add(bytes, start, end)
     }
   }
 
   column(name: string, groups: Group[]): Column {
     if (this.#isPlain) return this.#rows.column(name)
-    const group = addGroup(groups, this.#entries.length, this.#indices.view())
-    return { name, group, values: this.#entries.vector() }
+    const indices = this.#indices.view()
+    const values = this.#entries.texts()
+    const { count } = this.#entries
+    if (!this.#hasNull) return { name, group: addGroup(groups, count, indices), values }
+    for (let row = 0; row < indices.length; row++) if (indices[row] === NULL) indices[row] = count
+    const offsets = Uint32Array.of(...values.offsets, values.bytes.length)
+    const valid = new Uint8Array(count + 1).fill(1, 0, count)
+    return { name, group: addGroup(groups, count + 1, indices), values: { ...values, offsets, valid } }
   }
 
   reset(): void {
-    this.#entries.reset()
-    this.#slots.fill(0)
+    this.#entries.clear()
     this.#indices.reset()
-    this.#nullEntry = -1
+    this.#hasNull = false
     this.#rows.reset()
     this.#isPlain = false
   }
 
-  #addJson(from: Uint8Array, start: number, end: number, hasEscapes: boolean): void {
-    const list = this.#isPlain ? this.#rows : this.#entries
-    list.addJson(from, start, end, hasEscapes)
-    if (!this.#isPlain) this.#intern()
-  }
-
-  /** Gives the row the entry just appended, or the equal one that was there before. */
-  #intern(): void {
-    const entry = this.#entries.length - 1
-    const { bytes, end } = this.#entries
-    const start = this.#entries.start(entry)
-    let slot = hash(bytes, start, end) & (SLOTS - 1)
-    for (let known = this.#slots[slot]!; known !== 0; known = this.#slots[slot]!) {
-      if (this.#equals(known - 1, start, end)) {
-        this.#entries.removeLast()
-        this.#addEntry(known - 1)
-        return
-      }
-      slot = (slot + 1) & (SLOTS - 1)
+  #add(from: Uint8Array, start: number, end: number): void {
+    const entry = this.#isPlain ? -1 : this.#entries.intern(from, start, end)
+    if (entry < 0 || entry >= MAX_ENTRIES) {
+      this.#becomePlain()
+      this.#rows.addBytes(from, start, end)
+      return
     }
-    this.#slots[slot] = entry + 1
-    this.#addEntry(entry)
-    if (entry >= MAX_ENTRIES) this.#becomePlain()
-  }
-
-  #addEntry(entry: number): void {
     this.#lastEntry = entry
     this.#indices.add(entry)
   }
 
-  #equals(entry: number, start: number, end: number): boolean {
-    const { bytes } = this.#entries
-    const known = this.#entries.start(entry)
-    if (this.#entries.start(entry + 1) - known !== end - start) return false
-    for (let i = 0; i < end - start; i++) if (bytes[known + i] !== bytes[start + i]) return false
-    return true
-  }
-
   #becomePlain(): void {
+    if (this.#isPlain) return
     this.#isPlain = true
+    const { offsets, bytes } = this.#entries.texts()
     for (const entry of this.#indices.view()) {
-      if (!this.#entries.isThere(entry)) this.#rows.addNull()
-      else
-        this.#rows.addBytes(this.#entries.bytes, this.#entries.start(entry), this.#entries.start(entry + 1))
+      if (entry === NULL) this.#rows.addNull()
+      else this.#rows.addBytes(bytes, offsets[entry]!, offsets[entry + 1]!)
     }
   }
-}
-
-/** FNV-1a with a final mix, because its low bits alone spread badly over a small table. */
-function hash(bytes: Uint8Array, start: number, end: number): number {
-  let h = 0x811c9dc5
-  for (let i = start; i < end; i++) h = Math.imul(h ^ bytes[i]!, 0x01000193)
-  return h ^ (h >>> 15)
 }

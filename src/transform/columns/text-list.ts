@@ -49,14 +49,6 @@ export class TextList {
     return this.#validity.length
   }
 
-  start(position: number): number {
-    return this.#offsets.at(position)
-  }
-
-  isThere(position: number): boolean {
-    return this.#validity.isThere(position)
-  }
-
   addNull(): void {
     this.#offsets.add(this.end)
     this.#validity.add(false)
@@ -94,12 +86,6 @@ export class TextList {
     this.#offsets.addAll(offsets, rows, this.end)
     this.#validity.addAll(run.states, rows, nulls)
     this.end += length
-  }
-
-  removeLast(): void {
-    this.end = this.#offsets.at(this.length - 1)
-    this.#offsets.length--
-    this.#validity.removeLast()
   }
 
   vector(): TextVector {
