@@ -7,7 +7,7 @@ import {
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { azureDriver } from '../../src/azure/index.ts'
 import { bucketStore } from '../../src/bucket/index.ts'
-import { type ExportError, isExportError } from '../../src/core/index.ts'
+import { refusal } from '../disk/errors.ts'
 import { gatewayTo } from '../store/conformance/gateway.ts'
 import { ACCOUNT, type Azurite, KEY, startAzurite } from './azurite.ts'
 
@@ -47,12 +47,6 @@ function sasToken(permissions: string): string {
     },
     new StorageSharedKeyCredential(ACCOUNT, KEY),
   ).toString()
-}
-
-async function refusal(work: Promise<unknown>): Promise<ExportError> {
-  const error = await work.catch((thrown: unknown) => thrown)
-  if (!isExportError(error)) throw new Error('not refused', { cause: error })
-  return error
 }
 
 const SECRET = Buffer.from('wrong-but-secret-0123456789').toString('base64')

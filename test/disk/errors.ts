@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { type ErrorKind, isExportError } from '../../src/core/index.ts'
+import { type ErrorKind, type ExportError, isExportError } from '../../src/core/index.ts'
 
 /** Matches an ExportError of this kind about this path. */
 export function anError(kind: ErrorKind, where?: string): unknown {
@@ -7,4 +7,14 @@ export function anError(kind: ErrorKind, where?: string): unknown {
     (error) => isExportError(error, kind) && (where === undefined || error.where === where),
     `an ExportError ${kind}${where === undefined ? '' : ` at ${where}`}`,
   )
+}
+
+/** The error that some work is refused with. */
+export async function refusal(work: Promise<unknown>): Promise<ExportError> {
+  const error = await work.then(
+    () => null,
+    (thrown: unknown) => thrown,
+  )
+  if (!isExportError(error)) throw new Error('not refused', { cause: error })
+  return error
 }

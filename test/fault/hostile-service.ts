@@ -83,3 +83,30 @@ export function credential(id: number, differences: Item = {}): Item {
     ...differences,
   }
 }
+
+/**
+ * Responds with these items, in the order of their times.
+ * @param back how many items before the index that its cursor names each page begins
+ */
+export function serviceOf(items: readonly Item[], back = 0): (exchange: Exchange) => void {
+  return ({ body, json }) => {
+    const { gte = '0', lte = '9' } = body.filters?.imported_at ?? {}
+    const found = items.filter(({ imported_at }) => {
+      const at = new Date(String(imported_at)).getTime()
+      return (gte === '0' || at >= Date.parse(gte)) && (lte === '9' || at <= Date.parse(lte))
+    })
+    if (body.order === 'desc') found.reverse()
+    const start = Number(String(body.from ?? '0').split('~')[0])
+    const end = start + body.size
+    json({
+      items: found.slice(Math.max(0, start - back), end),
+      // It names its range, so it is valid only there.
+      next: end < found.length ? `${end}~${gte}~${lte}` : null,
+    })
+  }
+}
+
+/** Ids of rows, in order. */
+export function idsOf(rows: readonly { readonly [column: string]: unknown }[]): readonly number[] {
+  return rows.map(({ id }) => Number(id)).sort((a, b) => a - b)
+}

@@ -1,24 +1,28 @@
 import { describe, expect, test } from 'vitest'
 import { exits } from '../support/run-cli.ts'
 import { type LoggedRequest, startSandbox } from '../support/sandbox.ts'
-import { credential, startService } from './hostile-service.ts'
-import { expectRows, exportedIds, pipelineYaml, SMALL, serviceOf, summaryOf, world } from './network-world.ts'
+import { newWorkspace, type PipelineParts, SMALL } from '../support/workspace.ts'
+import { credential, idsOf, serviceOf, startService } from './hostile-service.ts'
 
-// The fourth and later requests are in the middle of both chains.
-const FOUR_REQUESTS = ['--max-requests', '4']
+const DOMAINS = ['scatterholt.com', 'quillmere.net']
+const load = { format: 'csv' }
+const partsOf = (extract: PipelineParts['extract']): PipelineParts => ({
+  extract: { domains: DOMAINS, page_size: 40, concurrency: 2, ...extract },
+  load,
+})
 
 describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refused', (order) => {
   test('in the next run, the export resumes after the last row', async () => {
-    const here = await world(SMALL, pipelineYaml({ extract: `order: ${order}` }))
-    const { sandbox, run } = here
-    const renewed = await startSandbox({ ...SMALL, cursorKey: 'another key', token: sandbox.token })
-    await exits(4, run({}, FOUR_REQUESTS))
-    const ended = await exits(0, run({ SPILLWAY_BASE_URL: renewed.baseUrl }))
+    const here = await newWorkspace(partsOf({ order }))
+    const renewed = await startSandbox({ ...SMALL, cursorKey: 'another key', token: here.sandbox.token })
+    // The fourth and later requests are in the middle of both chains.
+    await exits(4, here.run('--max-requests', '4'))
+    const ended = await exits(0, here.with({ SPILLWAY_BASE_URL: renewed.baseUrl }).run())
     expect(ended.stderr).toContain('refuses the saved cursor')
-    await expectRows(here)
+    await here.expectRows(DOMAINS)
     // Exported rows are not requested again, except those of the last instant.
     const again = renewed.requests.reduce((sum, { items }) => sum + items, 0)
-    expect(again).toBeLessThanOrEqual(summaryOf(ended).rows + 20)
+    expect(again).toBeLessThanOrEqual(ended.summary.rows + 20)
   })
 
   test.each([
@@ -35,10 +39,9 @@ describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refus
       if (exchange.number === 4) exchange.json({ error: { code: 'INVALID_CURSOR', message: 'unknown' } }, 400)
       else respond(exchange)
     })
-    const yaml = pipelineYaml({ domains: ['acme.example'], pageSize: 5, extract: `order: ${order}` })
-    const here = await world(SMALL, yaml)
-    await exits(0, here.run({ SPILLWAY_BASE_URL: service.baseUrl }))
-    expect(await exportedIds(here)).toEqual(items.map(({ id }) => id))
+    const here = await newWorkspace({ extract: { domains: ['acme.example'], page_size: 5, order }, load })
+    await exits(0, here.with({ SPILLWAY_BASE_URL: service.baseUrl }).run())
+    expect(idsOf(await here.rows())).toEqual(items.map(({ id }) => id))
   })
 })
 
@@ -46,11 +49,11 @@ test('when every cursor is refused, the run ends and says so', async () => {
   const faults = [
     { kind: 'status' as const, status: 400, when: ({ body }: LoggedRequest) => hasCursor(body) },
   ]
-  const here = await world({ ...SMALL, faults }, pipelineYaml())
+  const here = await newWorkspace(partsOf({}), { faults })
   const ended = await exits(1, here.run())
   expect(ended.stderr).toContain('cursor')
   expect(here.sandbox.requests.length).toBeLessThan(20)
-  const ids = await exportedIds(here)
+  const ids = idsOf(await here.rows())
   expect(new Set(ids).size).toBe(ids.length)
 })
 

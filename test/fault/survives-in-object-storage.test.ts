@@ -1,25 +1,21 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { rm } from 'node:fs/promises'
 import { beforeAll, expect, test } from 'vitest'
+import { CHANGES } from '../s3/double/operations/index.ts'
 import type { S3Double } from '../s3/double/server.ts'
-import { BUCKET } from '../support/bucket.ts'
+import { BUCKET, mirror, startBucket } from '../support/bucket.ts'
 import { exits } from '../support/run-cli.ts'
 import { some, THOROUGH } from '../support/thorough.ts'
-import {
-  type BucketTrial,
-  bucketTrial,
-  CHANGES,
-  expectSameInBucket,
-  FATES,
-  killedAt,
-} from './bucket-trial.ts'
 import { faultFigures } from './figures.ts'
-import { concurrently, type Ended, onAnotherMachine } from './support.ts'
+import { concurrently, onAnotherMachine } from './support.ts'
 import {
   ENDS,
+  expectSameResult,
   type Sample,
   sampledCalls,
   scenario,
+  type Trial,
   takeOver,
+  trial,
   type Undisturbed,
   undisturbed,
 } from './trial.ts'
@@ -34,39 +30,110 @@ const STOPPED = 1
 
 let clean: Undisturbed
 
-beforeAll(async () => {
-  clean = await undisturbed(EXPORT)
-})
+type BucketTrial = Trial & { readonly double: S3Double }
 
-/** The calls of a run, which two tests need. */
-let inTheBucket: readonly string[] | null = null
-
-/** Requests of an undisturbed run that change something: `PutObject acme/_manifest.json`. */
-function changesOf({ double }: BucketTrial): string[] {
-  return double.requests({ operation: CHANGES }).map(({ operation, key }) => `${operation} ${key}`)
+/** The same export into a bucket. */
+async function bucketTrial<T>(work: (trial: BucketTrial) => Promise<T>): Promise<T> {
+  const { double, env: all } = await startBucket()
+  // The pipeline file names the endpoint.
+  const { AWS_ENDPOINT_URL_S3: _, ...env } = all
+  const location = `path: s3://${BUCKET}/acme, s3: { endpoint: "${double.endpoint}", region: ${double.region} },`
+  const yaml = EXPORT.yaml.replace('path: out,', location)
+  // For runs in this process. All doubles have the same credentials.
+  Object.assign(process.env, env)
+  delete process.env.AWS_ENDPOINT_URL_S3
+  try {
+    return await trial({ ...EXPORT, yaml }, (attempt) => {
+      const run: Trial['run'] = (settings = {}) =>
+        attempt.run({ ...settings, env: { ...env, ...settings.env } })
+      return work({ ...attempt, double, run })
+    })
+  } finally {
+    await double.close()
+  }
 }
 
-test('an export killed at a request to the store ends as if nothing had happened', async () => {
-  const calls = await bucketTrial(EXPORT, async (attempt) => {
+/** Compares a finished export with the undisturbed one, and checks that no temporary object remains. */
+async function expectSameInBucket(attempt: BucketTrial, about: string, interruptions: number): Promise<void> {
+  const { double, workspace } = attempt
+  await rm(workspace.output, { recursive: true, force: true })
+  await mirror(double, 'acme', workspace.output)
+  await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about, interruptions })
+  expect(double.uploads(BUCKET), about).toEqual([])
+  const left = [...double.objects(BUCKET).keys()].filter((key) => /_state\/(?:open|lock|ids)/.test(key))
+  expect(left, about).toEqual([])
+}
+
+/**
+ * Starts a run that gets a signal at one of its requests that change something, from 1 on.
+ * @param isHeld whether the network holds that request until it is told to deliver it
+ */
+function struckAt(
+  { double, run }: BucketTrial,
+  number: number,
+  signal: NodeJS.Signals,
+  isHeld: boolean,
+  env = {},
+) {
+  let send: (signal: NodeJS.Signals) => void = () => {}
+  let deliver: () => void = () => {}
+  const held = new Promise<void>((resolve) => (deliver = resolve))
+  let strike: () => void = () => {}
+  const struck = new Promise<boolean>((resolve) => (strike = () => resolve(true)))
+  double.cues.before(
+    { operation: CHANGES },
+    async () => {
+      send(signal)
+      strike()
+      if (isHeld) await held
+    },
+    { skip: number - 1, times: 1 },
+  )
+  const ended = run({ env, onStart: (kill) => (send = kill) })
+  return {
+    ended,
+    /** False: the run ended before, because requests of two chains interleave. */
+    isStruck: Promise.race([struck, ended.then(() => false)]),
+    deliver,
+    resume: () => send('SIGCONT'),
+  }
+}
+
+/** Requests of an undisturbed run that change something: `PutObject acme/_manifest.json`. */
+let calls: readonly string[]
+
+beforeAll(async () => {
+  clean = await undisturbed(EXPORT)
+  calls = await bucketTrial(async (attempt) => {
     await exits(0, attempt.run())
-    await expectSameInBucket(attempt, { scenario: EXPORT, clean, figures, about: '', interruptions: 0 })
-    return changesOf(attempt)
+    const changes = attempt.double.requests({ operation: CHANGES })
+    await expectSameInBucket(attempt, 'undisturbed', 0)
+    return changes.map(({ operation, key }) => `${operation} ${key}`)
   })
-  inTheBucket = calls
+})
+
+/** What happens to the request during which the process is killed. */
+const FATES = ['is lost', 'is carried out', 'arrives late'] as const
+
+test('an export killed at a request to the store ends as if nothing had happened', async () => {
   const stops = some(sampledCalls(calls, SAMPLE), KILLED)
   expect(stops.length).toBeGreaterThanOrEqual(KILLED + (THOROUGH ? 2 : 0))
   await concurrently([...stops.entries()], ([index, number]) =>
-    bucketTrial(EXPORT, async (attempt) => {
+    bucketTrial(async (attempt) => {
       const fate = FATES[index % FATES.length]!
       const about = `${number}: ${calls[number - 1]}, ${fate}`
-      const { deliver, isKilled } = await killedAt(attempt, number, fate, attempt.run)
-      if (isKilled) figures.kills++
+      const where = { skip: number - 1, times: 1 }
+      if (fate === 'is lost')
+        attempt.double.cues.fail({ operation: CHANGES }, { connection: 'reset-before', ...where })
+      const { ended, isStruck, deliver } = struckAt(attempt, number, 'SIGKILL', fate === 'arrives late')
+      if (await isStruck) figures.kills++
+      expect([null, 0], about).toContain((await ended).code)
       const next = await attempt.runHere()
       deliver()
       // A request that arrives so late must have no effect.
       const settled = fate === 'arrives late' ? await attempt.runHere() : next
       expect(settled, about).toMatchObject({ status: 'complete', error: null })
-      await expectSameInBucket(attempt, { scenario: EXPORT, clean, figures, about, interruptions: 2 })
+      await expectSameInBucket(attempt, about, 2)
     }),
   )
   expect(figures.kills).toBeGreaterThanOrEqual(KILLED)
@@ -76,67 +143,30 @@ test('an export killed at a request to the store ends as if nothing had happened
 test.runIf(THOROUGH && process.platform === 'linux')(
   'a run of another machine that was taken over changes nothing when it wakes up',
   async () => {
-    const calls =
-      inTheBucket ??
-      (await bucketTrial(EXPORT, async (attempt) => {
-        await attempt.run()
-        return changesOf(attempt)
-      }))
     // Tests of stopped processes take long, so fewer are tried than of killed ones.
     const stops = some(sampledCalls(calls, SAMPLE), STOPPED)
     await concurrently([...stops.entries()], ([index, number]) =>
-      bucketTrial(EXPORT, async (attempt) => {
+      bucketTrial(async (attempt) => {
         const about = `stopped at ${number}: ${calls[number - 1]}`
-        const { double } = attempt
-        const stopped = await stoppedAt(attempt, number)
-        if (stopped.isStopped) {
+        const stopped = struckAt(attempt, number, 'SIGSTOP', true, onAnotherMachine())
+        if (await stopped.isStruck) {
           // When it wakes up, either everything is done or half of it.
           await takeOver(attempt, index % 2 === 0 ? null : 3)
-          const before = dataOf(double)
+          const before = dataOf(attempt.double)
           stopped.resume()
+          stopped.deliver()
           const late = await stopped.ended
           figures.faults++
           expect([0, 5], `${about}\n${late.stderr}`).toContain(late.code)
-          if (late.code === 5) expect(dataOf(double), about).toEqual(before)
+          if (late.code === 5) expect(dataOf(attempt.double), about).toEqual(before)
         }
-        const last = await attempt.runHere()
-        expect(last, about).toMatchObject({ status: 'complete', error: null })
-        const interruptions = Number.POSITIVE_INFINITY
-        await expectSameInBucket(attempt, { scenario: EXPORT, clean, figures, about, interruptions })
+        expect(await attempt.runHere(), about).toMatchObject({ status: 'complete', error: null })
+        await expectSameInBucket(attempt, about, Number.POSITIVE_INFINITY)
       }),
     )
     expect(figures.faults).toBeGreaterThanOrEqual(STOPPED)
   },
 )
-
-type Stopped = { readonly isStopped: boolean; resume(): void; readonly ended: Promise<Ended> }
-
-/** Starts a run of another machine that stops at a request, which the network holds until the run continues. */
-async function stoppedAt({ double, run }: BucketTrial, number: number): Promise<Stopped> {
-  let deliver: () => void = () => {}
-  const held = new Promise<void>((resolve) => (deliver = resolve))
-  let send: (signal: NodeJS.Signals) => void = () => {}
-  let isStopped = false
-  double.cues.before(
-    { operation: CHANGES },
-    async () => {
-      send('SIGSTOP')
-      isStopped = true
-      await held
-    },
-    { skip: number - 1, times: 1 },
-  )
-  let isOver = false
-  const ended = run({ env: onAnotherMachine(), onStart: (kill) => (send = kill) }).finally(
-    () => (isOver = true),
-  )
-  while (!isOver && !isStopped) await delay(5)
-  const resume = (): void => {
-    send('SIGCONT')
-    deliver()
-  }
-  return { isStopped, resume, ended }
-}
 
 /** The objects that readers and later runs use. What is sealed and not in the log is removed by the next run. */
 function dataOf(double: S3Double): readonly (readonly [key: string, etag: string])[] {

@@ -4,24 +4,15 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
 import { compactDataSet, forgetPeople, planCompaction, planForgetting } from '../../src/data-set/index.ts'
-import { isExportError, pruneDataSet, verifyDataSet } from '../../src/index.ts'
+import { pruneDataSet, verifyDataSet } from '../../src/index.ts'
 import { encoderBuild } from '../../src/package/index.ts'
+import { refusal } from '../disk/errors.ts'
 import { treeHashes } from '../fault/support.ts'
 import { some } from '../support/thorough.ts'
 import { itemsOf, latestVersion, type TableWorld, tableWorld } from './world.ts'
 
 const DAYS = ['2024-01-05', '2024-02-10', '2024-03-03']
 const HINT = '_iceberg/metadata/version-hint.text'
-
-async function errorOf(work: Promise<unknown>): Promise<{ kind: string; message: string }> {
-  return work.then(
-    () => ({ kind: 'none', message: '' }),
-    (error: unknown) => {
-      if (!isExportError(error)) throw error
-      return error
-    },
-  )
-}
 
 /** Another program commits: properties of the table are copied, as every program does. */
 async function foreignCommit(world: TableWorld): Promise<{ file: string; text: string }> {
@@ -43,7 +34,7 @@ describe('what another program has made', () => {
     await mkdir(join(world.out, path, '..'), { recursive: true })
     await writeFile(join(world.out, path), text)
     for (const fresh of [false, true]) {
-      const error = await errorOf(world.run({ fresh }))
+      const error = await refusal(world.run({ fresh }))
       expect(error).toMatchObject({ kind: 'config', message: expect.stringContaining('Another program') })
     }
     expect(world.service.requested()).toEqual([])
@@ -53,7 +44,7 @@ describe('what another program has made', () => {
     expect(await world.run()).toMatchObject({ status: 'complete', error: null })
     world.load = theirs
     const before = await treeHashes(world.out)
-    expect(await errorOf(forget(world))).toMatchObject({ kind: 'config' })
+    expect(await refusal(forget(world))).toMatchObject({ kind: 'config' })
     expect(await treeHashes(world.out)).toEqual(before)
     expect(await readFile(join(world.out, path), 'utf8')).toBe(text)
   })
@@ -70,7 +61,7 @@ describe('tables of another data set', () => {
       const refuses = async (work: () => Promise<unknown>): Promise<void> => {
         const before = await treeHashes(join(world.out, folder))
         const sent = world.service.requested().length
-        expect(await errorOf(work())).toMatchObject({
+        expect(await refusal(work())).toMatchObject({
           kind: 'config',
           message: expect.stringContaining('another data set'),
         })
@@ -149,7 +140,7 @@ describe('a commit of another program', () => {
     const folder = join(world.out, '_iceberg/metadata')
     await cp(join(folder, 'v1.metadata.json'), join(folder, `v${2 ** 53}.metadata.json`))
     for (const rebuild of [false, true]) {
-      expect(await errorOf(world.tables(rebuild))).toMatchObject({
+      expect(await refusal(world.tables(rebuild))).toMatchObject({
         kind: 'storage',
         message: expect.stringContaining('Undo that commit'),
       })
@@ -219,7 +210,7 @@ describe('after a commit of another program', () => {
     const before = await treeHashes(world.out)
     writeFileSync(commit.file, commit.text)
     for (const isDry of [true, false]) {
-      expect(await errorOf(work(world, isDry))).toMatchObject({
+      expect(await refusal(work(world, isDry))).toMatchObject({
         kind: 'storage',
         message: expect.stringContaining('--rebuild'),
       })
@@ -235,7 +226,7 @@ describe('after a commit of another program', () => {
     await world.run()
     const [first] = await world.shards()
     const commit = await foreignCommit(world)
-    const error = await errorOf(forget(world, false, () => writeFileSync(commit.file, commit.text)))
+    const error = await refusal(forget(world, false, () => writeFileSync(commit.file, commit.text)))
     expect(error.kind).toBe('storage')
     expect(error.message).toContain(
       `these files stay, although the data set no longer has their rows: ${first} (`,
@@ -262,7 +253,7 @@ describe('a data set that was moved', () => {
     await rename(world.out, join(world.folder, 'elsewhere'))
     world.load = { path: 'elsewhere', table_formats: ['iceberg', 'delta'] }
     for (const work of [() => world.run(), () => world.tables()]) {
-      expect(await errorOf(work())).toMatchObject({
+      expect(await refusal(work())).toMatchObject({
         kind: 'config',
         message: expect.stringMatching(/--rebuild. names the shards there, in one snapshot/),
       })

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { type BucketLocation, eachInABucket, refusal } from './each-in-a-bucket.ts'
+import { refusal } from '../disk/errors.ts'
+import { type BucketLocation, eachInABucket } from './each-in-a-bucket.ts'
 
 const here = eachInABucket()
 

@@ -1,7 +1,7 @@
 import { S3Client } from '@aws-sdk/client-s3'
 import { afterEach, beforeEach, onTestFinished, vi } from 'vitest'
 import { bucketStore } from '../../src/bucket/index.ts'
-import { type DataSetLocation, type ExportError, isExportError, type Store } from '../../src/core/index.ts'
+import type { DataSetLocation, Store } from '../../src/core/index.ts'
 import { s3Driver } from '../../src/s3/index.ts'
 import { BUCKET, startBucket } from '../support/bucket.ts'
 import type { S3Double } from './double/server.ts'
@@ -55,14 +55,4 @@ export function eachInABucket(options: Parameters<typeof startBucket>[0] = {}): 
     },
   }
   return here
-}
-
-/** The error that some work is refused with. */
-export async function refusal(work: Promise<unknown>): Promise<ExportError> {
-  const error = await work.then(
-    () => null,
-    (thrown: unknown) => thrown,
-  )
-  if (!isExportError(error)) throw new Error('not refused', { cause: error })
-  return error
 }

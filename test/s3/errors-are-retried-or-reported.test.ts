@@ -1,12 +1,13 @@
 import { describe, expect, it, vi } from 'vitest'
 import type { ExportError, OwnedStore } from '../../src/core/index.ts'
+import { refusal } from '../disk/errors.ts'
 import { newOwner, write } from '../disk/temporary-store.ts'
 import { WORKED, workThrough } from '../store/conformance/buckets-of-others.ts'
 import { BUCKET, putObject } from '../support/bucket.ts'
 import { some } from '../support/thorough.ts'
 import type { Trouble } from './double/cues.ts'
 import type { OperationName } from './double/operations/index.ts'
-import { eachInABucket, refusal } from './each-in-a-bucket.ts'
+import { eachInABucket } from './each-in-a-bucket.ts'
 
 const here = eachInABucket()
 

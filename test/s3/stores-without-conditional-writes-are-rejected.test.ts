@@ -2,9 +2,10 @@ import { CreateBucketCommand, ListObjectsV2Command } from '@aws-sdk/client-s3'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Store, systemClock } from '../../src/core/index.ts'
 import { takeLock } from '../../src/state/lock/lock.ts'
+import { refusal } from '../disk/errors.ts'
 import { write } from '../disk/temporary-store.ts'
 import { BUCKET } from '../support/bucket.ts'
-import { eachInABucket, refusal } from './each-in-a-bucket.ts'
+import { eachInABucket } from './each-in-a-bucket.ts'
 import { startSecondServer } from './second-server.ts'
 
 async function hold(store: Store): Promise<void> {

@@ -28,6 +28,7 @@ export const summaryShape = z.object({
   requests: count,
   retries: count,
   quarantined: count,
+  repeated: count,
   replaced_nuls: count,
   searches_spent: count.nullable(),
   searches_remaining: count.nullable(),
@@ -96,7 +97,14 @@ export const manifestShape = z.object({
       imported_at: z.object({ min: moment, max: moment }).nullable(),
     }),
   ),
-  totals: z.object({ rows: count, bytes: count, shards: count, quarantined: count, replaced_nuls: count }),
+  totals: z.object({
+    rows: count,
+    bytes: count,
+    shards: count,
+    quarantined: count,
+    repeated: count,
+    replaced_nuls: count,
+  }),
   /** Of feeds. */
   unknown_fields: z.record(z.string(), count),
   retired: z.array(retired),

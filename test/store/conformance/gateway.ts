@@ -1,6 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { onTestFinished } from 'vitest'
+import { portOf } from '../../support/listening.ts'
 
 export type Gateway = {
   /** To be used instead of the store's. */
@@ -46,11 +45,6 @@ export async function gatewayTo(
     passed.on('error', () => response.destroy())
     request.pipe(passed)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
+  const port = await portOf(server)
   return { endpoint: `http://127.0.0.1:${port}${pathname === '/' ? '' : pathname}`, lost }
 }

@@ -68,6 +68,17 @@ export const OPERATIONS = {
 
 export type OperationName = keyof typeof OPERATIONS
 
+/** Those that change what is stored. */
+export const CHANGES = [
+  'PutObject',
+  'CopyObject',
+  'DeleteObject',
+  'CreateMultipartUpload',
+  'UploadPart',
+  'CompleteMultipartUpload',
+  'AbortMultipartUpload',
+] as const satisfies readonly OperationName[]
+
 /** @returns null when the double does not know the operation */
 export function operationOf(request: S3Request): OperationName | null {
   const on = request.key === null ? 'bucket' : 'key'
