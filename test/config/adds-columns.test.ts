@@ -38,10 +38,6 @@ test.each([
     'evnt_uid',
     '[0]: expected event_uid | credential_hash | source_pii_tags | source_url, or { name, path, type }, found "evnt_uid"',
   ],
-  [
-    '7',
-    '[0]: expected event_uid | credential_hash | source_pii_tags | source_url, or { name, path, type }, found 7',
-  ],
   ['event_uid, event_uid', '[1]: the column `event_uid` is there twice'],
   [
     '{ name: a, path: a, type: string }, { name: a, path: b, type: json }',
@@ -71,7 +67,6 @@ test.each([
     '{ name: spillway_x, path: a, type: json }',
     "[0].name: names that begin with `spillway_` are Spillway's own",
   ],
-  ['{ name: query, path: a, type: json }', '[0].name: `query` is the name of a folder of partitions'],
   [
     '{ name: import_window, path: a, type: json }',
     '[0].name: `import_window` is the name of a folder of partitions',

@@ -19,8 +19,6 @@ test.each([
     withLine('service', 'token_env: 7355608').replace('7355608', '7355608 # correct'),
   ],
   ['a token in place of the section', SMALLEST.replace(/service:\n.*\n/, `service: ${SECRET}\n`)],
-  ['a password in the URL', SMALLEST.replace('https://', `https://me:${SECRET}@`)],
-  ['a token in the query of a URL', SMALLEST.replace('firework', `firework?token=${SECRET}`)],
   ['a token in an address', withLine('service', `search_path: "/x?token=${SECRET}"`)],
   ['a secret in its query', withLine('extract', `queries: [{ type: secret, secret: ${SECRET} }]`)],
   [

