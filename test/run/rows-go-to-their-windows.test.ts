@@ -48,7 +48,8 @@ function chainOver(windows: WindowRun, ...entries: readonly JournalEntry[]): Cha
     settings: {},
   })
   fold.apply(entries, fold.state.position, [])
-  return new ChainProgress(fold.state, { chain: CHAIN, query: ACME, windows, wanted: windows.count })
+  const followed = { chain: CHAIN, query: ACME, windows, wanted: windows.count, feedWindows: null }
+  return new ChainProgress(fold.state, followed)
 }
 
 /** A page whose rows have their indexes as ids. */

@@ -16,8 +16,7 @@ import {
 } from '../../state/index.ts'
 import type { FeedWindows } from './feed-windows.ts'
 
-type Followed = Pick<ChainProgress, 'chain' | 'query' | 'windows' | 'wanted'> &
-  Partial<Pick<ChainProgress, 'feedWindows'>>
+type Followed = Pick<ChainProgress, 'chain' | 'query' | 'windows' | 'wanted' | 'feedWindows'>
 
 /** One chain while a run follows it: its state in the checkpoint, or before its first page the plan. */
 export class ChainProgress {
@@ -38,7 +37,7 @@ export class ChainProgress {
     this.chain = followed.chain
     this.query = followed.query
     this.wanted = followed.wanted
-    this.feedWindows = followed.feedWindows ?? null
+    this.feedWindows = followed.feedWindows
     this.#windows = followed.windows
     this.#watermark = this.folded?.watermark ?? 0
   }
