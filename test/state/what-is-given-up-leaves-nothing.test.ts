@@ -209,7 +209,7 @@ describe('invalidating', () => {
 
   it('once more leaves nothing in the quarantine file, whether or not its size was committed', async () => {
     for (const isCommitted of [true, false]) {
-      const { store, state } = await stateOf(LINES)
+      const { store, state } = await stateOf(LINES, temporaryStore().store)
       const owned = await own(store)
       const redo = redoEntry(invalidationOf(state, { partitions: [FIRST], shards: [] }))
       const journal = await openLog(store)
