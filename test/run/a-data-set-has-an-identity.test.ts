@@ -1,22 +1,16 @@
 import { cp, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import { readHeader } from '../../src/state/index.ts'
 import { storeAt } from '../disk/temporary-store.ts'
 import { shardHashes } from '../fault/support.ts'
-import { newWorkspace, type PipelineParts, type Workspace } from '../support/workspace.ts'
+import { newWorkspace, type PipelineParts } from '../support/workspace.ts'
+import { exportHere } from '../warehouse/in-process.ts'
 
 const parts = (until: string, load: PipelineParts['load'] = {}): PipelineParts => ({
   extract: { domains: ['scatterholt.com'], windows: { from: '2024-01-01', until, every: 'month' } },
   load,
 })
-
-async function run({ folder, env }: Workspace, more: { redo?: readonly string[]; fresh?: boolean } = {}) {
-  const pipeline = await readPipeline(join(folder, 'pipeline.yaml'), { env, cwd: folder })
-  const { status } = await runPipeline(pipeline, await runOptions(pipeline, { env, ...more }))
-  expect(status).toBe('complete')
-}
 
 async function idIn(output: string): Promise<string> {
   const { data_set_id } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))
@@ -26,34 +20,34 @@ async function idIn(output: string): Promise<string> {
 
 it('it is created with the data set, and stays the same in later runs, redone partitions, moves and copies', async () => {
   const here = await newWorkspace(parts('2024-03-01'))
-  await run(here)
+  await exportHere(here)
   const id = await idIn(here.output)
   expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
   await here.write(parts('2024-05-01'))
-  await run(here)
+  await exportHere(here)
   // Which rewrites the checkpoint.
-  await run(here, { redo: ['domain.scatterholt.com/2024-01-01..2024-02-01'] })
+  await exportHere(here, ['domain.scatterholt.com/2024-01-01..2024-02-01'])
   expect(await idIn(here.output)).toBe(id)
   const [moved, copied] = [join(here.folder, 'moved'), join(here.folder, 'copied')]
   await rename(here.output, moved)
   await cp(moved, copied, { recursive: true })
   for (const path of ['moved', 'copied']) {
     await here.write(parts('2024-06-01', { path }))
-    await run(here)
+    await exportHere(here)
   }
   expect([await idIn(moved), await idIn(copied)]).toEqual([id, id])
 })
 
 it('another location, and --fresh, have another identity; no shard depends on it', async () => {
   const here = await newWorkspace(parts('2024-03-01'))
-  await run(here)
+  await exportHere(here)
   const first = await idIn(here.output)
   const shards = await shardHashes(here.output)
-  await run(here, { fresh: true })
+  await exportHere(here, [], { fresh: true })
   const second = await idIn(here.output)
   expect(await shardHashes(here.output)).toEqual(shards)
   await here.write(parts('2024-03-01', { path: 'other' }))
-  await run(here)
+  await exportHere(here)
   const other = join(here.folder, 'other')
   expect(new Set([first, second, await idIn(other)]).size).toBe(3)
   expect(await shardHashes(other)).toEqual(shards)
