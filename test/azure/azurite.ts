@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
+import { freePort } from '../support/listening.ts'
 
 /** The account that every emulator has; its key is public. */
 export const ACCOUNT = 'devstoreaccount1'
@@ -36,13 +36,4 @@ export async function startAzurite(): Promise<Azurite> {
       await ended
     },
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
 }

@@ -119,28 +119,25 @@ describe.each(some(ways, 1))(
 
 function nameOf({ as, ...query }: SearchQuery & { as?: string }): string {
   if (as !== undefined) return `${query.type}.${encodeURIComponent(as)}`
-  switch (query.type) {
-    case 'email':
-      return `email.${digest(query.email).slice(0, 16)}`
-    case 'keyword':
-      return `keyword.${digest(query.keyword).slice(0, 16)}`
-    case 'domain':
-    case 'auth_domain':
-      return `${query.type}.${query.fqdn}`
-    case 'secret':
-      throw new Error('none here')
-  }
+  const value = searchedFor(query)
+  return `${query.type}.${value.isHidden ? digest(value.text).slice(0, 16) : value.text}`
 }
 
 function shownValue(query: SearchQuery, identity: 'hmac' | 'drop'): string {
+  const { isHidden, text } = searchedFor(query)
+  if (!isHidden) return text
+  return identity === 'drop' ? '[REDACTED]' : digest(text)
+}
+
+function searchedFor(query: SearchQuery): { readonly isHidden: boolean; readonly text: string } {
   switch (query.type) {
     case 'email':
-      return identity === 'drop' ? '[REDACTED]' : digest(query.email)
+      return { isHidden: true, text: query.email }
     case 'keyword':
-      return identity === 'drop' ? '[REDACTED]' : digest(query.keyword)
+      return { isHidden: true, text: query.keyword }
     case 'domain':
     case 'auth_domain':
-      return query.fqdn
+      return { isHidden: false, text: query.fqdn }
     case 'secret':
       throw new Error('none here')
   }

@@ -2,7 +2,7 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { quarantineShape, statusShape } from '../support/json-shapes.ts'
-import { expectedRows, isValid, type Masking, maskSecret, microsOf } from '../support/rows.ts'
+import { expectedRows, isObject, isValid, type Masking, maskSecret, microsOf } from '../support/rows.ts'
 import { exits } from '../support/run-cli.ts'
 import { summaryPageIn } from '../support/summary-page.ts'
 import { some } from '../support/thorough.ts'
@@ -15,20 +15,26 @@ const WINDOWS = { from: MONTHS[0]!, until: MONTHS.at(-1)!, every: 'month' }
 const KEY = 'k'.repeat(40)
 
 const POLICIES = [
-  { secret: 'redact', identity: 'keep' },
-  { secret: 'partial', identity: 'drop' },
-  { secret: 'hmac', identity: 'hmac' },
+  { secret: 'redact', identity: 'keep', format: 'parquet' },
+  { secret: 'partial', identity: 'drop', format: 'parquet' },
+  { secret: 'plaintext', identity: 'drop', format: 'csv' },
+  { secret: 'hmac', identity: 'hmac', format: 'csv' },
+  { secret: 'drop', identity: 'hmac', format: 'parquet' },
 ] as const
 
-it.each(some(POLICIES, 1))(
-  'rows and quarantine together hold every item, masked: $secret, $identity',
-  async (policies) => {
-    const here = await newWorkspace(
-      { extract: { domains: [query.fqdn], windows: WINDOWS, page_size: 17 }, transform: policies },
-      BROKEN,
-      { SPILLWAY_MASK_KEY: KEY },
-    )
-    const { summary } = await exits(0, here.run())
+it.each(some(POLICIES, 3))(
+  'rows and quarantine together hold every item, masked: $secret, $identity, as $format',
+  async ({ format, ...policies }) => {
+    const extract = { domains: [query.fqdn], windows: WINDOWS, page_size: 17 }
+    const here = await newWorkspace({ extract, transform: policies, load: { format } }, BROKEN, {
+      SPILLWAY_MASK_KEY: KEY,
+    })
+    const { summary } = await exits(0, here.run('--allow-plaintext'))
+    const { masking: recorded, columns } = await here.manifest()
+    expect(recorded).toEqual(policies)
+    const names = columns.map(({ name }) => name)
+    expect(names.includes('hash')).toBe(policies.secret !== 'drop')
+    expect(names.includes('identity_name')).toBe(policies.identity !== 'drop')
 
     const range = { from: WINDOWS.from, until: WINDOWS.until }
     const masking: Masking = { ...policies, key: KEY }
@@ -139,8 +145,4 @@ function hasTime(item: unknown): boolean {
 
 function idOf(item: unknown): number | null {
   return isObject(item) && Number.isSafeInteger(item.id) ? Number(item.id) : null
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
+import { freePort } from '../support/listening.ts'
 import { type Ended, exits, runCli } from '../support/run-cli.ts'
 import { type Environment, newWorkspace, PIPELINE, type Workspace } from '../support/workspace.ts'
-import { CERTIFICATE_PATH, deadPort, startHttpProxy, startTls } from './support/proxy.ts'
+import { CERTIFICATE_PATH, startHttpProxy, startTls } from './support/proxy.ts'
 
 const PARTS = {
   service: { allow_http: true, retries: 0 },
@@ -22,7 +23,7 @@ function runAt(here: Workspace, origin: string, env: Environment, ...flags: stri
   })
 }
 
-function portOf(here: Workspace): number {
+function sandboxPort(here: Workspace): number {
   return Number(new URL(here.sandbox.baseUrl).port)
 }
 
@@ -34,7 +35,7 @@ async function expectAllRows(here: Workspace, { code, stderr }: Ended): Promise<
 
 it('an http service is reached through HTTP_PROXY, whose 100 Continue is ignored', async () => {
   const here = await newWorkspace(PARTS)
-  const proxy = await startHttpProxy({ port: portOf(here), continues: true })
+  const proxy = await startHttpProxy({ port: sandboxPort(here), continues: true })
   const ended = await runAt(here, 'http://service.example', { HTTP_PROXY: `http://127.0.0.1:${proxy.port}` })
   await expectAllRows(here, ended)
   expect(proxy.connects[0]).toEqual({ target: 'service.example:80', authorization: null })
@@ -42,12 +43,12 @@ it('an http service is reached through HTTP_PROXY, whose 100 Continue is ignored
 
 it('an https service is reached through HTTPS_PROXY with user and password, end to end encrypted; its 100 Continue is ignored', async () => {
   const here = await newWorkspace(PARTS)
-  const proxy = await startHttpProxy({ port: await startTls(portOf(here), { continues: true }) })
+  const proxy = await startHttpProxy({ port: await startTls(sandboxPort(here), { continues: true }) })
   const ended = await runAt(here, 'https://service.example:8443', {
     ...TRUST,
     HTTPS_PROXY: `http://jean:p%40ss%3Aw%C3%B6rd@127.0.0.1:${proxy.port}`,
     // The variable of the other scheme must not apply.
-    HTTP_PROXY: `http://127.0.0.1:${await deadPort()}`,
+    HTTP_PROXY: `http://127.0.0.1:${await freePort()}`,
   })
   await expectAllRows(here, ended)
   const authorization = `Basic ${Buffer.from('jean:p@ss:wörd').toString('base64')}`
@@ -56,7 +57,7 @@ it('an https service is reached through HTTPS_PROXY with user and password, end 
 
 it('the connection to the proxy may be encrypted too, and its address may lack the scheme', async () => {
   const here = await newWorkspace(PARTS)
-  const tls = await startTls(portOf(here))
+  const tls = await startTls(sandboxPort(here))
   const secure = await startHttpProxy({ port: tls, secure: true })
   const env = { ...TRUST, https_proxy: `https://127.0.0.1:${secure.port}` }
   await expectAllRows(here, await runAt(here, 'https://service.example', env))
@@ -70,7 +71,7 @@ it('the connection to the proxy may be encrypted too, and its address may lack t
   )
 
   const bare = await newWorkspace(PARTS)
-  const plain = await startHttpProxy({ port: portOf(bare) })
+  const plain = await startHttpProxy({ port: sandboxPort(bare) })
   await expectAllRows(
     bare,
     await runAt(bare, 'http://service.example', { HTTP_PROXY: `127.0.0.1:${plain.port}` }),
@@ -79,7 +80,7 @@ it('the connection to the proxy may be encrypted too, and its address may lack t
 
 it('a service at an address of IPv6 is reached through a proxy', async () => {
   const here = await newWorkspace(PARTS)
-  const proxy = await startHttpProxy({ port: portOf(here) })
+  const proxy = await startHttpProxy({ port: sandboxPort(here) })
   const env = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}` }
   await expectAllRows(here, await runAt(here, 'http://[fd00::1]:8080', env))
   expect(proxy.connects[0]?.target).toBe('[fd00::1]:8080')
@@ -109,7 +110,7 @@ it('a proxy that refuses the host, and one that is dead, are named; their passwo
   const here = await newWorkspace(PARTS)
   const refusing = await startHttpProxy({ port: 0, refuse: '403 Forbidden' })
   const silent = await startHttpProxy({ port: 0, silent: true })
-  const dead = await deadPort()
+  const dead = await freePort()
   const says = {
     [refusing.port]: 'does not connect to service.example:443: it responded with 403',
     [dead]: `cannot be used: Nothing accepts connections at 127.0.0.1:${dead} (ECONNREFUSED)`,

@@ -1,11 +1,10 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { carryOut } from '../support/in-this-process.ts'
 import { statusShape, summaryShape } from '../support/json-shapes.ts'
 import { readParquet } from '../support/read-shards.ts'
 import { expectedOfDomains, expectedRows, expectSame } from '../support/rows.ts'
-import { type Ended, exits, PACKAGE } from '../support/run-cli.ts'
+import { exits, PACKAGE } from '../support/run-cli.ts'
 import type { SearchQuery } from '../support/sandbox.ts'
 import { newWorkspace, type Workspace } from '../support/workspace.ts'
 
@@ -14,18 +13,12 @@ const SHIPPED = join(PACKAGE, 'pipelines')
 const DOMAINS = ['scatterholt.com', 'brambleworth.org', 'quillmere.net', 'tarnhollow.io']
 const DAY_MS = 86_400_000
 
-/** In a new working directory, because the output is below it. */
-function spillway(here: Workspace, ...words: string[]): Promise<Ended> {
-  return carryOut({ args: words, cwd: here.folder, env: here.env })
-}
-
 async function exported(here: Workspace, file: string, ...flags: string[]) {
-  await exits(0, spillway(here, 'check', file))
-  const { stdout } = await exits(0, spillway(here, 'run', file, '--json', ...flags))
+  await exits(0, here.cli('check', file))
+  const { stdout } = await exits(0, here.cli('run', file, '--json', ...flags))
   const summary = summaryShape.parse(JSON.parse(stdout))
   expect(summary.status).toBe('complete')
-  const verified = await spillway(here, 'verify', file)
-  expect(verified.code, verified.stdout).toBe(0)
+  await exits(0, here.cli('verify', file))
   return summary
 }
 
@@ -103,7 +96,7 @@ describe('against a sandbox', () => {
 
   it('own-domains.yaml', async () => {
     const world = await newWorkspace({}, { domains: DOMAINS, until: '2024-06-01' })
-    const here = { ...world, env: { ...world.env, SPILLWAY_HOST: world.sandbox.origin } }
+    const here = world.with({ SPILLWAY_HOST: world.sandbox.origin })
     const flags = ['--from', '2024-01-01', '--until', '2024-06-01'] as const
     const summary = await exported(here, join(SHIPPED, 'own-domains.yaml'), ...flags)
     expect(summary.searches_spent).toBeNull()
@@ -127,23 +120,23 @@ describe('against a sandbox', () => {
 
   it('the starter that `init` writes', async () => {
     const here = await newWorkspace({}, { domains: ['example.com'] })
-    expect((await spillway(here, 'init', 'starter.yaml')).code).toBe(0)
+    expect((await here.cli('init', 'starter.yaml')).code).toBe(0)
     const text = await readFile(join(here.folder, 'starter.yaml'), 'utf8')
-    expect((await spillway(here, 'init', 'starter.yaml')).code).toBe(2)
+    expect((await here.cli('init', 'starter.yaml')).code).toBe(2)
     expect(await readFile(join(here.folder, 'starter.yaml'), 'utf8')).toBe(text)
 
     await exported(here, 'starter.yaml', '--from', '2024-11-01', '--until', '2025-01-01')
     const range = { from: '2024-11-01', until: '2025-01-01' }
     const output = join(here.folder, 'output/starter')
     expectSame(await readParquet(output), expectedOfDomains(here.sandbox, ['example.com'], range))
-    const { stdout } = await spillway(here, 'status', 'starter.yaml', '--json')
+    const { stdout } = await here.cli('status', 'starter.yaml', '--json')
     const { partitions } = statusShape.parse(JSON.parse(stdout))
     expect(partitions.filter(({ state }) => state === 'done')).toHaveLength(2)
   })
 
   it('every commented line of the starter is a valid setting', async () => {
     const here = await newWorkspace({}, {}, { SPILLWAY_API_KEY: 'a-key', LEAKED_PASSWORD: 'a-secret' })
-    await spillway(here, 'init', 'starter.yaml')
+    await here.cli('init', 'starter.yaml')
     const text = await readFile(join(here.folder, 'starter.yaml'), 'utf8')
     const enabled = text
       .replace(/^( +)# (?=[a-z_]+:|- | {2}- )/gm, '$1')
@@ -151,7 +144,7 @@ describe('against a sandbox', () => {
       .replace(/^ +domains_file:.*$/m, '')
     expect(enabled).not.toBe(text)
     await writeFile(join(here.folder, 'enabled.yaml'), enabled)
-    await exits(0, spillway(here, 'plan', 'enabled.yaml'))
+    await exits(0, here.cli('plan', 'enabled.yaml'))
   })
 })
 

@@ -1,14 +1,12 @@
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { expect, inject, it, onTestFinished } from 'vitest'
-import { readParquet } from '../support/read-shards.ts'
-import { expectedOfDomains, expectSame } from '../support/rows.ts'
+import { expect, inject, it } from 'vitest'
+import { scratchFolder } from '../support/at-the-end.ts'
 import { chunksFolder, PACKAGE } from '../support/run-cli.ts'
-import { newWorkspace, type Workspace } from '../support/workspace.ts'
+import { newWorkspace } from '../support/workspace.ts'
 
 const execute = promisify(execFile)
 const ROOT = join(import.meta.dirname, '../..')
@@ -161,8 +159,7 @@ function importedPackages(): readonly string[] {
 }
 
 it('a clean clone installs without a package that wants a newer Node.js', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'spillway-clone-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const folder = scratchFolder()
   for (const name of ['package.json', 'package-lock.json']) await cp(join(ROOT, name), join(folder, name))
   const words = ['ci', '--dry-run', '--offline', '--ignore-scripts', '--no-audit', '--no-fund']
   const { stdout, stderr } = await execute('npm', words, { cwd: folder })
@@ -179,30 +176,7 @@ it('works where npm installed it: the command, by its name', async () => {
   const options = { cwd: here.folder, env: { ...process.env, ...here.env } }
   const { stdout } = await execute(command, ['run', 'pipeline.yaml', '--json'], options)
   expect(JSON.parse(stdout)).toMatchObject({ status: 'complete', rows: 150 })
-  await expectAllRows(here)
-})
-
-it('works where npm installed it: a program in TypeScript, with all checks on', async () => {
-  const here = await newWorkspace({ extract: { domains: ['scatterholt.com'], page_size: 50 } })
-  // Such a program has these types itself.
-  await symlink(join(ROOT, 'node_modules/@types'), join(INSTALLED, 'node_modules/@types'))
-  await writeFile(join(INSTALLED, 'program.ts'), PROGRAM)
-  await writeFile(join(INSTALLED, 'tsconfig.json'), JSON.stringify(STRICT))
-  for (const compiler of ['test/thorough/node_modules/oldest-typescript', 'node_modules/typescript']) {
-    const tsc = join(ROOT, compiler, 'bin/tsc')
-    const compiled = await execute(process.execPath, [tsc], { cwd: INSTALLED }).catch((error) => error)
-    expect(compiled.stdout, compiler).toBe('')
-  }
-
-  const options = { cwd: here.folder, env: { ...process.env, ...here.env } }
-  const ran = await execute(process.execPath, [join(INSTALLED, 'program.js')], options)
-  expect(JSON.parse(ran.stdout)).toMatchObject({
-    status: 'complete',
-    rows: 150,
-    ok: true,
-    partitions: [{ key: 'domain.scatterholt.com/all', state: 'done', rows: 150 }],
-  })
-  await expectAllRows(here)
+  await here.expectRows(['scatterholt.com'])
 })
 
 it('its types need those of no other package', async () => {
@@ -212,41 +186,3 @@ it('its types need those of no other package', async () => {
 })
 
 const NODE = /^node(?::|$)/
-
-const STRICT = {
-  compilerOptions: {
-    strict: true,
-    skipLibCheck: false,
-    exactOptionalPropertyTypes: true,
-    noUncheckedIndexedAccess: true,
-    target: 'es2022',
-    module: 'nodenext',
-    types: ['node'],
-  },
-  files: ['program.ts'],
-}
-
-const PROGRAM = `
-import { ExportError, isExportError, readPipeline, readStatus, runOptions, runPipeline, verifyDataSet } from 'spillway'
-import type { PartitionStatus, Pipeline, Progress, RunSummary, Verification } from 'spillway'
-
-const pipeline: Pipeline = await readPipeline('pipeline.yaml', { env: process.env, cwd: process.cwd() })
-let latest: Progress | null = null
-const onProgress = (progress: Progress) => { latest = progress }
-try {
-  const summary: RunSummary = await runPipeline(pipeline, await runOptions(pipeline, { onProgress }))
-  const { ok }: Verification = await verifyDataSet(pipeline)
-  const partitions: PartitionStatus[] = [...(await readStatus(pipeline)).partitions()]
-  // @ts-expect-error: an unknown field of the summary is an error, not any
-  summary.nothing
-  if (latest === null) throw new ExportError({ kind: 'data', what: 'No progress', where: '', next: '' })
-  console.log(JSON.stringify({ status: summary.status, rows: summary.rows, ok, partitions }))
-} catch (error) {
-  console.error(isExportError(error) ? error.kind : error)
-  process.exitCode = 1
-}
-`
-
-async function expectAllRows({ output, sandbox }: Workspace): Promise<void> {
-  expectSame(await readParquet(output), expectedOfDomains(sandbox, ['scatterholt.com']))
-}

@@ -1,6 +1,5 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { atTheEnd } from '../support/at-the-end.ts'
+import { portOf } from '../support/listening.ts'
 
 /** A request that the service received, and the means to respond. */
 export type Exchange = {
@@ -50,12 +49,7 @@ export async function startService(respond: (exchange: Exchange) => void): Promi
       respond(exchange)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  atTheEnd(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const origin = `http://127.0.0.1:${await portOf(server)}`
   return { origin, baseUrl: `${origin}/firework`, requests: log }
 }
 

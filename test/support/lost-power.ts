@@ -1,10 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { rolldown } from 'rolldown'
-import { afterAll, beforeAll, expect } from 'vitest'
-import { temporaryFolder } from '../disk/temporary-store.ts'
+import { beforeAll, expect } from 'vitest'
+import { scratchFolder } from './at-the-end.ts'
 
 const FAULT = join(import.meta.dirname, '../fault/disk-fault.mjs')
 
@@ -23,7 +22,7 @@ export type LostPower = {
 export function losingPowerAfter(script: string): (what: string) => LostPower {
   let built = ''
   beforeAll(async () => {
-    built = mkdtempSync(join(tmpdir(), 'spillway-test-'))
+    built = scratchFolder()
     const external = ['parquetjs-lite', '@aws-sdk/client-s3']
     const bundle = await rolldown({ input: script, platform: 'node', logLevel: 'silent', external })
     await bundle.write({
@@ -34,9 +33,8 @@ export function losingPowerAfter(script: string): (what: string) => LostPower {
     })
     await bundle.close()
   })
-  afterAll(() => rmSync(built, { recursive: true, force: true }))
   return (what) => {
-    const folder = temporaryFolder()
+    const folder = scratchFolder()
     const path = join(built, 'script.mjs')
     const root = join(folder, 'data')
     const env = {

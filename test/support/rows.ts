@@ -183,7 +183,7 @@ export function isValid(item: unknown): item is CredentialJson {
   )
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
+export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -14,6 +13,7 @@ import { runOptions } from '../../../src/run-options.ts'
 import { shardHashes } from '../../fault/support.ts'
 import { scratchFolder } from '../../support/at-the-end.ts'
 import { carryOut } from '../../support/in-this-process.ts'
+import { freePort } from '../../support/listening.ts'
 import { PASSWORD } from '../../support/postgres/client.ts'
 import { newDatabase } from '../../support/postgres/database.ts'
 import { readParquet } from '../../support/read-shards.ts'
@@ -275,7 +275,7 @@ export type Redis = {
 
 /** A Redis server that belongs to the test, and loses all data when it ends. */
 export async function startRedis(): Promise<Redis> {
-  const folder = mkdtempSync(join(tmpdir(), 'spillway-redis-'))
+  const folder = scratchFolder()
   let port = await freePort()
   let child: ChildProcess | null = null
   /** @returns false: another process has the port */
@@ -322,15 +322,6 @@ function readUntil(
     stream.setEncoding('utf8').on('data', read)
     stream.once('close', () => resolve({ isFound: false, text }))
   })
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  return port
 }
 
 /** The time between two looks of {@link until}, on a machine that is not busy. */

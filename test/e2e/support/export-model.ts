@@ -1,4 +1,4 @@
-import { isValid } from '../../support/rows.ts'
+import { isObject, isValid } from '../../support/rows.ts'
 import type { Sandbox } from '../../support/sandbox.ts'
 
 /** A row as the model knows it. */
@@ -143,10 +143,6 @@ function isValidFeedItem(item: unknown): boolean {
   if (!isObject(item)) return false
   const source = isObject(item.source) ? { is_alert_enabled: true, ...item.source } : item.source
   return isValid({ hash_type: null, ...item, source })
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 type Item = { readonly id: number; readonly imported_at: string; readonly identity_name: string }

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
-import { type AddressInfo, connect, type Socket } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { createServer as createTlsServer } from 'node:tls'
-import { onTestFinished } from 'vitest'
+import { portOf } from '../../support/listening.ts'
 
 /**
  * A self-signed certificate for `service.example` and 127.0.0.1, made for these tests with
@@ -68,7 +68,7 @@ export async function startHttpProxy({
     })
     onward.on('error', () => client.destroy())
   })
-  return { port: await listening(server), connects }
+  return { port: await portOf(server), connects }
 }
 
 /** Serves a local port over TLS, under the name `service.example`. @returns the port with TLS */
@@ -76,7 +76,7 @@ export async function startTls(
   port: number,
   { continues = false }: Pick<ProxyOptions, 'continues'> = {},
 ): Promise<number> {
-  return listening(
+  return portOf(
     createTlsServer({ key: pem, cert: pem }, (client) => {
       const onward = connect(port, '127.0.0.1')
       client.on('error', () => onward.destroy())
@@ -85,27 +85,4 @@ export async function startTls(
       client.pipe(onward).pipe(client)
     }) as unknown as Server,
   )
-}
-
-/** A port on which no server listens. */
-export async function deadPort(): Promise<number> {
-  const server = createHttpServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
-
-async function listening(server: Server): Promise<number> {
-  const sockets = new Set<Socket>()
-  server.on('connection', (socket: Socket) => {
-    sockets.add(socket)
-    socket.on('close', () => sockets.delete(socket)).on('error', () => {})
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(async () => {
-    for (const socket of sockets) socket.destroy()
-    await new Promise((resolve) => server.close(resolve))
-  })
-  return (server.address() as AddressInfo).port
 }
