@@ -3,8 +3,8 @@ import type { BufferPool } from './rows/buffer-pool.ts'
 
 /**
  * The storage of a data set: a local disk, or a container of objects. Paths are relative to the data set's root, with
- * `/`. Nothing grows: a file is whole and durable when it gets its name, and from then on it is only replaced as a whole
- * or removed. Every method rejects with an ExportError `storage` that names the path.
+ * `/`. A file is whole and durable when it gets its name, and from then on it is only replaced as a whole or removed; on a
+ * disk the files of the log grow, by `extend`. Every method rejects with an ExportError `storage` that names the path.
  */
 export type Store = {
   /**
@@ -40,6 +40,12 @@ export type OwnedStore = Store & {
    * @returns false: a file of that name exists, and nothing was changed
    */
   create(path: string, chunks: Iterable<string | Uint8Array>): Promise<boolean>
+  /**
+   * Appends to a file that this owner created, durably. After a crash it may have a part of the bytes. Missing: files
+   * of this store do not grow.
+   * @throws ExportError `locked` when another owner took over: then the bytes do not count
+   */
+  extend?(path: string, chunks: Iterable<Uint8Array>): Promise<void>
   /** Memory and temporary files for bytes that become a file later, or never. After a crash nothing of it is left. */
   scratch(): Scratch
   /** Replaces a file, or creates it, in one step. @param access `private`: for its owner alone, whatever other files allow */

@@ -35,7 +35,7 @@ import {
   type CheckpointState,
   commitPath,
   LOG_FOLDER,
-  listCommits,
+  listLog,
   MANIFEST_PATH,
   MANIFEST_START,
   manifestDifference,
@@ -87,12 +87,12 @@ export async function clearDataSet(
   }
   for (const path of await quarantineFiles(store)) await store.remove(path)
   for (const name of await listSealed(store)) await store.remove(`${SEALED_FOLDER}/${name}`)
-  // The last one stays until the new data set has begun, or takes its place: its log goes on with the next number, so
-  // that a former owner finds its own next number taken.
-  const commits = await listCommits(store)
+  // An empty one stays until the new data set has begun: its log goes on with the next number, so that a former owner
+  // finds its own next number taken.
+  const commits = await listLog(store)
   const end = Math.max(state?.position.sequence ?? 0, ...commits.slice(-1))
-  if (end > 0) await store.create(commitPath(end), [])
-  for (const sequence of commits) if (sequence < end) await store.remove(commitPath(sequence))
+  if (end > 0) await store.replace(commitPath(end), [])
+  for (const first of commits) if (first < end) await store.remove(commitPath(first))
   // Removed last, or the manifest without it: until then, a run without --fresh detects that something is missing.
   await clearManifest()
   await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)

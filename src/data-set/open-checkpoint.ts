@@ -11,9 +11,10 @@ import {
   CHECKPOINT_PATH,
   type CheckpointState,
   checkSettings,
+  commitPath,
   frozenSettings,
   type Journal,
-  listCommits,
+  listLog,
   MANIFEST_PATH,
   readCheckpoint,
   type Settings,
@@ -124,8 +125,10 @@ function admission(pipeline: NamedPipeline, store: Store, secrets: QuerySecrets,
       return
     }
     await requireNoManifest(store)
-    // One object is left of a data set that starts over.
-    if ((await listCommits(store)).length > 1) throw lostCheckpoint('log')
+    const [first, ...others] = await listLog(store)
+    if (first === undefined) return
+    // An empty file is left of a data set that starts over.
+    if (others.length > 0 || (await store.size(commitPath(first))) !== 0) throw lostCheckpoint('log')
   }
   return { header, checks, requireFit }
 }

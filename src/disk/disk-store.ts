@@ -55,6 +55,7 @@ async function own(files: DiskFiles, owner: string): Promise<OwnedStore> {
   return {
     ...storeOf(files),
     create: (path, chunks) => change(path, () => owned.create(path, chunks)),
+    extend: (path, chunks) => change(path, () => owned.extend(path, chunks)),
     scratch: scratchesIn({
       memoryBytes: SCRATCH_BYTES,
       create: (path, chunks) => change(path, () => owned.create(path, chunks)),

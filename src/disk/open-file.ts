@@ -54,6 +54,11 @@ export function createFile(full: string, mode: number): number {
   return openSync(full, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, mode)
 }
 
+/** Opens a file to append to it. @returns its descriptor */
+export function openToAppend(full: string): number {
+  return openSync(full, constants.O_WRONLY | constants.O_APPEND | O_NOFOLLOW | O_NONBLOCK)
+}
+
 /** As many chunks as a system writes with one call. */
 const CHUNKS_AT_ONCE = 1024
 

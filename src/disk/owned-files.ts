@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { hasCode, nameInUse, type TemporaryFile } from '../core/index.ts'
 import type { DiskFiles } from './disk-files.ts'
 import { linkError, pathIn } from './folders.ts'
-import { createFile, fsyncFile, statOf, writeChunks } from './open-file.ts'
+import { createFile, fsyncFile, openToAppend, statOf, writeChunks } from './open-file.ts'
 import type { StagingDirectory } from './staging-directory.ts'
 import { isAbsent, nullIfAbsent, unlessAbsent } from './storage-error.ts'
 
@@ -22,6 +22,18 @@ export class OwnedFiles {
 
   async create(path: string, chunks: Iterable<string | Uint8Array>): Promise<boolean> {
     return this.#moveTo(await this.#write(chunks), this.#locate(path), false)
+  }
+
+  /** What is appended after the rights have ended does not count: the next owner reads the file after that. */
+  async extend(path: string, chunks: Iterable<Uint8Array>): Promise<void> {
+    const file = openToAppend(this.#files.checked(path))
+    try {
+      writeChunks(file, chunks)
+      await fsyncFile(file)
+    } finally {
+      closeSync(file)
+    }
+    this.#staging.prove()
   }
 
   /** An empty temporary file in the staging directory. */

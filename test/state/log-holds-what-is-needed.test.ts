@@ -4,7 +4,7 @@ import type { BlobRef, JournalEntry, OwnedStore, Store } from '../../src/core/in
 import { clearDataSet } from '../../src/data-set/files.ts'
 import { openSettledJournal } from '../../src/data-set/recover.ts'
 import { blobsNeeded, type CheckpointState } from '../../src/state/checkpoint/checkpoint-state.ts'
-import { beginCheckpoint, commitPath, findCheckpoint, Journal, listCommits } from '../../src/state/index.ts'
+import { beginCheckpoint, commitPath, findCheckpoint, Journal, listLog } from '../../src/state/index.ts'
 import { type CommitPart, readBlob } from '../../src/state/log/commit-object.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { cases, THOROUGH } from '../support/thorough.ts'
@@ -100,7 +100,7 @@ it('an owner that takes over claims the next commit before it appends anything, 
     accept,
   )
   const texts = await Promise.all(
-    (await listCommits(store)).map(async (n) => Buffer.from((await store.read(commitPath(n)))!).toString()),
+    (await listLog(store)).map(async (n) => Buffer.from((await store.read(commitPath(n)))!).toString()),
   )
   expect(texts.map((text) => /claim|late|change/.exec(text)?.[0])).toEqual([
     undefined,
@@ -123,7 +123,7 @@ describe('objects of the log', () => {
         await (await write(store, commits.slice(0, at))).close()
         const log = await write(store, commits.slice(at))
         await log.sweep()
-        expect(await listCommits(store)).toEqual(
+        expect(await listLog(store)).toEqual(
           expect.arrayContaining(commits.slice(at).map((_, i) => at + i + 1)),
         )
         const before = await contentIn(store)
@@ -132,7 +132,7 @@ describe('objects of the log', () => {
           ...log.state.claims,
           ...Array.from(blobsNeeded(log.state), ({ sequence }) => sequence),
         ]
-        expect(await listCommits(store)).toEqual([...new Set(needed)].sort((a, b) => a - b))
+        expect(await listLog(store)).toEqual([...new Set(needed)].sort((a, b) => a - b))
         expect(await contentIn(store)).toEqual(before)
         expect([...before.values()].flat()).not.toContain(null)
       }),
@@ -148,14 +148,14 @@ describe('objects of the log', () => {
     const texts = await Promise.all(places.map((ref) => textAt(log, ref)))
     expect(places).toHaveLength(3003)
     await log.close()
-    expect(await listCommits(store)).toEqual([1002])
+    expect(await listLog(store)).toEqual([1002])
     expect(await contentIn(store)).toEqual(before)
     expect(await Promise.all(places.map((ref) => textAt(log, ref)))).toEqual(texts)
     // What another run adds is gathered beside it, or with it.
     const next = await write(store, chains(THOROUGH ? 1001 : 501, 2000))
     const both = await contentIn(store)
     await next.close()
-    expect((await listCommits(store)).length).toBeLessThan(3)
+    expect((await listLog(store)).length).toBeLessThan(3)
     expect(await contentIn(store)).toEqual(both)
   })
 
@@ -198,7 +198,7 @@ describe('objects of the log', () => {
     await log.close()
     const { rejected } = await stateIn(store)
     expect([...rejected.values()].flat().filter(({ sequence }) => sequence === 7)).toHaveLength(1)
-    expect(await listCommits(store)).toEqual([7, 1002])
+    expect(await listLog(store)).toEqual([7, 1002])
   })
 
   it('are few in a long run that rejects items and seals shards, and a reader can follow it', async () => {
@@ -260,7 +260,7 @@ describe('objects of the log', () => {
     await (await write(store, [commit(large)])).close()
     for (let run = 0; run < 10; run++) {
       const log = await openLog(store)
-      expect((await findCheckpoint(store))!.objects.size).toBeLessThan(8)
+      expect((await findCheckpoint(store))!.files.size).toBeLessThan(8)
       // Every other one is killed.
       await log.append([query(`run ${run}`, 'x'.repeat(300_000))])
       if (run % 2 === 0) await log.close()

@@ -5,14 +5,7 @@ import {
   type OwnedStore,
   type Store,
 } from '../../core/index.ts'
-import {
-  damaged,
-  LOG_FOLDER,
-  LOG_START,
-  type LogPosition,
-  listCommits,
-  readLog,
-} from '../log/commit-object.ts'
+import { damaged, LOG_FOLDER, LOG_START, type LogPosition, listLog, readLog } from '../log/commit-object.ts'
 import { LineWriter, linesOf, parseLine } from '../log/lines.ts'
 import { parseEntry, requireReadable } from '../log/parse-entry.ts'
 import { type CheckpointState, snapshot } from './checkpoint-state.ts'
@@ -31,8 +24,8 @@ export type Found = {
   /** Bytes of the commits after it. */
   readonly entryBytes: number
   readonly blobBytes: number
-  /** Numbers of all objects in the log. */
-  readonly objects: ReadonlySet<number>
+  /** Numbers of all files in the log. */
+  readonly files: ReadonlySet<number>
 }
 
 /**
@@ -56,9 +49,9 @@ export async function findCheckpoint(
     if (saved === null) return null
     const { fold, bytes } = saved
     const from = fold.state.position
-    const objects = await listCommits(store)
+    const files = await listLog(store)
     let [entryBytes, blobBytes] = [0, 0]
-    const isWhole = await readLog(store, from, objects, (parts, position, lineBytes) => {
+    const isWhole = await readLog(store, from, files, (parts, position, lineBytes) => {
       entryBytes += lineBytes
       for (const { entries, blobs } of parts) {
         if (onShard !== undefined) tellShards(entries, onShard)
@@ -68,7 +61,7 @@ export async function findCheckpoint(
     })
     if (isWhole) {
       const saved = { sequence: from.sequence, bytes }
-      return { fold, saved, entryBytes, blobBytes, objects: new Set(objects) }
+      return { fold, saved, entryBytes, blobBytes, files: new Set(files) }
     }
     // A run removes commits once a newer checkpoint covers them.
     if (from.sequence === last) throw missingCommit(fold.state.position)
@@ -94,9 +87,9 @@ export async function readHeader(store: Store): Promise<HeaderEntry | null> {
   return null
 }
 
-/** Writes the first checkpoint of a data set. Its log goes on after the objects that an earlier data set has left. */
+/** Writes the first checkpoint of a data set. Its log goes on after the files that an earlier data set has left. */
 export async function beginCheckpoint(store: OwnedStore, header: HeaderEntry): Promise<void> {
-  const sequence = (await listCommits(store)).at(-1) ?? 0
+  const sequence = (await listLog(store)).at(-1) ?? 0
   await writeEntries(store, [header], { ...LOG_START, sequence })
 }
 

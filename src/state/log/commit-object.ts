@@ -16,10 +16,13 @@ export const LOG_START: LogPosition = { sequence: 0, checksum: 0 }
 
 export const LOG_FOLDER = '_state/log'
 
-/** `_state/log/0000000000000042` */
-export function commitPath(sequence: number): string {
-  return `${LOG_FOLDER}/${String(sequence).padStart(16, '0')}`
+/** `_state/log/0000000000000042`. @param first number of the first commit in the file */
+export function commitPath(first: number): string {
+  return `${LOG_FOLDER}/${String(first).padStart(16, '0')}`
 }
+
+/** The end of a file of the log: its number, which is that of its first commit, and its size. */
+export type LogFile = { readonly first: number; readonly bytes: number }
 
 /** Entries that are committed together, and the bytes that they refer to by index. */
 export type CommitPart = {
@@ -33,28 +36,30 @@ export type CommittedPart = { readonly entries: readonly JournalEntry[]; readonl
 /**
  * One commit: a line of JSON with the entries of each part and length and CRC-32 of its bytes, then these bytes. The
  * line has a checksum that continues that of the commit before it.
+ * @param file where the commit goes; null: to a file of its own
  */
 export function encodeCommit(
   { sequence, checksum }: LogPosition,
   parts: readonly CommitPart[],
+  file: LogFile | null = null,
 ): {
   readonly chunks: readonly Uint8Array[]
   readonly parts: readonly CommittedPart[]
   readonly position: LogPosition
+  readonly file: LogFile
 } {
+  const { first, bytes } = file ?? { first: sequence + 1, bytes: 0 }
   const writer = new LineWriter(checksum)
   const sums = parts.map(({ blobs }) => blobs.map((blob) => [blob.byteLength, crc32(blob)] as const))
   const line = writer.line({
     sequence: sequence + 1,
     parts: parts.map(({ entries }, i) => ({ entries, ...(sums[i]!.length === 0 ? {} : { blobs: sums[i] }) })),
   })
+  const unlocated = parts.map(({ entries }, i) => ({ entries, blobs: sums[i]! }))
+  const placed = located({ first, bytes: bytes + line.byteLength }, unlocated)
   return {
     chunks: [line, ...parts.flatMap(({ blobs }) => blobs)],
-    parts: located(
-      sequence + 1,
-      line.byteLength,
-      parts.map(({ entries }, i) => ({ entries, blobs: sums[i]! })),
-    ),
+    ...placed,
     position: { sequence: sequence + 1, checksum: writer.checksum },
   }
 }
@@ -64,80 +69,114 @@ type UnlocatedPart = {
   readonly blobs: readonly (readonly [bytes: number, crc: number])[]
 }
 
-function located(sequence: number, start: number, parts: readonly UnlocatedPart[]): CommittedPart[] {
+/** The bytes of a commit, one after the other from the end of a file on, and the file with them. */
+function located(
+  { first, bytes: start }: LogFile,
+  parts: readonly UnlocatedPart[],
+): { readonly parts: readonly CommittedPart[]; readonly file: LogFile } {
   let offset = start
-  return parts.map(({ entries, blobs }) => ({
+  const placed = parts.map(({ entries, blobs }) => ({
     entries,
     blobs: blobs.map(([bytes, crc]) => {
-      const blob = { sequence, offset, bytes, crc }
+      const blob = { sequence: first, offset, bytes, crc }
       offset += bytes
       return blob
     }),
   }))
+  return { parts: placed, file: { first, bytes: offset } }
 }
 
 // Most lines are shorter; a page over a thousand windows takes 150 kB.
 const FIRST_READ = 16 << 10
 const READS_AT_ONCE = 16
 
-/** The numbers of the commits in the log, ascending. */
-export async function listCommits(store: Store): Promise<readonly number[]> {
+/** The numbers of the files of the log, ascending: each that of its first commit. */
+export async function listLog(store: Store): Promise<readonly number[]> {
   const names = await store.list(LOG_FOLDER)
   return names.flatMap((name) => (/^\d{16}$/.test(name) ? [Number(name)] : [])).sort((a, b) => a - b)
 }
 
+type Visit = (parts: readonly CommittedPart[], position: LogPosition, bytes: number) => void
+
 /**
- * Reads the commits after a position, without the bytes behind their lines.
- * @param sequences of all objects in the log
+ * Reads the commits after a position, without the bytes behind their lines. The position is the last one of its file.
+ * @param files the numbers of all files in the log
  * @returns false when one is missing that has others after it
- * @throws ExportError `damaged` if one is not valid, or does not follow the commit before it
+ * @throws ExportError `damaged` if a commit is not valid, or does not follow the one before it
  */
 export async function readLog(
   store: Store,
   from: LogPosition,
-  sequences: readonly number[],
-  visit: (parts: readonly CommittedPart[], position: LogPosition, bytes: number) => void,
+  files: readonly number[],
+  visit: Visit,
 ): Promise<boolean> {
-  // A list that is made during commits may lack one and have the next, so only its last counts.
-  const last = sequences.at(-1) ?? 0
-  let { sequence, checksum } = from
-  while (sequence < last) {
-    const start = sequence
-    const count = Math.min(READS_AT_ONCE, last - start)
-    const some = Array.from({ length: count }, (_, i) => readLine(store, commitPath(start + i + 1)))
-    for (const line of await Promise.all(some)) {
+  const known = new Set(files)
+  const after = files.filter((first) => first > from.sequence)
+  let position = from
+  for (let i = 0; i < after.length; i += READS_AT_ONCE) {
+    const some = after.slice(i, i + READS_AT_ONCE)
+    const lines = await Promise.all(some.map((first) => readLine(store, commitPath(first), 0)))
+    const lineOf = new Map(lines.map((line, j) => [some[j]!, line]))
+    while (position.sequence < some.at(-1)!) {
+      // A list that is made during commits may lack a file and have the next.
+      const first = position.sequence + 1
+      const line = lineOf.get(first) ?? (await readLine(store, commitPath(first), 0))
       if (line === null) return false
-      const commit = parseCommit(line, ++sequence, checksum)
-      checksum = commit.checksum
-      visit(commit.parts, { sequence, checksum }, line.length)
+      position = await readFile(store, { line, position, known }, visit)
     }
   }
   return true
 }
 
-function parseCommit(
-  line: Buffer,
-  sequence: number,
-  previous: number,
-): { readonly parts: readonly CommittedPart[]; readonly checksum: number } {
-  const path = commitPath(sequence)
-  const parsed = line.length === 0 ? null : parseLine(line, previous)
+/** Reads the commits of a file. @returns the position after them */
+async function readFile(
+  store: Store,
+  start: { readonly line: Buffer; readonly position: LogPosition; readonly known: ReadonlySet<number> },
+  visit: Visit,
+): Promise<LogPosition> {
+  const { known } = start
+  const first = start.position.sequence + 1
+  let { line, position } = start
+  for (let bytes = 0; ; ) {
+    const commit = parseCommit(line, position, { first, bytes })
+    // Another owner has gone on from here. What a former one has appended does not count.
+    const isLast = known.has(commit.position.sequence + 1)
+    const next = isLast ? NO_LINE : await readLine(store, commitPath(first), commit.file.bytes)
+    // A crash has cut it. A file gets its name with its first commit, which is whole.
+    if (next === null && bytes > 0) return position
+    position = commit.position
+    visit(commit.parts, position, line.length)
+    // What was not written reads as zeros after a crash.
+    if (next === null || next.length === 0 || next.includes(0)) return position
+    line = next
+    bytes = commit.file.bytes
+  }
+}
+
+function parseCommit(line: Buffer, { sequence, checksum }: LogPosition, { first, bytes }: LogFile) {
+  const path = commitPath(first)
+  const parsed = line.length === 0 ? null : parseLine(line, checksum)
   if (parsed === null) throw damaged('The commit does not match its checksum', path)
   if (!parsed.follows) throw damaged('The commit does not follow the commit before it', path)
   const parts = partsOf(parsed.value)
   if (parts === null) throw damaged('The commit holds an entry that is not known', path)
-  return { parts: located(sequence, line.length + 1, parts), checksum: parsed.checksum }
+  const placed = located({ first, bytes: bytes + line.length + 1 }, parts)
+  return { ...placed, position: { sequence: sequence + 1, checksum: parsed.checksum } }
 }
 
-/** The first line; empty: the file has none; null: there is no file. */
-async function readLine(store: Store, path: string): Promise<Buffer | null> {
+const NO_LINE = Buffer.alloc(0)
+
+/** The line that begins at a byte; empty: there is none, or a part of one; null: the file ends before that byte. */
+async function readLine(store: Store, path: string, start: number): Promise<Buffer | null> {
+  // The byte before shows that what precedes the line is there.
+  const before = Math.min(start, 1)
   for (let size = FIRST_READ; ; size *= 8) {
-    const bytes = await store.read(path, 0, size)
-    if (bytes === null) return null
-    const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    const bytes = await store.read(path, start - before, start + size)
+    if (bytes === null || bytes.byteLength < before) return null
+    const buffer = Buffer.from(bytes.buffer, bytes.byteOffset + before, bytes.byteLength - before)
     const end = buffer.indexOf(NEWLINE)
     if (end >= 0) return buffer.subarray(0, end)
-    if (bytes.byteLength < size) return Buffer.alloc(0)
+    if (buffer.byteLength < size) return NO_LINE
   }
 }
 

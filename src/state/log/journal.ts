@@ -12,7 +12,14 @@ import {
 import { type Found, saveCheckpoint } from '../checkpoint/checkpoint.ts'
 import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-state.ts'
 import type { JournalFold } from '../checkpoint/fold-journal.ts'
-import { type CommitPart, commitPath, encodeCommit, LOG_FOLDER, readBlob } from './commit-object.ts'
+import {
+  type CommitPart,
+  commitPath,
+  encodeCommit,
+  LOG_FOLDER,
+  type LogFile,
+  readBlob,
+} from './commit-object.ts'
 import { gatherings, smallObjects } from './gather.ts'
 import { requireReadable } from './parse-entry.ts'
 
@@ -20,6 +27,8 @@ import { requireReadable } from './parse-entry.ts'
 // be saved with each page. Rows that no open shard needs any more stay until then.
 const MIN_ENTRY_BYTES = 1 << 20
 const MIN_BLOB_BYTES = 128 << 20
+/** A file of the log grows to about this size, so that little is kept for the rows of few pages. */
+const FILE_BYTES = 1 << 20
 /** A checkpoint up to this size is saved with each run, a larger one when an eighth of it is new. */
 const SMALL_BYTES = 8 << 20
 
@@ -30,14 +39,17 @@ type Waiting = CommitPart & {
 
 /**
  * The open journal of one owner: the state of its data set, and the log of the commits, which alone change it. A
- * commit is one object with the next number, created only if no other is there: if it is, another owner has taken over.
- * Commits that arrive while one is being written go together into the next.
+ * commit begins a file with its number, created only if no other is there: if it is, another owner has taken over; or,
+ * on a disk, it is appended to the file that this owner began. Commits that arrive while one is being written go
+ * together into the next.
  */
 export class Journal implements CommitLog {
   readonly #store: OwnedStore
   readonly #fold: JournalFold
-  /** Objects of the log, by number. */
-  readonly #objects: Set<number>
+  /** Files of the log, by number. */
+  readonly #files: Set<number>
+  /** The file of the last commit, if this owner began it; null: the next commit begins another. */
+  #file: LogFile | null = null
   #saved: { readonly sequence: number; readonly bytes: number }
   /** Bytes committed since the last checkpoint. */
   #entryBytes: number
@@ -50,13 +62,13 @@ export class Journal implements CommitLog {
   /** After a failed write the end of the log is unknown, so all later commits fail as well. */
   #failure: { readonly error: unknown } | null = null
 
-  constructor(store: OwnedStore, { fold, saved, entryBytes, blobBytes, objects }: Found) {
+  constructor(store: OwnedStore, { fold, saved, entryBytes, blobBytes, files }: Found) {
     this.#store = store
     this.#fold = fold
     this.#saved = saved
     this.#entryBytes = entryBytes
     this.#blobBytes = blobBytes
-    this.#objects = new Set(objects)
+    this.#files = new Set(files)
   }
 
   get state(): CheckpointState {
@@ -68,10 +80,13 @@ export class Journal implements CommitLog {
    * @returns false: a commit of its has arrived since the log was read
    */
   async claim(): Promise<boolean> {
-    return (await this.#tryToWrite([{ entries: [{ kind: 'claim' }], blobs: [] }])) !== null
+    const blobs = await this.#tryToWrite([{ entries: [{ kind: 'claim' }], blobs: [] }])
+    // The file stays for ever, so nothing else goes into it.
+    this.#file = null
+    return blobs !== null
   }
 
-  /** Removes objects that nothing needs, after any earlier sweep. */
+  /** Removes files that nothing needs, after any earlier sweep. */
   sweep(): Promise<void> {
     const sweeping = this.#sweeping.then(() => this.#removeDead())
     this.#sweeping = sweeping.catch(() => {})
@@ -163,15 +178,25 @@ export class Journal implements CommitLog {
 
   async #tryToWrite(parts: readonly CommitPart[]): Promise<readonly (readonly BlobRef[])[] | null> {
     requireOpenShards(parts, this.state)
-    const commit = encodeCommit(this.state.position, parts)
-    const { sequence } = commit.position
-    if (!(await this.#store.create(commitPath(sequence), commit.chunks))) return null
-    this.#objects.add(sequence)
+    const file = this.#growing
+    const commit = encodeCommit(this.state.position, parts, file)
+    const path = commitPath(commit.file.first)
+    if (file !== null) await this.#store.extend!(path, commit.chunks)
+    else if (!(await this.#store.create(path, commit.chunks))) return null
+    this.#file = commit.file
+    this.#files.add(commit.file.first)
     for (const { entries, blobs } of commit.parts) this.#fold.apply(entries, commit.position, blobs)
     const [line, ...blobs] = commit.chunks
     this.#entryBytes += line!.byteLength
     for (const { byteLength } of blobs) this.#blobBytes += byteLength
     return commit.parts.map(({ blobs }) => blobs)
+  }
+
+  /** The file that the next commit is appended to; null: it begins one. Those that are to go do not grow. */
+  get #growing(): LogFile | null {
+    const file = this.#file
+    if (file === null || this.#store.extend === undefined || file.bytes >= FILE_BYTES) return null
+    return file.first > Math.max(this.#saved.sequence, this.state.erasedAt) ? file : null
   }
 
   async #save(): Promise<void> {
@@ -189,7 +214,7 @@ export class Journal implements CommitLog {
     void this.sweep().catch(() => {})
   }
 
-  /** Commits bytes again that are in some objects. */
+  /** Commits bytes again that are in some files. */
   async #gather(isMoving: (sequence: number) => boolean): Promise<void> {
     for await (const { from, ...part } of gatherings(this.state, isMoving, (ref) => this.read(ref))) {
       const [blobs] = await this.#write([part])
@@ -210,19 +235,19 @@ export class Journal implements CommitLog {
   }
 
   async #removeDead(): Promise<void> {
-    const dead = deadObjects(this.#objects, this.#saved.sequence, this.state)
-    await sideBySide(dead, async (sequence) => {
-      await this.#store.remove(commitPath(sequence))
-      this.#objects.delete(sequence)
+    const dead = deadFiles(this.#files, this.#saved.sequence, this.state)
+    await sideBySide(dead, async (first) => {
+      await this.#store.remove(commitPath(first))
+      this.#files.delete(first)
     })
   }
 }
 
 /** @param saved the last commit that the checkpoint covers */
-function deadObjects(objects: Iterable<number>, saved: number, state: CheckpointState): readonly number[] {
+function deadFiles(files: Iterable<number>, saved: number, state: CheckpointState): readonly number[] {
   const needed = new Set(state.claims)
   for (const { sequence } of blobsNeeded(state)) needed.add(sequence)
-  return [...objects].filter((sequence) => sequence <= saved && !needed.has(sequence))
+  return [...files].filter((first) => first <= saved && !needed.has(first))
 }
 
 function placeOf({ sequence, offset }: BlobRef): string {
