@@ -93,7 +93,7 @@ describe('shards', () => {
       await commitAll(counted, () => {})
       await counted.finish()
       await counted.expectComplete()
-      expect(counting.used()).toBeGreaterThan(30)
+      expect(counting.used()).toBeGreaterThan(25)
       for (let at = 1; at <= counting.used(); at += STEP) {
         const crashed = made()
         const confirmed = await runUntilCrash(crashed, at, commitAll)

@@ -549,15 +549,19 @@ export class Crash extends Error {}
 
 /**
  * Makes stores whose process ends during the n-th change of all. `used` counts the changes.
- * @param isMade whether it ends after the change, before it is confirmed; else before it. Left out: half of the crashes
+ * @param isMade whether it ends after the change, before it is confirmed; else before it, or in the middle of what is
+ *   appended. Left out: half of the crashes
  */
 export function crashing(atChange: number, isMade = atChange % 2 === 1) {
   let used = 0
   const underway = new Set<Promise<unknown>>()
-  const change = async <T>(work: () => Promise<T>): Promise<T> => {
+  const change = async <T>(work: () => Promise<T>, partly?: () => Promise<unknown>): Promise<T> => {
     if (used >= atChange) throw new Crash()
     const isLast = ++used === atChange
-    if (isLast && !isMade) throw new Crash()
+    if (isLast && !isMade) {
+      await partly?.()
+      throw new Crash()
+    }
     const done = work()
     underway.add(done)
     try {
@@ -571,6 +575,11 @@ export function crashing(atChange: number, isMade = atChange % 2 === 1) {
   const wrap = (own: OwnedStore): OwnedStore => ({
     ...own,
     create: (path, chunks) => change(() => own.create(path, chunks)),
+    extend: (path, chunks) =>
+      change(
+        () => own.extend!(path, chunks),
+        () => own.extend!(path, [halfOf(chunks)]),
+      ),
     scratch() {
       const scratch = own.scratch()
       return {
@@ -594,4 +603,9 @@ export function crashing(atChange: number, isMade = atChange % 2 === 1) {
       while (underway.size > 0) await Promise.allSettled(underway)
     },
   }
+}
+
+function halfOf(chunks: Iterable<Uint8Array>): Uint8Array {
+  const bytes = Buffer.concat([...chunks])
+  return bytes.subarray(0, bytes.length / 2)
 }

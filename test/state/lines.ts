@@ -73,9 +73,10 @@ export function days(count: number, first = 0): Window[] {
   }))
 }
 
-/** Owns a store, as a run does. */
-export function own(store: Store): Promise<OwnedStore> {
-  return store.own(randomBytes(6).toString('hex'))
+/** Owns a store whose files do not grow. */
+export async function own(store: Store): Promise<OwnedStore> {
+  const { extend: _, ...owned } = await store.own(randomBytes(6).toString('hex'))
+  return owned
 }
 
 /** Writes a checkpoint with any lines, those too that no reader takes. */
