@@ -4,7 +4,6 @@
  *   --commits N    commits of the long run (28,800: a page a second for eight hours)
  */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -33,8 +32,8 @@ try {
     ['2 kB', 2_000],
     ['1 MB', 1_000_000],
   ]) {
-    report(`append ${what} to two files, with fsync`, `${(await appends(bytes)).toFixed(2)} ms`)
-    report(`create an object of ${what}`, `${(await creates(bytes)).toFixed(2)} ms`)
+    report(`append ${what} to a file, with fsync`, `${(await appends(bytes)).toFixed(2)} ms`)
+    report(`create a file of ${what}`, `${(await creates(bytes)).toFixed(2)} ms`)
   }
   report('commits of small pages a second, one at a time', (await rate(1)).toFixed(0))
   report('commits of small pages a second, four in flight', (await rate(4)).toFixed(0))
@@ -48,17 +47,11 @@ function report(what, figure) {
 }
 
 async function appends(bytes) {
-  const [one, other] = [await open(join(folder, 'one'), 'w'), await open(join(folder, 'other'), 'w')]
+  const store = await owned(`append-${bytes}`)
   const body = Buffer.alloc(bytes, 1)
-  const ms = await median(async () => {
-    for (const file of [one, other]) {
-      await file.write(body, 0, bytes / 2)
-      await file.datasync()
-    }
-  })
-  await one.close()
-  await other.close()
-  return ms
+  const path = '_state/log/0000000000000001'
+  await store.create(path, [body])
+  return median(() => store.extend(path, [body]))
 }
 
 async function creates(bytes) {
@@ -120,10 +113,10 @@ async function long() {
   const startedAt = performance.now()
   await findCheckpoint(diskStore(at(name)))
   const seconds = (performance.now() - startedAt) / 1000
-  report(`objects in the log during ${LONG.toLocaleString('en-US')} pages, at most`, most)
+  report(`files in the log during ${LONG.toLocaleString('en-US')} pages, at most`, most)
   report(`reading the state after them, as a resume does`, `${seconds.toFixed(2)} s`)
   await log.close()
-  report('objects after the run', readdirSync(join(folder, name, '_state/log')).length)
+  report('files after the run', readdirSync(join(folder, name, '_state/log')).length)
 }
 
 function at(name) {
