@@ -2,7 +2,7 @@ import type { BlobTuple, JournalEntry } from './journal-entry.ts'
 import type { Span } from './page.ts'
 import type { BufferPool } from './rows/buffer-pool.ts'
 
-/** Bytes in a commit object: number of the commit, offset and length in bytes, CRC-32. */
+/** Bytes of a commit: number of their file in the log, offset and length in bytes, CRC-32. */
 export type BlobRef = {
   readonly sequence: number
   readonly offset: number

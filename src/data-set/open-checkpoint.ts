@@ -128,7 +128,7 @@ function admission(pipeline: NamedPipeline, store: Store, secrets: QuerySecrets,
     const [first, ...others] = await listLog(store)
     if (first === undefined) return
     // An empty file is left of a data set that starts over.
-    if (others.length > 0 || (await store.size(commitPath(first))) !== 0) throw lostCheckpoint('log')
+    if (others.length > 0 || ((await store.size(commitPath(first))) ?? 0) > 0) throw lostCheckpoint('log')
   }
   return { header, checks, requireFit }
 }

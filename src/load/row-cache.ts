@@ -104,7 +104,7 @@ export class LoggedBatch {
 function lostRows({ sequence }: BlobRef): ExportError {
   return new ExportError({
     kind: 'damaged',
-    what: `Rows that commit ${sequence} of the log holds are lost or changed`,
+    what: `Rows in file ${sequence} of the log are lost or changed`,
     where: '_state/log',
     next: 'Check the disk and run again: the partitions concerned are exported anew.',
   })

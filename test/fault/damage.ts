@@ -53,33 +53,66 @@ export function header(from: string, to: string): Damage {
   })
 }
 
-/** Paths of the commits in the log, in their order. */
-export async function commitsIn(output: string): Promise<readonly string[]> {
+type Commit = { readonly path: string; readonly start: number; readonly end: number }
+
+/** The commits of the log, in their order. A file of the log has one after the other. */
+export async function commitsIn(output: string): Promise<readonly Commit[]> {
   const folder = join(output, '_state/log')
-  return (await readdir(folder)).sort().map((name) => join(folder, name))
+  const commits: Commit[] = []
+  for (const path of (await readdir(folder)).sort().map((name) => join(folder, name))) {
+    const bytes = await readFile(path)
+    for (let start = 0; start < bytes.length; ) {
+      const line = bytes.subarray(start, start + endOfLine(bytes.subarray(start)))
+      const { parts } = JSON.parse(line.toString()) as { parts: { blobs?: [number, number][] }[] }
+      const blobs = parts.flatMap(({ blobs = [] }) => blobs)
+      const end = blobs.reduce((sum, [length]) => sum + length, start + line.length)
+      commits.push({ path, start, end })
+      start = end
+    }
+  }
+  return commits
 }
+
+/** Replaces a commit by other bytes. Its file goes if nothing is left of it. */
+async function replaceCommit({ path, start, end }: Commit, edit: (bytes: Buffer) => Buffer): Promise<void> {
+  await change(path, (bytes) =>
+    Buffer.concat([bytes.subarray(0, start), edit(bytes.subarray(start, end)), bytes.subarray(end)]),
+  )
+  if ((await readFile(path)).length === 0) await rm(path)
+}
+
+const NOTHING = (): Buffer => Buffer.alloc(0)
 
 /** Edits one of the commits, or removes it; negative numbers count from the end. */
 export function commit(number: number, edit: 'remove' | ((bytes: Buffer) => Buffer)): Damage {
   return async (output) => {
-    const path = (await commitsIn(output)).at(number)
-    if (path === undefined) throw new Error('there is no such commit')
-    await (edit === 'remove' ? rm(path) : change(path, edit))
+    const found = (await commitsIn(output)).at(number)
+    if (found === undefined) throw new Error('there is no such commit')
+    await replaceCommit(found, edit === 'remove' ? NOTHING : edit)
   }
 }
 
-/** Edits the rows, or what else comes after the entries, of every commit that has any. */
+/** Edits the rows, or what else comes after the entries, of every commit that has any, from the last on. */
 export function bytesOfCommits(edit: (bytes: Buffer) => Buffer): Damage {
   return async (output) => {
     let edited = 0
-    for (const path of await commitsIn(output)) {
-      const bytes = await readFile(path)
-      const end = endOfLine(bytes)
-      if (end === bytes.length) continue
-      await writeFile(path, Buffer.concat([bytes.subarray(0, end), edit(bytes.subarray(end))]))
-      edited++
+    for (const each of (await commitsIn(output)).toReversed()) {
+      await replaceCommit(each, (bytes) => {
+        const end = endOfLine(bytes)
+        if (end < bytes.length) edited++
+        return end === bytes.length
+          ? bytes
+          : Buffer.concat([bytes.subarray(0, end), edit(bytes.subarray(end))])
+      })
     }
     if (edited === 0) throw new Error('no commit has bytes')
+  }
+}
+
+/** Edits every file of the log. */
+export function filesOfTheLog(edit: (bytes: Buffer) => Buffer): Damage {
+  return async (output) => {
+    for (const path of new Set((await commitsIn(output)).map(({ path }) => path))) await change(path, edit)
   }
 }
 
@@ -102,13 +135,14 @@ export const replace =
     writeFile(join(output, path), text)
 
 export const removeLastCommits: Damage = async (output) => {
-  for (const path of (await commitsIn(output)).slice(-4)) await rm(path)
+  for (const each of (await commitsIn(output)).slice(-4).toReversed()) await replaceCommit(each, NOTHING)
 }
 
 /** Puts a commit in the place of the next one. */
 export const doubleACommit: Damage = async (output) => {
   const [, one, other] = await commitsIn(output)
-  await cp(one!, other!)
+  const bytes = (await readFile(one!.path)).subarray(one!.start, one!.end)
+  await replaceCommit(other!, () => bytes)
 }
 
 /** What a killed process may leave. */
