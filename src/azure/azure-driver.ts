@@ -46,9 +46,9 @@ export function azureDriver(location: AzureLocation): Driver {
         const response = await unlessBusy(async () =>
           (await blob(name)).download(start, count, { conditions, maxRetryRequests: BODY_ATTEMPTS }),
         )
-        if (isFolder(response)) return null
         const chunks: Uint8Array[] = []
         for await (const chunk of response.readableStreamBody ?? []) chunks.push(chunk as Buffer)
+        if (isFolder(response)) return null
         return { bytes: new Uint8Array(Buffer.concat(chunks)), etag: response.etag ?? '' }
       } catch (error) {
         if (isMissing(error)) return null

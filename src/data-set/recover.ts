@@ -17,6 +17,7 @@ import {
   type Lock,
   readCheckpoint,
   type SealedShard,
+  secureEnd,
   splitPath,
 } from '../state/index.ts'
 import { publishLeft, removeSealed } from './publish.ts'
@@ -46,6 +47,7 @@ async function openJournal(
       await beginCheckpoint(store, header)
       continue
     }
+    if (await secureEnd(store, found.end)) continue
     const journal = new Journal(store, found)
     // A late commit of the former owner: everything is read again, and that owner cannot commit any more.
     if (forced && !(await journal.claim())) continue

@@ -5,17 +5,17 @@ import { THOROUGH } from '../support/thorough.ts'
 import { exportsTo, IMPATIENT, itemAt, sandboxOf } from './world.ts'
 
 const DOMAINS = ['a.example', 'b.example', 'c.example', 'd.example']
-const EXTRACT = `domains: [${DOMAINS.join(', ')}], concurrency: 4, max_requests: none, page_size: 200`
+const EXTRACT = `domains: [${DOMAINS.join(', ')}], concurrency: 4, max_requests: none, page_size: 500`
 
 describe.each([
-  ['one search for each 100 rows', 100, { perRequest: 2, per1000: 10, spent: 32 }],
-  ['one search a page', 0, { perRequest: 1, per1000: 5, spent: 16 }],
+  ['one search for each 100 rows', 100, { perRequest: 5, per1000: 10, spent: 80 }],
+  ['one search a page', 0, { perRequest: 1, per1000: 2, spent: 16 }],
 ] as const)('where the service takes %s', (_name, rowsPerSearch, cost) => {
   const full = THOROUGH || rowsPerSearch > 0
-  const records = rowsPerSearch > 0 ? 1200 : 2000
+  const records = rowsPerSearch > 0 ? 2000 : 5000
 
   it('the cost is measured, and the searches spent are reported', async () => {
-    const sandbox = await sandboxOf({ records: 800, domains: DOMAINS, quota: 1000, rowsPerSearch })
+    const sandbox = await sandboxOf({ records: 2000, domains: DOMAINS, quota: 1000, rowsPerSearch })
     const here = exportsTo()
     const summary = await here.run(sandbox.baseUrl, sandbox.token, EXTRACT)
     expect(summary).toMatchObject({
@@ -24,7 +24,7 @@ describe.each([
       searchesSpent: cost.spent,
       searchesRemaining: 1000 - cost.spent,
       service: {
-        pageSize: 200,
+        pageSize: 500,
         searchesPerRequest: cost.perRequest,
         searchesPer1000Rows: cost.per1000,
       },
@@ -63,7 +63,7 @@ describe.each([
   })
 
   it.runIf(full)('a month has its share, also of runs of one page each after one of few rows', async () => {
-    const sandbox = await sandboxOf({ records: 3000, domains: ['a.example'], quota: 1000, rowsPerSearch })
+    const sandbox = await sandboxOf({ records: 5000, domains: ['a.example'], quota: 1000, rowsPerSearch })
     const here = exportsTo()
     const extract = (until: string, maxRequests: number) =>
       `domains: [a.example], page_size: 500, monthly_searches: 20, max_requests: ${maxRequests}, windows: { from: 2024-01-01, until: ${until}, every: 1d }`
@@ -84,7 +84,7 @@ describe.each([
       const sandbox = await sandboxOf({ records: 1200, domains: DOMAINS, quota: 1000, rowsPerSearch })
       const here = exportsTo()
       const windows = (until: string) =>
-        `${EXTRACT.replace('200', '500')}, windows: { from: 2024-01-01, until: ${until}, every: month }`
+        `${EXTRACT}, windows: { from: 2024-01-01, until: ${until}, every: month }`
       await expect(here.plan(sandbox.baseUrl, windows('2024-07-01'))).resolves.toMatchObject({
         minRequests: 4,
         expectedSearches: null,

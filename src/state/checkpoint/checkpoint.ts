@@ -5,7 +5,15 @@ import {
   type OwnedStore,
   type Store,
 } from '../../core/index.ts'
-import { damaged, LOG_FOLDER, LOG_START, type LogPosition, listLog, readLog } from '../log/commit-object.ts'
+import {
+  damaged,
+  LOG_FOLDER,
+  LOG_START,
+  type LogEnd,
+  type LogPosition,
+  listLog,
+  readLog,
+} from '../log/commit-object.ts'
 import { LineWriter, linesOf, parseLine } from '../log/lines.ts'
 import { parseEntry, requireReadable } from '../log/parse-entry.ts'
 import { type CheckpointState, snapshot } from './checkpoint-state.ts'
@@ -26,6 +34,7 @@ export type Found = {
   readonly blobBytes: number
   /** Numbers of all files in the log. */
   readonly files: ReadonlySet<number>
+  readonly end: LogEnd
 }
 
 /**
@@ -51,7 +60,7 @@ export async function findCheckpoint(
     const from = fold.state.position
     const files = await listLog(store)
     let [entryBytes, blobBytes] = [0, 0]
-    const isWhole = await readLog(store, from, files, (parts, position, lineBytes) => {
+    const end = await readLog(store, from, files, (parts, position, lineBytes) => {
       entryBytes += lineBytes
       for (const { entries, blobs } of parts) {
         if (onShard !== undefined) tellShards(entries, onShard)
@@ -59,9 +68,9 @@ export async function findCheckpoint(
         for (const { bytes } of blobs) blobBytes += bytes
       }
     })
-    if (isWhole) {
+    if (end !== null) {
       const saved = { sequence: from.sequence, bytes }
-      return { fold, saved, entryBytes, blobBytes, files: new Set(files) }
+      return { fold, saved, entryBytes, blobBytes, files: new Set(files), end }
     }
     // A run removes commits once a newer checkpoint covers them.
     if (from.sequence === last) throw missingCommit(fold.state.position)
