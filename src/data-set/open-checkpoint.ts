@@ -106,7 +106,7 @@ export async function readBegunCheckpoint(pipeline: Pipeline, store: Store): Pro
 
 /** @throws ExportError `damaged` when there is a manifest, for a data set without a checkpoint */
 export async function requireNoManifest(store: Store): Promise<void> {
-  if ((await store.size(MANIFEST_PATH)) !== null) throw lostCheckpoint('manifest')
+  if ((await store.size(MANIFEST_PATH)) !== null) await requireLost(store, 'manifest')
 }
 
 /** The options that decide whether a run may resume from a checkpoint. */
@@ -128,7 +128,7 @@ function admission(pipeline: NamedPipeline, store: Store, secrets: QuerySecrets,
     const [first, ...others] = await listLog(store)
     if (first === undefined) return
     // An empty file is left of a data set that starts over.
-    if (others.length > 0 || ((await store.size(commitPath(first))) ?? 0) > 0) throw lostCheckpoint('log')
+    if (others.length > 0 || ((await store.size(commitPath(first))) ?? 0) > 0) await requireLost(store, 'log')
   }
   return { header, checks, requireFit }
 }
@@ -156,8 +156,10 @@ function checkContinues(pipeline: Pipeline, found: CheckpointState, settings: Se
   checkSettings(found.header.settings, settings, pipeline)
 }
 
-function lostCheckpoint(left: 'manifest' | 'log'): ExportError {
-  return new ExportError({
+/** @throws ExportError `damaged` unless a run has begun the data set since its checkpoint was looked for */
+async function requireLost(store: Store, left: 'manifest' | 'log'): Promise<void> {
+  if ((await store.size(CHECKPOINT_PATH)) !== null) return
+  throw new ExportError({
     kind: 'damaged',
     what: `There is a ${left} but no checkpoint, so the export cannot resume`,
     where: CHECKPOINT_PATH,

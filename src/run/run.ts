@@ -8,7 +8,6 @@ import {
   type OwnedStore,
   type Pipeline,
   rulesOf,
-  type Scope,
 } from '../core/index.ts'
 import {
   clearDataSet,
@@ -36,7 +35,7 @@ import {
 } from '../data-set/index.ts'
 import { requireEngine } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
-import { CHECKPOINT_PATH, endEntry, MANIFEST_PATH, NEW_RUN } from '../state/index.ts'
+import { CHECKPOINT_PATH, type CheckpointState, endEntry, MANIFEST_PATH, NEW_RUN } from '../state/index.ts'
 import { requirePolicies, warnIfWorldReadable } from './admission/require-policies.ts'
 import { type Ending, exportChains, statusFor } from './chains/export-chains.ts'
 import { Tally } from './chains/tally.ts'
@@ -95,7 +94,7 @@ async function runOnDataSet(
     const session = await openSession(pipeline, owner, secrets, held)
     try {
       const plan = planFor(pipeline, clock.now(), session.journal.state)
-      warnOfIdleWindows(pipeline, session.journal.state.scope, plan, onLog)
+      warnOfIdleWindows(pipeline, session.journal.state, plan, onLog)
       const summary = await carryOut(pipeline, store, { session, plan, secrets }, held)
       return lost.aborted ? { ...summary, status: 'failed', error: lost.reason } : summary
     } finally {
@@ -105,9 +104,16 @@ async function runOnDataSet(
 }
 
 /** What is exported stays in its windows, so that a new length matters only where something is left to export. */
-function warnOfIdleWindows(pipeline: NamedPipeline, former: Scope | null, plan: Plan, log: Log): void {
-  const [before, now] = [former?.windows, scopeOf(pipeline).windows]
-  if (before == null || now === null || before.every === now.every || !isEmpty(plan.chains())) return
+function warnOfIdleWindows(pipeline: NamedPipeline, former: CheckpointState, plan: Plan, log: Log): void {
+  const [before, now] = [former.scope?.windows, scopeOf(pipeline).windows]
+  if (
+    isEmpty(former.partitions) ||
+    before == null ||
+    now === null ||
+    before.every === now.every ||
+    !isEmpty(plan.chains())
+  )
+    return
   const [was, is] = [before.every, now.every].map((every) => every ?? 'one window')
   log('warn', `extract.windows.every (${is}) has no effect: all is exported, and its windows (${was}) stay`)
 }

@@ -35,6 +35,17 @@ it('another length of windows on a finished data set is said to have no effect',
   )
 })
 
+it('but not where nothing is exported yet', async () => {
+  const from = new Date().toISOString().slice(0, 10)
+  const windows = { from, until: 'now' }
+  const extract = { domains: ['scatterholt.com'], lag: '48h' }
+  const { call, write } = await trial({ extract: { ...extract, windows: { ...windows, every: '1d' } } })
+  await exits(0, call('run'))
+  await write({ extract: { ...extract, windows: { ...windows, every: 'week' } } })
+  const { code, stderr } = await call('run')
+  expect([code, stderr]).toEqual([0, expect.not.stringContaining('has no effect')])
+})
+
 it('after a stop, the rows that readers do not see yet are counted', async () => {
   const { call } = await trial({ extract: ONE_SLOT })
   const { stdout } = await exits(4, call('run', '--max-requests', '1'))

@@ -75,7 +75,7 @@ describe('the searches left', () => {
     )
     expect(error.kind).toBe('quota')
     expect(error.what).toBe(
-      'The service reports that 150 searches are left, of which 100 are to be kept, and the next page may cost 100',
+      'The service reports that 150 searches are left, at least 100 are to be kept, and the next page may cost 100',
     )
     expect(pages).toHaveLength(3)
     expect(service.counters.searchesRemaining).toBe(150)

@@ -1,6 +1,10 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { requireNoManifest } from '../../src/data-set/open-checkpoint.ts'
+import { beginCheckpoint, CHECKPOINT_PATH, MANIFEST_PATH } from '../../src/state/index.ts'
+import { asOwner, temporaryStore, write } from '../disk/temporary-store.ts'
+import { HEADER } from '../state/lines.ts'
 import { itemAt, serviceOf, worldAt } from './world.ts'
 
 test('a log without a checkpoint is damage, also before the first manifest', async () => {
@@ -17,4 +21,12 @@ test('a log without a checkpoint is damage, also before the first manifest', asy
   })
   expect(await rows()).toEqual([])
   expect(service.received).toHaveLength(3)
+})
+
+test('a run that begins while another command looks is none', async () => {
+  const { store } = temporaryStore()
+  await write(store, MANIFEST_PATH, '{}')
+  await expect(requireNoManifest(store)).rejects.toMatchObject({ kind: 'damaged', where: CHECKPOINT_PATH })
+  await asOwner(store, (own) => beginCheckpoint(own, HEADER))
+  await expect(requireNoManifest(store)).resolves.toBeUndefined()
 })

@@ -188,7 +188,7 @@ export class Budget {
     // The first response shows how many are left. Until then, one request at a time is sent.
     if (remaining === null) return requests > 0 ? NOT_KNOWN : null
     if (searchesToSpend(this.#limits, remaining) - others >= cost) return null
-    const kept = least === 0 ? '' : `, of which ${least} are to be kept`
+    const kept = least === 0 ? '' : `, at least ${least} are to be kept`
     return {
       what: `The service reports that ${numberOf(remaining, 'search is', 'searches are')} left${kept}${this.#lostText()}, and the next page may cost ${cost}`,
       next: `${least === 0 ? 'Wait' : 'Lower extract.min_searches_remaining or wait'} for the next quota period, then run again.`,

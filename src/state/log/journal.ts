@@ -200,6 +200,8 @@ export class Journal implements CommitLog {
   }
 
   async #save(): Promise<void> {
+    // What is moved goes into another file.
+    this.#file = null
     const { erasedAt } = this.state
     const small = smallObjects(this.state)
     // What is needed of an object is moved, so that the rest of it goes.
