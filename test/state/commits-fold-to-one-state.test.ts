@@ -15,7 +15,7 @@ import {
   LOG_FOLDER,
   readCheckpoint,
 } from '../../src/state/index.ts'
-import { commitPath, encodeCommit } from '../../src/state/log/commit-object.ts'
+import { commitPath, encodeCommit } from '../../src/state/log/commit.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { cases, THOROUGH } from '../support/thorough.ts'

@@ -3,7 +3,7 @@ import type { ChainEntry, JournalEntry, PageEntry } from '../../src/core/index.t
 import { snapshot } from '../../src/state/checkpoint/checkpoint-state.ts'
 import { JournalFold } from '../../src/state/checkpoint/fold-journal.ts'
 import { afterFeedPage, NEW_FEED } from '../../src/state/checkpoint/folded-feed.ts'
-import { LOG_START } from '../../src/state/log/commit-object.ts'
+import { LOG_START } from '../../src/state/log/commit.ts'
 import { faultyField } from '../../src/state/log/parse-entry.ts'
 import { HEADER } from './lines.ts'
 

@@ -10,7 +10,7 @@ import {
   type Prune,
   type Scope,
 } from '../../core/index.ts'
-import type { LogPosition } from '../log/commit-object.ts'
+import type { LogPosition } from '../log/commit.ts'
 import type { ReadonlyPathMap, SealedShard, ShardList } from './compact-collections.ts'
 import { compactedEntry, type FoldedChain } from './folded-chain.ts'
 import { type FoldedPartition, type FoldedPartitions, hasBegun } from './folded-partition.ts'

@@ -5,17 +5,10 @@ import {
   type OwnedStore,
   type Store,
 } from '../../core/index.ts'
-import {
-  damaged,
-  LOG_FOLDER,
-  LOG_START,
-  type LogEnd,
-  type LogPosition,
-  listLog,
-  readLog,
-} from '../log/commit-object.ts'
+import { damaged, LOG_FOLDER, LOG_START, type LogPosition } from '../log/commit.ts'
 import { LineWriter, linesOf, parseLine } from '../log/lines.ts'
 import { parseEntry, requireReadable } from '../log/parse-entry.ts'
+import { type LogEnd, listLog, readLog } from '../log/read-log.ts'
 import { type CheckpointState, snapshot } from './checkpoint-state.ts'
 import type { SealedShard } from './compact-collections.ts'
 import { JournalFold } from './fold-journal.ts'

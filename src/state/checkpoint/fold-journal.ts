@@ -16,7 +16,7 @@ import {
   partitionKey,
   type Scope,
 } from '../../core/index.ts'
-import { LOG_START, type LogPosition } from '../log/commit-object.ts'
+import { LOG_START, type LogPosition } from '../log/commit.ts'
 import type { CheckpointState } from './checkpoint-state.ts'
 import type { SealedShard } from './compact-collections.ts'
 import { afterPage, chainFromEntry, type FoldedChain } from './folded-chain.ts'

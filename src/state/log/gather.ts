@@ -1,6 +1,6 @@
 import { type BlobRef, type GatheredEntry, type JournalEntry, sideBySide } from '../../core/index.ts'
 import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-state.ts'
-import type { CommitPart } from './commit-object.ts'
+import type { CommitPart } from './commit.ts'
 
 /** As many small objects stay where they are. A feed leaves one with each page of each run, for ever. */
 const MAX_OBJECTS = 4

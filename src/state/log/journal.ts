@@ -12,14 +12,7 @@ import {
 import { type Found, saveCheckpoint } from '../checkpoint/checkpoint.ts'
 import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-state.ts'
 import type { JournalFold } from '../checkpoint/fold-journal.ts'
-import {
-  type CommitPart,
-  commitPath,
-  encodeCommit,
-  LOG_FOLDER,
-  type LogFile,
-  readBlob,
-} from './commit-object.ts'
+import { type CommitPart, commitPath, encodeCommit, LOG_FOLDER, type LogFile, readBlob } from './commit.ts'
 import { gatherings, smallObjects } from './gather.ts'
 import { requireReadable } from './parse-entry.ts'
 
