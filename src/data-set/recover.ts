@@ -47,7 +47,7 @@ async function openJournal(
       await beginCheckpoint(store, header)
       continue
     }
-    if (await secureEnd(store, found.end)) continue
+    if (forced && (await secureEnd(store, found.end))) continue
     const journal = new Journal(store, found)
     // A late commit of the former owner: everything is read again, and that owner cannot commit any more.
     if (forced && !(await journal.claim())) continue
@@ -58,6 +58,8 @@ async function openJournal(
     const lost = changed.find(({ shard }) => !replaced.has(shard))
     // Readers take what is published for whole.
     if (check !== undefined && lost !== undefined) throw changedSinceSealed(lost)
+    // What is refused is not changed, but for a claim.
+    if (await secureEnd(store, found.end)) continue
     await journal.append(change)
     return journal
   }
