@@ -51,7 +51,11 @@ async function appends(bytes) {
   const body = Buffer.alloc(bytes, 1)
   const path = '_state/log/0000000000000001'
   await store.create(path, [body])
-  return median(() => store.extend(path, [body]))
+  let size = bytes
+  return median(async () => {
+    await store.extend(path, size, [body])
+    size += bytes
+  })
 }
 
 async function creates(bytes) {

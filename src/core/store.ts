@@ -43,9 +43,11 @@ export type OwnedStore = Store & {
   /**
    * Appends to a file that this owner created, durably. After a crash it may have a part of the bytes. Missing: files
    * of this store do not grow.
-   * @throws ExportError `locked` when another owner took over: then the bytes do not count
+   * @param size of the file so far
+   * @throws ExportError `locked` when another owner took over: then the bytes do not count; `damaged` when the file has
+   *   another size
    */
-  extend?(path: string, chunks: Iterable<Uint8Array>): Promise<void>
+  extend?(path: string, size: number, chunks: Iterable<Uint8Array>): Promise<void>
   /** Memory and temporary files for bytes that become a file later, or never. After a crash nothing of it is left. */
   scratch(): Scratch
   /** Replaces a file, or creates it, in one step. @param access `private`: for its owner alone, whatever other files allow */

@@ -55,7 +55,7 @@ async function own(files: DiskFiles, owner: string): Promise<OwnedStore> {
   return {
     ...storeOf(files),
     create: (path, chunks) => change(path, () => owned.create(path, chunks)),
-    extend: (path, chunks) => change(path, () => owned.extend(path, chunks)),
+    extend: (path, size, chunks) => change(path, () => owned.extend(path, size, chunks)),
     scratch: scratchesIn({
       memoryBytes: SCRATCH_BYTES,
       create: (path, chunks) => change(path, () => owned.create(path, chunks)),

@@ -1,7 +1,7 @@
-import { closeSync, renameSync, type Stats, unlinkSync } from 'node:fs'
+import { closeSync, fstatSync, renameSync, type Stats, unlinkSync } from 'node:fs'
 import { link, rm, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { hasCode, nameInUse, type TemporaryFile } from '../core/index.ts'
+import { ExportError, hasCode, nameInUse, type TemporaryFile } from '../core/index.ts'
 import type { DiskFiles } from './disk-files.ts'
 import { linkError, pathIn } from './folders.ts'
 import { createFile, fsyncFile, openToAppend, statOf, writeChunks } from './open-file.ts'
@@ -25,9 +25,10 @@ export class OwnedFiles {
   }
 
   /** What is appended after the rights have ended does not count: the next owner reads the file after that. */
-  async extend(path: string, chunks: Iterable<Uint8Array>): Promise<void> {
+  async extend(path: string, size: number, chunks: Iterable<Uint8Array>): Promise<void> {
     const file = openToAppend(this.#files.checked(path))
     try {
+      if (fstatSync(file).size !== size) throw changedFile(path)
       writeChunks(file, chunks)
       await fsyncFile(file)
     } finally {
@@ -184,6 +185,15 @@ export class OwnedFiles {
       throw error
     }
   }
+}
+
+function changedFile(path: string): ExportError {
+  return new ExportError({
+    kind: 'damaged',
+    what: 'The file has changed since it was last written',
+    where: path,
+    next: 'Check that nothing else writes below load.path, then run again: what is lost is requested anew.',
+  })
 }
 
 /** @throws where something other than a file has the name */

@@ -575,10 +575,10 @@ export function crashing(atChange: number, isMade = atChange % 2 === 1) {
   const wrap = (own: OwnedStore): OwnedStore => ({
     ...own,
     create: (path, chunks) => change(() => own.create(path, chunks)),
-    extend: (path, chunks) =>
+    extend: (path, size, chunks) =>
       change(
-        () => own.extend!(path, chunks),
-        () => own.extend!(path, [halfOf(chunks)]),
+        () => own.extend!(path, size, chunks),
+        () => own.extend!(path, size, [halfOf(chunks)]),
       ),
     scratch() {
       const scratch = own.scratch()

@@ -14,6 +14,7 @@ import {
   readBlob,
   readCheckpoint,
 } from '../../src/state/index.ts'
+import { anError } from '../disk/errors.ts'
 import { newOwner, type TemporaryStore, temporaryStore } from '../disk/temporary-store.ts'
 import { cases } from '../support/thorough.ts'
 import { someJournal } from './imagined-run.ts'
@@ -198,6 +199,17 @@ describe('damage in a file of the log', () => {
   })
 })
 
+it('nothing is appended to a file that something else has changed', async () => {
+  const data = temporaryStore()
+  const { journal } = await owner(data)
+  await journal.append([CHAIN])
+  await journal.append([page({ next: 'a' })])
+  const path = join(data.root, commitPath(1))
+  truncateSync(path, statSync(path).size - 10)
+  await expect(journal.append([page({ next: 'b' })])).rejects.toEqual(anError('damaged', commitPath(1)))
+  expect((await stateOf(data)).chains.get(0)?.pages).toBe(0)
+})
+
 it('the last commit of an owner that has ended gets a file of its own before another goes on', async () => {
   const data = temporaryStore()
   const former = await owner(data)
@@ -242,8 +254,8 @@ it('a commit that fails in the middle leaves what was committed before it', asyn
   const failure = new Error('the disk is full')
   const failing: OwnedStore = {
     ...owned,
-    async extend(path, chunks) {
-      await owned.extend!(path, [Buffer.concat([...chunks]).subarray(0, 50)])
+    async extend(path, size, chunks) {
+      await owned.extend!(path, size, [Buffer.concat([...chunks]).subarray(0, 50)])
       throw failure
     },
   }

@@ -174,7 +174,7 @@ export class Journal implements CommitLog {
     const file = this.#growing
     const commit = encodeCommit(this.state.position, parts, file)
     const path = commitPath(commit.file.first)
-    if (file !== null) await this.#store.extend!(path, commit.chunks)
+    if (file !== null) await this.#store.extend!(path, file.bytes, commit.chunks)
     else if (!(await this.#store.create(path, commit.chunks))) return null
     this.#file = commit.file
     this.#files.add(commit.file.first)
