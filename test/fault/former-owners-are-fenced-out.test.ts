@@ -1,3 +1,4 @@
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -41,7 +42,7 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
         // Calls of the two partitions interleave, so the run may end before this one.
         if (stopped) {
           await takeOver(attempt, maxRequests)
-          const before = await dataHashes(attempt)
+          const [before, log] = [await dataHashes(attempt), await logOf(attempt)]
           resume()
           const late = await ended
           figures.faults++
@@ -50,6 +51,9 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
           if (late.code === 5) {
             expect(late.stderr, about).toMatch(/taken this pipeline over|holds this pipeline/)
             expect(await dataHashes(attempt), about).toEqual(before)
+            // What it appends to its own file of the log comes behind the end that counts.
+            for (const [name, bytes] of await logOf(attempt))
+              expect(bytes.subarray(0, log.get(name)?.length ?? 0), about).toEqual(log.get(name))
           }
         }
         expect(await attempt.runHere(), about).toMatchObject({ status: 'complete', error: null })
@@ -62,7 +66,7 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
     const slow = { ...EXPORT, sandbox: { ...EXPORT.sandbox, latencyMs: 20 } }
     // The names of commits, of sealed shards and of published ones.
     const sampled = sampledCalls(clean.calls, ENDS).filter((number) =>
-      /^(?:rename _state\/(?:log|sealed)|link credentials)\//.test(clean.calls[number - 1]!),
+      /^(?:(?:rename|write) _state\/(?:log|sealed)|link credentials)\//.test(clean.calls[number - 1]!),
     )
     // At the last one everything is on the disk but the summary page.
     const stops = [...some(sampled, 1), 'rename _SUCCESS', 'rename _report.html']
@@ -109,8 +113,20 @@ async function stopAt(attempt: Trial, call: number | string): Promise<Stopped> {
 }
 
 async function dataHashes({ workspace }: Trial): Promise<Map<string, string>> {
-  const all = await treeHashes(workspace.output)
-  return new Map([...all].filter(([path]) => !/^_state\/(?:lock|open)\./.test(path)))
+  const all = [...(await treeHashes(workspace.output))].filter(
+    ([path]) => !/^_state\/(?:lock|open)\./.test(path),
+  )
+  return new Map(all.map(([path, digest]) => [path, path.startsWith('_state/log/') ? 'see logOf' : digest]))
+}
+
+/** The files of the log, by name. */
+async function logOf({ workspace }: Trial): Promise<ReadonlyMap<string, Buffer>> {
+  const folder = join(workspace.output, '_state/log')
+  return new Map(
+    await Promise.all(
+      (await readdir(folder)).map(async (name) => [name, await readFile(join(folder, name))] as const),
+    ),
+  )
 }
 
 async function expectWhole(attempt: Trial, about: string): Promise<void> {
