@@ -5,7 +5,7 @@ import type { JsonValue } from './rows/json-values.ts'
 import { RUN_STATUSES } from './run-status.ts'
 
 /**
- * The entries of the journal. Commit objects in `_state/log` hold those since the last checkpoint, and
+ * The entries of the journal. Commits in `_state/log` hold those since the last checkpoint, and
  * `_state/checkpoint.jsonl` the fewest that sum up all before. Each records one durable change. In order they describe
  * what is exported, and where a run resumes. Fields have the same names as in the files. `state/` validates what it
  * reads by these schemas. It imports them from this file: `core/index.ts` has the types alone, since threads that import
@@ -424,8 +424,8 @@ export const ENTRY_SCHEMAS = {
     end: count,
   }),
   /**
-   * The first commit of an owner that took over from one that may still run. The object stays in the log: by its number
-   * the former owner learns that it was taken over. `sequence` is absent in the object itself.
+   * The first commit of an owner that took over from one that may still run. Its file stays in the log: by its number
+   * the former owner learns that it was taken over. `sequence` is absent in the log.
    */
   claim: z.object({ kind: z.literal('claim'), sequence: count.optional() }),
   seal,

@@ -33,9 +33,8 @@ import {
   CHECKPOINT_PATH,
   CHECKPOINT_START,
   type CheckpointState,
-  commitPath,
+  emptyLog,
   LOG_FOLDER,
-  listLog,
   MANIFEST_PATH,
   MANIFEST_START,
   manifestDifference,
@@ -87,12 +86,7 @@ export async function clearDataSet(
   }
   for (const path of await quarantineFiles(store)) await store.remove(path)
   for (const name of await listSealed(store)) await store.remove(`${SEALED_FOLDER}/${name}`)
-  // An empty one stays until the new data set has begun: its log goes on with the next number, so that a former owner
-  // finds its own next number taken.
-  const commits = await listLog(store)
-  const end = Math.max(state?.position.sequence ?? 0, ...commits.slice(-1))
-  if (end > 0) await store.replace(commitPath(end), [])
-  for (const first of commits) if (first < end) await store.remove(commitPath(first))
+  await emptyLog(store, state?.position.sequence ?? 0)
   // Removed last, or the manifest without it: until then, a run without --fresh detects that something is missing.
   await clearManifest()
   await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)

@@ -11,10 +11,9 @@ import {
   CHECKPOINT_PATH,
   type CheckpointState,
   checkSettings,
-  commitPath,
   frozenSettings,
+  hasCommits,
   type Journal,
-  listLog,
   MANIFEST_PATH,
   readCheckpoint,
   type Settings,
@@ -125,10 +124,7 @@ function admission(pipeline: NamedPipeline, store: Store, secrets: QuerySecrets,
       return
     }
     await requireNoManifest(store)
-    const [first, ...others] = await listLog(store)
-    if (first === undefined) return
-    // An empty file is left of a data set that starts over.
-    if (others.length > 0 || ((await store.size(commitPath(first))) ?? 0) > 0) await requireLost(store, 'log')
+    if (await hasCommits(store)) await requireLost(store, 'log')
   }
   return { header, checks, requireFit }
 }

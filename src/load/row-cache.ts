@@ -13,7 +13,7 @@ const MAX_BUFFERS = 16
 
 /**
  * Memory for the rows of open shards, which are in the log. Many short record batches are kept until they are encoded,
- * so that sealing reads few objects back; beyond the limit they are read from the log.
+ * so that sealing reads few files back; beyond the limit they are read from the log.
  */
 export class RowCache {
   readonly #log: CommitLog

@@ -24,9 +24,9 @@ export {
 export { endEntry, type FoldedRun, NEW_RUN, searchesByMonth } from './checkpoint/folded-run.ts'
 export { type Hold, type Lock, takeLock } from './lock/lock.ts'
 export { markOwner, sweepPrivateFolders } from './lock/private-folder.ts'
-export { commitPath, LOG_FOLDER, readBlob } from './log/commit.ts'
+export { LOG_FOLDER, readBlob } from './log/commit.ts'
 export { Journal } from './log/journal.ts'
-export { listLog, secureEnd } from './log/read-log.ts'
+export { emptyLog, hasCommits, secureEnd } from './log/read-log.ts'
 export {
   fitsManifest,
   holdingsOf,

@@ -7,13 +7,13 @@ import { openSettledJournal } from '../../src/data-set/recover.ts'
 import {
   beginCheckpoint,
   type CheckpointState,
-  commitPath,
   findCheckpoint,
   Journal,
   LOG_FOLDER,
   readBlob,
   readCheckpoint,
 } from '../../src/state/index.ts'
+import { commitPath } from '../../src/state/log/commit.ts'
 import { anError } from '../disk/errors.ts'
 import { newOwner, type TemporaryStore, temporaryStore } from '../disk/temporary-store.ts'
 import { cases } from '../support/thorough.ts'

@@ -2,9 +2,9 @@ import { type BlobRef, type GatheredEntry, type JournalEntry, sideBySide } from 
 import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-state.ts'
 import type { CommitPart } from './commit.ts'
 
-/** As many small objects stay where they are. A feed leaves one with each page of each run, for ever. */
-const MAX_OBJECTS = 4
-/** An object is small when fewer of its bytes than these are still needed. */
+/** As many small files stay where they are. A feed leaves one with each page of each run, for ever. */
+const MAX_FILES = 4
+/** A file is small when fewer of its bytes than these are still needed. */
 const SMALL_BYTES = 64 << 10
 const COMMIT_BYTES = 8 << 20
 
@@ -19,19 +19,19 @@ type Held = {
 export type Gathering = CommitPart & { readonly from: readonly BlobRef[] }
 
 /**
- * Small objects whose bytes are to be gathered: record batches, ids and rejected items. After 20,000 chains of three
- * rows each a resume would read 20,000 objects; and a few rejected items would keep a page's object for as long as the
- * run goes on. None if there are few such objects.
+ * Small files whose bytes are to be gathered: record batches, ids and rejected items. After 20,000 chains of three
+ * rows each a resume would read 20,000 files of a bucket; and a few rejected items would keep a page's file for as long as the
+ * run goes on. None if there are few such files.
  */
-export function smallObjects(state: CheckpointState): ReadonlySet<number> {
+export function smallFiles(state: CheckpointState): ReadonlySet<number> {
   const needed = new Map<number, number>()
   for (const { sequence, bytes } of blobsNeeded(state))
     needed.set(sequence, (needed.get(sequence) ?? 0) + bytes)
   const small = new Set([...needed].flatMap(([sequence, bytes]) => (bytes < SMALL_BYTES ? sequence : [])))
-  return small.size <= MAX_OBJECTS ? new Set() : small
+  return small.size <= MAX_FILES ? new Set() : small
 }
 
-/** Commits with what is still needed of some objects. */
+/** Commits with what is still needed of some files. */
 export async function* gatherings(
   state: CheckpointState,
   isMoving: (sequence: number) => boolean,

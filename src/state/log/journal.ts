@@ -13,7 +13,7 @@ import { type Found, saveCheckpoint } from '../checkpoint/checkpoint.ts'
 import { blobsNeeded, type CheckpointState } from '../checkpoint/checkpoint-state.ts'
 import type { JournalFold } from '../checkpoint/fold-journal.ts'
 import { type CommitPart, commitPath, encodeCommit, LOG_FOLDER, type LogFile, readBlob } from './commit.ts'
-import { gatherings, smallObjects } from './gather.ts'
+import { gatherings, smallFiles } from './gather.ts'
 import { requireReadable } from './parse-entry.ts'
 
 // A checkpoint is saved when the log since the last one is as large as it; at least so large, because small ones would
@@ -49,7 +49,7 @@ export class Journal implements CommitLog {
   #blobBytes: number
   #waiting: Waiting[] = []
   readonly #turns = serial()
-  /** Where bytes are that were gathered into another object since the log was opened, by their place before. */
+  /** Where bytes are that were gathered into another file since the log was opened, by their place before. */
   readonly #moved = new Map<string, BlobRef>()
   #sweeping: Promise<void> = Promise.resolve()
   /** After a failed write the end of the log is unknown, so all later commits fail as well. */
@@ -73,10 +73,7 @@ export class Journal implements CommitLog {
    * @returns false: a commit of its has arrived since the log was read
    */
   async claim(): Promise<boolean> {
-    const blobs = await this.#tryToWrite([{ entries: [{ kind: 'claim' }], blobs: [] }])
-    // The file stays for ever, so nothing else goes into it.
-    this.#file = null
-    return blobs !== null
+    return (await this.#tryToWrite([{ entries: [{ kind: 'claim' }], blobs: [] }])) !== null
   }
 
   /** Removes files that nothing needs, after any earlier sweep. */
@@ -185,19 +182,20 @@ export class Journal implements CommitLog {
     return commit.parts.map(({ blobs }) => blobs)
   }
 
-  /** The file that the next commit is appended to; null: it begins one. Those that are to go do not grow. */
+  /** The file that the next commit is appended to; null: it begins one. Those that are to go, or stay for ever, do not grow. */
   get #growing(): LogFile | null {
     const file = this.#file
     if (file === null || this.#store.extend === undefined || file.bytes >= FILE_BYTES) return null
-    return file.first > Math.max(this.#saved.sequence, this.state.erasedAt) ? file : null
+    const { erasedAt, claims } = this.state
+    return file.first > Math.max(this.#saved.sequence, erasedAt) && !claims.has(file.first) ? file : null
   }
 
   async #save(): Promise<void> {
     // What is moved goes into another file.
     this.#file = null
     const { erasedAt } = this.state
-    const small = smallObjects(this.state)
-    // What is needed of an object is moved, so that the rest of it goes.
+    const small = smallFiles(this.state)
+    // What is needed of a file is moved, so that the rest of it goes.
     if (small.size > 0 || erasedAt > this.#saved.sequence)
       await this.#gather((sequence) => small.has(sequence) || sequence <= erasedAt)
     const { sequence } = this.state.position

@@ -23,6 +23,25 @@ export async function listLog(store: Store): Promise<readonly number[]> {
   return names.flatMap((name) => (/^\d{16}$/.test(name) ? [Number(name)] : [])).sort((a, b) => a - b)
 }
 
+/** Whether there are commits. A data set that starts over has left an empty file. */
+export async function hasCommits(store: Store): Promise<boolean> {
+  const [first, ...others] = await listLog(store)
+  if (first === undefined) return false
+  return others.length > 0 || ((await store.size(commitPath(first))) ?? 0) > 0
+}
+
+/**
+ * Removes all commits. An empty file stays until a new data set has begun, whose log goes on with the next number: a
+ * former owner finds its own next number taken.
+ * @param last number of the last commit, as far as it is known
+ */
+export async function emptyLog(store: OwnedStore, last: number): Promise<void> {
+  const files = await listLog(store)
+  const end = Math.max(last, ...files.slice(-1))
+  if (end > 0) await store.replace(commitPath(end), [])
+  for (const first of files) if (first < end) await store.remove(commitPath(first))
+}
+
 type Visit = (parts: readonly CommittedPart[], position: LogPosition, bytes: number) => void
 
 export type LogEnd = {
