@@ -193,7 +193,7 @@ const inSomeRuns = isIn(
   'extract/transport/tunnel.ts',
   'load/index.ts',
   'load/shard-coder.ts',
-  'report/index.ts',
+  'summary/index.ts',
   'run/cpu/in-this-thread.ts',
 )
 

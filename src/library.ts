@@ -30,7 +30,6 @@ import {
   verifyDataSet as verify,
 } from './data-set/index.ts'
 import { version } from './package/index.ts'
-import { evidenceTar } from './report/index.ts'
 import {
   frozenCopy,
   type PlanResult,
@@ -45,6 +44,7 @@ import {
   SandboxOptionError,
   type SandboxOptions,
 } from './sandbox/index.ts'
+import { evidenceTar } from './summary/index.ts'
 
 /** How a pipeline is read. Environment and working directory default to those of the process. */
 export type ReadSettings = Partial<ReadOptions>

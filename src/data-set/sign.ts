@@ -1,6 +1,5 @@
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
 import { ExportError, type OwnedStore, type Pipeline, runCommand, type Store } from '../core/index.ts'
-import type { Evidence } from '../report/index.ts'
 import {
   fitsManifest,
   isManifestOf,
@@ -14,6 +13,7 @@ import {
   settingsText,
   signatureOf,
 } from '../state/index.ts'
+import type { Evidence } from '../summary/index.ts'
 import { type Completeness, completenessOf, leftOutClauses } from './completeness.ts'
 import { mismatches } from './files.ts'
 import { readBegunCheckpoint } from './open-checkpoint.ts'

@@ -13,7 +13,7 @@ const IMPORTS: Readonly<Record<string, readonly string[]>> = {
   disk: ['core', 'threads'],
   s3: ['bucket', 'core'],
   azure: ['bucket', 'core'],
-  report: ['core', 'state'],
+  summary: ['core', 'state'],
   warehouse: ['core', 'state'],
   cluster: ['core', 'data-set', 'run', 'warehouse'],
 } // biome-ignore format: a table

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { RowFacts } from '../../src/report/index.ts'
+import type { RowFacts } from '../../src/summary/index.ts'
 
 const textOf = (html: string): string =>
   html

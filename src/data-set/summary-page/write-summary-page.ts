@@ -7,8 +7,8 @@ import {
   type Store,
   SUMMARY_PAGE_PATH,
 } from '../../core/index.ts'
-import { isPageOf, type SummaryInput, summaryMarkdown, summaryPage, verdictOf } from '../../report/index.ts'
 import { MANIFEST_PATH, parseManifest, SUCCESS_PATH } from '../../state/index.ts'
+import { isPageOf, type SummaryInput, summaryMarkdown, summaryPage, verdictOf } from '../../summary/index.ts'
 import { leftOutClauses, leftOutOfManifest } from '../completeness.ts'
 import { isSummaryPage } from '../files.ts'
 import {

@@ -1,6 +1,6 @@
 import { kindOfRows, oneLine, type Pipeline, rulesOf, unlessSecret } from '../../core/index.ts'
-import type { Groups, RowFacts } from '../../report/index.ts'
 import type { Manifest } from '../../state/index.ts'
+import type { Groups, RowFacts } from '../../summary/index.ts'
 import { lacksDuckdb } from '../../warehouse/index.ts'
 import { queryPipeline } from './query.ts'
 

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { summaryPage } from '../../src/report/index.ts'
+import { summaryPage } from '../../src/summary/index.ts'
 import { some } from '../support/thorough.ts'
 import { DOMAINS, SOME_INPUT, withManifest } from './some-report.ts'
 

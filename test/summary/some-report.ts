@@ -1,5 +1,5 @@
-import type { SummaryInput } from '../../src/report/index.ts'
 import type { Manifest, ManifestPartition } from '../../src/state/index.ts'
+import type { SummaryInput } from '../../src/summary/index.ts'
 
 export const DOMAINS = ['quillmere.net', 'scatterholt.com', 'unit2.example', 'unit10.example']
 

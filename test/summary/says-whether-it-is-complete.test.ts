@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { isPageOf, type SummaryInput, summaryMarkdown, summaryPage } from '../../src/report/index.ts'
+import { isPageOf, type SummaryInput, summaryMarkdown, summaryPage } from '../../src/summary/index.ts'
 import { DOMAINS, keyOf, SOME_INPUT, WHOLE, withManifest } from './some-report.ts'
 
 const textOf = (html: string): string =>
